@@ -1,0 +1,241 @@
+"""Dims: how long an axis is, as an int or as a symbolic expression in normal form.
+
+A symbolic dim is a polynomial with integer coefficients over atoms. An atom is a named size
+(`seq`) or a floor division that does not come out even (`(seq+1)//2`). Because the normal form is
+unique, `2*seq == seq + seq` is plain equality. A comparison that does not hold for all sizes is
+not decided: the functions `known_…` answer False for "no" and for "cannot tell" alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from math import gcd
+
+from satura.rewrite.errors import ProgramError
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """The atom `numerator // denominator`, where the division is not known to come out even."""
+
+    numerator: SymbolicDim
+    denominator: Dim
+
+    def __str__(self) -> str:
+        below = str(self.denominator)
+        return f"({self.numerator})//{below if below.isalnum() else f'({below})'}"
+
+
+Atom = str | Quotient
+Monomial = tuple[Atom, ...]
+
+
+@dataclass(frozen=True)
+class SymbolicDim:
+    """A polynomial that is not a plain int: sorted (monomial, coefficient) pairs, no zeros."""
+
+    terms: tuple[tuple[Monomial, int], ...]
+
+    def __add__(self, other: Dim) -> Dim:
+        return _normal([*self.terms, *_terms(other)])
+
+    def __mul__(self, other: Dim) -> Dim:
+        return _normal(
+            [(mine + theirs, a * b) for mine, a in self.terms for theirs, b in _terms(other)]
+        )
+
+    def __neg__(self) -> Dim:
+        return self * -1
+
+    def __sub__(self, other: Dim) -> Dim:
+        return self + -other
+
+    def __rsub__(self, other: int) -> Dim:
+        return -self + other
+
+    def __floordiv__(self, other: Dim) -> Dim:
+        exact = exact_quotient(self, other)
+        if exact is not None:
+            return exact
+        return _normal([((Quotient(self, other),), 1)])
+
+    def __rfloordiv__(self, other: int) -> Dim:
+        exact = exact_quotient(other, self)
+        if exact is not None:
+            return exact
+        return _normal([((Quotient(SymbolicDim((((), other),)), self),), 1)])
+
+    def __mod__(self, other: Dim) -> Dim:
+        return self - (self // other) * other
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    @cached_property
+    def symbols(self) -> frozenset[str]:
+        """Names of the sizes that this dim depends on."""
+        names: set[str] = set()
+        for monomial, _ in self.terms:
+            for atom in monomial:
+                if isinstance(atom, str):
+                    names.add(atom)
+                else:
+                    names |= atom.numerator.symbols | symbols_of([atom.denominator])
+        return frozenset(names)
+
+    def __str__(self) -> str:
+        text = ""
+        for monomial, coefficient in self.terms:
+            factors = [str(atom) for atom in monomial]
+            if abs(coefficient) != 1 or not factors:
+                factors.insert(0, str(abs(coefficient)))
+            sign = "-" if coefficient < 0 else "+" if text else ""
+            text += sign + "*".join(factors)
+        return text
+
+    __repr__ = __str__
+
+
+Dim = int | SymbolicDim
+
+
+def symbol(name: str) -> SymbolicDim:
+    """The size called `name`."""
+    return SymbolicDim((((name,), 1),))
+
+
+def symbols_of(dims: Iterable[Dim]) -> frozenset[str]:
+    """Names of all sizes that occur in `dims`."""
+    return frozenset().union(*(dim.symbols for dim in dims if isinstance(dim, SymbolicDim)))
+
+
+def product(dims: Iterable[Dim]) -> Dim:
+    """The product of `dims`; 1 for none."""
+    result: Dim = 1
+    for dim in dims:
+        result = result * dim
+    return result
+
+
+def evaluate(dim: Dim, sizes: Mapping[str, int]) -> int:
+    """The value of `dim` where every symbol has its size from `sizes`.
+
+    Raises ProgramError for a symbol without a size.
+    """
+    if isinstance(dim, int):
+        return dim
+    total = 0
+    for monomial, coefficient in dim.terms:
+        for atom in monomial:
+            if isinstance(atom, str):
+                if atom not in sizes:
+                    raise ProgramError(f"size '{atom}' is not known; known sizes: {sorted(sizes)}")
+                coefficient *= sizes[atom]
+            else:
+                below = evaluate(atom.denominator, sizes)
+                if below == 0:
+                    raise ProgramError(f"{atom} divides by zero for the sizes {dict(sizes)}")
+                coefficient *= evaluate(atom.numerator, sizes) // below
+        total += coefficient
+    return total
+
+
+def exact_quotient(numerator: Dim, denominator: Dim) -> Dim | None:
+    """`numerator / denominator` when it comes out even for all sizes, else None."""
+    if isinstance(numerator, int) and isinstance(denominator, int):
+        return None if denominator == 0 or numerator % denominator else numerator // denominator
+    if numerator == denominator:
+        return 1
+    below = _terms(denominator)
+    if len(below) != 1:
+        return _divide_by_sum(_terms(numerator), denominator)
+    (divisor, factor) = below[0]
+    quotient = []
+    for monomial, coefficient in _terms(numerator):
+        rest = list(monomial)
+        for atom in divisor:
+            if atom not in rest:
+                return None
+            rest.remove(atom)
+        if factor == 0 or coefficient % factor:
+            return None
+        quotient.append((tuple(rest), coefficient // factor))
+    return _normal(quotient)
+
+
+def _divide_by_sum(numerator: tuple[tuple[Monomial, int], ...], denominator: Dim) -> Dim | None:
+    """Division by a polynomial of several terms, when the numerator is a monomial times it."""
+    common = _common_monomial(numerator)
+    scale = reduce(gcd, (abs(coefficient) for _, coefficient in numerator), 0)
+    base = _terms(denominator)
+    base_scale = reduce(gcd, (abs(coefficient) for _, coefficient in base), 0)
+    if not base_scale or scale % base_scale:
+        return None
+    shared = _common_monomial(base)
+    rest = list(common)
+    for atom in shared:
+        if atom not in rest:
+            return None
+        rest.remove(atom)
+    for sign in (1, -1):
+        candidate = _normal([(tuple(rest), sign * scale // base_scale)])
+        if candidate * denominator == _normal(numerator):
+            return candidate
+    return None
+
+
+def _common_monomial(terms: tuple[tuple[Monomial, int], ...]) -> Monomial:
+    common = list(terms[0][0]) if terms else []
+    for monomial, _ in terms[1:]:
+        rest = list(monomial)
+        kept = []
+        for atom in common:
+            if atom in rest:
+                rest.remove(atom)
+                kept.append(atom)
+        common = kept
+    return tuple(common)
+
+
+def known_at_least(dim: Dim, bound: int) -> bool:
+    """True when `dim >= bound` for all sizes (a size is at least 0)."""
+    if isinstance(dim, int):
+        return dim >= bound
+    low = 0
+    for monomial, coefficient in dim.terms:
+        if monomial and coefficient < 0:
+            return False
+        if not monomial:
+            low = coefficient
+    return low >= bound
+
+
+def representative(dim: Dim, size: int = 64) -> int:
+    """A typical value of `dim`, for costs: every symbol counts as `size`."""
+    if isinstance(dim, int):
+        return dim
+    return max(0, evaluate(dim, dict.fromkeys(dim.symbols, size)))
+
+
+def _terms(dim: Dim) -> tuple[tuple[Monomial, int], ...]:
+    if isinstance(dim, SymbolicDim):
+        return dim.terms
+    return (((), dim),)
+
+
+def _normal(terms: Iterable[tuple[Monomial, int]]) -> Dim:
+    sums: dict[Monomial, int] = {}
+    for monomial, coefficient in terms:
+        key = tuple(sorted(monomial, key=str))
+        sums[key] = sums.get(key, 0) + coefficient
+    kept = sorted(
+        ((monomial, c) for monomial, c in sums.items() if c),
+        key=lambda term: (-len(term[0]), [str(atom) for atom in term[0]]),
+    )
+    if not kept:
+        return 0
+    if len(kept) == 1 and not kept[0][0]:
+        return kept[0][1]
+    return SymbolicDim(tuple(kept))

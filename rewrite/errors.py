@@ -1,0 +1,28 @@
+"""Every error that satura raises on purpose.
+
+A message says what is wrong, where (node, rule or argument) and what to do about it.
+"""
+
+
+class SaturaError(Exception):
+    """Base class: catch this to catch everything that satura reports."""
+
+
+class ProgramError(SaturaError):
+    """A program that is not well typed or not well formed."""
+
+
+class ModelError(SaturaError):
+    """A model file that cannot be read: truncated, cyclic, inconsistent, or outside its folder."""
+
+
+class UnsupportedError(SaturaError):
+    """A valid model that uses something satura has no way to run."""
+
+
+class RuleError(SaturaError):
+    """A rewrite rule that is wrong at its definition or refuted by a check."""
+
+
+class CallError(SaturaError):
+    """A call of a compiled program with wrong names, dtypes or shapes."""

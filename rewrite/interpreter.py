@@ -1,0 +1,98 @@
+"""The NumPy interpreter: what a program means, and the reference for every other way to run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from satura.rewrite.attributes import Count, HostCall
+from satura.rewrite.dims import Dim, SymbolicDim, evaluate
+from satura.rewrite.errors import CallError
+from satura.rewrite.ir import Program
+from satura.rewrite.types import Array, DType
+
+HostRunner = Callable[[HostCall, list[Array]], tuple[Array, ...]]
+
+
+def bind_sizes(program: Program, arguments: Mapping[str, Array]) -> dict[str, int]:
+    """Sizes of the program's symbols, from the shapes of `arguments`.
+
+    Raises CallError for a missing or unknown argument, a wrong dtype, rank or extent, and for
+    extents that contradict each other.
+    """
+    names = [program.nodes[index].input_name for index in program.inputs]
+    unknown = sorted(set(arguments) - set(names))
+    if unknown:
+        raise CallError(f"there is no input {unknown[0]!r}; the inputs are {names}")
+    sizes: dict[str, int] = {}
+    pending: list[tuple[str, int, Dim, int]] = []
+    for index, name in zip(program.inputs, names, strict=True):
+        expected = program.nodes[index].type
+        if name not in arguments:
+            raise CallError(f"input {name!r} ({expected}) is missing")
+        array = arguments[name]
+        shown = f"{array.dtype.name}{list(array.shape)}"
+        if array.dtype != expected.dtype.numpy or array.ndim != expected.rank:
+            raise CallError(f"input {name!r} must be {expected}, not {shown}")
+        for axis, (dim, extent) in enumerate(zip(expected.shape, array.shape, strict=True)):
+            if isinstance(dim, SymbolicDim) and str(dim) in dim.symbols:
+                known = sizes.setdefault(str(dim), extent)
+                if known != extent:
+                    raise CallError(f"input {name!r}: {dim} is {extent} here and {known} elsewhere")
+            else:
+                pending.append((name, axis, dim, extent))
+    for name, axis, dim, extent in pending:
+        if evaluate(dim, sizes) != extent:
+            raise CallError(f"input {name!r}: axis {axis} must be {dim}, not {extent}")
+    return sizes
+
+
+def run_host(call: HostCall, arguments: list[Array]) -> tuple[Array, ...]:
+    """Run a host call with the onnx package's reference implementation."""
+    from satura.rewrite.onnx.host import run
+
+    return run(call, arguments)
+
+
+def evaluate_nodes(
+    program: Program,
+    arguments: Mapping[str, Array],
+    keep: Callable[[int], bool] = lambda index: False,
+) -> dict[int, Array]:
+    """Values of the outputs, and of the nodes that `keep` asks for, by node index."""
+    program = program.concrete(bind_sizes(program, arguments))
+    last_use = {i: index for index, node in enumerate(program.nodes) for i in node.operands}
+    outputs = set(program.output_nodes)
+    values: dict[int, Array] = {}
+    results: dict[int, tuple[Array, ...]] = {}
+    for index, node in enumerate(program.nodes):
+        if node.op.name == "input":
+            values[index] = arguments[node.input_name]
+        elif node.op.name == "host":
+            call = node.attributes[0]
+            assert isinstance(call, HostCall)
+            results[index] = run_host(call, [values[i] for i in node.operands])
+            values[index] = results[index][0]
+        elif node.op.name == "item":
+            position = node.attributes[0]
+            assert isinstance(position, Count)
+            values[index] = results[node.operands[0]][position.value]
+        else:
+            operands = [values[i] for i in node.operands]
+            values[index] = np.asarray(node.op.reference(*operands, *node.attributes))
+        assert DType.of(values[index].dtype) is node.type.dtype, (str(node), values[index].dtype)
+        for operand in set(node.operands):
+            if last_use[operand] == index and operand not in outputs and not keep(operand):
+                values.pop(operand, None)
+                results.pop(operand, None)
+    return values
+
+
+def interpret(program: Program, arguments: Mapping[str, Array]) -> dict[str, Array]:
+    """Outputs of `program` by name, for arguments by name.
+
+    Raises CallError when the arguments do not fit the program's inputs.
+    """
+    values = evaluate_nodes(program, arguments)
+    return {name: np.array(values[index], order="C") for name, index in program.outputs}

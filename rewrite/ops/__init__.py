@@ -1,0 +1,6 @@
+"""The canonical ops: name, attributes, type rule, reference and flops of each, at one place."""
+
+from satura.rewrite.ops import combining, elementwise, indexing, layout, sources
+from satura.rewrite.ops.registry import REGISTRY, Kind, Op
+
+__all__ = ["REGISTRY", "Kind", "Op", "combining", "elementwise", "indexing", "layout", "sources"]

@@ -1,0 +1,270 @@
+"""Elementwise ops: one result element from one element of each operand.
+
+A scalar function is declared in one row: its NumPy reference, the dtypes it takes, the dtype it
+gives, its weight in flops, and its scalar formula. The formula is a Python expression in `a` (and
+`b`); the names it calls are kernel helpers of `backend/emit/scalars.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from satura.rewrite.attributes import BinaryFn, UnaryFn, refuse_unless
+from satura.rewrite.ops.registry import Kind, op, size_of
+from satura.rewrite.types import FLOATS, Array, DType, TensorType
+
+INTEGERS = frozenset(dtype for dtype in DType if dtype.is_integer)
+NUMBERS = FLOATS | INTEGERS
+BOOL = frozenset({DType.BOOL})
+BITS = INTEGERS | BOOL
+ANY = NUMBERS | BOOL
+
+
+@dataclass(frozen=True)
+class ScalarFunction:
+    """A function on single elements, lifted to tensors by `unary` and `binary`."""
+
+    name: str
+    reference: Callable[..., Array]
+    dtypes: frozenset[DType]
+    formula: str
+    flops: float = 1.0
+    to_bool: bool = False
+
+    def result(self, dtype: DType) -> DType:
+        return DType.BOOL if self.to_bool else dtype
+
+
+def in_compute_type(function: Callable[..., Array], *operands: Array) -> Array:
+    """Apply `function` to f16 and bf16 operands in f32 and round its result once."""
+    dtype = DType.of(operands[0].dtype)
+    wide = [operand.astype(DType.of(operand.dtype).compute.numpy) for operand in operands]
+    with np.errstate(all="ignore"):
+        result = np.asarray(function(*wide))
+        if result.dtype == np.bool_:
+            return result
+        return result.astype(dtype.numpy)
+
+
+def _sigmoid(a: Array) -> Array:
+    return np.asarray(1 / (1 + np.exp(-a)))
+
+
+def _erf(a: Array) -> Array:
+    # Abramowitz and Stegun's series is too coarse for a reference: libm's erf, element by element.
+    from math import erf
+
+    flat = [erf(float(value)) for value in a.ravel()]
+    return np.array(flat, a.dtype).reshape(a.shape)
+
+
+def _sign(a: Array) -> Array:
+    return np.asarray(np.sign(a))
+
+
+def _maximum(a: Array, b: Array) -> Array:
+    """IEEE 754-2019 maximum: NaN wins, and -0.0 < 0.0."""
+    larger = np.maximum(a, b)
+    if a.dtype.kind != "f":
+        return np.asarray(larger)
+    zeros = (a == 0) & (b == 0)
+    return np.where(zeros, np.where(np.signbit(a), b, a), larger)
+
+
+def _minimum(a: Array, b: Array) -> Array:
+    """IEEE 754-2019 minimum: NaN wins, and -0.0 < 0.0."""
+    smaller = np.minimum(a, b)
+    if a.dtype.kind != "f":
+        return np.asarray(smaller)
+    zeros = (a == 0) & (b == 0)
+    return np.where(zeros, np.where(np.signbit(a), a, b), smaller)
+
+
+def _divide(a: Array, b: Array) -> Array:
+    """Floats as IEEE; integers truncate toward zero, and x / 0 is 0."""
+    if a.dtype.kind == "f":
+        return np.asarray(a / b)
+    safe = np.where(b == 0, np.ones_like(b), b)
+    if a.dtype.kind == "u":
+        quotient = a // safe
+    else:
+        quotient = a // safe
+        uneven = (quotient * safe != a) & ((a < 0) != (safe < 0))
+        quotient = quotient + uneven.astype(a.dtype)
+        quotient = np.where(safe == -1, -a, quotient)  # the smallest integer wraps
+    return np.where(b == 0, np.zeros_like(a), quotient)
+
+
+def _modulo(a: Array, b: Array) -> Array:
+    """The remainder with the sign of b; x mod 0 is 0 for integers, NaN for floats."""
+    if a.dtype.kind == "f":
+        return np.asarray(np.mod(a, b))
+    safe = np.where((b == 0) | (b == np.asarray(-1).astype(b.dtype)), np.ones_like(b), b)
+    if a.dtype.kind == "u":
+        safe = np.where(b == 0, np.ones_like(b), b)
+    return np.where(b == 0, np.zeros_like(a), np.mod(a, safe))
+
+
+def _fmod(a: Array, b: Array) -> Array:
+    """The remainder with the sign of a; x fmod 0 is 0 for integers, NaN for floats."""
+    if a.dtype.kind == "f":
+        return np.asarray(np.fmod(a, b))
+    safe = np.where((b == 0) | (b == np.asarray(-1).astype(b.dtype)), np.ones_like(b), b)
+    if a.dtype.kind == "u":
+        safe = np.where(b == 0, np.ones_like(b), b)
+    return np.where(b == 0, np.zeros_like(a), np.fmod(a, safe))
+
+
+def _power(a: Array, b: Array) -> Array:
+    """Floats as C's pow; integers wrap, and a negative exponent gives the truncated quotient."""
+    if a.dtype.kind == "f":
+        return np.asarray(np.power(a, b))
+    result = np.ones_like(a)
+    base, exponent = a.copy(), np.where(b < 0, np.zeros_like(b), b)
+    while exponent.any():
+        result = np.where(exponent & 1, result * base, result)
+        base, exponent = base * base, exponent >> 1
+    if a.dtype.kind == "u":
+        return np.asarray(result)
+    minus = np.where(b & 1, -np.ones_like(a), np.ones_like(a))
+    inverse = np.where(a == 1, np.ones_like(a), np.where(a == -1, minus, np.zeros_like(a)))
+    return np.where(b < 0, inverse, result)
+
+
+def _shift(left: bool) -> Callable[[Array, Array], Array]:
+    """Shifts by the width or more (or by less than 0) give 0."""
+
+    def shift(a: Array, b: Array) -> Array:
+        valid = (b >= 0) & (b < a.dtype.itemsize * 8)
+        amount = np.where(valid, b, np.zeros_like(b))
+        moved = np.left_shift(a, amount) if left else np.right_shift(a, amount)
+        return np.where(valid, moved, np.zeros_like(a))
+
+    return shift
+
+
+def _row(
+    name: str,
+    reference: Callable[..., object],
+    dtypes: frozenset[DType],
+    formula: str,
+    flops: float = 1.0,
+    to_bool: bool = False,
+) -> tuple[str, ScalarFunction]:
+    def as_array(*operands: Array) -> Array:
+        return np.asarray(reference(*operands))
+
+    return name, ScalarFunction(name, as_array, dtypes, formula, flops, to_bool)
+
+
+# fmt: off
+UNARY: dict[str, ScalarFunction] = dict((
+    _row("neg", np.negative, NUMBERS, "-a"),
+    _row("abs", np.abs, NUMBERS, "absolute(a)"),
+    _row("relu", lambda a: np.where(a <= 0, np.zeros_like(a), a), NUMBERS, "relu(a)"),
+    _row("sign", _sign, NUMBERS, "sign(a)"),
+    _row("exp", np.exp, FLOATS, "exp(a)", 10),
+    _row("log", np.log, FLOATS, "log(a)", 10),
+    _row("sqrt", np.sqrt, FLOATS, "sqrt(a)", 4),
+    _row("tanh", np.tanh, FLOATS, "tanh(a)", 12),
+    _row("sigmoid", _sigmoid, FLOATS, "sigmoid(a)", 12),
+    _row("erf", _erf, FLOATS, "erf(a)", 12),
+    _row("sin", np.sin, FLOATS, "sin(a)", 12),
+    _row("cos", np.cos, FLOATS, "cos(a)", 12),
+    _row("tan", np.tan, FLOATS, "tan(a)", 20),
+    _row("asin", np.arcsin, FLOATS, "asin(a)", 20),
+    _row("acos", np.arccos, FLOATS, "acos(a)", 20),
+    _row("atan", np.arctan, FLOATS, "atan(a)", 20),
+    _row("sinh", np.sinh, FLOATS, "sinh(a)", 20),
+    _row("cosh", np.cosh, FLOATS, "cosh(a)", 20),
+    _row("asinh", np.arcsinh, FLOATS, "asinh(a)", 20),
+    _row("acosh", np.arccosh, FLOATS, "acosh(a)", 20),
+    _row("atanh", np.arctanh, FLOATS, "atanh(a)", 20),
+    _row("floor", np.floor, FLOATS, "floor(a)"),
+    _row("ceil", np.ceil, FLOATS, "ceil(a)"),
+    _row("round", np.rint, FLOATS, "rint(a)"),
+    _row("isnan", np.isnan, FLOATS, "a != a", to_bool=True),
+    _row("isinf", np.isinf, FLOATS, "isinf(a)", to_bool=True),
+    _row("not", np.logical_not, BOOL, "not a"),
+    _row("bitnot", np.invert, INTEGERS, "~a"),
+))
+
+BINARY: dict[str, ScalarFunction] = dict((
+    _row("add", np.add, NUMBERS, "a + b"),
+    _row("sub", np.subtract, NUMBERS, "a - b"),
+    _row("mul", np.multiply, NUMBERS, "a * b"),
+    _row("div", _divide, NUMBERS, "divide(a, b)", 4),
+    _row("mod", _modulo, NUMBERS, "modulo(a, b)", 8),
+    _row("fmod", _fmod, NUMBERS, "fmod(a, b)", 8),
+    _row("pow", _power, NUMBERS, "power(a, b)", 20),
+    _row("max", _maximum, NUMBERS, "maximum(a, b)"),
+    _row("min", _minimum, NUMBERS, "minimum(a, b)"),
+    _row("eq", np.equal, ANY, "a == b", to_bool=True),
+    _row("lt", np.less, NUMBERS, "a < b", to_bool=True),
+    _row("le", np.less_equal, NUMBERS, "a <= b", to_bool=True),
+    _row("and", np.bitwise_and, BITS, "a & b"),
+    _row("or", np.bitwise_or, BITS, "a | b"),
+    _row("xor", np.bitwise_xor, BITS, "a ^ b"),
+    _row("shl", _shift(True), INTEGERS, "shift_left(a, b)"),
+    _row("shr", _shift(False), INTEGERS, "shift_right(a, b)"),
+))
+# fmt: on
+
+
+@op(
+    kind=Kind.ELEMENTWISE,
+    reference=lambda x, f: in_compute_type(UNARY[f.name].reference, x),
+    flops=lambda result, x, f: UNARY[f.name].flops * size_of(result),
+)
+def unary(x: TensorType, f: UnaryFn) -> TensorType:
+    """f of each element."""
+    refuse_unless(f.name in UNARY, f"there is no unary function '{f}'")
+    refuse_unless(x.dtype in UNARY[f.name].dtypes, f"{f} does not take {x.dtype.value}")
+    return x.with_dtype(UNARY[f.name].result(x.dtype))
+
+
+@op(
+    kind=Kind.ELEMENTWISE,
+    reference=lambda x, y, f: in_compute_type(BINARY[f.name].reference, x, y),
+    flops=lambda result, x, y, f: BINARY[f.name].flops * size_of(result),
+)
+def binary(x: TensorType, y: TensorType, f: BinaryFn) -> TensorType:
+    """f of each pair of elements; both operands have the same type, broadcasts are explicit."""
+    refuse_unless(f.name in BINARY, f"there is no binary function '{f}'")
+    refuse_unless(x == y, "the operands' types differ")
+    refuse_unless(x.dtype in BINARY[f.name].dtypes, f"{f} does not take {x.dtype.value}")
+    return x.with_dtype(BINARY[f.name].result(x.dtype))
+
+
+@op(kind=Kind.ELEMENTWISE, reference=np.where, flops=lambda result, *_: size_of(result))
+def select(condition: TensorType, x: TensorType, y: TensorType) -> TensorType:
+    """x where the condition holds, else y."""
+    refuse_unless(condition == x.with_dtype(DType.BOOL), f"condition is {condition}")
+    refuse_unless(x == y, "the operands' types differ")
+    return x
+
+
+def _cast(x: Array, dtype: DType) -> Array:
+    """Float to integer truncates and saturates, and NaN gives 0; to bool, everything but 0 is true."""
+    if dtype is DType.BOOL:
+        return np.asarray(x != 0)
+    if dtype.is_integer and DType.of(x.dtype).is_float:
+        bounds = np.iinfo(dtype.numpy)
+        wide = np.trunc(np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf))
+        inside = np.where((wide >= float(bounds.min)) & (wide < float(bounds.max) + 1), wide, 0)
+        result = inside.astype(dtype.numpy)
+        result = np.where(wide < float(bounds.min), bounds.min, result)
+        return np.where(wide >= float(bounds.max), bounds.max, result).astype(dtype.numpy)
+    with np.errstate(all="ignore"):
+        if dtype in (DType.F16, DType.BF16):
+            return x.astype(np.float32).astype(dtype.numpy)
+        return x.astype(dtype.numpy)
+
+
+@op(kind=Kind.ELEMENTWISE, reference=_cast, flops=lambda result, *_: size_of(result))
+def cast(x: TensorType, dtype: DType) -> TensorType:
+    """Each element converted to `dtype`; see `_cast` for what float to integer means."""
+    return x.with_dtype(dtype)

@@ -1,0 +1,132 @@
+"""The registry: what an op is, stated once.
+
+An op is declared by its type rule; the decorator adds its kind, reference and flops:
+
+    @op(kind=Kind.LAYOUT, reference=lambda x, perm: np.transpose(x, perm.order))
+    def transpose(x: TensorType, perm: Perm) -> TensorType:
+        \"\"\"Axis i of the result is axis perm[i] of x.\"\"\"
+        return x.with_shape(perm.apply(x.shape))
+
+Tensor operands come first and are annotated `TensorType`; every further parameter is an attribute
+of the annotated class. `*operands: TensorType` declares any number of operands.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from satura.rewrite.attributes import Attribute, Refuse
+from satura.rewrite.dims import representative
+from satura.rewrite.errors import ProgramError
+from satura.rewrite.types import Array, TensorType
+
+Types = TensorType | tuple[TensorType, ...]
+
+
+class Kind(Enum):
+    """What an op does; the backend and the grouping know ops by their kind."""
+
+    SOURCE = "source"  # no operands: inputs, constants, iota
+    ELEMENTWISE = "elementwise"  # one result element from one element of each operand
+    LAYOUT = "layout"  # only moves elements: an index map
+    INDEXING = "indexing"  # where it reads depends on data
+    REDUCTION = "reduction"  # combines the elements along axes
+    WINDOW = "window"  # combines the elements under a sliding window
+    CONTRACTION = "contraction"  # sums of products
+    HOST = "host"  # runs outside the kernels
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """One canonical op: name, operands, attributes, type rule, NumPy reference and flops."""
+
+    name: str
+    kind: Kind
+    arity: int | None  # None: any number of operands
+    attributes: tuple[type, ...]
+    attribute_names: tuple[str, ...]
+    type_rule: Callable[..., Types]
+    reference: Callable[..., Array]
+    flops_rule: Callable[..., float]
+    law: str
+
+    def infer(self, operands: tuple[TensorType, ...], attributes: tuple[Attribute, ...]) -> Types:
+        """Type of the result. Raises ProgramError when operands or attributes do not fit."""
+        if self.arity is not None and len(operands) != self.arity:
+            raise ProgramError(f"{self.name} takes {self.arity} operands, not {len(operands)}")
+        if len(attributes) != len(self.attributes):
+            raise ProgramError(f"{self.name} takes attributes {self.attribute_names}")
+        for value, name, sort in zip(
+            attributes, self.attribute_names, self.attributes, strict=True
+        ):
+            if not isinstance(value, sort):
+                raise ProgramError(f"{self.name}: {name} must be a {sort.__name__}, not {value!r}")
+        try:
+            return self.type_rule(*operands, *attributes)
+        except Refuse as reason:
+            shown = ", ".join(map(str, operands))
+            raise ProgramError(f"{self.name}({shown}): {reason}") from None
+
+    def flops(
+        self,
+        operands: tuple[TensorType, ...],
+        attributes: tuple[Attribute, ...],
+        result: TensorType,
+    ) -> float:
+        """Arithmetic operations of one evaluation; symbolic dims count at representative sizes."""
+        return float(self.flops_rule(result, *operands, *attributes))
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+
+REGISTRY: dict[str, Op] = {}
+
+
+def size_of(type_: TensorType) -> float:
+    """Number of elements at representative sizes."""
+    total = 1.0
+    for dim in type_.shape:
+        total *= representative(dim)
+    return total
+
+
+def no_flops(result: TensorType, *_: object) -> float:
+    """Nothing is computed."""
+    return 0.0
+
+
+def op(
+    kind: Kind,
+    reference: Callable[..., Array],
+    flops: Callable[..., float] = no_flops,
+) -> Callable[[Callable[..., Types]], Op]:
+    """Declare an op by its type rule, see the module's docstring."""
+
+    def declare(type_rule: Callable[..., Types]) -> Op:
+        hints = typing.get_type_hints(type_rule)
+        parameters = inspect.signature(type_rule).parameters
+        variadic = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters.values())
+        operands = [name for name in parameters if hints[name] is TensorType]
+        attributes = [name for name in parameters if hints[name] is not TensorType]
+        declared = Op(
+            name=type_rule.__name__.rstrip("_"),
+            kind=kind,
+            arity=None if variadic else len(operands),
+            attributes=tuple(hints[name] for name in attributes),
+            attribute_names=tuple(attributes),
+            type_rule=type_rule,
+            reference=reference,
+            flops_rule=flops,
+            law=inspect.getdoc(type_rule) or "",
+        )
+        if not declared.law or declared.name in REGISTRY:
+            raise ProgramError(f"op {declared.name} needs a docstring and a name of its own")
+        REGISTRY[declared.name] = declared
+        return declared
+
+    return declare
