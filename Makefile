@@ -1,0 +1,39 @@
+# Every target works as the first command on a machine with only Python and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -n 2
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-deep lint docs bench clean
+
+help:  ## show the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+demo: $(VENV)/ready-test  ## optimise, compile, time and check one model
+	$(BIN)/satura demo
+
+test: $(VENV)/ready-test  ## the tests (minutes)
+	$(PYTEST)
+
+test-deep: $(VENV)/ready-test  ## the long tests: many more random programs and rule instances
+	$(PYTEST) -m "deep or not deep" --hypothesis-profile=deep
+
+lint: $(VENV)/ready-dev  ## ruff, ruff format and mypy
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+docs: $(VENV)/ready-test  ## write the generated pages of docs/ again
+	$(BIN)/python docs/generate.py
+
+bench: $(VENV)/ready-bench  ## time against onnxruntime, and openvino where it is installed
+	$(BIN)/satura bench
+
+clean:  ## remove the environment and everything built
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/ready-%: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	touch $@

@@ -1,0 +1,107 @@
+"""The public verbs. Each imports its stages when it is called, so that `import satura` is quick."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from satura.rewrite.errors import CallError
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from satura.compiled import Compiled
+    from satura.pipeline import Rewritten
+    from satura.rewrite.dsl import RuleSet
+    from satura.rewrite.ir import Program
+    from satura.rewrite.saturate import Limits
+    from satura.rewrite.types import Array
+
+Model: TypeAlias = "str | Path | bytes | ModelProto | Program"
+"""A path to an ONNX file, its bytes, the parsed model, or a program."""
+
+Rules: TypeAlias = "RuleSet | str"
+"""A rule set, or the name of one: "none", "exact", "default"."""
+
+Progress: TypeAlias = Callable[[str], None]
+"""Called with the name of each phase when it starts."""
+
+PRECISIONS = ("exact", "fp32")
+
+
+def load(model: Model) -> Program:
+    """The program of an ONNX model.
+
+    Raises ModelError for a file that cannot be read, UnsupportedError for what cannot be run.
+    """
+    from satura.rewrite.ir import Program
+    from satura.rewrite.onnx.load import load as load_onnx
+
+    return model if isinstance(model, Program) else load_onnx(model)
+
+
+def save(program: Program, path: str | Path) -> None:
+    """Write `program` as an ONNX model; the file appears complete or not at all."""
+    from satura.rewrite.onnx.save import save as save_onnx
+
+    save_onnx(program, path)
+
+
+def interpret(program: Program, arguments: Mapping[str, Array]) -> dict[str, Array]:
+    """Outputs of `program` by name, computed op by op with NumPy: slow, and the reference.
+
+    Raises CallError when the arguments do not fit the program's inputs.
+    """
+    from satura.rewrite.interpreter import interpret as interpret_program
+
+    return interpret_program(program, arguments)
+
+
+def optimize(model: Model, rules: Rules = "default", limits: Limits | None = None) -> Program:
+    """The cheapest program that the rules can make of `model` within `limits`.
+
+    Hitting a limit is no error: the best program found so far is returned.
+    """
+    return rewritten(model, rules, limits).schedule.program
+
+
+def compile(
+    model: Model,
+    threads: int | None = None,
+    precision: str = "fp32",
+    rules: Rules | None = None,
+    verify: bool = False,
+    progress: Progress | None = None,
+) -> Compiled:
+    """Rewrite `model` and compile it to kernels that run on `threads` threads (None: all cores).
+
+    `precision` "fp32" may reorder sums; "exact" uses only laws that hold bit for bit. `rules`
+    replaces the rules that the precision stands for. `verify` runs seeded inputs through every
+    stage and raises VerificationError where a stage differs from the interpreter.
+    """
+    from satura.compiled import Compiled
+
+    if precision not in PRECISIONS:
+        raise CallError(f"there is no precision {precision!r}; choose from {list(PRECISIONS)}")
+    if threads is not None and threads < 1:
+        raise CallError(f"threads must be at least 1, not {threads}")
+    chosen = rules if rules is not None else {"exact": "exact", "fp32": "default"}[precision]
+    compiled = Compiled(rewritten(model, chosen, None, progress), threads, progress)
+    if verify:
+        from satura.verify import verify as verify_stages
+
+        verify_stages(compiled)
+    return compiled
+
+
+def rewritten(
+    model: Model,
+    rules: Rules = "default",
+    limits: Limits | None = None,
+    progress: Progress | None = None,
+) -> Rewritten:
+    """`model` after load, saturation and extraction, with the report and the phases' seconds."""
+    from satura.pipeline import rewrite
+
+    return rewrite(model, rules, limits, progress)

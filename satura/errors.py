@@ -1,0 +1,19 @@
+"""Every error that satura raises on purpose; catch SaturaError to catch them all."""
+
+from satura.rewrite.errors import (
+    CallError,
+    ModelError,
+    ProgramError,
+    RuleError,
+    SaturaError,
+    UnsupportedError,
+)
+
+__all__ = [
+    "CallError",
+    "ModelError",
+    "ProgramError",
+    "RuleError",
+    "SaturaError",
+    "UnsupportedError",
+]

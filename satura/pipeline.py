@@ -1,0 +1,69 @@
+"""The stages before the kernels, one after another, each timed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from satura.api import Model, Progress, Rules, load
+from satura.rewrite.dsl import RuleSet
+from satura.rewrite.errors import CallError
+from satura.rewrite.extract import extract
+from satura.rewrite.ir import Program
+from satura.rewrite.saturate import Limits, Saturation, saturate
+from satura.rewrite.schedule import Schedule
+from satura.rules import DEFAULT, EXACT, NONE
+
+RULE_SETS: dict[str, RuleSet] = {"none": NONE, "exact": EXACT, "default": DEFAULT}
+
+
+@dataclass
+class Phases:
+    """Seconds that each phase took, in order; tells `progress` when a phase starts."""
+
+    progress: Progress | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        if self.progress is not None:
+            self.progress(name)
+        start = perf_counter()
+        yield
+        self.seconds[name] = perf_counter() - start
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """What the stages before the kernels made of a model."""
+
+    source: Program
+    saturation: Saturation
+    schedule: Schedule
+    phases: dict[str, float]
+
+
+def rule_set(rules: Rules) -> RuleSet:
+    """The rule set of a name; a rule set is itself. Raises CallError for an unknown name."""
+    if isinstance(rules, RuleSet):
+        return rules
+    if rules not in RULE_SETS:
+        raise CallError(f"there is no rule set {rules!r}; choose from {list(RULE_SETS)}")
+    return RULE_SETS[rules]
+
+
+def rewrite(
+    model: Model, rules: Rules, limits: Limits | None, progress: Progress | None
+) -> Rewritten:
+    """Load, saturate, extract."""
+    chosen = rule_set(rules)
+    phases = Phases(progress)
+    with phases.phase("load"):
+        program = load(model)
+    with phases.phase("saturate"):
+        saturation = saturate(program, chosen, Limits() if limits is None else limits)
+    with phases.phase("extract"):
+        schedule = extract(saturation.classes)
+    return Rewritten(program, saturation, schedule, phases.seconds)
