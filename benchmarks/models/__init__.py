@@ -1,0 +1,76 @@
+"""The models that satura is tested and measured on, built from fixed seeds with the onnx helper.
+
+    model = build("resnet50_pad")
+    arguments = example_inputs(model, sizes={"batch": 2, "seq": 40})
+
+Shapes are those of the real networks; weights are random, with values of order one throughout. The
+`tiny_*` models come from the same functions at small sizes, for tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import onnx
+
+from .encoder import Encoder, bert, minilm
+from .esrgan import rrdb_net
+from .inputs import example_inputs_of
+from .light import NAMES as LIGHT
+from .light import light, original_light
+from .mobilenet import Backbone, deeplab_v3, mobilenet_v2
+from .resnet import resnet
+from .rotary import rope, rope_attention
+from .writer import Array
+
+__all__ = ["LIGHT", "MODELS", "TINY", "build", "example_inputs", "original_light"]
+
+_TINY_STAGES = ((8, 2), (16, 2))
+_TINY_BACKBONE = Backbone(channels=(8, 12, 12, 16, 16, 24), strides=(2, 1, 2, 2, 1))
+_TINY_ENCODER = Encoder(layers=2, hidden=64, heads=4, inner=128, vocabulary=100, positions=64)
+
+MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
+    **{name: partial(light, name) for name in LIGHT},
+    "resnet50": resnet,
+    "resnet50_pad": partial(resnet, "pad"),
+    "resnet50_tf": partial(resnet, "tf"),
+    "mobilenetv2_224": mobilenet_v2,
+    "deeplabv3_mobilenetv2_257": deeplab_v3,
+    "esrgan_rrdb3": rrdb_net,
+    "bert_base": bert,
+    "minilm": minilm,
+    "rope": rope,
+    "rope_attention": rope_attention,
+    "tiny_resnet": partial(resnet, "plain", 32, 16, _TINY_STAGES, 10),
+    "tiny_resnet_pad": partial(resnet, "pad", 32, 16, _TINY_STAGES, 10),
+    "tiny_resnet_tf": partial(resnet, "tf", 32, 16, _TINY_STAGES, 10),
+    "tiny_mobilenet": partial(mobilenet_v2, 32, _TINY_BACKBONE, 32, 11),
+    "tiny_deeplab": partial(deeplab_v3, 33, _TINY_BACKBONE, 16, 5),
+    "tiny_esrgan": partial(rrdb_net, 1, 10, 7, 8, 4),
+    "tiny_bert": partial(bert, _TINY_ENCODER),
+    "tiny_minilm": partial(
+        minilm, Encoder(2, 64, 4, 128, vocabulary=100, positions=64, fused_norm=True)
+    ),
+    "tiny_rope": partial(rope, 4, 16),
+    "tiny_rope_attention": partial(rope_attention, 4, 16),
+}
+TINY = tuple(name for name in MODELS if name.startswith("tiny_"))
+
+
+def build(name: str) -> onnx.ModelProto:
+    """The model called `name`, the same at every call. Raises KeyError for an unknown name."""
+    if name not in MODELS:
+        raise KeyError(f"there is no model {name!r}; the models are {', '.join(MODELS)}")
+    return MODELS[name]()
+
+
+def example_inputs(
+    model: str | onnx.ModelProto, sizes: dict[str, int] | None = None, seed: int = 0
+) -> dict[str, Array]:
+    """Arguments for a model (or the model of that name) by input name, from a seed.
+
+    `sizes` gives the symbolic dims; `batch` is 1 and all others are 32 by default.
+    """
+    proto = build(model) if isinstance(model, str) else model
+    return example_inputs_of(proto, sizes or {}, seed)
