@@ -9,9 +9,23 @@ The stages can be taken one by one: `load` gives a Program, `optimize` rewrites 
 it back to ONNX, `interpret` says what it means.
 """
 
-from satura.api import compile, interpret, load, optimize, save
-from satura.compiled import Compiled
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from satura.api import compile, interpret, load, optimize, save
+    from satura.compiled import Compiled
 
 __version__ = "0.1.0"
 
 __all__ = ["Compiled", "compile", "interpret", "load", "optimize", "save"]
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used: a stage alone needs no other stage."""
+    if name not in __all__:
+        raise AttributeError(f"module 'satura' has no attribute {name!r}")
+    module = "satura.compiled" if name == "Compiled" else "satura.api"
+    value: object = getattr(import_module(module), name)
+    globals()[name] = value
+    return value
