@@ -46,14 +46,14 @@ def light(name: str) -> onnx.ModelProto:
     read = {operand for node in nodes for operand in node.input} - weights.values.keys()
     kept = [tensor for tensor in graph.initializer if tensor.name in read]
     seeded = [numpy_helper.from_array(array, key) for key, array in weights.values.items()]
-    result = helper.make_graph(nodes, name, arguments, graph.output)
-    result.initializer.extend([*kept, *seeded])
-    return helper.make_model(
-        result,
+    result = helper.make_model(
+        helper.make_graph(nodes, name, arguments, graph.output),
         opset_imports=model.opset_import,
         ir_version=max(model.ir_version, FIRST_IR_WITH_PLAIN_INITIALIZERS),
         producer_name="satura.benchmarks",
     )
+    result.graph.initializer.extend([*kept, *seeded])
+    return result
 
 
 def _arguments(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
@@ -73,6 +73,7 @@ class _Weights:
         self.values: dict[str, Array] = {}
         self.power: dict[str, float] = {}
         self.views: dict[str, str] = {}  # a reshaped weight -> the weight
+        self.sums: set[str] = set()  # residual sums, which are mostly positive
         constants = {tensor.name: tensor for tensor in graph.initializer}
         self.shapes = {
             name: tuple(tensor.dims)
@@ -103,12 +104,13 @@ class _Weights:
             self._uniform(node.input[4], 0.8 * power[0], 1.2 * power[0])
             result = 1.0
         elif node.op_type == "Relu":
-            result = power[0] / 2
+            result = power[0] if node.input[0] in self.sums else power[0] / 2
         elif node.op_type == "Mul":
             self._uniform(node.input[1], 0.7, 1.2)
         elif node.op_type == "Add" and self._weight(node.input[1]):
             self._normal(node.input[1], 0.1)
         elif node.op_type in ("Add", "Sum"):
+            self.sums.add(node.output[0])
             result = sum(power)
         elif node.op_type == "Concat":
             result = sum(power) / len(power)

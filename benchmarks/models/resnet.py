@@ -118,4 +118,4 @@ def _bottleneck(
     shortcut = x
     if projected:
         shortcut = net.block_conv(x, Convolution(channels, 4 * width, stride=stride))
-    return net.relu(net.add(y, shortcut))
+    return net.relu(net.add(y, shortcut), share=1.0)  # x is positive, so the sum mostly is

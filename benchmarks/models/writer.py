@@ -98,8 +98,9 @@ class GraphWriter:
         """x · y of independent tensors."""
         return self.node("Mul", x, y, power=self.power[x] * self.power[y])
 
-    def relu(self, x: str) -> str:
-        return self.node("Relu", x, power=self.power[x] / 2)
+    def relu(self, x: str, share: float = 0.5) -> str:
+        """max(x, 0); `share` of the power is on the positive side."""
+        return self.node("Relu", x, power=self.power[x] * share)
 
     def concat(self, tensors: Sequence[str], axis: int) -> str:
         power = sum(self.power[tensor] for tensor in tensors) / len(tensors)
@@ -124,8 +125,9 @@ class GraphWriter:
     def model(self) -> onnx.ModelProto:
         """The finished model."""
         graph = helper.make_graph(self._nodes, self.name, self._inputs, self._outputs)
-        graph.initializer.extend(self._initializers)
         opsets = [helper.make_opsetid("", self.opset)]
-        return helper.make_model(
+        model = helper.make_model(
             graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="satura.benchmarks"
         )
+        model.graph.initializer.extend(self._initializers)
+        return model
