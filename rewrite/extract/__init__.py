@@ -1,0 +1,26 @@
+"""Extraction: from an e-graph to the cheapest schedule that a method finds."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from satura.rewrite.cost import CostModel
+from satura.rewrite.eclasses import EClasses
+from satura.rewrite.extract.assemble import assemble
+from satura.rewrite.extract.greedy import choose
+from satura.rewrite.placement import place
+from satura.rewrite.schedule import Schedule
+
+Method = Literal["dag", "tree"]
+
+
+def extract(
+    classes: EClasses, model: CostModel | None = None, method: Method = "dag"
+) -> Schedule:
+    """The schedule that greedy extraction finds under a cost model.
+
+    `method` is "dag" (shared work is paid once) or "tree" (once per use). Raises ProgramError
+    where an output cannot be computed.
+    """
+    choice = choose(classes, model or CostModel(), shared=method == "dag")
+    return place(assemble(choice))

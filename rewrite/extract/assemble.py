@@ -1,0 +1,140 @@
+"""From the chosen dispatches of an e-graph to a program and its groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from satura.rewrite.dispatch import Fragment, Fused
+from satura.rewrite.errors import ProgramError
+from satura.rewrite.extract.greedy import Choice
+from satura.rewrite.ir import Program, ProgramBuilder
+from satura.rewrite.ops import REGISTRY, Kind
+from satura.rewrite.schedule import Form
+
+ANCHORS = (Kind.REDUCTION, Kind.WINDOW, Kind.CONTRACTION)
+FORMS = {
+    Fused.VIEW: Form.LOOP,
+    Fused.LOOP: Form.LOOP,
+    Fused.ROW: Form.ROW,
+    Fused.CONTRACTION: Form.CONTRACTION,
+    Fused.WINDOW: Form.WINDOW,
+    Fused.HOST: Form.HOST,
+}
+
+
+@dataclass(frozen=True)
+class Group:
+    """A dispatch without its target; `form` is None for a concat that is only a placement."""
+
+    form: Form | None
+    root: int
+    nodes: tuple[int, ...]
+    operands: tuple[int, ...]
+    anchor: int | None
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """The extracted program, its groups in execution order and its compile-time constants."""
+
+    program: Program
+    groups: tuple[Group, ...]
+    constants: tuple[int, ...]
+    seconds: float
+
+
+def assemble(choice: Choice) -> Assembly:
+    """The program that `choice` describes, as far as the outputs need it."""
+    return _Assembler(choice).run()
+
+
+class _Assembler:
+    def __init__(self, choice: Choice) -> None:
+        self.choice = choice
+        self.builder = ProgramBuilder()
+        self.node_of: dict[int, int] = {}
+        self.groups: list[Group] = []
+        self.constants: dict[int, None] = {}
+        self.seconds = 0.0
+
+    def run(self) -> Assembly:
+        classes = self.choice.classes
+        for cls in classes.inputs:
+            source = next(node for node in classes.nodes[cls] if node.op == "input")
+            self.node_of[cls] = self.builder.add("input", (), *source.attributes)
+        for _, cls in classes.outputs:
+            self._materialise(cls)
+        outputs = tuple((name, self.node_of[cls]) for name, cls in classes.outputs)
+        program = Program(tuple(self.builder.nodes), tuple(self.builder.inputs), outputs)
+        return Assembly(program, tuple(self.groups), tuple(self.constants), self.seconds)
+
+    def _materialise(self, goal: int) -> None:
+        """Emit the dispatch of `goal` after those of everything it reads."""
+        open_: set[int] = set()
+        stack = [goal]
+        while stack:
+            cls = stack[-1]
+            if cls in self.node_of:
+                stack.pop()
+                continue
+            missing = [leaf for leaf in self._leaves(cls) if leaf not in self.node_of]
+            if missing:
+                if cls in open_:
+                    raise ProgramError("extraction chose dispatches that read each other")
+                open_.add(cls)
+                stack.extend(reversed(missing))
+                continue
+            stack.pop()
+            fragment = self.choice.chosen[cls]
+            if fragment is None:
+                self._fold(cls)
+            else:
+                self._dispatch(cls, fragment)
+
+    def _leaves(self, cls: int) -> tuple[int, ...]:
+        fragment = self.choice.chosen[cls]
+        if fragment is not None:
+            return tuple(fragment.reads)
+        folded = self.choice.folded[cls]
+        return folded.operands if folded else ()
+
+    def _fold(self, cls: int) -> None:
+        node = self.choice.folded[cls]
+        if node is None:
+            raise ProgramError(f"class {cls} cannot be computed")
+        operands = tuple(self.node_of[operand] for operand in node.operands)
+        self.node_of[cls] = self.builder.add(node.op, operands, *node.attributes)
+
+    def _dispatch(self, cls: int, fragment: Fragment) -> None:
+        emitted: dict[int, int] = {}
+        inside: dict[int, None] = {}
+        read: dict[int, None] = {}
+        anchors: dict[Fused, int] = {}
+
+        def emit(part: Fragment) -> int:
+            if id(part) in emitted:
+                return emitted[id(part)]
+            operands = []
+            for operand, below in zip(part.node.operands, part.parts, strict=True):
+                if below is None or operand in fragment.reads:
+                    operands.append(self.node_of[operand])
+                    read[operands[-1]] = None
+                else:
+                    operands.append(emit(below))
+            index = self.builder.add(part.node.op, operands, *part.node.attributes)
+            emitted[id(part)] = index
+            inside[index] = None
+            if part.anchor is fragment.anchor and REGISTRY[part.node.op].kind in ANCHORS:
+                anchors.setdefault(fragment.form, index)
+            return index
+
+        root = emit(fragment)
+        self.node_of[cls] = root
+        self.seconds += self.choice.seconds[cls]
+        for leaf in fragment.reads:
+            if self.choice.folded[leaf] is not None and self.node_of[leaf] in read:
+                self.constants[self.node_of[leaf]] = None
+        anchor = anchors.get(fragment.form) if fragment.anchor else None
+        nodes = tuple(sorted(inside))
+        form = FORMS.get(fragment.form)
+        self.groups.append(Group(form, root, nodes, tuple(read), anchor))
