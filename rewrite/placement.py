@@ -86,7 +86,10 @@ def _contiguous(program: Program, groups: Sequence[Group]) -> set[int]:
                 operand = program.nodes[operand].operands[0]
             if reshaped:
                 result.add(operand)
-        after = [program.nodes[node] for node in group.nodes if node > group.anchor]
-        if any(node.op.name == "reshape" for node in after):
-            result.add(group.root)
+        path = {group.anchor}
+        for node in group.nodes:
+            if path.intersection(program.nodes[node].operands):
+                path.add(node)
+                if program.nodes[node].op.name == "reshape":
+                    result.add(group.root)
     return result
