@@ -26,3 +26,7 @@ class RuleError(SaturaError):
 
 class CallError(SaturaError):
     """A call of a compiled program with wrong names, dtypes or shapes."""
+
+
+class VerificationError(SaturaError):
+    """A stage whose results differ from the interpreter's: a fault of satura or of a rule."""

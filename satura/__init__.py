@@ -12,13 +12,15 @@ it back to ONNX, `interpret` says what it means.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from satura import errors
+
 if TYPE_CHECKING:
     from satura.api import compile, interpret, load, optimize, save
     from satura.compiled import Compiled
 
 __version__ = "0.1.0"
 
-__all__ = ["Compiled", "compile", "interpret", "load", "optimize", "save"]
+__all__ = ["Compiled", "compile", "errors", "interpret", "load", "optimize", "save"]
 
 
 def __getattr__(name: str) -> object:

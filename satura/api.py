@@ -70,23 +70,24 @@ def compile(
     model: Model,
     threads: int | None = None,
     precision: str = "fp32",
-    rules: Rules | None = None,
+    rules: Rules = "default",
     verify: bool = False,
     progress: Progress | None = None,
 ) -> Compiled:
     """Rewrite `model` and compile it to kernels that run on `threads` threads (None: all cores).
 
-    `precision` "fp32" may reorder sums; "exact" uses only laws that hold bit for bit. `rules`
-    replaces the rules that the precision stands for. `verify` runs seeded inputs through every
-    stage and raises VerificationError where a stage differs from the interpreter.
+    `precision` "fp32" may reorder sums; "exact" leaves out every rule that does not hold bit for
+    bit. `verify` runs seeded inputs through every stage and raises VerificationError where a stage
+    differs from the interpreter.
     """
     from satura.compiled import Compiled
+    from satura.pipeline import rule_set
 
     if precision not in PRECISIONS:
         raise CallError(f"there is no precision {precision!r}; choose from {list(PRECISIONS)}")
     if threads is not None and threads < 1:
         raise CallError(f"threads must be at least 1, not {threads}")
-    chosen = rules if rules is not None else {"exact": "exact", "fp32": "default"}[precision]
+    chosen = rule_set(rules).exact if precision == "exact" else rule_set(rules)
     compiled = Compiled(rewritten(model, chosen, None, progress), threads, progress)
     if verify:
         from satura.verify import verify as verify_stages

@@ -7,6 +7,7 @@ from satura.rewrite.errors import (
     RuleError,
     SaturaError,
     UnsupportedError,
+    VerificationError,
 )
 
 __all__ = [
@@ -16,4 +17,5 @@ __all__ = [
     "RuleError",
     "SaturaError",
     "UnsupportedError",
+    "VerificationError",
 ]

@@ -1,0 +1,181 @@
+"""The command `satura`. Each command reads its arguments here; its work is in satura/commands/.
+
+Exit codes: 0 fine, 1 an error that satura reports (one line on stderr), 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from satura.rewrite.errors import SaturaError
+
+app = typer.Typer(
+    name="satura",
+    help="Tensor programs made faster by rewrite rules: ONNX in, CPU kernels out.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+cache_app = typer.Typer(help="The folder of compiled kernels.", no_args_is_help=True)
+app.add_typer(cache_app, name="cache")
+
+ModelPath = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="An ONNX file.", exists=True, dir_okay=False)
+]
+Threads = Annotated[
+    int | None, typer.Option("--threads", "-t", min=1, help="Threads; all cores by default.")
+]
+RuleSetName = Annotated[str, typer.Option("--rules", help="The rule set: none, exact or default.")]
+Precision = Annotated[str, typer.Option(help="fp32, or exact: bit for bit.")]
+Sizes = Annotated[
+    list[str] | None,
+    typer.Option("--size", metavar="NAME=N", help="A symbolic size of random inputs; repeatable."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout instead of a table.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from satura import __version__
+
+        typer.echo(f"satura {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="The version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def demo(threads: Threads = None, json: AsJson = False) -> None:
+    """Optimise, compile, time and check the onnx package's ResNet-50 with random weights."""
+    from satura.commands.demo import demo as run_demo
+
+    raise typer.Exit(0 if run_demo(threads, json) else 1)
+
+
+@app.command()
+def run(
+    model: ModelPath,
+    inputs: Annotated[
+        Path | None,
+        typer.Option(help="Arguments by name, as .npz; seeded random ones by default.", exists=True),
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Where to write the outputs (.npz).")] = None,
+    size: Sizes = None,
+    threads: Threads = None,
+    precision: Precision = "fp32",
+    verify: Annotated[bool, typer.Option(help="Compare every stage with the interpreter.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Compile MODEL, run it once and show its outputs."""
+    from satura.commands.run import run as run_model
+
+    run_model(model, inputs, output, size or [], threads, precision, verify, json)
+
+
+@app.command()
+def optimize(
+    model: ModelPath,
+    output: Annotated[Path, typer.Argument(metavar="OUT", help="Where to write it.")],
+    rules: RuleSetName = "default",
+    text: Annotated[bool, typer.Option(help="Print the program as text, too.")] = False,
+) -> None:
+    """Rewrite MODEL and write the result as an ONNX file."""
+    from satura.commands.optimize import optimize as optimize_model
+
+    optimize_model(model, output, rules, text)
+
+
+@app.command()
+def stats(
+    model: ModelPath,
+    rules: RuleSetName = "default",
+    threads: Threads = None,
+    json: AsJson = False,
+) -> None:
+    """Count dispatches, fills, copies, bytes before and after rewriting MODEL."""
+    from satura.commands.stats import stats as show_stats
+
+    show_stats(model, rules, threads, json)
+
+
+@app.command()
+def bench(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[MODELS]...",
+            help="ONNX files, or names of the onnx package's light models (the default: all).",
+        ),
+    ] = None,
+    size: Sizes = None,
+    threads: Threads = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of interleaved runs.")] = 15,
+    precision: Precision = "fp32",
+    json: AsJson = False,
+) -> None:
+    """Time MODELS against onnxruntime (and openvino, where it is installed) in one process."""
+    from satura.commands.bench import bench as run_bench
+
+    run_bench(models or [], size or [], threads, rounds, precision, json)
+
+
+@app.command()
+def rules(
+    rules: Annotated[str, typer.Argument(metavar="[SET]", help="The rule set.")] = "default",
+    json: AsJson = False,
+) -> None:
+    """List the rules of a set: name, law, and whether it holds bit for bit."""
+    from satura.commands.listing import list_rules
+
+    list_rules(rules, json)
+
+
+@app.command()
+def ops(json: AsJson = False) -> None:
+    """List the canonical ops."""
+    from satura.commands.listing import list_ops
+
+    list_ops(json)
+
+
+@cache_app.command("show")
+def cache_show(json: AsJson = False) -> None:
+    """Show where compiled kernels are kept and how much they take."""
+    from satura.commands.cache import show
+
+    show(json)
+
+
+@cache_app.command("clear")
+def cache_clear() -> None:
+    """Remove all compiled kernels."""
+    from satura.commands.cache import clear
+
+    clear()
+
+
+def main() -> None:
+    """Entry point of the command line."""
+    try:
+        app()
+    except SaturaError as error:
+        _fail(str(error))
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+
+
+def _fail(message: str) -> None:
+    print(f"satura: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(1)

@@ -1,0 +1,121 @@
+"""`satura bench`: a model in satura and in other runtimes, in one process, taking turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+import onnx
+
+import satura
+from satura.backend.runtime import default_threads
+from satura.commands.terminal import print_json, print_table, progress
+from satura.commands.timing import medians
+from satura.compare import relative_error
+from satura.inputs import parse_sizes, random_inputs
+from satura.light import light_model, light_names
+from satura.rewrite.errors import CallError
+from satura.rewrite.types import Array
+
+Runner = Callable[[], dict[str, Array]]
+
+
+def bench(
+    models: list[str],
+    sizes: list[str],
+    threads: int | None,
+    rounds: int,
+    precision: str,
+    json: bool,
+) -> None:
+    """Median milliseconds of each model in each runtime, and satura's ratio to onnxruntime."""
+    if find_spec("onnxruntime") is None:
+        raise CallError("bench compares with onnxruntime: pip install 'satura[bench]'")
+    count = threads or default_threads()
+    given = parse_sizes(sizes)
+    results = []
+    with progress("bench") as phase:
+        for name in models or light_names():
+            phase(Path(name).stem)
+            results.append(_measure(name, given, count, rounds, precision))
+    if json:
+        print_json({"threads": count, "rounds": rounds, "models": results})
+        return
+    runtimes = [key.removesuffix("-ms") for key in results[0] if key.endswith("-ms")]
+    header = ["model", *(f"{runtime} ms" for runtime in runtimes), "x onnxruntime", "error"]
+    rows = [
+        [
+            str(result["model"]),
+            *(f"{result[f'{runtime}-ms']:.2f}" for runtime in runtimes),
+            f"{result['ratio']:.2f}",
+            f"{result['error']:.1e}",
+        ]
+        for result in results
+    ]
+    print_table(f"median of {rounds} interleaved rounds on {count} threads", header, rows)
+
+
+def _measure(
+    name: str, sizes: dict[str, int], threads: int, rounds: int, precision: str
+) -> dict[str, str | float]:
+    """One row: milliseconds per runtime, satura's over onnxruntime's, and the largest error."""
+    model = light_model(name) if name in light_names() else onnx.load(_existing(name))
+    compiled = satura.compile(model, threads, precision)
+    named = {key: size for key, size in sizes.items() if key in compiled.source.symbols}
+    arguments = random_inputs(compiled.source, named)
+    serialized = model.SerializeToString()
+    runners: dict[str, Runner] = {
+        "satura": lambda: compiled.run(arguments),
+        "onnxruntime": onnxruntime_runner(serialized, threads, arguments),
+    }
+    if find_spec("openvino") is not None:
+        runners["openvino"] = openvino_runner(serialized, threads, arguments)
+    error = relative_error(runners["satura"](), runners["onnxruntime"]())
+    seconds = medians(runners, rounds)
+    return {
+        "model": Path(name).stem,
+        **{f"{runtime}-ms": value * 1e3 for runtime, value in seconds.items()},
+        "ratio": seconds["satura"] / seconds["onnxruntime"],
+        "error": error,
+    }
+
+
+def _existing(name: str) -> Path:
+    path = Path(name)
+    if not path.is_file():
+        raise CallError(f"{name} is neither an ONNX file nor one of {', '.join(light_names())}")
+    return path
+
+
+def onnxruntime_runner(model: bytes, threads: int, arguments: dict[str, Array]) -> Runner:
+    """onnxruntime with its own optimisations on `threads` threads."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return lambda: dict(zip(names, session.run(names, arguments), strict=True))
+
+
+def openvino_runner(model: bytes, threads: int, arguments: dict[str, Array]) -> Runner:
+    """openvino in f32 on `threads` threads, tuned for the latency of one request."""
+    import openvino
+
+    core = openvino.Core()
+    settings = {
+        "INFERENCE_NUM_THREADS": threads,
+        "INFERENCE_PRECISION_HINT": "f32",
+        "PERFORMANCE_HINT": "LATENCY",
+    }
+    compiled = core.compile_model(core.read_model(model), "CPU", settings)
+    request = compiled.create_infer_request()
+    names = [output.get_any_name() for output in compiled.outputs]
+
+    def run() -> dict[str, Array]:
+        request.infer(arguments)
+        return {name: request.get_tensor(name).data for name in names}
+
+    return run

@@ -1,0 +1,55 @@
+"""`satura demo`: one model through every stage, timed and checked."""
+
+from __future__ import annotations
+
+import satura
+from satura.backend.runtime import default_threads
+from satura.commands.stats import comparison, print_comparison
+from satura.commands.terminal import print_json, print_line, progress
+from satura.commands.timing import medians
+from satura.compare import relative_error
+from satura.inputs import random_inputs
+from satura.light import light_model
+
+MODEL = "light_resnet50"
+TOLERANCE = 1e-4
+ROUNDS = 5
+
+
+def demo(threads: int | None, json: bool) -> bool:
+    """True when the compiled model agrees with the NumPy interpreter."""
+    count = threads or default_threads()
+    with progress(MODEL) as phase:
+        phase("drawing weights")
+        model = light_model(MODEL)
+        before = satura.compile(model, count, rules="none", progress=phase)
+        after = satura.compile(before.source, count, progress=phase)
+        arguments = random_inputs(after.source)
+        phase("timing")
+        seconds = medians(
+            {
+                "before": lambda: before.run(arguments),
+                "after": lambda: after.run(arguments),
+            },
+            ROUNDS,
+        )
+        phase("checking against the interpreter")
+        expected = satura.interpret(after.source, arguments)
+        error = relative_error(after.run(arguments), expected)
+    agrees = error <= TOLERANCE
+    if json:
+        measured = {"model": MODEL, "threads": count, "seconds": seconds, "error": error}
+        print_json({**measured, "agrees": agrees, **comparison(before, after)})
+        return agrees
+    print_comparison(f"{MODEL}, random weights", before, after)
+    ratio = seconds["before"] / seconds["after"]
+    print_line(
+        f"one run on {count} threads, median: {seconds['before'] * 1e3:.1f} ms before, "
+        f"{seconds['after'] * 1e3:.1f} ms after ({ratio:.2f}x)"
+    )
+    verdict = "agrees with" if agrees else "DIFFERS FROM"
+    print_line(
+        f"the result {verdict} the NumPy interpreter: "
+        f"largest error {error:.1e} of the largest value (at most {TOLERANCE:g})"
+    )
+    return agrees

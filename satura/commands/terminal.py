@@ -1,0 +1,53 @@
+"""What commands print: tables and JSON on stdout, progress on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+PHASES = {
+    "load": "loading",
+    "saturate": "applying rules",
+    "extract": "choosing dispatches",
+    "kernels": "compiling kernels",
+}
+
+
+def print_json(value: object) -> None:
+    """Print `value` as JSON, keys in their own order."""
+    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table: the first column to the left, numbers to the right."""
+    table = Table(title=Text(title), title_justify="left")
+    for column, name in enumerate(header):
+        numeric = column > 0 and all(row[column][:1] in "-0123456789" for row in rows)
+        table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console(highlight=False).print(table)
+
+
+def print_line(text: str) -> None:
+    """Print one line as it is."""
+    Console(highlight=False, markup=False, soft_wrap=True).print(text)
+
+
+def number(value: float) -> str:
+    """A count or a measure with thousands separators."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.0f}"
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[str], None]]:
+    """A line on stderr that names the phase in progress; silent where stderr is no terminal."""
+    console = Console(stderr=True, highlight=False, markup=False)
+    with console.status(what) as status:
+        yield lambda phase: status.update(f"{what}: {PHASES.get(phase, phase)}")

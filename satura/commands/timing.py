@@ -1,0 +1,28 @@
+"""Timing: runs of several candidates, interleaved, and their medians."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from statistics import median
+from time import perf_counter
+
+RUNS_PER_TURN = 3
+
+
+def medians(candidates: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Median seconds of one run of each candidate.
+
+    The candidates take turns, so that a change in the machine's speed meets all of them. The
+    first run of each turn is not counted: the candidate before may still hold cores and caches.
+    """
+    samples: dict[str, list[float]] = {name: [] for name in candidates}
+    for candidate in candidates.values():
+        candidate()
+    for _ in range(rounds):
+        for name, candidate in candidates.items():
+            candidate()
+            for _ in range(RUNS_PER_TURN):
+                start = perf_counter()
+                candidate()
+                samples[name].append(perf_counter() - start)
+    return {name: median(values) for name, values in samples.items()}

@@ -1,0 +1,63 @@
+"""Arguments for a program: seeded random ones, or from a file."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from satura.rewrite.dims import evaluate
+from satura.rewrite.errors import CallError
+from satura.rewrite.ir import Program
+from satura.rewrite.types import Array, TensorType
+
+DEFAULT_SIZE = 16
+
+
+def random_inputs(
+    program: Program, sizes: Mapping[str, int] | None = None, seed: int = 0
+) -> dict[str, Array]:
+    """An argument for each input: floats are standard normal, integers and bools 0 or 1.
+
+    So small, integers are indices into any table and masks alike. A symbolic size that `sizes`
+    does not name is DEFAULT_SIZE. Raises CallError for a size that the program does not have.
+    """
+    given = dict(sizes or {})
+    unknown = sorted(set(given) - program.symbols)
+    if unknown:
+        raise CallError(f"there is no size {unknown[0]!r}; the sizes are {sorted(program.symbols)}")
+    full = {name: given.get(name, DEFAULT_SIZE) for name in sorted(program.symbols)}
+    generator = np.random.default_rng(seed)
+    types = {program.nodes[i].input_name: program.nodes[i].type for i in program.inputs}
+    return {name: _draw(generator, type_, full) for name, type_ in types.items()}
+
+
+def _draw(generator: np.random.Generator, type_: TensorType, sizes: Mapping[str, int]) -> Array:
+    shape = tuple(evaluate(dim, sizes) for dim in type_.shape)
+    if type_.dtype.is_float:
+        return generator.standard_normal(shape).astype(type_.dtype.numpy)
+    return generator.integers(0, 2, shape).astype(type_.dtype.numpy)
+
+
+def parse_sizes(texts: Iterable[str]) -> dict[str, int]:
+    """Sizes from texts like `seq=128`. Raises CallError for anything else."""
+    sizes: dict[str, int] = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not (name and separator and value.isdecimal()):
+            raise CallError(f"a size is written NAME=N, as in seq=128; got {text!r}")
+        sizes[name] = int(value)
+    return sizes
+
+
+def read_inputs(path: Path) -> dict[str, Array]:
+    """Arguments by name from an .npz file. Raises CallError when it is none, or holds objects."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise CallError(f"{path} is not an .npz file; write one with numpy.savez")
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, zipfile.BadZipFile, EOFError) as error:
+        raise CallError(f"{path} is not an .npz file of plain arrays: {error}") from None
