@@ -61,9 +61,7 @@ class EncoderWriter(GraphWriter):
         centred = self.node("Sub", x, self.node("ReduceMean", x, axes=[-1]))
         squared = self.node("Pow", centred, self.scalar(2.0))
         variance = self.node("ReduceMean", squared, axes=[-1])
-        deviation = self.node(
-            "Sqrt", self.node("Add", variance, self.scalar(self.sizes.epsilon))
-        )
+        deviation = self.node("Sqrt", self.node("Add", variance, self.scalar(self.sizes.epsilon)))
         normal = self.node("Div", centred, deviation, power=1.0)
         return self.add(self.mul(normal, scale), shift)
 
@@ -110,7 +108,9 @@ class EncoderWriter(GraphWriter):
 
     def additive_mask(self, mask: str) -> str:
         """(1 - mask) * -1e9 as [batch, 1, 1, seq]"""
-        wide = self.node("Unsqueeze", self.node("Unsqueeze", mask, self.integers(1)), self.integers(2))
+        wide = self.node(
+            "Unsqueeze", self.node("Unsqueeze", mask, self.integers(1)), self.integers(2)
+        )
         kept = self.node("Cast", wide, to=TensorProto.FLOAT)
         return self.node("Mul", self.node("Sub", self.scalar(1.0), kept), self.scalar(-1e9))
 

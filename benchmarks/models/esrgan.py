@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx
 
-from .layers import ConvWriter, Convolution
+from .layers import Convolution, ConvWriter
 
 SLOPE = 0.2
 RESIDUAL = 0.2
@@ -37,7 +37,7 @@ class DenseWriter(ConvWriter):
 def rrdb_net(
     blocks: int = 3, height: int = 90, width: int = 62, channels: int = 64, growth: int = 32
 ) -> onnx.ModelProto:
-    """RRDBNet with `blocks` residual-in-residual dense blocks; the result is four times as large."""
+    """RRDBNet with `blocks` residual-in-residual dense blocks; the result is four times as big."""
     net = DenseWriter("esrgan_rrdb")
     image = net.input("image", [1, 3, height, width])
     first = net.conv3(image, 3, channels)

@@ -14,8 +14,10 @@ MASKED = -1e9
 DEFAULT_SIZE = 32
 
 
-def example_inputs_of(model: onnx.ModelProto, sizes: Mapping[str, int], seed: int) -> dict[str, Array]:
-    """Arguments by name; masks, rotary tables and table indices are recognised, others are normal."""
+def example_inputs_of(
+    model: onnx.ModelProto, sizes: Mapping[str, int], seed: int
+) -> dict[str, Array]:
+    """Arguments by name: masks, rotary tables and table indices as such, all others normal."""
     random = np.random.default_rng(seed)
     constants = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
     arguments: dict[str, Array] = {}

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from .writer import Array
+from .writer import Array, store
 
 FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 NAMES = (
@@ -23,7 +23,7 @@ FIRST_IR_WITH_PLAIN_INITIALIZERS = 4  # before, every initializer is a graph inp
 
 
 def original_light(name: str) -> tuple[onnx.ModelProto, dict[str, Array], dict[str, Array]]:
-    """The untouched model, the inputs that its test of the onnx package uses, its shipped outputs."""
+    """The untouched model, the inputs that the onnx package tests it on, its shipped outputs."""
     model = onnx.load(FOLDER / f"{name}.onnx")
     shipped = TensorProto.FromString((FOLDER / f"{name}_output_0.pb").read_bytes())
     inputs = {}
@@ -45,14 +45,15 @@ def light(name: str) -> onnx.ModelProto:
     nodes = [node for node in graph.node if node.output[0] not in weights.shapes]
     read = {operand for node in nodes for operand in node.input} - weights.values.keys()
     kept = [tensor for tensor in graph.initializer if tensor.name in read]
-    seeded = [numpy_helper.from_array(array, key) for key, array in weights.values.items()]
     result = helper.make_model(
         helper.make_graph(nodes, name, arguments, graph.output),
         opset_imports=model.opset_import,
         ir_version=max(model.ir_version, FIRST_IR_WITH_PLAIN_INITIALIZERS),
         producer_name="satura.benchmarks",
     )
-    result.graph.initializer.extend([*kept, *seeded])
+    result.graph.initializer.extend(kept)
+    for key, array in weights.values.items():
+        store(result.graph, key, array)
     return result
 
 

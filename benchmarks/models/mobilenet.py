@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import onnx
 
-from .layers import ConvWriter, Convolution
+from .layers import Convolution, ConvWriter
 
 EXPANSION = 6
 
@@ -52,9 +52,7 @@ class MobileNetWriter(ConvWriter):
         self.extent = -(-self.extent // stride)
         return self.batch_norm(self.conv(x, shape, explicit_pad=True), filters, epsilon=1e-3)
 
-    def residual(
-        self, x: str, channels: int, filters: int, stride: int, dilation: int
-    ) -> str:
+    def residual(self, x: str, channels: int, filters: int, stride: int, dilation: int) -> str:
         """Expand, depthwise 3x3, project; plus x where the shapes agree."""
         wide = channels * EXPANSION
         y = self.relu6(self.layer(x, channels, wide))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import onnx
 import numpy as np
+import onnx
 
-from .layers import ConvWriter, Convolution
+from .layers import Convolution, ConvWriter
 
 STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))
 
@@ -18,7 +18,7 @@ class ResNetWriter(ConvWriter):
         return self.batch_norm(self.conv(x, shape), shape.filters)
 
     def stem_pool(self, x: str) -> str:
-        """3x3 max pool of stride 2; its operand is not negative, so a border of 0 is one of -inf."""
+        """3x3 max pool of stride 2; of values >= 0: a border of 0 is one of -inf."""
         return self.node("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
 
     def head(self, x: str, channels: int, classes: int) -> str:

@@ -11,10 +11,19 @@ from collections.abc import Sequence
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 Array = np.ndarray
 IR_VERSION = 8
+
+
+def store(graph: onnx.GraphProto, name: str, value: Array) -> None:
+    """Add an initializer in place: appending a finished TensorProto would copy its bytes."""
+    tensor = graph.initializer.add()
+    tensor.name = name
+    tensor.data_type = helper.np_dtype_to_tensor_dtype(value.dtype)
+    tensor.dims.extend(value.shape)
+    tensor.raw_data = value.tobytes()
 
 
 class GraphWriter:
@@ -26,7 +35,7 @@ class GraphWriter:
         self.random = np.random.default_rng(seed)
         self.power: dict[str, float] = {}
         self._nodes: list[onnx.NodeProto] = []
-        self._initializers: list[TensorProto] = []
+        self._initializers: dict[str, Array] = {}
         self._inputs: list[onnx.ValueInfoProto] = []
         self._outputs: list[onnx.ValueInfoProto] = []
         self._count = 0
@@ -35,9 +44,7 @@ class GraphWriter:
         self._count += 1
         return f"{hint}_{self._count}"
 
-    def input(
-        self, name: str, shape: Sequence[int | str], dtype: int = TensorProto.FLOAT
-    ) -> str:
+    def input(self, name: str, shape: Sequence[int | str], dtype: int = TensorProto.FLOAT) -> str:
         """A graph input whose dims are extents or names of symbolic sizes."""
         self._inputs.append(helper.make_tensor_value_info(name, dtype, list(shape)))
         self.power[name] = 1.0
@@ -53,7 +60,7 @@ class GraphWriter:
     def constant(self, value: Array, hint: str = "constant") -> str:
         """An initializer."""
         name = self._fresh(hint)
-        self._initializers.append(numpy_helper.from_array(np.array(value, order="C"), name))
+        self._initializers[name] = value
         self.power[name] = float(np.mean(np.square(value, dtype=np.float64))) if value.size else 0
         return name
 
@@ -78,14 +85,17 @@ class GraphWriter:
 
     def uniform(self, shape: Sequence[int], low: float, high: float) -> Array:
         """Seeded uniform f32 values."""
-        return (low + (high - low) * self.random.random(tuple(shape), np.float32)).astype(np.float32)
+        return (low + (high - low) * self.random.random(tuple(shape), np.float32)).astype(
+            np.float32
+        )
 
     def node(
         self, op_type: str, *operands: str, power: float | None = None, **attributes: object
     ) -> str:
         """The single result of a node; its power is that of the first operand unless given."""
         result = self._fresh(op_type.lower())
-        node = helper.make_node(op_type, operands, [result], name=f"n_{result}", **attributes)
+        node = helper.make_node(op_type, operands, [result], name=f"n_{result}")
+        node.attribute.extend(helper.make_attribute(*pair) for pair in sorted(attributes.items()))
         self._nodes.append(node)
         self.power[result] = self.power.get(operands[0], 1.0) if power is None else power
         return result
@@ -129,5 +139,6 @@ class GraphWriter:
         model = helper.make_model(
             graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="satura.benchmarks"
         )
-        model.graph.initializer.extend(self._initializers)
+        for name, value in self._initializers.items():
+            store(model.graph, name, value)
         return model
