@@ -25,7 +25,8 @@ lint: $(VENV)/ready-dev  ## ruff, ruff format and mypy
 	$(BIN)/mypy
 
 docs: $(VENV)/ready-test  ## write the generated pages of docs/ again
-	$(BIN)/python docs/generate.py
+	$(BIN)/satura ops --markdown > docs/ops.md.new
+	mv docs/ops.md.new docs/ops.md
 
 bench: $(VENV)/ready-bench  ## time against onnxruntime, and openvino where it is installed
 	$(BIN)/satura bench

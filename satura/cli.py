@@ -143,11 +143,18 @@ def rules(
 
 
 @app.command()
-def ops(json: AsJson = False) -> None:
+def ops(
+    json: AsJson = False,
+    markdown: Annotated[bool, typer.Option(help="The text of docs/ops.md.")] = False,
+) -> None:
     """List the canonical ops."""
     from satura.commands.listing import list_ops
+    from satura.commands.pages import ops_page
 
-    list_ops(json)
+    if markdown:
+        typer.echo(ops_page(), nl=False)
+    else:
+        list_ops(json)
 
 
 @cache_app.command("show")

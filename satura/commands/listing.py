@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from satura.commands.terminal import print_json, print_table
-from satura.pipeline import rule_set
 from satura.rewrite.ops import REGISTRY
 
 
@@ -32,6 +31,8 @@ def list_ops(json: bool) -> None:
 
 def list_rules(name: str, json: bool) -> None:
     """Name, law and exactness of every rule of the set `name`."""
+    from satura.pipeline import rule_set
+
     rules = rule_set(name)
     if json:
         print_json(

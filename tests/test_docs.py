@@ -1,0 +1,86 @@
+"""The documents: what they show runs, what they link to exists, what is generated is current."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from satura.commands.pages import ops_page
+from satura.light import light_model
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "CHANGELOG.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+# What takes minutes as written is run on less.
+QUICKER = {"satura bench": "satura bench light_squeezenet --rounds 1"}
+
+
+def blocks(document: Path, language: str) -> list[str]:
+    """Contents of the fenced code blocks of `language` in a document."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", document.read_text(), re.M | re.S)
+
+
+def commands(document: Path) -> list[str]:
+    """Every line of the document's shell blocks, without comments."""
+    lines = "\n".join(blocks(document, "sh")).splitlines()
+    stripped = [line.partition("#")[0].strip() for line in lines]
+    return [line for line in stripped if line]
+
+
+def identifier(document: Path) -> str:
+    return document.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the documents' commands name."""
+    model = light_model("light_squeezenet")
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    name = model.graph.input[0].name
+    image = np.random.default_rng(0).standard_normal((1, 3, 224, 224)).astype(np.float32)
+    np.savez(tmp_path / "in.npz", allow_pickle=False, **{name: image})
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=identifier)
+def test_python_blocks_run(document: Path, workplace: Path) -> None:
+    """The blocks of one document are one script, as a reader would paste them."""
+    script = workplace / f"{document.stem}.py"
+    script.write_text("\n".join(blocks(document, "python")))
+    runpy.run_path(str(script))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=identifier)
+def test_commands_run(document: Path, workplace: Path) -> None:
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
+    for command in commands(document):
+        words = shlex.split(QUICKER.get(command, command))
+        if words[0] == "make":
+            assert set(words[1:]) <= set(targets), command
+        elif words[0] == "satura":
+            subprocess.run([sys.executable, "-m", *words], check=True, cwd=workplace)
+        else:
+            assert words[0] in ("git", "cd", "pip"), f"{command} is not tested"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=identifier)
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)", document.read_text()):
+        if "://" not in target:
+            assert (document.parent / target).exists(), target
+
+
+def test_ops_page_is_current() -> None:
+    assert (ROOT / "docs" / "ops.md").read_text() == ops_page(), "run `make docs`"
