@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from satura.rewrite.cost import CostModel
@@ -22,5 +23,7 @@ def extract(
     `method` is "dag" (shared work is paid once) or "tree" (once per use). Raises ProgramError
     where an output cannot be computed.
     """
-    choice = choose(classes, model or CostModel(), shared=method == "dag")
+    fixed = zip(classes.known, classes.types, strict=True)
+    folded = replace(classes, known=tuple(known and not type_.symbols for known, type_ in fixed))
+    choice = choose(folded, model or CostModel(), shared=method == "dag")
     return place(assemble(choice))

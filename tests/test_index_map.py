@@ -1,0 +1,91 @@
+"""Index maps: where a layout op reads agrees with where NumPy moved the elements."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from satura.rewrite.attributes import Perm, Shape, Slices
+from satura.rewrite.dims import evaluate, symbol
+from satura.rewrite.index_map import (
+    is_affine, offset, pull, push, regroup, reshape_groups, row_major, variables,
+)  # fmt: skip
+
+EXTENTS = st.lists(st.sampled_from([1, 2, 3, 4, 6]), max_size=4)
+
+
+@st.composite
+def reshapes(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Two shapes with equally many elements: the factors of one extent list, merged two ways."""
+    factors = draw(st.lists(st.sampled_from([1, 2, 3, 5]), min_size=1, max_size=6))
+
+    def merged() -> tuple[int, ...]:
+        shape, current = [], 1
+        for factor in factors:
+            current *= factor
+            if draw(st.booleans()):
+                shape.append(current)
+                current = 1
+        return (*shape, current)
+
+    return merged(), merged()
+
+
+def positions(shape: tuple[int, ...]) -> list[tuple[dict[str, int], tuple[int, ...]]]:
+    """Every element of `shape`: values of its loop variables and its index."""
+    return [({f"${k}": i for k, i in enumerate(at)}, at) for at in np.ndindex(*shape)]
+
+
+@given(reshapes())
+def test_regroup_keeps_the_row_major_position(shapes: tuple[tuple[int, ...], ...]) -> None:
+    old, new = shapes
+    index, ranges = variables(old)
+    moved = regroup(index, old, new, ranges)
+    for sizes, at in positions(old):
+        there = tuple(evaluate(dim, sizes) for dim in moved)
+        assert np.ravel_multi_index(there, new) == np.ravel_multi_index(at, old)
+    assert is_affine(offset(moved, row_major(new)))
+
+
+@given(reshapes(), st.randoms(use_true_random=False))
+def test_pull_reads_what_numpy_moves(shapes: tuple[tuple[int, ...], ...], random: object) -> None:
+    old, new = shapes
+    data = np.arange(np.prod(old, dtype=int)).reshape(old)
+    rank = len(old)
+    perm = Perm(tuple(np.random.default_rng(rank).permutation(rank).tolist()))
+    cases = {
+        "transpose": (perm, data.transpose(perm.order)),
+        "reshape": (Shape(new), data.reshape(new)),
+    }
+    sizes_ = tuple((n + 1) // 2 for n in old)
+    slices = Slices((0,) * rank, sizes_, tuple(2 if n > 1 else 1 for n in old))
+    cases["slice"] = (slices, data[slices.numpy])
+    for op, (attribute, result) in cases.items():
+        index, ranges = variables(result.shape)
+        source = pull(op, (attribute,), index, result.shape, old, ranges)
+        for sizes, at in positions(result.shape):
+            assert data[tuple(evaluate(dim, sizes) for dim in source)] == result[at], op
+
+
+@given(reshapes())
+def test_push_is_the_inverse_of_pull(shapes: tuple[tuple[int, ...], ...]) -> None:
+    old, new = shapes
+    index, ranges = variables(old)
+    there = push("reshape", (Shape(new),), index, new, old, ranges)
+    for sizes, at in positions(old):
+        moved = tuple(evaluate(dim, sizes) for dim in there)
+        assert np.ravel_multi_index(moved, new) == np.ravel_multi_index(at, old)
+
+
+def test_quotients_cancel_over_contiguous_tensors() -> None:
+    batch, seq = symbol("batch"), symbol("seq")
+    index, ranges = variables((batch * seq, 768))
+    split = regroup(index, (batch * seq, 768), (batch, seq, 12, 64), ranges)
+    assert not is_affine(split[0])
+    assert str(offset(split, row_major((batch, seq, 12, 64)))) == "768*$0+$1"
+
+
+def test_groups_are_minimal() -> None:
+    assert reshape_groups((2, 3, 4), (6, 4)) == [((0, 1), (0,)), ((2,), (1,))]
+    assert reshape_groups((6, 4), (4, 6)) == [((0, 1), (0, 1))]
