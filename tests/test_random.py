@@ -6,7 +6,7 @@ import warnings
 
 import onnxruntime
 import pytest
-from random_programs import compare, random_program
+from tests.random_programs import compare, random_program
 
 import satura
 from satura.rewrite.interpreter import interpret

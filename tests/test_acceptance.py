@@ -1,0 +1,105 @@
+"""Real models through every stage: right results, no host calls, and the statistics we promise."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+import satura
+from benchmarks.models import LIGHT, build, example_inputs, original_light
+from satura.rewrite.onnx.save import to_model
+from satura.rewrite.types import Array
+
+RESNETS = ("resnet50", "resnet50_pad", "resnet50_tf")
+STATIC = (*LIGHT, *RESNETS, "mobilenetv2_224", "deeplabv3_mobilenetv2_257", "esrgan_rrdb3")
+SYMBOLIC = {
+    "bert_base": {"batch": 2, "seq": 24},
+    "minilm": {"batch": 1, "seq": 128},
+    "rope_attention": {"batch": 1, "seq": 65},
+}
+TOLERANCE = 1e-4  # of the largest magnitude of the reference
+
+
+def onnxruntime_outputs(model: onnx.ModelProto, arguments: dict[str, Array]) -> dict[str, Array]:
+    """Outputs of unoptimised onnxruntime, by name."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, arguments), strict=True))
+
+
+def assert_close(got: dict[str, Array], expected: dict[str, Array]) -> None:
+    assert got.keys() == expected.keys()
+    for name, reference in expected.items():
+        assert got[name].shape == reference.shape and got[name].dtype == reference.dtype
+        error = np.abs(got[name].astype(np.float64) - reference.astype(np.float64)).max()
+        assert error <= TOLERANCE * np.abs(reference).max(), name
+
+
+@cache
+def statistics(name: str, rules: str = "default") -> dict[str, int | float]:
+    from satura.pipeline import rewrite
+    from satura.rewrite.statistics import statistics as count
+
+    return dict(count(rewrite(build(name), rules, None, None).schedule))
+
+
+@pytest.mark.parametrize("name", [*STATIC, *SYMBOLIC])
+def test_model_equals_onnxruntime(name: str) -> None:
+    model = build(name)
+    compiled = satura.compile(model, threads=2)
+    assert compiled.statistics["host-count"] == 0
+    arguments = example_inputs(model, SYMBOLIC.get(name))
+    expected = onnxruntime_outputs(model, arguments)
+    assert_close(compiled.run(arguments), expected)
+    assert_close(onnxruntime_outputs(to_model(compiled.program), arguments), expected)
+    for sizes in ({"batch": 3, "seq": 7}, {"batch": 1, "seq": 1}) if name in SYMBOLIC else ():
+        arguments = example_inputs(model, sizes)
+        assert_close(compiled.run(arguments), onnxruntime_outputs(model, arguments))
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_original_light_model_gives_its_shipped_outputs(name: str) -> None:
+    model, arguments, expected = original_light(name)
+    assert_close(satura.compile(model, threads=2).run(arguments), expected)
+
+
+@pytest.mark.parametrize("name", RESNETS)
+def test_resnet_is_one_dispatch_per_convolution(name: str) -> None:
+    """53 convolutions, max pool, mean, classifier, and at most one copy for the input's layout."""
+    counts = statistics(name)
+    assert counts["fill-count"] == 0
+    assert counts["copy-count"] <= 1
+    assert counts["dispatch-count"] <= 53 + 3 + counts["copy-count"]
+    assert counts["host-count"] == 0
+
+
+def test_esrgan_has_no_fills_and_no_copies_of_concats() -> None:
+    counts = statistics("esrgan_rrdb3")
+    assert counts["fill-count"] == 0
+    assert counts["copy-count"] == 0 or counts["copy-count"] == 1  # the input's layout
+    assert counts["host-count"] == 0
+
+
+@pytest.mark.parametrize("name", [*RESNETS, "esrgan_rrdb3"])
+def test_without_rules_the_goals_are_missed(name: str) -> None:
+    counts = statistics(name, "none")
+    assert counts["copy-count"] > 1
+    assert counts["dispatch-count"] > statistics(name)["dispatch-count"]
+
+
+@pytest.mark.parametrize("name", ["light_densenet121", "bert_base"])
+def test_rewriting_takes_under_five_seconds(name: str) -> None:
+    from satura.pipeline import rewrite
+
+    phases = rewrite(build(name), "default", None, None).phases
+    assert set(phases) == {"load", "saturate", "extract"}
+    assert sum(phases.values()) < 5.0, phases
