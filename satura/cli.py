@@ -69,7 +69,9 @@ def run(
     model: ModelPath,
     inputs: Annotated[
         Path | None,
-        typer.Option(help="Arguments by name, as .npz; seeded random ones by default.", exists=True),
+        typer.Option(
+            help="Arguments by name, as .npz; seeded random ones by default.", exists=True
+        ),
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Where to write the outputs (.npz).")] = None,
     size: Sizes = None,
@@ -173,10 +175,10 @@ def cache_clear() -> None:
     clear()
 
 
-def main() -> None:
-    """Entry point of the command line."""
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line `arguments` (this process's by default) and exit."""
     try:
-        app()
+        app(arguments)
     except SaturaError as error:
         _fail(str(error))
     except OSError as error:

@@ -1,0 +1,230 @@
+"""The command line: what it prints, writes and answers, and how it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from satura import __version__
+from satura.cli import main
+from satura.rewrite.types import Array
+
+STATISTICS = [
+    "dispatch-count", "executable-count", "fill-count", "copy-count", "host-count", "moved-bytes",
+    "transient-memory-size", "constant-count", "constant-size", "flops", "redundant-flops",
+]  # fmt: skip
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """T -> relu -> T back -> + 1, on [rows, 3]: without rules two transposes stay."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 3])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 3])
+    one = helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"]),
+        helper.make_node("Relu", ["t"], ["r"]),
+        helper.make_node("Transpose", ["r"], ["b"]),
+        helper.make_node("Add", ["b", "one"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "g", [x], [y], [one])
+    path = tmp_path / "model.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    return path
+
+
+@pytest.fixture
+def value() -> Array:
+    return np.array([[1, -2, 3], [-4, 5, np.nan]], np.float32)
+
+
+def cli(*arguments: object) -> int:
+    """Exit code of `satura arguments…`."""
+    with pytest.raises(SystemExit) as stop:
+        main([str(argument) for argument in arguments])
+    return int(stop.value.code or 0)
+
+
+def test_run_reads_and_writes_npz(model: Path, value: Array, tmp_path: Path) -> None:
+    given, found = tmp_path / "in.npz", tmp_path / "out.npz"
+    np.savez(given, allow_pickle=False, x=value)
+    assert cli("run", model, "--inputs", given, "--output", found) == 0
+    with np.load(found) as archive:
+        assert archive.files == ["y"]
+        np.testing.assert_array_equal(archive["y"], np.maximum(value, 0) + 1)
+
+
+def test_run_draws_inputs_of_the_sizes_asked_for(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli("run", model, "--size", "rows=5", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["y"]["shape"] == [5, 3]
+
+
+def test_run_verifies_every_stage(model: Path) -> None:
+    assert cli("run", model, "--verify", "--threads", "1") == 0
+
+
+def test_optimize_writes_a_valid_model(model: Path, value: Array, tmp_path: Path) -> None:
+    import onnxruntime
+
+    output = tmp_path / "faster.onnx"
+    assert cli("optimize", model, output) == 0
+    optimized = onnx.load(output)
+    onnx.checker.check_model(optimized)
+    assert "Transpose" not in [node.op_type for node in optimized.graph.node]
+    session = onnxruntime.InferenceSession(output)
+    np.testing.assert_array_equal(session.run(None, {"x": value})[0], np.maximum(value, 0) + 1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["faster.onnx", "model.onnx"]
+
+
+def test_stats_has_every_key(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli("stats", model, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert list(found) == ["before", "after", "executables", "phases"]
+    assert list(found["before"]) == list(found["after"]) == STATISTICS
+    assert len(found["executables"]) == found["after"]["executable-count"]
+    assert list(found["phases"]) == ["load", "saturate", "extract", "kernels"]
+    assert all(seconds >= 0 for seconds in found["phases"].values())
+    assert found["after"]["dispatch-count"] == 1
+    assert found["after"]["fill-count"] == found["after"]["copy-count"] == 0
+
+
+def test_stats_table_names_every_statistic(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli("stats", model) == 0
+    printed = capsys.readouterr().out
+    assert all(key in printed for key in STATISTICS)
+
+
+def test_rules_lists_laws(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli("rules", "--json") == 0
+    rules = json.loads(capsys.readouterr().out)
+    assert {"compose_transposes"} <= {rule["name"] for rule in rules}
+    assert all(rule["law"] for rule in rules)
+    assert cli("rules", "none", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == []
+    assert cli("rules", "exact", "--json") == 0
+    assert all(rule["exact"] for rule in json.loads(capsys.readouterr().out))
+
+
+def test_ops_lists_the_registry(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli("ops", "--json") == 0
+    assert {"conv", "transpose"} <= {op["name"] for op in json.loads(capsys.readouterr().out)}
+    assert cli("ops") == 0
+    assert "matmul" in capsys.readouterr().out
+
+
+def test_cache_is_shown_and_cleared(
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("SATURA_CACHE", str(tmp_path / "kernels"))
+    assert cli("run", model) == 0
+    capsys.readouterr()
+    assert cli("cache", "show", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["folder"] == str(tmp_path / "kernels")
+    assert shown["entries"] >= 1 and shown["size"] > 0
+    assert cli("cache", "clear") == 0
+    capsys.readouterr()
+    assert cli("cache", "show", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["entries"] == 0
+
+
+def test_bench_compares_with_onnxruntime(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli("bench", model, "--rounds", "1", "--threads", "1", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["threads"] == 1
+    (row,) = found["models"]
+    assert row["model"] == "model"
+    assert row["ratio"] == pytest.approx(row["satura-ms"] / row["onnxruntime-ms"])
+    assert row["error"] == 0
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli("--version") == 0
+    assert capsys.readouterr().out == f"satura {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "command", ["demo", "run", "optimize", "stats", "bench", "rules", "ops", "cache"]
+)
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli(command, "--help") == 0
+    assert "Usage:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["run"],
+        ["run", "missing.onnx"],
+        ["stats", "x", "--threads", "0"],
+        ["optimize"],
+    ],
+)
+def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
+    assert cli(*arguments) == 2
+
+
+FAILURES = {
+    "truncated model": (["run", "{broken}"], "broken.onnx"),
+    "unknown rules": (["stats", "{model}", "--rules", "fast"], "'fast'"),
+    "unknown precision": (["run", "{model}", "--precision", "fast"], "'fast'"),
+    "unknown size": (["run", "{model}", "--size", "columns=2"], "'columns'"),
+    "malformed size": (["run", "{model}", "--size", "rows"], "NAME=N"),
+    "inputs that are no npz": (["run", "{model}", "--inputs", "{broken}"], "broken.onnx"),
+    "inputs of a wrong name": (["run", "{model}", "--inputs", "{wrong}"], "'z'"),
+    "sizes beside inputs": (
+        ["run", "{model}", "--inputs", "{wrong}", "--size", "rows=2"],
+        "--size",
+    ),
+    "output in no folder": (["optimize", "{model}", "{folder}/no/out.onnx"], "no"),
+    "bench of no model": (["bench", "nonsense"], "nonsense"),
+}
+
+
+@pytest.mark.parametrize("case", FAILURES)
+def test_errors_are_one_line_and_exit_with_1(
+    case: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken, wrong = tmp_path / "broken.onnx", tmp_path / "wrong.npz"
+    broken.write_bytes(model.read_bytes()[:-20])
+    np.savez(wrong, allow_pickle=False, z=np.zeros(1, np.float32))
+    before = sorted(tmp_path.rglob("*"))
+    places = {"model": model, "broken": broken, "wrong": wrong, "folder": tmp_path}
+    arguments, expected = FAILURES[case]
+    assert cli(*(argument.format(**places) for argument in arguments)) == 1
+    message = capsys.readouterr().err
+    assert message.startswith("satura: ") and message.count("\n") == 1
+    assert expected in message
+    assert sorted(tmp_path.rglob("*")) == before, "something half done was left behind"
+
+
+def test_python_m_satura(tmp_path: Path) -> None:
+    root = Path(__file__).parent.parent
+    result = subprocess.run(
+        [sys.executable, "-m", "satura", "--version"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert result.stdout == f"satura {__version__}\n"
+
+
+def test_demo_agrees_with_the_interpreter(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli("demo", "--json", "--threads", "2") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["agrees"] and 0 < found["error"] <= 1e-4
+    assert found["threads"] == 2 and set(found["seconds"]) == {"before", "after"}
+    assert list(found["before"]) == STATISTICS
