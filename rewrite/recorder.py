@@ -55,11 +55,23 @@ class AttributeVariable(Expression):
         return self.name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Literal(Expression):
-    """A value that stands in the rule's text."""
+    """A value that stands in the rule's text; `0`, `False` and `0.0` differ."""
 
     value: object
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Literal):
+            return False
+        return self._key == other._key and self.value == other.value
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[type, str]:
+        return type(self.value), repr(self.value)
 
     def evaluate(self, values: Values) -> object:
         return self.value

@@ -1,0 +1,97 @@
+"""The e-graph engine: the only file that talks to egglog's low-level bindings.
+
+Everything goes in as text or as tables of numbers and comes out as rows of numbers. A class is
+named by a number that is only good until the next `run`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+from egglog import bindings
+
+Row = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one run of a ruleset did."""
+
+    matches: int
+    changed: bool
+    seconds: float
+
+
+class EGraph:
+    """An egglog e-graph. It may not move between threads."""
+
+    def __init__(self) -> None:
+        self._engine = bindings.EGraph()
+        self._folder = TemporaryDirectory(prefix="satura-egraph-")
+        self._classes: dict[bindings.Value, int] = {}
+
+    def define(self, text: str) -> None:
+        """Run egglog commands: sorts, tables, rules, actions."""
+        self._engine.run_program(*self._engine.parse_program(text))
+
+    def run(self, ruleset: str, saturate: bool = False) -> Step:
+        """Run a ruleset once, or until it changes nothing."""
+        started = perf_counter()
+        schedule = f"(saturate (run {ruleset}))" if saturate else f"(run {ruleset})"
+        commands = self._engine.parse_program(f"(run-schedule {schedule})")
+        (output,) = self._engine.run_program(*commands)
+        assert isinstance(output, bindings.RunScheduleOutput)
+        report = output.report
+        matches = sum(report.num_matches_per_rule.values())
+        return Step(matches, report.updated, perf_counter() - started)
+
+    def insert(self, table: str, rows: Iterable[Row]) -> None:
+        """Add rows to a relation of numbers."""
+        text = "".join("\t".join(map(str, row)) + "\n" for row in rows)
+        if text:
+            path = Path(self._folder.name) / "rows.tsv"
+            path.write_text(text)
+            self.define(f'(input {table} "{path}")')
+
+    def sizes(self) -> dict[str, int]:
+        """Number of rows per table."""
+        (output,) = self._engine.run_program(*self._engine.parse_program("(print-size)"))
+        assert isinstance(output, bindings.PrintAllFunctionsSize)
+        return dict(output.sizes)
+
+    def numbers(self, table: str) -> list[Row]:
+        """Rows of a relation of numbers, sorted."""
+        convert = self._engine.value_to_i64
+        rows = self._engine.freeze().functions[table].rows
+        return sorted(tuple(convert(value) for value in row.inputs) for row in rows)
+
+    def tables(self, names: Iterable[str]) -> dict[str, list[Row]]:
+        """Rows of the named tables, results last, without subsumed ones; classes are numbered."""
+        functions = self._engine.freeze().functions
+        result: dict[str, list[Row]] = {}
+        for name in names:
+            function = functions[name]
+            sorts = [*function.input_sorts, function.output_sort]
+            rows = []
+            for row in function.rows:
+                if not row.subsumed:
+                    values = zip([*row.inputs, row.output], sorts, strict=True)
+                    rows.append(tuple(self._number(value, sort) for value, sort in values))
+            result[name] = rows
+        return result
+
+    def lookup(self, table: str) -> int | None:
+        """The class in a table without columns, if it has one."""
+        value = self._engine.lookup_function(table, [])
+        return None if value is None else self._number(value, "T")
+
+    def _number(self, value: bindings.Value, sort: str) -> int:
+        if sort == "i64":
+            return self._engine.value_to_i64(value)
+        if sort == "Unit":
+            return 0
+        return self._classes.setdefault(value, len(self._classes))

@@ -1,0 +1,55 @@
+"""What a saturation did: per rule, per round, and why it stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class RuleStatistics:
+    """One direction of a rule: how often it matched, what it added and what that took."""
+
+    name: str
+    place: str
+    matches: int = 0
+    new_nodes: int = 0
+    demand_calls: int = 0
+    refusals: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Round:
+    """The e-graph after a round (round 0: the program) and the seconds since the start."""
+
+    nodes: int
+    seconds: float
+
+
+@dataclass
+class Report:
+    """`stopped` is saturated, rounds, nodes or seconds: which limit ended it, if any."""
+
+    rules: list[RuleStatistics]
+    rounds: list[Round] = field(default_factory=list)
+    stopped: str = "saturated"
+    seconds: float = 0.0
+
+    @property
+    def nodes(self) -> int:
+        """E-nodes at the end, reachable or not."""
+        return self.rounds[-1].nodes if self.rounds else 0
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.stopped} after {len(self.rounds) - 1} rounds,"
+            f" {self.rounds[0].nodes} -> {self.nodes} e-nodes, {self.seconds:.3f} s"
+        ]
+        busy = [entry for entry in self.rules if entry.matches or entry.demand_calls]
+        for entry in sorted(busy, key=lambda entry: -entry.seconds):
+            lines.append(
+                f"  {entry.name}: {entry.matches} matches, {entry.new_nodes} new nodes,"
+                f" {entry.demand_calls} calls ({entry.refusals} refused),"
+                f" {entry.seconds * 1000:.1f} ms  {entry.place}"
+            )
+        return "\n".join(lines)

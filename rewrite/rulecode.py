@@ -1,0 +1,159 @@
+"""Rules as egglog text: per direction of a rule one ruleset and, where it computes, two tables.
+
+    transpose(transpose(x, p), q) -> transpose(x, p[q])
+
+becomes (with `e1` for the inner transpose)
+
+    (rule ((= e0 (n_transpose e1 q)) (= e1 (n_transpose x p))) ((want_3 p q)))
+    (rule ((= e0 …) (= e1 …) (ok_3 p q o0)) ((let r0 (n_transpose x o0)) (union e0 r0)))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from satura.rewrite.attributes import Attribute, Constant, Scalar
+from satura.rewrite.dsl import Computed, Direction
+from satura.rewrite.intern import Interner
+from satura.rewrite.recorder import AttributeVariable, Expression, Literal
+from satura.rewrite.terms import Application, Known, ScalarTerm, Tensor, Term
+
+
+@dataclass(frozen=True)
+class RuleCode:
+    """The egglog text of one direction, and the names of its ruleset and tables."""
+
+    text: str
+    ruleset: str
+    want: str
+    ok: str
+
+
+def compile_direction(direction: Direction, number: int, interner: Interner) -> RuleCode:
+    """The egglog text of `direction`; `number` tells its tables from those of others."""
+    return _Writer(direction, number, interner).code()
+
+
+class _Writer:
+    def __init__(self, direction: Direction, number: int, interner: Interner) -> None:
+        self.direction = direction
+        self.number = number
+        self.interner = interner
+        self.matched: dict[Term, str] = {}
+        self.atoms: list[str] = []
+        self.made: dict[Term, str] = {}
+        self.actions: list[str] = []
+        guards, outputs = direction.guards, direction.outputs
+        self.guards = {guard: f"g{index}" for index, guard in enumerate(guards)}
+        self.outputs = {output: f"o{index}" for index, output in enumerate(outputs)}
+
+    def code(self) -> RuleCode:
+        direction, number = self.direction, self.number
+        ruleset, want, ok = f"fire_{number}", f"want_{number}", f"ok_{number}"
+        root = self.match(direction.left)
+        columns = [*map(self.input, direction.inputs), *self.guards.values()]
+        if not direction.computes:
+            columns = []
+        outputs = list(self.outputs.values())
+        result = self.make(direction.right, root, is_root=True)
+        self.actions.append(f"(union {root} {result})")
+        atoms, actions = " ".join(self.atoms), " ".join(self.actions)
+        lines = [f"(ruleset {ruleset})"]
+        if direction.computes:
+            given = " ".join([*columns, *outputs])
+            lines += [
+                f"(relation {want} ({' '.join(['i64'] * len(columns))}))",
+                f"(relation {ok} ({' '.join(['i64'] * (len(columns) + len(outputs)))}))",
+                f"(rule ({atoms}) (({want} {' '.join(columns)})) :ruleset demand)",
+                f"(rule ({atoms} ({ok} {given})) ({actions}) :ruleset {ruleset})",
+            ]
+        else:
+            lines.append(f"(rule ({atoms}) ({actions}) :ruleset {ruleset})")
+        return RuleCode("\n".join(lines) + "\n", ruleset, want, ok)
+
+    def match(self, term: Term) -> str:
+        """The egglog variable of a term on the left side, with the atoms that bind it."""
+        if term in self.matched:
+            return self.matched[term]
+        if isinstance(term, Tensor):
+            name = self.matched[term] = f"t_{term.name}"
+            if isinstance(term, Known):
+                self.atoms.append(f"(known {name})")
+            return name
+        name = self.matched[term] = f"e{len(self.matched)}"
+        if isinstance(term, ScalarTerm):
+            self.atoms.append(f"(= {self.left_attribute(term.value, Scalar)} (scalar_of {name}))")
+            return name
+        assert isinstance(term, Application)
+        place = len(self.atoms)
+        operands = [self.match(operand) for operand in term.operands]
+        sorts = term.op.attributes
+        attributes = [
+            self.left_attribute(value, sort)
+            for value, sort in zip(term.attributes, sorts, strict=True)
+        ]
+        atom = f"(= {name} (n_{term.op.name} {' '.join([*operands, *attributes])}))"
+        self.atoms.insert(place, atom)
+        return name
+
+    def make(self, term: Term, root: str, is_root: bool = False) -> str:
+        """The egglog variable of a term on the right side, with the actions that build it."""
+        if term in self.matched:
+            return self.matched[term]
+        if term in self.made:
+            return self.made[term]
+        if isinstance(term, ScalarTerm):
+            op, arguments = "constant", self.right_scalar(term.value)
+        else:
+            assert isinstance(term, Application)
+            operands = [self.make(operand, root) for operand in term.operands]
+            sorts = term.op.attributes
+            attributes = [
+                self.right_attribute(value, sort)
+                for value, sort in zip(term.attributes, sorts, strict=True)
+            ]
+            op, arguments = term.op.name, " ".join([*operands, *attributes])
+        name = self.made[term] = f"r{len(self.made)}"
+        self.actions.append(f"(let {name} (n_{op} {arguments}))")
+        self.actions.append(f"(set (born_{op} {arguments}) (Now))")
+        if not is_root:
+            self.actions.append(f"(set (cause_{op} {arguments}) {root})")
+        return name
+
+    def input(self, name: str) -> str:
+        """The egglog variable of what `compute` reads: an attribute, or a tensor's type."""
+        sort = self.direction.variables[name]
+        if not issubclass(sort, Tensor):
+            return f"a_{name}"
+        atom = f"(type_of t_{name} y_{name})"
+        if atom not in self.atoms:
+            self.atoms.append(atom)
+        return f"y_{name}"
+
+    def left_attribute(self, expression: Expression, sort: type) -> str:
+        if isinstance(expression, AttributeVariable):
+            return f"a_{expression.name}"
+        if isinstance(expression, Literal):
+            return self.literal(expression.value)
+        return self.guards[Computed(expression, sort)]
+
+    def right_attribute(self, expression: Expression, sort: type) -> str:
+        if isinstance(expression, AttributeVariable):
+            return f"a_{expression.name}"
+        if isinstance(expression, Literal):
+            return self.literal(expression.value)
+        return self.outputs[Computed(expression, sort)]
+
+    def right_scalar(self, expression: Expression) -> str:
+        """The number of the constant that holds a scalar."""
+        if isinstance(expression, Literal):
+            assert isinstance(expression.value, Scalar)
+            return str(self.interner.number(Constant(expression.value.array)))
+        return self.outputs[Computed(expression, Scalar)]
+
+    def literal(self, value: object) -> str:
+        assert isinstance(value, Attribute)
+        return str(self.interner.number(value))
+
+
+__all__ = ["RuleCode", "compile_direction"]

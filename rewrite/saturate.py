@@ -1,0 +1,231 @@
+"""Saturation: rules run on a program's e-graph, round by round, until nothing changes.
+
+Within a round every rule runs once, in order; limits are checked after each. Hitting a limit is
+no error: what is there by then is the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+
+from satura.rewrite.decode import Decoded, Origin, decode
+from satura.rewrite.demand import (
+    Demand,
+    Demands,
+    TypeConflictError,
+    rule_demand,
+    type_demand,
+)  # fmt: skip
+from satura.rewrite.dsl import Direction, RuleSet
+from satura.rewrite.eclasses import EClasses, ENode
+from satura.rewrite.egraph import EGraph
+from satura.rewrite.encode import load
+from satura.rewrite.errors import RuleError
+from satura.rewrite.intern import Interner
+from satura.rewrite.ir import Program
+from satura.rewrite.report import Report, Round, RuleStatistics
+from satura.rewrite.rulecode import RuleCode, compile_direction
+from satura.rewrite.schema import node_tables, schema
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop short of saturation."""
+
+    rounds: int = 40
+    nodes: int = 200_000
+    seconds: float = 30.0
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """A saturated e-graph, what happened, and where its e-nodes come from.
+
+    `origins[c][k]` belongs to `classes.nodes[c][k]`. `program_classes[i]` is the class of the
+    program's node i, None where no output reaches it.
+    """
+
+    classes: EClasses
+    report: Report
+    origins: tuple[tuple[Origin, ...], ...]
+    program_classes: tuple[int | None, ...]
+
+
+def saturate(program: Program, rules: RuleSet, limits: Limits = Limits()) -> Saturation:
+    """Everything that `rules` prove equal to parts of `program`, as far as `limits` allow.
+
+    Raises RuleError, naming the rule, when a rule makes badly typed nodes, equates tensors of two
+    types, or fails in a computation.
+    """
+    try:
+        run = _Run(program, rules, limits, careful=False)
+    except TypeConflictError as conflict:
+        # Replay, checking types after every single rule, so that the error names the rule.
+        _Run(program, rules, limits, careful=True)
+        names = ", ".join(rule.name for rule in rules)
+        raise RuleError(f"one of the rules {names} is unsound: {conflict}") from conflict
+    decoded = run.decoded
+    return Saturation(decoded.classes, run.report, decoded.origins, decoded.program_classes)
+
+
+@dataclass
+class _Runner:
+    """One direction of a rule, ready to run."""
+
+    direction: Direction
+    code: RuleCode
+    demand: Demand | None
+    statistics: RuleStatistics
+
+
+class _Run:
+    """One saturation from start to end."""
+
+    def __init__(self, program: Program, rules: RuleSet, limits: Limits, careful: bool) -> None:
+        self.started = perf_counter()
+        self.limits = limits
+        self.careful = careful
+        self.egraph = EGraph()
+        self.interner = Interner()
+        hosts = [len(node.operands) for node in program.nodes if node.op.name == "host"]
+        self.tables = node_tables(hosts)
+        self.egraph.define(schema(self.tables.values()))
+        self.types = [type_demand(table) for table in self.tables.values()]
+        self.demands = Demands(self.egraph, self.interner)
+        answered = load(program, self.egraph, self.tables, self.interner)
+        for demand, name in zip(self.types, self.tables, strict=True):
+            rows = answered.get(name, set())
+            self.egraph.insert(demand.ok, sorted(rows))
+            demand.done.update(row[:-1] for row in rows)
+        self.demands.describe()
+        self.runs: dict[int, tuple[str | None, int]] = {}
+        self.mark(None, 0)
+        self.runners = [
+            self.runner(direction, number)
+            for number, direction in enumerate(
+                direction for rule in rules for direction in rule.directions
+            )
+        ]
+        self.settle()
+        self.report = Report([runner.statistics for runner in self.runners])
+        self.close_round()
+        self.saturate()
+        self.report.seconds = self.elapsed
+        self.decoded: Decoded = decode(program, self.egraph, self.tables, self.interner, self.runs)
+
+    @property
+    def elapsed(self) -> float:
+        return perf_counter() - self.started
+
+    def runner(self, direction: Direction, number: int) -> _Runner:
+        code = compile_direction(direction, number, self.interner)
+        self.egraph.define(code.text)
+        demand = rule_demand(direction, code.want, code.ok) if direction.computes else None
+        return _Runner(direction, code, demand, RuleStatistics(direction.label, direction.place))
+
+    def mark(self, rule: str | None, round_: int) -> None:
+        """Remember what `(Now)` stood for, and let the next run have a new one."""
+        now = self.egraph.lookup("Now")
+        if now is not None:
+            self.runs[now] = (rule, round_)
+            self.egraph.define("(delete (Now))")
+
+    def count(self) -> int:
+        sizes = self.egraph.sizes()
+        return sum(sizes[f"n_{name}"] for name in self.tables)
+
+    def close_round(self) -> None:
+        self.report.rounds.append(Round(self.count(), self.elapsed))
+
+    def settle(self) -> None:
+        """Bring types and other facts up to date. Raises TypeConflictError."""
+        self.egraph.run("facts", saturate=True)
+        while self.demands.answer(self.types):
+            self.egraph.run("facts", saturate=True)
+        conflicts = self.egraph.tables(["conflict"])["conflict"]
+        if conflicts:
+            _, first, second, _ = min(conflicts, key=lambda row: row[1:3])
+            raise TypeConflictError(
+                f"it makes {self.interner[first]} equal to {self.interner[second]}"
+            )
+
+    def saturate(self) -> None:
+        for round_ in range(1, self.limits.rounds + 1):
+            changed = self.round(round_)
+            self.settle()
+            self.close_round()
+            if self.report.stopped != "saturated" or not changed:
+                return
+        self.report.stopped = "rounds"
+
+    def round(self, round_: int) -> bool:
+        """Run every rule once; whether anything changed. Sets `report.stopped` at a limit."""
+        self.egraph.run("demand")
+        self.answer_demands()
+        changed = False
+        nodes = self.count()
+        for runner in self.runners:
+            step = self.egraph.run(runner.code.ruleset)
+            runner.statistics.matches += step.matches
+            runner.statistics.seconds += step.seconds
+            if not step.changed:
+                continue
+            changed = True
+            self.mark(runner.direction.label, round_)
+            before, nodes = nodes, self.count()
+            runner.statistics.new_nodes += max(0, nodes - before)
+            if self.careful:
+                self.check(runner)
+            if nodes > self.limits.nodes:
+                self.report.stopped = "nodes"
+                return True
+            if self.elapsed > self.limits.seconds:
+                self.report.stopped = "seconds"
+                return True
+        return changed
+
+    def answer_demands(self) -> None:
+        for runner in self.runners:
+            if runner.demand is not None:
+                started = perf_counter()
+                self.demands.answer([runner.demand])
+                runner.statistics.seconds += perf_counter() - started
+                runner.statistics.demand_calls = runner.demand.calls
+                runner.statistics.refusals = runner.demand.refusals
+
+    def check(self, runner: _Runner) -> None:
+        try:
+            self.settle()
+        except TypeConflictError as conflict:
+            direction = runner.direction
+            raise RuleError(
+                f"rule '{direction.label}' ({direction.place}) is unsound: {conflict};"
+                f" its law is {direction}"
+            ) from None
+
+
+def find_class(classes: EClasses, program: Program) -> list[int | None]:
+    """For each node of `program` the class that it is in, None where it is in none.
+
+    Nodes are looked up, never added; inputs correspond by name.
+    """
+    index: dict[ENode, int] = {
+        node: number for number, nodes in enumerate(classes.nodes) for node in nodes
+    }
+    homes: list[int | None] = []
+    for node in program.nodes:
+        operands = [homes[operand] for operand in node.operands]
+        known = tuple(operand for operand in operands if operand is not None)
+        if len(known) == len(operands):
+            homes.append(index.get(ENode(node.op.name, known, node.attributes)))
+        else:
+            homes.append(None)
+    return homes
+
+
+def in_same_class(saturation: Saturation, root: int, goal: Program) -> bool:
+    """Whether every output of `goal` equals the class of node `root` of the start program."""
+    home = saturation.program_classes[root]
+    found = find_class(saturation.classes, goal)
+    return home is not None and all(found[index] == home for index in goal.output_nodes)

@@ -1,0 +1,120 @@
+"""The tables of the e-graph, as egglog text.
+
+Per op one constructor `n_op(operands…, attributes…)`, whose attributes are interned numbers. Facts
+about classes: `type_of`, `known` (computed from constants alone, of static shape), `scalar_of` (a
+0-d constant). What has to be computed in Python stands in pairs of tables: matches put their
+arguments into `want_…`, Python answers with rows of `ok_…`, or does not answer.
+
+Provenance: `born_op` says which run of which rule made a node first (the class that `(Now)` has
+during that run), `cause_op` for which matched class, where that is not the node's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from satura.rewrite.ops import REGISTRY
+from satura.rewrite.ops.registry import Op
+
+
+@dataclass(frozen=True)
+class NodeTable:
+    """The constructor of an op; ops of any arity have one per arity that occurs."""
+
+    op: Op
+    arity: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.op.name}_{self.arity}" if self.op.arity is None else self.op.name
+
+    @property
+    def operands(self) -> list[str]:
+        return [f"x{index}" for index in range(self.arity)]
+
+    @property
+    def attributes(self) -> list[str]:
+        return [f"a{index}" for index in range(len(self.op.attributes))]
+
+    @property
+    def arguments(self) -> str:
+        return " ".join([*self.operands, *self.attributes])
+
+    @property
+    def columns(self) -> str:
+        return " ".join(["T"] * self.arity + ["i64"] * len(self.op.attributes))
+
+    @property
+    def width(self) -> int:
+        """Columns of a table of type demands: an operand's type or an attribute each."""
+        return self.arity + len(self.op.attributes)
+
+
+def node_tables(host_arities: Iterable[int]) -> dict[str, NodeTable]:
+    """Node tables by name: every op, and host nodes of the given arities."""
+    tables = [NodeTable(op, op.arity) for op in REGISTRY.values() if op.arity is not None]
+    tables += [NodeTable(REGISTRY["host"], arity) for arity in sorted(set(host_arities))]
+    return {table.name: table for table in tables}
+
+
+BASE = """
+(sort T)
+(constructor Now () T)
+(function node (i64) T :merge old)
+(relation type_of (T i64))
+(relation conflict (T i64 i64))
+(relation known (T))
+(relation static_type (i64))
+(function scalar_of (T) i64 :merge (min old new))
+(relation scalar_value (i64 i64))
+(ruleset load)
+(ruleset facts)
+(ruleset demand)
+(rule ((type_of x a) (type_of x b) (< a b)) ((conflict x a b)) :ruleset facts)
+"""
+
+
+def schema(tables: Iterable[NodeTable]) -> str:
+    """Text that declares all tables and the rules for facts."""
+    return BASE + "".join(map(_declare, tables))
+
+
+def _declare(table: NodeTable) -> str:
+    name, columns, arguments = table.name, table.columns, table.arguments
+    match = f"(= e (n_{name} {arguments}))"
+    text = f"""
+(constructor n_{name} ({columns}) T)
+(function born_{name} ({columns}) T :merge old)
+(function cause_{name} ({columns}) T :merge old)
+(relation want_type_{name} ({" ".join(["i64"] * table.width)}))
+(relation ok_type_{name} ({" ".join(["i64"] * (table.width + 1))}))
+"""
+    types = [f"(type_of {x} t{index})" for index, x in enumerate(table.operands)]
+    wanted = " ".join([f"t{index}" for index in range(table.arity)] + table.attributes)
+    if table.op.name == "item":
+        # The type of a result stands in the host call, not in the type of its first result.
+        return text
+    text += f"(rule ({match} {' '.join(types)}) ((want_type_{name} {wanted})) :ruleset facts)\n"
+    text += (
+        f"(rule ({match} {' '.join(types)} (ok_type_{name} {wanted} t))"
+        f" ((type_of e t)) :ruleset facts)\n"
+    )
+    if table.op.name == "host":
+        return text + (
+            f"(rule ((= e (n_item h i)) (= h (n_{name} {arguments}))) ((want_type_item a0 i))"
+            " :ruleset facts)\n"
+            f"(rule ((= e (n_item h i)) (= h (n_{name} {arguments})) (ok_type_item a0 i t))"
+            " ((type_of e t)) :ruleset facts)\n"
+        )
+    if table.op.name == "constant":
+        return text + (
+            f"(rule ({match}) ((known e)) :ruleset facts)\n"
+            f"(rule ({match} (scalar_value a0 s)) ((set (scalar_of e) s)) :ruleset facts)\n"
+        )
+    if table.arity:
+        known = " ".join(f"(known {x})" for x in table.operands)
+        return text + (
+            f"(rule ({known} {match} (type_of e t) (static_type t)) ((known e)) :ruleset facts)\n"
+        )
+    return text
