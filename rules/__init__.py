@@ -1,0 +1,24 @@
+"""The rule book: laws by concern, and the named sets `NONE`, `EXACT` and `DEFAULT`."""
+
+from satura.rewrite.dsl import RuleSet
+from satura.rules import (
+    algebra,
+    broadcast,
+    contraction,
+    folding,
+    pad,
+    reshape,
+    slice_concat,
+    transpose,
+)
+
+BOOK = {
+    module.__name__.rpartition(".")[2]: RuleSet.of_module(module.__name__)
+    for module in (transpose, reshape, broadcast, pad, slice_concat, folding, algebra, contraction)
+}
+
+NONE = RuleSet()
+DEFAULT = sum(BOOK.values(), NONE)
+EXACT = DEFAULT.exact
+
+__all__ = ["BOOK", "DEFAULT", "EXACT", "NONE"]

@@ -1,0 +1,185 @@
+"""Arithmetic, only where it pays: units vanish and constants meet.
+
+In floats x + 0.0 is not x (it turns -0.0 into 0.0), but x + -0.0 is. Reassociating laws bring known
+tensors together, which are then computed once; they hold up to rounding.
+"""
+
+from __future__ import annotations
+
+from math import frexp
+
+from satura.rewrite.attributes import BinaryFn, Scalar, Shape, UnaryFn, refuse_unless
+from satura.rewrite.dsl import Known, Law, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.terms import binary, broadcast, cast, reshape, scalar, unary
+from satura.rewrite.types import DType, TensorType
+from satura.rules.folding import applied_to_two
+
+COMMUTATIVE = ("add", "mul", "max", "min", "eq", "and", "or", "xor")
+SIGNIFICANT_BITS = {DType.F64: 53, DType.F32: 24, DType.F16: 11, DType.BF16: 8}
+IDEMPOTENT = ("relu", "abs", "sign", "floor", "ceil", "round")
+
+
+@rule
+def cancel_negations(x: Tensor) -> Law:
+    """-(-x) = x"""
+    return rewrites(unary("neg", unary("neg", x)), x)
+
+
+@attribute_function
+def is_idempotent(f: UnaryFn) -> bool:
+    """Whether f(f(x)) = f(x)."""
+    return f.name in IDEMPOTENT
+
+
+@rule
+def apply_idempotent_once(f: UnaryFn, x: Tensor) -> Law:
+    """f(f(x)) = f(x), for relu, abs, sign and the roundings"""
+    return rewrites(unary(f, unary(f, x)), unary(f, x), is_idempotent(f))
+
+
+@attribute_function
+def is_commutative(f: BinaryFn) -> bool:
+    """Whether f(x, y) = f(y, x)."""
+    return f.name in COMMUTATIVE
+
+
+@rule
+def constant_to_the_right(f: BinaryFn, x: Tensor, c: Known, s: Shape) -> Law:
+    """f(broadcast(c), x) = f(x, broadcast(c)) for a commutative f"""
+    return rewrites(binary(f, broadcast(c, s), x), binary(f, x, broadcast(c, s)), is_commutative(f))
+
+
+@attribute_function
+def is_right_unit(f: BinaryFn, c: Scalar) -> bool:
+    """Whether f(x, c) = x for every x, bit for bit."""
+    if f.name in ("mul", "div"):
+        return c == Scalar.of(1, c.dtype)
+    if f.name in ("add", "sub") and c.dtype.is_float:
+        return c == Scalar.of(-0.0 if f.name == "add" else 0.0, c.dtype)
+    return f.name in ("add", "sub", "or", "xor", "shl", "shr") and not any(c.bits)
+
+
+@rule
+def drop_unit(f: BinaryFn, x: Tensor, c: Scalar, ones: Shape, s: Shape) -> Law:
+    """f(x, c everywhere) = x for the right unit c of f: x * 1, x / 1, x + -0.0, x - 0.0, and on
+    integers x + 0, x - 0, x | 0, x ^ 0, x << 0, x >> 0"""
+    return rewrites(binary(f, x, broadcast(reshape(c, ones), s)), x, is_right_unit(f, c))
+
+
+@rule
+def subtract_as_add(x: Tensor, c: Known, s: Shape) -> Law:
+    """x - broadcast(c) = x + broadcast(-c)"""
+    return rewrites(
+        binary("sub", x, broadcast(c, s)), binary("add", x, broadcast(unary("neg", c), s))
+    )
+
+
+@attribute_function
+def exact_reciprocal(c: Scalar) -> Scalar:
+    """1 / c, where that is exact: for powers of two."""
+    refuse_unless(c.dtype.is_float, "integers have no reciprocal")
+    inverse = applied_to_two(BinaryFn("div"), Scalar.of(1, c.dtype), c)
+    for value in (c, inverse):
+        mantissa, _ = frexp(float(value.value))  # type: ignore[arg-type]
+        refuse_unless(abs(mantissa) == 0.5, f"{c} has no exact reciprocal")
+    return inverse
+
+
+@rule
+def divide_by_power_of_two(x: Tensor, c: Scalar, ones: Shape, s: Shape) -> Law:
+    """x / c = x * (1 / c) for a power of two c, on floats"""
+    return rewrites(
+        binary("div", x, broadcast(reshape(c, ones), s)),
+        binary("mul", x, broadcast(reshape(scalar(exact_reciprocal(c)), ones), s)),
+    )
+
+
+@attribute_function
+def one_like(type_: TensorType) -> Scalar:
+    """1 in a float dtype."""
+    refuse_unless(type_.dtype.is_float, "integers have no reciprocal")
+    return Scalar.of(1, type_.dtype)
+
+
+@attribute_function
+def unit_shape(type_: TensorType) -> Shape:
+    """A shape of the type's rank with one element."""
+    return Shape((1,) * type_.rank)
+
+
+@rule(reassociates=True)
+def multiply_by_reciprocal(x: Tensor, c: Known, s: Shape) -> Law:
+    """x / broadcast(c) = x * broadcast(1 / c), on floats"""
+    one = reshape(scalar(one_like(c.type)), unit_shape(c.type))
+    return rewrites(
+        binary("div", x, broadcast(c, s)),
+        binary("mul", x, broadcast(binary("div", broadcast(one, Shape(c.type.shape)), c), s)),
+    )
+
+
+@attribute_function
+def is_associative(f: BinaryFn) -> bool:
+    """Whether f(f(x, a), b) = f(x, f(a, b)) but for rounding."""
+    return f.name in ("add", "mul")
+
+
+@rule(reassociates=True)
+def gather_constants(f: BinaryFn, x: Tensor, a: Known, b: Known, s: Shape) -> Law:
+    """f(f(x, broadcast(a)), broadcast(b)) = f(x, f(broadcast(a), broadcast(b))) for + and *"""
+    return rewrites(
+        binary(f, binary(f, x, broadcast(a, s)), broadcast(b, s)),
+        binary(f, x, binary(f, broadcast(a, s), broadcast(b, s))),
+        is_associative(f),
+    )
+
+
+@rule(reassociates=True)
+def scale_sum_with_constant(x: Tensor, a: Known, b: Known, s: Shape) -> Law:
+    """(x + broadcast(a)) * broadcast(b) = x * broadcast(b) + broadcast(a) * broadcast(b)"""
+    return rewrites(
+        binary("mul", binary("add", x, broadcast(a, s)), broadcast(b, s)),
+        binary(
+            "add",
+            binary("mul", x, broadcast(b, s)),
+            binary("mul", broadcast(a, s), broadcast(b, s)),
+        ),
+    )
+
+
+@attribute_function
+def survives(source: DType, between: DType, target: DType) -> bool:
+    """Whether casting by way of `between` is casting directly.
+
+    `between` must hold every value of `source`. Integers that go by way of floats to other integers
+    saturate where a direct cast wraps.
+    """
+    detour = source.is_integer and between.is_float and target.is_integer and target is not source
+    return holds_all_values(source, between) and not detour
+
+
+def holds_all_values(narrow: DType, wide: DType) -> bool:
+    """Whether each value of `narrow` has an equal one in `wide`."""
+    if narrow is wide or narrow is DType.BOOL:
+        return True
+    if wide is DType.BOOL:
+        return False
+    if narrow.is_float:
+        return wide.is_float and narrow.itemsize < wide.itemsize
+    bits = narrow.itemsize * 8 - (1 if narrow.is_signed else 0)
+    if wide.is_float:
+        return bits <= SIGNIFICANT_BITS[wide]
+    if narrow.is_signed and not wide.is_signed:
+        return False
+    return bits <= wide.itemsize * 8 - (1 if wide.is_signed else 0)
+
+
+@rule
+def merge_casts(x: Tensor, a: DType, b: DType) -> Law:
+    """cast(cast(x, a), b) = cast(x, b), when a holds every value of x's dtype"""
+    return rewrites(cast(cast(x, a), b), cast(x, b), survives(x.type.dtype, a, b))
+
+
+@rule
+def drop_identity_cast(x: Tensor, t: DType) -> Law:
+    """cast(x, t) = x, when t is the dtype of x"""
+    return rewrites(cast(x, t), x, x.type.dtype == t)

@@ -1,0 +1,382 @@
+"""Reshapes move past everything that treats the regrouped axes alike, and merge.
+
+Elementwise ops do not see shapes at all. Ops on some axes (reduce, slice, pad, concat, broadcast)
+let a reshape pass when it only regroups other axes: `matched_axes` says where theirs are found.
+"""
+
+from __future__ import annotations
+
+from satura.rewrite.attributes import (
+    Axes,
+    Axis,
+    BinaryFn,
+    Padding,
+    ReduceFn,
+    Refuse,
+    Shape,
+    Slices,
+    UnaryFn,
+    refuse_unless,
+)
+from satura.rewrite.dims import Dim, exact_quotient, product
+from satura.rewrite.dsl import Known, Law, Tensor, attribute_function, both, equates, rewrites, rule
+from satura.rewrite.terms import (
+    binary,
+    broadcast,
+    cast,
+    concat,
+    pad,
+    reduce,
+    reshape,
+    select,
+    slice_,
+    unary,
+)
+from satura.rewrite.types import DType, TensorType
+from satura.rules.regroup import Block, blocks, matched_axes, replaced
+
+
+@rule
+def compose_reshapes(x: Tensor, s: Shape, t: Shape) -> Law:
+    """reshape(reshape(x, s), t) = reshape(x, t)"""
+    return rewrites(reshape(reshape(x, s), t), reshape(x, t))
+
+
+@rule
+def drop_identity_reshape(x: Tensor, s: Shape) -> Law:
+    """reshape(x, s) = x, when s is the shape of x"""
+    return rewrites(reshape(x, s), x, s.dims == x.type.shape)
+
+
+@rule
+def reshape_past_unary(f: UnaryFn, x: Tensor, s: Shape) -> Law:
+    """f(reshape(x, s)) = reshape(f(x), s)"""
+    return equates(unary(f, reshape(x, s)), reshape(unary(f, x), s))
+
+
+@rule
+def reshape_past_cast(x: Tensor, dtype: DType, s: Shape) -> Law:
+    """cast(reshape(x, s), t) = reshape(cast(x, t), s)"""
+    return equates(cast(reshape(x, s), dtype), reshape(cast(x, dtype), s))
+
+
+@rule
+def reshape_past_binary(f: BinaryFn, x: Tensor, y: Tensor, s: Shape) -> Law:
+    """f(reshape(x, s), reshape(y, s)) = reshape(f(x, y), s), when x and y have one shape"""
+    return equates(
+        binary(f, reshape(x, s), reshape(y, s)),
+        reshape(binary(f, x, y), s),
+        x.type.shape == y.type.shape,
+    )
+
+
+@rule
+def reshape_past_select(c: Tensor, x: Tensor, y: Tensor, s: Shape) -> Law:
+    """select(reshape(c, s), reshape(x, s), reshape(y, s)) = reshape(select(c, x, y), s), when c, x
+    and y have one shape"""
+    return equates(
+        select(reshape(c, s), reshape(x, s), reshape(y, s)),
+        reshape(select(c, x, y), s),
+        x.type.shape == y.type.shape,
+        x.type.shape == c.type.shape,
+    )
+
+
+@attribute_function
+def broadcast_before_reshape(type_: TensorType, wide: Shape, shape: Shape) -> Shape:
+    """t such that reshape(broadcast(x, w), s) = broadcast(reshape(x, t), s).
+
+    Of each group of axes that the reshape merges or splits, all are repeated or none.
+    """
+    dims: list[Dim] = [1] * len(shape.dims)
+    for mine, theirs in blocks(wide.dims, shape.dims):
+        repeated = [type_.shape[axis] == 1 for axis in mine]
+        refuse_unless(len(set(repeated)) == 1, "an axis is partly repeated")
+        if not repeated[0]:
+            for axis in theirs:
+                dims[axis] = shape.dims[axis]
+    return Shape(tuple(dims))
+
+
+@rule
+def reshape_into_broadcast(x: Tensor, w: Shape, s: Shape) -> Law:
+    """reshape(broadcast(x, w), s) = broadcast(reshape(x, t), s), when of each group of axes that s
+    merges or splits all are repeated or none"""
+    return rewrites(
+        reshape(broadcast(x, w), s),
+        broadcast(reshape(x, broadcast_before_reshape(x.type, w, s)), s),
+    )
+
+
+@attribute_function
+def broadcast_under_reshape(type_: TensorType, shape: Shape, wide: Shape) -> Shape:
+    """t such that broadcast(reshape(x, s), w) = reshape(broadcast(x, t), w)."""
+    pairs = enumerate(zip(shape.dims, wide.dims, strict=True))
+    repeated = [axis for axis, (old, new) in pairs if old != new]
+    sources = matched_axes(shape.dims, type_.shape, repeated)
+    return Shape(replaced(type_.shape, sources, (wide.dims[axis] for axis in repeated)))
+
+
+@rule
+def reshape_out_of_broadcast(x: Tensor, s: Shape, w: Shape) -> Law:
+    """broadcast(reshape(x, s), w) = reshape(broadcast(x, t), w), when x has the axes of extent 1
+    that are repeated"""
+    return rewrites(
+        broadcast(reshape(x, s), w),
+        reshape(broadcast(x, broadcast_under_reshape(x.type, s, w)), w),
+    )
+
+
+@attribute_function
+def regroups(type_: TensorType, wide: Shape, shape: Shape) -> bool:
+    """Whether a reshape to `shape` passes a broadcast of a `type_` tensor to `wide`."""
+    broadcast_before_reshape(type_, wide, shape)
+    return True
+
+
+@rule
+def reshape_out_of_left_operand(f: BinaryFn, x: Tensor, y: Tensor, s: Shape) -> Law:
+    """f(reshape(x, s), broadcast(y, s)) = reshape(f(x, reshape(broadcast(y, s), shape of x)), s),
+    when the inner reshape can pass the broadcast"""
+    return rewrites(
+        binary(f, reshape(x, s), broadcast(y, s)),
+        reshape(binary(f, x, reshape(broadcast(y, s), Shape(x.type.shape))), s),
+        regroups(y.type, s, Shape(x.type.shape)),
+    )
+
+
+@rule
+def reshape_out_of_right_operand(f: BinaryFn, x: Tensor, y: Tensor, s: Shape) -> Law:
+    """f(broadcast(y, s), reshape(x, s)) = reshape(f(reshape(broadcast(y, s), shape of x), x), s),
+    when the inner reshape can pass the broadcast"""
+    return rewrites(
+        binary(f, broadcast(y, s), reshape(x, s)),
+        reshape(binary(f, reshape(broadcast(y, s), Shape(x.type.shape)), x), s),
+        regroups(y.type, s, Shape(x.type.shape)),
+    )
+
+
+@rule
+def reshape_out_of_binary_with_known(f: BinaryFn, x: Tensor, c: Known, s: Shape) -> Law:
+    """f(reshape(x, s), c) = reshape(f(x, reshape(c, shape of x)), s) for a known tensor c"""
+    return rewrites(
+        binary(f, reshape(x, s), c),
+        reshape(binary(f, x, reshape(c, Shape(x.type.shape))), s),
+    )
+
+
+@attribute_function
+def axes_of_reshaped(old: Shape, new: Shape, axes: Axes) -> Axes:
+    """Where `axes` of a tensor of shape `old` are after a reshape to `new`."""
+    return Axes(matched_axes(old.dims, new.dims, axes.indices))
+
+
+@attribute_function
+def with_units_at(shape: Shape, axes: Axes) -> Shape:
+    """`shape` where the given axes have extent 1."""
+    return Shape(replaced(shape.dims, axes.indices, [1] * len(axes.indices)))
+
+
+@attribute_function
+def unreduced(type_: TensorType, axes: Axes, shape: Shape) -> Shape:
+    """s' such that reshape(reduce(x, axes), s) reduces reshape(x, s')."""
+    targets = _reduced_targets(type_, axes, shape)
+    return Shape(replaced(shape.dims, targets, (type_.shape[axis] for axis in axes.indices)))
+
+
+@attribute_function
+def reduced_axes(type_: TensorType, axes: Axes, shape: Shape) -> Axes:
+    """Axes of extent 1 in `shape` that are the reduced `axes` of x."""
+    return Axes(_reduced_targets(type_, axes, shape))
+
+
+def _reduced_targets(type_: TensorType, axes: Axes, shape: Shape) -> tuple[int, ...]:
+    kept = replaced(type_.shape, axes.indices, [1] * len(axes.indices))
+    refuse_unless(0 not in type_.shape, "the tensor is empty")
+    return matched_axes(kept, shape.dims, axes.indices)
+
+
+@rule
+def reshape_past_reduce(f: ReduceFn, x: Tensor, s: Shape, axes: Axes) -> Law:
+    """reduce(reshape(x, s), a) = reshape(reduce(x, a'), s with 1 at a), when the axes a are axes a'
+    of x"""
+    return both(
+        rewrites(
+            reduce(f, reshape(x, s), axes),
+            reshape(
+                reduce(f, x, axes_of_reshaped(s, Shape(x.type.shape), axes)),
+                with_units_at(s, axes),
+            ),
+        ),
+        rewrites(
+            reshape(reduce(f, x, axes), s),
+            reduce(f, reshape(x, unreduced(x.type, axes, s)), reduced_axes(x.type, axes, s)),
+        ),
+    )
+
+
+def _cut_axes(shape: tuple[Dim, ...], slices: Slices) -> list[int]:
+    """Axes that `slices` does not leave whole."""
+    whole = zip(shape, slices.starts, slices.sizes, slices.steps, strict=True)
+    return [
+        axis
+        for axis, (dim, start, size, step) in enumerate(whole)
+        if start != 0 or size != dim or step != 1
+    ]
+
+
+def _sliced_at(
+    shape: tuple[Dim, ...], at: tuple[int, ...], slices: Slices, axes: list[int]
+) -> Slices:
+    """Slices of a `shape` tensor that cut its axes `at` as `slices` cuts `axes`."""
+    rank = len(shape)
+    steps = [1] * rank
+    for place, axis in zip(at, axes, strict=True):
+        steps[place] = slices.steps[axis]
+    return Slices(
+        replaced([0] * rank, at, (slices.starts[axis] for axis in axes)),
+        replaced(shape, at, (slices.sizes[axis] for axis in axes)),
+        tuple(steps),
+    )
+
+
+@attribute_function
+def slices_under_reshape(type_: TensorType, shape: Shape, slices: Slices) -> Slices:
+    """s' such that slice(reshape(x, t), s) = reshape(slice(x, s'), sizes of s)."""
+    refuse_unless(0 not in slices.sizes, "the result is empty")
+    axes = _cut_axes(shape.dims, slices)
+    at = matched_axes(shape.dims, type_.shape, axes)
+    return _sliced_at(type_.shape, at, slices, axes)
+
+
+def _targets_of_cut(type_: TensorType, slices: Slices, shape: Shape) -> tuple[int, ...]:
+    refuse_unless(0 not in type_.shape, "the tensor is empty")
+    return matched_axes(slices.sizes, shape.dims, _cut_axes(type_.shape, slices))
+
+
+@attribute_function
+def shape_before_slice(type_: TensorType, slices: Slices, shape: Shape) -> Shape:
+    """t' such that reshape(slice(x, s), t) = slice(reshape(x, t'), s')."""
+    axes = _cut_axes(type_.shape, slices)
+    at = _targets_of_cut(type_, slices, shape)
+    return Shape(replaced(shape.dims, at, (type_.shape[axis] for axis in axes)))
+
+
+@attribute_function
+def slices_after_reshape(type_: TensorType, slices: Slices, shape: Shape) -> Slices:
+    """s' such that reshape(slice(x, s), t) = slice(reshape(x, t'), s')."""
+    axes = _cut_axes(type_.shape, slices)
+    at = _targets_of_cut(type_, slices, shape)
+    return _sliced_at(shape.dims, at, slices, axes)
+
+
+@rule
+def reshape_past_slice(x: Tensor, t: Shape, slices: Slices) -> Law:
+    """slice(reshape(x, t), s) = reshape(slice(x, s'), sizes of s), when the reshape only regroups
+    axes that s leaves whole"""
+    return both(
+        rewrites(
+            slice_(reshape(x, t), slices),
+            reshape(slice_(x, slices_under_reshape(x.type, t, slices)), Shape(slices.sizes)),
+        ),
+        rewrites(
+            reshape(slice_(x, slices), t),
+            slice_(
+                reshape(x, shape_before_slice(x.type, slices, t)),
+                slices_after_reshape(x.type, slices, t),
+            ),
+        ),
+    )
+
+
+@attribute_function
+def padding_under_reshape(type_: TensorType, shape: Shape, padding: Padding) -> Padding:
+    """b' such that pad(reshape(x, s), v, b) = reshape(pad(x, v, b'), s widened by b)."""
+    axes = [
+        axis for axis in range(len(shape.dims)) if padding.lo[axis] != 0 or padding.hi[axis] != 0
+    ]
+    at = matched_axes(shape.dims, type_.shape, axes)
+    none = [0] * type_.rank
+    return Padding(
+        replaced(none, at, (padding.lo[axis] for axis in axes)),
+        replaced(none, at, (padding.hi[axis] for axis in axes)),
+    )
+
+
+@rule
+def reshape_out_of_pad(x: Tensor, v: Tensor, s: Shape, padding: Padding) -> Law:
+    """pad(reshape(x, s), v, b) = reshape(pad(x, v, b'), s widened by b), when the reshape only
+    regroups axes that are not padded"""
+    return rewrites(
+        pad(reshape(x, s), v, padding),
+        reshape(
+            pad(x, v, padding_under_reshape(x.type, s, padding)),
+            Shape(pad(reshape(x, s), v, padding).type.shape),
+        ),
+    )
+
+
+@attribute_function
+def part_of_reshape(whole: TensorType, part: TensorType, axis: Axis, shape: Shape) -> Shape:
+    """Shape of the reshaped `part` of a concatenation along `axis` that is reshaped to `shape`."""
+    mine, theirs = _concat_target(whole, axis, shape)
+    inner = product(shape.dims[theirs[0] + 1 : theirs[-1] + 1])
+    size = product(part.shape[index] for index in mine)
+    extent = exact_quotient(size, inner)
+    if extent is None:
+        raise Refuse("a part does not fill whole rows")
+    return Shape(replaced(shape.dims, theirs[:1], [extent]))
+
+
+@attribute_function
+def concat_axis_of_reshape(whole: TensorType, axis: Axis, shape: Shape) -> Axis:
+    """The axis along which the reshaped parts are concatenated."""
+    return Axis(_concat_target(whole, axis, shape)[1][0])
+
+
+def _concat_target(whole: TensorType, axis: Axis, shape: Shape) -> Block:
+    """The axes that are regrouped together with the concatenated one, and what they become."""
+    for mine, theirs in blocks(whole.shape, shape.dims):
+        if mine[0] == axis.index:
+            return mine, theirs
+    raise Refuse("the axis is not the outermost of those that become one")
+
+
+@rule
+def reshape_into_concat(x: Tensor, y: Tensor, axis: Axis, s: Shape) -> Law:
+    """reshape(concat(x, y, axis), s) = concat(reshape(x, s'), reshape(y, s''), axis'), when the
+    parts fill whole rows of what the axis becomes"""
+    whole = concat(x, y, axis).type
+    return rewrites(
+        reshape(concat(x, y, axis), s),
+        concat(
+            reshape(x, part_of_reshape(whole, x.type, axis, s)),
+            reshape(y, part_of_reshape(whole, y.type, axis, s)),
+            concat_axis_of_reshape(whole, axis, s),
+        ),
+    )
+
+
+@attribute_function
+def concat_axis_under_reshape(x: TensorType, y: TensorType, s: Shape, t: Shape, axis: Axis) -> Axis:
+    """The axis of x and y that becomes axis `axis` of reshape(x, s) and reshape(y, t)."""
+    refuse_unless(x.rank == y.rank, "the parts have different ranks")
+    (mine,) = matched_axes(s.dims, x.shape, [axis.index])
+    (theirs,) = matched_axes(t.dims, y.shape, [axis.index])
+    refuse_unless(mine == theirs, "the parts have the axis at different places")
+    rest = [x.shape[:mine] + x.shape[mine + 1 :], y.shape[:mine] + y.shape[mine + 1 :]]
+    refuse_unless(rest[0] == rest[1], "the parts are grouped differently")
+    return Axis(mine)
+
+
+@rule
+def reshape_out_of_concat(x: Tensor, y: Tensor, s: Shape, t: Shape, axis: Axis) -> Law:
+    """concat(reshape(x, s), reshape(y, t), axis) = reshape(concat(x, y, axis'), …), when the
+    reshapes only regroup other axes, and alike"""
+    return rewrites(
+        concat(reshape(x, s), reshape(y, t), axis),
+        reshape(
+            concat(x, y, concat_axis_under_reshape(x.type, y.type, s, t, axis)),
+            Shape(concat(reshape(x, s), reshape(y, t), axis).type.shape),
+        ),
+    )

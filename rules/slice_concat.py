@@ -1,0 +1,197 @@
+"""Slices move inward, past what they need not wait for; concatenations of pieces become the whole.
+
+A slice taken before an elementwise op saves the op on the rest. Concatenating what one function
+made of two pieces is the function of the concatenation, and neighbouring pieces join.
+"""
+
+from __future__ import annotations
+
+from satura.rewrite.attributes import (
+    Axes,
+    Axis,
+    BinaryFn,
+    ReduceFn,
+    Shape,
+    Slices,
+    UnaryFn,
+    refuse_unless,
+)
+from satura.rewrite.dims import Dim, known_at_least
+from satura.rewrite.dsl import Law, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.terms import binary, broadcast, cast, concat, reduce, select, slice_, unary
+from satura.rewrite.types import DType, TensorType
+from satura.rules.regroup import replaced
+
+
+@attribute_function
+def composed_slices(first: Slices, then: Slices) -> Slices:
+    """What takes the same elements as `first` and then `then`."""
+    axes = zip(first.starts, first.steps, then.starts, then.steps, strict=True)
+    return Slices(
+        tuple(start + step * further for start, step, further, _ in axes),
+        then.sizes,
+        tuple(mine * theirs for mine, theirs in zip(first.steps, then.steps, strict=True)),
+    )
+
+
+@rule
+def compose_slices(x: Tensor, a: Slices, b: Slices) -> Law:
+    """slice(slice(x, a), b) = slice(x, a then b)"""
+    return rewrites(slice_(slice_(x, a), b), slice_(x, composed_slices(a, b)))
+
+
+@attribute_function
+def is_whole(type_: TensorType, slices: Slices) -> bool:
+    """Whether `slices` takes all elements in order; the step does not matter for one element."""
+    return all(
+        size == dim and (dim in (0, 1) or (start == 0 and step == 1))
+        for dim, start, size, step in zip(
+            type_.shape, slices.starts, slices.sizes, slices.steps, strict=True
+        )
+    )
+
+
+@rule
+def drop_whole_slice(x: Tensor, s: Slices) -> Law:
+    """slice(x, everything) = x"""
+    return rewrites(slice_(x, s), x, is_whole(x.type, s))
+
+
+@rule
+def slice_into_unary(f: UnaryFn, x: Tensor, s: Slices) -> Law:
+    """slice(f(x), s) = f(slice(x, s))"""
+    return rewrites(slice_(unary(f, x), s), unary(f, slice_(x, s)))
+
+
+@rule
+def slice_into_cast(x: Tensor, dtype: DType, s: Slices) -> Law:
+    """slice(cast(x, t), s) = cast(slice(x, s), t)"""
+    return rewrites(slice_(cast(x, dtype), s), cast(slice_(x, s), dtype))
+
+
+@rule
+def slice_into_binary(f: BinaryFn, x: Tensor, y: Tensor, s: Slices) -> Law:
+    """slice(f(x, y), s) = f(slice(x, s), slice(y, s))"""
+    return rewrites(slice_(binary(f, x, y), s), binary(f, slice_(x, s), slice_(y, s)))
+
+
+@rule
+def slice_into_select(c: Tensor, x: Tensor, y: Tensor, s: Slices) -> Law:
+    """slice(select(c, x, y), s) = select(slice(c, s), slice(x, s), slice(y, s))"""
+    return rewrites(slice_(select(c, x, y), s), select(slice_(c, s), slice_(x, s), slice_(y, s)))
+
+
+@attribute_function
+def slices_before_reduce(type_: TensorType, axes: Axes, slices: Slices) -> Slices:
+    """`slices` of a reduced tensor as slices of the tensor itself: whole along the reduced axes."""
+    at = axes.indices
+    refuse_unless(all(slices.sizes[axis] == 1 for axis in at), "a reduced axis is cut off")
+    steps = tuple(1 if axis in at else step for axis, step in enumerate(slices.steps))
+    return Slices(
+        replaced(slices.starts, at, [0] * len(at)),
+        replaced(slices.sizes, at, [type_.shape[axis] for axis in at]),
+        steps,
+    )
+
+
+@rule
+def slice_into_reduce(f: ReduceFn, x: Tensor, axes: Axes, s: Slices) -> Law:
+    """slice(reduce(x, a), s) = reduce(slice(x, s but whole along a), a)"""
+    return rewrites(
+        slice_(reduce(f, x, axes), s),
+        reduce(f, slice_(x, slices_before_reduce(x.type, axes, s)), axes),
+    )
+
+
+@attribute_function
+def slices_in_part(
+    part: TensorType, axis: Axis, slices: Slices, offset: TensorType | None
+) -> Slices:
+    """`slices` of a concatenation as slices of one part, when they lie inside it.
+
+    The part begins after `offset`, or at the front for None.
+    """
+    at = axis.index
+    before: Dim = 0 if offset is None else offset.shape[at]
+    size, step = slices.sizes[at], slices.steps[at]
+    start = slices.starts[at] - before
+    last = start + (size - 1) * step
+    low, high = (start, last) if step > 0 else (last, start)
+    inside = known_at_least(low, 0) and known_at_least(part.shape[at] - 1 - high, 0)
+    refuse_unless(known_at_least(size, 1) and inside, "the slice lies in both parts")
+    return Slices(replaced(slices.starts, [at], [start]), slices.sizes, slices.steps)
+
+
+@rule
+def slice_of_first_part(x: Tensor, y: Tensor, axis: Axis, s: Slices) -> Law:
+    """slice(concat(x, y), s) = slice(x, s), when s lies inside x"""
+    return rewrites(slice_(concat(x, y, axis), s), slice_(x, slices_in_part(x.type, axis, s, None)))
+
+
+@rule
+def slice_of_second_part(x: Tensor, y: Tensor, axis: Axis, s: Slices) -> Law:
+    """slice(concat(x, y), s) = slice(y, s shifted by x), when s lies inside y"""
+    return rewrites(
+        slice_(concat(x, y, axis), s), slice_(y, slices_in_part(y.type, axis, s, x.type))
+    )
+
+
+@attribute_function
+def joined_slices(a: Slices, b: Slices, axis: Axis) -> Slices:
+    """The slices that take what `a` takes and then, along `axis`, what `b` takes."""
+    at = axis.index
+    rest = [part for part in range(len(a.sizes)) if part != at]
+    alike = all(a.starts[i] == b.starts[i] and a.sizes[i] == b.sizes[i] for i in rest)
+    refuse_unless(alike and a.steps == b.steps, "the pieces differ in other axes or in step")
+    follows = b.starts[at] == a.starts[at] + a.sizes[at] * a.steps[at]
+    refuse_unless(follows, "the second piece does not follow the first")
+    return Slices(a.starts, replaced(a.sizes, [at], [a.sizes[at] + b.sizes[at]]), a.steps)
+
+
+@rule
+def join_slices(x: Tensor, a: Slices, b: Slices, axis: Axis) -> Law:
+    """concat(slice(x, a), slice(x, b), axis) = slice(x, a and b), when b follows a there"""
+    return rewrites(concat(slice_(x, a), slice_(x, b), axis), slice_(x, joined_slices(a, b, axis)))
+
+
+@rule
+def concat_into_unary(f: UnaryFn, x: Tensor, y: Tensor, axis: Axis) -> Law:
+    """concat(f(x), f(y)) = f(concat(x, y))"""
+    return rewrites(concat(unary(f, x), unary(f, y), axis), unary(f, concat(x, y, axis)))
+
+
+@rule
+def concat_into_cast(x: Tensor, y: Tensor, dtype: DType, axis: Axis) -> Law:
+    """concat(cast(x, t), cast(y, t)) = cast(concat(x, y), t), when x and y have one dtype"""
+    return rewrites(
+        concat(cast(x, dtype), cast(y, dtype), axis),
+        cast(concat(x, y, axis), dtype),
+        x.type.dtype == y.type.dtype,
+    )
+
+
+@rule
+def concat_into_binary(f: BinaryFn, x: Tensor, y: Tensor, z: Tensor, w: Tensor, axis: Axis) -> Law:
+    """concat(f(x, y), f(z, w)) = f(concat(x, z), concat(y, w)), when x and z have one dtype"""
+    return rewrites(
+        concat(binary(f, x, y), binary(f, z, w), axis),
+        binary(f, concat(x, z, axis), concat(y, w, axis)),
+        x.type.dtype == z.type.dtype,
+    )
+
+
+@attribute_function
+def is_unit(type_: TensorType, axis: Axis) -> bool:
+    """Whether the axis has extent 1."""
+    return type_.shape[axis.index] == 1
+
+
+@rule
+def concat_into_broadcast(x: Tensor, s: Shape, t: Shape, axis: Axis) -> Law:
+    """concat(broadcast(x, s), broadcast(x, t), axis) = broadcast(x, s and t), when x is repeated
+    along the axis"""
+    return rewrites(
+        concat(broadcast(x, s), broadcast(x, t), axis),
+        broadcast(x, Shape(concat(broadcast(x, s), broadcast(x, t), axis).type.shape)),
+        is_unit(x.type, axis),
+    )

@@ -1,0 +1,363 @@
+"""Transposes move through everything that does not care in which order the axes stand.
+
+The importer writes every channels-first convolution as a channels-last one between two transposes.
+These laws carry transposes outward (towards the outputs) and inward until they meet their inverse,
+so converting a model's layout is nothing but transposes that cancel. In a law's equation p(s) are
+the entries of s in the order of the transposed axes.
+"""
+
+from __future__ import annotations
+
+from satura.rewrite.attributes import (
+    Axes,
+    Axis,
+    BinaryFn,
+    Count,
+    Padding,
+    Perm,
+    ReduceFn,
+    Shape,
+    Slices,
+    UnaryFn,
+    Window,
+    refuse_unless,
+)
+from satura.rewrite.dsl import Known, Law, Tensor, attribute_function, both, equates, rewrites, rule
+from satura.rewrite.terms import (
+    arg_reduce,
+    binary,
+    broadcast,
+    cast,
+    concat,
+    pad,
+    pool,
+    reduce,
+    reshape,
+    select,
+    slice_,
+    transpose,
+    unary,
+)
+from satura.rewrite.types import DType, TensorType
+from satura.rules.regroup import blocks, with_units
+
+
+@attribute_function
+def permuted_shape(shape: Shape, perm: Perm) -> Shape:
+    """The dims of `shape` in the order of the result's axes."""
+    return Shape(perm.apply(shape.dims))
+
+
+@attribute_function
+def permuted_padding(padding: Padding, perm: Perm) -> Padding:
+    """What pads the transposed tensor as `padding` pads the original."""
+    return Padding(perm.apply(padding.lo), perm.apply(padding.hi))
+
+
+@attribute_function
+def permuted_slices(slices: Slices, perm: Perm) -> Slices:
+    """What slices the transposed tensor as `slices` slices the original."""
+    return Slices(perm.apply(slices.starts), perm.apply(slices.sizes), perm.apply(slices.steps))
+
+
+@attribute_function
+def source_axis(axis: Axis, perm: Perm) -> Axis:
+    """The operand's axis that is axis `axis` of the transposed tensor."""
+    return Axis(perm.order[axis.index])
+
+
+@attribute_function
+def source_axes(axes: Axes, perm: Perm) -> Axes:
+    """The operand's axes that are `axes` of the transposed tensor."""
+    return Axes(tuple(sorted(perm.order[axis] for axis in axes.indices)))
+
+
+@attribute_function
+def same_combination(f: ReduceFn, type_: TensorType, axes: Axes, perm: Perm) -> bool:
+    """Whether f gives the same bits when `axes` of the transposed tensor are combined in its order.
+
+    Sums and products of floats are rounded at every step, so there the order must stay.
+    """
+    sources = [perm.order[axis] for axis in axes.indices]
+    return f.name in ("max", "min") or not type_.dtype.is_float or sources == sorted(sources)
+
+
+@attribute_function
+def long_axes(window: Window) -> Axes:
+    """Axes along which the window combines more than one element."""
+    return Axes(tuple(axis for axis, size in enumerate(window.sizes) if size != 1))
+
+
+@rule
+def compose_transposes(x: Tensor, p: Perm, q: Perm) -> Law:
+    """transpose(transpose(x, p), q) = transpose(x, p∘q)"""
+    return rewrites(transpose(transpose(x, p), q), transpose(x, p[q]))
+
+
+@rule
+def drop_identity_transpose(x: Tensor, p: Perm) -> Law:
+    """transpose(x, identity) = x"""
+    return rewrites(transpose(x, p), x, p.is_identity)
+
+
+@attribute_function
+def moves_only_units(type_: TensorType, perm: Perm) -> bool:
+    """Whether all axes but those of extent 1 keep their order."""
+    kept = [axis for axis in perm.order if type_.shape[axis] != 1]
+    return kept == sorted(kept)
+
+
+@attribute_function
+def transposed_shape(type_: TensorType, perm: Perm) -> Shape:
+    """Shape of the transposed tensor."""
+    return Shape(perm.apply(type_.shape))
+
+
+@rule
+def transpose_of_units(x: Tensor, p: Perm) -> Law:
+    """transpose(x, p) = reshape(x, p(shape)), when p moves only axes of extent 1"""
+    return rewrites(
+        transpose(x, p), reshape(x, transposed_shape(x.type, p)), moves_only_units(x.type, p)
+    )
+
+
+@rule
+def transpose_past_unary(f: UnaryFn, x: Tensor, p: Perm) -> Law:
+    """f(transpose(x, p)) = transpose(f(x), p)"""
+    return equates(unary(f, transpose(x, p)), transpose(unary(f, x), p))
+
+
+@rule
+def transpose_past_cast(x: Tensor, dtype: DType, p: Perm) -> Law:
+    """cast(transpose(x, p), t) = transpose(cast(x, t), p)"""
+    return equates(cast(transpose(x, p), dtype), transpose(cast(x, dtype), p))
+
+
+@rule
+def transpose_past_binary(f: BinaryFn, x: Tensor, y: Tensor, p: Perm) -> Law:
+    """f(transpose(x, p), transpose(y, p)) = transpose(f(x, y), p)"""
+    return equates(binary(f, transpose(x, p), transpose(y, p)), transpose(binary(f, x, y), p))
+
+
+@rule
+def transpose_out_of_left_operand(f: BinaryFn, x: Tensor, y: Tensor, p: Perm, shape: Shape) -> Law:
+    """f(transpose(x, p), broadcast(y)) = transpose(f(x, transpose(broadcast(y), p⁻¹)), p)"""
+    return rewrites(
+        binary(f, transpose(x, p), broadcast(y, shape)),
+        transpose(binary(f, x, transpose(broadcast(y, shape), p.inverse)), p),
+    )
+
+
+@rule
+def transpose_out_of_right_operand(f: BinaryFn, x: Tensor, y: Tensor, p: Perm, shape: Shape) -> Law:
+    """f(broadcast(y), transpose(x, p)) = transpose(f(transpose(broadcast(y), p⁻¹), x), p)"""
+    return rewrites(
+        binary(f, broadcast(y, shape), transpose(x, p)),
+        transpose(binary(f, transpose(broadcast(y, shape), p.inverse), x), p),
+    )
+
+
+@rule
+def transpose_out_of_binary_with_known(f: BinaryFn, x: Tensor, c: Known, p: Perm) -> Law:
+    """f(transpose(x, p), c) = transpose(f(x, transpose(c, p⁻¹)), p) for a known tensor c"""
+    return rewrites(
+        binary(f, transpose(x, p), c), transpose(binary(f, x, transpose(c, p.inverse)), p)
+    )
+
+
+@rule
+def transpose_past_select(c: Tensor, x: Tensor, y: Tensor, p: Perm) -> Law:
+    """select(transpose(c, p), transpose(x, p), transpose(y, p)) = transpose(select(c, x, y), p)"""
+    return equates(
+        select(transpose(c, p), transpose(x, p), transpose(y, p)), transpose(select(c, x, y), p)
+    )
+
+
+@rule
+def transpose_out_of_select_with_broadcast(
+    c: Tensor, x: Tensor, y: Tensor, p: Perm, shape: Shape
+) -> Law:
+    """select(T(c), T(x), broadcast(y)) = T(select(c, x, T⁻¹(broadcast(y)))), T = transpose by p"""
+    return rewrites(
+        select(transpose(c, p), transpose(x, p), broadcast(y, shape)),
+        transpose(select(c, x, transpose(broadcast(y, shape), p.inverse)), p),
+    )
+
+
+@rule
+def transpose_past_reduce(f: ReduceFn, x: Tensor, axes: Axes, p: Perm) -> Law:
+    """reduce(transpose(x, p), p⁻¹(a)) = transpose(reduce(x, a), p), when no sum is reordered"""
+    return both(
+        rewrites(
+            reduce(f, transpose(x, p), axes),
+            transpose(reduce(f, x, source_axes(axes, p)), p),
+            same_combination(f, x.type, axes, p),
+        ),
+        rewrites(
+            transpose(reduce(f, x, axes), p),
+            reduce(f, transpose(x, p), source_axes(axes, p.inverse)),
+            same_combination(f, x.type, axes, p.inverse),
+        ),
+    )
+
+
+@rule(reassociates=True)
+def transpose_out_of_reordered_reduce(f: ReduceFn, x: Tensor, axes: Axes, p: Perm) -> Law:
+    """reduce(transpose(x, p), axes) = transpose(reduce(x, p(axes)), p)"""
+    return rewrites(
+        reduce(f, transpose(x, p), axes), transpose(reduce(f, x, source_axes(axes, p)), p)
+    )
+
+
+@rule
+def transpose_past_arg_reduce(f: ReduceFn, x: Tensor, axis: Axis, last: Count, p: Perm) -> Law:
+    """arg_reduce(transpose(x, p), p⁻¹(axis)) = transpose(arg_reduce(x, axis), p)"""
+    return both(
+        rewrites(
+            arg_reduce(f, transpose(x, p), axis, last),
+            transpose(arg_reduce(f, x, source_axis(axis, p), last), p),
+        ),
+        rewrites(
+            transpose(arg_reduce(f, x, axis, last), p),
+            arg_reduce(f, transpose(x, p), source_axis(axis, p.inverse), last),
+        ),
+    )
+
+
+@rule
+def transpose_past_pool(f: ReduceFn, x: Tensor, window: Window, p: Perm) -> Law:
+    """pool(transpose(x, p), p(w)) = transpose(pool(x, w), p), when no sum is reordered"""
+    return both(
+        rewrites(
+            pool(f, transpose(x, p), window),
+            transpose(pool(f, x, window.permuted(p.inverse)), p),
+            same_combination(f, x.type, long_axes(window), p),
+        ),
+        rewrites(
+            transpose(pool(f, x, window), p),
+            pool(f, transpose(x, p), window.permuted(p)),
+            same_combination(f, x.type, long_axes(window), p.inverse),
+        ),
+    )
+
+
+@rule
+def transpose_past_pad(x: Tensor, v: Tensor, padding: Padding, p: Perm) -> Law:
+    """pad(transpose(x, p), v, p(b)) = transpose(pad(x, v, b), p)"""
+    return both(
+        rewrites(
+            pad(transpose(x, p), v, padding),
+            transpose(pad(x, v, permuted_padding(padding, p.inverse)), p),
+        ),
+        rewrites(
+            transpose(pad(x, v, padding), p),
+            pad(transpose(x, p), v, permuted_padding(padding, p)),
+        ),
+    )
+
+
+@rule
+def transpose_past_slice(x: Tensor, slices: Slices, p: Perm) -> Law:
+    """slice(transpose(x, p), p(s)) = transpose(slice(x, s), p)"""
+    return both(
+        rewrites(
+            slice_(transpose(x, p), slices),
+            transpose(slice_(x, permuted_slices(slices, p.inverse)), p),
+        ),
+        rewrites(
+            transpose(slice_(x, slices), p),
+            slice_(transpose(x, p), permuted_slices(slices, p)),
+        ),
+    )
+
+
+@rule
+def transpose_past_concat(x: Tensor, y: Tensor, axis: Axis, p: Perm) -> Law:
+    """concat(transpose(x, p), transpose(y, p), p⁻¹(axis)) = transpose(concat(x, y, axis), p)"""
+    return both(
+        rewrites(
+            concat(transpose(x, p), transpose(y, p), axis),
+            transpose(concat(x, y, source_axis(axis, p)), p),
+        ),
+        rewrites(
+            transpose(concat(x, y, axis), p),
+            concat(transpose(x, p), transpose(y, p), source_axis(axis, p.inverse)),
+        ),
+    )
+
+
+@rule
+def transpose_past_broadcast(x: Tensor, shape: Shape, p: Perm) -> Law:
+    """broadcast(transpose(x, p), p(s)) = transpose(broadcast(x, s), p)"""
+    return both(
+        rewrites(
+            broadcast(transpose(x, p), shape),
+            transpose(broadcast(x, permuted_shape(shape, p.inverse)), p),
+        ),
+        rewrites(
+            transpose(broadcast(x, shape), p),
+            broadcast(transpose(x, p), permuted_shape(shape, p)),
+        ),
+    )
+
+
+def _order_of_groups(order: tuple[int, ...], groups: list[tuple[int, ...]]) -> list[int]:
+    """Numbers of the groups in the order in which `order` lists their axes; [0] without groups.
+
+    Refuses unless the axes of each group stand side by side and in order. Axes in no group are
+    ignored.
+    """
+    grouped = {axis for group in groups for axis in group}
+    places = {axis: place for place, axis in enumerate(a for a in order if a in grouped)}
+    for group in groups:
+        first = places[group[0]]
+        whole = [places[axis] for axis in group] == list(range(first, first + len(group)))
+        refuse_unless(whole, "the transpose tears a group apart")
+    return sorted(range(len(groups)), key=lambda n: places[groups[n][0]]) or [0]
+
+
+@attribute_function
+def regrouped_source(type_: TensorType, perm: Perm, shape: Shape) -> Shape:
+    """s' such that reshape(transpose(x, p), s) = transpose(reshape(x, s'), p')."""
+    return Shape(tuple(shape.dims[axis] for axis in _source_order(type_, perm, shape)))
+
+
+@attribute_function
+def regrouped_perm(type_: TensorType, perm: Perm, shape: Shape) -> Perm:
+    """p' such that reshape(transpose(x, p), s) = transpose(reshape(x, s'), p')."""
+    return Perm(_source_order(type_, perm, shape)).inverse
+
+
+def _source_order(type_: TensorType, perm: Perm, shape: Shape) -> tuple[int, ...]:
+    """The axes of `shape` in the order in which x itself has their groups."""
+    groups = blocks(perm.apply(type_.shape), shape.dims)
+    order = _order_of_groups(perm.inverse.order, [mine for mine, _ in groups])
+    targets = with_units([theirs for _, theirs in groups], len(shape.dims))
+    return tuple(axis for number in order for axis in targets[number])
+
+
+@attribute_function
+def ungrouped_perm(type_: TensorType, shape: Shape, perm: Perm) -> Perm:
+    """p' such that transpose(reshape(x, s), p) = reshape(transpose(x, p'), p(s))."""
+    groups = blocks(type_.shape, shape.dims)
+    order = _order_of_groups(perm.order, [theirs for _, theirs in groups])
+    sources = with_units([mine for mine, _ in groups], type_.rank)
+    return Perm(tuple(axis for number in order for axis in sources[number]))
+
+
+@rule
+def transpose_past_reshape(x: Tensor, p: Perm, shape: Shape) -> Law:
+    """reshape(transpose(x, p), s) = transpose(reshape(x, s'), p'), when the axes that the reshape
+    merges or splits together stand side by side on both sides of the transpose"""
+    return both(
+        rewrites(
+            reshape(transpose(x, p), shape),
+            transpose(
+                reshape(x, regrouped_source(x.type, p, shape)), regrouped_perm(x.type, p, shape)
+            ),
+        ),
+        rewrites(
+            transpose(reshape(x, shape), p),
+            reshape(transpose(x, ungrouped_perm(x.type, shape, p)), permuted_shape(shape, p)),
+        ),
+    )
