@@ -1,0 +1,201 @@
+"""Compiled kernels on disk: private to the user, checked when read, replaced atomically.
+
+The cache is a folder of entries named by the hash of everything that determines the object code.
+It is only ever an optimisation: an entry that is damaged, truncated or not ours counts as absent,
+and a folder that somebody else could write to is not used at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+_LOGGER = logging.getLogger("satura.cache")
+_MAGIC = b"satura kernel 1\n"
+_SUFFIX = ".kernel"
+_DIGEST_BYTES = hashlib.sha256().digest_size
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+DEFAULT_LIMIT = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class CacheStatistics:
+    """What the cache holds now. `usable` is False where its folder is not private to the user."""
+
+    folder: Path
+    usable: bool
+    entries: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Entries of at most `limit` bytes in all; the least recently used go first."""
+
+    folder: Path
+    limit: int = DEFAULT_LIMIT
+
+    def load(self, key: str) -> bytes | None:
+        """The payload stored under `key`, or None."""
+        if not self._is_private():
+            return None
+        path = self._path(key)
+        try:
+            data = _read_own_file(path)
+        except OSError:
+            return None
+        payload = _unsealed(key, data)
+        if payload is None:
+            _LOGGER.warning("%s is damaged; the kernel is compiled again", path)
+            path.unlink(missing_ok=True)
+            return None
+        _touch(path)
+        return payload
+
+    def store(self, key: str, payload: bytes) -> None:
+        """Keeps `payload` under `key`; whoever reads meanwhile sees all of it or nothing."""
+        if not self._is_private(create=True):
+            return
+        try:
+            handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=".new-")
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(_sealed(key, payload))
+                Path(temporary).replace(self._path(key))
+            except BaseException:
+                Path(temporary).unlink(missing_ok=True)
+                raise
+            self._evict()
+        except OSError as error:
+            _LOGGER.warning("%s cannot be written: %s", self.folder, error)
+
+    def clear(self) -> int:
+        """Removes every entry (and what killed writers left); the number of entries removed."""
+        removed = len(self._entries())
+        if self._is_private():
+            for path in self._files():
+                path.unlink(missing_ok=True)
+        return removed
+
+    def statistics(self) -> CacheStatistics:
+        """Counts and sizes of the entries."""
+        entries = self._entries()
+        usable = self._is_private() or not self.folder.exists()
+        return CacheStatistics(
+            self.folder, usable, len(entries), sum(size for _, size, _ in entries)
+        )
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}{_SUFFIX}"
+
+    def _is_private(self, create: bool = False) -> bool:
+        """Whether nobody but the user can have written here."""
+        try:
+            if create:
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            status = self.folder.stat()
+        except OSError:
+            return False
+        if _is_ours(status):
+            return True
+        _LOGGER.warning(
+            "kernel cache %s is not used: it belongs to somebody else or others may write to it; "
+            "remove it, or set SATURA_CACHE to a private folder", self.folder,
+        )  # fmt: skip
+        return False
+
+    def _files(self) -> list[Path]:
+        """Entries and the leftovers of writers that were killed."""
+        if not self.folder.is_dir():
+            return []
+        return sorted(
+            path
+            for path in self.folder.iterdir()
+            if path.name.endswith(_SUFFIX) or path.name.startswith(".new-")
+        )
+
+    def _entries(self) -> list[tuple[float, int, Path]]:
+        """Time of last use, size and path of every entry."""
+        found = []
+        for path in self._files():
+            try:
+                status = path.stat()
+            except OSError:
+                continue  # another process evicted it
+            if path.name.endswith(_SUFFIX):
+                found.append((status.st_mtime, status.st_size, path))
+        return found
+
+    def _evict(self) -> None:
+        entries = sorted(self._entries())
+        size = sum(entry_size for _, entry_size, _ in entries)
+        for _, entry_size, path in entries:
+            if size <= self.limit:
+                break
+            path.unlink(missing_ok=True)
+            size -= entry_size
+
+
+def default_cache() -> Cache:
+    """The user's cache: $SATURA_CACHE, or a folder where the platform keeps such things."""
+    override = os.environ.get("SATURA_CACHE")
+    if override:
+        return Cache(Path(override))
+    from platformdirs import user_cache_path
+
+    return Cache(user_cache_path("satura") / "kernels")
+
+
+def clear() -> int:
+    """Empties the user's cache; the number of kernels removed."""
+    return default_cache().clear()
+
+
+def statistics() -> CacheStatistics:
+    """What the user's cache holds."""
+    return default_cache().statistics()
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    if not hasattr(os, "getuid"):
+        return True  # no owners to check: the platform keeps user folders private by itself
+    return status.st_uid == os.getuid() and not status.st_mode & _OTHERS_MAY_WRITE
+
+
+def _read_own_file(path: Path) -> bytes:
+    """The content of a regular file that only the user can have written; OSError otherwise."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or not _is_ours(status):
+            raise PermissionError(f"{path} is not ours")
+        return file.read()
+
+
+def _sealed(key: str, payload: bytes) -> bytes:
+    return _MAGIC + _digest(key, payload) + payload
+
+
+def _unsealed(key: str, data: bytes) -> bytes | None:
+    start = len(_MAGIC) + _DIGEST_BYTES
+    payload = data[start:]
+    if data[: len(_MAGIC)] != _MAGIC or data[len(_MAGIC) : start] != _digest(key, payload):
+        return None
+    return payload
+
+
+def _digest(key: str, payload: bytes) -> bytes:
+    """Covers the key too, so that an entry renamed to another key is refused."""
+    return hashlib.sha256(key.encode() + b"\0" + payload).digest()
+
+
+def _touch(path: Path) -> None:
+    try:
+        os.utime(path)
+    except OSError:
+        _LOGGER.debug("%s cannot be touched", path)

@@ -1,0 +1,81 @@
+"""The part of compilation that needs Numba: Python text to optimised LLVM text."""
+
+from __future__ import annotations
+
+import linecache
+from types import FunctionType
+
+from llvmlite import ir
+from numba.core import types
+from numba.core.compiler import Flags, compile_extra
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.errors import NumbaError
+from numba.core.registry import cpu_target
+
+from satura.backend.namespace import namespace_of
+
+_INT64 = ir.IntType(64)
+
+
+def lowered(name: str, text: str, symbol: str) -> str:
+    """LLVM text of a module that exports `void symbol(i64 args, i64 thread, i64 threads)`.
+
+    KernelError where the text does not type or lower.
+    """
+    from satura.backend.jit import KernelError
+
+    function = _defined(text, symbol)
+    with global_compiler_lock:
+        typing, context = cpu_target.typing_context, cpu_target.target_context
+        library = context.codegen().create_library(symbol)
+        try:
+            compiled = compile_extra(  # type: ignore[no-untyped-call]
+                typing, context, function, (types.int64,) * 3, types.void, _flags(), {}, library
+            )
+        except NumbaError as error:
+            raise KernelError(f"kernel {name} does not compile: {error}") from error
+        library.add_ir_module(_exported(context, compiled.fndesc, symbol))
+        library.finalize()
+        return str(library.get_llvm_str())
+
+
+def _defined(text: str, symbol: str) -> FunctionType:
+    """The function `kernel` that the text defines, with a file name that tracebacks can show."""
+    file = f"<{symbol}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    code = compile(text, file, "exec")
+    namespace = namespace_of(code)
+    exec(code, namespace)
+    function = namespace["kernel"]
+    if not isinstance(function, FunctionType):
+        raise TypeError(f"{symbol} does not define a function 'kernel'")
+    return function
+
+
+def _flags() -> Flags:
+    """No allocation, no wrappers, no bounds checks, division as NumPy does it."""
+    flags = Flags()  # type: ignore[no-untyped-call]
+    options = {
+        "nrt": False, "no_compile": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True,
+        "error_model": "numpy",
+    }  # fmt: skip
+    for option, value in options.items():
+        setattr(flags, option, value)
+    return flags
+
+
+def _exported(context: object, descriptor: object, symbol: str) -> ir.Module:
+    """A module whose function `symbol` calls the lowered one by its plain C signature."""
+    convention = context.call_conv  # type: ignore[attr-defined]
+    restype, argtypes = descriptor.restype, descriptor.argtypes  # type: ignore[attr-defined]
+    module = ir.Module(symbol)
+    inner = ir.Function(
+        module,
+        convention.get_function_type(restype, argtypes),
+        descriptor.llvm_func_name,  # type: ignore[attr-defined]
+    )
+    outer = ir.Function(module, ir.FunctionType(ir.VoidType(), [_INT64] * 3), symbol)
+    builder = ir.IRBuilder(outer.append_basic_block())
+    convention.call_function(builder, inner, restype, argtypes, outer.args)
+    builder.ret_void()
+    return module

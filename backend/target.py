@@ -1,0 +1,73 @@
+"""The machine that kernels are compiled for: its name, its features, the width of its vectors."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+
+import llvmlite.binding as llvm
+
+F32_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Target:
+    """A CPU as LLVM names it. `vector_bytes` is the widest register kernels may use."""
+
+    triple: str
+    cpu: str
+    features: str
+    vector_bytes: int
+
+    @property
+    def lanes(self) -> int:
+        """How many f32 values one vector holds."""
+        return self.vector_bytes // F32_BYTES
+
+    @property
+    def registers(self) -> int:
+        """How many vector registers there are."""
+        wide = self.vector_bytes == 64 or self.triple.startswith(("aarch64", "arm64"))
+        return 32 if wide else 16
+
+    @property
+    def identity(self) -> str:
+        """What compiled code depends on, as one line."""
+        return f"{self.triple} {self.cpu} {self.features} {self.vector_bytes}"
+
+    def machine(self) -> llvm.TargetMachine:
+        """A code generator for this CPU."""
+        return llvm.Target.from_triple(self.triple).create_target_machine(
+            cpu=self.cpu, features=self.features, opt=3, reloc="static", codemodel="jitdefault",
+            jit=True,
+        )  # fmt: skip
+
+
+def _vector_bytes(features: dict[str, bool]) -> int:
+    if features.get("avx512f"):
+        return 64
+    if features.get("avx2") and features.get("fma"):
+        return 32
+    return 16
+
+
+@lru_cache(maxsize=1)
+def host_target() -> Target:
+    """This machine. LLVM is initialised on the first call."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    features = dict(llvm.get_host_cpu_features())
+    return Target(
+        triple=llvm.get_process_triple(),
+        cpu=llvm.get_host_cpu_name(),
+        features=",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items())),
+        vector_bytes=_vector_bytes(features),
+    )
+
+
+def usable_threads() -> int:
+    """How many CPUs this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

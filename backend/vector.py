@@ -1,0 +1,256 @@
+"""A small layer over LLVM IR: what kernels say about memory, vectors and loops.
+
+`Code` writes IR and reads like the maths of a microkernel. `native` turns such a writer into a
+helper that kernel text calls; `helpers` lists the fixed ones. Addresses are int64 everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from inspect import Parameter, Signature
+
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from satura.backend.target import host_target
+
+INT1, INT32, INT64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
+F32 = ir.FloatType()
+VOID = ir.VoidType()
+KERNEL = ir.FunctionType(VOID, [INT64] * 3)
+
+
+@dataclass(frozen=True)
+class Code:
+    """Writes instructions at the end of the function being built; `lanes` f32 make a vector."""
+
+    builder: ir.IRBuilder
+    lanes: int
+
+    @property
+    def vector(self) -> ir.VectorType:
+        """The type of one vector."""
+        return ir.VectorType(F32, self.lanes)
+
+    def integer(self, value: int) -> ir.Value:
+        return ir.Constant(INT64, value)
+
+    def zero(self) -> ir.Value:
+        """A vector of zeros."""
+        return ir.Constant(self.vector, [0.0] * self.lanes)
+
+    def add(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.add(a, b)
+
+    def pointer(self, address: ir.Value, kind: ir.Type) -> ir.Value:
+        return self.builder.inttoptr(address, kind.as_pointer())
+
+    def element(self, address: ir.Value, index: ir.Value, kind: ir.Type) -> ir.Value:
+        """A pointer to element `index` of an array of `kind` at `address`."""
+        return self.builder.gep(self.pointer(address, kind), [index])
+
+    def load(self, address: ir.Value, index: ir.Value | int, kind: ir.Type) -> ir.Value:
+        """Element `index` of an array of `kind`."""
+        place = self.integer(index) if isinstance(index, int) else index
+        value = self.builder.load(self.element(address, place, kind))
+        value.align = _alignment(kind)
+        return value
+
+    def store(self, address: ir.Value, index: ir.Value | int, value: ir.Value) -> None:
+        """Sets element `index` of an array of the value's type."""
+        place = self.integer(index) if isinstance(index, int) else index
+        written = self.builder.store(value, self.element(address, place, value.type))
+        written.align = _alignment(value.type)
+
+    def broadcast(self, address: ir.Value, index: ir.Value) -> ir.Value:
+        """A vector whose lanes all hold element `index` of the f32 array at `address`."""
+        undefined = ir.Constant(self.vector, ir.Undefined)
+        first = self.builder.insert_element(undefined, self.load(address, index, F32), INT32(0))
+        lanes = ir.Constant(ir.VectorType(INT32, self.lanes), [0] * self.lanes)
+        return self.builder.shuffle_vector(first, undefined, lanes)
+
+    def fma(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+        """a * b + c, rounded once."""
+        suffix = f"v{self.lanes}f32" if isinstance(a.type, ir.VectorType) else "f32"
+        return self.call(f"llvm.fma.{suffix}", a.type, [a, b, c])
+
+    def call(self, name: str, result: ir.Type, arguments: list[ir.Value]) -> ir.Value:
+        """A call of a function that exists elsewhere."""
+        kind = ir.FunctionType(result, [argument.type for argument in arguments])
+        function = self.builder.module.globals.get(name)
+        if function is None:
+            function = ir.Function(self.builder.module, kind, name)
+        return self.builder.call(function, arguments)
+
+    def prefetch(self, address: ir.Value) -> None:
+        """Asks for the cache line at `address`; never faults."""
+        self.call(
+            "llvm.prefetch.p0", VOID,
+            [self.pointer(address, ir.IntType(8)), INT32(0), INT32(3), INT32(1)],
+        )  # fmt: skip
+
+    def choose(self, condition: ir.Value, yes: ir.Value, no: ir.Value) -> ir.Value:
+        return self.builder.select(condition, yes, no)
+
+    def loop(
+        self,
+        count: ir.Value,
+        start: list[ir.Value],
+        body: Callable[[ir.Value, list[ir.Value]], list[ir.Value]],
+    ) -> list[ir.Value]:
+        """`state = body(i, state)` for i in 0 … count-1 from `start`; the last state."""
+        builder = self.builder
+        before = builder.block
+        head = builder.append_basic_block("head")
+        inside = builder.append_basic_block("body")
+        after = builder.append_basic_block("after")
+        builder.branch(head)
+        builder.position_at_end(head)
+        index = builder.phi(INT64)
+        index.add_incoming(self.integer(0), before)
+        state = []
+        for value in start:
+            carried = builder.phi(value.type)
+            carried.add_incoming(value, before)
+            state.append(carried)
+        builder.cbranch(builder.icmp_signed("<", index, count), inside, after)
+        builder.position_at_end(inside)
+        following = body(index, list(state))
+        index.add_incoming(builder.add(index, self.integer(1)), builder.block)
+        for carried, value in zip(state, following, strict=True):
+            carried.add_incoming(value, builder.block)
+        builder.branch(head)
+        builder.position_at_end(after)
+        return list(state)
+
+
+Writer = Callable[..., "ir.Value | None"]
+
+
+def native(
+    write: Writer, arguments: tuple[types.Type, ...], result: types.Type = types.void
+) -> object:
+    """A helper for kernel text: `write(code, *values)` writes its instructions in place."""
+
+    def helper(context: object, *_: object) -> tuple[object, object]:
+        def generate(
+            target: object, builder: ir.IRBuilder, signature: object, values: list[ir.Value]
+        ) -> ir.Value:
+            value = write(Code(builder, lanes=1), *values)
+            return ir.Constant(ir.IntType(8).as_pointer(), None) if value is None else value
+
+        return result(*arguments), generate
+
+    names = ["context", *(f"a{i}" for i in range(len(arguments)))]
+    signature = Signature([Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in names])
+    vars(helper)["__signature__"] = signature
+    return intrinsic(helper)
+
+
+def outlined(name: str, lanes: int, write: Writer, arguments: int) -> object:
+    """A helper with int64 arguments whose code stands in a function of its own.
+
+    Its registers are then allocated apart from those of the kernel around it.
+    """
+
+    def call(code: Code, *values: ir.Value) -> None:
+        module = code.builder.module
+        function = module.globals.get(name)
+        if function is None:
+            kind = ir.FunctionType(VOID, [INT64] * arguments)
+            function = ir.Function(module, kind, name)
+            function.linkage = "internal"
+            function.attributes.add("noinline")
+            _prefer_wide(function)
+            builder = ir.IRBuilder(function.append_basic_block())
+            write(Code(builder, lanes), *function.args)
+            builder.ret_void()
+        code.builder.call(function, values)
+
+    return native(call, (types.int64,) * arguments)
+
+
+@lru_cache(maxsize=1)
+def helpers() -> Mapping[str, object]:
+    """The fixed helpers of kernel text, by name."""
+    i64, f32 = types.int64, types.float32
+    return {
+        "load_int64": native(lambda code, base, i: code.load(base, i, INT64), (i64, i64), i64),
+        "store_int64": native(_store, (i64, i64, i64)),
+        "load_f32": native(lambda code, base, i: code.load(base, i, F32), (i64, i64), f32),
+        "store_f32": native(_store, (i64, i64, f32)),
+        "f32_of_bits": native(_f32_of_bits, (i64,), f32),
+        "call_kernel": native(_call_kernel, (i64, i64, i64, i64)),
+        "prefer_wide_vectors": native(_prefer_wide_here, ()),
+        "atomic_load": native(_atomic_load, (i64,), i64),
+        "atomic_store": native(_atomic_store, (i64, i64)),
+        "atomic_add": native(_atomic_add, (i64, i64), i64),
+        "relax": native(_relax, ()),
+        "yield_processor": native(_library_call("sched_yield"), ()),
+        "lock": native(_library_call("pthread_mutex_lock"), (i64,)),
+        "unlock": native(_library_call("pthread_mutex_unlock"), (i64,)),
+        "wake_all": native(_library_call("pthread_cond_broadcast"), (i64,)),
+        "sleep_until_woken": native(_library_call("pthread_cond_wait"), (i64, i64)),
+    }
+
+
+def _store(code: Code, base: ir.Value, index: ir.Value, value: ir.Value) -> None:
+    code.store(base, index, value)
+
+
+def _f32_of_bits(code: Code, bits: ir.Value) -> ir.Value:
+    """The f32 whose bit pattern stands in the low half of an int64."""
+    return code.builder.bitcast(code.builder.trunc(bits, INT32), F32)
+
+
+def _call_kernel(code: Code, address: ir.Value, *arguments: ir.Value) -> None:
+    code.builder.call(code.pointer(address, KERNEL), arguments)
+
+
+def _prefer_wide_here(code: Code) -> None:
+    _prefer_wide(code.builder.function)
+
+
+def _prefer_wide(function: ir.Function) -> None:
+    """LLVM's tuning for some CPUs stops at half of their vectors' width; this lifts that.
+
+    llvmlite admits only the attributes it knows, hence the call of the plain set's method.
+    """
+    for attribute in ("prefer-vector-width", "min-legal-vector-width"):
+        set.add(function.attributes, f'"{attribute}"="512"')
+
+
+def _atomic_load(code: Code, address: ir.Value) -> ir.Value:
+    return code.builder.load_atomic(code.pointer(address, INT64), "acquire", 8)
+
+
+def _atomic_store(code: Code, address: ir.Value, value: ir.Value) -> None:
+    code.builder.store_atomic(value, code.pointer(address, INT64), "release", 8)
+
+
+def _atomic_add(code: Code, address: ir.Value, value: ir.Value) -> ir.Value:
+    """Adds and gives the value before."""
+    return code.builder.atomic_rmw("add", code.pointer(address, INT64), value, "acq_rel")
+
+
+def _relax(code: Code) -> None:
+    """Tells the CPU that this thread is spinning, where there is a way to."""
+    if host_target().triple.startswith("x86_64"):
+        code.call("llvm.x86.sse2.pause", VOID, [])
+
+
+def _library_call(name: str) -> Writer:
+    """A C function over addresses, its int result ignored."""
+
+    def write(code: Code, *arguments: ir.Value) -> None:
+        code.call(name, INT32, list(arguments))
+
+    return write
+
+
+def _alignment(kind: ir.Type) -> int:
+    """Vectors are read wherever their elements may stand."""
+    return 8 if kind == INT64 else 4

@@ -1,0 +1,187 @@
+"""The executor and its worker pool: steps in order, on any number of threads, after anything."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from satura.backend.jit import KernelError, KernelSource, kernel_address
+from satura.backend.runtime import Executor, Status, Step
+from satura.rewrite.errors import CallError
+
+# y[i] = 2 * y[i] + x[i]
+SCALE = KernelSource(
+    "scale",
+    """\
+def kernel(args, thread, threads):
+    x = load_int64(args, 0)
+    y = load_int64(args, 1)
+    count = load_int64(args, 2)
+    first = count * thread // threads
+    for i in range(first, count * (thread + 1) // threads):
+        store_f32(y, i, load_f32(y, i) * np.float32(2) + load_f32(x, i))
+""",
+)
+# x[i] = y[count - 1 - i]: reads what other threads wrote a step before
+REVERSE = KernelSource(
+    "reverse",
+    """\
+def kernel(args, thread, threads):
+    x = load_int64(args, 0)
+    y = load_int64(args, 1)
+    count = load_int64(args, 2)
+    first = count * thread // threads
+    for i in range(first, count * (thread + 1) // threads):
+        store_f32(x, i, load_f32(y, count - 1 - i))
+""",
+)
+COMPLAIN = KernelSource(
+    "complain",
+    """\
+def kernel(args, thread, threads):
+    store_int64(args, 1, 42)
+    store_int64(args, 0, 7)
+""",
+)
+
+
+class Case:
+    """Buffers and steps of a small program, and what it computes."""
+
+    def __init__(self, count: int, steps: int, threads: int) -> None:
+        self.x = np.arange(count, dtype=np.float32) / 64
+        self.y = np.zeros(count, np.float32)
+        self.args: NDArray[np.int64] = np.array(
+            [self.x.ctypes.data, self.y.ctypes.data, count], np.int64
+        )
+        pair = [kernel_address(SCALE), kernel_address(REVERSE)]
+        widths = [1 << 30, 1, 2]
+        self.steps = [
+            Step(pair[i % 2], int(self.args.ctypes.data), widths[i % 3]) for i in range(steps)
+        ]
+        self.executor = Executor(self.steps, threads)
+
+    def expected(self) -> NDArray[np.float32]:
+        x: NDArray[np.float32] = self.x.copy()
+        y: NDArray[np.float32] = self.y.copy()
+        for i in range(len(self.steps)):
+            if i % 2:
+                x = y[::-1].copy()
+            else:
+                y = (y * 2 + x).astype(np.float32)
+        return y
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 5])
+def test_steps_run_in_order_on_any_number_of_threads(threads: int) -> None:
+    case = Case(1001, 14, threads)
+    expected = case.expected()
+    case.executor.run()
+    np.testing.assert_array_equal(case.y, expected)
+
+
+def test_segments_run_one_after_the_other() -> None:
+    whole, parts = Case(100, 9, 2), Case(100, 9, 2)
+    whole.executor.run()
+    parts.executor.run(0, 4)
+    parts.executor.run(4, 4)
+    parts.executor.run(4)
+    np.testing.assert_array_equal(whole.y, parts.y)
+
+
+def test_many_python_threads_run_programs_at_once() -> None:
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        for _ in range(100):
+            case = Case(300 + number, 10, 2)
+            expected = case.expected()
+            case.executor.run()
+            if not np.array_equal(case.y, expected):
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_kernel_reports_an_error_once() -> None:
+    status = Status(lambda code, detail: f"node 'g': index {detail} (code {code})")
+    executor = Executor([Step(kernel_address(COMPLAIN), status.address)], 2, status)
+    with pytest.raises(CallError, match=r"node 'g': index 42 \(code 7\)"):
+        executor.run()
+    status.check()
+
+
+def test_the_pool_survives_a_fork() -> None:
+    case = Case(1000, 8, 2)
+    expected = case.expected()
+    case.executor.run()
+    child = os.fork()
+    if child == 0:
+        again = Case(1000, 8, 2)
+        again.executor.run()
+        os._exit(0 if np.array_equal(again.y, expected) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    np.testing.assert_array_equal(case.y, expected)
+
+
+SCRIPT = """
+import threading, time
+from satura.backend.jit import KernelSource, kernel_address
+from satura.backend.runtime import Executor, Step
+nothing = KernelSource("nothing", "def kernel(args, thread, threads):\\n    pass\\n")
+executor = Executor([Step(kernel_address(nothing), 0)] * 3, 3)
+executor.run()
+"""
+
+
+def test_an_idle_pool_uses_no_processor() -> None:
+    script = SCRIPT + textwrap.dedent(
+        """
+        time.sleep(0.1)
+        before = time.process_time()
+        time.sleep(0.5)
+        print(time.process_time() - before)
+        """
+    )
+    run = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert float(run.stdout) < 0.05
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "",
+        "raise SystemExit(0)",
+        "threading.Thread(target=lambda: [executor.run() for _ in range(10**9)], daemon=True)"
+        ".start(); time.sleep(0.05)",
+    ],
+)
+def test_the_interpreter_exits_cleanly(ending: str) -> None:
+    start = time.monotonic()
+    subprocess.run([sys.executable, "-c", SCRIPT + ending], check=True)
+    assert time.monotonic() - start < 20
+
+
+def test_a_kernel_that_does_not_compile_is_named() -> None:
+    text = "def kernel(args, thread, threads):\n    no_such_helper(args)\n"
+    with pytest.raises(KernelError, match="kernel broken does not compile"):
+        kernel_address(KernelSource("broken", text))
+
+
+def test_a_kernel_that_allocates_is_refused() -> None:
+    text = "def kernel(args, thread, threads):\n    np.zeros(threads)[thread] += 1\n"
+    with pytest.raises(KernelError, match="kernel zeros does not compile"):
+        kernel_address(KernelSource("zeros", text))
