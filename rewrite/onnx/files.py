@@ -1,0 +1,146 @@
+"""Reading ONNX files: bytes to ModelProto, external data, tensors to arrays.
+
+Nothing is trusted: sizes are checked against the bytes that are there before memory is asked for,
+and external data is only read from regular files inside the model's own folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from pathlib import Path
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+
+from satura.rewrite.errors import ModelError, SaturaError
+from satura.rewrite.onnx.types import dtype_of
+from satura.rewrite.types import Array
+
+
+def read_model(model: str | Path | bytes | ModelProto) -> ModelProto:
+    """`model` as a ModelProto without external data.
+
+    Raises ModelError for a missing, empty, truncated or foreign file, and for external data that is
+    missing, too short or outside the model's folder.
+    """
+    if isinstance(model, ModelProto):
+        if any(tensor.external_data for tensor in _tensors(model)):
+            raise ModelError("the model has external data: load it by its path, not as an object")
+        return model
+    folder: Path | None = None
+    if isinstance(model, bytes):
+        content, name = model, "the model"
+    else:
+        path = Path(model)
+        name, folder = f"'{path}'", path.parent
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise ModelError(f"cannot read {name}: {error.strerror or error}") from None
+    if not content:
+        raise ModelError(f"{name} is empty; expected an ONNX model")
+    proto = ModelProto()
+    try:
+        proto.ParseFromString(content)
+    except DecodeError:
+        raise ModelError(f"{name} is not an ONNX model, or it is truncated") from None
+    if not proto.HasField("graph") or not proto.opset_import:
+        raise ModelError(f"{name} is not an ONNX model: it has no graph or no opset import")
+    for tensor in _tensors(proto):
+        if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
+            _inline_external_data(tensor, folder)
+    return proto
+
+
+def _inline_external_data(tensor: TensorProto, folder: Path | None) -> None:
+    name = f"external data of tensor '{tensor.name}'"
+    if folder is None:
+        raise ModelError(f"{name}: bytes have no folder, load the model by its path")
+    fields = {entry.key: entry.value for entry in tensor.external_data}
+    location = fields.get("location", "")
+    home = folder.resolve()
+    path = (home / location).resolve()
+    if not location or Path(location).is_absolute() or home not in path.parents:
+        raise ModelError(f"{name}: '{location}' is outside the model's folder '{folder}'")
+    if not path.is_file():
+        raise ModelError(f"{name}: there is no file '{location}' in '{folder}'")
+    try:
+        offset, length = int(fields.get("offset") or 0), int(fields.get("length") or -1)
+    except ValueError:
+        raise ModelError(f"{name}: offset and length must be integers") from None
+    available = path.stat().st_size - offset
+    expected = _element_count(tensor) * dtype_of(tensor.data_type).itemsize
+    length = expected if length < 0 else length
+    if offset < 0 or length != expected or length > available:
+        raise ModelError(
+            f"{name}: {expected} bytes are needed, the model names {length} at offset {offset} of"
+            f" '{location}', which has {max(0, available)} there"
+        )
+    with path.open("rb") as file:
+        file.seek(offset)
+        tensor.raw_data = file.read(length)
+    tensor.ClearField("external_data")
+    tensor.data_location = TensorProto.DEFAULT
+
+
+def array_of(tensor: TensorProto) -> Array:
+    """The value of `tensor`.
+
+    Raises ModelError when its data does not fit its shape, UnsupportedError for its element type.
+    """
+    try:
+        dtype = dtype_of(tensor.data_type)
+    except SaturaError as error:
+        raise type(error)(f"tensor '{tensor.name}': {error}") from None
+    count = _element_count(tensor)
+    if tensor.HasField("raw_data"):
+        if len(tensor.raw_data) != count * dtype.itemsize:
+            raise ModelError(
+                f"tensor '{tensor.name}' of shape {list(tensor.dims)} needs"
+                f" {count * dtype.itemsize} bytes, the file has {len(tensor.raw_data)}"
+            )
+        little = dtype.numpy.newbyteorder("<") if dtype.numpy.isbuiltin else dtype.numpy
+        return np.frombuffer(tensor.raw_data, little).astype(dtype.numpy, copy=False).reshape(
+            tuple(tensor.dims)
+        )
+    fields = (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data,
+              tensor.uint64_data)  # fmt: skip
+    if max(map(len, fields)) != count:
+        raise ModelError(
+            f"tensor '{tensor.name}' of shape {list(tensor.dims)} needs {count} elements,"
+            f" the file has {max(map(len, fields))}"
+        )
+    return np.asarray(numpy_helper.to_array(tensor)).astype(dtype.numpy, copy=False)
+
+
+def _element_count(tensor: TensorProto) -> int:
+    if any(dim < 0 for dim in tensor.dims):
+        raise ModelError(f"tensor '{tensor.name}' has the negative shape {list(tensor.dims)}")
+    return prod(tensor.dims)
+
+
+def _tensors(model: ModelProto) -> Iterator[TensorProto]:
+    """Every tensor that the model stores."""
+    yield from _tensors_of_graph(model.graph)
+    for function in model.functions:
+        for node in function.node:
+            yield from _tensors_of_node(node)
+
+
+def _tensors_of_graph(graph: GraphProto) -> Iterator[TensorProto]:
+    yield from graph.initializer
+    for node in graph.node:
+        yield from _tensors_of_node(node)
+
+
+def _tensors_of_node(node: NodeProto) -> Iterator[TensorProto]:
+    for attribute in node.attribute:
+        if attribute.HasField("t"):
+            yield attribute.t
+        yield from attribute.tensors
+        if attribute.HasField("g"):
+            yield from _tensors_of_graph(attribute.g)
+        for graph in attribute.graphs:
+            yield from _tensors_of_graph(graph)

@@ -1,0 +1,73 @@
+"""ONNX element types and value types in satura's terms, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from onnx import TensorProto, TypeProto, helper
+
+from satura.rewrite.dims import Dim
+from satura.rewrite.errors import UnsupportedError
+from satura.rewrite.types import DType, TensorType
+
+ELEMENT_TYPES: dict[int, DType] = {
+    TensorProto.DOUBLE: DType.F64,
+    TensorProto.FLOAT: DType.F32,
+    TensorProto.FLOAT16: DType.F16,
+    TensorProto.BFLOAT16: DType.BF16,
+    TensorProto.INT8: DType.I8,
+    TensorProto.INT16: DType.I16,
+    TensorProto.INT32: DType.I32,
+    TensorProto.INT64: DType.I64,
+    TensorProto.UINT8: DType.U8,
+    TensorProto.UINT16: DType.U16,
+    TensorProto.UINT32: DType.U32,
+    TensorProto.UINT64: DType.U64,
+    TensorProto.BOOL: DType.BOOL,
+}
+ELEMENT_CODES: dict[DType, int] = {dtype: code for code, dtype in ELEMENT_TYPES.items()}
+
+
+def element_name(code: int) -> str:
+    """ONNX's name of an element type, also for numbers that name none."""
+    names: Mapping[int, str] = {value: name for name, value in TensorProto.DataType.items()}
+    return names.get(code, f"element type {code}").lower()
+
+
+def dtype_of(code: int) -> DType:
+    """The DType of an ONNX element type; UnsupportedError when satura has none for it."""
+    if code not in ELEMENT_TYPES:
+        supported = ", ".join(element_name(known) for known in ELEMENT_TYPES)
+        raise UnsupportedError(
+            f"element type {element_name(code)} is not supported; supported are {supported}"
+        )
+    return ELEMENT_TYPES[code]
+
+
+def type_proto(type_: TensorType) -> TypeProto:
+    """`type_` for ONNX; a symbolic dim becomes a dim_param spelled like the dim."""
+    shape = [dim if isinstance(dim, int) else str(dim) for dim in type_.shape]
+    return helper.make_tensor_type_proto(ELEMENT_CODES[type_.dtype], shape)
+
+
+def tensor_type(proto: TypeProto, named: Mapping[str, Dim]) -> TensorType:
+    """The type that `proto` states, with `named` giving the dims of its dim_params.
+
+    Raises UnsupportedError where the value is no tensor, or its rank or a dim is not known.
+    """
+    kind = proto.WhichOneof("value")
+    if kind != "tensor_type":
+        raise UnsupportedError(f"values of kind {kind or 'unknown'} are not supported, only tensors")
+    tensor = proto.tensor_type
+    dtype = dtype_of(tensor.elem_type)
+    if not tensor.HasField("shape"):
+        raise UnsupportedError("the rank is not known")
+    dims: list[Dim] = []
+    for axis, dim in enumerate(tensor.shape.dim):
+        if dim.WhichOneof("value") == "dim_value":
+            dims.append(dim.dim_value)
+        elif dim.dim_param in named:
+            dims.append(named[dim.dim_param])
+        else:
+            raise UnsupportedError(f"the extent of axis {axis} depends on data")
+    return TensorType(dtype, tuple(dims))

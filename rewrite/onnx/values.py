@@ -1,0 +1,286 @@
+"""Symbolic values: what a small tensor contains, as far as it follows from shapes and constants.
+
+Exporters compute shapes with tensors (Shape, Gather, Mul, Concat, then Reshape). `Values` follows
+them over the canonical ops: the value of a node is an object array of ints, bools, floats and
+symbolic dims, or None when it is not known. A comparison that cannot be decided for all sizes
+makes the result unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil, floor, trunc
+
+import numpy as np
+
+from satura.rewrite.attributes import BinaryFn, ReduceFn, Shape, UnaryFn
+from satura.rewrite.dims import Dim, SymbolicDim, exact_quotient, known_at_least
+from satura.rewrite.errors import CallError
+from satura.rewrite.ir import Node, ProgramBuilder
+from satura.rewrite.ops import Kind
+from satura.rewrite.types import DType, TensorType
+
+MAX_INTEGERS = 1024
+MAX_FLOATS = 16
+
+Element = int | float | SymbolicDim
+Known = np.ndarray[tuple[int, ...], np.dtype[np.object_]]
+
+
+class Undecided(Exception):
+    """The value depends on data or on sizes."""
+
+
+class Values:
+    """Values of a builder's nodes, computed on demand and once."""
+
+    def __init__(self, build: ProgramBuilder) -> None:
+        self._build = build
+        self._known: list[Known | None] = []
+
+    def of(self, index: int) -> Known | None:
+        """The value of node `index`, or None."""
+        for position in range(len(self._known), index + 1):
+            self._known.append(self._evaluate(self._build.nodes[position]))
+        return self._known[index]
+
+    def _evaluate(self, node: Node) -> Known | None:
+        if not _is_small(node.type):
+            return None
+        if node.op.name == "constant":
+            return _objects(node.constant.array.tolist(), node.constant.array.shape)
+        if node.op.name == "extent":
+            shape = node.attributes[0]
+            assert isinstance(shape, Shape)
+            return _objects(shape.dims[0], ())
+        operands = [self._known[index] for index in node.operands]
+        known = [value for value in operands if value is not None]
+        if len(known) != len(operands):
+            return None
+        try:
+            return _rounded_to(node.type.dtype, _apply(node, known))
+        except (Undecided, CallError):
+            return None
+
+
+def _is_small(type_: TensorType) -> bool:
+    limit = MAX_FLOATS if type_.dtype.is_float else MAX_INTEGERS
+    return isinstance(type_.size, int) and type_.size <= limit
+
+
+def _objects(value: object, shape: tuple[int, ...]) -> Known:
+    result = np.empty(shape, object)
+    result[...] = value
+    return result
+
+
+def _apply(node: Node, known: list[Known]) -> Known:
+    attribute = node.attributes[0] if node.attributes else None
+    if node.op.name in ("transpose", "reshape", "broadcast", "slice", "concat", "pad", "iota"):
+        result = np.asarray(node.op.reference(*known, *node.attributes))
+        return result if result.dtype == object else _objects(result.tolist(), result.shape)
+    if node.op.name == "gather":
+        if not all(isinstance(index, int) for index in known[1].ravel()):
+            raise Undecided
+        return np.asarray(node.op.reference(known[0], known[1].astype(np.int64), attribute))
+    if isinstance(attribute, UnaryFn):
+        return _map(UNARY.get(attribute.name, _undecided), known)
+    if isinstance(attribute, BinaryFn):
+        if attribute.name == "div" and node.type.dtype.is_float:
+            return _map(_float_divide, known)
+        return _map(BINARY.get(attribute.name, _undecided), known)
+    if node.op.name == "select":
+        return _map(_select, known)
+    if node.op.name == "cast" and isinstance(attribute, DType):
+        return _map(_to_bool if attribute is DType.BOOL else _CASTS[attribute.is_float], known)
+    if isinstance(attribute, ReduceFn) and node.op.kind is Kind.REDUCTION:
+        return _reduce(node, known[0])
+    raise Undecided
+
+
+def _rounded_to(dtype: DType, value: Known) -> Known:
+    """Floats as the element type stores them."""
+    if dtype.is_float:
+        for position in np.ndindex(*value.shape):
+            element = value[position]
+            if not isinstance(element, SymbolicDim):
+                value = value if value.flags.writeable else value.copy()
+                value[position] = float(np.asarray(element).astype(dtype.numpy))
+    return value
+
+
+def _map(function: Callable[..., object], known: list[Known]) -> Known:
+    result = np.empty(known[0].shape, object)
+    for position in np.ndindex(*known[0].shape):
+        result[position] = function(*(value[position] for value in known))
+    return result
+
+
+def _reduce(node: Node, x: Known) -> Known:
+    step = {"sum": BINARY["add"], "prod": BINARY["mul"], "min": _least, "max": _greatest}
+    shape = tuple(int(str(dim)) for dim in node.type.shape)
+    if node.op.name != "reduce" or not x.size:
+        raise Undecided
+    result: dict[tuple[int, ...], Element] = {}
+    for position in np.ndindex(*x.shape):
+        target = tuple(min(at, n - 1) for at, n in zip(position, shape, strict=True))
+        value = x[position]
+        name = str(node.attributes[0])
+        result[target] = step[name](result[target], value) if target in result else value
+    reduced = np.empty(shape, object)
+    for target, value in result.items():
+        reduced[target] = value
+    return reduced
+
+
+def _undecided(*_: Element) -> Element:
+    raise Undecided
+
+
+def at_most(a: Element, b: Element) -> bool:
+    """Whether a <= b; Undecided when that depends on sizes."""
+    if not isinstance(a, SymbolicDim) and not isinstance(b, SymbolicDim):
+        return a <= b
+    difference = _dim(b) - _dim(a)
+    if known_at_least(difference, 0):
+        return True
+    if known_at_least(-difference, 1):
+        return False
+    raise Undecided
+
+
+def _dim(a: Element) -> Dim:
+    if isinstance(a, SymbolicDim):
+        return a
+    if a != trunc(a):
+        raise Undecided
+    return int(a)
+
+
+def _equal(a: Element, b: Element) -> bool:
+    if a == b:
+        return True
+    return at_most(a, b) and at_most(b, a)
+
+
+def _least(a: Element, b: Element) -> Element:
+    return a if at_most(a, b) else b
+
+
+def _greatest(a: Element, b: Element) -> Element:
+    return b if at_most(a, b) else a
+
+
+def _select(condition: Element, a: Element, b: Element) -> Element:
+    return a if condition else b
+
+
+def _float_divide(a: Element, b: Element) -> Element:
+    if isinstance(a, SymbolicDim) or isinstance(b, SymbolicDim):
+        quotient = exact_quotient(_dim(a), _dim(b))
+        if quotient is None:
+            raise Undecided
+        return quotient
+    if b == 0:
+        raise Undecided
+    return a / b
+
+
+def _divide(a: Element, b: Element) -> Element:
+    """Integer division truncates; floor is the same where both are known not to be negative."""
+    numerator, denominator = _dim(a), _dim(b)
+    if isinstance(numerator, int) and isinstance(denominator, int):
+        if denominator == 0:
+            return 0
+        quotient = abs(numerator) // abs(denominator)
+        return quotient if (numerator < 0) == (denominator < 0) else -quotient
+    if known_at_least(numerator, 0) and known_at_least(denominator, 0) and denominator != 0:
+        return numerator // denominator
+    raise Undecided
+
+
+def _modulo(a: Element, b: Element) -> Element:
+    if isinstance(b, SymbolicDim) or b == 0:
+        raise Undecided
+    return _dim(a) % _dim(b)
+
+
+def _power(a: Element, b: Element) -> Element:
+    if isinstance(b, SymbolicDim) or not 0 <= b <= 8 or b != int(b):
+        raise Undecided
+    result: Element = 1
+    for _ in range(int(b)):
+        result = _times(result, a)
+    return result
+
+
+def _plus(a: Element, b: Element) -> Element:
+    if isinstance(a, float) or isinstance(b, float):
+        a, b = (a, b) if _plain(a, b) else (_dim(a), _dim(b))
+    return a + b  # type: ignore[operator]
+
+
+def _times(a: Element, b: Element) -> Element:
+    if isinstance(a, float) or isinstance(b, float):
+        a, b = (a, b) if _plain(a, b) else (_dim(a), _dim(b))
+    return a * b  # type: ignore[operator]
+
+
+def _plain(a: Element, b: Element) -> bool:
+    return not isinstance(a, SymbolicDim) and not isinstance(b, SymbolicDim)
+
+
+def _negate(a: Element) -> Element:
+    return -a
+
+
+def _absolute(a: Element) -> Element:
+    return a if at_most(0, a) else -a
+
+
+def _rounded(function: Callable[[float], int]) -> Callable[[Element], Element]:
+    return lambda a: a if isinstance(a, SymbolicDim) else float(function(a))
+
+
+def _to_integer(a: Element) -> Element:
+    if isinstance(a, SymbolicDim):
+        return a
+    if isinstance(a, float) and not np.isfinite(a):
+        raise Undecided
+    return trunc(a)
+
+
+def _to_float(a: Element) -> Element:
+    return a if isinstance(a, SymbolicDim) else float(a)
+
+
+def _to_bool(a: Element) -> Element:
+    return not _equal(a, 0)
+
+
+_CASTS = {True: _to_float, False: _to_integer}
+UNARY: dict[str, Callable[..., Element]] = {
+    "neg": _negate,
+    "abs": _absolute,
+    "relu": lambda a: a if at_most(0, a) else 0,
+    "floor": _rounded(floor),
+    "ceil": _rounded(ceil),
+    "round": _rounded(round),
+    "not": lambda a: not a,
+}
+BINARY: dict[str, Callable[..., Element]] = {
+    "add": _plus,
+    "sub": lambda a, b: _plus(a, -b),
+    "mul": _times,
+    "div": _divide,
+    "mod": _modulo,
+    "pow": _power,
+    "max": _greatest,
+    "min": _least,
+    "eq": _equal,
+    "le": at_most,
+    "lt": lambda a, b: not at_most(b, a),
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+}
