@@ -66,6 +66,9 @@ class Op:
             if not isinstance(value, sort):
                 raise ProgramError(f"{self.name}: {name} must be a {sort.__name__}, not {value!r}")
         try:
+            if self.arity is None:  # attributes stand after *operands: keywords only
+                named = dict(zip(self.attribute_names, attributes, strict=True))
+                return self.type_rule(*operands, **named)
             return self.type_rule(*operands, *attributes)
         except Refuse as reason:
             shown = ", ".join(map(str, operands))
