@@ -64,6 +64,8 @@ class _Assembler:
             self.node_of[cls] = self.builder.add("input", (), *source.attributes)
         for _, cls in classes.outputs:
             self._materialise(cls)
+            if self.choice.folded[cls] is not None:
+                self.constants[self.node_of[cls]] = None
         outputs = tuple((name, self.node_of[cls]) for name, cls in classes.outputs)
         program = Program(tuple(self.builder.nodes), tuple(self.builder.inputs), outputs)
         return Assembly(program, tuple(self.groups), tuple(self.constants), self.seconds)

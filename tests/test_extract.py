@@ -1,0 +1,169 @@
+"""Extraction: schedules are complete and ordered, fusion does what it promises, costs add up."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from satura.rewrite.build import Builder
+from satura.rewrite.dims import symbol
+from satura.rewrite.eclasses import EClasses, ENode
+from satura.rewrite.extract import Method, extract
+from satura.rewrite.interpreter import interpret
+from satura.rewrite.ir import Program
+from satura.rewrite.schedule import Form, Schedule
+from satura.rewrite.statistics import statistics
+from satura.rewrite.types import DType
+from tests.random_programs import compare, random_program
+
+
+def unrewritten(program: Program) -> EClasses:
+    """The e-graph of a program that no rule has touched: a class per node."""
+    return EClasses(
+        tuple((ENode(n.op.name, n.operands, n.attributes),) for n in program.nodes),
+        tuple(node.type for node in program.nodes),
+        program.known,
+        program.inputs,
+        program.outputs,
+    )
+
+
+def check(schedule: Schedule) -> None:
+    """A schedule computes everything it needs, in order."""
+    program = schedule.program
+    program.verify()
+    done = {*program.inputs, *schedule.constants}
+    for dispatch in schedule.dispatches:
+        inside = set(dispatch.nodes)
+        for operand in dispatch.operands:
+            home = schedule.homes[operand]
+            stored = operand in done or program.nodes[operand].op.name == "concat"
+            assert stored, f"%{operand} is read before it is stored"
+            assert home.buffer in schedule.homes
+        for node in dispatch.nodes:
+            for operand in program.nodes[node].operands:
+                assert operand in inside or operand in dispatch.operands
+        assert not dispatch.nodes or dispatch.nodes[-1] == dispatch.root
+        if dispatch.form is Form.ROW:
+            assert dispatch.anchor in inside
+        if dispatch.form in (Form.CONTRACTION, Form.WINDOW):
+            kinds = [program.nodes[n].op.name for n in dispatch.nodes]
+            assert sum(kinds.count(name) for name in ("conv", "matmul", "pool")) == 1
+        done.add(dispatch.root)
+    for index in program.output_nodes:
+        assert index in schedule.homes
+        if program.nodes[index].op.name != "concat":
+            assert index in done
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("method", ["dag", "tree"])
+def test_random_programs_keep_their_meaning(seed: int, method: Method) -> None:
+    program, arguments, exact = random_program(seed)
+    schedule = extract(unrewritten(program), method=method)
+    check(schedule)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        expected, got = interpret(program, arguments), interpret(schedule.program, arguments)
+    for name in expected:
+        assert compare(expected[name], got[name], exact[name]) is None, program.python()
+
+
+def conv_block(build: Builder, x: int, channels: int, out: int) -> int:
+    """conv 3x3 + bias over a channels-last tensor."""
+    weight = build.constant(np.ones((3, 3, channels, out), np.float32))
+    window = build.window(DType.F32, (3, 3), lo=(1, 1), hi=(1, 1))
+    result = build.conv(x, weight, window)
+    shape = build.type(result).shape
+    bias = build.reshape(build.constant(np.ones(out, np.float32)), (1,) * (len(shape) - 1) + (out,))
+    return build.binary("add", result, build.broadcast(bias, shape))
+
+
+def test_conv_bias_residual_relu_is_one_dispatch() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 8, 8, 16))
+    y = build.unary("relu", build.binary("add", conv_block(build, x, 16, 16), x))
+    schedule = extract(unrewritten(build.program({"y": y})))
+    (dispatch,) = schedule.dispatches
+    assert dispatch.form is Form.CONTRACTION
+    assert len(dispatch.operands) == 3  # the input, which is the residual too, weight and bias
+
+
+def test_growing_concat_is_one_buffer() -> None:
+    build = Builder()
+    x = conv_block(build, build.input("x", DType.F32, (1, 8, 8, 4)), 4, 16)
+    for step in range(3):
+        x = build.concat([x, conv_block(build, x, 16 + 8 * step, 8)], 3)
+    schedule = extract(unrewritten(build.program({"y": conv_block(build, x, 40, 4)})))
+    counts = statistics(schedule)
+    assert counts["dispatch-count"] == 5
+    assert counts["copy-count"] == counts["fill-count"] == counts["moved-bytes"] == 0
+    starts = [d.target.start[-1] for d in schedule.dispatches]
+    assert starts == [0, 16, 24, 32, 0]
+
+
+def test_a_part_with_two_homes_is_copied() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 8, 8, 16))
+    both = build.concat([x, x], 3)
+    schedule = extract(unrewritten(build.program({"y": conv_block(build, both, 32, 4)})))
+    check(schedule)
+    assert statistics(schedule)["moved-bytes"] > 0
+
+
+def test_softmax_is_one_row_dispatch() -> None:
+    build = Builder()
+    shape = (symbol("batch"), 12, symbol("seq"), symbol("seq"))
+    x = build.input("x", DType.F32, shape)
+    largest = build.broadcast(build.reduce("max", x, (3,)), shape)
+    powers = build.unary("exp", build.binary("sub", x, largest))
+    total = build.broadcast(build.reduce("sum", powers, (3,)), shape)
+    program = build.program({"y": build.binary("div", powers, total)})
+    (dispatch,) = extract(unrewritten(program)).dispatches
+    assert dispatch.form is Form.ROW
+
+
+def test_attention_heads_are_read_and_written_in_place() -> None:
+    """Splitting and merging heads are strides of the matmuls, not copies."""
+    batch, seq = symbol("batch"), symbol("seq")
+    build = Builder()
+
+    def heads(name: str, perm: tuple[int, ...]) -> int:
+        x = build.input(name, DType.F32, (batch * seq, 768))
+        return build.transpose(build.reshape(x, (batch, seq, 12, 64)), perm)
+
+    scores = build.matmul(heads("q", (0, 2, 1, 3)), heads("k", (0, 2, 3, 1)))
+    mixed = build.matmul(scores, heads("v", (0, 2, 1, 3)))
+    merged = build.reshape(build.transpose(mixed, (0, 2, 1, 3)), (batch * seq, 768))
+    schedule = extract(unrewritten(build.program({"y": merged})))
+    assert [d.form for d in schedule.dispatches] == [Form.CONTRACTION] * 2
+
+
+def test_long_chain_is_cut_into_dispatches() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (64,))
+    for step in range(5000):
+        x = build.unary(("relu", "neg", "abs")[step % 3], x)
+    schedule = extract(unrewritten(build.program({"y": x})))
+    check(schedule)
+    assert len(schedule.dispatches) < 200
+
+
+def test_shared_work_is_materialised_once() -> None:
+    """Two convolutions read one expensive elementwise result: it is computed once."""
+    build = Builder()
+    x = build.unary("exp", build.input("x", DType.F32, (1, 8, 8, 16)))
+    y = build.binary("add", conv_block(build, x, 16, 8), conv_block(build, x, 16, 8))
+    schedule = extract(unrewritten(build.program({"y": y})))
+    assert statistics(schedule)["redundant-flops"] == 0
+
+
+def test_only_movement_is_a_copy_and_only_constants_a_fill() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (3, 5))
+    outputs = {"copy": build.transpose(x, (1, 0)), "ramp": build.iota((4, 4), 1, DType.I64)}
+    counts = statistics(extract(unrewritten(build.program(outputs))))
+    assert counts["copy-count"] == 1
+    assert counts["fill-count"] == 1
