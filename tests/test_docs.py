@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from satura.commands.pages import ops_page
-from satura.light import light_model
+from satura.light import light
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [
@@ -45,7 +45,7 @@ def identifier(document: Path) -> str:
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the files that the documents' commands name."""
-    model = light_model("light_squeezenet")
+    model = light("light_squeezenet")
     (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
     name = model.graph.input[0].name
     image = np.random.default_rng(0).standard_normal((1, 3, 224, 224)).astype(np.float32)

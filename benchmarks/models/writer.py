@@ -13,17 +13,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from satura.light import store
+
 Array = np.ndarray
 IR_VERSION = 8
-
-
-def store(graph: onnx.GraphProto, name: str, value: Array) -> None:
-    """Add an initializer in place: appending a finished TensorProto would copy its bytes."""
-    tensor = graph.initializer.add()
-    tensor.name = name
-    tensor.data_type = helper.np_dtype_to_tensor_dtype(value.dtype)
-    tensor.dims.extend(value.shape)
-    tensor.raw_data = value.tobytes()
 
 
 class GraphWriter:

@@ -9,14 +9,14 @@ from pathlib import Path
 import onnx
 
 import satura
-from satura.backend.runtime import default_threads
 from satura.commands.terminal import print_json, print_table, progress
 from satura.commands.timing import medians
 from satura.compare import relative_error
 from satura.inputs import parse_sizes, random_inputs
-from satura.light import light_model, light_names
+from satura.light import NAMES, light
 from satura.rewrite.errors import CallError
 from satura.rewrite.types import Array
+from satura.threads import available_threads
 
 Runner = Callable[[], dict[str, Array]]
 
@@ -32,11 +32,11 @@ def bench(
     """Median milliseconds of each model in each runtime, and satura's ratio to onnxruntime."""
     if find_spec("onnxruntime") is None:
         raise CallError("bench compares with onnxruntime: pip install 'satura[bench]'")
-    count = threads or default_threads()
+    count = threads or available_threads()
     given = parse_sizes(sizes)
     results = []
     with progress("bench") as phase:
-        for name in models or light_names():
+        for name in models or list(NAMES):
             phase(Path(name).stem)
             results.append(_measure(name, given, count, rounds, precision))
     if json:
@@ -60,7 +60,7 @@ def _measure(
     name: str, sizes: dict[str, int], threads: int, rounds: int, precision: str
 ) -> dict[str, str | float]:
     """One row: milliseconds per runtime, satura's over onnxruntime's, and the largest error."""
-    model = light_model(name) if name in light_names() else onnx.load(_existing(name))
+    model = light(name) if name in NAMES else onnx.load(_existing(name))
     compiled = satura.compile(model, threads, precision)
     named = {key: size for key, size in sizes.items() if key in compiled.source.symbols}
     arguments = random_inputs(compiled.source, named)
@@ -84,7 +84,7 @@ def _measure(
 def _existing(name: str) -> Path:
     path = Path(name)
     if not path.is_file():
-        raise CallError(f"{name} is neither an ONNX file nor one of {', '.join(light_names())}")
+        raise CallError(f"{name} is neither an ONNX file nor one of {', '.join(NAMES)}")
     return path
 
 

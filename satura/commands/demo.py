@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import satura
-from satura.backend.runtime import default_threads
 from satura.commands.stats import comparison, print_comparison
 from satura.commands.terminal import print_json, print_line, progress
 from satura.commands.timing import medians
 from satura.compare import relative_error
 from satura.inputs import random_inputs
-from satura.light import light_model
+from satura.light import light
+from satura.threads import available_threads
 
 MODEL = "light_resnet50"
 TOLERANCE = 1e-4
@@ -18,10 +18,10 @@ ROUNDS = 5
 
 def demo(threads: int | None, json: bool) -> bool:
     """True when the compiled model agrees with the NumPy interpreter."""
-    count = threads or default_threads()
+    count = threads or available_threads()
     with progress(MODEL) as phase:
         phase("drawing weights")
-        model = light_model(MODEL)
+        model = light(MODEL)
         before = satura.compile(model, count, rules="none", progress=phase)
         after = satura.compile(before.source, count, progress=phase)
         arguments = random_inputs(after.source)
