@@ -27,7 +27,7 @@ def original_light(name: str) -> tuple[onnx.ModelProto, dict[str, Array], dict[s
     """The untouched model, the inputs that the onnx package tests it on, its shipped outputs."""
     model = onnx.load(FOLDER / f"{name}.onnx")
     shipped = TensorProto.FromString((FOLDER / f"{name}_output_0.pb").read_bytes())
-    inputs = {}
+    inputs: dict[str, Array] = {}
     for value in _arguments(model.graph):
         shape = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
         size = int(np.prod(shape))
