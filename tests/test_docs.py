@@ -22,6 +22,7 @@ DOCUMENTS = [
     ROOT / "CHANGELOG.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 # What takes minutes as written is run on less.
 QUICKER = {"satura bench": "satura bench light_squeezenet --rounds 1"}
@@ -84,6 +85,11 @@ def test_links_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\(([^)#]+)", document.read_text()):
         if "://" not in target:
             assert (document.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_examples_run(example: Path, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, example], check=True, cwd=tmp_path, env=ENVIRONMENT)
 
 
 def test_ops_page_is_current() -> None:
