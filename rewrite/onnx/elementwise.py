@@ -91,12 +91,21 @@ def modulo(node: Context) -> int:
 
 @lowering("BitShift")
 def shift(node: Context) -> int:
-    """Bits moved to the left or to the right."""
+    """Bits moved to the left or to the right.
+
+    Amounts below 0 and of the width or more give what the sign bit's extension alone gives: for a
+    right shift of a signed type the same as an amount of width - 1.
+    """
+    build, x, y = node.build, node[0], node[1]
     directions = {"LEFT": "shl", "RIGHT": "shr"}
     direction = node.text("direction")
     if direction not in directions:
         raise node.wrong(f"direction is '{direction}', not LEFT or RIGHT")
-    return node.build.apply(directions[direction], node[0], node[1])
+    if direction == "RIGHT" and build.dtype(y).is_signed:
+        last = build.number(build.dtype(y).itemsize * 8 - 1, y)
+        negative = build.binary("lt", y, build.number(0, y))
+        y = build.select(negative, last, build.binary("min", y, last))
+    return build.apply(directions[direction], x, y)
 
 
 @lowering("IsInf")

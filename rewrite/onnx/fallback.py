@@ -9,6 +9,7 @@ from satura.rewrite.attributes import HostCall
 from satura.rewrite.dims import Dim, SymbolicDim
 from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.context import Context
+from satura.rewrite.onnx.host import check
 from satura.rewrite.onnx.types import tensor_type, type_proto
 from satura.rewrite.types import TensorType
 
@@ -54,6 +55,10 @@ def host(node: Context, domain: str, salt: int) -> tuple[list[int], HostCall]:
         node.proto.op_type, domain, node.opset, proto.SerializeToString(deterministic=True),
         tuple(outputs), salt if random else 0,
     )  # fmt: skip
+    try:
+        check(call)
+    except UnsupportedError as error:
+        raise node.unsupported(str(error)) from None
     build = node.build
     first = build.host([x for x in node.operands if x is not None], call)
     results = iter([first, *(build.item(first, at) for at in range(1, len(outputs)))])

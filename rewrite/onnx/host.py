@@ -9,7 +9,7 @@ from onnx import NodeProto, ValueInfoProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from satura.rewrite.attributes import HostCall
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, UnsupportedError
 from satura.rewrite.types import Array
 
 
@@ -38,6 +38,16 @@ def run(call: HostCall, arguments: list[Array]) -> tuple[Array, ...]:
             raise CallError(f"the reference implementation of {call} gave {shown}, not {expected}")
         arrays.append(array)
     return tuple(arrays)
+
+
+def check(call: HostCall) -> None:
+    """Raise UnsupportedError where the onnx package has no reference implementation."""
+    try:
+        _evaluator(call.domain, call.opset, call.proto)
+    except Exception:
+        raise UnsupportedError(
+            f"{call} has no lowering, and the onnx package has no reference implementation of it"
+        ) from None
 
 
 @lru_cache(maxsize=256)

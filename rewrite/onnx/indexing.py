@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from satura.rewrite.dims import Dim, product
 from satura.rewrite.onnx.context import Context, lowering
 from satura.rewrite.types import DType
@@ -13,6 +15,18 @@ def gather(node: Context) -> int:
     build = node.build
     axis = node.axis(node.integer("axis"), build.rank(node[0]))
     return build.gather(node[0], node[1], axis)
+
+
+@lowering("Compress")
+def compress(node: Context) -> int:
+    """The slices where a constant condition holds."""
+    build, x = node.build, node[0]
+    chosen = np.flatnonzero(node.array(1).astype(np.bool_))
+    if not node.has("axis"):
+        x, axis = build.reshape(x, (build.type(x).size,)), 0
+    else:
+        axis = node.axis(node.integer("axis"), build.rank(x))
+    return build.gather(x, build.constant(chosen.astype(np.int64)), axis)
 
 
 @lowering("GatherElements")

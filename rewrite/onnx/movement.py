@@ -248,13 +248,14 @@ def depth_to_space(node: Context) -> int:
 
 @lowering("SpaceToDepth")
 def space_to_depth(node: Context) -> int:
-    """Blocks of pixels gathered into channels."""
+    """Blocks of pixels gathered into channels (DCR or CRD order)."""
     build, x = node.build, node[0]
     n, c, h, w = _image(node)
     block = node.integer("blocksize")
     high, wide = _left_over(node, h, block), _left_over(node, w, block)
     split = build.reshape(x, (n, c, high, block, wide, block))
-    moved = build.transpose(split, (0, 3, 5, 1, 2, 4))
+    depth_first = node.text("mode", "DCR") == "DCR"
+    moved = build.transpose(split, (0, 3, 5, 1, 2, 4) if depth_first else (0, 1, 3, 5, 2, 4))
     return build.reshape(moved, (n, c * (block * block), high, wide))
 
 
