@@ -6,8 +6,9 @@ Exit codes: 0 fine, 1 an error that satura reports (one line on stderr), 2 wrong
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -178,7 +179,9 @@ def cache_clear() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line `arguments` (this process's by default) and exit."""
     try:
-        app(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            app(arguments)
     except SaturaError as error:
         _fail(str(error))
     except OSError as error:
@@ -186,5 +189,21 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _fail(message: str) -> None:
-    print(f"satura: {' '.join(message.split())}", file=sys.stderr)
+    _complain(message)
     sys.exit(1)
+
+
+def _complain(message: str) -> None:
+    print(f"satura: {' '.join(message.split())}", file=sys.stderr)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Warnings as one line each, without the place in satura's own code that raised them."""
+    _complain(f"warning: {message}")
