@@ -45,7 +45,10 @@ def elu(node: Context) -> int:
 def selu(node: Context) -> int:
     """gamma·(alpha·exp(x) - alpha) where x <= 0, else gamma·x"""
     build, x = node.build, node[0]
-    alpha, gamma = node.number("alpha", 1.67326319217681884765625), node.number("gamma", 1.05070102214813232421875)
+    alpha, gamma = (
+        node.number("alpha", 1.67326319217681884765625),
+        node.number("gamma", 1.05070102214813232421875),
+    )
     scaled = build.apply_number("mul", build.unary("exp", x), alpha)
     low = build.apply_number("mul", build.apply_number("sub", scaled, alpha), gamma)
     at_most_zero = build.binary("le", x, build.number(0, x))
@@ -59,9 +62,7 @@ def celu(node: Context) -> int:
     alpha = node.number("alpha", 1.0)
     grown = build.unary("exp", build.apply_number("div", x, alpha))
     low = build.apply_number("mul", build.apply_number("sub", grown, 1), alpha)
-    return build.binary(
-        "add", build.apply_number("max", x, 0), build.apply_number("min", low, 0)
-    )
+    return build.binary("add", build.apply_number("max", x, 0), build.apply_number("min", low, 0))
 
 
 @lowering("HardSigmoid")

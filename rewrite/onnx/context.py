@@ -1,9 +1,9 @@
 """What a lowering sees of its node, and the registry of lowerings.
 
-    @lowering("Transpose")
-    def transpose(node: Context) -> int:
-        perm = node.integers("perm") or tuple(reversed(range(node.build.rank(node[0]))))
-        return node.build.transpose(node[0], perm)
+@lowering("Transpose")
+def transpose(node: Context) -> int:
+    perm = node.integers("perm") or tuple(reversed(range(node.build.rank(node[0]))))
+    return node.build.transpose(node[0], perm)
 """
 
 from __future__ import annotations

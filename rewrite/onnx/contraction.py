@@ -72,7 +72,9 @@ def conv(node: Context, x: int, w: int) -> int:
     build = node.build
     rank = build.rank(x)
     if rank < 3 or build.rank(w) != rank:
-        raise node.wrong(f"input has rank {rank}, weights have rank {build.rank(w)}; expected n, c, …")
+        raise node.wrong(
+            f"input has rank {rank}, weights have rank {build.rank(w)}; expected n, c, …"
+        )
     kernel = node.static(build.shape(w)[2:], "the kernel's shape")
     window = geometry(node, build.shape(x)[2:], kernel)
     last = build.transpose(x, (0, *range(2, rank), 1))
@@ -113,7 +115,9 @@ def conv_transpose(node: Context) -> int:
     build, x, w = node.build, node[0], node[1]
     rank = build.rank(x)
     if rank < 3 or build.rank(w) != rank:
-        raise node.wrong(f"input has rank {rank}, weights have rank {build.rank(w)}; expected n, c, …")
+        raise node.wrong(
+            f"input has rank {rank}, weights have rank {build.rank(w)}; expected n, c, …"
+        )
     kernel = node.static(build.shape(w)[2:], "the kernel's shape")
     spatial = build.shape(x)[2:]
     strides = node.integers("strides") or (1,) * len(kernel)
@@ -190,5 +194,3 @@ def _flipped(node: Context, w: int, groups: int) -> int:
     shape = build.shape(joined)
     starts = [*(k - 1 for k in kernel), 0, 0]
     return build.slice(joined, starts, shape, [*(-1 for _ in kernel), 1, 1])
-
-

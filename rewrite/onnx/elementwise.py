@@ -184,5 +184,3 @@ def dropout(node: Context) -> list[int]:
         return [node[0]]
     dtype = DType.BOOL if node.opset >= 10 else node.build.dtype(node[0])
     return [node[0], node.build.full(1, node.build.shape(node[0]), dtype)]
-
-

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol, cast
+
 import numpy as np
-from onnx import FunctionProto, NodeProto, ValueInfoProto, defs, helper, numpy_helper, shape_inference
+from onnx import (
+    FunctionProto,
+    NodeProto,
+    ValueInfoProto,
+    defs,
+    helper,
+    numpy_helper,
+    shape_inference,
+)
 
 from satura.rewrite.attributes import HostCall
 from satura.rewrite.dims import Dim, SymbolicDim
@@ -19,12 +30,25 @@ _RANDOM = frozenset({
 })  # fmt: skip
 
 
+class _Bodies(Protocol):
+    """The part of onnx.defs.OpSchema that its type stubs leave out."""
+
+    function_opset_versions: Sequence[int]
+    context_dependent_function_opset_versions: Sequence[int]
+
+    def get_function_with_opset_version(self, version: int) -> bytes: ...
+
+    def get_context_dependent_function_with_opset_version(
+        self, version: int, node: bytes, input_types: Sequence[bytes]
+    ) -> bytes: ...
+
+
 def function_body(node: Context, domain: str) -> FunctionProto | None:
     """The body that ONNX defines for the op at this opset, or None."""
-    schema = defs.get_schema(node.proto.op_type, node.opset, domain)
+    schema = cast(_Bodies, defs.get_schema(node.proto.op_type, node.opset, domain))
     plain = [v for v in schema.function_opset_versions if v <= node.opset]
     if plain:
-        return FunctionProto.FromString(schema.get_function_with_opset_version(max(plain)))
+        return _function(schema.get_function_with_opset_version(max(plain)))
     dependent = [v for v in schema.context_dependent_function_opset_versions if v <= node.opset]
     if not dependent:
         return None
@@ -35,7 +59,13 @@ def function_body(node: Context, domain: str) -> FunctionProto | None:
     body = schema.get_context_dependent_function_with_opset_version(
         max(dependent), node.proto.SerializeToString(), types
     )
-    return FunctionProto.FromString(body) if body else None
+    return _function(body) if body else None
+
+
+def _function(content: bytes) -> FunctionProto:
+    function = FunctionProto()
+    function.ParseFromString(content)
+    return function
 
 
 def host(node: Context, domain: str, salt: int) -> tuple[list[int], HostCall]:

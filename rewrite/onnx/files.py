@@ -102,8 +102,10 @@ def array_of(tensor: TensorProto) -> Array:
                 f" {count * dtype.itemsize} bytes, the file has {len(tensor.raw_data)}"
             )
         little = dtype.numpy.newbyteorder("<") if dtype.numpy.isbuiltin else dtype.numpy
-        return np.frombuffer(tensor.raw_data, little).astype(dtype.numpy, copy=False).reshape(
-            tuple(tensor.dims)
+        return (
+            np.frombuffer(tensor.raw_data, little)
+            .astype(dtype.numpy, copy=False)
+            .reshape(tuple(tensor.dims))
         )
     fields = (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data,
               tensor.uint64_data)  # fmt: skip

@@ -25,7 +25,9 @@ def run(call: HostCall, arguments: list[Array]) -> tuple[Array, ...]:
     """
     evaluator = _evaluator(call.domain, call.opset, call.proto)
     names = [name for name in evaluator.input_names if name]
-    feeds = dict(zip(names, (np.ascontiguousarray(x).reshape(x.shape) for x in arguments), strict=True))
+    feeds = dict(
+        zip(names, (np.ascontiguousarray(x).reshape(x.shape) for x in arguments), strict=True)
+    )
     try:
         results = evaluator.run(None, feeds)
     except Exception as error:

@@ -77,5 +77,3 @@ def _wrapped(node: Context, indices: int, extent: Dim) -> int:
     wide = build.cast(indices, DType.I64) if build.dtype(indices) is not DType.I64 else indices
     moved = build.binary("add", wide, build.size_of([extent], wide))
     return build.select(build.binary("lt", wide, build.number(0, wide)), moved, wide)
-
-

@@ -6,21 +6,40 @@ Every node is lowered by its own definition; nothing is folded, cancelled or sim
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from onnx import (
-    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto, checker, defs,
-)  # fmt: skip
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    OperatorSetIdProto,
+    ValueInfoProto,
+    checker,
+    defs,
+)
 
 from satura.rewrite.attributes import HostCall
 from satura.rewrite.dims import Dim, symbol
 from satura.rewrite.errors import ModelError, ProgramError, SaturaError, UnsupportedError
 from satura.rewrite.ir import Program
 from satura.rewrite.onnx import (
-    activations, contraction, einsum, elementwise, indexing, movement, normalization, padding,
-    quantize, reductions, resize, shapes, windows,
-)  # fmt: skip
+    activations,
+    contraction,
+    einsum,
+    elementwise,
+    indexing,
+    movement,
+    normalization,
+    padding,
+    quantize,
+    reductions,
+    resize,
+    shapes,
+    windows,
+)
 from satura.rewrite.onnx.context import LOWERINGS, Context, Lowered, NoLowering
 from satura.rewrite.onnx.fallback import function_body, host
 from satura.rewrite.onnx.files import array_of, read_model
@@ -32,9 +51,20 @@ from satura.rewrite.onnx.values import Values
 from satura.rewrite.types import TensorType
 
 FAMILIES = (
-    activations, contraction, einsum, elementwise, indexing, movement, normalization, padding,
-    quantize, reductions, resize, shapes, windows,
-)  # fmt: skip
+    activations,
+    contraction,
+    einsum,
+    elementwise,
+    indexing,
+    movement,
+    normalization,
+    padding,
+    quantize,
+    reductions,
+    resize,
+    shapes,
+    windows,
+)
 OLDEST_OPSET = 7
 MOST_ELEMENTS = 2**36
 _MOST_NESTED = 64
@@ -232,8 +262,13 @@ class _Importer:
                 if dim.WhichOneof("value") == "dim_value" and isinstance(extent, int):
                     fits = fits and dim.dim_value == extent
         if not fits:
-            shown = [d.dim_value if d.HasField("dim_value") else d.dim_param or "?" for d in declared.shape.dim]
-            raise ModelError(f"output '{output.name}' is declared with shape {shown}, computed is {found}")
+            shown = [
+                d.dim_value if d.HasField("dim_value") else d.dim_param or "?"
+                for d in declared.shape.dim
+            ]
+            raise ModelError(
+                f"output '{output.name}' is declared with shape {shown}, computed is {found}"
+            )
 
     def _warn(self, program: Program) -> None:
         for node in program.nodes:
@@ -251,12 +286,11 @@ def _sequence(results: Lowered) -> Sequence[int]:
     return [results] if isinstance(results, int) else results
 
 
-def _opsets(imports: Sequence[object]) -> dict[str, int]:
+def _opsets(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
     """Versions by domain. Raises ModelError for a version of ONNX's own ops that is not known."""
     versions: dict[str, int] = {}
     for entry in imports:
-        domain, version = str(getattr(entry, "domain")), int(getattr(entry, "version"))
-        versions["" if domain == "ai.onnx" else domain] = version
+        versions["" if entry.domain == "ai.onnx" else entry.domain] = entry.version
     newest = defs.onnx_opset_version()
     if "" in versions and not OLDEST_OPSET <= versions[""] <= newest:
         raise UnsupportedError(
@@ -311,7 +345,9 @@ def _input_types(graph: GraphProto, constants: Mapping[str, object]) -> dict[str
 def _input_type(value: ValueInfoProto, taken: set[str]) -> TensorType:
     if value.type.WhichOneof("value") != "tensor_type":
         kind = value.type.WhichOneof("value") or "unknown"
-        raise UnsupportedError(f"input '{value.name}' is of kind {kind}; only tensors are supported")
+        raise UnsupportedError(
+            f"input '{value.name}' is of kind {kind}; only tensors are supported"
+        )
     tensor = value.type.tensor_type
     if not tensor.HasField("shape"):
         raise UnsupportedError(f"input '{value.name}' has no rank; declare its shape")

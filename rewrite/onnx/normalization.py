@@ -102,7 +102,9 @@ def rms_norm(node: Context) -> int:
     axes = range(node.axis(node.integer("axis", -1), rank), rank)
     deviation = _deviation(node, build.mean(build.binary("mul", wide, wide), axes))
     result = build.binary("div", wide, build.expand(deviation, shape))
-    return build.binary("mul", _cast(build, result, build.dtype(node[1])), build.expand(node[1], shape))
+    return build.binary(
+        "mul", _cast(build, result, build.dtype(node[1])), build.expand(node[1], shape)
+    )
 
 
 @lowering("InstanceNormalization")
@@ -127,9 +129,14 @@ def group_norm(node: Context) -> int:
         raise node.wrong(f"{shape[1]} channels do not split into {groups} groups")
     grouped = build.reshape(_stash(node, x), (shape[0], groups, width, *shape[2:]))
     _, centred, variance = _centred(build, grouped, range(2, len(shape) + 1))
-    normal = build.binary("div", centred, build.expand(_deviation(node, variance), build.shape(grouped)))
+    normal = build.binary(
+        "div", centred, build.expand(_deviation(node, variance), build.shape(grouped))
+    )
     if node.opset < 21:
-        scale, bias = (build.along(_cast(build, node[i], build.dtype(normal)), 1, build.shape(normal)) for i in (1, 2))
+        scale, bias = (
+            build.along(_cast(build, node[i], build.dtype(normal)), 1, build.shape(normal))
+            for i in (1, 2)
+        )
         result = build.binary("add", build.binary("mul", normal, scale), bias)
         return _cast(build, build.reshape(result, shape), dtype)
     flat = _cast(build, build.reshape(normal, shape), dtype)

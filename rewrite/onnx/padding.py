@@ -56,7 +56,9 @@ def _check_extent(node: Context, mode: str, extent: int, amount: int) -> None:
     if mode not in _MODES:
         raise node.wrong(f"there is no mode '{mode}'; modes: constant, {', '.join(_MODES)}")
     if extent == 0 or (mode == "reflect" and amount >= extent):
-        raise node.wrong(f"an axis of extent {extent} cannot be padded by {amount} in mode '{mode}'")
+        raise node.wrong(
+            f"an axis of extent {extent} cannot be padded by {amount} in mode '{mode}'"
+        )
 
 
 def _cut(build: Tensors, x: int, axis: int, first: int, last: int) -> int:
@@ -67,6 +69,7 @@ def _cut(build: Tensors, x: int, axis: int, first: int, last: int) -> int:
 
 def _edge(build: Tensors, x: int, axis: int, extent: int, lo: int, hi: int) -> int:
     """The outermost elements, repeated."""
+
     def rim(start: int, amount: int) -> list[int]:
         shape = list(build.shape(x))
         shape[axis] = amount
@@ -85,7 +88,9 @@ def _reflect(build: Tensors, x: int, axis: int, extent: int, lo: int, hi: int) -
 
 def _wrap(build: Tensors, x: int, axis: int, extent: int, lo: int, hi: int) -> int:
     """Repeated periodically: whole copies, and a part at either end."""
-    parts = [build.one_axis_slice(x, axis, extent - lo % extent, lo % extent)] if lo % extent else []
+    parts = (
+        [build.one_axis_slice(x, axis, extent - lo % extent, lo % extent)] if lo % extent else []
+    )
     parts += [x] * (lo // extent + 1 + hi // extent)
     parts += [build.one_axis_slice(x, axis, 0, hi % extent)] if hi % extent else []
     return build.concat(parts, axis)

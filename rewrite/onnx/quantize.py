@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from satura.rewrite.onnx.context import Context, lowering
 from satura.rewrite.onnx.contraction import add_bias, conv, matmul
 from satura.rewrite.onnx.types import dtype_of
@@ -59,7 +57,9 @@ def _spread(node: Context, x: int, like: int) -> int:
         return build.along(x, axis, shape)
     block = node.integer("block_size")
     if build.rank(x) != len(shape) or block < 1:
-        raise node.wrong(f"scales of type {build.type(x)} do not fit an input of shape {list(shape)}")
+        raise node.wrong(
+            f"scales of type {build.type(x)} do not fit an input of shape {list(shape)}"
+        )
     parts = list(build.shape(x))
     split = build.insert(x, axis + 1)
     wide = build.broadcast(split, [*parts[: axis + 1], block, *parts[axis + 1 :]])
@@ -72,9 +72,10 @@ def _saturated(node: Context, x: int, zero: int | None, target: DType) -> int:
     build = node.build
     rounded = build.unary("round", x)
     moved = rounded if zero is None else build.binary("add", rounded, zero)
-    bounds = np.iinfo(target.numpy)
-    low = build.apply_number("max", moved, bounds.min)
-    return build.cast(build.apply_number("min", low, bounds.max), target)
+    values = 2 ** (8 * target.itemsize)
+    lowest = -values // 2 if target.is_signed else 0
+    low = build.apply_number("max", moved, lowest)
+    return build.cast(build.apply_number("min", low, lowest + values - 1), target)
 
 
 def _centred(node: Context, x: int, zero: int | None, axis: int) -> int:
@@ -92,7 +93,9 @@ def _laid(node: Context, x: int, like: int, axis: int) -> int:
     shape = build.shape(like)
     if build.type(x).size == 1:
         return build.expand(build.reshape(x, ()), shape)
-    return build.along(x, axis % len(shape), shape) if build.rank(x) == 1 else build.expand(x, shape)
+    return (
+        build.along(x, axis % len(shape), shape) if build.rank(x) == 1 else build.expand(x, shape)
+    )
 
 
 @lowering("ConvInteger")
@@ -128,9 +131,7 @@ def quantized_matmul(node: Context) -> int:
     return _rescaled(node, total, (node[1], node[4], node[6]), node[7], -1)
 
 
-def _rescaled(
-    node: Context, total: int, scales: tuple[int, int, int], zero: int, axis: int
-) -> int:
+def _rescaled(node: Context, total: int, scales: tuple[int, int, int], zero: int, axis: int) -> int:
     build = node.build
     result = build.cast(total, DType.F32)
     first_axis = -2 if axis == -1 else axis

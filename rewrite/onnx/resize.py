@@ -259,9 +259,7 @@ def _taps(plan: AxisPlan, sampling: Sampling) -> tuple[list[Line], list[Line]]:
     return [np.clip(index, 0, extent - 1) for index in indices], weights
 
 
-def _weights(
-    ratio: Line, scale: float, sampling: Sampling
-) -> tuple[range, list[Line]]:
+def _weights(ratio: Line, scale: float, sampling: Sampling) -> tuple[range, list[Line]]:
     """Offsets of the taps from the element below, and the filter's weights there."""
     support, kernel = (1, _triangle) if sampling.mode == "linear" else (2, _cubic(sampling.cubic))
     stretch = min(scale, 1.0) if sampling.antialias else 1.0
@@ -275,7 +273,7 @@ def _weights(
 
 
 def _triangle(distance: Line) -> Line:
-    return np.clip(1 - np.abs(distance), 0, 1)
+    return np.asarray(np.maximum(1 - np.abs(distance), 0))
 
 
 def _cubic(a: float) -> Callable[[Line], Line]:

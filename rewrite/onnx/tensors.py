@@ -1,4 +1,4 @@
-"""A Builder with the conveniences that lowerings share: NumPy broadcasting, scalars, dropped axes."""
+"""A Builder with what lowerings share: NumPy broadcasting, scalars, dropped axes."""
 
 from __future__ import annotations
 
@@ -88,7 +88,9 @@ class Tensors(Builder):
     def mean(self, x: int, axes: Sequence[int]) -> int:
         """The mean along `axes`, which stay with extent 1."""
         total = self.reduce("sum", x, axes)
-        return self.binary("div", total, self.size_of([self.shape(x)[axis] for axis in axes], total))
+        return self.binary(
+            "div", total, self.size_of([self.shape(x)[axis] for axis in axes], total)
+        )
 
     def padded(self, x: int, value: int, lo: Sequence[Dim], hi: Sequence[Dim]) -> int:
         """`pad` with a scalar tensor; negative paddings are slices before it."""

@@ -57,7 +57,9 @@ def tensor_type(proto: TypeProto, named: Mapping[str, Dim]) -> TensorType:
     """
     kind = proto.WhichOneof("value")
     if kind != "tensor_type":
-        raise UnsupportedError(f"values of kind {kind or 'unknown'} are not supported, only tensors")
+        raise UnsupportedError(
+            f"values of kind {kind or 'unknown'} are not supported, only tensors"
+        )
     tensor = proto.tensor_type
     dtype = dtype_of(tensor.elem_type)
     if not tensor.HasField("shape"):

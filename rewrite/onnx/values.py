@@ -8,7 +8,7 @@ makes the result unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import ceil, floor, trunc
 
 import numpy as np
@@ -48,11 +48,12 @@ class Values:
         if not _is_small(node.type):
             return None
         if node.op.name == "constant":
-            return _objects(node.constant.array.tolist(), node.constant.array.shape)
+            array = node.constant.array
+            return _objects(array.ravel().tolist(), array.shape)
         if node.op.name == "extent":
             shape = node.attributes[0]
             assert isinstance(shape, Shape)
-            return _objects(shape.dims[0], ())
+            return _objects(shape.dims, ())
         operands = [self._known[index] for index in node.operands]
         known = [value for value in operands if value is not None]
         if len(known) != len(operands):
@@ -68,9 +69,9 @@ def _is_small(type_: TensorType) -> bool:
     return isinstance(type_.size, int) and type_.size <= limit
 
 
-def _objects(value: object, shape: tuple[int, ...]) -> Known:
+def _objects(elements: Sequence[object], shape: tuple[int, ...]) -> Known:
     result = np.empty(shape, object)
-    result[...] = value
+    result.ravel()[...] = list(elements)
     return result
 
 
@@ -78,7 +79,7 @@ def _apply(node: Node, known: list[Known]) -> Known:
     attribute = node.attributes[0] if node.attributes else None
     if node.op.name in ("transpose", "reshape", "broadcast", "slice", "concat", "pad", "iota"):
         result = np.asarray(node.op.reference(*known, *node.attributes))
-        return result if result.dtype == object else _objects(result.tolist(), result.shape)
+        return _objects(result.ravel().tolist(), result.shape)
     if node.op.name == "gather":
         if not all(isinstance(index, int) for index in known[1].ravel()):
             raise Undecided
@@ -117,20 +118,16 @@ def _map(function: Callable[..., object], known: list[Known]) -> Known:
 
 
 def _reduce(node: Node, x: Known) -> Known:
-    step = {"sum": BINARY["add"], "prod": BINARY["mul"], "min": _least, "max": _greatest}
-    shape = tuple(int(str(dim)) for dim in node.type.shape)
+    step = {"sum": _plus, "prod": _times, "min": _least, "max": _greatest}
     if node.op.name != "reduce" or not x.size:
         raise Undecided
-    result: dict[tuple[int, ...], Element] = {}
-    for position in np.ndindex(*x.shape):
+    combine = step[str(node.attributes[0])]
+    shape = tuple(int(str(dim)) for dim in node.type.shape)
+    totals: dict[tuple[int, ...], Element] = {}
+    for position, element in zip(np.ndindex(*x.shape), x.ravel().tolist(), strict=True):
         target = tuple(min(at, n - 1) for at, n in zip(position, shape, strict=True))
-        value = x[position]
-        name = str(node.attributes[0])
-        result[target] = step[name](result[target], value) if target in result else value
-    reduced = np.empty(shape, object)
-    for target, value in result.items():
-        reduced[target] = value
-    return reduced
+        totals[target] = combine(totals[target], element) if target in totals else element
+    return _objects([totals[target] for target in np.ndindex(*shape)], shape)
 
 
 def _undecided(*_: Element) -> Element:
@@ -202,7 +199,7 @@ def _divide(a: Element, b: Element) -> Element:
 def _modulo(a: Element, b: Element) -> Element:
     if isinstance(b, SymbolicDim) or b == 0:
         raise Undecided
-    return _dim(a) % _dim(b)
+    return _dim(a) % int(b)
 
 
 def _power(a: Element, b: Element) -> Element:

@@ -101,7 +101,9 @@ def _count(node: Context, window: Geometry, total: int) -> int:
         outer = int(str(build.shape(total)[2 + axis]))
         line = [1] * (2 + axes)
         line[2 + axis] = outer
-        counts = counts * _axis_counts(window, axis, outer, -lo[axis], int(str(spatial[axis])) + hi[axis]).reshape(line)
+        counts = counts * _axis_counts(
+            window, axis, outer, -lo[axis], int(str(spatial[axis])) + hi[axis]
+        ).reshape(line)
     constant = build.constant(counts, dtype)
     return build.expand(constant, build.shape(total))
 
@@ -112,7 +114,8 @@ def _axis_counts(
     """For each window position along an axis how many taps fall in [first, end)."""
     starts = np.arange(outer)[:, None] * window.strides[axis] - window.lo[axis]
     taps = starts + np.arange(window.kernel[axis])[None, :] * window.dilations[axis]
-    return ((taps >= first) & (taps < end)).sum(1).astype(np.float64)
+    inside = (taps >= first) & (taps < end)
+    return np.asarray(inside.sum(1), np.float64)
 
 
 @lowering("LpPool")
@@ -168,5 +171,3 @@ def local_response_norm(node: Context) -> int:
     scaled = build.apply_number("mul", total, node.number("alpha", 1e-4) / size)
     base = build.apply_number("add", scaled, node.number("bias", 1.0))
     return build.binary("div", x, build.apply_number("pow", base, node.number("beta", 0.75)))
-
-
