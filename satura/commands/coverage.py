@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol, cast
+
 from onnx import defs
 
-from satura.rewrite.onnx.load import LOWERINGS
+from satura.rewrite.onnx import load
+from satura.rewrite.onnx.context import LOWERINGS
 
 WAYS = {
     "native": "Lowered to canonical ops",
     "body": "Lowered through the body that ONNX defines",
-    "host": "Run by the onnx package's reference implementation, with a warning, where the shape of "
-    "the result does not depend on data",
+    "host": "Run on the host, slowly and with a warning, where no result's shape depends on data",
     "unsupported": "Refused with an error that names the node",
 }
-NEWEST_LISTED = 23  # newer onnx packages know more ops; the page must not depend on which it is
+NEWEST = 23  # newer onnx packages know more ops; the page must not depend on which it is
+OPSETS = f"{load.OLDEST_OPSET} to {NEWEST}"
+
+
+class _Bodies(Protocol):
+    """The part of onnx.defs.OpSchema that its type stubs leave out."""
+
+    function_opset_versions: Sequence[int]
+    context_dependent_function_opset_versions: Sequence[int]
 
 
 def coverage() -> dict[str, list[str]]:
     """Ops of ONNX's own domain by the way they take, each list sorted by name."""
     schemas: dict[str, defs.OpSchema] = {}
     for schema in defs.get_all_schemas_with_history():
-        if schema.domain == "" and schema.since_version <= NEWEST_LISTED:
+        if schema.domain == "" and schema.since_version <= NEWEST:
             older = schemas.get(schema.name)
             if older is None or older.since_version < schema.since_version:
                 schemas[schema.name] = schema
@@ -37,7 +48,8 @@ def _way(schema: defs.OpSchema) -> str:
         return "unsupported"
     if any(a.type == defs.OpSchema.AttrType.GRAPH for a in schema.attributes.values()):
         return "unsupported"
-    if schema.has_function or schema.has_context_dependent_function:
+    bodies = cast(_Bodies, schema)
+    if bodies.function_opset_versions or bodies.context_dependent_function_opset_versions:
         return "body"
     return "host"
 

@@ -6,7 +6,7 @@ import inspect
 import textwrap
 from collections.abc import Mapping
 
-from satura.commands.coverage import NEWEST_LISTED, WAYS, coverage
+from satura.commands.coverage import OPSETS, WAYS, coverage
 from satura.rewrite.ops import REGISTRY, Kind, Op
 from satura.rewrite.ops.elementwise import BINARY, BOOL, INTEGERS, UNARY, ScalarFunction
 from satura.rewrite.types import FLOATS, DType
@@ -39,9 +39,9 @@ def ops_page() -> str:
         lines += ["", f"## {title}", "", *_table(("op", "law"), list(map(_op_row, ops)))]
     lines += ["", "## Functions of `unary`", "", *_functions(UNARY)]
     lines += ["", "## Functions of `binary`", "", *_functions(BINARY)]
-    lines += ["", f"## Ops of ONNX, up to opset {NEWEST_LISTED}"]
+    lines += ["", f"## Ops of ONNX, opset {OPSETS}"]
     for way, names in coverage().items():
-        lines += ["", f"{WAYS[way]} ({len(names)}):", *_wrapped(names)]
+        lines += ["", f"{WAYS[way]} ({len(names)}):", "", *_wrapped(names)]
     return "\n".join(lines) + "\n"
 
 
