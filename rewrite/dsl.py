@@ -164,7 +164,7 @@ class Direction:
         return bool(self.conditions or self.outputs or self.guards)
 
     def compute(
-        self, values: Values, found: tuple[Attribute, ...] | None = None
+        self, values: Values, found: tuple[object, ...] | None = None
     ) -> tuple[Attribute, ...]:
         """Values of `outputs`; `values` has a TensorType per tensor and a value per attribute.
 

@@ -6,15 +6,20 @@ becomes (with `e1` for the inner transpose)
 
     (rule ((= e0 (n_transpose e1 q)) (= e1 (n_transpose x p))) ((want_3 p q)))
     (rule ((= e0 …) (= e1 …) (ok_3 p q o0)) ((let r0 (n_transpose x o0)) (union e0 r0)))
+
+Variables that begin with `t` or `e` are classes, all others numbers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+import re
 from dataclasses import dataclass
 
 from satura.rewrite.attributes import Attribute, Constant, Scalar
 from satura.rewrite.dsl import Computed, Direction
 from satura.rewrite.intern import Interner
+from satura.rewrite.joins import Atom, Stage, close, is_acyclic, staged
 from satura.rewrite.recorder import AttributeVariable, Expression, Literal
 from satura.rewrite.terms import Application, Known, ScalarTerm, Tensor, Term
 
@@ -40,9 +45,10 @@ class _Writer:
         self.number = number
         self.interner = interner
         self.matched: dict[Term, str] = {}
-        self.atoms: list[str] = []
+        self.atoms: list[Atom] = []
         self.made: dict[Term, str] = {}
         self.actions: list[str] = []
+        self.bound: dict[str, None] = {}
         guards, outputs = direction.guards, direction.outputs
         self.guards = {guard: f"g{index}" for index, guard in enumerate(guards)}
         self.outputs = {output: f"o{index}" for index, output in enumerate(outputs)}
@@ -52,24 +58,38 @@ class _Writer:
         ruleset, want, ok = f"fire_{number}", f"want_{number}", f"ok_{number}"
         root = self.match(direction.left)
         columns = [*map(self.input, direction.inputs), *self.guards.values()]
-        if not direction.computes:
-            columns = []
         outputs = list(self.outputs.values())
         result = self.make(direction.right, root, is_root=True)
         self.actions.append(f"(union {root} {result})")
-        atoms, actions = " ".join(self.atoms), " ".join(self.actions)
-        lines = [f"(ruleset {ruleset})"]
+        bound = frozenset().union(*(atom.variables for atom in self.atoms))
+        words = " ".join(self.actions).replace("(", " ").replace(")", " ").split()
+        needed = bound & {*words, *columns}
+
+        stages, query = staged(self.atoms, needed, f"match_{number}")
+        firing = query
         if direction.computes:
-            given = " ".join([*columns, *outputs])
+            answer = Atom(ok, (*columns, *outputs))
+            if not is_acyclic([*query, answer]):
+                stages.append(close(query, needed, f"match_{number}"))
+                query = [stages[-1].table]
+            firing = [*query, answer]
+        lines = [f"(ruleset {ruleset})", *map(self.stage, stages)]
+        if direction.computes:
             lines += [
                 f"(relation {want} ({' '.join(['i64'] * len(columns))}))",
                 f"(relation {ok} ({' '.join(['i64'] * (len(columns) + len(outputs)))}))",
-                f"(rule ({atoms}) (({want} {' '.join(columns)})) :ruleset demand)",
-                f"(rule ({atoms} ({ok} {given})) ({actions}) :ruleset {ruleset})",
+                self.rule(query, str(Atom(want, tuple(columns))), "demand"),
             ]
-        else:
-            lines.append(f"(rule ({atoms}) ({actions}) :ruleset {ruleset})")
+        lines.append(self.rule(firing, " ".join(self.actions), ruleset))
         return RuleCode("\n".join(lines) + "\n", ruleset, want, ok)
+
+    def stage(self, stage: Stage) -> str:
+        sorts = " ".join("T" if name[0] in "te" else "i64" for name in stage.table.arguments)
+        declared = f"(relation {stage.table.table} ({sorts}))"
+        return f"{declared}\n{self.rule(stage.atoms, str(stage.table), 'match')}"
+
+    def rule(self, atoms: Sequence[Atom], actions: str, ruleset: str) -> str:
+        return f"(rule ({' '.join(map(str, atoms))}) ({actions}) :ruleset {ruleset})"
 
     def match(self, term: Term) -> str:
         """The egglog variable of a term on the left side, with the atoms that bind it."""
@@ -78,11 +98,12 @@ class _Writer:
         if isinstance(term, Tensor):
             name = self.matched[term] = f"t_{term.name}"
             if isinstance(term, Known):
-                self.atoms.append(f"(known {name})")
+                self.atoms.append(Atom("known", (name,)))
             return name
         name = self.matched[term] = f"e{len(self.matched)}"
         if isinstance(term, ScalarTerm):
-            self.atoms.append(f"(= {self.left_attribute(term.value, Scalar)} (scalar_of {name}))")
+            value = self.left_attribute(term.value, Scalar)
+            self.atoms.append(Atom("scalar_of", (name,), value))
             return name
         assert isinstance(term, Application)
         place = len(self.atoms)
@@ -92,8 +113,7 @@ class _Writer:
             self.left_attribute(value, sort)
             for value, sort in zip(term.attributes, sorts, strict=True)
         ]
-        atom = f"(= {name} (n_{term.op.name} {' '.join([*operands, *attributes])}))"
-        self.atoms.insert(place, atom)
+        self.atoms.insert(place, Atom(f"n_{term.op.name}", (*operands, *attributes), name))
         return name
 
     def make(self, term: Term, root: str, is_root: bool = False) -> str:
@@ -125,13 +145,14 @@ class _Writer:
         sort = self.direction.variables[name]
         if not issubclass(sort, Tensor):
             return f"a_{name}"
-        atom = f"(type_of t_{name} y_{name})"
+        atom = Atom("type_of", (f"t_{name}", f"y_{name}"))
         if atom not in self.atoms:
             self.atoms.append(atom)
         return f"y_{name}"
 
     def left_attribute(self, expression: Expression, sort: type) -> str:
         if isinstance(expression, AttributeVariable):
+            self.bound[f"a_{expression.name}"] = None
             return f"a_{expression.name}"
         if isinstance(expression, Literal):
             return self.literal(expression.value)

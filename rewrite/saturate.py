@@ -161,6 +161,7 @@ class _Run:
 
     def round(self, round_: int) -> bool:
         """Run every rule once; whether anything changed. Sets `report.stopped` at a limit."""
+        self.egraph.run("match", saturate=True)
         self.egraph.run("demand")
         self.answer_demands()
         changed = False

@@ -70,6 +70,7 @@ BASE = """
 (relation scalar_value (i64 i64))
 (ruleset load)
 (ruleset facts)
+(ruleset match)
 (ruleset demand)
 (rule ((type_of x a) (type_of x b) (< a b)) ((conflict x a b)) :ruleset facts)
 """
@@ -87,25 +88,18 @@ def _declare(table: NodeTable) -> str:
 (constructor n_{name} ({columns}) T)
 (function born_{name} ({columns}) T :merge old)
 (function cause_{name} ({columns}) T :merge old)
-(relation want_type_{name} ({" ".join(["i64"] * table.width)}))
-(relation ok_type_{name} ({" ".join(["i64"] * (table.width + 1))}))
 """
-    types = [f"(type_of {x} t{index})" for index, x in enumerate(table.operands)]
-    wanted = " ".join([f"t{index}" for index in range(table.arity)] + table.attributes)
     if table.op.name == "item":
         # The type of a result stands in the host call, not in the type of its first result.
-        return text
-    text += f"(rule ({match} {' '.join(types)}) ((want_type_{name} {wanted})) :ruleset facts)\n"
-    text += (
-        f"(rule ({match} {' '.join(types)} (ok_type_{name} {wanted} t))"
-        f" ((type_of e t)) :ruleset facts)\n"
-    )
+        return text + _typing("item", "i64 i64", "")
+    types = " ".join(f"(type_of {x} t{index})" for index, x in enumerate(table.operands))
+    wanted = " ".join([f"t{index}" for index in range(table.arity)] + table.attributes)
+    sorts = " ".join(["i64"] * table.width)
+    text += _typing(name, sorts, f"(rule ({match} {types}) ((typing_{name} e {wanted})) :ruleset facts)")
     if table.op.name == "host":
         return text + (
-            f"(rule ((= e (n_item h i)) (= h (n_{name} {arguments}))) ((want_type_item a0 i))"
+            f"(rule ((= e (n_item h i)) (= h (n_{name} {arguments}))) ((typing_item e a0 i))"
             " :ruleset facts)\n"
-            f"(rule ((= e (n_item h i)) (= h (n_{name} {arguments})) (ok_type_item a0 i t))"
-            " ((type_of e t)) :ruleset facts)\n"
         )
     if table.op.name == "constant":
         return text + (
@@ -118,3 +112,20 @@ def _declare(table: NodeTable) -> str:
             f"(rule ({known} {match} (type_of e t) (static_type t)) ((known e)) :ruleset facts)\n"
         )
     return text
+
+
+def _typing(name: str, sorts: str, rule: str) -> str:
+    """Demand tables for the types of an op's nodes.
+
+    `typing_…` has a node's class and what its type follows from. Without it, the join of node,
+    operands' types and answer would be a ring, see joins.
+    """
+    columns = " ".join(f"c{index}" for index in range(len(sorts.split())))
+    return f"""
+(relation typing_{name} (T {sorts}))
+(relation want_type_{name} ({sorts}))
+(relation ok_type_{name} ({sorts} i64))
+{rule}
+(rule ((typing_{name} e {columns})) ((want_type_{name} {columns})) :ruleset facts)
+(rule ((typing_{name} e {columns}) (ok_type_{name} {columns} t)) ((type_of e t)) :ruleset facts)
+"""
