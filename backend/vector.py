@@ -45,6 +45,9 @@ class Code:
     def add(self, a: ir.Value, b: ir.Value) -> ir.Value:
         return self.builder.add(a, b)
 
+    def multiply(self, a: ir.Value, factor: int) -> ir.Value:
+        return self.builder.mul(a, self.integer(factor))
+
     def pointer(self, address: ir.Value, kind: ir.Type) -> ir.Value:
         return self.builder.inttoptr(address, kind.as_pointer())
 

@@ -1,0 +1,275 @@
+"""Contraction kernels against NumPy: convolutions and matmuls of every kind of shape."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from satura.backend.contraction import (
+    ContractionCall, ContractionSpec, RowAxis, Tile, choose_tile, pack_panels, panel_columns,
+    parameters, planned,
+)  # fmt: skip
+from satura.backend.emit.contraction import contraction_source
+from satura.backend.jit import kernel_address, kernel_function
+from satura.rewrite.attributes import Groups, Scalar, Window
+from satura.rewrite.ops.combining import _conv
+from satura.rewrite.types import DType
+
+Floats = NDArray[np.float32]
+_TILES = (Tile((6, 5), 4), Tile((12, 11), 2), Tile((1,), 4), Tile((3,), 1))
+
+
+@dataclass(frozen=True)
+class Store:
+    """Epilogue: max(accumulator + bias[column], least) stored with a stride per coordinate."""
+
+    first: int
+    coordinates: int
+
+    def setup_lines(self) -> Iterable[str]:
+        names = ["e_out", "e_bias", *(f"e_stride{i}" for i in range(self.coordinates)), "e_least"]
+        for word, name in enumerate(names, start=self.first):
+            yield f"{name} = load_int64(args, {word})"
+        yield "e_minimum = f32_of_bits(e_least)"
+
+    def row_lines(
+        self, batches: tuple[str, ...], rows: tuple[str, ...], first_column: str
+    ) -> Iterable[str]:
+        terms = [f"{name} * e_stride{i}" for i, name in enumerate((*batches, *rows))]
+        yield f"e_line = e_out + 4 * ({first_column}) + {' + '.join(terms)}"
+        yield f"e_biases = e_bias + 4 * ({first_column})"
+
+    def column_lines(self, first_column: str, index: str, accumulator: str) -> Iterable[str]:
+        yield f"e_value = {accumulator} + load_f32(e_biases, {index})"
+        yield f"store_f32(e_line, {index}, max(e_value, e_minimum))"
+
+
+def computed(
+    spec: ContractionSpec, call: ContractionCall, out: Floats, bias: Floats, least: float,
+    threads: int, planned_for: int | None = None,
+) -> None:  # fmt: skip
+    """Runs the kernel; `out` has the batch axes, the row axes and the columns."""
+    plan = planned(spec, call, planned_for or threads)
+    strides = out.strides[: spec.batches - spec.grouped + len(spec.windowed)]
+    source = contraction_source("test", spec, Store(len(parameters(spec)), len(strides)))
+    kernel = kernel_function(kernel_address(source))
+    scratch = np.full(plan.scratch_size * threads + 64, 0x7F, np.uint8)
+    words = [value for value in plan.arguments if isinstance(value, int)]
+    words[parameters(spec).index("scratch")] = scratch.ctypes.data + -scratch.ctypes.data % 64
+    args = np.array(
+        [
+            *words,
+            out.ctypes.data,
+            bias.ctypes.data,
+            *strides,
+            int(np.float32(least).view(np.uint32)),
+        ],
+        np.int64,
+    )
+    for thread in reversed(range(threads)):
+        kernel(ctypes.c_int64(args.ctypes.data).value, thread, threads)
+
+
+def draw(shape: tuple[int, ...], seed: int) -> Floats:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def conv_call(
+    x: Floats, panels: Floats, window: Window, groups: int, out: Floats
+) -> ContractionCall:
+    n, *space, channels = x.shape
+    outer = out.shape[1:-1]
+    return ContractionCall(
+        left=x.ctypes.data,
+        right=panels.ctypes.data,
+        scratch=0,
+        batches=(n, groups),
+        left_strides=(x.strides[0], channels // groups * x.strides[-1]),
+        right_strides=(0, panels.strides[0]),
+        rows=tuple(
+            RowAxis(outer[i], x.strides[1 + i], window.strides[i], window.lo[i], space[i],
+                    window.sizes[i], window.dilations[i])
+            for i in range(window.rank)
+        ),
+        columns=out.shape[-1] // groups,
+        depth=channels // groups,
+        fill=float(window.fill.value),
+        left_depth_stride=x.strides[-1],
+    )  # fmt: skip
+
+
+def check_conv(
+    x: Floats, w: Floats, window: Window, groups: int, tile: Tile, threads: int
+) -> Floats:
+    expected = _conv(x.astype(np.float64), w.astype(np.float64), in_f64(window), Groups(groups))
+    out = np.full(expected.shape, np.nan, np.float32)
+    bias = draw((out.shape[-1],), 7)
+    spec = ContractionSpec(
+        2, (True,) * window.rank, tile, grouped=True, left_packed=x.strides[-1] != 4
+    )
+    panels = pack_panels(w, groups, panel_columns(tile))
+    computed(spec, conv_call(x, panels, window, groups, out), out, bias, -0.5, threads)
+    expected = np.maximum(expected + bias, -0.5)
+    np.testing.assert_allclose(
+        out, expected, rtol=1e-5, atol=1e-5 * (1 + abs(expected).max(initial=0))
+    )
+    return out
+
+
+def in_f64(window: Window) -> Window:
+    fill = Scalar.of(float(window.fill.value), DType.F64)
+    return Window(window.sizes, window.strides, window.dilations, window.lo, window.hi, fill)
+
+
+@st.composite
+def windows(draw_: st.DrawFn, rank: int, least: int) -> tuple[Window, tuple[int, ...]]:
+    """A window and an input that it fits."""
+    axes = []
+    for _ in range(rank):
+        size, stride, dilation = (draw_(st.integers(1, n)) for n in (4, 3, 2))
+        lo, hi = draw_(st.integers(0, 3)), draw_(st.integers(0, 3))
+        reach = dilation * (size - 1) + 1
+        extent = max(least, reach - lo - hi + draw_(st.integers(0, 9)))
+        axes.append((size, stride, dilation, lo, hi, extent))
+    sizes, strides, dilations, lo_, hi_, extents = zip(*axes, strict=True)
+    fill = Scalar.of(draw_(st.sampled_from([0.0, -1.5, 3.0])), DType.F32)
+    return Window(sizes, strides, dilations, lo_, hi_, fill), extents
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 3).flatmap(lambda rank: windows(rank, 1)),
+    st.integers(0, 2), st.integers(1, 5), st.integers(1, 70), st.sampled_from([1, 1, 2, 3]),
+    st.sampled_from(_TILES), st.integers(1, 3), st.booleans(),
+)  # fmt: skip
+def test_convolutions(
+    shapes: tuple[Window, tuple[int, ...]], n: int, channels: int, columns: int, groups: int,
+    tile: Tile, threads: int, channels_first: bool,
+) -> None:  # fmt: skip
+    window, extents = shapes
+    x = draw((n, *extents, channels * groups), 1)
+    if channels_first:
+        x = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, -1, 1)), 1, -1)
+    w = draw((*window.sizes, channels, columns * groups), 2)
+    check_conv(x, w, window, groups, tile, threads)
+
+
+@pytest.mark.parametrize(
+    ("space", "channels", "columns", "kernel", "stride", "border"),
+    [
+        ((56, 56), 64, 64, 3, 1, 1),
+        ((28, 28), 16, 130, 1, 2, 0),
+        ((7, 7), 512, 64, 3, 1, 1),  # several steps over the taps
+        ((5, 3), 5000, 20, 1, 1, 0),  # several steps over the depth
+        ((4, 4), 3000, 64, 3, 1, 1),  # both
+        ((40, 41), 3, 64, 7, 2, 3),  # joined taps, a stem
+        ((30, 30), 2, 8, 11, 4, 2),  # more taps than a word has bits
+    ],
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_real_layer_shapes(
+    space: tuple[int, int], channels: int, columns: int, kernel: int, stride: int, border: int,
+    threads: int,
+) -> None:  # fmt: skip
+    zero = Scalar.of(0.0, DType.F32)
+    window = Window((kernel,) * 2, (stride,) * 2, (1, 1), (border,) * 2, (border,) * 2, zero)
+    x = draw((1, *space, channels), 3)
+    w = draw((kernel, kernel, channels, columns), 4) / np.float32(np.sqrt(channels))
+    tile = choose_tile(None, columns)
+    check_conv(x, w, window, 1, tile, threads)
+
+
+def test_a_slice_of_channels_is_read_in_place() -> None:
+    zero = Scalar.of(0.0, DType.F32)
+    window = Window((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), zero)
+    x = draw((2, 9, 8, 40), 5)[..., 10:30]
+    check_conv(x, draw((3, 3, 20, 33), 6), window, 1, Tile((6, 5), 4), 2)
+
+
+def matmul_call(x: Floats, y: Floats) -> ContractionCall:
+    return ContractionCall(
+        left=x.ctypes.data,
+        right=y.ctypes.data,
+        scratch=0,
+        batches=x.shape[:-2],
+        left_strides=x.strides[:-2],
+        right_strides=y.strides[:-2],
+        rows=(RowAxis(x.shape[-2], x.strides[-2]),),
+        columns=y.shape[-1],
+        depth=x.shape[-1],
+        left_depth_stride=x.strides[-1],
+        right_depth_stride=y.strides[-2],
+        right_column_stride=y.strides[-1],
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(1, 3), max_size=2), st.integers(0, 40), st.integers(0, 80),
+    st.integers(0, 70), st.booleans(), st.booleans(), st.sampled_from(_TILES), st.integers(1, 3),
+)  # fmt: skip
+@example([2], 130, 64, 128, False, True, Tile((6, 5), 4), 2)
+@example([], 700, 3000, 70, True, False, Tile((6, 5), 4), 3)
+def test_matmuls_of_two_computed_operands(
+    batches: list[int], m: int, k: int, n: int, x_turned: bool, y_turned: bool, tile: Tile,
+    threads: int,
+) -> None:  # fmt: skip
+    x = draw((*batches, k, m), 1).swapaxes(-1, -2) if x_turned else draw((*batches, m, k), 1)
+    y = draw((*batches, n, k), 2).swapaxes(-1, -2) if y_turned else draw((*batches, k, n), 2)
+    left_packed = x.strides[-1] != 4
+    spec = ContractionSpec(len(batches), (False,), tile, left_packed=left_packed, right_packed=True)
+    out = np.full((*batches, m, n), np.nan, np.float32)
+    bias = draw((n,), 3)
+    computed(spec, matmul_call(x, y), out, bias, -1e30, threads)
+    expected = np.matmul(x.astype(np.float64), y.astype(np.float64)) + bias
+    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5 * (1 + k**0.5))
+
+
+@pytest.mark.parametrize("tile", _TILES)
+def test_results_do_not_depend_on_threads_tiles_or_blocks(tile: Tile) -> None:
+    x, w = draw((100, 3000), 1), draw((3000, 200), 2)
+    results = []
+    for threads, planned_for in [(1, 1), (1, 2), (2, 2), (3, 2), (4, 7)]:
+        panels = pack_panels(w, 1, panel_columns(tile))
+        out = np.zeros((100, 200), np.float32)
+        call = matmul_call(x, panels)
+        call = ContractionCall(
+            call.left, call.right, 0, (), (), (), call.rows, columns=200, depth=3000
+        )
+        spec = ContractionSpec(0, (False,), tile)
+        computed(spec, call, out, np.zeros(200, np.float32), -1e30, threads, planned_for)
+        results.append(out)
+    reference = np.zeros((100, 200), np.float32)
+    for k in range(3000):  # f64 holds the product exactly: one rounding, as an FMA
+        step = reference + np.outer(x[:, k].astype(np.float64), w[k])
+        reference = step.astype(np.float32)
+    for result in results:
+        np.testing.assert_array_equal(result, results[0])
+    np.testing.assert_allclose(results[0], reference, rtol=1e-6, atol=1e-5)
+
+
+def test_special_values_pass_as_in_numpy() -> None:
+    x, w = np.ones((8, 4), np.float32), np.ones((4, 70), np.float32)
+    x[1, 2], x[2, 0], x[3, 1], w[3, 5] = np.nan, np.inf, -np.inf, np.inf
+    out = np.zeros((8, 70), np.float32)
+    tile = Tile((6, 5), 4)
+    panels = pack_panels(w, 1, panel_columns(tile))
+    call = ContractionCall(
+        x.ctypes.data, panels.ctypes.data, 0, (), (), (), (RowAxis(8, 16),), columns=70, depth=4
+    )
+    computed(ContractionSpec(0, (False,), tile), call, out, np.zeros(70, np.float32), -np.inf, 1)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(out, np.matmul(x, w))
+
+
+def test_tiles_follow_the_shape() -> None:
+    assert choose_tile(1, 1000).rows == (1,)
+    assert choose_tile(None, 1000).vectors >= choose_tile(None, 16).vectors == 1
+    assert max(choose_tile(49, 512).rows) > 4
