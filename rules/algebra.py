@@ -80,7 +80,7 @@ def exact_reciprocal(c: Scalar) -> Scalar:
     refuse_unless(c.dtype.is_float, "integers have no reciprocal")
     inverse = applied_to_two(BinaryFn("div"), Scalar.of(1, c.dtype), c)
     for value in (c, inverse):
-        mantissa, _ = frexp(float(value.value))  # type: ignore[arg-type]
+        mantissa, _ = frexp(float(value.value))
         refuse_unless(abs(mantissa) == 0.5, f"{c} has no exact reciprocal")
     return inverse
 

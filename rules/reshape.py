@@ -63,23 +63,18 @@ def reshape_past_cast(x: Tensor, dtype: DType, s: Shape) -> Law:
 @rule
 def reshape_past_binary(f: BinaryFn, x: Tensor, y: Tensor, s: Shape) -> Law:
     """f(reshape(x, s), reshape(y, s)) = reshape(f(x, y), s), when x and y have one shape"""
-    return equates(
-        binary(f, reshape(x, s), reshape(y, s)),
-        reshape(binary(f, x, y), s),
-        x.type.shape == y.type.shape,
-    )
+    apart, together = binary(f, reshape(x, s), reshape(y, s)), reshape(binary(f, x, y), s)
+    return both(rewrites(apart, together, x.type.shape == y.type.shape), rewrites(together, apart))
 
 
 @rule
 def reshape_past_select(c: Tensor, x: Tensor, y: Tensor, s: Shape) -> Law:
     """select(reshape(c, s), reshape(x, s), reshape(y, s)) = reshape(select(c, x, y), s), when c, x
     and y have one shape"""
-    return equates(
-        select(reshape(c, s), reshape(x, s), reshape(y, s)),
-        reshape(select(c, x, y), s),
-        x.type.shape == y.type.shape,
-        x.type.shape == c.type.shape,
-    )
+    apart = select(reshape(c, s), reshape(x, s), reshape(y, s))
+    together = reshape(select(c, x, y), s)
+    alike = (x.type.shape == y.type.shape, x.type.shape == c.type.shape)
+    return both(rewrites(apart, together, *alike), rewrites(together, apart))
 
 
 @attribute_function

@@ -156,8 +156,12 @@ def join_slices(x: Tensor, a: Slices, b: Slices, axis: Axis) -> Law:
 
 @rule
 def concat_into_unary(f: UnaryFn, x: Tensor, y: Tensor, axis: Axis) -> Law:
-    """concat(f(x), f(y)) = f(concat(x, y))"""
-    return rewrites(concat(unary(f, x), unary(f, y), axis), unary(f, concat(x, y, axis)))
+    """concat(f(x), f(y)) = f(concat(x, y)), when x and y have one dtype"""
+    return rewrites(
+        concat(unary(f, x), unary(f, y), axis),
+        unary(f, concat(x, y, axis)),
+        x.type.dtype == y.type.dtype,
+    )
 
 
 @rule

@@ -88,23 +88,41 @@ def long_axes(window: Window) -> Axes:
     return Axes(tuple(axis for axis, size in enumerate(window.sizes) if size != 1))
 
 
+@attribute_function
+def moves_only_units(type_: TensorType, perm: Perm) -> bool:
+    """Whether all axes but those of extent 1 keep their order."""
+    kept = [axis for axis in perm.order if type_.shape[axis] != 1]
+    return kept == sorted(kept)
+
+
+@attribute_function
+def reorders_both(type_: TensorType, first: Perm, then: Perm) -> bool:
+    """Whether both transposes move more than axes of extent 1; others are reshapes."""
+    between = type_.with_shape(first.apply(type_.shape))
+    return not moves_only_units(type_, first) and not moves_only_units(between, then)
+
+
+@attribute_function
+def with_units_in_order(type_: TensorType, perm: Perm) -> Perm:
+    """The permutation with the same result whose axes of extent 1 keep their order."""
+    units = iter(axis for axis, dim in enumerate(type_.shape) if dim == 1)
+    return Perm(tuple(next(units) if type_.shape[axis] == 1 else axis for axis in perm.order))
+
+
 @rule
 def compose_transposes(x: Tensor, p: Perm, q: Perm) -> Law:
-    """transpose(transpose(x, p), q) = transpose(x, p∘q)"""
-    return rewrites(transpose(transpose(x, p), q), transpose(x, p[q]))
+    """transpose(transpose(x, p), q) = transpose(x, p∘q), when neither is a mere reshape"""
+    return rewrites(
+        transpose(transpose(x, p), q),
+        transpose(x, with_units_in_order(x.type, p[q])),
+        reorders_both(x.type, p, q),
+    )
 
 
 @rule
 def drop_identity_transpose(x: Tensor, p: Perm) -> Law:
     """transpose(x, identity) = x"""
     return rewrites(transpose(x, p), x, p.is_identity)
-
-
-@attribute_function
-def moves_only_units(type_: TensorType, perm: Perm) -> bool:
-    """Whether all axes but those of extent 1 keep their order."""
-    kept = [axis for axis in perm.order if type_.shape[axis] != 1]
-    return kept == sorted(kept)
 
 
 @attribute_function
@@ -330,6 +348,7 @@ def regrouped_perm(type_: TensorType, perm: Perm, shape: Shape) -> Perm:
 
 def _source_order(type_: TensorType, perm: Perm, shape: Shape) -> tuple[int, ...]:
     """The axes of `shape` in the order in which x itself has their groups."""
+    refuse_unless(not moves_only_units(type_, perm), "the transpose is a reshape")
     groups = blocks(perm.apply(type_.shape), shape.dims)
     order = _order_of_groups(perm.inverse.order, [mine for mine, _ in groups])
     targets = with_units([theirs for _, theirs in groups], len(shape.dims))
@@ -339,6 +358,8 @@ def _source_order(type_: TensorType, perm: Perm, shape: Shape) -> tuple[int, ...
 @attribute_function
 def ungrouped_perm(type_: TensorType, shape: Shape, perm: Perm) -> Perm:
     """p' such that transpose(reshape(x, s), p) = reshape(transpose(x, p'), p(s))."""
+    reshaped = type_.with_shape(shape.dims)
+    refuse_unless(not moves_only_units(reshaped, perm), "the transpose is a reshape")
     groups = blocks(type_.shape, shape.dims)
     order = _order_of_groups(perm.order, [theirs for _, theirs in groups])
     sources = with_units([mine for mine, _ in groups], type_.rank)

@@ -7,7 +7,14 @@ from itertools import product as cartesian
 import numpy as np
 
 from satura.rewrite.attributes import (
-    Axes, Axis, Count, Groups, ReduceFn, Refuse, Window, refuse_unless,
+    Axes,
+    Axis,
+    Count,
+    Groups,
+    ReduceFn,
+    Refuse,
+    Window,
+    refuse_unless,
 )  # fmt: skip
 from satura.rewrite.dims import representative
 from satura.rewrite.ops.elementwise import BINARY, in_compute_type
@@ -46,9 +53,15 @@ def _reduce(x: Array, f: ReduceFn, axes: Axes) -> Array:
     start = reduction_identity(f.name, dtype.compute)
     with np.errstate(all="ignore"):
         if f.name in ("sum", "prod"):
+            # As rows of a contiguous matrix: NumPy's order of summation depends on strides.
+            kept = [axis for axis in range(x.ndim) if axis not in axes.indices]
+            shape = [1 if axis in axes.indices else n for axis, n in enumerate(x.shape)]
+            width = int(np.prod([x.shape[axis] for axis in axes.indices]))
+            height = int(np.prod([x.shape[axis] for axis in kept]))
+            rows = np.transpose(wide, (*kept, *axes.indices)).reshape(height, width)
             ufunc = np.add if f.name == "sum" else np.multiply
-            result = ufunc.reduce(wide, axis=axes.indices, keepdims=True, dtype=wide.dtype)
-            return np.asarray(result).astype(x.dtype)
+            result = ufunc.reduce(np.ascontiguousarray(rows), axis=1, dtype=wide.dtype)
+            return np.asarray(result).reshape(shape).astype(x.dtype)
     result = wide
     for axis in axes.indices:
         total = np.full([1 if i == axis else n for i, n in enumerate(result.shape)], start)
@@ -98,7 +111,9 @@ def arg_reduce(x: TensorType, f: ReduceFn, axis: Axis, last: Count) -> TensorTyp
     return TensorType(DType.I64, shape)
 
 
-def window_slices(window: Window, tap: tuple[int, ...], outer: tuple[int, ...]) -> tuple[slice, ...]:
+def window_slices(
+    window: Window, tap: tuple[int, ...], outer: tuple[int, ...]
+) -> tuple[slice, ...]:
     """Where tap `tap` of the window reads an operand that carries its border explicitly."""
     return tuple(
         slice(k * d, k * d + (n - 1) * s + 1 if n else k * d, s)
@@ -107,6 +122,8 @@ def window_slices(window: Window, tap: tuple[int, ...], outer: tuple[int, ...]) 
 
 
 def _bordered(x: Array, window: Window, first_axis: int) -> Array:
+    if not window.has_border:
+        return np.array(x, order="C")
     width = [(0, 0)] * x.ndim
     for axis, (lo, hi) in enumerate(zip(window.lo, window.hi, strict=True)):
         width[first_axis + axis] = (lo, hi)
@@ -143,7 +160,7 @@ def pool(x: TensorType, f: ReduceFn, window: Window) -> TensorType:
 
 def _matmul(x: Array, y: Array) -> Array:
     def product(a: Array, b: Array) -> Array:
-        return np.asarray(np.matmul(a, b))
+        return np.asarray(np.matmul(np.ascontiguousarray(a), np.ascontiguousarray(b)))
 
     return in_compute_type(product, x, y)
 

@@ -1,0 +1,160 @@
+"""Values of programs and of e-classes under the NumPy reference, and whether two of them agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from satura.rewrite.attributes import Attribute, concrete_attribute
+from satura.rewrite.eclasses import EClasses, ENode
+from satura.rewrite.ir import Program
+from satura.rewrite.ops import REGISTRY, Op
+from satura.rewrite.ops.registry import size_of
+from satura.rewrite.types import Array, DType, TensorType
+
+
+@dataclass(frozen=True)
+class Bound:
+    """How far two results may be apart: not at all, or `steps` roundings at `magnitude`."""
+
+    magnitude: float = 0.0
+    steps: float = 0.0
+
+    def allowed(self, dtype: DType) -> float:
+        if not dtype.is_float:
+            return 0.0
+        return 4 * self.steps * self.magnitude * float(ml_dtypes.finfo(dtype.numpy).eps)
+
+
+EXACTLY = Bound()
+
+
+def first_difference(left: Array, right: Array, bound: Bound = EXACTLY) -> tuple[int, ...] | None:
+    """Index of the first element where both differ by more than `bound`; None where they agree.
+
+    Without a bound all bits count, but for the payload of a NaN. Raises ValueError when dtypes or
+    shapes differ.
+    """
+    if left.dtype != right.dtype or left.shape != right.shape:
+        raise ValueError(f"{left.dtype}{left.shape} against {right.dtype}{right.shape}")
+    dtype = DType.of(left.dtype)
+    if dtype.is_float:
+        a, b = left.astype(np.float64), right.astype(np.float64)
+        same = (a == b) & (np.signbit(a) == np.signbit(b)) | np.isnan(a) & np.isnan(b)
+        with np.errstate(all="ignore"):
+            same |= np.abs(a - b) <= bound.allowed(dtype) if bound.steps else False
+    else:
+        same = left == right
+    wrong = np.argwhere(~np.asarray(same))
+    return tuple(map(int, wrong[0])) if len(wrong) else None
+
+
+def apply_op(op: Op, operands: Sequence[Array], attributes: Sequence[Attribute]) -> Array:
+    """The reference on contiguous operands: NumPy may round differently for other strides."""
+    return np.array(op.reference(*operands, *attributes), order="C")
+
+
+def roundings(op: Op, operands: Sequence[TensorType], attributes: Sequence[Attribute]) -> float:
+    """About how many roundings lie behind one element of the result."""
+    result = op.infer(tuple(operands), tuple(attributes))
+    assert isinstance(result, TensorType)
+    flops = op.flops(tuple(operands), tuple(attributes), result)
+    return 1.0 + flops / max(1.0, size_of(result))
+
+
+def magnitude(values: Sequence[Array]) -> float:
+    """The largest finite absolute value of a float in `values`; at least 0."""
+    largest = 0.0
+    for value in values:
+        if DType.of(value.dtype).is_float and value.size:
+            wide = np.abs(value.astype(np.float64))
+            largest = max(largest, float(np.max(np.where(np.isfinite(wide), wide, 0.0))))
+    return largest
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Values of all nodes of a concrete program, and a bound for what its outputs may differ by."""
+
+    values: tuple[Array, ...]
+    bound: Bound
+
+
+def evaluate_all(program: Program, arguments: Mapping[str, Array]) -> Evaluated:
+    """Evaluate a program without symbols and host calls, node by node."""
+    values: list[Array] = []
+    steps = 0.0
+    for node in program.nodes:
+        if node.op.name == "input":
+            values.append(np.array(arguments[node.input_name], order="C"))
+            continue
+        values.append(apply_op(node.op, [values[i] for i in node.operands], node.attributes))
+        types = [program.nodes[i].type for i in node.operands]
+        steps += roundings(node.op, types, node.attributes)
+    return Evaluated(tuple(values), Bound(magnitude(values), steps))
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """An e-node whose value is not the value of its class."""
+
+    eclass: int
+    node: ENode
+    value: Array
+    expected: Array
+    index: tuple[int, ...] | None
+
+
+def conflicts(
+    classes: EClasses, arguments: Mapping[str, Array], sizes: Mapping[str, int], exact: bool
+) -> Conflict | None:
+    """The first e-node that disagrees with its class, or None.
+
+    A class's value is that of its first e-node that can be evaluated.
+    """
+    values: dict[int, Array] = {}
+    checked: set[tuple[int, int]] = set()
+    progress = True
+    while progress:
+        progress = False
+        for eclass, nodes in enumerate(classes.nodes):
+            for number, node in enumerate(nodes):
+                ready = all(operand in values for operand in node.operands)
+                if (eclass, number) in checked or not ready:
+                    continue
+                checked.add((eclass, number))
+                progress = True
+                operands = [values[operand] for operand in node.operands]
+                value = _value(node, operands, arguments, sizes)
+                expected = values.setdefault(eclass, value)
+                bound = EXACTLY if exact else _node_bound(node, [*operands, value, expected], sizes)
+                if value.shape != expected.shape or value.dtype != expected.dtype:
+                    return Conflict(eclass, node, value, expected, None)
+                index = first_difference(value, expected, bound)
+                if index is not None:
+                    return Conflict(eclass, node, value, expected, index)
+    return None
+
+
+def _value(
+    node: ENode,
+    operands: Sequence[Array],
+    arguments: Mapping[str, Array],
+    sizes: Mapping[str, int],
+) -> Array:
+    if node.op == "input":
+        return np.array(arguments[str(node.attributes[0])], order="C")
+    attributes = [concrete_attribute(value, sizes) for value in node.attributes]
+    return apply_op(REGISTRY[node.op], operands, attributes)
+
+
+def _node_bound(node: ENode, values: Sequence[Array], sizes: Mapping[str, int]) -> Bound:
+    """Room for the roundings of this e-node and of the ones that its class stands for."""
+    if not node.operands:
+        return Bound(magnitude(values), 16)
+    types = [TensorType(DType.of(v.dtype), v.shape) for v in values[: len(node.operands)]]
+    attributes = [concrete_attribute(value, sizes) for value in node.attributes]
+    return Bound(magnitude(values), 16 * roundings(REGISTRY[node.op], types, attributes))

@@ -1,0 +1,195 @@
+"""Random dims, types, attributes and values: what tests of rules and programs draw from.
+
+Everything is drawn from one `random.Random`, so a seed decides all (Hypothesis' `randoms()` fits).
+Small and awkward things are likely: extents 0 and 1, equal and coprime extents, every dtype,
+identity permutations, empty paddings, NaN, infinities and both zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from typing import TypeVar
+
+import numpy as np
+
+from satura.rewrite.attributes import Padding, Perm, Scalar, Window
+from satura.rewrite.dims import Dim, SymbolicDim, exact_quotient, known_at_least, product, symbol
+from satura.rewrite.types import Array, DType, TensorType
+
+T = TypeVar("T")
+
+EXTENTS = (1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 6, 8)
+MOST_ELEMENTS = 300
+SIZES = (symbol("n"), symbol("m"), 2 * symbol("n"), symbol("n") + 2, 3 * symbol("m"))
+FLOAT_SPECIALS = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0, 0.5, -0.25, 3.0)
+
+
+class DrawError(Exception):
+    """What was drawn so far cannot be completed; draw again."""
+
+
+def reject_unless(condition: bool) -> None:
+    """Raise `DrawError` where `condition` does not hold."""
+    if not condition:
+        raise DrawError
+
+
+class Draw:
+    """One draw: remembers what it drew, so that later parts can repeat earlier ones."""
+
+    def __init__(self, random: Random, symbolic: bool = False) -> None:
+        self.random = random
+        self.symbolic = symbolic
+        self.scalars: list[Scalar] = []
+        self.regrouped: dict[tuple[Dim, ...], tuple[Dim, ...]] = {}
+
+    def chance(self, probability: float) -> bool:
+        return self.random.random() < probability
+
+    def one_of(self, choices: Sequence[T]) -> T:
+        reject_unless(bool(choices))
+        return choices[self.random.randrange(len(choices))]
+
+    def up_to(self, limit: int) -> int:
+        """An int from 0 to `limit`."""
+        return self.random.randint(0, limit)
+
+    def dim(self) -> Dim:
+        """An extent: rarely 0, often 1, symbolic now and then where this draw is symbolic."""
+        if self.symbolic and self.chance(0.4):
+            return self.one_of(SIZES)
+        return 0 if self.chance(0.02) else self.one_of(EXTENTS)
+
+    def shape(self, rank: int | None = None) -> tuple[Dim, ...]:
+        """A shape of the given rank, else of rank 0 to 4, with not too many elements."""
+        rank = self.one_of((0, 1, 2, 2, 3, 3, 3, 4, 4)) if rank is None else rank
+        dims: list[Dim] = []
+        for _ in range(rank):
+            dim = self.dim()
+            counted = [d for d in (*dims, dim) if isinstance(d, int) and d]
+            dims.append(dim if np.prod(counted) <= MOST_ELEMENTS else 1)
+        return tuple(dims)
+
+    def dtype(self, choices: frozenset[DType] | None = None) -> DType:
+        """A dtype among `choices`, f32 more often than others."""
+        allowed = [dtype for dtype in DType if choices is None or dtype in choices]
+        return DType.F32 if DType.F32 in allowed and self.chance(0.3) else self.one_of(allowed)
+
+    def type(self) -> TensorType:
+        return TensorType(self.dtype(), self.shape())
+
+    def perm(self, rank: int) -> Perm:
+        """A permutation; often the identity, or with axis 0 in place."""
+        order = list(range(rank))
+        kept = 1 if rank and self.chance(0.3) else 0
+        if not self.chance(0.12):
+            rest = order[kept:]
+            self.random.shuffle(rest)
+            order[kept:] = rest
+        return Perm(tuple(order))
+
+    def scalar(self, dtype: DType) -> Scalar:
+        """One element, often one that was drawn before."""
+        before = [scalar for scalar in self.scalars if scalar.dtype is dtype]
+        if before and self.chance(0.5):
+            return self.one_of(before)
+        scalar = Scalar(dtype, self.array(TensorType(dtype, ()), moderate=False).tobytes())
+        self.scalars.append(scalar)
+        return scalar
+
+    def shrunk(self, shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
+        """A shape that broadcasts to `shape`: some, all, or all axes but the last with extent 1."""
+        if self.chance(0.2):
+            return (1,) * len(shape)
+        if shape and self.chance(0.2):
+            return (*((1,) * (len(shape) - 1)), shape[-1])
+        return tuple(1 if self.chance(0.4) else dim for dim in shape)
+
+    def regroup(self, shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
+        """Another shape of as many elements: axes split and merged, units inserted and removed."""
+        if shape in self.regrouped and self.chance(0.6):
+            return self.regrouped[shape]
+        dims = list(shape)
+        for _ in range(self.one_of((0, 1, 1, 1, 2, 2, 3))):
+            dims = self._regrouped_once(dims)
+        result = tuple(dims)
+        self.regrouped[shape] = result
+        return result
+
+    def _regrouped_once(self, dims: list[Dim]) -> list[Dim]:
+        at = self.up_to(len(dims))
+        action = self.up_to(3)
+        if action == 0 and len(dims) < 5:
+            return [*dims[:at], 1, *dims[at:]]
+        if action == 1 and at < len(dims) and dims[at] == 1:
+            return [*dims[:at], *dims[at + 1 :]]
+        if action == 2 and at + 1 < len(dims):
+            return [*dims[:at], dims[at] * dims[at + 1], *dims[at + 2 :]]
+        if action == 3 and at < len(dims) and len(dims) < 5:
+            inner = self.one_of((2, 3))
+            outer = exact_quotient(dims[at], inner)
+            if outer is not None:
+                parts = [outer, inner] if self.chance(0.5) else [inner, outer]
+                return [*dims[:at], *parts, *dims[at + 1 :]]
+        return dims
+
+    def padding(self, shape: tuple[Dim, ...]) -> Padding:
+        """A padding whose result may have `shape`."""
+        rank = len(shape)
+        if self.chance(0.12):
+            return Padding((0,) * rank, (0,) * rank)
+        inner_only = self.chance(0.4)
+        lo, hi = [0] * rank, [0] * rank
+        for axis, dim in enumerate(shape):
+            if (inner_only and axis in (0, rank - 1)) or self.chance(0.3):
+                continue
+            amounts = self.one_of(((1, 1), (0, 1), (1, 0), (2, 1), (0, 2)))
+            if known_at_least(dim - sum(amounts), 0):
+                lo[axis], hi[axis] = amounts
+        return Padding(tuple(lo), tuple(hi))
+
+    def window(self, rank: int, dtype: DType) -> Window:
+        """A window over `rank` axes, trivial along some."""
+        axes = [self._window_axis() for _ in range(rank)]
+        if not self.chance(0.4):
+            axes = [(size, stride, dilation, 0, 0) for size, stride, dilation, _, _ in axes]
+        columns = [tuple(axis[part] for axis in axes) for part in range(5)]
+        return Window(
+            columns[0], columns[1], columns[2], columns[3], columns[4], self.scalar(dtype)
+        )
+
+    def _window_axis(self) -> tuple[int, int, int, int, int]:
+        if self.chance(0.35):
+            return 1, self.one_of((1, 1, 2)), 1, 0, 0
+        size, stride, dilation = self.one_of((2, 3)), self.one_of((1, 1, 2)), self.one_of((1, 1, 2))
+        return size, stride, dilation, self.up_to(1), self.up_to(1)
+
+    def array(self, type_: TensorType, moderate: bool) -> Array:
+        """Elements of a concrete type; `moderate`: floats near 1 and small ints, no specials."""
+        shape = tuple(int(str(dim)) for dim in type_.shape)
+        count = int(str(product(shape)))
+        values = [self._element(type_.dtype, moderate) for _ in range(count)]
+        with np.errstate(all="ignore"):
+            flat = np.array(values, np.float64 if type_.dtype.is_float else object)
+            return flat.astype(type_.dtype.numpy).reshape(shape)
+
+    def _element(self, dtype: DType, moderate: bool) -> float | int:
+        random = self.random
+        if dtype.is_float:
+            if moderate:
+                return random.choice((-1, 1)) * random.uniform(0.8, 1.25)
+            if random.random() < 0.3:
+                return random.choice(FLOAT_SPECIALS)
+            return random.choice((1.0, 1.0, 100.0)) * random.gauss(0, 1)
+        if dtype is DType.BOOL:
+            return random.randrange(2)
+        bounds = np.iinfo(dtype.numpy)
+        if random.random() < 0.2:
+            return random.choice((0, 1, int(bounds.min), int(bounds.max)))
+        return random.randint(-9 if dtype.is_signed else 0, 9)
+
+
+def is_concrete(shape: Sequence[Dim]) -> bool:
+    """Whether no dim is symbolic."""
+    return not any(isinstance(dim, SymbolicDim) for dim in shape)

@@ -1,0 +1,158 @@
+"""Instances of a law's left side: types and attributes drawn so that the pattern is well typed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from typing import cast
+
+from satura.rewrite.attributes import Attribute, Constant, Parameter, Refuse, Scalar
+from satura.rewrite.dims import representative
+from satura.rewrite.dsl import Direction
+from satura.rewrite.generate import Draw, DrawError, is_concrete, reject_unless
+from satura.rewrite.ir import ProgramBuilder
+from satura.rewrite.operands import DRAWN, Given
+from satura.rewrite.recorder import AttributeVariable, Literal
+from satura.rewrite.terms import (
+    Application,
+    Known,
+    ScalarTerm,
+    Tensor,
+    Term,
+    build_term,
+    subterms,
+    type_of,
+)
+from satura.rewrite.types import DType, TensorType
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A match of one direction's left side: a type per tensor and a value per attribute."""
+
+    direction: Direction
+    values: tuple[tuple[str, TensorType | Attribute], ...]
+
+    @cached_property
+    def bindings(self) -> dict[str, object]:
+        return dict(self.values)
+
+    @cached_property
+    def types(self) -> dict[str, TensorType]:
+        return {name: type_ for name, type_ in self.values if isinstance(type_, TensorType)}
+
+    @cached_property
+    def symbols(self) -> frozenset[str]:
+        """Names of the sizes that it leaves open."""
+        named = (type_.symbols for type_ in self.types.values())
+        return frozenset().union(type_of(self.direction.left, self.bindings).symbols, *named)
+
+    @property
+    def weight(self) -> float:
+        """How big a counterexample this would be."""
+        shapes = [type_.shape for type_ in self.types.values()]
+        return sum(
+            3.0 + len(shape) + sum(representative(dim, 9) for dim in shape) for shape in shapes
+        )
+
+    def add_variables(
+        self, builder: ProgramBuilder, constants: dict[str, Constant], prefix: str = ""
+    ) -> dict[str, int]:
+        """Add a node per tensor variable: the constant of that name, else an input."""
+        return {
+            name: builder.add("constant", (), constants[name])
+            if name in constants
+            else builder.add("input", (), Parameter(prefix + name, type_))
+            for name, type_ in self.types.items()
+        }
+
+    def add_left(self, builder: ProgramBuilder, tensors: dict[str, int]) -> int:
+        return build_term(self.direction.left, builder, tensors, self.bindings)
+
+    def add_right(self, builder: ProgramBuilder, tensors: dict[str, int]) -> int:
+        return build_term(self.direction.right, builder, tensors, self.bindings)
+
+
+def draw_instance(direction: Direction, random: Random) -> Instance | None:
+    """A random well-typed match of the left side, or None where the draw came to nothing."""
+    draw = Draw(random, symbolic=random.random() < 0.2)
+    pattern = _Pattern(direction, draw)
+    try:
+        pattern.bind(direction.left, _root_type(direction.left, draw))
+        instance = Instance(
+            direction,
+            tuple(
+                (name, cast(TensorType | Attribute, pattern.values[name]))
+                for name in direction.variables
+            ),
+        )
+        type_of(direction.left, instance.bindings)
+    except (DrawError, Refuse):
+        return None
+    return instance
+
+
+def _root_type(left: Application, draw: Draw) -> TensorType:
+    """A type for the whole left side; some ops give only some types."""
+    names = {term.op.name for term in subterms(left) if isinstance(term, Application)}
+    dtype = DType.I64 if "arg_reduce" in names else draw.dtype()
+    rank = draw.one_of((2, 3, 4)) if names & {"matmul", "conv"} else None
+    scalars = all(isinstance(operand, ScalarTerm) for operand in left.operands)
+    return TensorType(dtype, draw.shape(0 if scalars and left.operands else rank))
+
+
+class _Pattern:
+    """A left side whose variables are bound one after the other, from the root down."""
+
+    def __init__(self, direction: Direction, draw: Draw) -> None:
+        self.variables = direction.variables
+        self.draw = draw
+        self.values: dict[str, object] = {}
+
+    def bind(self, term: Term, wanted: TensorType) -> None:
+        """Draw what is still open in `term` so that it has the type `wanted`."""
+        if isinstance(term, Tensor):
+            reject_unless(not isinstance(term, Known) or is_concrete(wanted.shape))
+            reject_unless(self.values.setdefault(term.name, wanted) == wanted)
+        elif isinstance(term, ScalarTerm):
+            reject_unless(wanted.rank == 0)
+            if isinstance(term.value, AttributeVariable):
+                name = term.value.name
+                if name not in self.values:
+                    self.values[name] = self.draw.scalar(wanted.dtype)
+                reject_unless(cast(Scalar, self.values[name]).dtype is wanted.dtype)
+        elif isinstance(term, Application):
+            self._bind_application(term, wanted)
+
+    def _bind_application(self, term: Application, wanted: TensorType) -> None:
+        known = tuple(self._known(operand, wanted) for operand in term.operands)
+        if term.op.name not in DRAWN:
+            raise DrawError(f"{term.op.name} is not drawn")
+        types, attributes = DRAWN[term.op.name](self.draw, wanted, self._given(term), known)
+        for expression, value in zip(term.attributes, attributes, strict=True):
+            if isinstance(expression, AttributeVariable):
+                reject_unless(self.values.setdefault(expression.name, value) == value)
+        for operand, type_ in zip(term.operands, types, strict=True):
+            self.bind(operand, type_)
+
+    def _known(self, operand: Term, wanted: TensorType) -> TensorType | None:
+        """The operand's type, where it is decided already: bound before, or made of a scalar."""
+        if isinstance(operand, Tensor):
+            return cast(TensorType | None, self.values.get(operand.name))
+        if isinstance(operand, ScalarTerm):
+            return wanted.with_shape(())
+        assert isinstance(operand, Application)
+        of_scalar = operand.op.name == "reshape" and isinstance(operand.operands[0], ScalarTerm)
+        return wanted.with_shape((1,) * wanted.rank) if of_scalar else None
+
+    def _given(self, term: Application) -> Given:
+        given: list[Attribute | None] = []
+        for expression in term.attributes:
+            if isinstance(expression, AttributeVariable):
+                given.append(cast(Attribute | None, self.values.get(expression.name)))
+            elif isinstance(expression, Literal):
+                given.append(cast(Attribute, expression.value))
+            else:
+                given.append(None)
+        return tuple(given)

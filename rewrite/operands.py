@@ -1,0 +1,266 @@
+"""Given the type of a result, draw what an op could have made it from.
+
+`DRAWN` has a function per op: it takes a `Draw`, the result's type, the attributes that are already
+decided (None for the others) and the operands' types that are already decided, and returns operand
+types and attributes. It raises `DrawError` where there are none; its answer may still be ill typed
+where it was given attributes, so the type rule has the last word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from satura.rewrite.attributes import (
+    Attribute,
+    Axes,
+    Axis,
+    BinaryFn,
+    Constant,
+    Count,
+    Groups,
+    Padding,
+    Perm,
+    ReduceFn,
+    Shape,
+    Slices,
+    UnaryFn,
+    Window,
+)
+from satura.rewrite.dims import Dim, SymbolicDim, known_at_least
+from satura.rewrite.generate import Draw, is_concrete, reject_unless
+from satura.rewrite.ops.combining import REDUCTIONS
+from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
+from satura.rewrite.types import DType, TensorType
+
+Given = tuple[Attribute | None, ...]
+Types = tuple[TensorType | None, ...]
+Drawn = tuple[tuple[TensorType, ...], tuple[Attribute, ...]]
+
+
+def _function(
+    draw: Draw, table: dict[str, ScalarFunction], given: str | None, result: DType
+) -> tuple[str, DType]:
+    """A function that can give `result`, and a dtype that it takes then."""
+
+    def sources(name: str) -> list[DType]:
+        function = table[name]
+        return [
+            dtype
+            for dtype in DType
+            if dtype in function.dtypes and function.result(dtype) is result
+        ]
+
+    names = [name for name in table if sources(name)] if given is None else [given]
+    name = draw.one_of(names)
+    return name, draw.one_of(sources(name))
+
+
+def _unary(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    f = cast(UnaryFn | None, given[0])
+    name, dtype = _function(draw, UNARY, f and f.name, result.dtype)
+    return (result.with_dtype(dtype),), (UnaryFn(name),)
+
+
+def _binary(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    f = cast(BinaryFn | None, given[0])
+    name, dtype = _function(draw, BINARY, f and f.name, result.dtype)
+    return (result.with_dtype(dtype),) * 2, (BinaryFn(name),)
+
+
+def _select(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    return (result.with_dtype(DType.BOOL), result, result), ()
+
+
+def _cast(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    source = result.dtype if draw.chance(0.1) else draw.dtype()
+    return (result.with_dtype(source),), (result.dtype,)
+
+
+def _transpose(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    perm = cast(Perm, given[0] or draw.perm(result.rank))
+    reject_unless(len(perm.order) == result.rank)
+    return (result.with_shape(perm.inverse.apply(result.shape)),), (perm,)
+
+
+def _reshape(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    return (known[0] or result.with_shape(draw.regroup(result.shape)),), (Shape(result.shape),)
+
+
+def _broadcast(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    return (known[0] or result.with_shape(draw.shrunk(result.shape)),), (Shape(result.shape),)
+
+
+def _slice(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    if given[0] is not None:
+        slices = cast(Slices, given[0])
+        reject_unless(slices.sizes == result.shape)
+        dims = [
+            _reach(*axis) for axis in zip(slices.starts, slices.sizes, slices.steps, strict=True)
+        ]
+        return (known[0] or result.with_shape(tuple(dims)),), (slices,)
+    if known[0] is not None:
+        return (known[0],), (_slices_of(draw, known[0], result),)
+    axes = [_slice_axis(draw, size) for size in result.shape]
+    starts, steps, extents = (tuple(axis[part] for axis in axes) for part in range(3))
+    slices = Slices(starts, result.shape, cast(tuple[int, ...], steps))
+    return (result.with_shape(extents),), (slices,)
+
+
+def _reach(start: Dim, size: Dim, step: int) -> Dim:
+    """The least extent that a slice fits into."""
+    return start + (size - 1) * step + 1 if step > 0 else start + 1
+
+
+def _slice_axis(draw: Draw, size: Dim) -> tuple[Dim, int, Dim]:
+    """Start, step and extent of the axis that is sliced."""
+    if draw.chance(0.45):
+        return 0, 1, size
+    step = draw.one_of((1, 1, 1, 2, -1, -2))
+    first, slack = draw.up_to(2), draw.up_to(2)
+    if size == 0:
+        return first, step, first + slack
+    start = first if step > 0 else (size - 1) * -step + first
+    extent = _reach(start, size, step) + slack
+    reject_unless(known_at_least(start, 0) and known_at_least(extent, 0))
+    return start, step, extent
+
+
+def _slices_of(draw: Draw, operand: TensorType, result: TensorType) -> Slices:
+    """Slices of a known operand: anywhere, or where the pieces drawn before end."""
+    reject_unless(operand.rank == result.rank and is_concrete(operand.shape + result.shape))
+    starts: list[Dim] = []
+    for dim, size in zip(operand.shape, result.shape, strict=True):
+        slack = int(str(dim)) - int(str(size))
+        reject_unless(slack >= 0)
+        starts.append(draw.one_of((0, slack, slack, draw.up_to(slack))))
+    return Slices(tuple(starts), result.shape, (1,) * result.rank)
+
+
+def _pad(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    padding = cast(Padding, given[0] or draw.padding(result.shape))
+    reject_unless(len(padding.lo) == result.rank)
+    axes = zip(result.shape, padding.lo, padding.hi, strict=True)
+    shape = tuple(dim - lo - hi for dim, lo, hi in axes)
+    reject_unless(all(known_at_least(dim, 0) for dim in shape))
+    return (result.with_shape(shape), result.with_shape(())), (padding,)
+
+
+def _concat(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    axis = cast(Axis, given[0] or Axis(draw.one_of(range(result.rank))))
+    reject_unless(axis.index < result.rank)
+    first, second = _split(draw, result.shape[axis.index])
+
+    def part(extent: Dim) -> TensorType:
+        shape = list(result.shape)
+        shape[axis.index] = extent
+        return result.with_shape(tuple(shape))
+
+    return (part(first), part(second)), (axis,)
+
+
+def _split(draw: Draw, dim: Dim) -> tuple[Dim, Dim]:
+    if isinstance(dim, int):
+        first = dim // 2 if dim % 2 == 0 and draw.chance(0.4) else draw.up_to(dim)
+        return first, dim - first
+    second: Dim = draw.one_of((0, 1, 2, *(SymbolicDim((term,)) for term in dim.terms)))
+    reject_unless(known_at_least(dim - second, 0))
+    return dim - second, second
+
+
+def _reduce(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    f = given[0] or ReduceFn(draw.one_of(REDUCTIONS))
+    units = [axis for axis, dim in enumerate(result.shape) if dim == 1]
+    axes = cast(Axes, given[1] or Axes(tuple(axis for axis in units if draw.chance(0.6))))
+    reject_unless(set(axes.indices) <= set(units))
+    shape = list(result.shape)
+    for axis in axes.indices:
+        shape[axis] = draw.dim()
+    return (result.with_shape(tuple(shape)),), (f, axes)
+
+
+def _arg_reduce(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    reject_unless(result.dtype is DType.I64)
+    units = [axis for axis, dim in enumerate(result.shape) if dim == 1]
+    f = given[0] or ReduceFn(draw.one_of(("max", "min")))
+    axis = cast(Axis, given[1] or Axis(draw.one_of(units)))
+    reject_unless(axis.index in units)
+    shape = list(result.shape)
+    shape[axis.index] = draw.dim()
+    last = given[2] or Count(draw.up_to(1))
+    return (TensorType(draw.dtype(), tuple(shape)),), (f, axis, last)
+
+
+def _windowed(draw: Draw, window: Window, outer: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    """Extents that the window turns into `outer`."""
+    reject_unless(window.rank == len(outer))
+    dims: list[Dim] = []
+    for axis, extent in enumerate(outer):
+        stride = window.strides[axis]
+        reach = window.dilations[axis] * (window.sizes[axis] - 1) + 1
+        slack = draw.up_to(stride - 1)
+        dim = (extent - 1) * stride + reach - window.lo[axis] - window.hi[axis] + slack
+        reject_unless(known_at_least(dim, 0))
+        dims.append(dim)
+    return tuple(dims)
+
+
+def _pool(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    reject_unless(result.dtype is not DType.BOOL)
+    f = given[0] or ReduceFn(draw.one_of(REDUCTIONS))
+    window = cast(Window, given[1] or draw.window(result.rank, result.dtype))
+    return (result.with_shape(_windowed(draw, window, result.shape)),), (f, window)
+
+
+def _matmul(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    reject_unless(result.rank >= 2 and result.dtype is not DType.BOOL)
+    inner = draw.one_of((1, 2, 3, 6, 12))
+    left, right = (*result.shape[:-1], inner), (*result.shape[:-2], inner, result.shape[-1])
+    return (result.with_shape(left), result.with_shape(right)), ()
+
+
+def _conv(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    reject_unless(result.rank >= 2 and result.dtype is not DType.BOOL)
+    reject_unless(is_concrete(result.shape[-1:]) and result.shape[-1] != 0)
+    outer = int(str(result.shape[-1]))
+    window = cast(Window, given[0] or draw.window(result.rank - 2, result.dtype))
+    divisors = [
+        count for count in (1, 2, 3, outer) if count and int(str(outer)) % int(str(count)) == 0
+    ]
+    groups = cast(Groups, given[1] or Groups(int(str(draw.one_of(divisors)))))
+    inner = draw.one_of((1, 2, 3))
+    spatial = _windowed(draw, window, result.shape[1:-1])
+    x = result.with_shape((result.shape[0], *spatial, inner * groups.count))
+    w = result.with_shape((*window.sizes, inner, outer))
+    return (x, w), (window, groups)
+
+
+def _constant(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    reject_unless(is_concrete(result.shape))
+    return (), (given[0] or Constant(draw.array(result, moderate=False)),)
+
+
+def _iota(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    axis = given[1] or Axis(draw.one_of(range(result.rank)))
+    return (), (Shape(result.shape), axis, result.dtype)
+
+
+DRAWN: dict[str, Callable[[Draw, TensorType, Given, Types], Drawn]] = {
+    "unary": _unary,
+    "binary": _binary,
+    "select": _select,
+    "cast": _cast,
+    "transpose": _transpose,
+    "reshape": _reshape,
+    "broadcast": _broadcast,
+    "slice": _slice,
+    "pad": _pad,
+    "concat": _concat,
+    "reduce": _reduce,
+    "arg_reduce": _arg_reduce,
+    "pool": _pool,
+    "matmul": _matmul,
+    "conv": _conv,
+    "constant": _constant,
+    "iota": _iota,
+}
