@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Protocol
 
 from satura.rewrite.attributes import (
@@ -46,6 +47,7 @@ class Demand:
     answer: Answer
     done: set[Row] = field(default_factory=set)
     refusals: int = 0
+    seconds: float = 0.0
 
     @property
     def calls(self) -> int:
@@ -66,7 +68,9 @@ class Demands:
         added = False
         for demand in demands:
             if sizes[demand.want] > len(demand.done):
+                started = perf_counter()
                 added |= self._answer(demand)
+                demand.seconds += perf_counter() - started
         self.describe()
         return added
 

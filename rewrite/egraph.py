@@ -64,10 +64,17 @@ class EGraph:
         return dict(output.sizes)
 
     def numbers(self, table: str) -> list[Row]:
-        """Rows of a relation of numbers, sorted."""
-        convert = self._engine.value_to_i64
-        rows = self._engine.freeze().functions[table].rows
-        return sorted(tuple(convert(value) for value in row.inputs) for row in rows)
+        """Rows of a relation of numbers, sorted. Reads this one table only."""
+        commands = self._engine.parse_program(f"(print-function {table})")
+        (output,) = self._engine.run_program(*commands)
+        assert isinstance(output, bindings.PrintFunctionOutput)
+        get = output.termdag.get
+        rows = []
+        for application, _ in output.terms:
+            term = get(application)
+            assert isinstance(term, bindings.TermApp)
+            rows.append(tuple(_integer(get(argument)) for argument in term.args))
+        return sorted(rows)
 
     def tables(self, names: Iterable[str]) -> dict[str, list[Row]]:
         """Rows of the named tables, results last, without subsumed ones; classes are numbered."""
@@ -95,3 +102,8 @@ class EGraph:
         if sort == "Unit":
             return 0
         return self._classes.setdefault(value, len(self._classes))
+
+
+def _integer(term: bindings.TermLit | bindings.TermVar | bindings.TermApp) -> int:
+    assert isinstance(term, bindings.TermLit) and isinstance(term.value, bindings.Int)
+    return term.value.value

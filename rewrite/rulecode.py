@@ -13,7 +13,6 @@ Variables that begin with `t` or `e` are classes, all others numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-import re
 from dataclasses import dataclass
 
 from satura.rewrite.attributes import Attribute, Constant, Scalar

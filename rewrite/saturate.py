@@ -78,6 +78,13 @@ class _Runner:
     demand: Demand | None
     statistics: RuleStatistics
 
+    def finish(self) -> None:
+        """Add what the demand counted to the statistics."""
+        if self.demand is not None:
+            self.statistics.demand_calls = self.demand.calls
+            self.statistics.refusals = self.demand.refusals
+            self.statistics.seconds += self.demand.seconds
+
 
 class _Run:
     """One saturation from start to end."""
@@ -107,10 +114,13 @@ class _Run:
                 direction for rule in rules for direction in rule.directions
             )
         ]
+        self.rule_demands = [runner.demand for runner in self.runners if runner.demand]
         self.settle()
         self.report = Report([runner.statistics for runner in self.runners])
         self.close_round()
         self.saturate()
+        for runner in self.runners:
+            runner.finish()
         self.report.seconds = self.elapsed
         self.decoded: Decoded = decode(program, self.egraph, self.tables, self.interner, self.runs)
 
@@ -143,9 +153,9 @@ class _Run:
         self.egraph.run("facts", saturate=True)
         while self.demands.answer(self.types):
             self.egraph.run("facts", saturate=True)
-        conflicts = self.egraph.tables(["conflict"])["conflict"]
+        conflicts = self.egraph.numbers("conflict")
         if conflicts:
-            _, first, second, _ = min(conflicts, key=lambda row: row[1:3])
+            first, second = conflicts[0]
             raise TypeConflictError(
                 f"it makes {self.interner[first]} equal to {self.interner[second]}"
             )
@@ -163,7 +173,7 @@ class _Run:
         """Run every rule once; whether anything changed. Sets `report.stopped` at a limit."""
         self.egraph.run("match", saturate=True)
         self.egraph.run("demand")
-        self.answer_demands()
+        self.demands.answer(self.rule_demands)
         changed = False
         nodes = self.count()
         for runner in self.runners:
@@ -185,15 +195,6 @@ class _Run:
                 self.report.stopped = "seconds"
                 return True
         return changed
-
-    def answer_demands(self) -> None:
-        for runner in self.runners:
-            if runner.demand is not None:
-                started = perf_counter()
-                self.demands.answer([runner.demand])
-                runner.statistics.seconds += perf_counter() - started
-                runner.statistics.demand_calls = runner.demand.calls
-                runner.statistics.refusals = runner.demand.refusals
 
     def check(self, runner: _Runner) -> None:
         try:

@@ -63,7 +63,7 @@ BASE = """
 (constructor Now () T)
 (function node (i64) T :merge old)
 (relation type_of (T i64))
-(relation conflict (T i64 i64))
+(relation conflict (i64 i64))
 (relation known (T))
 (relation static_type (i64))
 (function scalar_of (T) i64 :merge (min old new))
@@ -72,7 +72,7 @@ BASE = """
 (ruleset facts)
 (ruleset match)
 (ruleset demand)
-(rule ((type_of x a) (type_of x b) (< a b)) ((conflict x a b)) :ruleset facts)
+(rule ((type_of x a) (type_of x b) (< a b)) ((conflict a b)) :ruleset facts)
 """
 
 
@@ -95,7 +95,9 @@ def _declare(table: NodeTable) -> str:
     types = " ".join(f"(type_of {x} t{index})" for index, x in enumerate(table.operands))
     wanted = " ".join([f"t{index}" for index in range(table.arity)] + table.attributes)
     sorts = " ".join(["i64"] * table.width)
-    text += _typing(name, sorts, f"(rule ({match} {types}) ((typing_{name} e {wanted})) :ruleset facts)")
+    text += _typing(
+        name, sorts, f"(rule ({match} {types}) ((typing_{name} e {wanted})) :ruleset facts)"
+    )
     if table.op.name == "host":
         return text + (
             f"(rule ((= e (n_item h i)) (= h (n_{name} {arguments}))) ((typing_item e a0 i))"
