@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,13 +40,13 @@ class Compiled:
         """The program that was extracted and compiled."""
         return self.rewritten.schedule.program
 
-    @property
+    @cached_property
     def inputs(self) -> dict[str, TensorType]:
         """Types of the inputs by name, in call order."""
         nodes = self.source.nodes
         return {nodes[i].input_name: nodes[i].type for i in self.source.inputs}
 
-    @property
+    @cached_property
     def outputs(self) -> dict[str, TensorType]:
         """Types of the outputs by name."""
         return {name: self.source.nodes[i].type for name, i in self.source.outputs}

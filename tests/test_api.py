@@ -1,0 +1,190 @@
+"""The public verbs on small programs: calls, checks of arguments, rules, verification, threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import satura
+from satura.compare import relative_error
+from satura.inputs import random_inputs
+from satura.rewrite.build import Builder
+from satura.rewrite.dims import symbol
+from satura.rewrite.dsl import Law, RuleSet, Tensor, rewrites, rule
+from satura.rewrite.errors import CallError, VerificationError
+from satura.rewrite.ir import Program
+from satura.rewrite.terms import unary
+from satura.rewrite.types import DType
+
+X = np.array([[1, -2, 3], [-4, 5, np.nan]], np.float32)
+Y = np.array([[0.5, np.inf, -0.0], [1, 2, 3]], np.float32)
+
+
+@pytest.fixture(scope="module")
+def program() -> Program:
+    """sum = x + y and clipped = relu(x), both [rows, 3]."""
+    build = Builder()
+    shape = (symbol("rows"), 3)
+    x, y = build.input("x", DType.F32, shape), build.input("y", DType.F32, shape)
+    return build.program({"sum": build.binary("add", x, y), "clipped": build.unary("relu", x)})
+
+
+@pytest.fixture(scope="module")
+def compiled(program: Program) -> satura.Compiled:
+    return satura.compile(program, threads=2)
+
+
+def test_inputs_and_outputs_have_names_and_types(compiled: satura.Compiled) -> None:
+    assert {name: str(type_) for name, type_ in compiled.inputs.items()} == {
+        "x": "f32[rows, 3]",
+        "y": "f32[rows, 3]",
+    }
+    assert list(compiled.outputs) == ["sum", "clipped"]
+
+
+def test_run_takes_and_gives_arrays_by_name(compiled: satura.Compiled) -> None:
+    results = compiled.run({"y": Y, "x": X})
+    np.testing.assert_array_equal(results["sum"], X + Y)
+    np.testing.assert_array_equal(results["clipped"], np.maximum(X, 0))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda f: f(X, Y), lambda f: f(X, y=Y), lambda f: f(y=Y, x=X)],
+    ids=["by position", "mixed", "by keyword"],
+)
+def test_calls(
+    compiled: satura.Compiled, call: Callable[[satura.Compiled], tuple[np.ndarray, np.ndarray]]
+) -> None:
+    total, clipped = call(compiled)
+    np.testing.assert_array_equal(total, X + Y)
+    np.testing.assert_array_equal(clipped, np.maximum(X, 0))
+
+
+def test_one_output_is_returned_as_it_is() -> None:
+    build = Builder()
+    program = build.program({"y": build.unary("neg", build.input("x", DType.F32, (3,)))})
+    result = satura.compile(program, threads=1)(np.float32([1, 2, 3]))
+    np.testing.assert_array_equal(result, np.float32([-1, -2, -3]))
+
+
+def test_arguments_may_have_any_layout_and_stay_as_they_are(compiled: satura.Compiled) -> None:
+    wide = np.zeros((4, 9), np.float32)
+    strided, reversed_ = wide[::2, ::3], X[::-1]
+    strided[:] = Y
+    strided.flags.writeable = False
+    copies = strided.copy(), reversed_.copy()
+    results = compiled.run({"x": reversed_, "y": strided})
+    np.testing.assert_array_equal(results["sum"], copies[0] + copies[1])
+    np.testing.assert_array_equal(strided, copies[0])
+    np.testing.assert_array_equal(reversed_, copies[1])
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 7, 64])
+def test_one_program_serves_every_size(compiled: satura.Compiled, rows: int) -> None:
+    arguments = random_inputs(compiled.source, {"rows": rows})
+    expected = satura.interpret(compiled.source, arguments)
+    assert relative_error(compiled.run(arguments), expected) == 0
+
+
+WRONG_CALLS: dict[str, tuple[dict[str, object], str]] = {
+    "unknown name": ({"x": X, "y": Y, "z": Y}, "'z'"),
+    "missing": ({"x": X}, "'y'"),
+    "wrong dtype": ({"x": X, "y": Y.astype(np.float64)}, "float64"),
+    "wrong rank": ({"x": X, "y": Y[0]}, "'y'"),
+    "wrong extent": ({"x": X[:, :2], "y": Y[:, :2]}, "axis 1"),
+    "sizes that contradict": ({"x": X, "y": Y[:1]}, "rows"),
+    "a list": ({"x": X.tolist(), "y": Y}, "'x'"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_CALLS)
+def test_wrong_arguments_are_named(compiled: satura.Compiled, case: str) -> None:
+    arguments, expected = WRONG_CALLS[case]
+    with pytest.raises(CallError, match=expected):
+        compiled.run(arguments)
+
+
+def test_wrong_calls_are_named(compiled: satura.Compiled) -> None:
+    with pytest.raises(CallError, match="3 arguments for the 2 inputs"):
+        compiled(X, Y, X)
+    with pytest.raises(CallError, match="'x' is given by position and by name"):
+        compiled(X, x=X)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"threads": 0}, "threads"),
+        ({"precision": "fast"}, "'fast'"),
+        ({"rules": "all"}, "'all'"),
+    ],
+)
+def test_wrong_options_are_named(
+    program: Program, options: dict[str, object], expected: str
+) -> None:
+    with pytest.raises(CallError, match=expected):
+        satura.compile(program, **options)  # type: ignore[arg-type]
+
+
+@rule
+def forget_abs(x: Tensor) -> Law:
+    """abs(x) = x, which is wrong"""
+    return rewrites(unary("abs", x), x)
+
+
+@rule(reassociates=True)
+def forget_neg(x: Tensor) -> Law:
+    """-x = x, which is wrong, but claims to be rounding"""
+    return rewrites(unary("neg", x), x)
+
+
+@pytest.fixture
+def magnitude() -> Program:
+    build = Builder()
+    x = build.input("x", DType.F32, (5,))
+    return build.program({"y": build.unary("abs", x), "z": build.unary("neg", x)})
+
+
+def test_verification_finds_a_wrong_rule(magnitude: Program) -> None:
+    satura.compile(magnitude, verify=True)
+    with pytest.raises(VerificationError, match="'y' is wrong after the rules"):
+        satura.compile(magnitude, rules=RuleSet(forget_abs), verify=True)
+
+
+def test_exact_leaves_out_what_reassociates(magnitude: Program) -> None:
+    rules = RuleSet(forget_neg)
+    satura.compile(magnitude, precision="exact", rules=rules, verify=True)
+    with pytest.raises(VerificationError, match="'z'"):
+        satura.compile(magnitude, rules=rules, verify=True)
+
+
+def test_phases_are_reported_as_they_start(magnitude: Program) -> None:
+    seen: list[str] = []
+    compiled = satura.compile(magnitude, progress=seen.append)
+    assert seen == list(compiled.phases) == ["load", "saturate", "extract", "kernels"]
+
+
+def test_eight_threads_share_one_compiled_program(compiled: satura.Compiled) -> None:
+    def hundred_calls(seed: int) -> None:
+        arguments = random_inputs(compiled.source, {"rows": 1 + seed % 3 * 40}, seed)
+        expected = satura.interpret(compiled.source, arguments)
+        for _ in range(100):
+            assert relative_error(compiled.run(arguments), expected) == 0
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(hundred_calls, range(8)))
+
+
+def test_save_is_the_inverse_of_load(program: Program, tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    satura.save(program, path)
+    loaded = satura.load(path)
+    arguments = {"x": X, "y": Y}
+    expected = satura.interpret(program, arguments)
+    assert relative_error(satura.interpret(loaded, arguments), expected) == 0
+    assert str(satura.load(path)) == str(loaded)
