@@ -109,8 +109,11 @@ class Context:
         return known
 
     def dims(self, position: int) -> tuple[Dim, ...]:
-        """The value of an integer operand, flat."""
-        return tuple(self.value(position).ravel().tolist())
+        """The value of an operand that holds whole numbers, flat."""
+        elements = self.value(position).ravel().tolist()
+        if any(isinstance(element, float) and element != int(element) for element in elements):
+            raise self.wrong(f"input {position} must hold whole numbers, not {elements}")
+        return tuple(e if isinstance(e, SymbolicDim) else int(e) for e in elements)
 
     def fixed(self, position: int) -> tuple[int, ...]:
         """The value of an integer operand, flat, where it does not depend on sizes."""

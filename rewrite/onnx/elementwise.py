@@ -129,7 +129,7 @@ def clip(node: Context) -> int:
     bounds: list[tuple[str, int | None]] = []
     if node.opset < 11:
         for f, name in (("max", "min"), ("min", "max")):
-            limit = build.number(node.number(name), result) if node.has(name) else None
+            limit = build.constant(node.number(name), dtype) if node.has(name) else None
             bounds.append((f, limit))
     else:
         bounds = [("max", node.optional(1)), ("min", node.optional(2))]

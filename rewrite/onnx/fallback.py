@@ -68,6 +68,17 @@ def _function(content: bytes) -> FunctionProto:
     return function
 
 
+def with_defaults(node: NodeProto, opset: int, domain: str) -> NodeProto:
+    """`node` with the attributes that it leaves out at their defaults, for its function body."""
+    result = NodeProto()
+    result.CopyFrom(node)
+    given = {attribute.name for attribute in node.attribute}
+    for name, attribute in sorted(defs.get_schema(node.op_type, opset, domain).attributes.items()):
+        if name not in given and attribute.default_value.name:
+            result.attribute.append(attribute.default_value)
+    return result
+
+
 def host(node: Context, domain: str, salt: int) -> tuple[list[int], HostCall]:
     """The results of a host call, and the call.
 

@@ -41,7 +41,7 @@ from satura.rewrite.onnx import (
     windows,
 )
 from satura.rewrite.onnx.context import LOWERINGS, Context, Lowered, NoLowering
-from satura.rewrite.onnx.fallback import function_body, host
+from satura.rewrite.onnx.fallback import function_body, host, with_defaults
 from satura.rewrite.onnx.files import array_of, read_model
 from satura.rewrite.onnx.host import HostFallbackWarning
 from satura.rewrite.onnx.order import in_order, label
@@ -183,7 +183,8 @@ class _Importer:
         body = function_body(context, domain)
         if body is not None:
             try:
-                return self._inline(context.proto, body, context.operands, opsets, depth)
+                call = with_defaults(context.proto, context.opset, domain)
+                return self._inline(call, body, context.operands, opsets, depth)
             except (UnsupportedError, ProgramError):
                 pass
         self.random_count += 1

@@ -21,7 +21,7 @@ def softmax(node: Context) -> int:
     if node.opset >= 13:
         axes = [node.axis(node.integer("axis", -1), rank)]
     else:
-        axes = list(range(node.axis(node.integer("axis", 1), rank + 1), rank))
+        axes = list(range(node.axis(node.integer("axis", 1), rank), rank))
     moved = build.binary("sub", x, build.reduced("max", x, axes))
     grown = build.unary("exp", moved)
     if node.proto.op_type == "Softmax":
