@@ -6,7 +6,8 @@ constant, an extent, a cast) is written once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import count
 
@@ -15,11 +16,40 @@ from onnx import NodeProto, helper
 
 from satura.rewrite.dims import Dim, Monomial, Quotient, SymbolicDim
 from satura.rewrite.errors import ProgramError
-from satura.rewrite.ir import Program
+from satura.rewrite.ir import Node, Program
 from satura.rewrite.onnx.types import ELEMENT_CODES
-from satura.rewrite.types import Array, DType
+from satura.rewrite.types import Array, DType, TensorType
 
+_WITH_WHERE = {
+    DType.BF16: DType.F32, DType.I16: DType.I32, DType.U16: DType.I32, DType.U64: DType.I64,
+}  # fmt: skip
 ConstantKey = tuple[str, tuple[int, ...], bytes]
+
+
+@dataclass(frozen=True)
+class Site:
+    """One node of a program as the emitter sees it: its operands' names, types and constants.
+
+    `reads` are the operands' indices; a broadcast that ONNX does by itself may be left out.
+    """
+
+    node: Node
+    reads: tuple[int, ...]
+    nodes: tuple[Node, ...]
+    name_of: Callable[[int], str]
+
+    def operand(self, position: int) -> str:
+        """Name of an operand's tensor."""
+        return self.name_of(self.reads[position])
+
+    def type(self, position: int) -> TensorType:
+        """Type of an operand."""
+        return self.nodes[self.reads[position]].type
+
+    def known(self, position: int) -> Array | None:
+        """The value of an operand that is a constant."""
+        node = self.nodes[self.reads[position]]
+        return node.constant.array if node.op.name == "constant" else None
 
 
 class Emitter:
@@ -80,6 +110,15 @@ class Emitter:
         if old is new:
             return x
         return self.node("Cast", x, to=ELEMENT_CODES[new])
+
+    def where(self, condition: str, x: str, y: str, dtype: DType) -> str:
+        """x where the condition holds, else y; also for dtypes without a Where kernel."""
+        if dtype is DType.BOOL:
+            taken = self.node("And", condition, x)
+            return self.node("Or", taken, self.node("And", self.node("Not", condition), y))
+        work = _WITH_WHERE.get(dtype, dtype)
+        chosen = self.node("Where", condition, self.cast(x, dtype, work), self.cast(y, dtype, work))
+        return self.cast(chosen, work, dtype)
 
     def shape(self, dims: Sequence[Dim]) -> str:
         """`dims` as a 1-d i64 tensor, computed from the inputs' shapes where symbolic."""
