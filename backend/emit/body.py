@@ -1,0 +1,265 @@
+"""The straight-line part of a kernel as text: values at the loop level where they belong.
+
+Levels: 0 before all loops, 1 once per iteration of the outer loops, 2 inside the middle loops,
+3 inside the inner loop. Numbers become arguments, so equal structures give equal text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from satura.backend.body import Access, Argument, Nest, Pointer, Value, needed
+from satura.rewrite.ops.elementwise import BINARY, UNARY
+from satura.rewrite.types import DType
+
+INDENT = "    "
+_OPERAND = re.compile(r"\b[ab]\b")
+_FUNCTIONS = {**UNARY, **BINARY}
+
+
+@dataclass(frozen=True)
+class Code:
+    """A kernel's text, its arguments in order, and the scratch bytes that each thread needs."""
+
+    name: str
+    text: str
+    arguments: tuple[Argument, ...]
+    scratch: int = 0
+
+
+@dataclass
+class Arguments:
+    """Arguments in the order in which the text asks for them."""
+
+    numbers: list[Argument] = field(default_factory=list)
+
+    def new(self, number: Argument) -> str:
+        """The name that stands for `number`."""
+        self.numbers.append(number)
+        return f"a{len(self.numbers) - 1}"
+
+    def lines(self) -> list[str]:
+        """Lines that read every argument from the table at address `at`."""
+        return [f"a{i} = load_int64(at, {i})" for i in range(len(self.numbers))]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines per level and what the values are called."""
+
+    row: list[str]
+    middle: list[str]
+    inner: list[str]
+    names: Mapping[int, str]
+
+
+def indented(lines: Iterable[str], depth: int = 1) -> list[str]:
+    return [INDENT * depth + line for line in lines]
+
+
+class BodyText:
+    """Writes the values of one nest.
+
+    `outer`, `middle` and `inner` name the loops' variables; `start` is what the inner loop's
+    variable 0 stands for, None for 0. `reduced_level` is 1 where reductions end in variables (their
+    names must be given), 3 where they end in arrays over the inner loop.
+    """
+
+    def __init__(
+        self, nest: Nest, outer: Sequence[str], middle: Sequence[str], inner: str,
+        arguments: Arguments, start: str | None = None, reduced_level: int = 1,
+    ) -> None:  # fmt: skip
+        self.nest = nest
+        self.outer, self.middle, self.inner = tuple(outer), tuple(middle), inner
+        self.arguments = arguments
+        self.start = start
+        self.reduced_level = reduced_level
+        self.setup: list[str] = []
+        self.names: dict[int, str] = {}
+        self._slots: dict[Access, _Slot] = {}
+        self._rows: dict[Access, str] = {}
+        self._status: str | None = None
+        self.levels = self._levels()
+
+    def _levels(self) -> list[int]:
+        levels: list[int] = []
+        for value in self.nest.values:
+            level = max((levels[operand] for operand in value.operands), default=0)
+            if value.access is not None:
+                level = max(level, self._access_level(value.access, levels))
+            if value.op == "reduced":
+                level = self.reduced_level
+            if value.op == "accumulator":
+                level = 3
+            levels.append(level)
+        return levels
+
+    def _access_level(self, access: Access, levels: Sequence[int]) -> int:
+        level = max((levels[source] for source, _ in access.extras), default=0)
+        if access.strides[-1]:
+            return 3
+        if any(access.strides[len(self.outer) : -1]):
+            return max(level, 2)
+        return max(level, 1 if any(access.strides) else 0)
+
+    def block(self, targets: Iterable[int], given: Mapping[int, str] | None = None) -> Block:
+        """Lines that compute `targets`; what an earlier block computed per row is used again."""
+        names = {**self.names, **(given or {})}
+        parts: tuple[list[str], ...] = ([], [], [], [])
+        middles: dict[Access, str] = {}
+        for index in needed(self.nest.values, targets, names):
+            level = self.levels[index]
+            name = f"v{index}"
+            text = self._expression(index, names, parts, middles)
+            parts[level].append(f"{name} = {text}")
+            if self.nest.values[index].op == "report":
+                parts[level].append(f"if not {name}: store_int64({self._status_name()}, 0, 1)")
+            names[index] = name
+            if level <= 1:
+                self.names[index] = name
+        self.setup += parts[0]
+        return Block(parts[1], parts[2], parts[3], names)
+
+    def store(self, block: Block) -> Block:
+        """`block` and a store of the nest's result, which it computes."""
+        parts = ([], list(block.row), list(block.middle), list(block.inner))
+        target = self.nest.target
+        level = max(self.levels[self.nest.result], self._access_level(target, self.levels))
+        place = self._place(target, level, self.nest.dtype.itemsize, block.names, parts, {})
+        name = block.names[self.nest.result]
+        parts[max(level, 1)].append(f"write_{self.nest.dtype.value}{place}, {name})")
+        return Block(parts[1], parts[2], parts[3], block.names)
+
+    def _status_name(self) -> str:
+        if self._status is None:
+            self._status = self.arguments.new(Pointer(("status", 0)))
+        return self._status
+
+    def _place(
+        self, access: Access, level: int, unit: int, names: Mapping[int, str],
+        parts: Sequence[list[str]], middles: dict[Access, str],
+    ) -> str:  # fmt: skip
+        """The first part of a read or write, `(base, index` or `_at(base, bytes`."""
+        base, moving = self._address(access, unit, names, parts, middles)
+        if not moving:
+            return f"({base}, 0"
+        if moving == f"{self.inner}*{unit}":
+            return f"({base}, {self.inner}"
+        return f"_at({base}, {moving}"
+
+    def _address(
+        self, access: Access, unit: int, names: Mapping[int, str],
+        parts: Sequence[list[str]], middles: dict[Access, str],
+    ) -> tuple[str, str]:  # fmt: skip
+        """Where `access` starts in the inner loop, and what the inner loop adds to it."""
+        slot = self._slots.get(access)
+        if slot is None:
+            slot = self._slots[access] = self._slot(access, unit)
+        late = [source for source, _ in access.extras if self.levels[source] == 3]
+        terms: dict[int, list[str]] = {1: [], 2: [], 3: []}
+        for (source, _), scale in zip(access.extras, slot.scales, strict=True):
+            terms[max(1, self.levels[source])].append(f"{names[source]}*{scale}")
+        base = self._rows.get(access)
+        if base is None:
+            sums = [f"{i}*{s}" for i, s in zip(self.outer, slot.outer, strict=False)]
+            if self.start is not None and slot.inner:
+                sums.append(f"{self.start}*{slot.inner}")
+            base = slot.base
+            if sums or terms[1]:
+                parts[1].append(f"q{slot.number} = {' + '.join([slot.base, *sums, *terms[1]])}")
+                base = f"q{slot.number}"
+            self._rows[access] = base
+        if slot.middle or terms[2]:
+            if access not in middles:
+                sums = [f"{j}*{s}" for j, s in zip(self.middle, slot.middle, strict=False)]
+                parts[2].append(f"r{slot.number} = {' + '.join([base, *sums, *terms[2]])}")
+                middles[access] = f"r{slot.number}"
+            base = middles[access]
+        moving = [f"{self.inner}*{slot.inner}"] if slot.inner else []
+        assert len(late) == len(terms[3])
+        return base, " + ".join([*moving, *terms[3]])
+
+    def _slot(self, access: Access, unit: int) -> _Slot:
+        """Arguments for the numbers of `access`. Strides of one level are all there or none."""
+        new = self.arguments.new
+        count = len(self.outer)
+        moves = any(access.strides)
+        middles = access.strides[count:-1]
+        inner = access.strides[-1]
+        return _Slot(
+            len(self._slots),
+            new(access.start),
+            tuple(new(stride) for stride in access.strides[:count]) if moves else (),
+            tuple(new(stride) for stride in middles) if any(middles) else (),
+            "" if not inner else str(unit) if inner == unit else new(inner),
+            tuple(new(scale) for _, scale in access.extras),
+        )
+
+    def _expression(
+        self, index: int, names: Mapping[int, str],
+        parts: Sequence[list[str]], middles: dict[Access, str],
+    ) -> str:  # fmt: skip
+        value = self.nest.values[index]
+        operands = [names[operand] for operand in value.operands]
+        if value.op == "load":
+            assert value.access is not None
+            unit = value.dtype.itemsize
+            place = self._place(value.access, self.levels[index], unit, names, parts, middles)
+            text = f"read_{value.dtype.value}{place})"
+            if operands:
+                text = f"({text} if {operands[0]} else {zero(value.dtype)})"
+            return text
+        if value.op == "position":
+            assert value.access is not None
+            base, moving = self._address(value.access, 1, names, parts, middles)
+            return f"{base} + {moving}" if moving else base
+        if value.op == "argument":
+            return self.arguments.new(value.literal)
+        if value.op == "scalar":
+            bits = value.literal - (1 << 64) * (value.literal >> 63)
+            return f"scalar_{value.dtype.value}({self.arguments.new(bits)})"
+        return applied(value, operands)
+
+
+@dataclass(frozen=True)
+class _Slot:
+    """Names of the arguments of one access; `inner` may be the element size itself."""
+
+    number: int
+    base: str
+    outer: tuple[str, ...]
+    middle: tuple[str, ...]
+    inner: str
+    scales: tuple[str, ...]
+
+
+def zero(dtype: DType) -> str:
+    """A literal 0 of `dtype`."""
+    return "False" if dtype is DType.BOOL else f"{dtype.value}(0)"
+
+
+def applied(value: Value, operands: Sequence[str]) -> str:
+    """The text of an op on named operands."""
+    if value.op == "cast":
+        return f"cast_{value.dtype.value}({operands[0]})"
+    if value.op == "select":
+        return f"choose({', '.join(operands)})"
+    if value.op in ("inside", "quotient"):
+        return f"{value.op}({', '.join(operands)})"
+    if value.op == "add_index":
+        return f"choose({operands[0]} < 0, {operands[0]} + {operands[1]}, {operands[0]})"
+    if value.op == "report":
+        return operands[0]
+    function = _FUNCTIONS[value.op]
+    by_name = dict(zip("ab", operands, strict=False))
+    text = _OPERAND.sub(lambda match: by_name[match.group()], function.formula)
+    return text if function.to_bool else converted(text, value.dtype)
+
+
+def converted(text: str, dtype: DType) -> str:
+    """`text`, computed in a type that may be wider, as a value of `dtype`."""
+    if dtype in (DType.F16, DType.BF16):
+        return f"round_{dtype.value}({text})"
+    return f"{dtype.value}({text})" if dtype.is_integer else text

@@ -1,0 +1,91 @@
+"""Plain loop nests: elementwise work and moves, in boxes that need no guards inside.
+
+The kernel has one piece of text per distinct structure; its arguments list each piece's boxes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from satura.backend.body import Argument, Nest
+from satura.backend.canonical import Canonical, canonical
+from satura.backend.emit.body import Arguments, BodyText, Code, indented
+
+
+def loop_code(name: str, nests: Sequence[Nest]) -> Code:
+    """A kernel that runs all `nests`, which have no reductions and no empty loops."""
+    boxes: dict[str, list[list[Argument]]] = {}
+    for nest in nests:
+        lines, numbers = _piece(canonical(nest))
+        boxes.setdefault("\n".join(lines), []).append(numbers)
+    arguments: list[Argument] = []
+    text = ["at = args"]
+    for piece in sorted(boxes):  # the order of boxes must not tell two kernels apart
+        arguments.append(len(boxes[piece]))
+        for numbers in boxes[piece]:
+            arguments.extend(numbers)
+        text += [
+            "boxes = load_int64(at, 0)",
+            "at += 8",
+            "for box in range(boxes):",
+            *indented(piece.split("\n")),
+            *indented([f"at += {8 * len(boxes[piece][0])}"]),
+        ]
+    return Code(name, kernel_text(text), tuple(arguments))
+
+
+def kernel_text(lines: Sequence[str]) -> str:
+    """A whole kernel around `lines`."""
+    body = ["prefer_wide_vectors()", *lines]
+    return "\n".join(["def kernel(args, thread, threads):", *indented(body), ""])
+
+
+def share(total: str) -> list[str]:
+    """Lines that give this thread its part [lo, hi) of `total` iterations."""
+    return [
+        f"lo = {total} * thread // threads",
+        f"hi = {total} * (thread + 1) // threads",
+    ]
+
+
+def start_odometer(names: Sequence[str], extents: Sequence[str], at: str) -> list[str]:
+    """Lines that set the loop variables `names` for flat iteration `at`."""
+    if len(names) <= 1:
+        return [f"{name} = {at}" for name in names]
+    lines = [f"rest = {at}"]
+    for name, extent in zip(reversed(names[1:]), reversed(extents[1:]), strict=True):
+        lines += [f"{name} = rest % {extent}", f"rest = rest // {extent}"]
+    return [*lines, f"{names[0]} = rest"]
+
+
+def step_odometer(names: Sequence[str], extents: Sequence[str]) -> list[str]:
+    """Lines that step the loop variables on by one flat iteration."""
+    if not names:
+        return []
+    lines = [f"{names[-1]} += 1"]
+    if len(names) > 1:
+        carry = [f"{names[-1]} = 0", *step_odometer(names[:-1], extents[:-1])]
+        lines += [f"if {names[-1]} == {extents[-1]}:", *indented(carry)]
+    return lines
+
+
+def _piece(form: Canonical) -> tuple[list[str], list[Argument]]:
+    """Lines that run one box whose arguments start at `at`, and those arguments."""
+    nest = form.nest
+    arguments = Arguments()
+    outer = [f"i{axis}" for axis in range(form.outer)]
+    extents = [arguments.new(extent) for extent in nest.extents[: form.outer]]
+    inner = arguments.new(nest.extents[-1])
+    start = None if outer else "lo"
+    body = BodyText(nest, outer, (), "i", arguments, start)
+    block = body.store(body.block([nest.result]))
+    loop = [f"for i in range({inner if outer else 'hi - lo'}):", *indented(block.inner)]
+    if not outer:
+        work = [*share(inner), *body.setup, *block.row, *loop]
+    else:
+        each = [*block.row, *loop, *step_odometer(outer, extents)]
+        work = [
+            f"total = {' * '.join(extents)}", *share("total"), *body.setup,
+            *start_odometer(outer, extents, "lo"), "for row in range(hi - lo):", *indented(each),
+        ]  # fmt: skip
+    return [*arguments.lines(), *work], arguments.numbers

@@ -1,0 +1,326 @@
+"""Reductions with elementwise work around them: softmax, LayerNorm, pools, plain contractions.
+
+Per iteration of the outer loops (split over threads) there is a pass over the reduced loops for
+every level of reductions that need each other's results, and a last pass that stores. In row form
+a reduction accumulates in variables, in column form in scratch arrays over the inner loop, of
+which one thread takes a block of at most `COLUMNS` iterations at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from satura.backend.body import Argument, Nest, Pointer, Reduction, needed
+from satura.backend.canonical import Canonical, canonical
+from satura.backend.emit.body import Arguments, Block, BodyText, Code, indented, zero
+from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
+from satura.rewrite.attributes import Scalar
+from satura.rewrite.ops.combining import reduction_identity
+from satura.rewrite.types import DType
+
+COLUMNS = 512  # accumulators of one block stay in the first-level cache
+LARGEST_SPILL = 1 << 20  # bytes of scratch for values that two passes need
+DEAR = 8.0  # flops from which on a value is kept for the next pass
+LINE = 64
+
+
+def row_code(name: str, nest: Nest, threads: int) -> Code:
+    """A kernel for a nest with reductions, for about `threads` threads."""
+    return _Rows(canonical(nest), threads).code(name)
+
+
+@dataclass(frozen=True)
+class _Accumulator:
+    """Names of a reduction's running value, and of its position for an index reduction.
+
+    In row form they are variables, in column form addresses of scratch arrays.
+    """
+
+    value: str
+    position: str | None
+
+
+class _Rows:
+    """Writes one kernel."""
+
+    def __init__(self, form: Canonical, threads: int) -> None:
+        self.form = form
+        self.nest = form.nest
+        self.arguments = Arguments()
+        self.column = form.column
+        self.outer = [f"i{axis}" for axis in range(form.outer)]
+        self.extents = [self.arguments.new(n) for n in self.nest.extents[: form.outer]]
+        self.middle = [f"j{axis}" for axis in range(form.middle)]
+        middles = self.nest.extents[form.outer : form.outer + form.middle]
+        self.middles = [self.arguments.new(extent) for extent in middles]
+        self.length = self.nest.extents[-1]
+        self.block = self._block_size(threads)
+        self.inner = self.arguments.new(self.length)
+        if self.column:
+            self.outer.append("piece")
+            self.extents.append(self.arguments.new(-(-self.length // self.block)))
+        self.body = BodyText(
+            self.nest, self.outer[: form.outer], self.middle, "i", self.arguments,
+            "start" if self.column else None, 3 if self.column else 1,
+        )  # fmt: skip
+        self.scratch = 0
+        self.scratch_lines: list[str] = []
+        self.given: dict[int, str] = {}
+        self.clips = {clip.loop - form.outer: clip for clip in self.nest.clips}
+
+    def code(self, name: str) -> Code:
+        block_name = self.arguments.new(self.block) if self.column else ""
+        accumulators = [self._accumulator(n, r) for n, r in enumerate(self.nest.reductions)]
+        passes = self._passes()
+        self._spill(passes)
+        row: list[str] = []
+        row += self._clip_lines()
+        for members in passes:
+            row += self._pass(members, accumulators)
+        row += self._last_pass()
+        if self.column:
+            row = [
+                f"start = piece * {block_name}",
+                f"width = min({block_name}, {self.inner} - start)", *row,
+            ]  # fmt: skip
+        per_thread = self.arguments.new(self.scratch) if self.scratch else ""
+        base = self.arguments.new(Pointer(("scratch", 0))) if self.scratch else ""
+        total = " * ".join(self.extents) or "1"
+        lines = [
+            "at = args",
+            *self.arguments.lines(),
+            *([f"scratch = {base} + thread * {per_thread}"] if self.scratch else []),
+            *self.scratch_lines,
+            f"total = {total}", *share("total"), *self.body.setup,
+            *start_odometer(self.outer, self.extents, "lo"),
+            "for row in range(hi - lo):",
+            *indented([*row, *step_odometer(self.outer, self.extents)]),
+        ]  # fmt: skip
+        numbers: tuple[Argument, ...] = tuple(self.arguments.numbers)
+        return Code(name, kernel_text(lines), numbers, self.scratch)
+
+    # Scratch
+
+    def _block_size(self, threads: int) -> int:
+        """Columns per block: few enough for the cache, and enough blocks for the threads."""
+        if not self.column:
+            return 1
+        rows = 1
+        for extent in self.nest.extents[: self.form.outer]:
+            rows *= extent
+        wanted = max(1, -(-2 * threads // rows))
+        fair = -(-self.length // wanted)
+        return max(LINE, min(COLUMNS, -(-fair // LINE) * LINE))
+
+    def _array(self, dtype: DType, count: int) -> str:
+        """The address of a new scratch array of this thread."""
+        name = f"s{len(self.scratch_lines)}"
+        offset = self.arguments.new(self.scratch)
+        self.scratch_lines.append(f"{name} = scratch + {offset}")
+        size = max(dtype.itemsize, dtype.compute.itemsize) * count
+        self.scratch += -(-size // LINE) * LINE
+        return name
+
+    def _accumulator(self, number: int, reduction: Reduction) -> _Accumulator:
+        indexed = reduction.position is not None
+        if not self.column:
+            return _Accumulator(f"c{number}", f"p{number}" if indexed else None)
+        return _Accumulator(
+            self._array(reduction.dtype, self.block),
+            self._array(DType.I64, self.block) if indexed else None,
+        )
+
+    # Passes
+
+    def _passes(self) -> list[list[int]]:
+        """Numbers of the reductions, in groups that can run over the reduced loops together."""
+        stage: list[int] = []
+        values = self.nest.values
+        for reduction in self.nest.reductions:
+            before = [
+                stage[values[index].literal]
+                for index in needed(values, [reduction.operand])
+                if values[index].op == "reduced"
+            ]
+            stage.append(max(before, default=-1) + 1)
+        groups = [
+            [n for n, at in enumerate(stage) if at == level] for level in range(max(stage) + 1)
+        ]
+        return groups
+
+    def _pass(self, members: Sequence[int], accumulators: Sequence[_Accumulator]) -> list[str]:
+        """Lines that compute some reductions, and the names of their results."""
+        reductions = [self.nest.reductions[n] for n in members]
+        targets = [reduction.operand for reduction in reductions]
+        targets += [r.position for r in reductions if r.position is not None]
+        fills = [r.fill for r in reductions if r.fill is not None]
+        prepared = self.body.block(fills)
+        block = self._block(targets)
+        before = [*prepared.row, *block.row]
+        lines: list[str] = []
+        inner = list(block.inner)
+        for number, reduction in zip(members, reductions, strict=True):
+            accumulator = accumulators[number]
+            start = self._start(reduction, prepared.names)
+            lines += self._initial(reduction, accumulator, start)
+            inner += self._step(reduction, accumulator, block.names)
+        lines += self._loops(block, inner)
+        for number, reduction in zip(members, reductions, strict=True):
+            self._finish(number, reduction, accumulators[number])
+        return [*before, *lines]
+
+    def _start(self, reduction: Reduction, names: Mapping[int, str]) -> str:
+        """The value that a reduction starts from."""
+        function = reduction.function.split(" ")[0]
+        identity = Scalar.of(reduction_identity(function, reduction.dtype), reduction.dtype)
+        bits = int.from_bytes(identity.bits, "little")
+        text = scalar_text(identity, bits)
+        if reduction.fill is None:
+            return text
+        full = " and ".join(f"h{loop} - l{loop} == {self._count(loop)}" for loop in self.clips)
+        return f"choose({full}, {text}, {names[reduction.fill]})"
+
+    def _initial(self, reduction: Reduction, accumulator: _Accumulator, start: str) -> list[str]:
+        if not self.column:
+            lines = [f"{accumulator.value} = {start}"]
+            return [*lines, *([f"{accumulator.position} = 0"] if accumulator.position else [])]
+        puts = [f"put_{reduction.dtype.value}({accumulator.value}, i, first)"]
+        if accumulator.position:
+            puts.append(f"put_i64({accumulator.position}, i, 0)")
+        return [f"first = {start}", "for i in range(width):", *indented(puts)]
+
+    def _step(
+        self, reduction: Reduction, accumulator: _Accumulator, names: Mapping[int, str]
+    ) -> list[str]:
+        value = names[reduction.operand]
+        kind = reduction.dtype.value
+        held = accumulator.value
+        if self.column:
+            held = f"get_{kind}({accumulator.value}, i)"
+        if accumulator.position is not None:
+            return self._index_step(reduction, accumulator, held, value, names)
+        text = combined(reduction.function, held, value)
+        if self.column:
+            return [f"put_{kind}({accumulator.value}, i, {text})"]
+        return [f"{held} = {text}"]
+
+    def _index_step(
+        self, reduction: Reduction, accumulator: _Accumulator, held: str, value: str,
+        names: Mapping[int, str],
+    ) -> list[str]:  # fmt: skip
+        """Keep the better element and its position; a NaN is better than any number."""
+        assert reduction.position is not None
+        function, which = reduction.function.split(" ")
+        sign = {"max": ">", "min": "<"}[function] + ("=" if which == "last" else "")
+        better = f"{value} {sign} best"
+        if reduction.dtype is DType.BOOL:
+            better = f"i8({value}) {sign} i8(best)"
+        if reduction.dtype.is_float:
+            again = "" if which == "last" else " and best == best"
+            better = f"{better} or ({value} != {value}{again})"
+        position = names[reduction.position]
+        if self.column:
+            keep = [
+                f"put_{reduction.dtype.value}({accumulator.value}, i, {value})",
+                f"put_i64({accumulator.position}, i, {position})",
+            ]
+        else:
+            keep = [f"{accumulator.value} = {value}", f"{accumulator.position} = {position}"]
+        return [f"best = {held}", f"if {better}:", *indented(keep)]
+
+    def _finish(self, number: int, reduction: Reduction, accumulator: _Accumulator) -> None:
+        """From now on the result of a reduction can be used."""
+        indexed = accumulator.position is not None
+        for index, value in enumerate(self.nest.values):
+            if value.op != "reduced" or value.literal != number:
+                continue
+            name = accumulator.position if indexed else accumulator.value
+            assert name is not None
+            if self.column:
+                name = f"get_{value.dtype.value}({name}, i)"
+            self.given[index] = name
+
+    def _last_pass(self) -> list[str]:
+        block = self.body.store(self._block([self.nest.result]))
+        level = self.body.levels[self.nest.result]
+        reads_middle = bool(block.middle) or self._depends_on_middle(self.nest.result)
+        if reads_middle or (not self.column and level == 3):
+            return [*block.row, *self._loops(block, block.inner)]
+        if block.inner:
+            return [*block.row, f"for i in range({self._width()}):", *indented(block.inner)]
+        return list(block.row)
+
+    def _depends_on_middle(self, target: int) -> bool:
+        """Whether a value has to be computed anew for each iteration of the middle loops."""
+        middles = slice(self.form.outer, self.form.outer + self.form.middle)
+        indices = needed(self.nest.values, [target])
+        accesses = [self.nest.target]
+        for index in indices:
+            access = self.nest.values[index].access
+            if access is not None:
+                accesses.append(access)
+        return any(any(access.strides[middles]) for access in accesses)
+
+    # Loops
+
+    def _width(self) -> str:
+        return "width" if self.column else self.inner
+
+    def _count(self, loop: int) -> str:
+        """The extent of reduced loop number `loop`."""
+        return self.middles[loop]
+
+    def _clip_lines(self) -> list[str]:
+        """Lines that set the first and last tap, l and h, of the clipped loops."""
+        lines: list[str] = []
+        block = self.body.block([clip.origin for clip in self.clips.values()])
+        lines += block.row
+        for loop, clip in self.clips.items():
+            origin = block.names[clip.origin]
+            step, extent = self.arguments.new(clip.dilation), self.arguments.new(clip.extent)
+            lines += [
+                f"l{loop} = first_tap({origin}, {step})",
+                f"h{loop} = max(l{loop}, min({self._count(loop)}, "
+                f"first_tap({origin} - {extent}, {step})))",
+            ]
+        return lines
+
+    def _loops(self, block: Block, inner: Sequence[str]) -> list[str]:
+        """The middle loops and the inner one around their lines."""
+        lines = [
+            *block.middle,
+            f"for i in range({self._width()}):",
+            *indented(inner or ["pass"]),
+        ]
+        for number in reversed(range(len(self.middle))):
+            name = self.middle[number]
+            bounds = self.middles[number]
+            if number in self.clips:
+                bounds = f"l{number}, h{number}"
+            lines = [f"for {name} in range({bounds}):", *indented(lines)]
+        return lines
+
+    # Values kept from one pass to the next
+
+    def _block(self, targets: Sequence[int]) -> Block:
+        return self.body.block(targets, self.given)
+
+    def _spill(self, passes: Sequence[Sequence[int]]) -> None:
+        """Nothing is kept yet: later passes compute their values again."""
+
+
+def combined(function: str, held: str, value: str) -> str:
+    """One step of a reduction."""
+    names = {
+        "sum": "add_any_order", "prod": "mul_any_order", "max": "maximum", "min": "minimum",
+    }  # fmt: skip
+    return f"{names[function]}({held}, {value})"
+
+
+def scalar_text(scalar: Scalar, bits: int) -> str:
+    """A literal: reductions of one kind all start from the same value."""
+    if scalar.dtype is DType.BOOL or not bits:
+        return zero(scalar.dtype) if not bits else "True"
+    return f"scalar_{scalar.dtype.value}({bits - (1 << 64) * (bits >> 63)})"
+
