@@ -61,12 +61,17 @@ def _ordered(emit: Emitter, function: str, x: str, dtype: DType, axes: Sequence[
     """Maximum or minimum of integers or bools; u64 is compared as i64 with its top bit flipped."""
     if dtype is DType.BOOL:
         return _reduced(emit, function, x, axes)
-    if dtype is DType.U64:
-        result = _reduced(emit, function, _as_signed(emit, x), axes)
-        flipped = emit.node("BitwiseXor", result, emit.scalar(_SIGN, DType.I64))
-        return emit.cast(flipped, DType.I64, dtype)
     work = carrier(dtype)
-    return emit.cast(_reduced(emit, function, emit.cast(x, dtype, work), axes), work, dtype)
+    if work is DType.I32:
+        return emit.cast(_reduced(emit, function, emit.cast(x, dtype, work), axes), work, dtype)
+    result = _as_signed(emit, x) if dtype is DType.U64 else emit.cast(x, dtype, work)
+    pick = {"max": "ArgMax", "min": "ArgMin"}[function]
+    for axis in axes:  # onnxruntime 1.31 compares i64 rightly in ArgMax, wrongly in ReduceMax
+        place = emit.node(pick, result, axis=axis, keepdims=1)
+        result = emit.node("GatherElements", result, place, axis=axis)
+    if dtype is DType.U64:
+        result = emit.node("BitwiseXor", result, emit.scalar(_SIGN, DType.I64))
+    return emit.cast(result, DType.I64, dtype)
 
 
 def _as_signed(emit: Emitter, x: str) -> str:
@@ -147,6 +152,8 @@ def matmul(emit: Emitter, site: Site) -> str:
 def multiplied(emit: Emitter, x: str, y: str, dtype: DType) -> str:
     """A matrix product in the compute type, or in a wider integer that wraps alike."""
     work = dtype.compute if dtype.is_float else carrier(dtype)
+    if work is DType.U64:
+        work = DType.I64  # wraps alike, and has a kernel for empty sums
     return emit.cast(
         emit.node("MatMul", emit.cast(x, dtype, work), emit.cast(y, dtype, work)), work, dtype
     )

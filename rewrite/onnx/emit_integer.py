@@ -9,8 +9,7 @@ from satura.rewrite.types import DType
 
 _COMPARISONS = {"eq": "Equal", "lt": "Less", "le": "LessOrEqual"}
 _BITWISE = {"and": "BitwiseAnd", "or": "BitwiseOr", "xor": "BitwiseXor"}
-_PLAIN = {"add": "Add", "sub": "Sub", "mul": "Mul", "max": "Max", "min": "Min"}
-_REMAINDERS = {"mod": 0, "fmod": 1}
+_PLAIN = {"add": "Add", "sub": "Sub", "mul": "Mul"}
 
 
 def carrier(dtype: DType) -> DType:
@@ -27,12 +26,31 @@ def unary(emit: Emitter, function: str, x: str, dtype: DType) -> str:
     work = carrier(dtype)
     wide = emit.cast(x, dtype, work)
     if function == "relu":
-        result = emit.node("Max", wide, emit.scalar(0, work))
+        result = extreme(emit, "max", wide, emit.scalar(0, work), work)
+    elif function == "sign":
+        result = _sign(emit, wide, work)
     elif function == "neg" and not work.is_signed:
         result = emit.node("Sub", emit.scalar(0, work), wide)
     else:
-        result = emit.node({"neg": "Neg", "abs": "Abs", "sign": "Sign"}[function], wide)
+        result = emit.node({"neg": "Neg", "abs": "Abs"}[function], wide)
     return emit.cast(result, work, dtype)
+
+
+def extreme(emit: Emitter, function: str, a: str, b: str, dtype: DType) -> str:
+    """max or min of carriers. In i64 it is a choice: onnxruntime 1.31's Max and Min take the lower
+    halves for signed where the upper ones are equal."""
+    if dtype is not DType.I64:
+        return emit.node({"max": "Max", "min": "Min"}[function], a, b)
+    left, right = (a, b) if function == "min" else (b, a)
+    return emit.where(emit.node("Less", a, b), left, right, dtype)
+
+
+def _sign(emit: Emitter, x: str, dtype: DType) -> str:
+    """(x > 0) - (x < 0); Sign has the same fault as Max."""
+    zero = emit.scalar(0, dtype)
+    above, below = emit.node("Greater", x, zero), emit.node("Less", x, zero)
+    flags = [emit.cast(flag, DType.BOOL, dtype) for flag in (above, below)]
+    return emit.node("Sub", *flags)
 
 
 def binary(emit: Emitter, function: str, x: str, y: str, dtype: DType) -> str:
@@ -49,9 +67,10 @@ def binary(emit: Emitter, function: str, x: str, y: str, dtype: DType) -> str:
         return emit.node(_COMPARISONS[function], a, b)
     if function == "div":
         result = _quotient(emit, a, b, work)
-    elif function in _REMAINDERS:
-        divisor = b if _is_free_of(emit, b, -1, 0) else _replaced(emit, b, work, -1, 0)
-        result = emit.node("Mod", a, divisor, fmod=_REMAINDERS[function])
+    elif function in ("mod", "fmod"):
+        result = _remainder(emit, function, a, b, work)
+    elif function in ("max", "min"):
+        result = extreme(emit, function, a, b, work)
     else:
         result = emit.node(_PLAIN[function], a, b)
     return emit.cast(result, work, dtype)
@@ -83,6 +102,15 @@ def _quotient(emit: Emitter, a: str, b: str, dtype: DType) -> str:
     return emit.where(emit.shared("Equal", b, zero), zero, result, dtype)
 
 
+def _remainder(emit: Emitter, function: str, a: str, b: str, dtype: DType) -> str:
+    """What a floored (mod) or truncated (fmod) division leaves; 0 for b = 0. Mod with fmod=1 would
+    run in floating point."""
+    divisor = b if _is_free_of(emit, b, -1, 0) else _replaced(emit, b, dtype, -1, 0)
+    if function == "mod":
+        return emit.node("Mod", a, divisor)
+    return emit.node("Sub", a, emit.node("Mul", emit.node("Div", a, divisor), divisor))
+
+
 def _shift(emit: Emitter, x: str, y: str, dtype: DType, left: bool) -> str:
     """Shifts in u64; a negative x is shifted right as its complement."""
     wide = DType.I64 if dtype.is_signed else DType.U64
@@ -112,7 +140,7 @@ def _power(emit: Emitter, x: str, y: str, dtype: DType) -> str:
     exponent = signed
     bits = 8 * dtype.itemsize
     if dtype.is_signed:
-        exponent, bits = emit.node("Max", signed, zero), bits - 1
+        exponent, bits = extreme(emit, "max", signed, zero, DType.I64), bits - 1
     if y in emit.constants and emit.constants[y].size:
         bits = max(1, int(emit.constants[y].max()).bit_length())
     unsigned = emit.cast(exponent, DType.I64, DType.U64)

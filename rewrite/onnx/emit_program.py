@@ -189,10 +189,10 @@ def _with_outputs(
     renamed: dict[str, str] = {}
     copies: list[tuple[str, str]] = []
     for name, tensor in outputs.items():
+        if name in inputs and name != tensor:
+            raise ProgramError(f"output '{name}' has the name of an input but another value")
         if tensor in produced and tensor not in renamed:
             renamed[tensor] = name
-        elif name in inputs and name != tensor:
-            raise ProgramError(f"output '{name}' has the name of an input but another value")
         elif name != tensor:
             copies.append((tensor, name))
     for node in nodes:

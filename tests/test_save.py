@@ -1,0 +1,507 @@
+"""Programs saved as ONNX give in onnxruntime what they give in the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper
+
+from satura.rewrite.attributes import HostCall
+from satura.rewrite.build import Builder
+from satura.rewrite.dims import Dim, symbol
+from satura.rewrite.errors import ProgramError, UnsupportedError
+from satura.rewrite.interpreter import interpret
+from satura.rewrite.ir import Program
+from satura.rewrite.onnx.save import save, to_model
+from satura.rewrite.ops.combining import REDUCTIONS
+from satura.rewrite.ops.elementwise import BINARY, UNARY
+from satura.rewrite.types import Array, DType, TensorType
+
+FLOATS = (DType.F32, DType.F64, DType.F16, DType.BF16)
+INTEGERS = tuple(dtype for dtype in DType if dtype.is_integer)
+TOLERANCE = {DType.F64: 1e-12, DType.F32: 2e-6, DType.F16: 2e-3, DType.BF16: 2e-2}
+SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -1.0, 0.5, -0.5, 2.5, 1e30, -1e-30, 300.7)
+
+
+def run(model: onnx.ModelProto, arguments: dict[str, Array]) -> list[Array]:
+    """Outputs of unoptimised onnxruntime; bf16 comes and goes as f32, which NumPy feeds it."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(
+        _without_bf16(model).SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    feeds = {
+        name: array.astype(np.float32) if DType.of(array.dtype) is DType.BF16 else array
+        for name, array in arguments.items()
+    }
+    return [np.asarray(output) for output in session.run(None, feeds)]
+
+
+def _without_bf16(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with Casts at its bf16 inputs and outputs."""
+    copy = onnx.ModelProto.FromString(model.SerializeToString())
+    before, after = [], []
+    for value in copy.graph.input:
+        if value.type.tensor_type.elem_type == TensorProto.BFLOAT16:
+            value.type.tensor_type.elem_type = TensorProto.FLOAT
+            inner = f"{value.name}__bf16"
+            for node in copy.graph.node:
+                node.input[:] = [inner if name == value.name else name for name in node.input]
+            before.append(helper.make_node("Cast", [value.name], [inner], to=TensorProto.BFLOAT16))
+    for value in copy.graph.output:
+        if value.type.tensor_type.elem_type == TensorProto.BFLOAT16:
+            inner = value.name
+            value.type.tensor_type.elem_type = TensorProto.FLOAT
+            value.name = f"{inner}__f32"
+            after.append(helper.make_node("Cast", [inner], [value.name], to=TensorProto.FLOAT))
+    nodes = [*before, *copy.graph.node, *after]
+    del copy.graph.node[:]
+    copy.graph.node.extend(nodes)
+    return copy
+
+
+def check(program: Program, *valuations: dict[str, Array], tolerance: float | None = None) -> None:
+    """Save `program`, check the model, compare onnxruntime with the interpreter."""
+    model = to_model(program)
+    onnx.checker.check_model(model, full_check=True)
+    for arguments in valuations:
+        expected = interpret(program, arguments)
+        for (name, wanted), got in zip(expected.items(), run(model, arguments), strict=True):
+            dtype = DType.of(wanted.dtype)
+            assert got.shape == wanted.shape, name
+            if dtype.is_float:
+                bound = TOLERANCE[dtype] if tolerance is None else tolerance
+                wide, close = np.asarray(wanted, np.float64), np.asarray(got, np.float64)
+                np.testing.assert_allclose(close, wide, rtol=bound, atol=bound, err_msg=name)
+            else:
+                np.testing.assert_array_equal(got, wanted, err_msg=name)
+
+
+def values(dtype: DType, shape: Sequence[int], seed: int = 0, special: bool = True) -> Array:
+    """Random values; with `special` also NaN, infinities, zeros and the extremes of integers."""
+    random = np.random.default_rng(seed)
+    if dtype is DType.BOOL:
+        return np.asarray(random.random(shape) < 0.5)
+    if dtype.is_float:
+        drawn = random.standard_normal(shape) * 2
+        pool: Sequence[float] = SPECIAL
+    else:
+        bits = 8 * dtype.itemsize
+        most = 2 ** (bits - dtype.is_signed) - 1
+        least = -most - 1 if dtype.is_signed else 0
+        drawn = random.integers(max(least, -9), 10, shape)
+        pool = (0, 1, 2, 3, most, most - 1, least, least + 1, most // 2**31, most // 2**33)
+    chosen = random.random(shape) < (0.4 if special else 0.0)
+    mixed = np.array(drawn, object)
+    for place in np.argwhere(chosen):
+        mixed[tuple(place)] = pool[int(random.integers(len(pool)))]
+    with np.errstate(all="ignore"):
+        if dtype.is_float:
+            return mixed.astype(np.float64).astype(dtype.numpy)
+        return mixed.astype(dtype.numpy)
+
+
+def arguments_of(
+    program: Program, seed: int = 0, special: bool = True, **sizes: int
+) -> dict[str, Array]:
+    """Random arguments for `program` at the given sizes."""
+    result = {}
+    for position, index in enumerate(program.inputs):
+        node = program.nodes[index]
+        type_ = node.type.concrete(sizes)
+        shape = [int(str(dim)) for dim in type_.shape]
+        result[node.input_name] = values(type_.dtype, shape, seed + position, special)
+    return result
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_unary(name: str) -> None:
+    build = Builder()
+    outputs = {}
+    for dtype in sorted(UNARY[name].dtypes, key=lambda dtype: dtype.value):
+        x = build.input(f"x_{dtype.value}", dtype, (97,))
+        outputs[dtype.value] = build.unary(name, x)
+    program = build.program(outputs)
+    check(program, arguments_of(program), tolerance=None)
+
+
+@pytest.mark.parametrize("name", BINARY)
+def test_binary(name: str) -> None:
+    build = Builder()
+    outputs = {}
+    for dtype in sorted(BINARY[name].dtypes, key=lambda dtype: dtype.value):
+        x = build.input(f"x_{dtype.value}", dtype, (601,))
+        y = build.input(f"y_{dtype.value}", dtype, (601,))
+        outputs[dtype.value] = build.binary(name, x, y)
+    program = build.program(outputs)
+    check(program, arguments_of(program))
+
+
+def test_binary_with_constants_and_broadcasts() -> None:
+    build = Builder()
+    x = build.input("x", DType.I32, (3, 5))
+    row = build.broadcast(build.constant(np.array([[1, -1, 0, 7, -3]], np.int32)), (3, 5))
+    nonzero = build.broadcast(build.constant(np.array([[3]], np.int32)), (3, 5))
+    both = build.broadcast(build.input("s", DType.I32, (1, 1)), (3, 5))
+    program = build.program(
+        {
+            "quotient": build.binary("div", x, row),
+            "plain": build.binary("div", x, nonzero),
+            "rest": build.binary("mod", x, row),
+            "power": build.binary("pow", x, nonzero),
+            "negative": build.binary("pow", x, row),
+            "spread": build.binary("add", both, both),
+        }
+    )
+    check(program, arguments_of(program), arguments_of(program, seed=7))
+    assert sum(node.op_type == "Expand" for node in to_model(program).graph.node) == 1
+
+
+@pytest.mark.parametrize("dtype", DType)
+def test_select(dtype: DType) -> None:
+    build = Builder()
+    operands = build.input("c", DType.BOOL, (4, 6)), build.input("x", dtype, (4, 6))
+    program = build.program({"z": build.select(*operands, build.input("y", dtype, (4, 6)))})
+    check(program, arguments_of(program), tolerance=0)
+
+
+@pytest.mark.parametrize("old", DType)
+def test_cast(old: DType) -> None:
+    build = Builder()
+    x = build.input("x", old, (211,))
+    program = build.program({new.value: build.cast(x, new) for new in DType})
+    check(program, arguments_of(program), tolerance=0)
+
+
+@pytest.mark.parametrize("dtype", DType)
+def test_movement(dtype: DType) -> None:
+    build = Builder()
+    x = build.input("x", dtype, (4, 3, 5))
+    scalar = build.input("s", dtype, ())
+    indices = build.constant(np.array([[2, 0], [-1, 1]]))
+    outputs = {
+        "transpose": build.transpose(x, (2, 0, 1)),
+        "reshape": build.reshape(x, (2, 1, 30)),
+        "scalar": build.reshape(build.slice(x, (1, 2, 3), (1, 1, 1)), ()),
+        "broadcast": build.broadcast(build.reshape(x, (4, 1, 3, 5)), (4, 2, 3, 5)),
+        "spread": build.broadcast(build.reshape(scalar, (1, 1)), (2, 3)),
+        "slice": build.slice(x, (1, 0, 4), (2, 3, 3), (2, 1, -2)),
+        "reversed": build.slice(x, (3, 2, 4), (4, 3, 5), (-1, -1, -1)),
+        "nothing": build.slice(x, (4, 0, 0), (0, 3, 5)),
+        "pad": build.pad(x, (1, 0, 2), (0, 3, 0), 1),
+        "pad_scalar": build.add("pad", (x, scalar), *_padding((0, 1, 0), (1, 1, 1))),
+        "concat": build.concat(
+            [x, build.transpose(build.transpose(x, (1, 0, 2)), (1, 0, 2)), x], 1
+        ),
+        "gather": build.gather(x, indices, 1),
+        "iota": build.iota((3, 4, 2), 1, dtype),
+    }
+    check(build.program(outputs), arguments_of(build.program(outputs)), tolerance=0)
+
+
+def _padding(lo: Sequence[Dim], hi: Sequence[Dim]) -> tuple[object, ...]:
+    from satura.rewrite.attributes import Padding
+
+    return (Padding(tuple(lo), tuple(hi)),)
+
+
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS)
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reduce(name: str, dtype: DType) -> None:
+    build = Builder()
+    x = build.input("x", dtype, (3, 5, 4))
+    program = build.program(
+        {
+            "inner": build.reduce(name, x, (2,)),
+            "outer": build.reduce(name, x, (0,)),
+            "both": build.reduce(name, x, (0, 2)),
+            "all": build.reduce(name, x, (0, 1, 2)),
+            "none": build.reduce(name, x, ()),
+            "empty": build.reduce(name, build.slice(x, (0, 0, 0), (3, 0, 4)), (1,)),
+            "unit": build.reduce(name, build.slice(x, (0, 2, 0), (3, 1, 4)), (1,)),
+        }
+    )
+    special = name in ("max", "min") or dtype.is_integer
+    check(program, arguments_of(program, special=special), arguments_of(program, 1, special=False))
+
+
+@pytest.mark.parametrize("dtype", DType)
+def test_arg_reduce_and_bool_reductions(dtype: DType) -> None:
+    build = Builder()
+    x = build.input("x", dtype, (6, 7))
+    outputs = {
+        f"{name}_{axis}_{last}": build.arg_reduce(name, x, axis, bool(last))
+        for name in ("max", "min")
+        for axis in (0, 1)
+        for last in (0, 1)
+    }
+    if dtype is DType.BOOL:
+        outputs |= {name: build.reduce(name, x, (1,)) for name in ("max", "min")}
+    check(
+        build.program(outputs), *(arguments_of(build.program(outputs), seed) for seed in range(3))
+    )
+
+
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS)
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_pool(name: str, dtype: DType) -> None:
+    build = Builder()
+    x = build.input("x", dtype, (2, 7, 6, 3))
+    fill = -np.inf if dtype.is_float and name == "max" else 1
+    flat = build.window(
+        dtype, (1, 3, 2, 1), (1, 2, 1, 1), (1, 1, 2, 1), (0, 1, 2, 0), (0, 2, 1, 0), fill
+    )
+    deep = build.window(dtype, (2, 2, 1, 3), (1, 2, 2, 1), None, (1, 0, 0, 1), None, fill)
+    line = build.window(dtype, (1, 1, 4, 1))
+    program = build.program(
+        {
+            "flat": build.pool(name, x, flat),
+            "deep": build.pool(name, x, deep),
+            "line": build.pool(name, x, line),
+            "none": build.pool(name, x, build.window(dtype, (1, 1, 1, 1))),
+        }
+    )
+    special = name in ("max", "min")
+    check(program, arguments_of(program, special=special), arguments_of(program, 1, special=False))
+
+
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS)
+def test_contractions(dtype: DType) -> None:
+    build = Builder()
+    x = build.input("x", dtype, (2, 6, 5, 4))
+    window = build.window(dtype, (3, 2), (2, 1), (1, 2), (1, 0), (0, 2))
+    filled = build.window(dtype, (2, 2), lo=(1, 1), hi=(0, 1), fill=2)
+    dense = build.constant(values(dtype, (3, 2, 4, 6), 5, special=False))
+    grouped = build.constant(values(dtype, (2, 2, 2, 6), 6, special=False))
+    depthwise = build.input("w", dtype, (3, 2, 1, 4))
+    left, right = build.input("a", dtype, (2, 3, 4)), build.input("b", dtype, (2, 4, 5))
+    empty = build.slice(left, (0, 0, 0), (2, 3, 0)), build.slice(right, (0, 0, 0), (2, 0, 5))
+    line, point = build.reshape(x, (2, 30, 4)), build.reshape(x, (60, 4))
+    program = build.program(
+        {
+            "dense": build.conv(x, dense, window),
+            "filled": build.conv(x, grouped, filled, groups=2),
+            "depthwise": build.conv(x, depthwise, window, groups=4),
+            "line": build.conv(line, build.reshape(depthwise, (6, 1, 4)),
+                               build.window(dtype, (6,)), groups=4),
+            "point": build.conv(point, build.slice(build.reshape(dense, (36, 4)), (0, 0), (4, 4)),
+                                build.window(dtype, ())),
+            "matmul": build.matmul(left, right),
+            "zeros": build.matmul(*empty),
+        }
+    )  # fmt: skip
+    bound = {DType.F32: 1e-5, DType.F64: 1e-12, DType.F16: 3e-2, DType.BF16: 3e-1}.get(dtype)
+    check(program, arguments_of(program, special=False), tolerance=bound)
+
+
+def test_convolution_over_four_axes_and_over_nothing() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 3, 3, 3, 3, 2))
+    w = build.input("w", DType.F32, (2, 2, 2, 2, 2, 3))
+    wide = build.window(DType.F32, (2, 2, 2, 2), lo=(1, 0, 0, 0))
+    flat = build.input("e", DType.F32, (2, 4, 0, 3))
+    kernel = build.input("k", DType.F32, (1, 1, 3, 5))
+    blank = build.conv(flat, kernel, build.window(DType.F32, (1, 1), lo=(0, 1), hi=(0, 2)))
+    program = build.program({"wide": build.conv(x, w, wide), "border": blank})
+    check(program, arguments_of(program, special=False), tolerance=1e-5)
+
+
+def test_symbolic_dims_follow_the_inputs_shapes() -> None:
+    n, m = symbol("n"), symbol("m")
+    build = Builder()
+    x = build.input("x", DType.F32, (n, 2 * m, 3))
+    y = build.input("y", DType.F32, (m, n))
+    row = build.reshape(x, (n, 2, m, 3))
+    program = build.program(
+        {
+            "split": build.transpose(row, (1, 0, 2, 3)),
+            "flat": build.reshape(x, (6 * n * m,)),
+            "pairs": build.broadcast(build.reshape(y, (m, n, 1)), (m, n, n + m)),
+            "padded": build.pad(y, (n, 1), (1, m // 2), 7),
+            "middle": build.slice(x, (0, m - 1, 0), (n, m, 3)),
+            "back": build.slice(y, (m - 1, n - 1), (m, n), (-1, -1)),
+            "halves": build.slice(y, (0, 0), (m, (n + 1) // 2), (1, 2)),
+            "count": build.extent(n * m - 3),
+            "floor": build.extent((n - 5) // 2),
+            "ramp": build.iota((n, m), 0, DType.F32),
+            "total": build.reduce("sum", x, (0, 1)),
+            "largest": build.reduce("max", y, (1,)),
+            "first": build.arg_reduce("max", y, 0),
+            "product": build.matmul(y, build.reshape(x, (n, 6 * m))),
+            "pool": build.pool("max", x, build.window(DType.F32, (1, 2, 1), (1, 2, 1))),
+            "integers": build.reduce("sum", build.cast(y, DType.I64), (0,)),
+            "factors": build.reduce("prod", build.cast(y, DType.I32), (0,)),
+        }
+    )
+    model = to_model(program)
+    shapes = [
+        [d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim]
+        for v in model.graph.input
+    ]
+    assert shapes == [["n", "2*m", 3], ["m", "n"]]
+    sizes = ({"n": 4, "m": 3}, {"n": 1, "m": 1}, {"n": 5, "m": 2})
+    check(
+        program, *(arguments_of(program, special=False, **size) for size in sizes), tolerance=1e-5
+    )
+
+
+def test_symbolic_convolution() -> None:
+    n, h = symbol("n"), symbol("h")
+    build = Builder()
+    x = build.input("x", DType.F32, (n, h, 5, 2))
+    weight = build.constant(values(DType.F32, (3, 3, 2, 4), special=False))
+    window = build.window(DType.F32, (3, 3), (2, 1), lo=(1, 1), hi=(1, 1))
+    wide = build.constant(values(DType.F64, (3, 3, 2, 4), special=False))
+    fine = build.window(DType.F64, (3, 3), (2, 1), lo=(1, 1), hi=(1, 1))
+    program = build.program(
+        {
+            "narrow": build.conv(x, weight, window),
+            "wide": build.conv(build.cast(x, DType.F64), wide, fine),
+        }
+    )
+    sizes = ({"n": 2, "h": 6}, {"n": 1, "h": 1}, {"n": 0, "h": 3})
+    check(
+        program, *(arguments_of(program, special=False, **size) for size in sizes), tolerance=1e-5
+    )
+
+
+def test_sizes_without_an_input_to_read_them_from() -> None:
+    build = Builder()
+    build.input("x", DType.F32, (2 * symbol("k"),))
+    with pytest.raises(ProgramError, match="'k'"):
+        to_model(build.program({"y": build.extent(symbol("k"))}))
+
+
+def test_names_of_inputs_and_outputs_stay() -> None:
+    build = Builder()
+    x = build.input("v0", DType.F32, (3,))
+    y = build.unary("relu", x)
+    two = build.constant(np.float32([1, 2, 3]))
+    program = build.program({"v1": y, "same": y, "v0_again": x, "constant": two})
+    model = to_model(program)
+    assert [value.name for value in model.graph.input] == ["v0"]
+    assert [value.name for value in model.graph.output] == ["v1", "same", "v0_again", "constant"]
+    check(program, arguments_of(program))
+
+
+def test_an_input_can_be_an_output() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (3,))
+    check(build.program({"x": x}), {"x": np.float32([1, 2, 3])})
+    with pytest.raises(ProgramError, match="'x'"):
+        to_model(build.program({"x": build.unary("neg", x)}))
+
+
+def test_equal_constants_are_stored_once() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 6, 6, 8))
+    weight = build.constant(values(DType.F32, (3, 3, 8, 8), special=False))
+    window = build.window(DType.F32, (3, 3), lo=(1, 1), hi=(1, 1))
+    y = build.conv(build.conv(x, weight, window), weight, window)
+    model = to_model(build.program({"y": y}))
+    assert [tuple(tensor.dims) for tensor in model.graph.initializer] == [(8, 8, 3, 3)]
+
+
+def _host_program(node: onnx.NodeProto, opset: int, types: Sequence[TensorType]) -> Program:
+    build = Builder()
+    x = build.input("x", DType.F32, (2, 3))
+    call = HostCall(node.op_type, node.domain, opset, node.SerializeToString(), tuple(types))
+    first = build.host([x], call)
+    results = [first, *(build.item(first, at) for at in range(1, len(types)))]
+    return build.program({f"y{at}": result for at, result in enumerate(results)})
+
+
+def test_host_nodes_are_stored_as_they_are() -> None:
+    node = helper.make_node("TopK", ["i0", "i1"], ["o0", "o1"], axis=0, largest=0)
+    build = Builder()
+    x, k = build.input("x", DType.F32, (4, 3)), build.constant(np.array([2]))
+    types = TensorType(DType.F32, (2, 3)), TensorType(DType.I64, (2, 3))
+    call = HostCall("TopK", "", 17, node.SerializeToString(), types)
+    first = build.host([x, k], call)
+    program = build.program({"places": build.item(first, 1), "sorted": build.unary("neg", first)})
+    check(program, arguments_of(program, special=False))
+
+
+def test_host_nodes_that_changed_their_meaning_are_refused() -> None:
+    node = helper.make_node("Squeeze", ["i0"], ["o0"], axes=[0])
+    program = _host_program(node, 11, [TensorType(DType.F32, (2, 3))])
+    with pytest.raises(UnsupportedError, match="Squeeze of opset 11"):
+        to_model(program)
+
+
+def test_host_nodes_of_other_domains_keep_their_domain() -> None:
+    node = helper.make_node("Mystery", ["i0"], ["o0"], domain="com.example", depth=3)
+    model = to_model(_host_program(node, 2, [TensorType(DType.F32, (2, 3))]))
+    assert {entry.domain: entry.version for entry in model.opset_import}["com.example"] == 2
+    (kept,) = [node for node in model.graph.node if node.domain == "com.example"]
+    assert kept.op_type == "Mystery" and kept.attribute[0].i == 3
+
+
+def _weighty() -> Program:
+    build = Builder()
+    x = build.input("x", DType.F32, (5, 40))
+    for seed in range(3):
+        weight = build.constant(values(DType.F32, (40, 40), seed, special=False) / 12)
+        x = build.matmul(x, weight)
+    return build.program(
+        {"y": build.binary("add", x, build.constant(np.ones((5, 40), np.float32)))}
+    )
+
+
+def test_save_writes_one_file(tmp_path: Path) -> None:
+    save(_weighty(), tmp_path / "model.onnx")
+    assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
+    program = _weighty()
+    arguments = arguments_of(program, special=False)
+    (output,) = run(onnx.load(tmp_path / "model.onnx"), arguments)
+    np.testing.assert_allclose(output, interpret(program, arguments)["y"], rtol=1e-4, atol=1e-5)
+
+
+def test_large_constants_go_to_a_file_next_to_the_model(tmp_path: Path) -> None:
+    program = _weighty()
+    path = tmp_path / "model.onnx"
+    save(program, path, largest_file=1000)
+    data = [other for other in tmp_path.iterdir() if other != path]
+    assert len(data) == 1 and data[0].name.startswith("model.onnx.")
+    assert path.stat().st_size < 4000 <= data[0].stat().st_size
+    onnx.checker.check_model(path, full_check=True)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    arguments = arguments_of(program, special=False)
+    (output,) = session.run(None, arguments)
+    np.testing.assert_allclose(output, interpret(program, arguments)["y"], rtol=1e-4, atol=1e-5)
+    before = data[0].read_bytes()
+    save(program, path, largest_file=1000)
+    assert data[0].read_bytes() == before and len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_failed_save_leaves_the_old_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    path = tmp_path / "model.onnx"
+    save(_weighty(), path, largest_file=1000)
+    before = {other.name: other.read_bytes() for other in tmp_path.iterdir()}
+    calls = []
+
+    def broken(self: Path, target: Path) -> Path:
+        calls.append(target)
+        if len(calls) > failing:
+            raise OSError("disk full")
+        return self.rename(target)
+
+    monkeypatch.setattr(Path, "replace", broken)
+    build = Builder()
+    other = build.binary(
+        "mul", build.input("x", DType.F32, (40, 40)), build.constant(np.eye(40, dtype=np.float32))
+    )
+    with pytest.raises(OSError, match="disk full"):
+        save(build.program({"y": other}), path, largest_file=1000)
+    after = {other.name: other.read_bytes() for other in tmp_path.iterdir()}
+    assert {name: after.get(name) for name in before} == before
+    assert not [name for name in after if name.endswith(".tmp")]
