@@ -63,7 +63,7 @@ class ContractionSpec:
 class RowAxis:
     """One axis of the rows: its extent, and the bytes between neighbouring input positions.
 
-    Row r of a windowed axis sees, for tap t, position r · step − lo + t · dilation of `input`.
+    Row r of a windowed axis sees, for tap t, position r · step - lo + t · dilation of `input`.
     """
 
     extent: int
@@ -152,7 +152,7 @@ def parameters(spec: ContractionSpec) -> tuple[str, ...]:
     """Names of the first words of the argument table; the epilogue's follow."""
     names = ["left", "right", "scratch", "scratch_pitch", "batches", "blocks", "panels"]
     names += ["rows", "columns", "taps", "depth", "steps", "depth_steps", "tap_step", "depth_step"]
-    names += ["table_offset", "table_pitch", "tile_pitch"]
+    names += ["table_offset", "table_pitch", "tile_pitch", "hops_offset"]
     for axis in range(spec.batches):
         names += [f"batch{axis}", f"left_batch{axis}", f"right_batch{axis}"]
     for axis, windowed in enumerate(spec.windowed):
@@ -160,9 +160,7 @@ def parameters(spec: ContractionSpec) -> tuple[str, ...]:
         if windowed:
             names += [f"step{axis}", f"lo{axis}", f"input{axis}", f"taps{axis}", f"dilation{axis}"]
     if any(spec.windowed):
-        names += ["fill", "fill_offset"]
-    if spec.windowed[-1] and not spec.left_packed:
-        names += ["joins", "joined_offset"]
+        names += ["fill", "fill_offset", "joins", "kinds_offset"]
     if spec.left_packed:
         names += ["left_depth_stride", "rows_offset"]
     if spec.right_packed:
@@ -198,8 +196,9 @@ def planned(spec: ContractionSpec, call: ContractionCall, threads: int) -> Contr
         "table_offset": layout.take(tiles * table_pitch),
         "table_pitch": table_pitch, "tile_pitch": tile_pitch,
         "fill": int(np.float32(call.fill).view(np.uint32)),
-        "fill_offset": layout.take((last.taps if joins else 1) * depth * _F32),
-        "joins": int(joins), "joined_offset": layout.take(tiles * _WORD),
+        "fill_offset": layout.take(depth * _F32),
+        "joins": int(joins), "kinds_offset": layout.take(tiles * _WORD),
+        "hops_offset": layout.take(3 * taps * _WORD),
         "left_depth_stride": call.left_depth_stride,
         "right_depth_stride": call.right_depth_stride,
         "right_column_stride": call.right_column_stride,

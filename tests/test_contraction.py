@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from satura.backend.contraction import (
-    ContractionCall, ContractionSpec, RowAxis, Tile, choose_tile, pack_panels, panel_columns,
-    parameters, planned,
+    ContractionCall,
+    ContractionSpec,
+    RowAxis,
+    Tile,
+    choose_tile,
+    pack_panels,
+    panel_columns,
+    parameters,
+    planned,
 )  # fmt: skip
 from satura.backend.emit.contraction import contraction_source
 from satura.backend.jit import kernel_address, kernel_function
@@ -108,15 +115,15 @@ def conv_call(
 def check_conv(
     x: Floats, w: Floats, window: Window, groups: int, tile: Tile, threads: int
 ) -> Floats:
-    expected = _conv(x.astype(np.float64), w.astype(np.float64), in_f64(window), Groups(groups))
-    out = np.full(expected.shape, np.nan, np.float32)
+    exact = _conv(x.astype(np.float64), w.astype(np.float64), in_f64(window), Groups(groups))
+    out = np.full(exact.shape, np.nan, np.float32)
     bias = draw((out.shape[-1],), 7)
     spec = ContractionSpec(
         2, (True,) * window.rank, tile, grouped=True, left_packed=x.strides[-1] != 4
     )
     panels = pack_panels(w, groups, panel_columns(tile))
     computed(spec, conv_call(x, panels, window, groups, out), out, bias, -0.5, threads)
-    expected = np.maximum(expected + bias, -0.5)
+    expected = np.maximum(exact.astype(np.float64) + bias, -0.5)
     np.testing.assert_allclose(
         out, expected, rtol=1e-5, atol=1e-5 * (1 + abs(expected).max(initial=0))
     )

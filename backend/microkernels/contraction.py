@@ -1,10 +1,10 @@
 """The microkernel of every f32 matmul and convolution.
 
-    acc[m, n] += Σ over taps t and depth k of  rows[t, m][k] · panel[t, k, n]
+    acc[m, n] += Σ over taps t and depth k of  (rows[t, m] + hops[t])[k] · panel[t, k, n]
 
-`rows[t, m]` is the address of what tap t sees of row m, so strides, borders, dilations and fill
-values are matters of the table of addresses and cost nothing here. `n` runs over the columns of
-one weight panel: `vectors` vectors side by side. All accumulators stay in registers; each is a
+`rows[t, m] + hops[t]` is the address of what tap t sees of row m, so strides, borders, dilations
+and fill values are matters of two small tables and cost nothing here. `n` runs over the columns
+of one weight panel: `vectors` vectors side by side. All accumulators stay in registers; each is a
 chain of FMAs in the order of (t, k), so that a result does not depend on how rows, columns and
 blocks of k are cut.
 """
@@ -12,7 +12,7 @@ blocks of k are cut.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache
 
 from llvmlite import ir
 
@@ -20,7 +20,7 @@ from satura.backend.target import host_target
 from satura.backend.vector import INT64, Code, outlined
 
 _NAME = re.compile(r"tile_(\d+)x(\d+)")
-_WORD, _F32 = 8, 4
+_F32 = 4
 
 
 def tile_name(rows: int, vectors: int) -> str:
@@ -28,13 +28,14 @@ def tile_name(rows: int, vectors: int) -> str:
     return f"tile_{rows}x{vectors}"
 
 
-@lru_cache(maxsize=None)
+@cache
 def tile_helper(name: str) -> object | None:
     """The helper of that name, or None if it is not a tile.
 
-    `tile_RxV(rows, taps, depth, offset, panel, tile, resume)`: `rows` is the address of the table
-    of row addresses [taps, R]; `offset` bytes are added to each; `panel` [taps, depth, columns]
-    and `tile` [R, columns] are f32; with `resume` 0 the sums start from 0, otherwise from `tile`.
+    `tile_RxV(rows, pitch, hops, taps, depth, offset, panel, tile, resume)`: `rows` is the address
+    of row addresses, those of tap t at `rows + t · pitch` (pitch 0: the same for all taps), `hops`
+    that of [taps] distances; `offset` bytes are added to each. `panel` [taps, depth, columns] and
+    `tile` [R, columns] are f32; with `resume` 0 the sums start from 0, otherwise from `tile`.
     """
     match = _NAME.fullmatch(name)
     if match is None:
@@ -44,12 +45,13 @@ def tile_helper(name: str) -> object | None:
     def write(code: Code, *arguments: ir.Value) -> None:
         _tile(code, rows, vectors, *arguments)
 
-    return outlined(name, host_target().lanes, write, arguments=7)
+    return outlined(name, host_target().lanes, write, arguments=9)
 
 
 def _tile(
-    code: Code, rows: int, vectors: int, table: ir.Value, taps: ir.Value, depth: ir.Value,
-    offset: ir.Value, panel: ir.Value, tile: ir.Value, resume: ir.Value,
+    code: Code, rows: int, vectors: int, table: ir.Value, pitch: ir.Value, hops: ir.Value,
+    taps: ir.Value, depth: ir.Value, offset: ir.Value, panel: ir.Value, tile: ir.Value,
+    resume: ir.Value,
 ) -> None:  # fmt: skip
     width = code.integer(vectors * code.lanes * _F32)
     before = code.builder.icmp_signed("!=", resume, code.integer(0))
@@ -58,9 +60,10 @@ def _tile(
         for i in range(rows * vectors)
     ]
 
-    def tap(index: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
-        line = code.add(table, code.multiply(index, rows * _WORD))
-        seen = [code.add(code.load(line, m, INT64), offset) for m in range(rows)]
+    def tap(t: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
+        line, *state = state
+        hop = code.add(code.load(hops, t, INT64), offset)
+        seen = [code.add(code.load(line, m, INT64), hop) for m in range(rows)]
 
         def step(k: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
             weights, *sums = state
@@ -72,8 +75,8 @@ def _tile(
                     sums[place] = code.fma(value, columns[n], sums[place])
             return [code.add(weights, width), *sums]
 
-        return code.loop(depth, state, step)
+        return [code.add(line, pitch), *code.loop(depth, state, step)]
 
-    _, *sums = code.loop(taps, [panel, *start], tap)
+    _, _, *sums = code.loop(taps, [table, panel, *start], tap)
     for place, value in enumerate(sums):
         code.store(tile, place, value)
