@@ -1,0 +1,399 @@
+"""The rule language: what rules record, what they compute, and every mistake it reports."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from satura.rewrite.attributes import (
+    Axes, Axis, BinaryFn, Constant, Padding, Perm, Refuse, Scalar, Shape, Slices,
+)  # fmt: skip
+from satura.rewrite.build import Builder
+from satura.rewrite.dsl import (
+    Direction, Known, Law, Rule, RuleSet, Tensor, attribute_function, both, equates, rewrites, rule,
+)  # fmt: skip
+from satura.rewrite.errors import RuleError
+from satura.rewrite.terms import (
+    binary, build_term, constant, matmul, pad, reshape, scalar, slice_, transpose, unary,
+)  # fmt: skip
+from satura.rewrite.types import DType, TensorType
+
+
+@attribute_function
+def half(shape: Shape) -> Shape:
+    """The shape with its first axis halved."""
+    first, *rest = shape.dims
+    if not isinstance(first, int) or first % 2:
+        raise Refuse("the first axis cannot be halved")
+    return Shape((first // 2, *rest))
+
+
+@rule
+def compose(x: Tensor, p: Perm, q: Perm) -> Law:
+    """transpose(transpose(x, p), q) = transpose(x, p then q)"""
+    return rewrites(transpose(transpose(x, p), q), transpose(x, p[q]))
+
+
+@rule
+def cancel(x: Tensor, p: Perm) -> Law:
+    """transpose(transpose(x, p), inverse of p) = x"""
+    return rewrites(transpose(transpose(x, p), p.inverse), x)
+
+
+@rule(reassociates=True)
+def through(f: BinaryFn, x: Tensor, y: Tensor, p: Perm) -> Law:
+    """f(transpose(x, p), transpose(y, p)) = transpose(f(x, y), p)"""
+    return equates(binary(f, transpose(x, p), transpose(y, p)), transpose(binary(f, x, y), p))
+
+
+@rule
+def halve(x: Tensor, s: Shape) -> Law:
+    """a law that computes with types and refuses"""
+    return rewrites(reshape(x, s), reshape(x, half(s)), x.type.rank >= 2, s.dims != x.type.shape)
+
+
+def test_a_rule_knows_its_name_law_place_and_variables() -> None:
+    assert (compose.name, compose.exact, through.exact) == ("compose", True, False)
+    assert compose.law == "transpose(transpose(x, p), q) = transpose(x, p then q)"
+    assert compose.file == Path(__file__) and f"{__file__}:{compose.line}" == compose.place
+    assert compose.variables == {"x": Tensor, "p": Perm, "q": Perm}
+    (direction,) = compose.directions
+    assert str(direction) == "transpose(transpose(x, p), q) -> transpose(x, p[q])"
+
+
+def test_both_directions_of_an_equation() -> None:
+    forward, backward = through.directions
+    assert (forward.label, backward.label) == ("through:forward", "through:backward")
+    assert (str(forward.left), str(forward.right)) == (str(backward.right), str(backward.left))
+
+
+def test_outputs_are_computed_as_the_attributes_compute() -> None:
+    p, q = Perm((1, 2, 0)), Perm((0, 2, 1))
+    (direction,) = compose.directions
+    assert direction.inputs == ("p", "q")
+    assert direction.compute({"p": p, "q": q}) == (p[q],)
+
+
+def test_conditions_see_the_types_of_tensors() -> None:
+    (direction,) = halve.directions
+    assert direction.inputs == ("x", "s")
+    wide = TensorType(DType.F32, (2, 6))
+    assert direction.compute({"x": wide, "s": Shape((4, 3))}) == (Shape((2, 3)),)
+    for type_, shape in [
+        (TensorType(DType.F32, (12,)), (4, 3)),  # rank
+        (wide, (2, 6)),  # same shape
+        (wide, (3, 4)),  # half refuses
+    ]:
+        with pytest.raises(Refuse):
+            direction.compute({"x": type_, "s": Shape(shape)})
+
+
+def test_an_attribute_on_the_left_may_be_computed() -> None:
+    (direction,) = cancel.directions
+    p = Perm((1, 2, 0))
+    assert direction.compute({"p": p}, (p.inverse,)) == ()
+    with pytest.raises(Refuse):
+        direction.compute({"p": p}, (p,))
+
+
+def test_the_type_of_a_term_is_inferred() -> None:
+    @rule
+    def law(x: Tensor, y: Tensor) -> Law:
+        """a law on the type of a term that stands on neither side"""
+        product = matmul(x, y)
+        return rewrites(unary("abs", product), reshape(product, Shape(product.type.shape)))
+
+    (direction,) = law.directions
+    types = {"x": TensorType(DType.F32, (2, 3)), "y": TensorType(DType.F32, (3, 5))}
+    assert direction.compute(types) == (Shape((2, 5)),)
+    with pytest.raises(Refuse):
+        direction.compute({**types, "y": TensorType(DType.F32, (4, 5))})
+
+
+def test_scalars_stand_for_tensors_and_for_values() -> None:
+    @attribute_function
+    def doubled(v: Scalar) -> Scalar:
+        return Scalar.of(v.value + v.value, v.dtype)
+
+    @rule
+    def law(x: Tensor, v: Scalar, padding: Padding) -> Law:
+        """x padded with v = x padded with 2v, which is wrong"""
+        return rewrites(pad(x, v, padding), pad(x, scalar(doubled(v)), padding), v.dtype.is_float)
+
+    (direction,) = law.directions
+    three = Scalar.of(3, DType.F32)
+    assert direction.compute({"v": three}) == (Scalar.of(6, DType.F32),)
+    build = Builder()
+    x = build.input("x", DType.F32, (4,))
+    values = {"x": build.type(x), "v": three, "padding": Padding((1,), (0,))}
+    left = build_term(direction.left, build, {"x": x}, values)
+    right = build_term(direction.right, build, {"x": x}, values)
+    program = build.program({"left": left, "right": right})
+    assert [str(node.constant.array) for node in program.nodes if node.op.name == "constant"] == [
+        "3.0",
+        "6.0",
+    ]
+
+
+def test_literals_are_told_apart_by_class() -> None:
+    @attribute_function
+    def pick(shape: Shape, flag: object) -> Shape:
+        return shape if flag is False else Shape((1,))
+
+    @rule
+    def law(x: Tensor, s: Shape) -> Law:
+        """two computations that differ in `0` and `False` only"""
+        return rewrites(reshape(x, s), reshape(reshape(x, pick(s, 0)), pick(s, False)))
+
+    assert law.directions[0].compute({"s": Shape((2,))}) == (Shape((1,)), Shape((2,)))
+
+
+def test_functions_and_literals_run_as_usual_on_values() -> None:
+    assert half(Shape((4, 3))) == Shape((2, 3))
+
+    @rule
+    def law(x: Tensor) -> Law:
+        """literal attributes"""
+        return rewrites(transpose(x, Perm((1, 0))), transpose(x, Perm((1, 0)).inverse))
+
+    assert not law.directions[0].computes
+
+
+def test_an_exception_in_a_computation_names_the_rule_and_its_arguments() -> None:
+    @attribute_function
+    def broken(axes: Axes) -> Axis:
+        return Axis(axes.indices[0])
+
+    @rule
+    def law(x: Tensor, s: Shape) -> Law:
+        """an attribute function that fails"""
+        return rewrites(reshape(x, s), reshape(x, s), broken(Axes(s.dims)).index == 0)  # type: ignore[arg-type]
+
+    with pytest.raises(RuleError, match=r"rule 'law' \(.*IndexError.*for s = \[\]"):
+        law.directions[0].compute({"s": Shape(())})
+
+
+def _unbound(x: Tensor, y: Tensor, p: Perm) -> Law:
+    """left does not bind y"""
+    return rewrites(transpose(x, p), y)
+
+
+def _unbound_attribute(x: Tensor, perm: Perm, prm: Perm) -> Law:
+    """left does not bind prm"""
+    return rewrites(transpose(x, perm), transpose(x, prm))
+
+
+def _unbound_backward(x: Tensor, p: Perm, q: Perm) -> Law:
+    """the other direction does not bind p and q"""
+    return equates(transpose(transpose(x, p), q), transpose(x, p[q]))
+
+
+def _wrong_sort(x: Tensor, s: Shape) -> Law:
+    """a shape where a perm belongs"""
+    return rewrites(transpose(x, s), x)  # type: ignore[arg-type]
+
+
+def _wrong_result_sort(x: Tensor, p: Perm) -> Law:
+    """a bool where a perm belongs"""
+    return rewrites(transpose(x, p), transpose(x, p.is_identity))  # type: ignore[arg-type]
+
+
+def _swapped(x: Tensor, p: Perm) -> Law:
+    """attribute first"""
+    return rewrites(transpose(p, x), x)  # type: ignore[arg-type]
+
+
+def _no_law(x: Tensor, p: Perm) -> Law:
+    """returns nothing"""
+    transpose(x, p)
+    return None  # type: ignore[return-value]
+
+
+def _no_docstring(x: Tensor, p: Perm) -> Law:
+    return rewrites(transpose(x, p), x)
+
+
+def _misspelt(x: Tensor, p: Perm) -> Law:
+    """a method that does not exist"""
+    return rewrites(transpose(x, p), transpose(x, p.invers))  # type: ignore[attr-defined]
+
+
+def _misspelt_in_result(x: Tensor, p: Perm) -> Law:
+    """an attribute of a result that does not exist"""
+    return rewrites(transpose(x, p), x, x.type.dtype.is_flaot)  # type: ignore[attr-defined]
+
+
+def _unknown_sort(x: Tensor, p: int) -> Law:
+    """no such sort"""
+    return rewrites(transpose(x, Perm((1, 0))), x)
+
+
+def _matches_everything(x: Tensor) -> Law:
+    """a variable on the left"""
+    return rewrites(x, unary("neg", unary("neg", x)))
+
+
+def _constant_condition(x: Tensor, p: Perm) -> Law:
+    """a condition that is no recorder"""
+    return rewrites(transpose(x, p), x, isinstance(p, Perm))
+
+
+def _branches(x: Tensor, p: Perm) -> Law:
+    """an `and` of conditions"""
+    return rewrites(transpose(x, p), x, p.is_identity and p == p.inverse)
+
+
+def _iterates(x: Tensor, p: Perm) -> Law:
+    """a loop over an attribute"""
+    return rewrites(transpose(x, p), transpose(x, Perm(tuple(p.order))))
+
+
+def _asks_for_length(x: Tensor, p: Perm) -> Law:
+    """len of an attribute"""
+    return rewrites(transpose(x, p), x, len(p.order) == 2)
+
+
+def _plain_exception(x: Tensor, p: Perm) -> Law:
+    """an exception of Python"""
+    return rewrites(transpose(x), x)  # type: ignore[call-arg]
+
+
+MISTAKES: list[tuple[Callable[..., Law], str, int]] = [
+    (_unbound, "'y' is not bound by the left side transpose\\(x, p\\)", 0),
+    (_unbound_attribute, "'prm' is not bound .*did you mean 'perm'", 0),
+    (_unbound_backward, "'p' is not bound by .*write both\\(rewrites", 0),
+    (_wrong_sort, "transpose takes a Perm, not the Shape s", 2),
+    (_wrong_result_sort, "transpose takes a Perm, not the bool p.is_identity", 2),
+    (_swapped, "transpose takes a tensor where the Perm 'p' stands", 2),
+    (_no_law, "must return rewrites", 0),
+    (_no_docstring, "the docstring is missing", 0),
+    (_misspelt, "Perm has no attribute 'invers'; did you mean 'inverse'", 2),
+    (_misspelt_in_result, "DType has no attribute 'is_flaot'; did you mean 'is_float'", 2),
+    (_unknown_sort, "'p: int' is no sort of variable", 0),
+    (_matches_everything, "would match every tensor", 0),
+    (_constant_condition, "a condition is always False", 2),
+    (_branches, "`if`, `and`, `or`, `not`.*cannot be recorded", 2),
+    (_iterates, "iterating over .* cannot be recorded", 2),
+    (_asks_for_length, "len\\(\\) of an attribute cannot be recorded", 2),
+    (_plain_exception, "TypeError", 2),
+]
+
+
+@pytest.mark.parametrize(("function", "message", "line"), MISTAKES)
+def test_a_mistake_is_reported_with_rule_file_and_line(
+    function: Callable[..., Law], message: str, line: int
+) -> None:
+    with pytest.raises(RuleError) as caught:
+        rule(function)
+    place = function.__code__.co_firstlineno + line
+    start = f"rule '{function.__name__}' ({__file__}:{place}): "
+    assert str(caught.value).startswith(start)
+    assert re.search(message, str(caught.value))
+
+
+def test_a_rule_needs_a_name() -> None:
+    with pytest.raises(RuleError, match="a rule needs a name"):
+        rule(lambda x: rewrites(x, x))
+
+
+def test_rule_sets_add_and_lose_rules_by_name() -> None:
+    rules = RuleSet(compose, cancel) + through + RuleSet(halve)
+    assert [entry.name for entry in rules] == ["compose", "cancel", "through", "halve"]
+    assert [entry.name for entry in rules.without("compose", "halve")] == ["cancel", "through"]
+    assert rules["cancel"] is cancel and "halve" in rules and len(rules) == 4
+    assert "through" not in rules.exact
+    assert [entry.name for entry in RuleSet.of_module(__name__)] == [
+        "compose", "cancel", "through", "halve",
+    ]  # fmt: skip
+    with pytest.raises(RuleError, match="there is no rule 'cancle'; did you mean 'cancel'"):
+        rules.without("cancle")
+
+
+def test_two_rules_of_one_name_are_reported_with_both_places() -> None:
+    def other() -> Rule:
+        @rule
+        def compose(x: Tensor, p: Perm) -> Law:
+            """another law of that name"""
+            return rewrites(transpose(x, p), x, p.is_identity)
+
+        return compose
+
+    with pytest.raises(RuleError) as caught:
+        RuleSet(compose) + other()
+    assert str(caught.value).count(__file__) == 2 and "'compose'" in str(caught.value)
+
+
+def test_the_digest_follows_the_text_of_rules_and_not_the_process() -> None:
+    rules = RuleSet(compose, through)
+    assert rules.digest != RuleSet(through, compose).digest != RuleSet(compose).digest
+    code = (
+        "from satura.rewrite.dsl import RuleSet; import runpy, sys\n"
+        f"found = runpy.run_path({__file__!r})\n"
+        "print(RuleSet(found['compose'], found['through']).digest)"
+    )
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}
+        result = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        )
+        assert result.stdout.strip() == rules.digest
+
+
+def test_directions_of_two_laws_that_bind_different_variables() -> None:
+    @attribute_function
+    def permuted(s: Slices, p: Perm) -> Slices:
+        return Slices(p.apply(s.starts), p.apply(s.sizes), p.apply(s.steps))
+
+    @rule
+    def law(x: Tensor, p: Perm, s: Slices) -> Law:
+        """slice(transpose(x, p), s) = transpose(slice(x, s in the order of x), p)"""
+        return both(
+            rewrites(
+                slice_(transpose(x, p), s), transpose(slice_(x, permuted(s, p.inverse)), p)
+            ),
+            rewrites(
+                transpose(slice_(x, s), p), slice_(transpose(x, p), permuted(s, p))
+            ),
+        )
+
+    forward, backward = law.directions
+    p, s = Perm((1, 0)), Slices((0, 1), (2, 3), (1, 1))
+    (there,) = forward.compute({"p": p, "s": s})
+    assert backward.compute({"p": p, "s": there}) == (s,)
+
+
+def test_constants_are_matched_and_made() -> None:
+    @attribute_function
+    def negated(value: Constant) -> Constant:
+        return Constant(-value.array)
+
+    @rule
+    def fold(c: Constant) -> Law:
+        """neg of a constant is a constant"""
+        return rewrites(unary("neg", constant(c)), constant(negated(c)))
+
+    assert fold.directions[0].variables == {"c": Constant}
+
+
+def test_known_is_a_tensor() -> None:
+    @rule
+    def law(x: Tensor, w: Known) -> Law:
+        """x + w = w + x"""
+        return rewrites(binary("add", x, w), binary("add", w, x))
+
+    assert law.directions[0].variables == {"x": Tensor, "w": Known}
+
+
+def _labels(entry: Rule) -> list[str]:
+    return [direction.label for direction in entry.directions]
+
+
+def test_labels_are_the_rules_name_where_it_has_one_direction() -> None:
+    assert _labels(compose) == ["compose"]
+    assert isinstance(compose.directions[0], Direction)
