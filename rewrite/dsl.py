@@ -5,8 +5,9 @@
         \"\"\"transpose(transpose(x, p), q) = transpose(x, p then q)\"\"\"
         return rewrites(transpose(transpose(x, p), q), transpose(x, p[q]))
 
-Parameters are pattern variables. `Tensor` matches any tensor and `Known` one that is computed from
-constants alone. `Scalar` matches a 0-d constant: among tensors it stands for that tensor, in an
+Parameters are pattern variables. `Tensor` matches any tensor, `Known` one that is computed from
+constants alone, `Varying` one that depends on an input (use it in laws of movement: constants are
+computed at compile time, moving them about is lost work). `Scalar` matches a 0-d constant: among tensors it stands for that tensor, in an
 attribute expression for its value. Any other attribute class matches an attribute of that class.
 
 - `rewrites(left, right, *conditions)` goes one way, `equates(left, right, *conditions)` both ways.
@@ -58,12 +59,13 @@ from satura.rewrite.terms import (
     Tensor,
     Term,
     TypeOf,
+    Varying,
     subterms,
     term_variables,
 )  # fmt: skip
 
 Sort = type
-SORTS: tuple[Sort, ...] = (Tensor, Known, *typing.get_args(Attribute))
+SORTS: tuple[Sort, ...] = (Tensor, Known, Varying, *typing.get_args(Attribute))
 
 
 @dataclass(frozen=True)
@@ -424,5 +426,5 @@ class RuleSet:
 
 __all__ = [
     "Computed", "Direction", "Known", "Law", "Rule", "RuleSet", "Tensor", "Term", "TypeOf",
-    "attribute_function", "both", "equates", "rewrites", "rule",
+    "Varying",    "attribute_function", "both", "equates", "rewrites", "rule",
 ]  # fmt: skip

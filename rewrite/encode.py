@@ -36,15 +36,27 @@ def load(
             answered.setdefault(name, set()).add((*inputs, *attributes, types[index]))
     egraph.define(_KNOWN + "".join(_loader(tables[name]) for name in rows))
     egraph.insert("row_known", [(index,) for index, known in enumerate(program.known) if known])
+    egraph.insert("row_varying", [(index,) for index in _varying(program)])
     for name, entries in rows.items():
         egraph.insert(f"row_{name}", entries)
     egraph.run("load", saturate=True)
     return answered
 
 
+def _varying(program: Program) -> list[int]:
+    """The nodes that depend on an input."""
+    varying: dict[int, None] = dict.fromkeys(program.inputs)
+    for index, node in enumerate(program.nodes):
+        if any(operand in varying for operand in node.operands):
+            varying[index] = None
+    return list(varying)
+
+
 _KNOWN = """
 (relation row_known (i64))
+(relation row_varying (i64))
 (rule ((row_known n) (= e (node n))) ((known e)) :ruleset load)
+(rule ((row_varying n) (= e (node n))) ((varying e)) :ruleset load)
 """
 
 

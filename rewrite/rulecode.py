@@ -20,7 +20,7 @@ from satura.rewrite.dsl import Computed, Direction
 from satura.rewrite.intern import Interner
 from satura.rewrite.joins import Atom, Stage, close, is_acyclic, staged
 from satura.rewrite.recorder import AttributeVariable, Expression, Literal
-from satura.rewrite.terms import Application, Known, ScalarTerm, Tensor, Term
+from satura.rewrite.terms import Application, Known, ScalarTerm, Tensor, Term, Varying
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,8 @@ class _Writer:
             name = self.matched[term] = f"t_{term.name}"
             if isinstance(term, Known):
                 self.atoms.append(Atom("known", (name,)))
+            if isinstance(term, Varying):
+                self.atoms.append(Atom("varying", (name,)))
             return name
         name = self.matched[term] = f"e{len(self.matched)}"
         if isinstance(term, ScalarTerm):

@@ -1,8 +1,8 @@
 """The tables of the e-graph, as egglog text.
 
 Per op one constructor `n_op(operands…, attributes…)`, whose attributes are interned numbers. Facts
-about classes: `type_of`, `known` (computed from constants alone, of static shape), `scalar_of` (a
-0-d constant). What has to be computed in Python stands in pairs of tables: matches put their
+about classes: `type_of`, `known` (computed from constants alone, of static shape), `varying`
+(depends on an input), `scalar_of` (a 0-d constant). What has to be computed in Python stands in pairs of tables: matches put their
 arguments into `want_…`, Python answers with rows of `ok_…`, or does not answer.
 
 Provenance: `born_op` says which run of which rule made a node first (the class that `(Now)` has
@@ -65,6 +65,7 @@ BASE = """
 (relation type_of (T i64))
 (relation conflict (i64 i64))
 (relation known (T))
+(relation varying (T))
 (relation static_type (i64))
 (function scalar_of (T) i64 :merge (min old new))
 (relation scalar_value (i64 i64))
@@ -89,6 +90,10 @@ def _declare(table: NodeTable) -> str:
 (function born_{name} ({columns}) T :merge old)
 (function cause_{name} ({columns}) T :merge old)
 """
+    if table.op.name == "input":
+        text += f"(rule ({match}) ((varying e)) :ruleset facts)\n"
+    for x in table.operands:
+        text += f"(rule ({match} (varying {x})) ((varying e)) :ruleset facts)\n"
     if table.op.name == "item":
         # The type of a result stands in the host call, not in the type of its first result.
         return text + _typing("item", "i64 i64", "")

@@ -68,6 +68,11 @@ class Known(Tensor):
     """A variable for a tensor that is computed from constants alone."""
 
 
+class Varying(Tensor):
+    """A variable for a tensor that depends on an input. Moving constants about is never worth it:
+    they are computed at compile time, so laws of movement that start from one only cost time."""
+
+
 @dataclass(frozen=True)
 class ScalarTerm(Term):
     """A 0-d constant with the given `Scalar` value."""

@@ -19,7 +19,17 @@ from satura.rewrite.attributes import (
     refuse_unless,
 )
 from satura.rewrite.dims import Dim, exact_quotient, product
-from satura.rewrite.dsl import Known, Law, Tensor, attribute_function, both, equates, rewrites, rule
+from satura.rewrite.dsl import (
+    Known,
+    Law,
+    Tensor,
+    Varying,
+    attribute_function,
+    both,
+    equates,
+    rewrites,
+    rule,
+)
 from satura.rewrite.terms import (
     binary,
     broadcast,
@@ -49,13 +59,13 @@ def drop_identity_reshape(x: Tensor, s: Shape) -> Law:
 
 
 @rule
-def reshape_past_unary(f: UnaryFn, x: Tensor, s: Shape) -> Law:
+def reshape_past_unary(f: UnaryFn, x: Varying, s: Shape) -> Law:
     """f(reshape(x, s)) = reshape(f(x), s)"""
     return equates(unary(f, reshape(x, s)), reshape(unary(f, x), s))
 
 
 @rule
-def reshape_past_cast(x: Tensor, dtype: DType, s: Shape) -> Law:
+def reshape_past_cast(x: Varying, dtype: DType, s: Shape) -> Law:
     """cast(reshape(x, s), t) = reshape(cast(x, t), s)"""
     return equates(cast(reshape(x, s), dtype), reshape(cast(x, dtype), s))
 
@@ -113,7 +123,7 @@ def broadcast_under_reshape(type_: TensorType, shape: Shape, wide: Shape) -> Sha
 
 
 @rule
-def reshape_out_of_broadcast(x: Tensor, s: Shape, w: Shape) -> Law:
+def reshape_out_of_broadcast(x: Varying, s: Shape, w: Shape) -> Law:
     """broadcast(reshape(x, s), w) = reshape(broadcast(x, t), w), when x has the axes of extent 1
     that are repeated"""
     return rewrites(
@@ -130,7 +140,7 @@ def regroups(type_: TensorType, wide: Shape, shape: Shape) -> bool:
 
 
 @rule
-def reshape_out_of_left_operand(f: BinaryFn, x: Tensor, y: Tensor, s: Shape) -> Law:
+def reshape_out_of_left_operand(f: BinaryFn, x: Varying, y: Tensor, s: Shape) -> Law:
     """f(reshape(x, s), broadcast(y, s)) = reshape(f(x, reshape(broadcast(y, s), shape of x)), s),
     when the inner reshape can pass the broadcast"""
     return rewrites(
@@ -141,7 +151,7 @@ def reshape_out_of_left_operand(f: BinaryFn, x: Tensor, y: Tensor, s: Shape) -> 
 
 
 @rule
-def reshape_out_of_right_operand(f: BinaryFn, x: Tensor, y: Tensor, s: Shape) -> Law:
+def reshape_out_of_right_operand(f: BinaryFn, x: Varying, y: Tensor, s: Shape) -> Law:
     """f(broadcast(y, s), reshape(x, s)) = reshape(f(reshape(broadcast(y, s), shape of x), x), s),
     when the inner reshape can pass the broadcast"""
     return rewrites(
@@ -152,7 +162,7 @@ def reshape_out_of_right_operand(f: BinaryFn, x: Tensor, y: Tensor, s: Shape) ->
 
 
 @rule
-def reshape_out_of_binary_with_known(f: BinaryFn, x: Tensor, c: Known, s: Shape) -> Law:
+def reshape_out_of_binary_with_known(f: BinaryFn, x: Varying, c: Known, s: Shape) -> Law:
     """f(reshape(x, s), c) = reshape(f(x, reshape(c, shape of x)), s) for a known tensor c"""
     return rewrites(
         binary(f, reshape(x, s), c),
@@ -192,7 +202,7 @@ def _reduced_targets(type_: TensorType, axes: Axes, shape: Shape) -> tuple[int, 
 
 
 @rule
-def reshape_past_reduce(f: ReduceFn, x: Tensor, s: Shape, axes: Axes) -> Law:
+def reshape_past_reduce(f: ReduceFn, x: Varying, s: Shape, axes: Axes) -> Law:
     """reduce(reshape(x, s), a) = reshape(reduce(x, a'), s with 1 at a), when the axes a are axes a'
     of x"""
     return both(
@@ -266,7 +276,7 @@ def slices_after_reshape(type_: TensorType, slices: Slices, shape: Shape) -> Sli
 
 
 @rule
-def reshape_past_slice(x: Tensor, t: Shape, slices: Slices) -> Law:
+def reshape_past_slice(x: Varying, t: Shape, slices: Slices) -> Law:
     """slice(reshape(x, t), s) = reshape(slice(x, s'), sizes of s), when the reshape only regroups
     axes that s leaves whole"""
     return both(
@@ -299,7 +309,7 @@ def padding_under_reshape(type_: TensorType, shape: Shape, padding: Padding) -> 
 
 
 @rule
-def reshape_out_of_pad(x: Tensor, v: Tensor, s: Shape, padding: Padding) -> Law:
+def reshape_out_of_pad(x: Varying, v: Tensor, s: Shape, padding: Padding) -> Law:
     """pad(reshape(x, s), v, b) = reshape(pad(x, v, b'), s widened by b), when the reshape only
     regroups axes that are not padded"""
     return rewrites(

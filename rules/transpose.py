@@ -22,7 +22,17 @@ from satura.rewrite.attributes import (
     Window,
     refuse_unless,
 )
-from satura.rewrite.dsl import Known, Law, Tensor, attribute_function, both, equates, rewrites, rule
+from satura.rewrite.dsl import (
+    Known,
+    Law,
+    Tensor,
+    Varying,
+    attribute_function,
+    both,
+    equates,
+    rewrites,
+    rule,
+)
 from satura.rewrite.terms import (
     arg_reduce,
     binary,
@@ -140,13 +150,13 @@ def transpose_of_units(x: Tensor, p: Perm) -> Law:
 
 
 @rule
-def transpose_past_unary(f: UnaryFn, x: Tensor, p: Perm) -> Law:
+def transpose_past_unary(f: UnaryFn, x: Varying, p: Perm) -> Law:
     """f(transpose(x, p)) = transpose(f(x), p)"""
     return equates(unary(f, transpose(x, p)), transpose(unary(f, x), p))
 
 
 @rule
-def transpose_past_cast(x: Tensor, dtype: DType, p: Perm) -> Law:
+def transpose_past_cast(x: Varying, dtype: DType, p: Perm) -> Law:
     """cast(transpose(x, p), t) = transpose(cast(x, t), p)"""
     return equates(cast(transpose(x, p), dtype), transpose(cast(x, dtype), p))
 
@@ -158,7 +168,7 @@ def transpose_past_binary(f: BinaryFn, x: Tensor, y: Tensor, p: Perm) -> Law:
 
 
 @rule
-def transpose_out_of_left_operand(f: BinaryFn, x: Tensor, y: Tensor, p: Perm, shape: Shape) -> Law:
+def transpose_out_of_left_operand(f: BinaryFn, x: Varying, y: Tensor, p: Perm, shape: Shape) -> Law:
     """f(transpose(x, p), broadcast(y)) = transpose(f(x, transpose(broadcast(y), p⁻¹)), p)"""
     return rewrites(
         binary(f, transpose(x, p), broadcast(y, shape)),
@@ -167,7 +177,7 @@ def transpose_out_of_left_operand(f: BinaryFn, x: Tensor, y: Tensor, p: Perm, sh
 
 
 @rule
-def transpose_out_of_right_operand(f: BinaryFn, x: Tensor, y: Tensor, p: Perm, shape: Shape) -> Law:
+def transpose_out_of_right_operand(f: BinaryFn, x: Varying, y: Tensor, p: Perm, shape: Shape) -> Law:
     """f(broadcast(y), transpose(x, p)) = transpose(f(transpose(broadcast(y), p⁻¹), x), p)"""
     return rewrites(
         binary(f, broadcast(y, shape), transpose(x, p)),
@@ -176,7 +186,7 @@ def transpose_out_of_right_operand(f: BinaryFn, x: Tensor, y: Tensor, p: Perm, s
 
 
 @rule
-def transpose_out_of_binary_with_known(f: BinaryFn, x: Tensor, c: Known, p: Perm) -> Law:
+def transpose_out_of_binary_with_known(f: BinaryFn, x: Varying, c: Known, p: Perm) -> Law:
     """f(transpose(x, p), c) = transpose(f(x, transpose(c, p⁻¹)), p) for a known tensor c"""
     return rewrites(
         binary(f, transpose(x, p), c), transpose(binary(f, x, transpose(c, p.inverse)), p)
@@ -193,7 +203,7 @@ def transpose_past_select(c: Tensor, x: Tensor, y: Tensor, p: Perm) -> Law:
 
 @rule
 def transpose_out_of_select_with_broadcast(
-    c: Tensor, x: Tensor, y: Tensor, p: Perm, shape: Shape
+    c: Tensor, x: Varying, y: Tensor, p: Perm, shape: Shape
 ) -> Law:
     """select(T(c), T(x), broadcast(y)) = T(select(c, x, T⁻¹(broadcast(y)))), T = transpose by p"""
     return rewrites(
@@ -203,7 +213,7 @@ def transpose_out_of_select_with_broadcast(
 
 
 @rule
-def transpose_past_reduce(f: ReduceFn, x: Tensor, axes: Axes, p: Perm) -> Law:
+def transpose_past_reduce(f: ReduceFn, x: Varying, axes: Axes, p: Perm) -> Law:
     """reduce(transpose(x, p), p⁻¹(a)) = transpose(reduce(x, a), p), when no sum is reordered"""
     return both(
         rewrites(
@@ -220,7 +230,7 @@ def transpose_past_reduce(f: ReduceFn, x: Tensor, axes: Axes, p: Perm) -> Law:
 
 
 @rule(reassociates=True)
-def transpose_out_of_reordered_reduce(f: ReduceFn, x: Tensor, axes: Axes, p: Perm) -> Law:
+def transpose_out_of_reordered_reduce(f: ReduceFn, x: Varying, axes: Axes, p: Perm) -> Law:
     """reduce(transpose(x, p), axes) = transpose(reduce(x, p(axes)), p)"""
     return rewrites(
         reduce(f, transpose(x, p), axes), transpose(reduce(f, x, source_axes(axes, p)), p)
@@ -228,7 +238,7 @@ def transpose_out_of_reordered_reduce(f: ReduceFn, x: Tensor, axes: Axes, p: Per
 
 
 @rule
-def transpose_past_arg_reduce(f: ReduceFn, x: Tensor, axis: Axis, last: Count, p: Perm) -> Law:
+def transpose_past_arg_reduce(f: ReduceFn, x: Varying, axis: Axis, last: Count, p: Perm) -> Law:
     """arg_reduce(transpose(x, p), p⁻¹(axis)) = transpose(arg_reduce(x, axis), p)"""
     return both(
         rewrites(
@@ -243,7 +253,7 @@ def transpose_past_arg_reduce(f: ReduceFn, x: Tensor, axis: Axis, last: Count, p
 
 
 @rule
-def transpose_past_pool(f: ReduceFn, x: Tensor, window: Window, p: Perm) -> Law:
+def transpose_past_pool(f: ReduceFn, x: Varying, window: Window, p: Perm) -> Law:
     """pool(transpose(x, p), p(w)) = transpose(pool(x, w), p), when no sum is reordered"""
     return both(
         rewrites(
@@ -260,7 +270,7 @@ def transpose_past_pool(f: ReduceFn, x: Tensor, window: Window, p: Perm) -> Law:
 
 
 @rule
-def transpose_past_pad(x: Tensor, v: Tensor, padding: Padding, p: Perm) -> Law:
+def transpose_past_pad(x: Varying, v: Tensor, padding: Padding, p: Perm) -> Law:
     """pad(transpose(x, p), v, p(b)) = transpose(pad(x, v, b), p)"""
     return both(
         rewrites(
@@ -275,7 +285,7 @@ def transpose_past_pad(x: Tensor, v: Tensor, padding: Padding, p: Perm) -> Law:
 
 
 @rule
-def transpose_past_slice(x: Tensor, slices: Slices, p: Perm) -> Law:
+def transpose_past_slice(x: Varying, slices: Slices, p: Perm) -> Law:
     """slice(transpose(x, p), p(s)) = transpose(slice(x, s), p)"""
     return both(
         rewrites(
@@ -305,17 +315,19 @@ def transpose_past_concat(x: Tensor, y: Tensor, axis: Axis, p: Perm) -> Law:
 
 
 @rule
-def transpose_past_broadcast(x: Tensor, shape: Shape, p: Perm) -> Law:
+def transpose_into_broadcast(x: Tensor, shape: Shape, p: Perm) -> Law:
+    """transpose(broadcast(x, s), p) = broadcast(transpose(x, p), p(s))"""
+    return rewrites(
+        transpose(broadcast(x, shape), p), broadcast(transpose(x, p), permuted_shape(shape, p))
+    )
+
+
+@rule
+def transpose_out_of_broadcast(x: Varying, shape: Shape, p: Perm) -> Law:
     """broadcast(transpose(x, p), p(s)) = transpose(broadcast(x, s), p)"""
-    return both(
-        rewrites(
-            broadcast(transpose(x, p), shape),
-            transpose(broadcast(x, permuted_shape(shape, p.inverse)), p),
-        ),
-        rewrites(
-            transpose(broadcast(x, shape), p),
-            broadcast(transpose(x, p), permuted_shape(shape, p)),
-        ),
+    return rewrites(
+        broadcast(transpose(x, p), shape),
+        transpose(broadcast(x, permuted_shape(shape, p.inverse)), p),
     )
 
 
@@ -367,7 +379,7 @@ def ungrouped_perm(type_: TensorType, shape: Shape, perm: Perm) -> Perm:
 
 
 @rule
-def transpose_past_reshape(x: Tensor, p: Perm, shape: Shape) -> Law:
+def transpose_past_reshape(x: Varying, p: Perm, shape: Shape) -> Law:
     """reshape(transpose(x, p), s) = transpose(reshape(x, s'), p'), when the axes that the reshape
     merges or splits together stand side by side on both sides of the transpose"""
     return both(
