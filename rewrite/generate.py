@@ -163,7 +163,7 @@ class Draw:
         if self.chance(0.35):
             return 1, self.one_of((1, 1, 2)), 1, 0, 0
         size, stride, dilation = self.one_of((2, 3)), self.one_of((1, 1, 2)), self.one_of((1, 1, 2))
-        return size, stride, dilation, self.up_to(1), self.up_to(1)
+        return size, stride, dilation, self.up_to(2), self.up_to(2)
 
     def array(self, type_: TensorType, moderate: bool) -> Array:
         """Elements of a concrete type; `moderate`: floats near 1 and small ints, no specials."""

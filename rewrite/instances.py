@@ -42,12 +42,6 @@ class Instance:
     def types(self) -> dict[str, TensorType]:
         return {name: type_ for name, type_ in self.values if isinstance(type_, TensorType)}
 
-    @cached_property
-    def symbols(self) -> frozenset[str]:
-        """Names of the sizes that it leaves open."""
-        named = (type_.symbols for type_ in self.types.values())
-        return frozenset().union(type_of(self.direction.left, self.bindings).symbols, *named)
-
     @property
     def weight(self) -> float:
         """How big a counterexample this would be."""

@@ -113,8 +113,19 @@ class Program:
         return "\n".join(lines)
 
     def python(self) -> str:
-        """Python text that builds this program again."""
-        lines = ["build = Builder()"]
+        """Python text that builds this program again; it can be pasted as it is."""
+        symbols = frozenset[str]().union(*(node.type.symbols for node in self.nodes))
+        lines = [
+            "import numpy as np",
+            "from numpy import inf, nan",
+            "from satura.rewrite.attributes import *",
+            "from satura.rewrite.build import Builder",
+            "from satura.rewrite.dims import symbol",
+            "from satura.rewrite.interpreter import interpret",
+            "from satura.rewrite.types import DType, TensorType",
+            *(f"{name} = symbol({name!r})" for name in sorted(symbols)),
+            "build = Builder()",
+        ]
         for index, node in enumerate(self.nodes):
             arguments = [f"{node.op.name!r}", f"({''.join(f'v{i}, ' for i in node.operands)})"]
             arguments += [_python(value) for value in node.attributes]

@@ -101,7 +101,11 @@ def _slice(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
         return (known[0] or result.with_shape(tuple(dims)),), (slices,)
     if known[0] is not None:
         return (known[0],), (_slices_of(draw, known[0], result),)
-    axes = [_slice_axis(draw, size) for size in result.shape]
+    ends = (0, result.rank - 1) if draw.chance(0.3) else ()
+    axes = [
+        (0, 1, size) if axis in ends else _slice_axis(draw, size)
+        for axis, size in enumerate(result.shape)
+    ]
     starts, steps, extents = (tuple(axis[part] for axis in axes) for part in range(3))
     slices = Slices(starts, result.shape, cast(tuple[int, ...], steps))
     return (result.with_shape(extents),), (slices,)
@@ -116,6 +120,8 @@ def _slice_axis(draw: Draw, size: Dim) -> tuple[Dim, int, Dim]:
     """Start, step and extent of the axis that is sliced."""
     if draw.chance(0.45):
         return 0, 1, size
+    if isinstance(size, SymbolicDim) and draw.chance(0.3):
+        return 0, 1, draw.dim()  # it may or may not fit
     step = draw.one_of((1, 1, 1, 2, -1, -2))
     first, slack = draw.up_to(2), draw.up_to(2)
     if size == 0:

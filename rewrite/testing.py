@@ -26,8 +26,10 @@ from satura.rewrite.saturate import Limits, saturate
 from satura.rewrite.terms import Known
 from satura.rewrite.types import Array
 
-FIRINGS = 50
-SIZES = ({"n": 3, "m": 2}, {"n": 1, "m": 1}, {"n": 2, "m": 0})
+FIRINGS = 50  # fewer, and the rule is vacuous
+WANTED = 150  # distinct firings to look for per direction
+IN_EGRAPH = 40  # of these, per direction
+SIZES = ({"n": 3, "m": 2}, {"n": 1, "m": 1}, {"n": 2, "m": 5}, {"n": 2, "m": 0})
 
 
 @dataclass
@@ -91,7 +93,7 @@ def check(rule: Rule, seed: int = 0, attempts: int = 6000) -> RuleCheck:
             found = _firings(direction, random, attempts, tried)
             for instance in sorted(found, key=lambda instance: instance.weight):
                 _check_instance(instance, rule.exact, random)
-            fired += found
+            fired += found[:IN_EGRAPH]
         _check_in_egraph(rule, fired, random)
     except _RefutedError as counterexample:
         return RuleCheck(rule.name, "refuted", tuple(checks), str(counterexample))
@@ -118,7 +120,7 @@ def _firings(
     found: dict[object, Instance] = {}
     tried.seen = {str(condition): set() for condition in direction.conditions}
     for _ in range(attempts):
-        if len(found) >= FIRINGS and not tried.constant_conditions:
+        if len(found) >= WANTED and not tried.constant_conditions:
             break
         instance = draw_instance(direction, random)
         if instance is None:
@@ -130,7 +132,7 @@ def _firings(
             direction.compute(instance.bindings)
         except Refuse:
             continue
-        if len(found) < 2 * FIRINGS:
+        if len(found) < 2 * WANTED:
             found.setdefault(instance.values, instance)
     tried.firings = len(found)
     return list(found.values())
@@ -173,7 +175,8 @@ def _check_instance(instance: Instance, exact: bool, random: Random) -> None:
     """Compare both sides on random values, for several sizes. Raises _RefutedError."""
     draw = Draw(random)
     program = _both_sides(instance, _constants(instance, draw, not exact))
-    for sizes in SIZES if instance.symbols else ({},):
+    symbolic = any(node.type.symbols for node in program.nodes)
+    for sizes in SIZES if symbolic else SIZES[:1]:
         if not _has_meaning(instance, sizes):
             continue
         try:

@@ -31,6 +31,9 @@ class DType(Enum):
     U64 = "u64"
     BOOL = "bool"
 
+    def __repr__(self) -> str:
+        return f"DType.{self.name}"
+
     @property
     def numpy(self) -> np.dtype[np.generic]:
         return _NUMPY[self]
