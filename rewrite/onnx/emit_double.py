@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from satura.rewrite.attributes import Constant
 from satura.rewrite.onnx.emitter import Emitter
 from satura.rewrite.types import DType
 
@@ -93,8 +94,8 @@ def _atanh(emit: Emitter, x: str) -> str:
 def _erf(emit: Emitter, x: str) -> str:
     """2x/√π ∫₀¹ exp(-x²t²) dt by Gauss-Legendre quadrature along a new last axis."""
     points, weights = np.polynomial.legendre.leggauss(_QUADRATURE_POINTS)
-    squares = emit.constant(-np.square((points + 1) / 2))
-    scaled = emit.constant((weights / np.sqrt(np.pi)).reshape(-1, 1))
+    squares = emit.constant(Constant(-np.square((points + 1) / 2)))
+    scaled = emit.constant(Constant((weights / np.sqrt(np.pi)).reshape(-1, 1)))
     limit = emit.node("Mul", emit.node("Sign", x), _number(emit, _ERF_IS_ONE))
     far = emit.node("Greater", emit.node("Abs", x), _number(emit, _ERF_IS_ONE))
     near = emit.node("Where", far, limit, x)

@@ -102,7 +102,7 @@ class _Names:
         """The tensor of a node; a constant is stored when it is first asked for."""
         node = self._nodes[index]
         if node.op.name == "constant":
-            return self._emit.constant(node.constant.array)
+            return self._emit.constant(node.constant)
         return self._names[index]
 
     def _written(self, index: int, site: Site) -> str:

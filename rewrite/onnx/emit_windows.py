@@ -11,12 +11,13 @@ from itertools import product as cartesian
 
 import numpy as np
 
-from satura.rewrite.attributes import Groups, ReduceFn, Window
+from satura.rewrite.attributes import Constant, Groups, ReduceFn, Window
 from satura.rewrite.dims import Dim, product
 from satura.rewrite.onnx.emit_combining import folded, multiplied
 from satura.rewrite.onnx.emit_elementwise import combine
 from satura.rewrite.onnx.emit_layout import filled, padded, reshaped, transposed
 from satura.rewrite.onnx.emitter import Emitter, Site
+from satura.rewrite.ops.combining import reduction_identity
 from satura.rewrite.types import DType, TensorType
 
 _MOST_SPATIAL_AXES = 3
@@ -31,7 +32,8 @@ def pool(emit: Emitter, site: Site) -> str:
     if not active:
         return site.operand(0)
     if 0 in window.sizes:
-        raise AssertionError("a window has at least one position")
+        identity = reduction_identity(function.name, result.dtype).item()
+        return filled(emit, identity, result.shape, result.dtype)
     bordered = _bordered(emit, site.operand(0), window, type_, first=0)
     shape = tuple(
         lo + dim + hi for lo, dim, hi in zip(window.lo, type_.shape, window.hi, strict=True)
@@ -65,7 +67,7 @@ def _bordered(emit: Emitter, x: str, window: Window, type_: TensorType, first: i
     behind = type_.rank - first - window.rank
     lo = (0,) * first + window.lo + (0,) * behind
     hi = (0,) * first + window.hi + (0,) * behind
-    value = emit.constant(window.fill.array)
+    value = emit.constant(Constant(window.fill.array))
     return padded(emit, x, value, lo, hi, type_.dtype)
 
 
@@ -171,7 +173,7 @@ def _filters(emit: Emitter, site: Site, spatial: int, dtype: DType) -> str:
     if known is None or dtype is not DType.F32:
         weight = emit.cast(site.operand(1), dtype, DType.F32)
         return transposed(emit, weight, order)
-    return emit.constant(np.transpose(known, order))
+    return emit.constant(known, order)
 
 
 def _conv_by_taps(emit: Emitter, site: Site, window: Window, groups: int) -> str:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import count
 
 import numpy as np
 from onnx import NodeProto, helper
 
+from satura.rewrite.attributes import Constant
 from satura.rewrite.dims import Dim, Monomial, Quotient, SymbolicDim
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.ir import Node, Program
@@ -23,7 +23,7 @@ from satura.rewrite.types import Array, DType, TensorType
 _WITH_WHERE = {
     DType.BF16: DType.F32, DType.I16: DType.I32, DType.U16: DType.I32, DType.U64: DType.I64,
 }  # fmt: skip
-ConstantKey = tuple[str, tuple[int, ...], bytes]
+ConstantKey = tuple[bytes, tuple[int, ...]]  # a constant's digest, and the order of its axes
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class Site:
         """Type of an operand."""
         return self.nodes[self.reads[position]].type
 
-    def known(self, position: int) -> Array | None:
+    def known(self, position: int) -> Constant | None:
         """The value of an operand that is a constant."""
         node = self.nodes[self.reads[position]]
-        return node.constant.array if node.op.name == "constant" else None
+        return node.constant if node.op.name == "constant" else None
 
 
 class Emitter:
@@ -88,22 +88,22 @@ class Emitter:
             self._written[key] = self.node(op_type, *operands)
         return self._written[key]
 
-    def constant(self, value: Array) -> str:
-        """An initializer; equal arrays are stored once."""
-        array = np.array(value, order="C", copy=None)
-        key = (array.dtype.name, array.shape, blake2b(array.tobytes(), digest_size=16).digest())
+    def constant(self, value: Constant, order: Sequence[int] = ()) -> str:
+        """An initializer, with its axes in another order if one is given; stored once."""
+        key = (value.digest, tuple(order))
         if key not in self._interned:
+            array = np.transpose(value.array, key[1]) if key[1] else value.array
             self._interned[key] = self.fresh()
-            self.constants[self._interned[key]] = array
+            self.constants[self._interned[key]] = np.array(array, order="C", copy=None)
         return self._interned[key]
 
     def scalar(self, value: float | int | bool, dtype: DType) -> str:
         """A 0-d initializer."""
-        return self.constant(np.asarray(value).astype(dtype.numpy))
+        return self.constant(Constant(np.asarray(value).astype(dtype.numpy)))
 
     def integers(self, values: Sequence[int]) -> str:
         """A 1-d i64 initializer."""
-        return self.constant(np.array(values, np.int64).reshape(len(values)))
+        return self.constant(Constant(np.array(values, np.int64).reshape(len(values))))
 
     def cast(self, x: str, old: DType, new: DType) -> str:
         """x converted by ONNX's own Cast (no saturation); x itself when the types agree."""
