@@ -1,0 +1,432 @@
+"""The e-graph: loading, saturating, limits, types, provenance and reading back."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from time import perf_counter
+
+import numpy as np
+import pytest
+
+from satura.rewrite.attributes import (
+    BinaryFn,
+    Constant,
+    HostCall,
+    Padding,
+    Perm,
+    Scalar,
+    Shape,
+    UnaryFn,
+    refuse_unless,
+)  # fmt: skip
+from satura.rewrite.build import Builder
+from satura.rewrite.dims import symbol
+from satura.rewrite.dsl import (
+    Known,
+    Law,
+    Rule,
+    RuleSet,
+    Tensor,
+    attribute_function,
+    equates,
+    rewrites,
+    rule,
+)  # fmt: skip
+from satura.rewrite.eclasses import EClasses
+from satura.rewrite.errors import RuleError
+from satura.rewrite.intern import Interner, Value
+from satura.rewrite.ir import Program
+from satura.rewrite.saturate import Limits, Saturation, find_class, in_same_class, saturate
+from satura.rewrite.terms import (
+    binary,
+    broadcast,
+    constant,
+    pad,
+    reshape,
+    scalar,
+    transpose,
+    unary,
+)  # fmt: skip
+from satura.rewrite.types import DType, TensorType
+
+CALLS: list[tuple[Perm, Perm]] = []
+
+
+@attribute_function
+def composed(p: Perm, q: Perm) -> Perm:
+    """p, then q."""
+    CALLS.append((p, q))
+    return p[q]
+
+
+@rule
+def compose(x: Tensor, p: Perm, q: Perm) -> Law:
+    """transpose(transpose(x, p), q) = transpose(x, p then q)"""
+    return rewrites(transpose(transpose(x, p), q), transpose(x, composed(p, q)))
+
+
+@rule
+def drop_identity(x: Tensor, p: Perm) -> Law:
+    """transpose(x, identity) = x"""
+    return rewrites(transpose(x, p), x, p.is_identity)
+
+
+@rule
+def past_unary(f: UnaryFn, x: Tensor, p: Perm) -> Law:
+    """f(transpose(x, p)) = transpose(f(x), p)"""
+    return equates(unary(f, transpose(x, p)), transpose(unary(f, x), p))
+
+
+@rule
+def past_binary(f: BinaryFn, x: Tensor, y: Tensor, p: Perm) -> Law:
+    """f(transpose(x, p), transpose(y, p)) = transpose(f(x, y), p)"""
+    return equates(binary(f, transpose(x, p), transpose(y, p)), transpose(binary(f, x, y), p))
+
+
+MOVEMENT = RuleSet(compose, drop_identity, past_unary, past_binary)
+
+
+def residual(blocks: int) -> Program:
+    """relu between a transpose and its inverse, added to the input, again and again."""
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 64, 56, 56))
+    for _ in range(blocks):
+        inner = build.unary("relu", build.transpose(x, (0, 2, 3, 1)))
+        x = build.binary("add", build.transpose(inner, (0, 3, 1, 2)), x)
+    return build.program({"y": x})
+
+
+def without_transposes(blocks: int, f: str = "relu") -> Program:
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 64, 56, 56))
+    for _ in range(blocks):
+        x = build.binary("add", build.unary(f, x), x)
+    return build.program({"y": x})
+
+
+def chain(length: int) -> Program:
+    build = Builder()
+    x = build.input("x", DType.F32, (4, 4))
+    for index in range(length):
+        x = build.unary("relu" if index % 2 else "abs", x)
+    return build.program({"y": x})
+
+
+def reaches(saturation: Saturation, start: Program, goal: Program) -> bool:
+    return in_same_class(saturation, start.output_nodes[0], goal)
+
+
+def program_of(classes: EClasses) -> str:
+    """All classes as text."""
+    lines = []
+    for number, nodes in enumerate(classes.nodes):
+        shown = " | ".join(
+            f"{node.op}{node.operands} {' '.join(map(str, node.attributes))}" for node in nodes
+        )
+        lines.append(f"{number}: {classes.types[number]} {classes.known[number]} {shown}")
+    return "\n".join([*lines, str(classes.inputs), str(classes.outputs)])
+
+
+def mixed() -> Program:
+    """Constants, symbols, host calls and items in one program."""
+    build = Builder()
+    seq = symbol("seq")
+    x = build.input("x", DType.F32, (seq, 4))
+    unused = build.input("unused", DType.I64, ())
+    weight = build.constant(np.arange(4, dtype=np.float32).reshape(1, 4))
+    spread = build.broadcast(build.unary("neg", weight), (seq, 4))
+    total = build.binary("add", x, spread)
+    types = (TensorType(DType.F32, (seq, 4)), TensorType(DType.I64, (seq,)))
+    call = HostCall("Sorted", "test", 1, b"", types)
+    host = build.host((total, unused), call)
+    index = build.item(host, 1)
+    return build.program({"y": build.item(host, 0), "index": index, "total": total})
+
+
+@pytest.mark.parametrize("program", [mixed(), residual(3), chain(5)])
+def test_without_rules_every_node_is_a_class_of_its_own(program: Program) -> None:
+    saturation = saturate(program, RuleSet())
+    classes = saturation.classes
+    assert saturation.report.stopped == "saturated"
+    assert sorted(c for c in saturation.program_classes if c is not None) == list(
+        range(len(program.nodes))
+    )
+    for index, node in enumerate(program.nodes):
+        number = saturation.program_classes[index]
+        assert number is not None
+        (found,) = classes.nodes[number]
+        operands = tuple(saturation.program_classes[operand] for operand in node.operands)
+        assert (found.op, found.operands) == (node.op.name, operands)
+        assert found.attributes == node.attributes
+        assert classes.types[number] == node.type
+        assert classes.known[number] == program.known[index]
+    assert classes.inputs == tuple(saturation.program_classes[i] for i in program.inputs)
+    assert classes.outputs == tuple(
+        (name, saturation.program_classes[index]) for name, index in program.outputs
+    )
+
+
+def test_transposes_of_a_residual_chain_cancel_after_few_calls() -> None:
+    program = residual(300)
+    CALLS.clear()
+    started = perf_counter()
+    saturation = saturate(program, MOVEMENT)
+    assert perf_counter() - started < 5
+    assert saturation.report.stopped == "saturated"
+    assert reaches(saturation, program, without_transposes(300))
+    assert not reaches(saturation, program, without_transposes(299))
+    assert not reaches(saturation, program, without_transposes(300, "abs"))
+    assert len(CALLS) == len(set(CALLS)) <= 16
+
+
+def test_without_rules_the_goal_is_missed() -> None:
+    program = residual(3)
+    assert not reaches(saturate(program, RuleSet()), program, without_transposes(3))
+    assert reaches(saturate(program, RuleSet()), program, program)
+
+
+def test_a_long_chain_goes_through() -> None:
+    program = chain(5000)
+    saturation = saturate(program, MOVEMENT)
+    assert len(saturation.classes.nodes) == 5001
+    assert reaches(saturation, program, program)
+
+
+def test_looking_up_adds_nothing() -> None:
+    program = residual(2)
+    classes = saturate(program, MOVEMENT).classes
+    before = program_of(classes)
+    assert find_class(classes, without_transposes(7))[-1] is None
+    assert program_of(classes) == before
+
+
+def test_the_report_counts_matches_nodes_calls_and_refusals() -> None:
+    report = saturate(residual(2), MOVEMENT).report
+    by_name = {entry.name: entry for entry in report.rules}
+    identity = by_name["drop_identity"]
+    assert identity.matches > 0 and identity.refusals == identity.demand_calls - 1 == 2
+    assert identity.place == drop_identity.place
+    assert by_name["past_unary:backward"].demand_calls == 0
+    added = sum(entry.new_nodes for entry in report.rules)
+    assert added > 0 and len(report.rounds) >= 3
+    assert report.rounds[0].nodes == 9 and report.nodes <= 9 + added
+    assert "saturated after" in str(report)
+
+
+@rule
+def spread(f: BinaryFn, x: Tensor, y: Tensor) -> Law:
+    """f(x, y) = -f(y, x): wrong, and without end"""
+    return rewrites(binary(f, x, y), unary("neg", binary(f, unary("neg", y), x)))
+
+
+@pytest.mark.parametrize(
+    ("limits", "stopped"),
+    [
+        (Limits(rounds=3), "rounds"),
+        (Limits(rounds=10_000, nodes=60), "nodes"),
+        (Limits(rounds=10_000, seconds=0.05), "seconds"),
+    ],
+)
+def test_limits_stop_without_an_error(limits: Limits, stopped: str) -> None:
+    program = residual(2)
+    saturation = saturate(program, RuleSet(spread), limits)
+    assert saturation.report.stopped == stopped
+    assert reaches(saturation, program, program)
+
+
+def test_origins_name_rule_round_and_matched_class() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (2, 3))
+    program = build.program({"y": build.unary("relu", build.transpose(x, (1, 0)))})
+    saturation = saturate(program, RuleSet(past_unary), Limits(rounds=2))
+    found = {
+        f"{node.op}{node.operands}": (origin.rule, origin.round, origin.cause)
+        for number, nodes in enumerate(saturation.classes.nodes)
+        for node, origin in zip(nodes, saturation.origins[number], strict=True)
+    }
+    home = saturation.program_classes[program.output_nodes[0]]
+    source, turned, relu = (
+        saturation.program_classes[0],
+        saturation.program_classes[1],
+        saturation.classes.nodes[home or 0][0].operands[0],
+    )
+    assert found == {
+        "input()": (None, 0, None),
+        f"transpose({source},)": (None, 0, None),
+        f"unary({turned},)": (None, 0, None),
+        f"unary({source},)": ("past_unary:forward", 1, home),
+        f"transpose({relu},)": ("past_unary:forward", 1, home),
+    }
+
+
+@rule
+def wrong_type(x: Tensor, s: Shape) -> Law:
+    """reshape(x) = x, which holds for one shape only"""
+    return rewrites(reshape(x, s), x)
+
+
+@rule
+def wrong_inner_type(f: UnaryFn, x: Tensor) -> Law:
+    """f(x) = f(x) + a scalar, which has no type"""
+    return rewrites(unary(f, x), binary("add", unary(f, x), scalar(Scalar.of(0, DType.F32))))
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (wrong_type, r"makes f32\[2, 3\] equal to f32\[3, 2\]|makes f32\[3, 2\] equal"),
+        (wrong_inner_type, "binary.* has no type"),
+    ],
+)
+def test_an_ill_typed_law_is_named(bad: Rule, message: str) -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (2, 3))
+    y = build.unary("neg", build.reshape(build.transpose(x, (1, 0)), (2, 3)))
+    with pytest.raises(RuleError, match=f"rule '{bad.name}' .* is unsound: .*({message})") as error:
+        saturate(build.program({"y": y}), RuleSet(past_unary, compose) + bad + drop_identity)
+    assert bad.place in str(error.value)
+
+
+def test_known_matches_what_depends_on_constants_alone() -> None:
+    @rule
+    def constants_first(f: BinaryFn, x: Tensor, w: Known) -> Law:
+        """f(x, w) = f(w, x)"""
+        return rewrites(binary(f, x, w), binary(f, w, x))
+
+    build = Builder()
+    seq = symbol("seq")
+    x = build.input("x", DType.F32, (4,))
+    z = build.input("z", DType.F32, (seq,))
+    weight = build.unary("neg", build.constant(np.arange(4, dtype=np.float32)))
+    open_ = build.broadcast(build.constant(np.ones(1, np.float32)), (seq,))
+    program = build.program(
+        {"a": build.binary("add", x, weight), "b": build.binary("add", z, open_)}
+    )
+    classes = saturate(program, RuleSet(constants_first)).classes
+    assert [len(classes.nodes[number]) for _, number in classes.outputs] == [2, 1]
+
+
+def test_scalars_match_by_bit_pattern() -> None:
+    @attribute_function
+    def is_minus_zero(v: Scalar) -> bool:
+        return v == Scalar.of(-0.0, DType.F32)
+
+    @rule
+    def drop(x: Tensor, v: Scalar, padding: Padding) -> Law:
+        """not a law; it fires for -0.0 only"""
+        return rewrites(pad(x, v, padding), pad(x, scalar(v), padding), is_minus_zero(v))
+
+    @rule
+    def mark(x: Tensor, v: Scalar, padding: Padding) -> Law:
+        """not a law; it makes a node that is easy to find"""
+        return rewrites(
+            pad(x, v, padding), pad(unary("identity_mark", x), v, padding), is_minus_zero(v)
+        )
+
+    build = Builder()
+    x = build.input("x", DType.F32, (4,))
+    program = build.program(
+        {
+            "minus": build.pad(x, (1,), (1,), -0.0),
+            "plus": build.pad(x, (1,), (1,), 0.0),
+            "nan": build.pad(x, (1,), (1,), float("nan")),
+        }
+    )
+    report = saturate(program, RuleSet(drop)).report
+    (entry,) = report.rules
+    assert (entry.matches, entry.demand_calls, entry.refusals) == (1, 3, 2)
+    with pytest.raises(RuleError, match="identity_mark"):
+        saturate(program, RuleSet(mark))
+
+
+def test_scalars_are_made_and_seen_by_later_rules() -> None:
+    @attribute_function
+    def successor(v: Scalar) -> Scalar:
+        refuse_unless(int(v.array) < 5, "large enough")
+        return Scalar.of(int(v.array) + 1, v.dtype)
+
+    @rule
+    def count_up(f: UnaryFn, v: Scalar) -> Law:
+        """not a law; it makes new constants from constants"""
+        return rewrites(unary(f, v), unary(f, scalar(successor(v))))
+
+    build = Builder()
+    program = build.program({"y": build.unary("abs", build.constant(np.int64(0)))})
+    saturation = saturate(program, RuleSet(count_up))
+    constants = [
+        str(node.attributes[0])
+        for nodes in saturation.classes.nodes
+        for node in nodes
+        if node.op == "constant"
+    ]
+    assert sorted(constants) == list("012345")
+
+
+def test_constants_are_bound_and_made() -> None:
+    @attribute_function
+    def negated(value: Constant) -> Constant:
+        return Constant(np.negative(value.array))
+
+    @rule
+    def fold(c: Constant, s: Shape) -> Law:
+        """broadcast(-c) = broadcast of the constant -c"""
+        return rewrites(broadcast(unary("neg", constant(c)), s), broadcast(constant(negated(c)), s))
+
+    build = Builder()
+    weight = build.constant(np.arange(3, dtype=np.float32).reshape(1, 3))
+    start = build.program({"y": build.broadcast(build.unary("neg", weight), (2, 3))})
+    build = Builder()
+    weight = build.constant(-np.arange(3, dtype=np.float32).reshape(1, 3))
+    goal = build.program({"y": build.broadcast(weight, (2, 3))})
+    assert reaches(saturate(start, RuleSet(fold)), start, goal)
+
+
+def test_a_variable_that_occurs_twice_matches_equal_tensors_only() -> None:
+    @rule
+    def double(x: Tensor) -> Law:
+        """x + x = abs(x), which is wrong"""
+        return rewrites(binary("add", x, x), unary("abs", x))
+
+    build = Builder()
+    x, y = (build.input(name, DType.F32, (2,)) for name in "xy")
+    program = build.program({"a": build.binary("add", x, x), "b": build.binary("add", x, y)})
+    classes = saturate(program, RuleSet(double)).classes
+    assert [len(classes.nodes[number]) for _, number in classes.outputs] == [2, 1]
+
+
+def test_interned_values_are_told_apart_by_class_and_content() -> None:
+    interner = Interner()
+    values: list[Value] = [
+        Scalar.of(0.0, DType.F32), Scalar.of(-0.0, DType.F32), Scalar.of(0, DType.I32),
+        Shape((1, 2)), Perm((1, 2)), Shape((True, 2)), Constant(np.zeros(1, np.int32)),
+        Constant(np.zeros(1, np.float32)), Constant(np.zeros((1, 1), np.float32)), DType.F32,
+    ]  # fmt: skip
+    assert [interner.number(value) for value in values] == list(range(len(values)))
+    assert interner.number(Constant(np.zeros(1, np.int32))) == 6
+    assert interner.number(Shape((int(np.int64(1)), 2))) == 3
+
+
+_PRINT = """
+from tests.test_egraph import MOVEMENT, mixed, program_of, residual
+from satura.rewrite.saturate import saturate
+for program in (mixed(), residual(4)):
+    print(program_of(saturate(program, MOVEMENT).classes))
+"""
+
+
+def test_classes_do_not_depend_on_hash_seeds() -> None:
+    texts = []
+    for seed in ("0", "1", "77"):
+        environment = {
+            **os.environ,
+            "PYTHONHASHSEED": seed,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        }
+        result = subprocess.run(
+            [sys.executable, "-c", _PRINT],
+            env=environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        texts.append(result.stdout)
+    assert texts[0].count("\n") > 30 and len(set(texts)) == 1
