@@ -154,9 +154,9 @@ def parameters(spec: ContractionSpec) -> tuple[str, ...]:
     names += ["rows", "columns", "taps", "depth", "steps", "depth_steps", "tap_step", "depth_step"]
     names += ["table_offset", "table_pitch", "tile_pitch", "hops_offset"]
     for axis in range(spec.batches):
-        names += [f"batch{axis}", f"left_batch{axis}", f"right_batch{axis}"]
+        names += [f"batch_extent{axis}", f"left_batch{axis}", f"right_batch{axis}"]
     for axis, windowed in enumerate(spec.windowed):
-        names += [f"extent{axis}", f"stride{axis}"]
+        names += [f"row_extent{axis}", f"stride{axis}"]
         if windowed:
             names += [f"step{axis}", f"lo{axis}", f"input{axis}", f"taps{axis}", f"dilation{axis}"]
     if any(spec.windowed):
@@ -208,11 +208,12 @@ def planned(spec: ContractionSpec, call: ContractionCall, threads: int) -> Contr
     if spec.right_packed:
         values["panel_offset"] = layout.take(taps * depth * width * _F32)
     for axis, extent in enumerate(call.batches):
-        values[f"batch{axis}"] = extent
+        values[f"batch_extent{axis}"] = extent
         values[f"left_batch{axis}"] = call.left_strides[axis]
         values[f"right_batch{axis}"] = call.right_strides[axis]
     for axis, row in enumerate(call.rows):
-        for name in ("extent", "stride", "step", "lo", "input", "taps", "dilation"):
+        values[f"row_extent{axis}"] = row.extent
+        for name in ("stride", "step", "lo", "input", "taps", "dilation"):
             values[f"{name}{axis}"] = getattr(row, name)
     values["scratch_pitch"] = layout.size
     return ContractionPlan(tuple(values[name] for name in parameters(spec)), layout.size)

@@ -26,7 +26,8 @@ from satura.backend.target import host_target
 from satura.rewrite.errors import SaturaError
 
 _CODE_FILES = (
-    "jit.py", "lowering.py", "namespace.py", "vector.py", "microkernels", "emit/scalars.py",
+    "jit.py", "translate.py", "namespace.py", "vector.py", "microkernels", "emit/scalars.py",
+    "emit/approximations.py",
 )  # fmt: skip
 _MATH_LIBRARIES = ("libm.so.6", "libm.so", "libSystem.dylib")
 
@@ -201,9 +202,9 @@ def _cached(source: KernelSource) -> CompiledKernel | None:
 
 
 def _compiled(source: KernelSource) -> CompiledKernel:
-    from satura.backend.lowering import lowered
+    from satura.backend.translate import translated
 
-    module = llvm.parse_assembly(lowered(source.name, source.text, source.symbol))
+    module = llvm.parse_assembly(translated(source.name, source.text, source.symbol))
     kernel = _object_code(source.symbol, module)
     default_cache().store(source.key, kernel.packed())
     return kernel

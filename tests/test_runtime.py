@@ -57,7 +57,7 @@ class Case:
     """Buffers and steps of a small program, and what it computes."""
 
     def __init__(self, count: int, steps: int, threads: int) -> None:
-        self.x = np.arange(count, dtype=np.float32) / 64
+        self.x = (np.arange(count) / 64).astype(np.float32)
         self.y = np.zeros(count, np.float32)
         self.args: NDArray[np.int64] = np.array(
             [self.x.ctypes.data, self.y.ctypes.data, count], np.int64

@@ -17,7 +17,12 @@ from typing import Protocol
 
 from satura.backend.contraction import ContractionSpec, panel_columns, parameters
 from satura.backend.emit.gathering import (
-    advance, coordinates, panel_lines, preparation_lines, row_lines, tile_lines,
+    advance,
+    coordinates,
+    panel_lines,
+    preparation_lines,
+    row_lines,
+    tile_lines,
 )  # fmt: skip
 from satura.backend.emit.text import INDENT, indented
 from satura.backend.jit import KernelSource
@@ -29,7 +34,8 @@ _F32 = 4
 class Epilogue(Protocol):
     """What happens to finished accumulators; its arguments start at word `len(parameters(spec))`.
 
-    Names that it introduces must start with `e_`. The column at hand is `first_column + index`.
+    It may introduce names of a single letter and a number, or with the prefix `e_`: no other name
+    here looks so. The column at hand is `first_column + index`.
     """
 
     def setup_lines(self) -> Iterable[str]:
@@ -78,13 +84,13 @@ def _unit(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     if spec.batches:
         yield "batch = place // blocks"
         for axis in reversed(range(1, spec.batches)):
-            yield f"b{axis} = batch % batch{axis}"
-            yield f"batch //= batch{axis}"
-        yield "b0 = batch"
+            yield f"batch{axis} = batch % batch_extent{axis}"
+            yield f"batch //= batch_extent{axis}"
+        yield "batch0 = batch"
     yield "if place != built:"
     yield from indented(1, ["built = place", *row_lines(spec)])
     yield from panel_lines(spec, width)
-    group = f"b{spec.batches - 1} * columns + " if spec.grouped else ""
+    group = f"batch{spec.batches - 1} * columns + " if spec.grouped else ""
     yield f"first_column = {group}panel * {width}"
     yield f"column_count = min({width}, columns - panel * {width})"
     yield "for step in range(steps):"
@@ -120,8 +126,8 @@ def _microkernels(spec: ContractionSpec) -> Iterator[str]:
 
 
 def _epilogue(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str]:
-    batches = tuple(f"b{axis}" for axis in range(spec.batches - spec.grouped))
-    rows = tuple(f"r{axis}" for axis in range(len(spec.windowed)))
+    batches = tuple(f"batch{axis}" for axis in range(spec.batches - spec.grouped))
+    rows = tuple(f"row{axis}" for axis in range(len(spec.windowed)))
     yield from coordinates(spec, "first_row + tile * least + min(tile, larger)")
     yield "for slot in range(size):"
     body = [*epilogue.row_lines(batches, rows, "first_column"), "for index in range(column_count):"]

@@ -43,13 +43,13 @@ def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
     yield "line = 0"
     axes = _windowed(spec)
     for level, axis in enumerate(axes):
-        yield f"{INDENT * level}for t{axis} in range(taps{axis}):"
-    distance = " + ".join(f"t{axis} * dilation{axis} * stride{axis}" for axis in axes)
+        yield f"{INDENT * level}for tap{axis} in range(taps{axis}):"
+    distance = " + ".join(f"tap{axis} * dilation{axis} * stride{axis}" for axis in axes)
     body = [
         f"distance = {distance}",
         "store_int64(all_hops, line, 0)",
         "store_int64(all_hops, taps + line, distance)",
-        f"if t{axes[-1]} == 0:",
+        f"if tap{axes[-1]} == 0:",
         f"{INDENT}store_int64(all_hops, 2 * taps + line // taps{axes[-1]}, distance)",
         "line += 1",
     ]
@@ -58,7 +58,7 @@ def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
 
 def row_lines(spec: ContractionSpec) -> Iterator[str]:
     """Once per block: the tables of its tiles."""
-    strides = (f" + b{axis} * left_batch{axis}" for axis in range(spec.batches))
+    strides = (f" + batch{axis} * left_batch{axis}" for axis in range(spec.batches))
     yield f"left_here = left{''.join(strides)}"
     yield from coordinates(spec, "first_row")
     if spec.left_packed:
@@ -102,7 +102,7 @@ def tile_lines(spec: ContractionSpec) -> Iterator[str]:
 
 def panel_lines(spec: ContractionSpec, width: int) -> Iterator[str]:
     """Once per unit: `weights`, the address of the panel's weights."""
-    strides = (f" + b{axis} * right_batch{axis}" for axis in range(spec.batches))
+    strides = (f" + batch{axis} * right_batch{axis}" for axis in range(spec.batches))
     here = f"right{''.join(strides)}"
     if not spec.right_packed:
         yield f"weights = {here} + panel * taps * depth * {width * _F32}"
@@ -129,22 +129,22 @@ def panel_lines(spec: ContractionSpec, width: int) -> Iterator[str]:
 
 
 def coordinates(spec: ContractionSpec, row: str) -> Iterator[str]:
-    """r0, r1, … of row number `row`."""
+    """row0, row1, … of row number `row`."""
     yield f"rest = {row}"
     for axis in reversed(range(1, len(spec.windowed))):
-        yield f"r{axis} = rest % extent{axis}"
-        yield f"rest //= extent{axis}"
-    yield "r0 = rest"
+        yield f"row{axis} = rest % row_extent{axis}"
+        yield f"rest //= row_extent{axis}"
+    yield "row0 = rest"
 
 
 def advance(spec: ContractionSpec) -> Iterator[str]:
     """From the coordinates of a row to those of the next."""
-    yield f"r{len(spec.windowed) - 1} += 1"
+    yield f"row{len(spec.windowed) - 1} += 1"
     for level, axis in enumerate(reversed(range(1, len(spec.windowed)))):
         lines = [
-            f"if r{axis} == extent{axis}:",
-            f"{INDENT}r{axis} = 0",
-            f"{INDENT}r{axis - 1} += 1",
+            f"if row{axis} == row_extent{axis}:",
+            f"{INDENT}row{axis} = 0",
+            f"{INDENT}row{axis - 1} += 1",
         ]
         yield from indented(level, lines)
 
@@ -162,12 +162,12 @@ def _windowed(spec: ContractionSpec) -> list[int]:
 
 
 def _origin(spec: ContractionSpec) -> Iterator[str]:
-    """`origin`: the address of what the first tap of the row at r0, r1, … sees."""
+    """`origin`: the address of what the first tap of the row at row0, row1, … sees."""
     terms = ["left_here"]
     for axis, windowed in enumerate(spec.windowed):
         if windowed:
-            yield f"p{axis} = r{axis} * step{axis} - lo{axis}"
-        terms.append(f"{'p' if windowed else 'r'}{axis} * stride{axis}")
+            yield f"position{axis} = row{axis} * step{axis} - lo{axis}"
+        terms.append(f"{'position' if windowed else 'row'}{axis} * stride{axis}")
     yield f"origin = {' + '.join(terms)}"
 
 
@@ -177,12 +177,12 @@ def _origins(spec: ContractionSpec) -> Iterator[str]:
     if axes:
         yield "interior = True"
         for axis in every:
-            yield f"s{axis} = r{axis}"
+            yield f"saved{axis} = row{axis}"
     yield "for slot in range(slots):"
     body = [*_origin(spec), "store_int64(table, slot, origin)"]
     for axis in axes:
-        reach = f"p{axis} + (taps{axis} - 1) * dilation{axis}"
-        body += [f"interior = interior and p{axis} >= 0 and {reach} < input{axis}"]
+        reach = f"position{axis} + (taps{axis} - 1) * dilation{axis}"
+        body += [f"interior = interior and position{axis} >= 0 and {reach} < input{axis}"]
     body += ["if slot + 1 < size:", *indented(1, advance(spec))]
     yield from indented(1, body)
     if axes:
@@ -190,7 +190,7 @@ def _origins(spec: ContractionSpec) -> Iterator[str]:
         yield f"{INDENT}store_int64(kinds, tile, 1 + joins)"
         yield "else:"
         yield f"{INDENT}store_int64(kinds, tile, 0)"
-        border = [f"r{axis} = s{axis}" for axis in every]
+        border = [f"row{axis} = saved{axis}" for axis in every]
         border += ["for slot in range(slots):"]
         body = [*_origin(spec), "line = slot"]
         body += _taps(spec, "fill_page", ["store_int64(table, line, address)", "line += slots"])
@@ -205,13 +205,13 @@ def _taps(spec: ContractionSpec, outside: str, body: list[str]) -> Iterator[str]
     axes = _windowed(spec)
     for level, axis in enumerate(axes):
         lines = [
-            f"for t{axis} in range(taps{axis}):",
-            f"{INDENT}at{axis} = p{axis} + t{axis} * dilation{axis}",
+            f"for tap{axis} in range(taps{axis}):",
+            f"{INDENT}at{axis} = position{axis} + tap{axis} * dilation{axis}",
             f"{INDENT}inside{axis} = {known}at{axis} >= 0 and at{axis} < input{axis}",
         ]
         yield from indented(level, lines)
         known = f"inside{axis} and "
-        address += f" + t{axis} * dilation{axis} * stride{axis}"
+        address += f" + tap{axis} * dilation{axis} * stride{axis}"
     yield from indented(len(axes), [f"address = {outside}", f"if inside{axes[-1]}:"])
     yield from indented(len(axes), [f"{INDENT}address = {address}", *body])
 

@@ -17,7 +17,7 @@ from satura.backend.namespace import namespace_of
 _INT64 = ir.IntType(64)
 
 
-def lowered(name: str, text: str, symbol: str) -> str:
+def translated(name: str, text: str, symbol: str) -> str:
     """LLVM text of a module that exports `void symbol(i64 args, i64 thread, i64 threads)`.
 
     KernelError where the text does not type or lower.
