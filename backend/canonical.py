@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from satura.backend.body import Access, BodyBuilder, Nest, needed
 
@@ -37,9 +38,9 @@ def canonical(nest: Nest) -> Canonical:
         return _arranged(nest, order, [], inner, False)
     reads = _reduced_reads(nest)
     clipped = {clip.loop for clip in nest.clips}
-    rows = [loop for loop in nest.inner if loop not in clipped]
-    row = _best(nest, rows, reads)
-    column = _best(nest, list(nest.outer), (*reads, nest.target))
+    row = _best(nest, [loop for loop in nest.inner if loop not in clipped], reads)
+    columns = [loop for loop in nest.outer if not _moves_clips(nest, loop)]
+    column = _best(nest, columns, (*reads, nest.target))
     ordered = any(reduction.position is not None for reduction in nest.reductions)
     middle = list(nest.inner) if ordered else _by_stride(list(nest.inner), *reads)
     outer = _by_stride(list(nest.outer), nest.target)
@@ -53,8 +54,15 @@ def canonical(nest: Nest) -> Canonical:
 def _is_column(nest: Nest, row: int | None, column: int, reads: Sequence[Access]) -> bool:
     """Whether the kept loop `column` makes a better inner loop than the reduced `row`."""
     if row is None:
-        return nest.extents[column] >= SHORT
+        return True
     return _badness(nest, column, (*reads, nest.target)) < _badness(nest, row, reads)
+
+
+def _moves_clips(nest: Nest, loop: int) -> bool:
+    """Whether which taps are left out depends on this loop."""
+    origins = needed(nest.values, [clip.origin for clip in nest.clips])
+    accesses = (nest.values[index].access for index in origins)
+    return any(access is not None and access.strides[loop] for access in accesses)
 
 
 def _best(nest: Nest, loops: Sequence[int], accesses: Sequence[Access]) -> int | None:
@@ -101,38 +109,26 @@ def _arranged(
     nest: Nest, outer: list[int], middle: list[int], inner: int | None, column: bool
 ) -> Canonical:
     """The nest with loops in the given order, neighbours merged, and one inner loop."""
-    outer = [loop for loop in outer if loop != inner]
-    middle = [loop for loop in middle if loop != inner]
-    groups = [[loop] for loop in outer], [[loop] for loop in middle], [[inner]]
+    outers = [[loop] for loop in outer if loop != inner]
+    middles = [[loop] for loop in middle if loop != inner]
+    inners = [] if inner is None else [[inner]]
     fixed = {clip.loop for clip in nest.clips}
-    tails: list[list[list[int]]] = [list(group) for group in groups if True]
-    if inner is None:
-        tails[2] = []
-    elif column or not nest.reductions:
-        tails[0], tails[2] = _merge_inner(nest, tails[0], tails[2], fixed)
-    else:
-        tails[1], tails[2] = _merge_inner(nest, tails[1], tails[2], fixed)
-    tails[0] = _merged(nest, tails[0], fixed)
-    tails[1] = _merged(nest, tails[1], fixed)
-    flat = [group for part in tails for group in part]
-    extents = [_product(nest.extents[loop] for loop in group) for group in flat]
-    places = {loop: place for place, group in enumerate(flat) for loop in group}
+    if inners and (column or not nest.reductions):
+        *outers, inners[0] = _merged(nest, [*outers, *inners], fixed)
+    elif inners:
+        *middles, inners[0] = _merged(nest, [*middles, *inners], fixed)
+    outers, middles = _merged(nest, outers, fixed), _merged(nest, middles, fixed)
+    groups = [*outers, *middles, *inners]
+    extents = [prod(nest.extents[loop] for loop in group) for group in groups]
+    places = {loop: place for place, group in enumerate(groups) for loop in group}
     clips = tuple(replace(clip, loop=places[clip.loop]) for clip in nest.clips)
-    dummy = () if tails[2] else (0,)
+    dummy = (1,) if not inners else ()  # there is always an inner loop
 
     def restride(strides: tuple[int, ...]) -> tuple[int, ...]:
-        return (*(strides[group[-1]] for group in flat), *dummy)
+        return (*(strides[group[-1]] for group in groups), *(0 for _ in dummy))
 
-    moved = nest.with_loops([*extents, *(1 for _ in dummy)], restride, clips)
-    moved = replace(moved, reduced=len(moved.extents) - len(tails[0]) if nest.reductions else 0)
-    return Canonical(moved, len(tails[0]), len(tails[1]), column)
-
-
-def _merge_inner(
-    nest: Nest, others: list[list[int]], inner: list[list[int]], fixed: set[int]
-) -> tuple[list[list[int]], list[list[int]]]:
-    merged = _merged(nest, [*others, *inner], fixed)
-    return merged[:-1], merged[-1:]
+    moved = nest.with_loops([*extents, *dummy], restride, clips)
+    return Canonical(moved, len(outers), len(middles), column)
 
 
 def _merged(nest: Nest, groups: list[list[int]], fixed: set[int]) -> list[list[int]]:
@@ -142,19 +138,12 @@ def _merged(nest: Nest, groups: list[list[int]], fixed: set[int]) -> list[list[i
     for group in reversed(groups):
         if result and not fixed.intersection([*group, *result[0]]):
             first, second = group[-1], result[0]
-            extent = _product(nest.extents[loop] for loop in second)
+            extent = prod(nest.extents[loop] for loop in second)
             if all(a.strides[first] == a.strides[second[-1]] * extent for a in accesses):
                 result[0] = [*group, *second]
                 continue
         result.insert(0, group)
     return result
-
-
-def _product(numbers: object) -> int:
-    total = 1
-    for number in numbers:  # type: ignore[attr-defined]
-        total *= number
-    return total
 
 
 def _renumbered(nest: Nest) -> Nest:

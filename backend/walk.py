@@ -286,7 +286,7 @@ class Walk:
         if mask is not None:  # where nothing is read, any index will do
             outside = self._add(Value("not", DType.BOOL, (mask,)))
             valid = self._add(Value("or", DType.BOOL, (valid, outside)))
-        valid = self._add(Value("report", DType.BOOL, (valid,)))
+        valid = self._add(Value("report", DType.BOOL, (valid, length)))
         moved = (*at[:axis], symbol(f"@{wrapped}"), *at[axis + rank :])
         return self.value(source, moved, self.both(mask, valid))
 

@@ -21,11 +21,15 @@ _FUNCTIONS = {**UNARY, **BINARY}
 
 @dataclass(frozen=True)
 class Code:
-    """A kernel's text, its arguments in order, and the scratch bytes that each thread needs."""
+    """A kernel's text, its arguments in order, and the scratch bytes that each thread needs.
+
+    `work` is the number of innermost iterations: small kernels are not worth a second thread.
+    """
 
     name: str
     text: str
     arguments: tuple[Argument, ...]
+    work: int
     scratch: int = 0
 
 
@@ -115,7 +119,12 @@ class BodyText:
             text = self._expression(index, names, parts, middles)
             parts[level].append(f"{name} = {text}")
             if self.nest.values[index].op == "report":
-                parts[level].append(f"if not {name}: store_int64({self._status_name()}, 0, 1)")
+                length = names[self.nest.values[index].operands[1]]
+                parts[level] += [
+                    f"if not {name}:",
+                    f"    store_int64({self._status_name()}, 1, {length})",
+                    f"    store_int64({self._status_name()}, 0, 1)",
+                ]
             names[index] = name
             if level <= 1:
                 self.names[index] = name

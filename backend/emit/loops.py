@@ -12,7 +12,7 @@ from satura.backend.canonical import Canonical, canonical
 from satura.backend.emit.body import Arguments, BodyText, Code, indented
 
 
-def loop_code(name: str, nests: Sequence[Nest]) -> Code:
+def loop_code(name: str, nests: Sequence[Nest], work: int) -> Code:
     """A kernel that runs all `nests`, which have no reductions and no empty loops."""
     boxes: dict[str, list[list[Argument]]] = {}
     for nest in nests:
@@ -31,7 +31,7 @@ def loop_code(name: str, nests: Sequence[Nest]) -> Code:
             *indented(piece.split("\n")),
             *indented([f"at += {8 * len(boxes[piece][0])}"]),
         ]
-    return Code(name, kernel_text(text), tuple(arguments))
+    return Code(name, kernel_text(text), tuple(arguments), work)
 
 
 def kernel_text(lines: Sequence[str]) -> str:

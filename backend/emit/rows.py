@@ -25,9 +25,9 @@ DEAR = 8.0  # flops from which on a value is kept for the next pass
 LINE = 64
 
 
-def row_code(name: str, nest: Nest, threads: int) -> Code:
+def row_code(name: str, nest: Nest, threads: int, work: int) -> Code:
     """A kernel for a nest with reductions, for about `threads` threads."""
-    return _Rows(canonical(nest), threads).code(name)
+    return _Rows(canonical(nest), threads).code(name, work)
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class _Rows:
         self.given: dict[int, str] = {}
         self.clips = {clip.loop - form.outer: clip for clip in self.nest.clips}
 
-    def code(self, name: str) -> Code:
+    def code(self, name: str, work: int) -> Code:
         block_name = self.arguments.new(self.block) if self.column else ""
         accumulators = [self._accumulator(n, r) for n, r in enumerate(self.nest.reductions)]
         passes = self._passes()
@@ -98,7 +98,7 @@ class _Rows:
             *indented([*row, *step_odometer(self.outer, self.extents)]),
         ]  # fmt: skip
         numbers: tuple[Argument, ...] = tuple(self.arguments.numbers)
-        return Code(name, kernel_text(lines), numbers, self.scratch)
+        return Code(name, kernel_text(lines), numbers, work, self.scratch)
 
     # Scratch
 

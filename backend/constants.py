@@ -1,0 +1,63 @@
+"""Constants of a schedule: evaluated once at compile time, equal ones stored once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from satura.rewrite.attributes import Constant
+from satura.rewrite.ir import Node, Program
+from satura.rewrite.ops import REGISTRY
+from satura.rewrite.schedule import Schedule
+from satura.rewrite.types import Array
+
+
+def folded(schedule: Schedule) -> Schedule:
+    """The schedule in which every materialised constant is a constant node."""
+    nodes = list(schedule.program.nodes)
+    values: dict[int, Array] = {}
+    last_use: dict[int, int] = {}
+    wanted = set(schedule.constants)
+    needed: set[int] = set()
+    stack = list(wanted)
+    while stack:
+        index = stack.pop()
+        if index not in needed:
+            needed.add(index)
+            stack.extend(nodes[index].operands)
+    for index in sorted(needed):
+        last_use.update(dict.fromkeys(nodes[index].operands, index))
+    for index in sorted(needed):
+        node = nodes[index]
+        operands = [values[operand] for operand in node.operands]
+        values[index] = np.asarray(node.op.reference(*operands, *node.attributes))
+        if index in wanted and node.op.name != "constant":
+            constant = Constant(values[index])
+            nodes[index] = Node(REGISTRY["constant"], (), (constant,), node.type)
+        for operand in dict.fromkeys(node.operands):
+            if last_use[operand] == index:
+                del values[operand]
+    program = schedule.program
+    return replace(schedule, program=Program(tuple(nodes), program.inputs, program.outputs))
+
+
+class ConstantStore:
+    """Arrays that kernels read, by digest; an array stays where it is as long as the store does."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[bytes, Array] = {}
+
+    def address(self, digest: bytes, array: Array) -> int:
+        """Where the contents of `array`, known by `digest`, are kept."""
+        kept = self._arrays.setdefault(digest, array)
+        return int(kept.ctypes.data)
+
+    @property
+    def count(self) -> int:
+        return len(self._arrays)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all kept arrays."""
+        return sum(array.nbytes for array in self._arrays.values())

@@ -1,0 +1,41 @@
+"""From a dispatch with concrete sizes to the text and the arguments of its kernel."""
+
+from __future__ import annotations
+
+from math import prod
+
+from satura.backend.constants import ConstantStore
+from satura.backend.emit.body import Code
+from satura.backend.emit.loops import loop_code
+from satura.backend.emit.rows import row_code
+from satura.backend.lower import lower
+from satura.rewrite.attributes import BinaryFn, ReduceFn, UnaryFn
+from satura.rewrite.schedule import Dispatch, Schedule
+
+LONGEST_NAME = 4  # ops
+
+
+def kernel_code(
+    schedule: Schedule, dispatch: Dispatch, threads: int, store: ConstantStore
+) -> Code | None:
+    """The kernel of a dispatch that is no host call; None where there is nothing to compute."""
+    nests = lower(schedule, dispatch)
+    if not nests:
+        return None
+    name = kernel_name(schedule, dispatch)
+    work = sum(prod(nest.extents) for nest in nests)
+    if nests[0].reductions:
+        return row_code(name, nests[0], threads, work)
+    return loop_code(name, nests, work)
+
+
+def kernel_name(schedule: Schedule, dispatch: Dispatch) -> str:
+    """A name for people: the form and the first ops, such as `loop_add_relu`."""
+    words = [dispatch.form.value]
+    for index in dispatch.nodes:
+        node = schedule.program.nodes[index]
+        named = [a.name for a in node.attributes if isinstance(a, UnaryFn | BinaryFn | ReduceFn)]
+        words.append(named[0] if named and node.op.name != "pool" else node.op.name)
+    if len(words) > LONGEST_NAME + 1:
+        words = [*words[:LONGEST_NAME], f"{len(words) - LONGEST_NAME}_more"]
+    return "_".join(words) if dispatch.nodes else "loop_copy"
