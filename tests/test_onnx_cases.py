@@ -26,7 +26,8 @@ from satura.rewrite.types import Array
 HOST_OPS = {
     "ArrayFeatureExtractor", "Adagrad", "Adam", "BatchNormalization", "Binarizer", "BitCast",
     "Col2Im", "CumProd", "CumSum", "DFT", "DeformConv", "Det", "Dropout", "FlexAttention", "GRU",
-    "Einsum", "GridSample", "LSTM", "LinearAttention", "MaxPool", "MaxUnpool", "MelWeightMatrix", "Momentum",
+    "Einsum", "GridSample", "LSTM", "LinearAttention", "MaxPool", "MaxUnpool",
+    "MelWeightMatrix", "Momentum",
     "OptionalGetElement", "OptionalHasElement", "RNN", "RandomUniformLike", "ReverseSequence",
     "RoiAlign", "ScatterElements", "ScatterND", "TensorScatter", "TfIdfVectorizer", "TopK",
     "TreeEnsemble",

@@ -82,7 +82,12 @@ class Context:
 
     def text(self, name: str, default: str = "") -> str:
         found = self._attribute(name)
-        return default if found is None else found.s.decode()
+        if found is None:
+            return default
+        try:
+            return found.s.decode()
+        except UnicodeDecodeError:
+            raise self.wrong(f"attribute '{name}' is no text") from None
 
     def integers(self, name: str) -> tuple[int, ...] | None:
         found = self._attribute(name)

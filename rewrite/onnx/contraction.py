@@ -122,8 +122,11 @@ def conv_transpose(node: Context) -> int:
     spatial = build.shape(x)[2:]
     strides = node.integers("strides") or (1,) * len(kernel)
     dilations = node.integers("dilations") or (1,) * len(kernel)
-    reach = [d * (k - 1) for k, d in zip(kernel, dilations, strict=True)]
     extra = node.integers("output_padding") or (0,) * len(kernel)
+    lengths = {len(strides), len(dilations), len(extra)}
+    if lengths != {len(kernel)} or min(*strides, *dilations) < 1:
+        raise node.wrong(f"strides, dilations and output_padding do not fit the kernel {kernel}")
+    reach = [d * (k - 1) for k, d in zip(kernel, dilations, strict=True)]
     lo, hi = _transposed_pads(node, spatial, reach, strides, extra)
     spread = _interleaved(build, build.transpose(x, (0, *range(2, rank), 1)), strides)
     window = Geometry(
@@ -150,6 +153,8 @@ def _transposed_pads(
     pads = node.integers("pads") or (0,) * (2 * axes)
     auto = node.text("auto_pad", "NOTSET")
     wanted = node.integers("output_shape")
+    if len(pads) != 2 * axes or (wanted is not None and len(wanted) < axes):
+        raise node.wrong(f"pads or output_shape do not fit {axes} kernel axes")
     if wanted is None and not auto.startswith("SAME"):
         return list(pads[:axes]), list(pads[axes:])
     sizes = node.static(spatial, "the spatial extents")

@@ -48,6 +48,8 @@ def read_model(model: str | Path | bytes | ModelProto) -> ModelProto:
         raise ModelError(f"{name} is not an ONNX model, or it is truncated") from None
     if not proto.HasField("graph") or not proto.opset_import:
         raise ModelError(f"{name} is not an ONNX model: it has no graph or no opset import")
+    if not all(isinstance(text, str) for text in _texts(proto)):
+        raise ModelError(f"{name} is damaged: it has names that are not valid UTF-8")
     for tensor in _tensors(proto):
         if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
             _inline_external_data(tensor, folder)
@@ -129,6 +131,32 @@ def _tensors(model: ModelProto) -> Iterator[TensorProto]:
     for function in model.functions:
         for node in function.node:
             yield from _tensors_of_node(node)
+
+
+def _texts(model: ModelProto) -> Iterator[object]:
+    """Names in the model; protobuf gives bytes for those that are not valid UTF-8."""
+    yield from (entry.domain for entry in model.opset_import)
+    yield from _texts_of_graph(model.graph)
+    for function in model.functions:
+        yield from (function.domain, function.name, *function.input, *function.output)
+        for node in function.node:
+            yield from _texts_of_node(node)
+
+
+def _texts_of_graph(graph: GraphProto) -> Iterator[object]:
+    yield from (value.name for value in (*graph.input, *graph.output, *graph.initializer))
+    for value in graph.input:
+        yield from (dim.dim_param for dim in value.type.tensor_type.shape.dim)
+    for node in graph.node:
+        yield from _texts_of_node(node)
+
+
+def _texts_of_node(node: NodeProto) -> Iterator[object]:
+    yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+    for attribute in node.attribute:
+        yield attribute.name
+        for graph in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+            yield from _texts_of_graph(graph)
 
 
 def _tensors_of_graph(graph: GraphProto) -> Iterator[TensorProto]:

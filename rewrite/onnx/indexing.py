@@ -54,7 +54,7 @@ def gather_nd(node: Context) -> int:
     shape, batch = build.shape(x), node.integer("batch_dims")
     tuples = build.shape(node[1])
     (depth,) = node.static(tuples[-1:], "the length of an index")
-    if batch + depth > len(shape):
+    if batch + depth > len(shape) or not 0 <= batch < len(tuples):
         raise node.wrong(f"indices of length {depth} do not fit rank {len(shape)}")
     lead = tuples[:-1]
     flat = build.full(0, lead, DType.I64)

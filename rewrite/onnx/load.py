@@ -6,7 +6,7 @@ Every node is lowered by its own definition; nothing is folded, cancelled or sim
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from onnx import (
@@ -15,14 +15,9 @@ from onnx import (
     GraphProto,
     ModelProto,
     NodeProto,
-    OperatorSetIdProto,
-    ValueInfoProto,
-    checker,
-    defs,
 )
 
 from satura.rewrite.attributes import HostCall
-from satura.rewrite.dims import Dim, symbol
 from satura.rewrite.errors import ModelError, ProgramError, SaturaError, UnsupportedError
 from satura.rewrite.ir import Program
 from satura.rewrite.onnx import (
@@ -40,15 +35,14 @@ from satura.rewrite.onnx import (
     shapes,
     windows,
 )
+from satura.rewrite.onnx.checks import check_declared, check_node, input_types, opset_versions
 from satura.rewrite.onnx.context import LOWERINGS, Context, Lowered, NoLowering
 from satura.rewrite.onnx.fallback import function_body, host, with_defaults
 from satura.rewrite.onnx.files import array_of, read_model
 from satura.rewrite.onnx.host import HostFallbackWarning
 from satura.rewrite.onnx.order import in_order, label
 from satura.rewrite.onnx.tensors import Tensors
-from satura.rewrite.onnx.types import dtype_of
 from satura.rewrite.onnx.values import Values
-from satura.rewrite.types import TensorType
 
 FAMILIES = (
     activations,
@@ -65,7 +59,6 @@ FAMILIES = (
     shapes,
     windows,
 )
-OLDEST_OPSET = 7
 MOST_ELEMENTS = 2**36
 _MOST_NESTED = 64
 
@@ -97,7 +90,7 @@ class _Importer:
     def program(self) -> Program:
         """The program of the model's graph."""
         graph = self.model.graph
-        opsets = _opsets(self.model.opset_import)
+        opsets = opset_versions(self.model.opset_import)
         scope = self._inputs(graph)
         self._walk(graph.node, scope, opsets, 0)
         outputs: dict[str, int] = {}
@@ -109,7 +102,7 @@ class _Importer:
             if output.name in outputs:
                 raise ModelError(f"two outputs are called '{output.name}'")
             outputs[output.name] = scope[output.name]
-            self._check_declared(output, self.build.type(scope[output.name]))
+            check_declared(output, self.build.type(scope[output.name]))
         program = self.build.program(outputs)
         self._warn(program)
         return program
@@ -124,7 +117,7 @@ class _Importer:
             if tensor.name in constants:
                 raise ModelError(f"two initializers are called '{tensor.name}'")
             constants[tensor.name] = tensor
-        for name, dtype_and_shape in _input_types(graph, constants).items():
+        for name, dtype_and_shape in input_types(graph, constants).items():
             if name in scope:
                 raise ModelError(f"two inputs are called '{name}'")
             scope[name] = self.build.input(name, dtype_and_shape.dtype, dtype_and_shape.shape)
@@ -139,11 +132,17 @@ class _Importer:
         if depth > _MOST_NESTED:
             raise ModelError(f"functions call each other more than {_MOST_NESTED} deep")
         for node in in_order(nodes, scope):
+            if not any(node.output):
+                continue
             try:
                 results = self._lower(node, scope, opsets, depth)
                 self._check_sizes()
             except ProgramError as error:
                 raise self._misfit(node, scope, error) from None
+            except (ArithmeticError, LookupError, MemoryError, ValueError) as error:
+                raise ModelError(
+                    f"{label(node)}: its inputs and attributes do not fit together: {error}"
+                ) from error
             for name, result in zip(node.output, results, strict=False):
                 if name:
                     scope[name] = result
@@ -163,7 +162,7 @@ class _Importer:
         function = self.functions.get((node.domain, node.op_type, node.overload))
         if function is not None:
             return self._inline(node, function, operands, None, depth)
-        opset = _check_node(node, domain, opsets, self.model.ir_version)
+        opset = check_node(node, domain, opsets, self.model.ir_version)
         context = Context(self.build, self.values, node, opset, operands)
         if domain == "" and node.op_type == "If":
             return self._branch(context, scope, opsets, depth)
@@ -212,7 +211,9 @@ class _Importer:
         bound = {attribute.name: attribute for attribute in function.attribute_proto} | given
         absent = {name for name in function.input if name not in scope}
         nodes = [_bound(inner, bound, absent) for inner in function.node]
-        imports = _opsets(function.opset_import) if function.opset_import else dict(opsets or {})
+        imports = (
+            opset_versions(function.opset_import) if function.opset_import else dict(opsets or {})
+        )
         try:
             self._walk(nodes, scope, imports, depth + 1)
         except SaturaError as error:
@@ -250,27 +251,6 @@ class _Importer:
                 raise ProgramError(f"{node.type} has {size} elements, more than any memory holds")
         self.checked = len(self.build.nodes)
 
-    def _check_declared(self, output: ValueInfoProto, found: TensorType) -> None:
-        """Compare an output's declared type with what its nodes compute."""
-        if output.type.WhichOneof("value") != "tensor_type":
-            return
-        declared = output.type.tensor_type
-        fits = declared.elem_type == 0 or dtype_of(declared.elem_type) is found.dtype
-        if declared.HasField("shape"):
-            dims = declared.shape.dim
-            fits = fits and len(dims) == found.rank
-            for dim, extent in zip(dims, found.shape, strict=False):
-                if dim.WhichOneof("value") == "dim_value" and isinstance(extent, int):
-                    fits = fits and dim.dim_value == extent
-        if not fits:
-            shown = [
-                d.dim_value if d.HasField("dim_value") else d.dim_param or "?"
-                for d in declared.shape.dim
-            ]
-            raise ModelError(
-                f"output '{output.name}' is declared with shape {shown}, computed is {found}"
-            )
-
     def _warn(self, program: Program) -> None:
         for node in program.nodes:
             call = node.attributes[0] if node.attributes else None
@@ -285,91 +265,6 @@ class _Importer:
 
 def _sequence(results: Lowered) -> Sequence[int]:
     return [results] if isinstance(results, int) else results
-
-
-def _opsets(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
-    """Versions by domain. Raises ModelError for a version of ONNX's own ops that is not known."""
-    versions: dict[str, int] = {}
-    for entry in imports:
-        versions["" if entry.domain == "ai.onnx" else entry.domain] = entry.version
-    newest = defs.onnx_opset_version()
-    if "" in versions and not OLDEST_OPSET <= versions[""] <= newest:
-        raise UnsupportedError(
-            f"opset {versions['']} is not supported: this version reads {OLDEST_OPSET} to {newest};"
-            " convert the model with onnx.version_converter or install another onnx"
-        )
-    return versions
-
-
-def _check_node(node: NodeProto, domain: str, opsets: Mapping[str, int], ir_version: int) -> int:
-    """The opset that the node's op is read in; errors for unknown domains, ops and attributes."""
-    known = {schema.domain for schema in defs.get_all_schemas()} if domain else {""}
-    if domain not in opsets or domain not in known:
-        raise UnsupportedError(
-            f"{label(node)}: nothing is known about the domain '{node.domain}'; export the model"
-            " with standard ops, or with a function that defines this one"
-        )
-    version = opsets[domain]
-    try:
-        defs.get_schema(node.op_type, version, domain)
-    except defs.SchemaError:
-        raise ModelError(
-            f"{label(node)}: there is no op '{node.op_type}' in opset {version}"
-            + (f" of domain '{domain}'" if domain else "")
-        ) from None
-    if any(attribute.HasField("g") for attribute in node.attribute):
-        return version  # the checker would ask for the names around the node
-    context = checker.C.CheckerContext()
-    context.ir_version = max(3, ir_version)
-    context.opset_imports = dict(opsets)
-    try:
-        checker.check_node(node, context)
-    except checker.ValidationError as error:
-        reason = next((line for line in str(error).splitlines() if line.strip()), "it is not valid")
-        raise ModelError(f"{label(node)}: {reason.strip()}") from None
-    return version
-
-
-def _input_types(graph: GraphProto, constants: Mapping[str, object]) -> dict[str, TensorType]:
-    """Types of the inputs that are not constants; unnamed open axes get names of their own."""
-    taken = {dim.dim_param for value in graph.input for dim in value.type.tensor_type.shape.dim}
-    types: dict[str, TensorType] = {}
-    for value in graph.input:
-        if value.name in constants:
-            continue
-        if value.name in types:
-            raise ModelError(f"two inputs are called '{value.name}'")
-        types[value.name] = _input_type(value, taken)
-    return types
-
-
-def _input_type(value: ValueInfoProto, taken: set[str]) -> TensorType:
-    if value.type.WhichOneof("value") != "tensor_type":
-        kind = value.type.WhichOneof("value") or "unknown"
-        raise UnsupportedError(
-            f"input '{value.name}' is of kind {kind}; only tensors are supported"
-        )
-    tensor = value.type.tensor_type
-    if not tensor.HasField("shape"):
-        raise UnsupportedError(f"input '{value.name}' has no rank; declare its shape")
-    dims: list[Dim] = []
-    for axis, dim in enumerate(tensor.shape.dim):
-        if dim.WhichOneof("value") == "dim_value":
-            if dim.dim_value < 0:
-                raise ModelError(f"input '{value.name}': axis {axis} has extent {dim.dim_value}")
-            dims.append(dim.dim_value)
-        elif dim.dim_param:
-            dims.append(symbol(dim.dim_param))
-        else:
-            name = f"{value.name}_{axis}"
-            while name in taken:
-                name += "_"
-            taken.add(name)
-            dims.append(symbol(name))
-    try:
-        return TensorType(dtype_of(tensor.elem_type), tuple(dims))
-    except UnsupportedError as error:
-        raise UnsupportedError(f"input '{value.name}': {error}") from None
 
 
 def _bound(

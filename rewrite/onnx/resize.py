@@ -20,6 +20,10 @@ from satura.rewrite.types import DType
 
 Line = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 _LONGEST_AXIS = 2**24
+_COORDINATES = (
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+    "tf_half_pixel_for_nn", "tf_crop_and_resize",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,9 @@ def resize(node: Context) -> int:
     build, x = node.build, node[0]
     sampling = _sampling(node)
     plans = [plan for plan in _plans(node, sampling) if not _unchanged(plan, sampling)]
+    for plan in plans:
+        if isinstance(plan.outer, int) and not 0 <= plan.outer <= _LONGEST_AXIS:
+            raise node.wrong(f"axis {plan.axis} would have {plan.outer} elements")
     dtype = build.dtype(x)
     if sampling.mode == "nearest":
         repeats = {plan.axis: factor for plan in plans if (factor := _repeat(plan, sampling))}
@@ -71,10 +78,14 @@ def _sampling(node: Context) -> Sampling:
     if mode not in ("nearest", "linear", "cubic"):
         raise node.wrong(f"there is no mode '{mode}'; modes: nearest, linear, cubic")
     old = node.opset < 11
+    nearest = "simple" if old else node.text("nearest_mode", "round_prefer_floor")
+    coordinates = "asymmetric" if old else node.text("coordinate_transformation_mode", "half_pixel")
+    if nearest not in _ROUNDING or coordinates not in _COORDINATES:
+        raise node.wrong(f"there is no nearest_mode '{nearest}' or no coordinates '{coordinates}'")
     return Sampling(
         mode,
-        "asymmetric" if old else node.text("coordinate_transformation_mode", "half_pixel"),
-        "simple" if old else node.text("nearest_mode", "round_prefer_floor"),
+        coordinates,
+        nearest,
         node.number("cubic_coeff_a", -0.75),
         bool(node.integer("exclude_outside")),
         bool(node.integer("antialias")),
@@ -90,6 +101,8 @@ def _plans(node: Context, sampling: Sampling) -> list[AxisPlan]:
     scales, sizes = _targets(node)
     if len(scales or sizes or ()) != len(axes):
         raise node.wrong(f"it needs one scale or size for each of {len(axes)} axes")
+    if any(not 0 < scale < _LONGEST_AXIS for scale in scales or ()):
+        raise node.wrong(f"its scales {list(scales or ())} must be positive and finite")
     roi: Sequence[float] = [0.0] * len(axes) + [1.0] * len(axes)
     if sampling.coordinates == "tf_crop_and_resize":
         roi = [float(value) for value in node.array(1).ravel()]
@@ -186,8 +199,6 @@ def _resampled(node: Context, x: int, plan: AxisPlan, sampling: Sampling) -> int
     """The sum over taps of gathered elements times their weights."""
     build = node.build
     node.static((plan.extent, plan.outer), f"axis {plan.axis}")
-    if int(str(plan.outer)) > _LONGEST_AXIS:
-        raise ProgramError(f"axis {plan.axis} would have {plan.outer} elements")
     if plan.extent == 0:
         raise ProgramError(f"axis {plan.axis} has no elements to resample")
     indices, weights = _taps(plan, sampling)

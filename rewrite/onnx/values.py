@@ -83,7 +83,9 @@ def _apply(node: Node, known: list[Known]) -> Known:
     if node.op.name == "gather":
         if not all(isinstance(index, int) for index in known[1].ravel()):
             raise Undecided
-        return np.asarray(node.op.reference(known[0], known[1].astype(np.int64), attribute))
+        # NumPy gives a bare element for a 0-d result: it must stay the Python object it is.
+        taken = node.op.reference(known[0], known[1].astype(np.int64), attribute)
+        return np.asarray(taken, object)
     if isinstance(attribute, UnaryFn):
         return _map(UNARY.get(attribute.name, _undecided), known)
     if isinstance(attribute, BinaryFn):

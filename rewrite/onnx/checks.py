@@ -1,0 +1,124 @@
+"""Checks around a model: opsets, declared inputs and outputs, nodes against ONNX's schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from onnx import GraphProto, NodeProto, OperatorSetIdProto, ValueInfoProto, checker, defs
+
+from satura.rewrite.dims import Dim, symbol
+from satura.rewrite.errors import ModelError, UnsupportedError
+from satura.rewrite.onnx.order import label
+from satura.rewrite.onnx.types import dtype_of, element_name
+from satura.rewrite.types import TensorType
+
+OLDEST_OPSET = 7
+
+
+def opset_versions(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
+    """Versions by domain. Raises ModelError for a version of ONNX's own ops that is not known."""
+    versions: dict[str, int] = {}
+    for entry in imports:
+        versions["" if entry.domain == "ai.onnx" else entry.domain] = entry.version
+    newest = defs.onnx_opset_version()
+    if "" in versions and not OLDEST_OPSET <= versions[""] <= newest:
+        raise UnsupportedError(
+            f"opset {versions['']} is not supported: this version reads {OLDEST_OPSET} to {newest};"
+            " convert the model with onnx.version_converter or install another onnx"
+        )
+    return versions
+
+
+def check_node(node: NodeProto, domain: str, opsets: Mapping[str, int], ir_version: int) -> int:
+    """The opset that the node's op is read in; errors for unknown domains, ops and attributes."""
+    known = {schema.domain for schema in defs.get_all_schemas()} if domain else {""}
+    if domain not in opsets or domain not in known:
+        raise UnsupportedError(
+            f"{label(node)}: nothing is known about the domain '{node.domain}'; export the model"
+            " with standard ops, or with a function that defines this one"
+        )
+    version = opsets[domain]
+    try:
+        defs.get_schema(node.op_type, version, domain)
+    except defs.SchemaError:
+        raise ModelError(
+            f"{label(node)}: there is no op '{node.op_type}' in opset {version}"
+            + (f" of domain '{domain}'" if domain else "")
+        ) from None
+    if any(attribute.HasField("g") for attribute in node.attribute):
+        return version  # the checker would ask for the names around the node
+    context = checker.C.CheckerContext()
+    context.ir_version = max(3, ir_version)
+    context.opset_imports = dict(opsets)
+    try:
+        checker.check_node(node, context)
+    except (checker.ValidationError, UnicodeDecodeError) as error:
+        reason = next((line for line in str(error).splitlines() if line.strip()), "it is not valid")
+        raise ModelError(f"{label(node)}: {reason.strip()}") from None
+    return version
+
+
+def input_types(graph: GraphProto, constants: Mapping[str, object]) -> dict[str, TensorType]:
+    """Types of the inputs that are not constants; unnamed open axes get names of their own."""
+    taken = {dim.dim_param for value in graph.input for dim in value.type.tensor_type.shape.dim}
+    types: dict[str, TensorType] = {}
+    for value in graph.input:
+        if value.name in constants:
+            continue
+        if value.name in types:
+            raise ModelError(f"two inputs are called '{value.name}'")
+        types[value.name] = _input_type(value, taken)
+    return types
+
+
+def _input_type(value: ValueInfoProto, taken: set[str]) -> TensorType:
+    if value.type.WhichOneof("value") != "tensor_type":
+        kind = value.type.WhichOneof("value") or "unknown"
+        raise UnsupportedError(
+            f"input '{value.name}' is of kind {kind}; only tensors are supported"
+        )
+    tensor = value.type.tensor_type
+    if not tensor.HasField("shape"):
+        raise UnsupportedError(f"input '{value.name}' has no rank; declare its shape")
+    dims: list[Dim] = []
+    for axis, dim in enumerate(tensor.shape.dim):
+        if dim.WhichOneof("value") == "dim_value":
+            if dim.dim_value < 0:
+                raise ModelError(f"input '{value.name}': axis {axis} has extent {dim.dim_value}")
+            dims.append(dim.dim_value)
+        elif dim.dim_param:
+            dims.append(symbol(dim.dim_param))
+        else:
+            name = f"{value.name}_{axis}"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            dims.append(symbol(name))
+    try:
+        return TensorType(dtype_of(tensor.elem_type), tuple(dims))
+    except UnsupportedError as error:
+        raise UnsupportedError(f"input '{value.name}': {error}") from None
+
+
+def check_declared(output: ValueInfoProto, found: TensorType) -> None:
+    """Compare an output's declared type with what its nodes compute."""
+    if output.type.WhichOneof("value") != "tensor_type":
+        return
+    declared = output.type.tensor_type
+    fits = declared.elem_type == 0 or dtype_of(declared.elem_type) is found.dtype
+    if declared.HasField("shape"):
+        dims = declared.shape.dim
+        fits = fits and len(dims) == found.rank
+        for dim, extent in zip(dims, found.shape, strict=False):
+            if dim.WhichOneof("value") == "dim_value" and isinstance(extent, int):
+                fits = fits and dim.dim_value == extent
+    if not fits:
+        raise ModelError(
+            f"output '{output.name}' is declared as {_shown(output)}, but computed is {found}"
+        )
+
+
+def _shown(value: ValueInfoProto) -> str:
+    tensor = value.type.tensor_type
+    dims = [str(d.dim_value) if d.HasField("dim_value") else d.dim_param for d in tensor.shape.dim]
+    return f"{element_name(tensor.elem_type)}[{', '.join(dims)}]"
