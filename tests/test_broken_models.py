@@ -54,14 +54,12 @@ def constant_of_shape(dims: list[int]) -> Break:
     return change
 
 
-def extra(op_type: str, *inputs: str, **attributes: object) -> Break:
+def extra(op_type: str, *inputs: str, domain: str = "", **attributes: object) -> Break:
     """Add a node called 'extra'."""
 
     def change(model: ModelProto) -> None:
-        domain = str(attributes.pop("domain", ""))
-        added = helper.make_node(
-            op_type, inputs, ["extra_result"], name="extra", domain=domain, **attributes
-        )
+        added = helper.make_node(op_type, inputs, ["extra_result"], name="extra", domain=domain)
+        added.attribute.extend(helper.make_attribute(k, value) for k, value in attributes.items())
         model.graph.node.append(added)
 
     return change

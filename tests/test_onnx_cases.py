@@ -62,7 +62,7 @@ def outcomes() -> tuple[Outcome, ...]:
 def _outcome(case: TestCase) -> Outcome:
     try:
         try:
-            return _run(case, case.model, {})
+            return _run(case, _model(case), {})
         except UnsupportedError:
             model, constants = _with_constants(case)
             return _run(case, model, constants)
@@ -72,10 +72,15 @@ def _outcome(case: TestCase) -> Outcome:
         return Outcome(case.name, wrong=str(error))
 
 
+def _model(case: TestCase) -> ModelProto:
+    assert case.model is not None
+    return case.model
+
+
 def _with_constants(case: TestCase) -> tuple[ModelProto, dict[str, Array]]:
     """The case's model with every tensor input but the first float one as an initializer."""
     model = ModelProto()
-    model.CopyFrom(case.model)
+    model.CopyFrom(_model(case))
     constants = {}
     for position, (info, value) in enumerate(_inputs(case, model)):
         decides = position > 0 or value.dtype.kind == "i" or value.ndim == 0
@@ -86,7 +91,7 @@ def _with_constants(case: TestCase) -> tuple[ModelProto, dict[str, Array]]:
 
 
 def _inputs(case: TestCase, model: ModelProto) -> list[tuple[str, Array]]:
-    values = case.data_sets[0][0]
+    values = (case.data_sets or [])[0][0]
     pairs = zip(model.graph.input, values, strict=False)
     return [(info.name, _array(value)) for info, value in pairs if not isinstance(value, list)]
 
@@ -100,7 +105,7 @@ def _array(value: object) -> Array:
 def _run(case: TestCase, model: ModelProto, constants: dict[str, Array]) -> Outcome:
     program = load(model)
     host = tuple(sorted({call.op_type for call in _host_calls(program)}))
-    for inputs, outputs in case.data_sets:
+    for inputs, outputs in case.data_sets or []:
         names = [info.name for info in model.graph.input]
         feeds = {name: _array(value) for name, value in zip(names, inputs, strict=False)}
         known = {name: value for name, value in feeds.items() if name not in constants}

@@ -187,8 +187,8 @@ class _Importer:
             except (UnsupportedError, ProgramError):
                 pass
         self.random_count += 1
-        results, call = host(context, domain, self.random_count)
-        self.host_calls[call] = label(context.proto)
+        results, host_call = host(context, domain, self.random_count)
+        self.host_calls[host_call] = label(context.proto)
         return results
 
     def _inline(
