@@ -24,8 +24,8 @@ Model: TypeAlias = "str | Path | bytes | ModelProto | Program"
 Rules: TypeAlias = "RuleSet | str"
 """A rule set, or the name of one: "none", "exact", "default"."""
 
-Progress: TypeAlias = Callable[[str], None]
-"""Called with the name of each phase when it starts."""
+Progress: TypeAlias = Callable[[str, float], None]
+"""Called with the name of a phase and how much of it is done, from 0 when it starts to 1."""
 
 PRECISIONS = ("exact", "fp32")
 

@@ -10,12 +10,19 @@ import numpy as np
 
 from satura.backend import compile as compile_schedule
 from satura.pipeline import Phases, Rewritten
+from satura.rewrite.dims import representative, symbol
 from satura.rewrite.errors import CallError
 from satura.rewrite.ir import Program
+from satura.rewrite.statistics import statistics
 from satura.rewrite.types import Array, TensorType
 
 if TYPE_CHECKING:
     from satura.api import Progress
+
+STATISTICS = (
+    "dispatch-count", "executable-count", "fill-count", "copy-count", "host-count", "moved-bytes",
+    "transient-memory-size", "constant-count", "constant-size", "flops", "redundant-flops",
+)  # fmt: skip
 
 
 class Compiled:
@@ -27,7 +34,7 @@ class Compiled:
         self.rewritten = rewritten
         phases = Phases(progress, dict(rewritten.phases))
         with phases.phase("kernels"):
-            self._executable = compile_schedule(rewritten.schedule, threads)
+            self._kernels = compile_schedule(rewritten.schedule, threads, progress)
         self.phases = phases.seconds
 
     @property
@@ -51,13 +58,45 @@ class Compiled:
         """Types of the outputs by name."""
         return {name: self.source.nodes[i].type for name, i in self.source.outputs}
 
+    @property
+    def threads(self) -> int:
+        """How many threads a call runs on."""
+        return self._kernels.threads
+
+    @cached_property
+    def statistics(self) -> dict[str, int]:
+        """Counts and sizes, see `satura stats`; symbolic sizes count as 64 each."""
+        counted = statistics(self.rewritten.schedule)
+        measured = {
+            "executable-count": len(self.executables),
+            "transient-memory-size": self._kernels.transient_memory_size(self._typical),
+            "constant-count": self._kernels.constant_count,
+            "constant-size": self._kernels.constant_size,
+        }
+        return {key: measured.get(key, counted.get(key, 0)) for key in STATISTICS}
+
+    @cached_property
+    def executables(self) -> dict[str, int]:
+        """The distinct kernels by name, and how many dispatches each of them runs."""
+        found: dict[str, int] = {}
+        for executable in self._kernels.executables(self._typical):
+            name = executable.name
+            while name in found:
+                name += "'"
+            found[name] = executable.dispatches
+        return found
+
+    @property
+    def _typical(self) -> dict[str, int]:
+        return {name: representative(symbol(name)) for name in sorted(self.source.symbols)}
+
     def run(self, arguments: Mapping[str, object]) -> dict[str, Array]:
         """Outputs by name for arguments by name; arguments are left as they are.
 
         Raises CallError for a missing or unknown name, a wrong dtype, rank or extent.
         """
         arrays = {name: np.asarray(value) for name, value in arguments.items()}
-        return self._executable.run(arrays)
+        return self._kernels.run(arrays)
 
     def __call__(self, *arguments: object, **named: object) -> Array | tuple[Array, ...]:
         """Call by position, by keyword, or mixed: the output's array, or a tuple of several."""

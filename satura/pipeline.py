@@ -29,7 +29,7 @@ class Phases:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         if self.progress is not None:
-            self.progress(name)
+            self.progress(name, 0.0)
         start = perf_counter()
         yield
         self.seconds[name] = perf_counter() - start

@@ -9,6 +9,7 @@ from pathlib import Path
 import onnx
 
 import satura
+from satura.backend.target import usable_threads
 from satura.commands.terminal import print_json, print_table, progress
 from satura.commands.timing import medians
 from satura.compare import relative_error
@@ -16,7 +17,6 @@ from satura.inputs import parse_sizes, random_inputs
 from satura.light import NAMES, light
 from satura.rewrite.errors import CallError
 from satura.rewrite.types import Array
-from satura.threads import available_threads
 
 Runner = Callable[[], dict[str, Array]]
 
@@ -32,12 +32,12 @@ def bench(
     """Median milliseconds of each model in each runtime, and satura's ratio to onnxruntime."""
     if find_spec("onnxruntime") is None:
         raise CallError("bench compares with onnxruntime: pip install 'satura[bench]'")
-    count = threads or available_threads()
+    count = threads or usable_threads()
     given = parse_sizes(sizes)
     results = []
     with progress("bench") as phase:
         for name in models or list(NAMES):
-            phase(Path(name).stem)
+            phase(Path(name).stem, 0)
             results.append(_measure(name, given, count, rounds, precision))
     if json:
         print_json({"threads": count, "rounds": rounds, "models": results})

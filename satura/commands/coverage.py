@@ -7,8 +7,9 @@ from typing import Protocol, cast
 
 from onnx import defs
 
-from satura.rewrite.onnx import load
+from satura.rewrite.onnx.checks import OLDEST_OPSET
 from satura.rewrite.onnx.context import LOWERINGS
+from satura.rewrite.onnx.load import FAMILIES
 
 WAYS = {
     "native": "Lowered to canonical ops",
@@ -17,7 +18,7 @@ WAYS = {
     "unsupported": "Refused with an error that names the node",
 }
 NEWEST = 23  # newer onnx packages know more ops; the page must not depend on which it is
-OPSETS = f"{load.OLDEST_OPSET} to {NEWEST}"
+OPSETS = f"{OLDEST_OPSET} to {NEWEST}"
 
 
 class _Bodies(Protocol):
@@ -39,6 +40,15 @@ def coverage() -> dict[str, list[str]]:
     for name in sorted(schemas):
         ways[_way(schemas[name])].append(name)
     return ways
+
+
+def native_families() -> dict[str, list[str]]:
+    """Ops with a lowering by the file of rewrite/onnx/ that it stands in."""
+    families: dict[str, list[str]] = {}
+    for module in FAMILIES:
+        lowered = [name for name, f in LOWERINGS.items() if f.__module__ == module.__name__]
+        families[module.__name__.rpartition(".")[2]] = sorted(lowered)
+    return families
 
 
 def _way(schema: defs.OpSchema) -> str:

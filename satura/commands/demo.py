@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import satura
+from satura.backend.target import usable_threads
 from satura.commands.stats import comparison, print_comparison
 from satura.commands.terminal import print_json, print_line, progress
 from satura.commands.timing import medians
 from satura.compare import relative_error
 from satura.inputs import random_inputs
 from satura.light import light
-from satura.threads import available_threads
 
 MODEL = "light_resnet50"
 TOLERANCE = 1e-4
@@ -18,14 +18,14 @@ ROUNDS = 5
 
 def demo(threads: int | None, json: bool) -> bool:
     """True when the compiled model agrees with the NumPy interpreter."""
-    count = threads or available_threads()
+    count = threads or usable_threads()
     with progress(MODEL) as phase:
-        phase("drawing weights")
+        phase("drawing weights", 0)
         model = light(MODEL)
         before = satura.compile(model, count, rules="none", progress=phase)
         after = satura.compile(before.source, count, progress=phase)
         arguments = random_inputs(after.source)
-        phase("timing")
+        phase("timing", 0)
         seconds = medians(
             {
                 "before": lambda: before.run(arguments),
@@ -33,7 +33,7 @@ def demo(threads: int | None, json: bool) -> bool:
             },
             ROUNDS,
         )
-        phase("checking against the interpreter")
+        phase("checking against the interpreter", 0)
         expected = satura.interpret(after.source, arguments)
         error = relative_error(after.run(arguments), expected)
     agrees = error <= TOLERANCE

@@ -6,7 +6,7 @@ import inspect
 import textwrap
 from collections.abc import Mapping
 
-from satura.commands.coverage import OPSETS, WAYS, coverage
+from satura.commands.coverage import OPSETS, WAYS, coverage, native_families
 from satura.rewrite.ops import REGISTRY, Kind, Op
 from satura.rewrite.ops.elementwise import BINARY, BOOL, INTEGERS, UNARY, ScalarFunction
 from satura.rewrite.types import FLOATS, DType
@@ -41,12 +41,18 @@ def ops_page() -> str:
     lines += ["", "## Functions of `binary`", "", *_functions(BINARY)]
     lines += ["", f"## Ops of ONNX, opset {OPSETS}"]
     for way, names in coverage().items():
-        lines += ["", f"{WAYS[way]} ({len(names)}):", "", *_wrapped(names)]
+        lines += ["", f"{WAYS[way]} ({len(names)}):", ""]
+        if way == "native":
+            for family, members in native_families().items():
+                lines += _wrapped(f"- {family}: ", members)
+        else:
+            lines += _wrapped("", names)
     return "\n".join(lines) + "\n"
 
 
-def _wrapped(names: list[str]) -> list[str]:
-    return textwrap.wrap(f"{', '.join(names)}.", 100)
+def _wrapped(start: str, names: list[str]) -> list[str]:
+    indent = "  " if start else ""
+    return textwrap.wrap(f"{start}{', '.join(names)}", 100, subsequent_indent=indent)
 
 
 def _values(dtypes: frozenset[DType]) -> str:

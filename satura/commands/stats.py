@@ -25,7 +25,9 @@ def comparison(before: Compiled, after: Compiled) -> dict[str, object]:
     return {
         "before": before.statistics,
         "after": after.statistics,
-        "executables": after.executables,
+        "executables": [
+            {"name": name, "dispatch-count": count} for name, count in after.executables.items()
+        ],
         "phases": {**after.phases, "load": before.phases["load"]},
     }
 

@@ -46,8 +46,13 @@ def number(value: float) -> str:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[str], None]]:
+def progress(what: str) -> Iterator[Callable[[str, float], None]]:
     """A line on stderr that names the phase in progress; silent where stderr is no terminal."""
     console = Console(stderr=True, highlight=False, markup=False)
     with console.status(what) as status:
-        yield lambda phase: status.update(f"{what}: {PHASES.get(phase, phase)}")
+
+        def show(phase: str, fraction: float) -> None:
+            share = f" ({fraction:.0%})" if fraction else ""
+            status.update(f"{what}: {PHASES.get(phase, phase)}{share}")
+
+        yield show
