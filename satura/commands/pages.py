@@ -6,7 +6,7 @@ import inspect
 import textwrap
 from collections.abc import Mapping
 
-from satura.commands.coverage import OPSETS, WAYS, coverage, native_families
+from satura.commands.coverage import OPSETS, WAYS, by_family, coverage
 from satura.rewrite.ops import REGISTRY, Kind, Op
 from satura.rewrite.ops.elementwise import BINARY, BOOL, INTEGERS, UNARY, ScalarFunction
 from satura.rewrite.types import FLOATS, DType
@@ -43,7 +43,7 @@ def ops_page() -> str:
     for way, names in coverage().items():
         lines += ["", f"{WAYS[way]} ({len(names)}):", ""]
         if way == "native":
-            for family, members in native_families().items():
+            for family, members in by_family(names).items():
                 lines += _wrapped(f"- {family}: ", members)
         else:
             lines += _wrapped("", names)
