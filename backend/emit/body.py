@@ -120,11 +120,10 @@ class BodyText:
             parts[level].append(f"{name} = {text}")
             if self.nest.values[index].op == "report":
                 length = names[self.nest.values[index].operands[1]]
-                parts[level] += [
-                    f"if not {name}:",
-                    f"    store_int64({self._status_name()}, 1, {length})",
-                    f"    store_int64({self._status_name()}, 0, 1)",
-                ]
+                status = self._status_name()
+                parts[level].append(f"if not {name}:")
+                stores = [f"store_int64({status}, 1, {length})", f"store_int64({status}, 0, 1)"]
+                parts[level].extend(indented(stores))
             names[index] = name
             if level <= 1:
                 self.names[index] = name

@@ -79,8 +79,10 @@ def _piece(form: Canonical) -> tuple[list[str], list[Argument]]:
     start = None if outer else "lo"
     body = BodyText(nest, outer, (), "i", arguments, start)
     block = body.store(body.block([nest.result]))
-    loop = [f"for i in range({inner if outer else 'hi - lo'}):", *indented(block.inner)]
-    if not outer:
+    loop = [f"for i in range({inner if outer else 'hi - lo'}):", *indented(block.inner or ["pass"])]
+    if not outer and not block.inner:  # a single element: one thread has it
+        work = [*share(inner), *body.setup, "if hi > lo:", *indented(block.row)]
+    elif not outer:
         work = [*share(inner), *body.setup, *block.row, *loop]
     else:
         each = [*block.row, *loop, *step_odometer(outer, extents)]
