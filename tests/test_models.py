@@ -4,24 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import numpy_helper
 
 from benchmarks.models import LIGHT, MODELS, TINY, build, example_inputs, original_light
+from tests.onnxruntime_reference import run
 
 LARGEST = 50.0  # of an output's absolute values, which are of order one
-
-
-def run(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
-    """Outputs of unoptimised onnxruntime."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    return [np.asarray(output) for output in session.run(None, inputs)]
 
 
 def rotate_channels(model: onnx.ModelProto) -> str | None:

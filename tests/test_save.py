@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper
+from onnx import helper
 
 from satura.rewrite.attributes import HostCall, Padding
 from satura.rewrite.build import Builder
@@ -21,50 +21,12 @@ from satura.rewrite.onnx.save import save, to_model
 from satura.rewrite.ops.combining import REDUCTIONS
 from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.types import Array, DType, TensorType
+from tests.onnxruntime_reference import run
 
 FLOATS = (DType.F32, DType.F64, DType.F16, DType.BF16)
 INTEGERS = tuple(dtype for dtype in DType if dtype.is_integer)
 TOLERANCE = {DType.F64: 1e-12, DType.F32: 2e-6, DType.F16: 2e-3, DType.BF16: 2e-2}
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -1.0, 0.5, -0.5, 2.5, 1e30, -1e-30, 300.7)
-
-
-def run(model: onnx.ModelProto, arguments: dict[str, Array]) -> list[Array]:
-    """Outputs of unoptimised onnxruntime; bf16 comes and goes as f32, which NumPy feeds it."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(
-        _without_bf16(model).SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    feeds = {
-        name: array.astype(np.float32) if DType.of(array.dtype) is DType.BF16 else array
-        for name, array in arguments.items()
-    }
-    return [np.asarray(output) for output in session.run(None, feeds)]
-
-
-def _without_bf16(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with Casts at its bf16 inputs and outputs."""
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    before, after = [], []
-    for value in copy.graph.input:
-        if value.type.tensor_type.elem_type == TensorProto.BFLOAT16:
-            value.type.tensor_type.elem_type = TensorProto.FLOAT
-            inner = f"{value.name}__bf16"
-            for node in copy.graph.node:
-                node.input[:] = [inner if name == value.name else name for name in node.input]
-            before.append(helper.make_node("Cast", [value.name], [inner], to=TensorProto.BFLOAT16))
-    for value in copy.graph.output:
-        if value.type.tensor_type.elem_type == TensorProto.BFLOAT16:
-            inner = value.name
-            value.type.tensor_type.elem_type = TensorProto.FLOAT
-            value.name = f"{inner}__f32"
-            after.append(helper.make_node("Cast", [inner], [value.name], to=TensorProto.FLOAT))
-    nodes = [*before, *copy.graph.node, *after]
-    del copy.graph.node[:]
-    copy.graph.node.extend(nodes)
-    return copy
 
 
 def assert_close(got: Array, wanted: Array, tolerance: float = 1e-4, name: str = "") -> None:

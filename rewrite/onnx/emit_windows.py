@@ -123,12 +123,16 @@ def _native_pool(
         return emit.node("Mul", mean, emit.scalar(count, DType.F32))
     operand = emit.node("Neg", x) if function == "min" else x
     largest = emit.node("MaxPool", operand, **options)
-    if function == "min":
-        largest = emit.node("Neg", largest)
-    # A runtime's MaxPool may lose NaNs: a second one over the flags finds them.
-    flags = emit.cast(emit.node("IsNaN", x), DType.BOOL, DType.F32)
-    found = emit.cast(emit.node("MaxPool", flags, **options), DType.F32, DType.BOOL)
-    return emit.node("Where", found, emit.scalar(np.nan, DType.F32), largest)
+    # A runtime's MaxPool may lose NaNs, and give the lowest number for a window of -inf alone: a
+    # second one over ranks (0 for -inf, 1 for numbers, 2 for NaN) finds both.
+    lowest = emit.scalar(-np.inf, DType.F32)
+    number = emit.cast(emit.node("Greater", operand, lowest), DType.BOOL, DType.F32)
+    rank = emit.node("Where", emit.node("IsNaN", x), emit.scalar(2, DType.F32), number)
+    found = emit.node("MaxPool", rank, **options)
+    for level, value in ((0, -np.inf), (2, np.nan)):
+        here = emit.node("Equal", found, emit.scalar(level, DType.F32))
+        largest = emit.node("Where", here, emit.scalar(value, DType.F32), largest)
+    return emit.node("Neg", largest) if function == "min" else largest
 
 
 def conv(emit: Emitter, site: Site) -> str:

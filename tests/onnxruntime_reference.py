@@ -1,0 +1,56 @@
+"""onnxruntime as the reference of tests.
+
+Its Python interface takes no bf16 arrays, so Casts at the model's border turn them to f32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper
+
+from satura.rewrite.types import Array, DType
+
+BF16 = DType.BF16.numpy
+
+
+def run(model: onnx.ModelProto, arguments: Mapping[str, Array]) -> list[np.ndarray]:
+    """Outputs of onnxruntime without graph optimisations; bf16 outputs come as f32."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(
+        _without_bf16(model).SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    feeds = {
+        name: np.asarray(array.astype(np.float32) if array.dtype == BF16 else array)
+        for name, array in arguments.items()
+    }
+    return [np.asarray(output) for output in session.run(None, feeds)]
+
+
+def _without_bf16(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with Casts at its bf16 inputs and outputs."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    before, after = [], []
+    for value in copy.graph.input:
+        if value.type.tensor_type.elem_type == TensorProto.BFLOAT16:
+            value.type.tensor_type.elem_type = TensorProto.FLOAT
+            inner = f"{value.name}__bf16"
+            for node in copy.graph.node:
+                node.input[:] = [inner if name == value.name else name for name in node.input]
+            before.append(helper.make_node("Cast", [value.name], [inner], to=TensorProto.BFLOAT16))
+    for value in copy.graph.output:
+        if value.type.tensor_type.elem_type == TensorProto.BFLOAT16:
+            inner = value.name
+            value.type.tensor_type.elem_type = TensorProto.FLOAT
+            value.name = f"{inner}__f32"
+            after.append(helper.make_node("Cast", [inner], [value.name], to=TensorProto.FLOAT))
+    nodes = [*before, *copy.graph.node, *after]
+    del copy.graph.node[:]
+    copy.graph.node.extend(nodes)
+    return copy
