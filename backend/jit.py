@@ -9,75 +9,19 @@ Numba.
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import json
 import os
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from importlib.metadata import version
-from pathlib import Path
 
 import llvmlite.binding as llvm
 
 from satura.backend.cache import default_cache
+from satura.backend.kernel import CompiledKernel, KernelError, KernelSource
 from satura.backend.target import host_target
-from satura.rewrite.errors import SaturaError
 
-_CODE_FILES = (
-    "jit.py", "translate.py", "namespace.py", "vector.py", "microkernels", "emit/scalars.py",
-    "emit/approximations.py",
-)  # fmt: skip
 _MATH_LIBRARIES = ("libm.so.6", "libm.so", "libSystem.dylib")
 
 Progress = Callable[[int, int], None]
-
-
-class KernelError(SaturaError):
-    """A kernel that does not compile: a fault of satura, not of the model."""
-
-
-@dataclass(frozen=True)
-class KernelSource:
-    """Text that defines `kernel(args, thread, threads)`; `name` is for people and messages.
-
-    Sources with equal text share one piece of code, whatever their names.
-    """
-
-    name: str
-    text: str
-
-    @property
-    def key(self) -> str:
-        """The hash of everything that the object code depends on."""
-        return hashlib.sha256(f"{_environment()}\n{self.text}".encode()).hexdigest()
-
-    @property
-    def symbol(self) -> str:
-        """The kernel's name in its object code."""
-        return f"satura_{self.key[:40]}"
-
-
-@dataclass(frozen=True)
-class CompiledKernel:
-    """Object code that exports `symbol`, and the library functions that it calls."""
-
-    symbol: str
-    externals: tuple[str, ...]
-    code: bytes
-
-    def packed(self) -> bytes:
-        """This kernel as bytes for the cache."""
-        header = json.dumps({"symbol": self.symbol, "externals": list(self.externals)})
-        return header.encode() + b"\n" + self.code
-
-    @staticmethod
-    def unpacked(data: bytes) -> CompiledKernel:
-        """The kernel that `packed` wrote."""
-        header, _, code = data.partition(b"\n")
-        fields = json.loads(header)
-        return CompiledKernel(fields["symbol"], tuple(fields["externals"]), code)
 
 
 class _Loader:
@@ -145,20 +89,6 @@ class _Singleton:
 _loader = _Singleton().get
 
 
-@lru_cache(maxsize=1)
-def _environment() -> str:
-    """Versions and target: everything but the text that object code depends on."""
-    digest = hashlib.sha256()
-    folder = Path(__file__).parent
-    for name in _CODE_FILES:
-        place = folder / name
-        for path in sorted(place.glob("*.py")) if place.is_dir() else [place]:
-            if path.exists():
-                digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    versions = f"numba {version('numba')} llvmlite {version('llvmlite')}"
-    return f"{versions} code {digest.hexdigest()} target {host_target().identity}"
-
-
 def is_compiled(source: KernelSource) -> bool:
     """Whether `kernel_address` would answer without compiling anything."""
     return _loader().known(source.symbol) is not None or _cached(source) is not None
@@ -180,13 +110,33 @@ def kernel_address(source: KernelSource) -> int:
 
 
 def compile_all(sources: Sequence[KernelSource], progress: Progress | None = None) -> list[int]:
-    """The addresses of all kernels, in order; `progress(done, all)` is called after each."""
-    addresses = []
-    for done, source in enumerate(sources, start=1):
-        addresses.append(kernel_address(source))
-        if progress is not None:
-            progress(done, len(sources))
-    return addresses
+    """The addresses of all kernels, in order; `progress(done, all)` is called as they get ready.
+
+    What is in no cache is compiled, by several processes where that pays.
+    """
+    loader = _loader()
+    distinct = {source.symbol: source for source in sources}
+    missing = []
+    for symbol, source in distinct.items():
+        if loader.known(symbol) is None:
+            kernel = _cached(source)
+            if kernel is None:
+                missing.append(source)
+            else:
+                loader.load(kernel)
+    ready = len(distinct) - len(missing)
+    if progress is not None:
+        progress(ready, len(distinct))
+    if missing:
+        from satura.backend.workers import compiled_by_all
+
+        for source, kernel in compiled_by_all(missing):
+            default_cache().store(source.key, kernel.packed())
+            loader.load(kernel)
+            ready += 1
+            if progress is not None:
+                progress(ready, len(distinct))
+    return [kernel_address(source) for source in sources]
 
 
 def kernel_function(address: int) -> Callable[[int, int, int], None]:
@@ -202,28 +152,14 @@ def _cached(source: KernelSource) -> CompiledKernel | None:
 
 
 def _compiled(source: KernelSource) -> CompiledKernel:
-    from satura.backend.translate import translated
+    from satura.backend.translate import compiled
 
-    module = llvm.parse_assembly(translated(source.name, source.text, source.symbol))
-    kernel = _object_code(source.symbol, module)
+    kernel = compiled(source)
     default_cache().store(source.key, kernel.packed())
     return kernel
 
 
-def _object_code(symbol: str, module: llvm.ModuleRef) -> CompiledKernel:
-    """Machine code of a module in which only `symbol` stays visible from outside."""
-    for value in (*module.functions, *module.global_variables):
-        if value.name != symbol and not value.is_declaration:
-            value.linkage = "internal"
-    machine = host_target().machine()
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_global_dead_code_eliminate_pass()
-    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
-    externals = tuple(
-        sorted(
-            function.name
-            for function in module.functions
-            if function.is_declaration and not function.name.startswith("llvm.")
-        )
-    )
-    return CompiledKernel(symbol, externals, machine.emit_object(module))
+__all__ = [
+    "CompiledKernel", "KernelError", "KernelSource", "Progress", "compile_all", "is_compiled",
+    "kernel_address", "kernel_function",
+]  # fmt: skip

@@ -31,15 +31,9 @@ def namespace_of(code: CodeType) -> dict[str, object]:
 @lru_cache(maxsize=1)
 def _fixed() -> Mapping[str, object]:
     from satura.backend import vector
+    from satura.backend.emit import scalars
 
-    found: dict[str, object] = {"np": np}
-    found.update(vector.helpers())
-    try:
-        from satura.backend.emit import scalars
-    except ImportError:
-        return found
-    found.update(scalars.helpers())
-    return found
+    return {"np": np, **vector.helpers(), **scalars.helpers()}
 
 
 def _mentioned(code: CodeType) -> Iterator[str]:

@@ -1,10 +1,11 @@
-"""The part of compilation that needs Numba: Python text to optimised LLVM text."""
+"""Compilation proper, which needs Numba: the text of a kernel to object code."""
 
 from __future__ import annotations
 
 import linecache
 from types import FunctionType
 
+import llvmlite.binding as llvm
 from llvmlite import ir
 from numba.core import types
 from numba.core.compiler import Flags, compile_extra
@@ -12,18 +13,21 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
 from numba.core.registry import cpu_target
 
+from satura.backend.kernel import CompiledKernel, KernelError, KernelSource
 from satura.backend.namespace import namespace_of
+from satura.backend.target import host_target
 
 _INT64 = ir.IntType(64)
 
 
-def translated(name: str, text: str, symbol: str) -> str:
-    """LLVM text of a module that exports `void symbol(i64 args, i64 thread, i64 threads)`.
+def compiled(source: KernelSource) -> CompiledKernel:
+    """The kernel's object code. KernelError where the text does not type or lower."""
+    text = _translated(source.name, source.text, source.symbol)
+    return _object_code(source.symbol, llvm.parse_assembly(text))
 
-    KernelError where the text does not type or lower.
-    """
-    from satura.backend.jit import KernelError
 
+def _translated(name: str, text: str, symbol: str) -> str:
+    """LLVM text of a module that exports `void symbol(i64 args, i64 thread, i64 threads)`."""
     function = _defined(text, symbol)
     with global_compiler_lock:
         typing, context = cpu_target.typing_context, cpu_target.target_context
@@ -79,3 +83,22 @@ def _exported(context: object, descriptor: object, symbol: str) -> ir.Module:
     convention.call_function(builder, inner, restype, argtypes, outer.args)
     builder.ret_void()
     return module
+
+
+def _object_code(symbol: str, module: llvm.ModuleRef) -> CompiledKernel:
+    """Machine code of a module in which only `symbol` stays visible from outside."""
+    for value in (*module.functions, *module.global_variables):
+        if value.name != symbol and not value.is_declaration:
+            value.linkage = "internal"
+    machine = host_target().machine()
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_global_dead_code_eliminate_pass()
+    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+    externals = tuple(
+        sorted(
+            function.name
+            for function in module.functions
+            if function.is_declaration and not function.name.startswith("llvm.")
+        )
+    )
+    return CompiledKernel(symbol, externals, machine.emit_object(module))
