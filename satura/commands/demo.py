@@ -13,7 +13,7 @@ from satura.light import light
 
 MODEL = "light_resnet50"
 TOLERANCE = 1e-4
-ROUNDS = 5
+ROUNDS = 3
 
 
 def demo(threads: int | None, json: bool) -> bool:
