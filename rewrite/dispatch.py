@@ -85,7 +85,9 @@ class Fragment:
         if self.form is Fused.PLACEMENT:
             return model.constant + self.anchor_seconds
         moved = sum(self.reads.values()) + bytes_of(type_)
-        return model.dispatch(moved, self.loop_flops, self.anchor_seconds)
+        # Of two equal dispatches the one that stores an earlier tensor can serve more readers.
+        tie = model.constant * self.size
+        return model.dispatch(moved, self.loop_flops, self.anchor_seconds) + tie
 
 
 def combine(

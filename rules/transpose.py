@@ -152,19 +152,19 @@ def transpose_of_units(x: Tensor, p: Perm) -> Law:
 @rule
 def transpose_past_unary(f: UnaryFn, x: Varying, p: Perm) -> Law:
     """f(transpose(x, p)) = transpose(f(x), p)"""
-    return equates(unary(f, transpose(x, p)), transpose(unary(f, x), p))
+    return rewrites(unary(f, transpose(x, p)), transpose(unary(f, x), p))
 
 
 @rule
 def transpose_past_cast(x: Varying, dtype: DType, p: Perm) -> Law:
     """cast(transpose(x, p), t) = transpose(cast(x, t), p)"""
-    return equates(cast(transpose(x, p), dtype), transpose(cast(x, dtype), p))
+    return rewrites(cast(transpose(x, p), dtype), transpose(cast(x, dtype), p))
 
 
 @rule
 def transpose_past_binary(f: BinaryFn, x: Tensor, y: Tensor, p: Perm) -> Law:
     """f(transpose(x, p), transpose(y, p)) = transpose(f(x, y), p)"""
-    return equates(binary(f, transpose(x, p), transpose(y, p)), transpose(binary(f, x, y), p))
+    return rewrites(binary(f, transpose(x, p), transpose(y, p)), transpose(binary(f, x, y), p))
 
 
 @rule
@@ -196,7 +196,7 @@ def transpose_out_of_binary_with_known(f: BinaryFn, x: Varying, c: Known, p: Per
 @rule
 def transpose_past_select(c: Tensor, x: Tensor, y: Tensor, p: Perm) -> Law:
     """select(transpose(c, p), transpose(x, p), transpose(y, p)) = transpose(select(c, x, y), p)"""
-    return equates(
+    return rewrites(
         select(transpose(c, p), transpose(x, p), transpose(y, p)), transpose(select(c, x, y), p)
     )
 
@@ -215,17 +215,10 @@ def transpose_out_of_select_with_broadcast(
 @rule
 def transpose_past_reduce(f: ReduceFn, x: Varying, axes: Axes, p: Perm) -> Law:
     """reduce(transpose(x, p), p⁻¹(a)) = transpose(reduce(x, a), p), when no sum is reordered"""
-    return both(
-        rewrites(
-            reduce(f, transpose(x, p), axes),
-            transpose(reduce(f, x, source_axes(axes, p)), p),
-            same_combination(f, x.type, axes, p),
-        ),
-        rewrites(
-            transpose(reduce(f, x, axes), p),
-            reduce(f, transpose(x, p), source_axes(axes, p.inverse)),
-            same_combination(f, x.type, axes, p.inverse),
-        ),
+    return rewrites(
+        reduce(f, transpose(x, p), axes),
+        transpose(reduce(f, x, source_axes(axes, p)), p),
+        same_combination(f, x.type, axes, p),
     )
 
 
@@ -240,32 +233,19 @@ def transpose_out_of_reordered_reduce(f: ReduceFn, x: Varying, axes: Axes, p: Pe
 @rule
 def transpose_past_arg_reduce(f: ReduceFn, x: Varying, axis: Axis, last: Count, p: Perm) -> Law:
     """arg_reduce(transpose(x, p), p⁻¹(axis)) = transpose(arg_reduce(x, axis), p)"""
-    return both(
-        rewrites(
-            arg_reduce(f, transpose(x, p), axis, last),
-            transpose(arg_reduce(f, x, source_axis(axis, p), last), p),
-        ),
-        rewrites(
-            transpose(arg_reduce(f, x, axis, last), p),
-            arg_reduce(f, transpose(x, p), source_axis(axis, p.inverse), last),
-        ),
+    return rewrites(
+        arg_reduce(f, transpose(x, p), axis, last),
+        transpose(arg_reduce(f, x, source_axis(axis, p), last), p),
     )
 
 
 @rule
 def transpose_past_pool(f: ReduceFn, x: Varying, window: Window, p: Perm) -> Law:
     """pool(transpose(x, p), p(w)) = transpose(pool(x, w), p), when no sum is reordered"""
-    return both(
-        rewrites(
-            pool(f, transpose(x, p), window),
-            transpose(pool(f, x, window.permuted(p.inverse)), p),
-            same_combination(f, x.type, long_axes(window), p),
-        ),
-        rewrites(
-            transpose(pool(f, x, window), p),
-            pool(f, transpose(x, p), window.permuted(p)),
-            same_combination(f, x.type, long_axes(window), p.inverse),
-        ),
+    return rewrites(
+        pool(f, transpose(x, p), window),
+        transpose(pool(f, x, window.permuted(p.inverse)), p),
+        same_combination(f, x.type, long_axes(window), p),
     )
 
 
@@ -382,15 +362,9 @@ def ungrouped_perm(type_: TensorType, shape: Shape, perm: Perm) -> Perm:
 def transpose_past_reshape(x: Varying, p: Perm, shape: Shape) -> Law:
     """reshape(transpose(x, p), s) = transpose(reshape(x, s'), p'), when the axes that the reshape
     merges or splits together stand side by side on both sides of the transpose"""
-    return both(
-        rewrites(
-            reshape(transpose(x, p), shape),
-            transpose(
-                reshape(x, regrouped_source(x.type, p, shape)), regrouped_perm(x.type, p, shape)
-            ),
-        ),
-        rewrites(
-            transpose(reshape(x, shape), p),
-            reshape(transpose(x, ungrouped_perm(x.type, shape, p)), permuted_shape(shape, p)),
+    return rewrites(
+        reshape(transpose(x, p), shape),
+        transpose(
+            reshape(x, regrouped_source(x.type, p, shape)), regrouped_perm(x.type, p, shape)
         ),
     )
