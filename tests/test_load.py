@@ -1,103 +1,29 @@
-"""ONNX in: forms of ops over the opsets, symbolic shapes, lowering by the letter, functions."""
+"""ONNX in: forms of ops over the opsets, lowering by the letter, files, functions, host."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, helper
 
-from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.interpreter import interpret
 from satura.rewrite.ir import Program
 from satura.rewrite.onnx.host import HostFallbackWarning
 from satura.rewrite.onnx.load import load
-from satura.rewrite.types import Array
+from tests.onnx_models import (
+    agrees_with_onnxruntime,
+    assert_close,
+    floats,
+    make_model,
+    node,
+    random_input,
+)
 
-Shape = Sequence[int | str | None]
-F32 = TensorProto.FLOAT
-I64 = TensorProto.INT64
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
-
-
-@dataclass(frozen=True)
-class Integers:
-    """The shape of an i64 input."""
-
-    shape: Shape
-
-
-def make_model(
-    nodes: Sequence[NodeProto],
-    inputs: Mapping[str, Shape | Integers],
-    constants: Mapping[str, object] | None = None,
-    opset: int = 17,
-    outputs: Sequence[str] = ("y",),
-    functions: Sequence[FunctionProto] = (),
-) -> ModelProto:
-    """A model of `nodes`; an input is its shape, with elements of f32 unless it says `Integers`."""
-    infos = []
-    for name, described in inputs.items():
-        code, shape = (
-            (I64, described.shape) if isinstance(described, Integers) else (F32, described)
-        )
-        infos.append(helper.make_tensor_value_info(name, code, shape))
-    arrays = {name: np.asarray(value) for name, value in (constants or {}).items()}
-    graph = helper.make_graph(
-        list(nodes),
-        "graph",
-        infos,
-        [onnx.ValueInfoProto(name=name) for name in outputs],
-        [numpy_helper.from_array(array, name) for name, array in arrays.items()],
-    )
-    imports = [helper.make_opsetid("", opset)]
-    imports += [helper.make_opsetid(f.domain, 1) for f in functions]
-    model = helper.make_model(graph, opset_imports=imports, functions=list(functions))
-    model.ir_version = 8
-    return model
-
-
-def floats(values: Sequence[float]) -> Array:
-    return np.array(values, np.float32)
-
-
-def random_input(*shape: int, seed: int = 0) -> Array:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-def assert_close(result: Array, expected: Array) -> None:
-    wide, right = result.astype(np.float64), expected.astype(np.float64)
-    np.testing.assert_allclose(wide, right, rtol=1e-5, atol=1e-5)
-
-
-def agrees_with_onnxruntime(model: ModelProto, arguments: Mapping[str, Array]) -> Program:
-    """Compare every output with onnxruntime's; the declared output types are inferred first."""
-    inferred = onnx.shape_inference.infer_shapes(model)
-    session = onnxruntime.InferenceSession(
-        inferred.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    program = load(model)
-    results = interpret(program, arguments)
-    for output, expected in zip(session.get_outputs(), session.run(None, arguments), strict=True):
-        result = results[output.name]
-        assert result.dtype == expected.dtype and result.shape == expected.shape
-        assert_close(result, expected)
-    return program
-
-
-def node(op_type: str, inputs: str = "x", outputs: str = "y", **attributes: object) -> NodeProto:
-    """A node whose names are separated by blanks; '-' is a left-out input."""
-    names = ["" if name == "-" else name for name in inputs.split()]
-    result = helper.make_node(op_type, names, outputs.split())
-    result.attribute.extend(helper.make_attribute(k, value) for k, value in attributes.items())
-    return result
-
 
 # Per row: name, opset, node, shape of x, constants.
 FORMS: dict[str, tuple[int, NodeProto, tuple[int, ...], dict[str, object]]] = {
@@ -231,142 +157,6 @@ def test_form_agrees_with_onnxruntime(form: str) -> None:
     opset, proto, shape, constants = FORMS[form]
     model = make_model([proto], {"x": shape}, constants, opset, outputs=proto.output)
     agrees_with_onnxruntime(model, {"x": random_input(*shape)})
-
-
-# Shapes that are computed
-
-
-def attention_heads() -> ModelProto:
-    """x [batch, seq, 12] to heads and back, as exporters write it."""
-    nodes = [
-        node("Shape", "x", "s"),
-        node("Gather", "s zero", "batch", axis=0),
-        node("Gather", "s one", "seq", axis=0),
-        node("Unsqueeze", "batch axis", "batch1"),
-        node("Unsqueeze", "seq axis", "seq1"),
-        node("Concat", "batch1 seq1 heads width", "split", axis=0),
-        node("Reshape", "x split", "wide"),
-        node("Transpose", "wide", "moved", perm=[0, 2, 1, 3]),
-        node("Shape", "moved", "s2"),
-        node("Slice", "s2 lo hi", "head"),
-        node("Mul", "heads width", "all"),
-        node("Concat", "batch1 seq1 all", "joined", axis=0),
-        node("Transpose", "moved", "back", perm=[0, 2, 1, 3]),
-        node("Reshape", "back joined", "y"),
-    ]
-    constants = {"zero": 0, "one": 1, "axis": [0], "heads": [3], "width": [4], "lo": [0], "hi": [2]}
-    return make_model(nodes, {"x": ("batch", "seq", 12)}, constants)
-
-
-def expanded_mask() -> ModelProto:
-    """Expand to a shape in which exporters replace -1 by 1 with Equal and Where."""
-    nodes = [
-        node("Shape", "x", "s"),
-        node("Gather", "s axes", "some"),
-        node("Concat", "minus some", "target", axis=0),
-        node("Shape", "target", "count"),
-        node("ConstantOfShape", "count", "ones", value=numpy_helper.from_array(np.array([1]))),
-        node("Mul", "ones minus1", "negative"),
-        node("Equal", "target negative", "open"),
-        node("Where", "open ones target", "shape"),
-        node("Expand", "mask shape", "y"),
-    ]
-    constants = {
-        "axes": [0, 1], "minus": [-1], "minus1": np.int64(-1), "mask": random_input(1, 1, 1),
-    }  # fmt: skip
-    return make_model(nodes, {"x": ("batch", "seq")}, constants)
-
-
-def positions() -> ModelProto:
-    """Range to the sequence length, and a table of positions cut to it."""
-    nodes = [
-        node("Shape", "x", "seq1", start=1, end=2),
-        node("Squeeze", "seq1", "seq"),
-        node("Range", "zero seq one", "ramp"),
-        node("Slice", "table lo seq1 axis", "cut"),
-        node("Gather", "weights cut", "rows"),
-        node("Cast", "ramp", "floats", to=F32),
-        node("Add", "rows floats", "y"),
-    ]
-    constants = {
-        "zero": np.int64(0), "one": np.int64(1), "table": np.arange(32)[None], "lo": [0],
-        "axis": [1], "weights": random_input(32),
-    }  # fmt: skip
-    return make_model(nodes, {"x": ("batch", "seq")}, constants)
-
-
-def halves() -> ModelProto:
-    """Slices at half of an extent, negated and joined, and padding that depends on a size."""
-    nodes = [
-        node("Shape", "x", "s"),
-        node("Gather", "s last", "width", axis=0),
-        node("Div", "width two", "half"),
-        node("Unsqueeze", "half axis", "half1"),
-        node("Slice", "x zero half1 minus", "left"),
-        node("Slice", "x half1 far minus", "right"),
-        node("Neg", "right", "turned"),
-        node("Concat", "turned left", "joined", axis=-1),
-        node("Gather", "s one", "seq", axis=0),
-        node("Concat", "zero zero zero seq zero zero", "pads", axis=0),
-        node("Pad", "joined pads", "y"),
-    ]
-    constants = {
-        "last": np.int64(-1), "two": np.int64(2), "axis": [0], "zero": [0], "minus": [-1],
-        "far": [2**63 - 1], "one": [1],
-    }  # fmt: skip
-    return make_model(nodes, {"x": ("batch", "seq", 8)}, constants)
-
-
-def upsampled() -> ModelProto:
-    """Resize to twice an open extent, through float arithmetic."""
-    nodes = [
-        node("Shape", "x", "s"),
-        node("Slice", "s two four", "spatial"),
-        node("Cast", "spatial", "floats", to=F32),
-        node("Mul", "floats factor", "scaled"),
-        node("Floor", "scaled", "whole"),
-        node("Cast", "whole", "sizes", to=I64),
-        node("Slice", "s zero two", "kept"),
-        node("Concat", "kept sizes", "target", axis=0),
-        node(
-            "Resize", "x - - target", "y",
-            coordinate_transformation_mode="asymmetric", nearest_mode="floor",
-        ),
-    ]  # fmt: skip
-    constants = {"two": [2], "four": [4], "zero": [0], "factor": np.float32(2)}
-    return make_model(nodes, {"x": ("n", 2, "h", "w")}, constants)
-
-
-SHAPES: dict[str, tuple[Callable[[], ModelProto], list[tuple[int, ...]]]] = {
-    "attention heads": (attention_heads, [(1, 1, 12), (2, 5, 12)]),
-    "expanded mask": (expanded_mask, [(1, 1), (3, 4)]),
-    "positions": (positions, [(1, 1), (2, 7), (1, 32)]),
-    "halves": (halves, [(1, 1, 8), (2, 3, 8)]),
-    "upsampled": (upsampled, [(1, 2, 3, 1), (2, 2, 1, 4)]),
-}
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_computed_shapes_are_followed(name: str) -> None:
-    build, shapes = SHAPES[name]
-    model = build()
-    for shape in shapes:
-        program = agrees_with_onnxruntime(model, {"x": random_input(*shape)})
-        assert program.symbols and not any(node.op.name == "host" for node in program.nodes)
-
-
-def test_unnamed_axes_get_names_of_their_own() -> None:
-    program = load(make_model([node("Add", "x x")], {"x": (None, 3, None)}))
-    assert str(program.nodes[program.inputs[0]].type) == "f32[x_0, 3, x_2]"
-
-
-def test_a_shape_that_depends_on_data_names_node_and_input() -> None:
-    model = make_model(
-        [helper.make_node("Reshape", ["x", "s"], ["y"], name="re")],
-        {"x": (4,), "s": Integers((2,))},
-    )
-    with pytest.raises(UnsupportedError, match=r"node 're' \(Reshape\): input 1 \('s'\)"):
-        load(model)
 
 
 # Lowering by the letter

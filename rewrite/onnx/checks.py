@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Mapping
 
 from onnx import GraphProto, NodeProto, OperatorSetIdProto, ValueInfoProto, checker, defs
@@ -13,6 +14,7 @@ from satura.rewrite.onnx.types import dtype_of, element_name
 from satura.rewrite.types import TensorType
 
 OLDEST_OPSET = 7
+_LONGEST_DIM = 100
 
 
 def opset_versions(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
@@ -71,6 +73,33 @@ def input_types(graph: GraphProto, constants: Mapping[str, object]) -> dict[str,
     return types
 
 
+def _named_dim(text: str, names: set[str]) -> Dim:
+    """The size called `text`, or its value where it is arithmetic on sizes of other axes."""
+    if len(text) > _LONGEST_DIM:
+        return symbol(text)
+    try:
+        return _arithmetic(ast.parse(text, mode="eval").body, names - {text})
+    except (SyntaxError, ValueError):
+        return symbol(text)
+
+
+def _arithmetic(tree: ast.expr, names: set[str]) -> Dim:
+    """Sums and products of ints and `names`, as torch.export writes them, say `2*seq + 1`."""
+    if isinstance(tree, ast.Constant) and type(tree.value) is int:
+        return tree.value
+    if isinstance(tree, ast.Name) and tree.id in names:
+        return symbol(tree.id)
+    if isinstance(tree, ast.BinOp):
+        left, right = _arithmetic(tree.left, names), _arithmetic(tree.right, names)
+        if isinstance(tree.op, ast.Add):
+            return left + right
+        if isinstance(tree.op, ast.Sub):
+            return left - right
+        if isinstance(tree.op, ast.Mult):
+            return left * right
+    raise ValueError("not arithmetic on known sizes")
+
+
 def _input_type(value: ValueInfoProto, taken: set[str]) -> TensorType:
     if value.type.WhichOneof("value") != "tensor_type":
         kind = value.type.WhichOneof("value") or "unknown"
@@ -87,7 +116,7 @@ def _input_type(value: ValueInfoProto, taken: set[str]) -> TensorType:
                 raise ModelError(f"input '{value.name}': axis {axis} has extent {dim.dim_value}")
             dims.append(dim.dim_value)
         elif dim.dim_param:
-            dims.append(symbol(dim.dim_param))
+            dims.append(_named_dim(dim.dim_param, taken))
         else:
             name = f"{value.name}_{axis}"
             while name in taken:

@@ -180,14 +180,18 @@ class _Importer:
     ) -> Sequence[int]:
         """The op's function body, or the host where there is none or it cannot be lowered."""
         body = function_body(context, domain)
+        refused: SaturaError | None = None
         if body is not None:
             try:
                 call = with_defaults(context.proto, context.opset, domain)
                 return self._inline(call, body, context.operands, opsets, depth)
-            except (UnsupportedError, ProgramError):
-                pass
+            except (UnsupportedError, ProgramError) as error:
+                refused = error
         self.random_count += 1
-        results, host_call = host(context, domain, self.random_count)
+        try:
+            results, host_call = host(context, domain, self.random_count)
+        except UnsupportedError as error:
+            raise (refused or error) from None
         self.host_calls[host_call] = label(context.proto)
         return results
 
