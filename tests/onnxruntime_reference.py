@@ -54,3 +54,9 @@ def _without_bf16(model: onnx.ModelProto) -> onnx.ModelProto:
     del copy.graph.node[:]
     copy.graph.node.extend(nodes)
     return copy
+
+
+def assert_close(got: Array, wanted: Array, tolerance: float = 1e-4, name: str = "") -> None:
+    """Elements agree within `tolerance`, relative or, below one, absolute."""
+    wide, close = np.asarray(wanted, np.float64), np.asarray(got, np.float64)
+    np.testing.assert_allclose(close, wide, rtol=tolerance, atol=tolerance, err_msg=name)

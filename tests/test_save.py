@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from onnx import helper
 
-from satura.rewrite.attributes import HostCall, Padding
+from satura.rewrite.attributes import Padding
 from satura.rewrite.build import Builder
 from satura.rewrite.dims import symbol
-from satura.rewrite.errors import ProgramError, UnsupportedError
 from satura.rewrite.interpreter import interpret
 from satura.rewrite.ir import Program
-from satura.rewrite.onnx.save import save, to_model
+from satura.rewrite.onnx.save import to_model
 from satura.rewrite.ops.combining import REDUCTIONS
 from satura.rewrite.ops.elementwise import BINARY, UNARY
-from satura.rewrite.types import Array, DType, TensorType
-from tests.onnxruntime_reference import run
+from satura.rewrite.types import Array, DType
+from tests.onnxruntime_reference import assert_close, run
 
 FLOATS = (DType.F32, DType.F64, DType.F16, DType.BF16)
 INTEGERS = tuple(dtype for dtype in DType if dtype.is_integer)
 TOLERANCE = {DType.F64: 1e-12, DType.F32: 2e-6, DType.F16: 2e-3, DType.BF16: 2e-2}
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1.0, -1.0, 0.5, -0.5, 2.5, 1e30, -1e-30, 300.7)
-
-
-def assert_close(got: Array, wanted: Array, tolerance: float = 1e-4, name: str = "") -> None:
-    """Elements agree within `tolerance`, relative or, below one, absolute."""
-    wide, close = np.asarray(wanted, np.float64), np.asarray(got, np.float64)
-    np.testing.assert_allclose(close, wide, rtol=tolerance, atol=tolerance, err_msg=name)
 
 
 def check(program: Program, *valuations: dict[str, Array], tolerance: float | None = None) -> None:
@@ -332,139 +322,3 @@ def test_symbolic_convolution() -> None:
     check(
         program, *(arguments_of(program, special=False, **size) for size in sizes), tolerance=1e-5
     )
-
-
-def test_sizes_without_an_input_to_read_them_from() -> None:
-    build = Builder()
-    build.input("x", DType.F32, (2 * symbol("k"),))
-    with pytest.raises(ProgramError, match="'k'"):
-        to_model(build.program({"y": build.extent(symbol("k"))}))
-
-
-def test_names_of_inputs_and_outputs_stay() -> None:
-    build = Builder()
-    x = build.input("v0", DType.F32, (3,))
-    y = build.unary("relu", x)
-    two = build.constant(np.array([1, 2, 3], np.float32))
-    program = build.program({"v1": y, "same": y, "v0_again": x, "constant": two})
-    model = to_model(program)
-    assert [value.name for value in model.graph.input] == ["v0"]
-    assert [value.name for value in model.graph.output] == ["v1", "same", "v0_again", "constant"]
-    check(program, arguments_of(program))
-
-
-def test_an_input_can_be_an_output() -> None:
-    build = Builder()
-    x = build.input("x", DType.F32, (3,))
-    check(build.program({"x": x}), {"x": np.array([1, 2, 3], np.float32)})
-    with pytest.raises(ProgramError, match="'x'"):
-        to_model(build.program({"x": build.unary("neg", x)}))
-
-
-def test_equal_constants_are_stored_once() -> None:
-    build = Builder()
-    x = build.input("x", DType.F32, (1, 6, 6, 8))
-    weight = build.constant(values(DType.F32, (3, 3, 8, 8), special=False))
-    window = build.window(DType.F32, (3, 3), lo=(1, 1), hi=(1, 1))
-    y = build.conv(build.conv(x, weight, window), weight, window)
-    model = to_model(build.program({"y": y}))
-    assert [tuple(tensor.dims) for tensor in model.graph.initializer] == [(8, 8, 3, 3)]
-
-
-def _host_program(node: onnx.NodeProto, opset: int, types: Sequence[TensorType]) -> Program:
-    build = Builder()
-    x = build.input("x", DType.F32, (2, 3))
-    call = HostCall(node.op_type, node.domain, opset, node.SerializeToString(), tuple(types))
-    first = build.host([x], call)
-    results = [first, *(build.item(first, at) for at in range(1, len(types)))]
-    return build.program({f"y{at}": result for at, result in enumerate(results)})
-
-
-def test_host_nodes_are_stored_as_they_are() -> None:
-    node = helper.make_node("TopK", ["i0", "i1"], ["o0", "o1"], axis=0, largest=0)
-    build = Builder()
-    x, k = build.input("x", DType.F32, (4, 3)), build.constant(np.array([2]))
-    types = TensorType(DType.F32, (2, 3)), TensorType(DType.I64, (2, 3))
-    call = HostCall("TopK", "", 17, node.SerializeToString(), types)
-    first = build.host([x, k], call)
-    program = build.program({"places": build.item(first, 1), "sorted": build.unary("neg", first)})
-    check(program, arguments_of(program, special=False))
-
-
-def test_host_nodes_that_changed_their_meaning_are_refused() -> None:
-    node = helper.make_node("Squeeze", ["i0"], ["o0"], axes=[0])
-    program = _host_program(node, 11, [TensorType(DType.F32, (2, 3))])
-    with pytest.raises(UnsupportedError, match="Squeeze of opset 11"):
-        to_model(program)
-
-
-def test_host_nodes_of_other_domains_keep_their_domain() -> None:
-    node = helper.make_node("Mystery", ["i0"], ["o0"], domain="com.example", depth=3)
-    model = to_model(_host_program(node, 2, [TensorType(DType.F32, (2, 3))]))
-    assert {entry.domain: entry.version for entry in model.opset_import}["com.example"] == 2
-    (kept,) = [node for node in model.graph.node if node.domain == "com.example"]
-    assert kept.op_type == "Mystery" and kept.attribute[0].i == 3
-
-
-def _weighty() -> Program:
-    build = Builder()
-    x = build.input("x", DType.F32, (5, 40))
-    for seed in range(3):
-        weight = build.constant(values(DType.F32, (40, 40), seed, special=False))
-        x = build.matmul(x, weight)
-    return build.program(
-        {"y": build.binary("add", x, build.constant(np.ones((5, 40), np.float32)))}
-    )
-
-
-def test_save_writes_one_file(tmp_path: Path) -> None:
-    save(_weighty(), tmp_path / "model.onnx")
-    assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
-    program = _weighty()
-    arguments = arguments_of(program, special=False)
-    (output,) = run(onnx.load(tmp_path / "model.onnx"), arguments)
-    assert_close(output, interpret(program, arguments)["y"])
-
-
-def test_large_constants_go_to_a_file_next_to_the_model(tmp_path: Path) -> None:
-    program = _weighty()
-    path = tmp_path / "model.onnx"
-    save(program, path, largest_file=1000)
-    data = [other for other in tmp_path.iterdir() if other != path]
-    assert len(data) == 1 and data[0].name.startswith("model.onnx.")
-    assert path.stat().st_size < 4000 <= data[0].stat().st_size
-    onnx.checker.check_model(path, full_check=True)
-    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-    arguments = arguments_of(program, special=False)
-    (output,) = session.run(None, arguments)
-    assert_close(output, interpret(program, arguments)["y"])
-    before = data[0].read_bytes()
-    save(program, path, largest_file=1000)
-    assert data[0].read_bytes() == before and len(list(tmp_path.iterdir())) == 2
-
-
-@pytest.mark.parametrize("failing", [0, 1])
-def test_a_failed_save_leaves_the_old_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
-) -> None:
-    path = tmp_path / "model.onnx"
-    save(_weighty(), path, largest_file=1000)
-    before = {other.name: other.read_bytes() for other in tmp_path.iterdir()}
-    calls = []
-
-    def broken(self: Path, target: Path) -> Path:
-        calls.append(target)
-        if len(calls) > failing:
-            raise OSError("disk full")
-        return self.rename(target)
-
-    monkeypatch.setattr(Path, "replace", broken)
-    build = Builder()
-    other = build.binary(
-        "mul", build.input("x", DType.F32, (40, 40)), build.constant(np.eye(40, dtype=np.float32))
-    )
-    with pytest.raises(OSError, match="disk full"):
-        save(build.program({"y": other}), path, largest_file=1000)
-    after = {other.name: other.read_bytes() for other in tmp_path.iterdir()}
-    assert {name: after.get(name) for name in before} == before
-    assert not [name for name in after if name.endswith(".tmp")]

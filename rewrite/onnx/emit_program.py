@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from onnx import ModelProto, NodeProto, ValueInfoProto, defs, helper
 
@@ -89,13 +89,12 @@ class _Names:
         self._emit = emit
         self._names: dict[int, str] = {}
         self._results: dict[int, list[str]] = {}
-        reads = [_reads(program.nodes, node) for node in program.nodes]
-        for index in _needed(reads, program.output_nodes):
+        for index, reads in _needed(program).items():
             node = program.nodes[index]
             if node.op.name == "input":
                 self._names[index] = node.input_name
             elif node.op.name != "constant":
-                site = Site(node, reads[index], program.nodes, self.of)
+                site = Site(node, reads, program.nodes, self.of)
                 self._names[index] = self._written(index, site)
 
     def of(self, index: int) -> str:
@@ -127,20 +126,42 @@ class _Names:
         return [name for name in outputs if name]
 
 
-def _needed(reads: list[tuple[int, ...]], outputs: Iterable[int]) -> list[int]:
-    """Indices of the nodes that the outputs depend on, in order."""
-    wanted = set(outputs)
-    for index in range(len(reads) - 1, -1, -1):
+def _needed(program: Program) -> dict[int, tuple[int, ...]]:
+    """The nodes that the outputs depend on, in order, and what the ONNX op of each reads."""
+    wanted = set(program.output_nodes)
+    reads: dict[int, tuple[int, ...]] = {}
+    for index in range(len(program.nodes) - 1, -1, -1):
         if index in wanted:
+            reads[index] = _reads(program, index)
             wanted.update(reads[index])
-    return sorted(wanted)
+    return dict(sorted(reads.items()))
 
 
-def _reads(nodes: tuple[Node, ...], node: Node) -> tuple[int, ...]:
-    """The operands of a node, without the broadcasts that its ONNX op does by itself."""
+def _reads(program: Program, index: int) -> tuple[int, ...]:
+    """What the ONNX op of a node reads: it broadcasts and joins many tensors by itself."""
+    node = program.nodes[index]
+    if node.op.name == "concat":
+        return _joined(program, node)
+    return _unbroadcast(program.nodes, node) if node.op.name in _BROADCASTING else node.operands
+
+
+def _joined(program: Program, node: Node) -> tuple[int, ...]:
+    """The operands of a chain of concats of which only the last is read elsewhere."""
+    first, *rest = node.operands
+    while (
+        program.nodes[first].op is node.op
+        and program.nodes[first].attributes == node.attributes
+        and len(program.users[first]) == 1
+        and first not in program.output_nodes
+    ):
+        first, *before = program.nodes[first].operands
+        rest = [*before, *rest]
+    return (first, *rest)
+
+
+def _unbroadcast(nodes: tuple[Node, ...], node: Node) -> tuple[int, ...]:
+    """The operands of a node without the broadcasts that are implied."""
     reads = list(node.operands)
-    if node.op.name not in _BROADCASTING:
-        return node.operands
     for position, index in enumerate(reads):
         if nodes[index].op.name == "broadcast":
             shorter = [*reads[:position], nodes[index].operands[0], *reads[position + 1 :]]
