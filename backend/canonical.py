@@ -31,7 +31,7 @@ class Canonical:
 
 def canonical(nest: Nest) -> Canonical:
     """The canonical form of `nest`, whose extents are all positive."""
-    nest = _renumbered(nest)
+    nest = renumbered(nest)
     if not nest.reductions:
         inner = _best(nest, list(nest.outer), tuple(nest.accesses()))
         order = _by_stride(list(nest.outer), nest.target)
@@ -146,7 +146,7 @@ def _merged(nest: Nest, groups: list[list[int]], fixed: set[int]) -> list[list[i
     return result
 
 
-def _renumbered(nest: Nest) -> Nest:
+def renumbered(nest: Nest) -> Nest:
     """Only the values that are needed, in the order in which a walk from the results meets them."""
     body = BodyBuilder()
     places: dict[int, int] = {}

@@ -72,7 +72,7 @@ class CompiledSchedule:
                 pool = self._plans.get(key)
                 if pool is None:
                     concrete = self.schedule.concrete(sizes)
-                    plan = make_plan(concrete, self._store, self.threads, progress)
+                    plan = make_plan(concrete, self._store, self.threads, bool(sizes), progress)
                     pool = _Pool(plan)
                     while len(self._plans) >= MAX_PLANS:
                         del self._plans[next(iter(self._plans))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -52,6 +53,13 @@ class ConstantStore:
         """Where the contents of `array`, known by `digest`, are kept."""
         kept = self._arrays.setdefault(digest, array)
         return int(kept.ctypes.data)
+
+    def derived(self, key: bytes, make: Callable[[], Array]) -> tuple[int, tuple[int, ...]]:
+        """Address and shape of an array computed from constants, `make`d once per `key`."""
+        if key not in self._arrays:
+            self._arrays[key] = make()
+        kept = self._arrays[key]
+        return int(kept.ctypes.data), kept.shape
 
     @property
     def count(self) -> int:

@@ -9,20 +9,29 @@ from satura.backend.emit.body import Code
 from satura.backend.emit.loops import loop_code
 from satura.backend.emit.rows import row_code
 from satura.backend.lower import lower
+from satura.backend.lower_contraction import contraction_code
+from satura.backend.walk import shape_of
 from satura.rewrite.attributes import BinaryFn, ReduceFn, UnaryFn
-from satura.rewrite.schedule import Dispatch, Schedule
+from satura.rewrite.schedule import Dispatch, Form, Schedule
 
 LONGEST_NAME = 4  # ops
 
 
 def kernel_code(
-    schedule: Schedule, dispatch: Dispatch, threads: int, store: ConstantStore
+    schedule: Schedule, dispatch: Dispatch, threads: int, store: ConstantStore, any_sizes: bool
 ) -> Code | None:
-    """The kernel of a dispatch that is no host call; None where there is nothing to compute."""
-    nests = lower(schedule, dispatch)
-    if not nests:
+    """The kernel of a dispatch that is no host call; None where there is nothing to compute.
+
+    With `any_sizes` the text should serve other sizes of the same program as well.
+    """
+    if 0 in shape_of(schedule, dispatch.root):
         return None
     name = kernel_name(schedule, dispatch)
+    if dispatch.form is Form.CONTRACTION:
+        code = contraction_code(schedule, dispatch, threads, store, name, any_sizes)
+        if code is not None:
+            return code
+    nests = lower(schedule, dispatch)
     work = sum(prod(nest.extents) for nest in nests)
     if nests[0].reductions:
         return row_code(name, nests[0], threads, work)

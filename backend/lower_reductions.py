@@ -78,6 +78,18 @@ def _finished(
     )  # fmt: skip
 
 
+def epilogue_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
+    """What follows the dispatch's anchor, over all axes of the anchor's result."""
+    anchor = anchor_of(dispatch)
+    outer = space_of(shape_of(schedule, anchor))
+    walk = Walk(
+        schedule, dispatch.operands, {v.name: v.length for v in outer.variables}, keep_units=True
+    )
+    walk.paths = index_paths(schedule, dispatch, {anchor: outer.index}, None, outer.ranges)
+    walk.anchored[anchor] = walk.accumulator(schedule.program.nodes[anchor].type.dtype)
+    return _finished(schedule, dispatch, walk, 0, [], [])
+
+
 def row_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
     """Reductions over the same axes, with elementwise work before, between and after them."""
     anchor = schedule.program.nodes[anchor_of(dispatch)]

@@ -74,9 +74,13 @@ class Plan:
 
 
 def make_plan(
-    schedule: Schedule, store: ConstantStore, threads: int, progress: Progress | None = None
-) -> Plan:
-    """The plan of a schedule with concrete sizes; compiles what is not compiled yet."""
+    schedule: Schedule, store: ConstantStore, threads: int, any_sizes: bool,
+    progress: Progress | None = None,
+) -> Plan:  # fmt: skip
+    """The plan of a schedule with concrete sizes; compiles what is not compiled yet.
+
+    `any_sizes` says that kernels should serve other sizes too.
+    """
     arena = planned_buffers(lifetimes(schedule))
     codes: list[Code] = []
     order: list[Code | Dispatch] = []
@@ -84,7 +88,7 @@ def make_plan(
         if dispatch.form is Form.HOST:
             order.append(dispatch)
             continue
-        code = kernel_code(schedule, dispatch, threads, store)
+        code = kernel_code(schedule, dispatch, threads, store, any_sizes)
         if code is not None:
             codes.append(code)
             order.append(code)

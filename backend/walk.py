@@ -44,16 +44,17 @@ class Walk:
     `anchored` gives nodes whose value is computed elsewhere, at one index only: reductions and
     anchors with their value, and `paths` the only index at which a node of the anchor's path can
     be had. With `may_cut` a guard that is not decided raises `Straddle`, else it becomes a mask.
+    Loops of one iteration are left out unless `keep_units` is set.
     """
 
     def __init__(
         self, schedule: Schedule, operands: Sequence[int], ranges: Mapping[str, int],
-        may_cut: bool = False,
+        may_cut: bool = False, keep_units: bool = False,
     ) -> None:  # fmt: skip
         self.schedule = schedule
         self.nodes = schedule.program.nodes
         self.operands = frozenset(operands)
-        self.loops = tuple(name for name, length in ranges.items() if length != 1)
+        self.loops = tuple(name for name, length in ranges.items() if length != 1 or keep_units)
         self.ranges = dict(ranges)
         self.may_cut = may_cut
         self.body = BodyBuilder()

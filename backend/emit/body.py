@@ -37,16 +37,20 @@ class Code:
 class Arguments:
     """Arguments in the order in which the text asks for them."""
 
+    prefix: str = ""
     numbers: list[Argument] = field(default_factory=list)
 
     def new(self, number: Argument) -> str:
         """The name that stands for `number`."""
         self.numbers.append(number)
-        return f"a{len(self.numbers) - 1}"
+        return f"{self.prefix}a{len(self.numbers) - 1}"
 
-    def lines(self) -> list[str]:
-        """Lines that read every argument from the table at address `at`."""
-        return [f"a{i} = load_int64(at, {i})" for i in range(len(self.numbers))]
+    def lines(self, table: str = "at", first: int = 0) -> list[str]:
+        """Lines that read every argument from word `first` of a table on."""
+        return [
+            f"{self.prefix}a{i} = load_int64({table}, {first + i})"
+            for i in range(len(self.numbers))
+        ]
 
 
 @dataclass(frozen=True)
@@ -68,13 +72,16 @@ class BodyText:
 
     `outer`, `middle` and `inner` name the loops' variables; `start` is what the inner loop's
     variable 0 stands for, None for 0. `reduced_level` is 1 where reductions end in variables (their
-    names must be given), 3 where they end in arrays over the inner loop.
+    names must be given), 3 where they end in arrays over the inner loop. Names that the text sets
+    start with `prefix`.
     """
 
     def __init__(
         self, nest: Nest, outer: Sequence[str], middle: Sequence[str], inner: str,
         arguments: Arguments, start: str | None = None, reduced_level: int = 1,
+        prefix: str = "",
     ) -> None:  # fmt: skip
+        self.prefix = prefix
         self.nest = nest
         self.outer, self.middle, self.inner = tuple(outer), tuple(middle), inner
         self.arguments = arguments
@@ -115,7 +122,7 @@ class BodyText:
         middles: dict[Access, str] = {}
         for index in needed(self.nest.values, targets, names):
             level = self.levels[index]
-            name = f"v{index}"
+            name = f"{self.prefix}v{index}"
             text = self._expression(index, names, parts, middles)
             parts[level].append(f"{name} = {text}")
             if self.nest.values[index].op == "report":
@@ -176,14 +183,14 @@ class BodyText:
                 sums.append(f"{self.start}*{slot.inner}")
             base = slot.base
             if sums or terms[1]:
-                parts[1].append(f"q{slot.number} = {' + '.join([slot.base, *sums, *terms[1]])}")
-                base = f"q{slot.number}"
+                base = f"{self.prefix}q{slot.number}"
+                parts[1].append(f"{base} = {' + '.join([slot.base, *sums, *terms[1]])}")
             self._rows[access] = base
         if slot.middle or terms[2]:
             if access not in middles:
                 sums = [f"{j}*{s}" for j, s in zip(self.middle, slot.middle, strict=False)]
-                parts[2].append(f"r{slot.number} = {' + '.join([base, *sums, *terms[2]])}")
-                middles[access] = f"r{slot.number}"
+                middles[access] = f"{self.prefix}r{slot.number}"
+                parts[2].append(f"{middles[access]} = {' + '.join([base, *sums, *terms[2]])}")
             base = middles[access]
         moving = [f"{self.inner}*{slot.inner}"] if slot.inner else []
         assert len(late) == len(terms[3])

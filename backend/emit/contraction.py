@@ -28,7 +28,7 @@ from satura.backend.emit.text import INDENT, indented
 from satura.backend.jit import KernelSource
 from satura.backend.microkernels.contraction import tile_name
 
-_F32 = 4
+_F32, _LINE = 4, 64
 
 
 class Epilogue(Protocol):
@@ -67,7 +67,8 @@ def _kernel(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     yield "built = -1"
     if spec.right_packed:
         yield "packed = -1"
-    yield "for unit in range(units * thread // threads, units * (thread + 1) // threads):"
+    yield "end = units * (thread + 1) // threads"
+    yield "for unit in range(units * thread // threads, end):"
     yield from indented(1, _unit(spec, epilogue))
 
 
@@ -103,9 +104,21 @@ def _step(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str
     yield f"step_weights = weights + (first_tap * depth + first_depth) * {width * _F32}"
     yield "step_taps = min(tap_step, taps - first_tap)"
     yield "step_depth = min(depth_step, depth - first_depth)"
+    if not spec.right_packed:
+        yield "next_weights = step_weights"
+        yield "if step + 1 < steps:"
+        yield f"{INDENT}next_weights += step_taps * step_depth * {width * _F32}"
+        yield "elif unit + 1 < end:"
+        following = "(panel + 1 if panel + 1 < panels else 0)"
+        panel_bytes = f"taps * depth * {width * _F32}"
+        yield f"{INDENT}next_weights = weights + ({following} - panel) * {panel_bytes}"
     yield "for tile in range(tiles):"
     body = ["size = least + (1 if tile < larger else 0)"]
     body += ["accumulators = scratch + tile * tile_pitch", *tile_lines(spec)]
+    body += ["ahead = step_weights"]
+    if not spec.right_packed:  # each of the first tiles fetches its part of what comes next
+        body += [f"if tile < {width * _F32 // _LINE}:"]
+        body += [f"{INDENT}ahead = next_weights + tile * tile_taps * tile_depth * {_LINE}"]
     body += [*_microkernels(spec), "if step == steps - 1:"]
     body += indented(1, _epilogue(spec, epilogue, width))
     yield from indented(1, body)
@@ -114,7 +127,7 @@ def _step(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str
 def _microkernels(spec: ContractionSpec) -> Iterator[str]:
     """The call of the microkernel whose number of rows is that of the tile."""
     arguments = (
-        f"table, pitch, hops, tile_taps, tile_depth, first_depth * {_F32}, step_weights, "
+        f"table, pitch, hops, tile_taps, tile_depth, first_depth * {_F32}, step_weights, ahead, "
         "accumulators, step"
     )
     *taller, last = spec.tile.rows
@@ -131,7 +144,7 @@ def _epilogue(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator
     yield from coordinates(spec, "first_row + tile * least + min(tile, larger)")
     yield "for slot in range(size):"
     body = [*epilogue.row_lines(batches, rows, "first_column"), "for index in range(column_count):"]
-    accumulator = "load_f32(accumulators, index)"
+    accumulator = "get_f32(accumulators, index)"
     body += indented(1, epilogue.column_lines("first_column", "index", accumulator))
     body += [f"accumulators += {width * _F32}", *advance(spec)]
     yield from indented(1, body)
