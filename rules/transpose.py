@@ -29,7 +29,6 @@ from satura.rewrite.dsl import (
     Varying,
     attribute_function,
     both,
-    equates,
     rewrites,
     rule,
 )
@@ -136,6 +135,12 @@ def drop_identity_transpose(x: Tensor, p: Perm) -> Law:
 
 
 @attribute_function
+def moves_units(type_: TensorType, perm: Perm) -> bool:
+    """Whether axes move, and only such of extent 1."""
+    return not perm.is_identity and moves_only_units(type_, perm)
+
+
+@attribute_function
 def transposed_shape(type_: TensorType, perm: Perm) -> Shape:
     """Shape of the transposed tensor."""
     return Shape(perm.apply(type_.shape))
@@ -145,7 +150,7 @@ def transposed_shape(type_: TensorType, perm: Perm) -> Shape:
 def transpose_of_units(x: Tensor, p: Perm) -> Law:
     """transpose(x, p) = reshape(x, p(shape)), when p moves only axes of extent 1"""
     return rewrites(
-        transpose(x, p), reshape(x, transposed_shape(x.type, p)), moves_only_units(x.type, p)
+        transpose(x, p), reshape(x, transposed_shape(x.type, p)), moves_units(x.type, p)
     )
 
 
@@ -177,7 +182,9 @@ def transpose_out_of_left_operand(f: BinaryFn, x: Varying, y: Tensor, p: Perm, s
 
 
 @rule
-def transpose_out_of_right_operand(f: BinaryFn, x: Varying, y: Tensor, p: Perm, shape: Shape) -> Law:
+def transpose_out_of_right_operand(
+    f: BinaryFn, x: Varying, y: Tensor, p: Perm, shape: Shape
+) -> Law:
     """f(broadcast(y), transpose(x, p)) = transpose(f(transpose(broadcast(y), p⁻¹), x), p)"""
     return rewrites(
         binary(f, broadcast(y, shape), transpose(x, p)),
@@ -341,6 +348,7 @@ def regrouped_perm(type_: TensorType, perm: Perm, shape: Shape) -> Perm:
 def _source_order(type_: TensorType, perm: Perm, shape: Shape) -> tuple[int, ...]:
     """The axes of `shape` in the order in which x itself has their groups."""
     refuse_unless(not moves_only_units(type_, perm), "the transpose is a reshape")
+    refuse_unless(shape.dims != perm.apply(type_.shape), "the reshape changes nothing")
     groups = blocks(perm.apply(type_.shape), shape.dims)
     order = _order_of_groups(perm.inverse.order, [mine for mine, _ in groups])
     targets = with_units([theirs for _, theirs in groups], len(shape.dims))
@@ -364,7 +372,5 @@ def transpose_past_reshape(x: Varying, p: Perm, shape: Shape) -> Law:
     merges or splits together stand side by side on both sides of the transpose"""
     return rewrites(
         reshape(transpose(x, p), shape),
-        transpose(
-            reshape(x, regrouped_source(x.type, p, shape)), regrouped_perm(x.type, p, shape)
-        ),
+        transpose(reshape(x, regrouped_source(x.type, p, shape)), regrouped_perm(x.type, p, shape)),
     )
