@@ -66,6 +66,7 @@ def decode(
     born = {(name, row[:-1]): row[-1] for name in tables for row in rows[f"born_{name}"]}
     cause = {(name, row[:-1]): row[-1] for name in tables for row in rows[f"cause_{name}"]}
 
+    values = _Values(interner)
     decoded_nodes, origins = [], []
     for old in order:
         entries = []
@@ -77,7 +78,7 @@ def decode(
             entries.append((tables[name].op.name, operands, row[arity:], rule, round_, raw))
         entries.sort(key=lambda entry: entry[:3])
         decoded_nodes.append(
-            tuple(ENode(op, operands, _values(interner, row)) for op, operands, row, *_ in entries)
+            tuple(ENode(op, operands, values[row]) for op, operands, row, *_ in entries)
         )
         origins.append(
             tuple(
@@ -98,9 +99,17 @@ def decode(
     return Decoded(classes, tuple(origins), program_classes)
 
 
-def _values(interner: Interner, row: Row) -> tuple[Attribute, ...]:
-    values = tuple(interner[number] for number in row)
-    return tuple(value for value in values if isinstance(value, Attribute))
+class _Values(dict[Row, tuple[Attribute, ...]]):
+    """Attribute values by their numbers."""
+
+    def __init__(self, interner: Interner) -> None:
+        super().__init__()
+        self._interner = interner
+
+    def __missing__(self, row: Row) -> tuple[Attribute, ...]:
+        found = (self._interner[number] for number in row)
+        self[row] = values = tuple(value for value in found if isinstance(value, Attribute))
+        return values
 
 
 def _type(value: object) -> TensorType:

@@ -67,7 +67,7 @@ class Demands:
         sizes = self._egraph.sizes()
         added = False
         for demand in demands:
-            if sizes[demand.want] > len(demand.done):
+            if sizes[demand.want]:
                 started = perf_counter()
                 added |= self._answer(demand)
                 demand.seconds += perf_counter() - started
@@ -86,6 +86,7 @@ class Demands:
                 demand.refusals += 1
             else:
                 rows.append((*row, *map(self._interner.number, results)))
+        self._egraph.run(f"clear_{demand.want}")
         self._egraph.insert(demand.ok, rows)
         return bool(rows)
 

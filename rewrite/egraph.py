@@ -6,7 +6,7 @@ named by a number that is only good until the next `run`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +15,9 @@ from time import perf_counter
 from egglog import bindings
 
 Row = tuple[int, ...]
+
+# Reading a file takes egglog as long as this many facts.
+_FEW = 150
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class EGraph:
     def __init__(self) -> None:
         self._engine = bindings.EGraph()
         self._folder = TemporaryDirectory(prefix="satura-egraph-")
-        self._classes: dict[bindings.Value, int] = {}
+        self._classes = _Numbering()
 
     def define(self, text: str) -> None:
         """Run egglog commands: sorts, tables, rules, actions."""
@@ -49,10 +52,13 @@ class EGraph:
         matches = sum(report.num_matches_per_rule.values())
         return Step(matches, report.updated, perf_counter() - started)
 
-    def insert(self, table: str, rows: Iterable[Row]) -> None:
+    def insert(self, table: str, rows: Sequence[Row]) -> None:
         """Add rows to a relation of numbers."""
-        text = "".join("\t".join(map(str, row)) + "\n" for row in rows)
-        if text:
+        if len(rows) <= _FEW:
+            facts = (f"({table} {' '.join(map(str, row))})" for row in rows)
+            self.define("\n".join(facts))
+        else:
+            text = "".join("\t".join(map(str, row)) + "\n" for row in rows)
             path = Path(self._folder.name) / "rows.tsv"
             path.write_text(text)
             self.define(f'(input {table} "{path}")')
@@ -82,26 +88,38 @@ class EGraph:
         result: dict[str, list[Row]] = {}
         for name in names:
             function = functions[name]
+            rows = [(*row.inputs, row.output) for row in function.rows if not row.subsumed]
             sorts = [*function.input_sorts, function.output_sort]
-            rows = []
-            for row in function.rows:
-                if not row.subsumed:
-                    values = zip([*row.inputs, row.output], sorts, strict=True)
-                    rows.append(tuple(self._number(value, sort) for value, sort in values))
-            result[name] = rows
+            columns = [
+                map(self._converter(sort), column)
+                for sort, column in zip(sorts, zip(*rows, strict=True), strict=bool(rows))
+            ]
+            result[name] = list(zip(*columns, strict=True))
         return result
 
     def lookup(self, table: str) -> int | None:
         """The class in a table without columns, if it has one."""
         value = self._engine.lookup_function(table, [])
-        return None if value is None else self._number(value, "T")
+        return None if value is None else self._classes[value]
 
-    def _number(self, value: bindings.Value, sort: str) -> int:
+    def _converter(self, sort: str) -> Callable[[bindings.Value], int]:
         if sort == "i64":
-            return self._engine.value_to_i64(value)
+            return self._engine.value_to_i64
         if sort == "Unit":
-            return 0
-        return self._classes.setdefault(value, len(self._classes))
+            return _zero
+        return self._classes.__getitem__
+
+
+class _Numbering(dict[bindings.Value, int]):
+    """Numbers values in the order in which they are first asked for."""
+
+    def __missing__(self, value: bindings.Value) -> int:
+        self[value] = number = len(self)
+        return number
+
+
+def _zero(value: bindings.Value) -> int:
+    return 0
 
 
 def _integer(term: bindings.TermLit | bindings.TermVar | bindings.TermApp) -> int:

@@ -20,6 +20,7 @@ from satura.rewrite.dsl import Computed, Direction
 from satura.rewrite.intern import Interner
 from satura.rewrite.joins import Atom, Stage, close, is_acyclic, staged
 from satura.rewrite.recorder import AttributeVariable, Expression, Literal
+from satura.rewrite.schema import clearing
 from satura.rewrite.terms import Application, Known, ScalarTerm, Tensor, Term, Varying
 
 
@@ -78,6 +79,7 @@ class _Writer:
                 f"(relation {want} ({' '.join(['i64'] * len(columns))}))",
                 f"(relation {ok} ({' '.join(['i64'] * (len(columns) + len(outputs)))}))",
                 self.rule(query, str(Atom(want, tuple(columns))), "demand"),
+                clearing(want, len(columns)),
             ]
         lines.append(self.rule(firing, " ".join(self.actions), ruleset))
         return RuleCode("\n".join(lines) + "\n", ruleset, want, ok)

@@ -121,6 +121,15 @@ def _declare(table: NodeTable) -> str:
     return text
 
 
+def clearing(want: str, width: int) -> str:
+    """A ruleset `clear_…` that empties a table of demands."""
+    columns = " ".join(f"c{index}" for index in range(width))
+    return (
+        f"(ruleset clear_{want})\n"
+        f"(rule (({want} {columns})) ((delete ({want} {columns}))) :ruleset clear_{want})"
+    )
+
+
 def _typing(name: str, sorts: str, rule: str) -> str:
     """Demand tables for the types of an op's nodes.
 
@@ -132,6 +141,7 @@ def _typing(name: str, sorts: str, rule: str) -> str:
 (relation typing_{name} (T {sorts}))
 (relation want_type_{name} ({sorts}))
 (relation ok_type_{name} ({sorts} i64))
+{clearing(f"want_type_{name}", len(sorts.split()))}
 {rule}
 (rule ((typing_{name} e {columns})) ((want_type_{name} {columns})) :ruleset facts)
 (rule ((typing_{name} e {columns}) (ok_type_{name} {columns} t)) ((type_of e t)) :ruleset facts)
