@@ -89,10 +89,10 @@ class Code:
         return self.builder.call(function, arguments)
 
     def prefetch(self, address: ir.Value) -> None:
-        """Asks for the cache line at `address`; never faults."""
+        """Asks for the cache line at `address` to come into the second level; never faults."""
         self.call(
             "llvm.prefetch.p0", VOID,
-            [self.pointer(address, ir.IntType(8)), INT32(0), INT32(3), INT32(1)],
+            [self.pointer(address, ir.IntType(8)), INT32(0), INT32(2), INT32(1)],
         )  # fmt: skip
 
     def choose(self, condition: ir.Value, yes: ir.Value, no: ir.Value) -> ir.Value:

@@ -20,7 +20,7 @@ from satura.backend.target import host_target
 from satura.backend.vector import INT64, Code, outlined
 
 _NAME = re.compile(r"tile_(\d+)x(\d+)")
-_F32 = 4
+_F32, _LINE = 4, 64
 
 
 def tile_name(rows: int, vectors: int) -> str:
@@ -32,10 +32,11 @@ def tile_name(rows: int, vectors: int) -> str:
 def tile_helper(name: str) -> object | None:
     """The helper of that name, or None if it is not a tile.
 
-    `tile_RxV(rows, pitch, hops, taps, depth, offset, panel, tile, resume)`: `rows` is the address
-    of row addresses, those of tap t at `rows + t · pitch` (pitch 0: the same for all taps), `hops`
-    that of [taps] distances; `offset` bytes are added to each. `panel` [taps, depth, columns] and
-    `tile` [R, columns] are f32; with `resume` 0 the sums start from 0, otherwise from `tile`.
+    `tile_RxV(rows, pitch, hops, taps, depth, offset, panel, ahead, tile, resume)`: `rows` is the
+    address of row addresses, those of tap t at `rows + t · pitch` (pitch 0: the same for all taps),
+    `hops` that of [taps] distances; `offset` bytes are added to each. `panel` [taps, depth,
+    columns] and `tile` [R, columns] are f32; with `resume` 0 the sums start from 0, otherwise from
+    `tile`. Each step fetches one more cache line from `ahead` on: weights that are needed soon.
     """
     match = _NAME.fullmatch(name)
     if match is None:
@@ -45,15 +46,16 @@ def tile_helper(name: str) -> object | None:
     def write(code: Code, *arguments: ir.Value) -> None:
         _tile(code, rows, vectors, *arguments)
 
-    return outlined(name, host_target().lanes, write, arguments=9)
+    return outlined(name, host_target().lanes, write, arguments=10)
 
 
 def _tile(
     code: Code, rows: int, vectors: int, table: ir.Value, pitch: ir.Value, hops: ir.Value,
-    taps: ir.Value, depth: ir.Value, offset: ir.Value, panel: ir.Value, tile: ir.Value,
-    resume: ir.Value,
+    taps: ir.Value, depth: ir.Value, offset: ir.Value, panel: ir.Value, ahead: ir.Value,
+    tile: ir.Value, resume: ir.Value,
 ) -> None:  # fmt: skip
     width = code.integer(vectors * code.lanes * _F32)
+    line_bytes = code.integer(_LINE)
     before = code.builder.icmp_signed("!=", resume, code.integer(0))
     start = [
         code.choose(before, code.load(tile, i, code.vector), code.zero())
@@ -66,17 +68,18 @@ def _tile(
         seen = [code.add(code.load(line, m, INT64), hop) for m in range(rows)]
 
         def step(k: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
-            weights, *sums = state
+            weights, soon, *sums = state
+            code.prefetch(soon)
             columns = [code.load(weights, n, code.vector) for n in range(vectors)]
             for m in range(rows):
                 value = code.broadcast(seen[m], k)
                 for n in range(vectors):
                     place = m * vectors + n
                     sums[place] = code.fma(value, columns[n], sums[place])
-            return [code.add(weights, width), *sums]
+            return [code.add(weights, width), code.add(soon, line_bytes), *sums]
 
         return [code.add(line, pitch), *code.loop(depth, state, step)]
 
-    _, _, *sums = code.loop(taps, [table, panel, *start], tap)
+    _, _, _, *sums = code.loop(taps, [table, panel, ahead, *start], tap)
     for place, value in enumerate(sums):
         code.store(tile, place, value)
