@@ -92,17 +92,20 @@ class Demands:
 
     def describe(self) -> None:
         """Tell the e-graph about new values: scalars in constants, types without symbols."""
-        scalars, static = [], []
+        scalars: list[Row] = []
+        static: list[Row] = []
+        symbolic: list[Row] = []
         for number in range(self._described, len(self._interner.values)):
             value = self._interner[number]
             if isinstance(value, Constant) and value.array.shape == ():
                 scalar = Scalar(DType.of(value.array.dtype), value.array.tobytes())
                 scalars.append((number, self._interner.number(scalar)))
-            elif isinstance(value, TensorType) and not value.symbols:
-                static.append((number,))
+            elif isinstance(value, TensorType):
+                (symbolic if value.symbols else static).append((number,))
         self._described = len(self._interner.values)
         self._egraph.insert("scalar_value", scalars)
         self._egraph.insert("static_type", static)
+        self._egraph.insert("symbolic_type", symbolic)
 
 
 def type_demand(table: NodeTable) -> Demand:

@@ -35,21 +35,12 @@ def load(
             inputs = tuple(types[operand] for operand in node.operands)
             answered.setdefault(name, set()).add((*inputs, *attributes, types[index]))
     egraph.define(_KNOWN + "".join(_loader(tables[name]) for name in rows))
-    egraph.insert("row_known", [(index,) for index, known in enumerate(program.known) if known])
-    egraph.insert("row_varying", [(index,) for index in _varying(program)])
+    egraph.insert("row_known", [(i,) for i, known in enumerate(program.known) if known])
+    egraph.insert("row_varying", [(i,) for i, known in enumerate(program.known) if not known])
     for name, entries in rows.items():
         egraph.insert(f"row_{name}", entries)
     egraph.run("load", saturate=True)
     return answered
-
-
-def _varying(program: Program) -> list[int]:
-    """The nodes that depend on an input."""
-    varying: dict[int, None] = dict.fromkeys(program.inputs)
-    for index, node in enumerate(program.nodes):
-        if any(operand in varying for operand in node.operands):
-            varying[index] = None
-    return list(varying)
 
 
 _KNOWN = """

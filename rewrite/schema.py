@@ -2,8 +2,9 @@
 
 Per op one constructor `n_op(operands…, attributes…)`, whose attributes are interned numbers. Facts
 about classes: `type_of`, `known` (computed from constants alone, of static shape), `varying`
-(depends on an input), `scalar_of` (a 0-d constant). What has to be computed in Python stands in pairs of tables: matches put their
-arguments into `want_…`, Python answers with rows of `ok_…`, or does not answer.
+(depends on an input, on another source or on a symbolic size), `scalar_of` (a 0-d constant). What
+has to be computed in Python stands in pairs of tables: matches put their arguments into `want_…`,
+Python answers with rows of `ok_…`, or does not answer.
 
 Provenance: `born_op` says which run of which rule made a node first (the class that `(Now)` has
 during that run), `cause_op` for which matched class, where that is not the node's own.
@@ -67,6 +68,7 @@ BASE = """
 (relation known (T))
 (relation varying (T))
 (relation static_type (i64))
+(relation symbolic_type (i64))
 (function scalar_of (T) i64 :merge (min old new))
 (relation scalar_value (i64 i64))
 (ruleset load)
@@ -74,6 +76,7 @@ BASE = """
 (ruleset match)
 (ruleset demand)
 (rule ((type_of x a) (type_of x b) (< a b)) ((conflict a b)) :ruleset facts)
+(rule ((type_of x t) (symbolic_type t)) ((varying x)) :ruleset facts)
 """
 
 
@@ -90,7 +93,7 @@ def _declare(table: NodeTable) -> str:
 (function born_{name} ({columns}) T :merge old)
 (function cause_{name} ({columns}) T :merge old)
 """
-    if table.op.name == "input":
+    if table.arity == 0 and table.op.name != "constant":
         text += f"(rule ({match}) ((varying e)) :ruleset facts)\n"
     for x in table.operands:
         text += f"(rule ({match} (varying {x})) ((varying e)) :ruleset facts)\n"
