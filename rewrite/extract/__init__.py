@@ -9,6 +9,7 @@ from satura.rewrite.cost import CostModel
 from satura.rewrite.eclasses import EClasses
 from satura.rewrite.extract.assemble import assemble
 from satura.rewrite.extract.greedy import choose
+from satura.rewrite.extract.local_search import improve
 from satura.rewrite.placement import place
 from satura.rewrite.schedule import Schedule
 
@@ -18,7 +19,7 @@ Method = Literal["dag", "tree"]
 def extract(
     classes: EClasses, model: CostModel | None = None, method: Method = "dag"
 ) -> Schedule:
-    """The schedule that greedy extraction finds under a cost model.
+    """The schedule that greedy extraction and a local search find under a cost model.
 
     `method` is "dag" (shared work is paid once) or "tree" (once per use). Raises ProgramError
     where an output cannot be computed.
@@ -26,4 +27,5 @@ def extract(
     fixed = zip(classes.known, classes.types, strict=True)
     folded = replace(classes, known=tuple(known and not type_.symbols for known, type_ in fixed))
     choice = choose(folded, model or CostModel(), shared=method == "dag")
+    improve(choice)
     return place(assemble(choice))

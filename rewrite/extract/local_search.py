@@ -1,0 +1,240 @@
+"""Local search after a greedy choice, by two moves.
+
+Greedy choices are made per class, so two classes that hold the same data (a tensor and its
+reshape, say) may both get a dispatch although one could serve the readers of both, and work may
+be repeated in several dispatches that none of them alone would pay to store.
+
+- *inline*: take one dispatch away and compute it inside all that read it;
+- *share*: store a class that several dispatches compute inside, and let every dispatch choose
+  again among its fragments that read only what is stored.
+
+A move is kept when the program gets cheaper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from satura.rewrite.dispatch import Fragment, Fused, combine
+from satura.rewrite.extract.greedy import Choice
+
+MAX_PASSES = 3
+
+
+def improve(choice: Choice) -> None:
+    """Improve `choice` in place until no single move makes the program cheaper."""
+    for _ in range(MAX_PASSES):
+        if not (inline_dispatches(choice) | share_repeated_work(choice)):
+            return
+
+
+def share_repeated_work(choice: Choice) -> bool:
+    """Try the *share* move on every class that is computed in two or more dispatches."""
+    improved = False
+    selected = _selected(choice)
+    for cls in _repeated(choice, selected):
+        fragment = choice.chosen[cls]
+        if fragment is None or cls in selected:
+            continue
+        if not all(leaf in selected or choice.is_given(leaf) for leaf in fragment.reads):
+            continue
+        before = _total(choice, selected)
+        stored = {*selected, cls}
+        old: dict[int, Fragment] = {}
+        for reader in selected:
+            better = _reread(choice, reader, cls, stored)
+            current = choice.chosen[reader]
+            if better is not None and current is not None:
+                old[reader] = current
+                _choose(choice, reader, better)
+        now = _selected(choice)
+        if _total(choice, now) < before:
+            improved, selected = True, now
+        else:
+            for reader, current in old.items():
+                _choose(choice, reader, current)
+    return improved
+
+
+def _reread(choice: Choice, reader: int, cls: int, stored: set[int]) -> Fragment | None:
+    """The best fragment of `reader` that reads `cls` and otherwise only what is stored."""
+    current = choice.chosen[reader]
+    if current is None or current.form in (Fused.PLACEMENT, Fused.HOST):
+        return None
+    candidates = [fragment for _, fragment in choice.options[reader].values()]
+    leaf = _read_instead(choice, current, cls)
+    if leaf is not None:
+        candidates.append(leaf)
+    best, seconds = None, choice.seconds[reader]
+    for fragment in candidates:
+        usable = all(read in stored or choice.is_given(read) for read in fragment.reads)
+        if cls not in fragment.reads or not usable or choice.reaches(fragment.reads, reader):
+            continue
+        price = fragment.seconds(choice.classes.types[reader], choice.model)
+        # A dispatch that stays may take over the work of one that is then no longer needed.
+        price -= sum(choice.seconds[read] for read in current.reads if read not in fragment.reads)
+        if price < seconds:
+            best, seconds = fragment, price
+    return best
+
+
+def _read_instead(choice: Choice, fragment: Fragment, cls: int) -> Fragment | None:
+    """`fragment` with the parts that compute `cls` replaced by reads of it."""
+    if not _computes(fragment, cls):
+        return None
+    parts: list[Fragment | None] = []
+    for part in fragment.parts:
+        if part is None or part.cls == cls:
+            parts.append(None)
+        elif _computes(part, cls):
+            changed = _read_instead(choice, part, cls)
+            if changed is None:
+                return None
+            parts.append(changed)
+        else:
+            parts.append(part)
+    return combine(choice.classes, fragment.cls, fragment.node, tuple(parts), choice.model)
+
+
+def _computes(fragment: Fragment, cls: int) -> bool:
+    """Whether `cls` is computed inside, below the root."""
+    return any(part and (part.cls == cls or _computes(part, cls)) for part in fragment.parts)
+
+
+def _repeated(choice: Choice, selected: list[int]) -> list[int]:
+    """Classes that are computed inside two or more dispatches, largest fragments first."""
+    count: dict[int, int] = {}
+    size: dict[int, int] = {}
+    for cls in selected:
+        inside: dict[int, int] = {}
+        stack = [choice.chosen[cls]]
+        while stack:
+            fragment = stack.pop()
+            if fragment is not None and fragment.form is not Fused.VIEW:
+                inside[fragment.cls] = fragment.size
+                stack.extend(fragment.parts)
+        for found, nodes in inside.items():
+            count[found] = count.get(found, 0) + 1
+            size[found] = nodes
+    return sorted((c for c, n in count.items() if n > 1), key=lambda c: -size[c])
+
+
+def _choose(choice: Choice, cls: int, fragment: Fragment) -> None:
+    choice.chosen[cls] = fragment
+    choice.seconds[cls] = fragment.seconds(choice.classes.types[cls], choice.model)
+
+
+def _total(choice: Choice, selected: list[int]) -> float:
+    return sum(choice.seconds[cls] for cls in selected)
+
+
+def inline_dispatches(choice: Choice) -> bool:
+    """Try the *inline* move on every dispatch."""
+    improved = False
+    outputs = {cls for _, cls in choice.classes.outputs}
+    for _ in range(MAX_PASSES):
+        selected = _selected(choice)
+        readers = _readers(choice, selected)
+        moves = [_best_move(choice, cls, readers) for cls in selected if cls not in outputs]
+        applied = False
+        touched: set[int] = set()
+        for move in moves:
+            if move is not None and not touched.intersection([move.cls, *move.rewritten]):
+                touched.update([move.cls, *move.rewritten, *move.leaves])
+                applied |= _apply(choice, move)
+        improved |= applied
+        if not applied:
+            break
+    return improved
+
+
+@dataclass(frozen=True)
+class _Move:
+    """Class `cls` is no longer dispatched; its readers become the `rewritten` fragments."""
+
+    cls: int
+    rewritten: dict[int, Fragment]
+    leaves: tuple[int, ...]
+    gain: float
+
+
+def _best_move(choice: Choice, cls: int, readers: dict[int, list[int]]) -> _Move | None:
+    chosen = choice.chosen[cls]
+    if chosen is None or chosen.form in (Fused.PLACEMENT, Fused.HOST):
+        return None
+    best: _Move | None = None
+    for form in (Fused.VIEW, Fused.LOOP):
+        if form not in choice.options[cls]:
+            continue
+        inlined = choice.options[cls][form][1]
+        stored = all(leaf in readers or choice.is_given(leaf) for leaf in inlined.reads)
+        if not stored or cls in inlined.reads:
+            continue
+        gain = choice.seconds[cls]
+        rewritten: dict[int, Fragment] = {}
+        for reader in readers[cls]:
+            fragment = choice.chosen[reader]
+            assert fragment is not None
+            changed = None
+            if fragment.form is not Fused.PLACEMENT and reader not in inlined.reads:
+                changed = _substitute(choice, fragment, cls, inlined)
+            if changed is None:
+                break
+            rewritten[reader] = changed
+            after = changed.seconds(choice.classes.types[reader], choice.model)
+            gain += choice.seconds[reader] - after
+        else:
+            if gain > 0 and (best is None or gain > best.gain):
+                best = _Move(cls, rewritten, tuple(inlined.reads), gain)
+    return best
+
+
+def _apply(choice: Choice, move: _Move) -> bool:
+    for reader, fragment in move.rewritten.items():
+        if choice.reaches(fragment.reads, reader):
+            return False
+    for reader, fragment in move.rewritten.items():
+        _choose(choice, reader, fragment)
+    return True
+
+
+def _substitute(
+    choice: Choice, fragment: Fragment, cls: int, inlined: Fragment
+) -> Fragment | None:
+    """`fragment` with its reads of `cls` replaced by `inlined`; None where that does not fuse."""
+    parts: list[Fragment | None] = []
+    for operand, part in zip(fragment.node.operands, fragment.parts, strict=True):
+        if part is None:
+            parts.append(inlined if operand == cls else None)
+            continue
+        if cls not in part.reads:
+            parts.append(part)
+            continue
+        changed = _substitute(choice, part, cls, inlined)
+        if changed is None:
+            return None
+        parts.append(changed)
+    return combine(choice.classes, fragment.cls, fragment.node, tuple(parts), choice.model)
+
+
+def _selected(choice: Choice) -> list[int]:
+    """The classes that the outputs need dispatched, or given."""
+    found: dict[int, None] = {}
+    stack = [cls for _, cls in choice.classes.outputs]
+    while stack:
+        cls = stack.pop()
+        if cls in found:
+            continue
+        found[cls] = None
+        fragment = choice.chosen[cls]
+        stack.extend(fragment.reads if fragment else ())
+    return list(found)
+
+
+def _readers(choice: Choice, selected: list[int]) -> dict[int, list[int]]:
+    readers: dict[int, list[int]] = {cls: [] for cls in selected}
+    for cls in selected:
+        fragment = choice.chosen[cls]
+        for leaf in fragment.reads if fragment else ():
+            readers[leaf].append(cls)
+    return readers
