@@ -30,7 +30,7 @@ from satura.rewrite.ops.combining import _conv
 from satura.rewrite.types import DType
 
 Floats = NDArray[np.float32]
-_TILES = (Tile((6, 5), 4), Tile((12, 11), 2), Tile((1,), 4), Tile((3,), 1))
+_TILES = (Tile((6, 5), 4), Tile((3,), 1))  # few: each kind of kernel takes a second to compile
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ def test_matmuls_of_two_computed_operands(
     np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5 * (1 + k**0.5))
 
 
-@pytest.mark.parametrize("tile", _TILES)
+@pytest.mark.parametrize("tile", [*_TILES, Tile((12, 11), 2), Tile((1,), 4)])
 def test_results_do_not_depend_on_threads_tiles_or_blocks(tile: Tile) -> None:
     x, w = draw((100, 3000), 1), draw((3000, 200), 2)
     results = []
