@@ -187,6 +187,7 @@ def _conv(x: Array, w: Array, window: Window, groups: Groups) -> Array:
     count, inner = groups.count, w.shape[-2]
     width = w.shape[-1] // count
     result = np.zeros((x.shape[0], *outer, w.shape[-1]), source.dtype)
+    rows = x.shape[0] * int(np.prod(outer, dtype=np.int64))
     with np.errstate(all="ignore"):
         for tap in cartesian(*map(range, window.sizes)):
             seen = source[(slice(None), *window_slices(window, tap, outer), slice(None))]
@@ -196,7 +197,10 @@ def _conv(x: Array, w: Array, window: Window, groups: Groups) -> Array:
                 if inner == 1:
                     result[..., ours] += theirs * weight[tap][0, ours]
                 else:
-                    result[..., ours] += theirs @ weight[tap][:, ours]
+                    # One large product is many times faster than one per row of the image.
+                    flat = np.ascontiguousarray(theirs).reshape(rows, inner)
+                    product = flat @ np.ascontiguousarray(weight[tap][:, ours])
+                    result[..., ours] += product.reshape(*result.shape[:-1], width)
     return result.astype(x.dtype)
 
 
