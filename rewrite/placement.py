@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from satura.rewrite.attributes import Axis
+from satura.rewrite.cost import CostModel, bytes_of
 from satura.rewrite.dims import Dim
 from satura.rewrite.extract.assemble import Assembly, Group
 from satura.rewrite.ir import Program
 from satura.rewrite.schedule import Dispatch, Form, Home, Schedule
 
 
-def place(assembly: Assembly) -> Schedule:
+def place(assembly: Assembly, model: CostModel) -> Schedule:
     """The schedule of `assembly`: homes decided, copies inserted where a part cannot be placed."""
     program = assembly.program
     homes: dict[int, Home] = {}
@@ -50,7 +51,9 @@ def place(assembly: Assembly) -> Schedule:
                 Dispatch(group.form, group.root, group.nodes, group.operands, group.anchor, target)
             )
     ordered = {node: homes[node] for node in sorted(homes)}
-    return Schedule(program, tuple(dispatches), assembly.constants, ordered)
+    moved = [bytes_of(program.nodes[c.root].type) for made in copies.values() for c in made]
+    seconds = assembly.seconds + sum(model.dispatch(2 * amount, 0.0, 0.0) for amount in moved)
+    return Schedule(program, tuple(dispatches), assembly.constants, ordered, seconds)
 
 
 def _own(program: Program, node: int) -> Home:

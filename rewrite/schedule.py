@@ -66,12 +66,14 @@ class Schedule:
 
     `constants` are the materialised nodes that are computed from constants at compile time;
     inputs are materialised too and have their own homes, outputs always own their buffer.
+    `seconds` is the predicted cost of one run.
     """
 
     program: Program
     dispatches: tuple[Dispatch, ...]
     constants: tuple[int, ...]
     homes: Mapping[int, Home]
+    seconds: float = 0.0
 
     @cached_property
     def materialised(self) -> frozenset[int]:
@@ -93,6 +95,7 @@ class Schedule:
             ),
             self.constants,
             {node: home.concrete(sizes) for node, home in self.homes.items()},
+            self.seconds,
         )
 
     def is_fill(self, dispatch: Dispatch) -> bool:

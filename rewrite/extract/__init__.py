@@ -19,13 +19,15 @@ Method = Literal["dag", "tree"]
 def extract(
     classes: EClasses, model: CostModel | None = None, method: Method = "dag"
 ) -> Schedule:
-    """The schedule that greedy extraction and a local search find under a cost model.
+    """The schedule that greedy extraction finds under a cost model.
 
-    `method` is "dag" (shared work is paid once) or "tree" (once per use). Raises ProgramError
-    where an output cannot be computed.
+    `method` is "dag" (shared work is paid once; a local search follows) or "tree" (shared work is
+    paid once per use). Raises ProgramError where an output cannot be computed.
     """
+    model = model or CostModel()
     fixed = zip(classes.known, classes.types, strict=True)
     folded = replace(classes, known=tuple(known and not type_.symbols for known, type_ in fixed))
-    choice = choose(folded, model or CostModel(), shared=method == "dag")
-    improve(choice)
-    return place(assemble(choice))
+    choice = choose(folded, model, shared=method == "dag")
+    if method == "dag":
+        improve(choice)
+    return place(assemble(choice), model)

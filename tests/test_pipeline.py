@@ -1,0 +1,159 @@
+"""The whole pipeline: reproducible, thread-safe, deep, and every acceptance check can fail."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import satura
+from benchmarks.models import TINY, build, example_inputs
+from satura.pipeline import rewrite
+from satura.rewrite.attributes import Constant, Window
+from satura.rewrite.build import Builder
+from satura.rewrite.interpreter import interpret
+from satura.rewrite.ir import Program
+from satura.rewrite.statistics import statistics
+from satura.rewrite.types import Array, DType
+from tests.test_acceptance import assert_close, onnxruntime_outputs
+
+ROOT = Path(__file__).parent.parent
+SIZES = {"batch": 2, "seq": 9}
+PRINT = """
+import sys
+from benchmarks.models import build
+from satura.pipeline import rewrite
+for name in sys.argv[1:]:
+    schedule = rewrite(build(name), "default", None, None).schedule
+    print(schedule.program, schedule.dispatches, schedule.homes)
+"""
+
+
+def optimised_text(seed: str, *names: str) -> str:
+    """What a fresh process with that hash seed makes of the models."""
+    environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
+    run = subprocess.run(
+        [sys.executable, "-c", PRINT, *names], env=environment, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+def test_hash_seeds_change_nothing() -> None:
+    names = ("tiny_resnet_pad", "tiny_bert", "tiny_esrgan")
+    first = optimised_text("1", *names)
+    assert "conv" in first
+    assert first == optimised_text("2", *names)
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_tiny_model_equals_onnxruntime(name: str) -> None:
+    model = build(name)
+    arguments = example_inputs(model, SIZES)
+    got = satura.compile(model, threads=2).run(arguments)
+    assert_close(got, onnxruntime_outputs(model, arguments))
+
+
+@pytest.mark.parametrize("name", ["tiny_resnet_pad", "tiny_bert", "tiny_esrgan"])
+def test_predicted_counts_are_the_real_ones(name: str) -> None:
+    """What extraction counted is what the compiled program launches."""
+    predicted = statistics(rewrite(build(name), "default", None, None).schedule)
+    compiled = satura.compile(build(name), threads=1)
+    real = compiled.statistics
+    for key in ("dispatch-count", "fill-count", "copy-count", "host-count"):
+        assert real[key] == predicted[key], key
+
+
+def test_eight_threads_share_one_program() -> None:
+    model = build("tiny_resnet_pad")
+    compiled = satura.compile(model, threads=2)
+    inputs = [example_inputs(model, seed=seed) for seed in range(8)]
+    expected = [compiled.run(arguments) for arguments in inputs]
+
+    def calls(index: int) -> bool:
+        """A hundred calls of one thread: bit for bit what a lone call gave."""
+        for _ in range(100):
+            got = compiled.run(inputs[index])
+            if any((got[name] != value).any() for name, value in expected[index].items()):
+                return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(calls, range(8)))
+
+
+def test_a_chain_of_five_thousand_nodes() -> None:
+    build_ = Builder()
+    x = build_.input("x", DType.F32, (64,))
+    for step in range(5000):
+        x = build_.unary(("relu", "neg", "abs")[step % 3], x)
+    program = build_.program({"y": x})
+    arguments = {"x": np.linspace(-1, 1, 64, dtype=np.float32)}
+    got = satura.compile(program, threads=1).run(arguments)
+    assert (got["y"] == interpret(program, arguments)["y"]).all()
+
+
+def with_node(program: Program, index: int, attributes: tuple[object, ...]) -> Program:
+    """`program` with other attributes on one node."""
+    nodes = list(program.nodes)
+    nodes[index] = replace(nodes[index], attributes=attributes)  # type: ignore[arg-type]
+    return replace(program, nodes=tuple(nodes))
+
+
+def permuted_weight(program: Program) -> Program:
+    """Swap two output channels of the first convolution's weight."""
+    for node in program.nodes:
+        if node.op.name == "conv":
+            weight = node.operands[1]
+            while program.nodes[weight].op.name != "constant":
+                weight = program.nodes[weight].operands[0]
+            value = program.nodes[weight].constant.array.copy()
+            axis = value.shape.index(max(value.shape))
+            swapped = np.take(value, [1, 0, *range(2, value.shape[axis])], axis)
+            return with_node(program, weight, (Constant(swapped),))
+    raise AssertionError("there is no convolution")
+
+
+def shifted_border(program: Program) -> Program:
+    """Move the border of a window by one element."""
+    for index, node in reversed(list(enumerate(program.nodes))):
+        for window in node.attributes:
+            if node.op.name == "conv" and isinstance(window, Window) and any(window.lo):
+                axis = window.lo.index(max(window.lo))
+                lo, hi = list(window.lo), list(window.hi)
+                lo[axis], hi[axis] = lo[axis] - 1, hi[axis] + 1
+                moved = replace(window, lo=tuple(lo), hi=tuple(hi))
+                return with_node(program, index, (moved, *node.attributes[1:]))
+    raise AssertionError("there is no border")
+
+
+def results(program: Program, arguments: dict[str, Array]) -> dict[str, Array]:
+    return satura.compile(program, threads=1, rules="none").run(arguments)
+
+
+@pytest.mark.parametrize("fault", [permuted_weight, shifted_border])
+@pytest.mark.parametrize("name", ["tiny_resnet_pad", "tiny_resnet_tf", "tiny_mobilenet"])
+def test_the_comparison_with_onnxruntime_catches(name: str, fault: object) -> None:
+    """The acceptance check fails on a program with a deliberate fault."""
+    assert callable(fault)
+    model = build(name)
+    arguments = example_inputs(model)
+    expected = onnxruntime_outputs(model, arguments)
+    program = satura.optimize(model)
+    assert_close(results(program, arguments), expected)
+    with pytest.raises(AssertionError):
+        assert_close(results(fault(program), arguments), expected)
+
+
+def test_without_rules_every_tiny_goal_is_missed() -> None:
+    for name in ("tiny_resnet", "tiny_resnet_pad", "tiny_resnet_tf", "tiny_esrgan"):
+        plain = statistics(rewrite(build(name), "none", None, None).schedule)
+        rewritten = statistics(rewrite(build(name), "default", None, None).schedule)
+        assert plain["copy-count"] > rewritten["copy-count"]
+        assert plain["dispatch-count"] > rewritten["dispatch-count"]
