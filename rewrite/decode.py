@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -31,11 +32,13 @@ class Decoded:
     """The classes that outputs and inputs reach; per class and e-node its origin.
 
     `program_classes[i]` is the class of the program's node i, None where outputs do not reach it.
+    `made` counts the e-nodes that each rule made first, reachable or not.
     """
 
     classes: EClasses
     origins: tuple[tuple[Origin, ...], ...]
     program_classes: tuple[int | None, ...]
+    made: Mapping[str | None, int]
 
 
 Runs = Mapping[int, tuple[str | None, int]]
@@ -96,7 +99,8 @@ def decode(
         ),
     )
     program_classes = tuple(numbers.get(homes[index]) for index in range(len(program.nodes)))
-    return Decoded(classes, tuple(origins), program_classes)
+    made = Counter(runs[run][0] for run in born.values())
+    return Decoded(classes, tuple(origins), program_classes, made)
 
 
 class _Values(dict[Row, tuple[Attribute, ...]]):

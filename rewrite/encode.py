@@ -59,5 +59,5 @@ def _loader(table: NodeTable) -> str:
 (relation row_{name} ({" ".join(["i64"] * width)}))
 (rule ((row_{name} n {columns} t) {operands})
       ((let e (n_{name} {table.arguments})) (set (node n) e) (type_of e t)
-       (set (born_{name} {table.arguments}) (Now))) :ruleset load)
+       (set (born_{name} {table.arguments}) (now_load))) :ruleset load)
 """

@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 
 @dataclass
 class RuleStatistics:
-    """One direction of a rule: how often it matched, what it added and what that took."""
+    """One direction of a rule: how often it matched, what that took, and what it computed.
+
+    `new_nodes` are the e-nodes at the end that it was the first to make. Matches are counted again
+    where classes have merged since.
+    """
 
     name: str
     place: str

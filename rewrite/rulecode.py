@@ -32,6 +32,7 @@ class RuleCode:
     ruleset: str
     want: str
     ok: str
+    now: str
 
 
 def compile_direction(direction: Direction, number: int, interner: Interner) -> RuleCode:
@@ -44,6 +45,7 @@ class _Writer:
         self.direction = direction
         self.number = number
         self.interner = interner
+        self.now = f"(now_{number})"
         self.matched: dict[Term, str] = {}
         self.atoms: list[Atom] = []
         self.made: dict[Term, str] = {}
@@ -73,24 +75,30 @@ class _Writer:
                 stages.append(close(query, needed, f"match_{number}"))
                 query = [stages[-1].table]
             firing = [*query, answer]
-        lines = [f"(ruleset {ruleset})", *map(self.stage, stages)]
+        lines = [
+            f"(ruleset {ruleset})",
+            f"(constructor now_{number} () T)",
+            *map(self.stage, stages),
+        ]
         if direction.computes:
             lines += [
                 f"(relation {want} ({' '.join(['i64'] * len(columns))}))",
                 f"(relation {ok} ({' '.join(['i64'] * (len(columns) + len(outputs)))}))",
-                self.rule(query, str(Atom(want, tuple(columns))), "demand"),
+                self.rule(query, str(Atom(want, tuple(columns))), "demand", want),
                 clearing(want, len(columns)),
             ]
-        lines.append(self.rule(firing, " ".join(self.actions), ruleset))
-        return RuleCode("\n".join(lines) + "\n", ruleset, want, ok)
+        lines.append(self.rule(firing, " ".join(self.actions), ruleset, ruleset))
+        return RuleCode("\n".join(lines) + "\n", ruleset, want, ok, f"now_{number}")
 
     def stage(self, stage: Stage) -> str:
         sorts = " ".join("T" if name[0] in "te" else "i64" for name in stage.table.arguments)
         declared = f"(relation {stage.table.table} ({sorts}))"
-        return f"{declared}\n{self.rule(stage.atoms, str(stage.table), 'match')}"
+        rule = self.rule(stage.atoms, str(stage.table), "match", stage.table.table)
+        return f"{declared}\n{rule}"
 
-    def rule(self, atoms: Sequence[Atom], actions: str, ruleset: str) -> str:
-        return f"(rule ({' '.join(map(str, atoms))}) ({actions}) :ruleset {ruleset})"
+    def rule(self, atoms: Sequence[Atom], actions: str, ruleset: str, name: str) -> str:
+        body = " ".join(map(str, atoms))
+        return f'(rule ({body}) ({actions}) :ruleset {ruleset} :name "{name}")'
 
     def match(self, term: Term) -> str:
         """The egglog variable of a term on the left side, with the atoms that bind it."""
@@ -138,7 +146,7 @@ class _Writer:
             op, arguments = term.op.name, " ".join([*operands, *attributes])
         name = self.made[term] = f"r{len(self.made)}"
         self.actions.append(f"(let {name} (n_{op} {arguments}))")
-        self.actions.append(f"(set (born_{op} {arguments}) (Now))")
+        self.actions.append(f"(set (born_{op} {arguments}) {self.now})")
         if not is_root:
             self.actions.append(f"(set (cause_{op} {arguments}) {root})")
         return name

@@ -1,11 +1,13 @@
 """Saturation: rules run on a program's e-graph, round by round, until nothing changes.
 
-Within a round every rule runs once, in order; limits are checked after each. Hitting a limit is
-no error: what is there by then is the result.
+A round runs every rule once: all together as long as the e-graph is far from its limits, else one
+after the other, with the limits checked after each. Hitting a limit is no error: what is there by
+then is the result.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -19,7 +21,7 @@ from satura.rewrite.demand import (
 )  # fmt: skip
 from satura.rewrite.dsl import Direction, RuleSet
 from satura.rewrite.eclasses import EClasses, ENode
-from satura.rewrite.egraph import EGraph
+from satura.rewrite.egraph import EGraph, Step
 from satura.rewrite.encode import load
 from satura.rewrite.errors import RuleError
 from satura.rewrite.intern import Interner
@@ -27,6 +29,9 @@ from satura.rewrite.ir import Program
 from satura.rewrite.report import Report, Round, RuleStatistics
 from satura.rewrite.rulecode import RuleCode, compile_direction
 from satura.rewrite.schema import node_tables, schema
+
+# How many times the e-graph may grow before it reaches the limit, for all rules to run at once.
+_FAR = 8
 
 
 @dataclass(frozen=True)
@@ -78,12 +83,18 @@ class _Runner:
     demand: Demand | None
     statistics: RuleStatistics
 
-    def finish(self) -> None:
-        """Add what the demand counted to the statistics."""
+    def finish(self, made: Mapping[str | None, int]) -> None:
+        """Add what the demand counted, and the e-nodes made, to the statistics."""
+        self.statistics.new_nodes = made.get(self.direction.label, 0)
         if self.demand is not None:
             self.statistics.demand_calls = self.demand.calls
             self.statistics.refusals = self.demand.refusals
             self.statistics.seconds += self.demand.seconds
+
+
+def _number_of(name: str) -> int:
+    """The number in the name of a direction's table, ruleset or rule."""
+    return int(name.split("_")[1])
 
 
 class _Run:
@@ -107,22 +118,23 @@ class _Run:
             demand.done.update(row[:-1] for row in rows)
         self.demands.describe()
         self.runs: dict[int, tuple[str | None, int]] = {}
-        self.mark(None, 0)
+        self.mark("now_load", None, 0)
         self.runners = [
             self.runner(direction, number)
             for number, direction in enumerate(
                 direction for rule in rules for direction in rule.directions
             )
         ]
+        self.define_firing()
         self.rule_demands = [runner.demand for runner in self.runners if runner.demand]
         self.settle()
         self.report = Report([runner.statistics for runner in self.runners])
         self.close_round()
         self.saturate()
-        for runner in self.runners:
-            runner.finish()
-        self.report.seconds = self.elapsed
         self.decoded: Decoded = decode(program, self.egraph, self.tables, self.interner, self.runs)
+        for runner in self.runners:
+            runner.finish(self.decoded.made)
+        self.report.seconds = self.elapsed
 
     @property
     def elapsed(self) -> float:
@@ -134,12 +146,19 @@ class _Run:
         demand = rule_demand(direction, code.want, code.ok) if direction.computes else None
         return _Runner(direction, code, demand, RuleStatistics(direction.label, direction.place))
 
-    def mark(self, rule: str | None, round_: int) -> None:
-        """Remember what `(Now)` stood for, and let the next run have a new one."""
-        now = self.egraph.lookup("Now")
-        if now is not None:
-            self.runs[now] = (rule, round_)
-            self.egraph.define("(delete (Now))")
+    def define_firing(self) -> None:
+        """The ruleset `fire`: all rules at once."""
+        rulesets = " ".join(runner.code.ruleset for runner in self.runners)
+        self.egraph.define(
+            f"(unstable-combined-ruleset fire {rulesets})" if rulesets else "(ruleset fire)"
+        )
+
+    def mark(self, now: str, rule: str | None, round_: int) -> None:
+        """Remember which run the class in table `now` stands for; the next run gets a new one."""
+        home = self.egraph.lookup(now)
+        if home is not None:
+            self.runs[home] = (rule, round_)
+            self.egraph.define(f"(delete ({now}))")
 
     def count(self) -> int:
         sizes = self.egraph.sizes()
@@ -171,30 +190,43 @@ class _Run:
 
     def round(self, round_: int) -> bool:
         """Run every rule once; whether anything changed. Sets `report.stopped` at a limit."""
-        self.egraph.run("match", saturate=True)
-        self.egraph.run("demand")
+        self.note(self.egraph.run("match", saturate=True))
+        self.note(self.egraph.run("demand"))
         self.demands.answer(self.rule_demands)
+        if not self.careful and self.count() * _FAR < self.limits.nodes:
+            step = self.egraph.run("fire")
+            self.note(step)
+            for number in map(_number_of, step.matches):
+                self.mark(f"now_{number}", self.runners[number].direction.label, round_)
+            self.stop_at_limits()
+            return step.changed
         changed = False
-        nodes = self.count()
-        for runner in self.runners:
+        for number, runner in enumerate(self.runners):
             step = self.egraph.run(runner.code.ruleset)
-            runner.statistics.matches += step.matches
-            runner.statistics.seconds += step.seconds
-            if not step.changed:
-                continue
-            changed = True
-            self.mark(runner.direction.label, round_)
-            before, nodes = nodes, self.count()
-            runner.statistics.new_nodes += max(0, nodes - before)
-            if self.careful:
-                self.check(runner)
-            if nodes > self.limits.nodes:
-                self.report.stopped = "nodes"
-                return True
-            if self.elapsed > self.limits.seconds:
-                self.report.stopped = "seconds"
-                return True
+            self.note(step)
+            if step.changed:
+                changed = True
+                self.mark(f"now_{number}", runner.direction.label, round_)
+                if self.careful:
+                    self.check(runner)
+                if self.stop_at_limits():
+                    break
         return changed
+
+    def note(self, step: Step) -> None:
+        """Add what rules matched and took to their statistics."""
+        for name, seconds in step.seconds.items():
+            self.runners[_number_of(name)].statistics.seconds += seconds
+        for name, matches in step.matches.items():
+            if name.startswith("fire_"):
+                self.runners[_number_of(name)].statistics.matches += matches
+
+    def stop_at_limits(self) -> bool:
+        if self.count() > self.limits.nodes:
+            self.report.stopped = "nodes"
+        elif self.elapsed > self.limits.seconds:
+            self.report.stopped = "seconds"
+        return self.report.stopped != "saturated"
 
     def check(self, runner: _Runner) -> None:
         try:

@@ -6,8 +6,8 @@ about classes: `type_of`, `known` (computed from constants alone, of static shap
 has to be computed in Python stands in pairs of tables: matches put their arguments into `want_…`,
 Python answers with rows of `ok_…`, or does not answer.
 
-Provenance: `born_op` says which run of which rule made a node first (the class that `(Now)` has
-during that run), `cause_op` for which matched class, where that is not the node's own.
+Provenance: `born_op` says which run of which rule made a node first (the class that `(now_…)`
+has during that run), `cause_op` for which matched class, where that is not the node's own.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def node_tables(host_arities: Iterable[int]) -> dict[str, NodeTable]:
 
 BASE = """
 (sort T)
-(constructor Now () T)
+(constructor now_load () T)
 (function node (i64) T :merge old)
 (relation type_of (T i64))
 (relation conflict (i64 i64))
