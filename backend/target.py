@@ -8,6 +8,8 @@ from functools import lru_cache
 
 import llvmlite.binding as llvm
 
+from satura.rewrite.errors import UnsupportedError
+
 F32_BYTES = 4
 
 
@@ -52,9 +54,19 @@ def _vector_bytes(features: dict[str, bool]) -> int:
     return 16
 
 
+def _widest_allowed() -> int:
+    asked = os.environ.get("SATURA_VECTOR_BYTES", "64")
+    if asked not in ("16", "32", "64"):
+        raise UnsupportedError(f"SATURA_VECTOR_BYTES is '{asked}'; it must be 16, 32 or 64")
+    return int(asked)
+
+
 @lru_cache(maxsize=1)
 def host_target() -> Target:
-    """This machine. LLVM is initialised on the first call."""
+    """This machine. LLVM is initialised on the first call.
+
+    $SATURA_VECTOR_BYTES (16, 32 or 64) narrows the vectors, to compare or to test.
+    """
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = dict(llvm.get_host_cpu_features())
@@ -62,7 +74,7 @@ def host_target() -> Target:
         triple=llvm.get_process_triple(),
         cpu=llvm.get_host_cpu_name(),
         features=",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items())),
-        vector_bytes=_vector_bytes(features),
+        vector_bytes=min(_vector_bytes(features), _widest_allowed()),
     )
 
 

@@ -222,8 +222,9 @@ def _prefer_wide(function: ir.Function) -> None:
 
     llvmlite admits only the attributes it knows, hence the call of the plain set's method.
     """
+    bits = 8 * host_target().vector_bytes
     for attribute in ("prefer-vector-width", "min-legal-vector-width"):
-        set.add(function.attributes, f'"{attribute}"="512"')
+        set.add(function.attributes, f'"{attribute}"="{bits}"')
 
 
 def _atomic_load(code: Code, address: ir.Value) -> ir.Value:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -274,6 +277,36 @@ def test_special_values_pass_as_in_numpy() -> None:
     computed(ContractionSpec(0, (False,), tile), call, out, np.zeros(70, np.float32), -np.inf, 1)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(out, np.matmul(x, w))
+
+
+NARROW = """
+import numpy as np
+from satura.backend.target import host_target
+from tests.test_contraction import check_conv
+from satura.backend.contraction import choose_tile
+from satura.rewrite.attributes import Scalar, Window
+from satura.rewrite.types import DType
+
+window = Window((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), Scalar.of(0.0, DType.F32))
+draw = np.random.default_rng(0).normal
+for columns in (5, 40):
+    x = draw(size=(1, 9, 10, 12)).astype(np.float32)
+    w = draw(size=(3, 3, 12, columns)).astype(np.float32)
+    check_conv(x, w, window, 1, choose_tile(None, columns), 2)
+print(host_target().lanes)
+"""
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 32])
+def test_narrower_vectors_give_right_results(
+    vector_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SATURA_VECTOR_BYTES", str(vector_bytes))
+    run = subprocess.run(
+        [sys.executable, "-c", NARROW], check=True, capture_output=True, text=True,
+        cwd=Path(__file__).parents[1],
+    )  # fmt: skip
+    assert run.stdout.split()[-1] == str(vector_bytes // 4)
 
 
 def test_tiles_follow_the_shape() -> None:
