@@ -16,7 +16,6 @@ import numpy as np
 from satura.rewrite.dims import Dim, SymbolicDim, evaluate, known_at_least
 from satura.rewrite.types import Array, DType, TensorType
 
-
 Value = TypeVar("Value")
 
 
@@ -105,7 +104,8 @@ class Scalar:
 
     @property
     def value(self) -> np.generic:
-        return self.array[()]
+        value: np.generic = self.array.flat[0]
+        return value
 
     @property
     def array(self) -> Array:
@@ -171,6 +171,12 @@ class Slices:
         return f"[{', '.join(f'{a}+{n}' + (f'*{s}' if s != 1 else '') for a, n, s in axes)}]"
 
 
+def _static(dim: Dim) -> int:
+    if isinstance(dim, SymbolicDim):
+        raise Refuse(f"padding {dim} is symbolic")
+    return dim
+
+
 @dataclass(frozen=True)
 class Window:
     """A sliding window: per axis its size, stride, dilation and the border it may reach into.
@@ -195,7 +201,7 @@ class Window:
         return any(self.lo) or any(self.hi)
 
     def outer(self, shape: Iterable[Dim]) -> tuple[Dim, ...]:
-        """Extents of the result for an operand of `shape`; refuses where the window does not fit."""
+        """Extents of the result for an operand of `shape`; Refuse where it does not fit."""
         result: list[Dim] = []
         for axis, dim in enumerate(shape):
             reach = self.dilations[axis] * (self.sizes[axis] - 1) + 1
@@ -210,12 +216,10 @@ class Window:
         """The window that reads what this one reads from an operand padded with `value`."""
         refuse_unless(len(padding.lo) == self.rank, "ranks differ")
         refuse_unless(not self.has_border or self.fill == value, "the borders' values differ")
-        dims = (*padding.lo, *padding.hi)
-        refuse_unless(not any(isinstance(dim, SymbolicDim) for dim in dims), "padding is symbolic")
         return replace(
             self,
-            lo=tuple(a + int(b) for a, b in zip(self.lo, padding.lo, strict=True)),
-            hi=tuple(a + int(b) for a, b in zip(self.hi, padding.hi, strict=True)),
+            lo=tuple(a + _static(b) for a, b in zip(self.lo, padding.lo, strict=True)),
+            hi=tuple(a + _static(b) for a, b in zip(self.hi, padding.hi, strict=True)),
             fill=value,
         )
 

@@ -1,8 +1,8 @@
 """Builder: write programs in Python, one method per canonical op.
 
-    build = Builder()
-    x = build.input("x", DType.F32, (1, 8, 8, 3))
-    program = build.program({"y": build.unary("relu", x)})
+build = Builder()
+x = build.input("x", DType.F32, (1, 8, 8, 3))
+program = build.program({"y": build.unary("relu", x)})
 """
 
 from __future__ import annotations
@@ -12,8 +12,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from satura.rewrite.attributes import (
-    Axes, Axis, BinaryFn, Constant, Count, Groups, HostCall, Padding, Parameter, Perm, ReduceFn, Scalar,
-    Shape, Slices, UnaryFn, Window,
+    Axes,
+    Axis,
+    BinaryFn,
+    Constant,
+    Count,
+    Groups,
+    HostCall,
+    Padding,
+    Parameter,
+    Perm,
+    ReduceFn,
+    Scalar,
+    Shape,
+    Slices,
+    UnaryFn,
+    Window,
 )  # fmt: skip
 from satura.rewrite.dims import Dim
 from satura.rewrite.ir import ProgramBuilder
@@ -28,7 +42,9 @@ class Builder(ProgramBuilder):
 
     def constant(self, value: object, dtype: DType | None = None) -> int:
         array = np.asarray(value)
-        return self.add("constant", (), Constant(array if dtype is None else array.astype(dtype.numpy)))
+        return self.add(
+            "constant", (), Constant(array if dtype is None else array.astype(dtype.numpy))
+        )
 
     def iota(self, shape: Sequence[Dim], axis: int, dtype: DType) -> int:
         return self.add("iota", (), Shape(tuple(shape)), Axis(axis), dtype)

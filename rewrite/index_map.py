@@ -13,7 +13,13 @@ from collections.abc import Mapping, Sequence
 
 from satura.rewrite.attributes import Attribute, Perm, Shape, Slices
 from satura.rewrite.dims import (
-    Dim, Quotient, SymbolicDim, exact_quotient, known_at_least, product, symbol,
+    Dim,
+    Quotient,
+    SymbolicDim,
+    exact_quotient,
+    known_at_least,
+    product,
+    symbol,
 )  # fmt: skip
 
 Index = tuple[Dim, ...]
@@ -179,9 +185,14 @@ def divide(position: Dim, divisor: Dim, ranges: Ranges) -> tuple[Dim, Dim]:
         else:
             whole = whole + share
     top, bottom = bounds(rest, ranges)
-    if bottom is not None and top is not None:
-        if known_at_least(bottom, 0) and known_at_least(divisor - 1 - top, 0):
-            return whole, rest
+    fits = (
+        bottom is not None
+        and top is not None
+        and known_at_least(bottom, 0)
+        and known_at_least(divisor - 1 - top, 0)
+    )
+    if fits:
+        return whole, rest
     quotient = rest // divisor
     return whole + quotient, rest - quotient * divisor
 

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from satura.rewrite.attributes import (
-    Attribute, Constant, Count, HostCall, Parameter, Scalar, concrete_attribute,
+    Attribute,
+    Constant,
+    Count,
+    HostCall,
+    Parameter,
+    Scalar,
+    concrete_attribute,
 )  # fmt: skip
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.ops import REGISTRY, Kind, Op
@@ -137,7 +143,9 @@ class Program:
 def _python(value: Attribute) -> str:
     if isinstance(value, Constant):
         array = value.array
-        return f"Constant(np.array({array.tolist()!r}, {array.dtype.name!r}).reshape({array.shape}))"
+        return (
+            f"Constant(np.array({array.tolist()!r}, {array.dtype.name!r}).reshape({array.shape}))"
+        )
     if isinstance(value, Scalar):
         return f"Scalar({value.dtype}, {value.bits!r})"
     return repr(value)

@@ -56,6 +56,12 @@ class DType(Enum):
         return self not in FLOATS and self is not DType.BOOL
 
     @property
+    def bounds(self) -> tuple[int, int]:
+        """Smallest and largest value of an integer type."""
+        bits = 8 * self.itemsize
+        return (-(1 << bits - 1), (1 << bits - 1) - 1) if self.is_signed else (0, (1 << bits) - 1)
+
+    @property
     def compute(self) -> DType:
         """The type that arithmetic runs in: f16 and bf16 are stored, and computed in f32."""
         return DType.F32 if self in (DType.F16, DType.BF16) else self

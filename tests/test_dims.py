@@ -11,12 +11,14 @@ from satura.rewrite.errors import ProgramError
 
 SIZES = {"batch": 3, "seq": 7}
 BATCH, SEQ = symbol("batch"), symbol("seq")
+LEAVES: list[Dim] = [0, 1, 2, 5, BATCH, SEQ]
+DIVISORS: list[Dim] = [2, 3, BATCH]
 
 
 @st.composite
 def dims(draw: st.DrawFn, depth: int = 3) -> Dim:
     if depth == 0 or draw(st.booleans()):
-        return draw(st.sampled_from([0, 1, 2, 5, BATCH, SEQ]))
+        return draw(st.sampled_from(LEAVES))
     left, right = draw(dims(depth - 1)), draw(dims(depth - 1))
     kind = draw(st.sampled_from(["add", "sub", "mul", "div"]))
     if kind == "add":
@@ -25,7 +27,7 @@ def dims(draw: st.DrawFn, depth: int = 3) -> Dim:
         return left - right
     if kind == "mul":
         return left * right
-    return left // draw(st.sampled_from([2, 3, BATCH]))
+    return left // draw(st.sampled_from(DIVISORS))
 
 
 @given(dims(), dims())

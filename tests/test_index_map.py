@@ -6,10 +6,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from satura.rewrite.attributes import Perm, Shape, Slices
+from satura.rewrite.attributes import Attribute, Perm, Shape, Slices
 from satura.rewrite.dims import evaluate, symbol
 from satura.rewrite.index_map import (
-    is_affine, offset, pull, push, regroup, reshape_groups, row_major, variables,
+    is_affine,
+    offset,
+    pull,
+    push,
+    regroup,
+    reshape_groups,
+    row_major,
+    variables,
 )  # fmt: skip
 
 EXTENTS = st.lists(st.sampled_from([1, 2, 3, 4, 6]), max_size=4)
@@ -54,7 +61,7 @@ def test_pull_reads_what_numpy_moves(shapes: tuple[tuple[int, ...], ...], random
     data = np.arange(np.prod(old, dtype=int)).reshape(old)
     rank = len(old)
     perm = Perm(tuple(np.random.default_rng(rank).permutation(rank).tolist()))
-    cases = {
+    cases: dict[str, tuple[Attribute, np.ndarray]] = {
         "transpose": (perm, data.transpose(perm.order)),
         "reshape": (Shape(new), data.reshape(new)),
     }

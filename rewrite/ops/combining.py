@@ -26,22 +26,24 @@ REDUCTIONS = ("sum", "prod", "max", "min")
 
 def reduction_identity(f: str, dtype: DType) -> np.generic:
     """The value of an empty reduction."""
-    numpy = dtype.numpy
-    if f in ("sum", "prod"):
-        return np.asarray(f == "prod").astype(numpy)[()]
     largest = f == "min"
-    if dtype is DType.BOOL:
-        return np.bool_(largest)
-    if dtype.is_float:
-        return np.asarray(np.inf if largest else -np.inf).astype(numpy)[()]
-    bounds = np.iinfo(numpy)
-    return np.asarray(bounds.max if largest else bounds.min).astype(numpy)[()]
+    value: float
+    if f in ("sum", "prod"):
+        value = int(f == "prod")
+    elif dtype is DType.BOOL:
+        value = largest
+    elif dtype.is_float:
+        value = np.inf if largest else -np.inf
+    else:
+        value = dtype.bounds[largest]
+    identity: np.generic = np.array([value], dtype.numpy)[0]
+    return identity
 
 
 def combine(f: str, a: Array, b: Array) -> Array:
     """One step of a reduction in the compute type."""
     if a.dtype == np.bool_:
-        return np.asarray(a | b if f == "max" else a & b)
+        return np.asarray(np.logical_or(a, b) if f == "max" else np.logical_and(a, b))
     name = {"sum": "add", "prod": "mul"}.get(f, f)
     with np.errstate(all="ignore"):
         return BINARY[name].reference(a, b)

@@ -50,7 +50,7 @@ def in_compute_type(function: Callable[..., Array], *operands: Array) -> Array:
 
 
 def _sigmoid(a: Array) -> Array:
-    return np.asarray(1 / (1 + np.exp(-a)))
+    return np.asarray(1 / (1 + np.exp(np.negative(a))))
 
 
 def _erf(a: Array) -> Array:
@@ -86,15 +86,13 @@ def _minimum(a: Array, b: Array) -> Array:
 def _divide(a: Array, b: Array) -> Array:
     """Floats as IEEE; integers truncate toward zero, and x / 0 is 0."""
     if a.dtype.kind == "f":
-        return np.asarray(a / b)
+        return np.asarray(np.true_divide(a, b))
     safe = np.where(b == 0, np.ones_like(b), b)
-    if a.dtype.kind == "u":
-        quotient = a // safe
-    else:
-        quotient = a // safe
-        uneven = (quotient * safe != a) & ((a < 0) != (safe < 0))
+    quotient = np.floor_divide(a, safe)
+    if a.dtype.kind != "u":
+        uneven = (quotient * safe != a) & (np.less(a, 0) != np.less(safe, 0))
         quotient = quotient + uneven.astype(a.dtype)
-        quotient = np.where(safe == -1, -a, quotient)  # the smallest integer wraps
+        quotient = np.where(safe == -1, np.negative(a), quotient)  # the smallest integer wraps
     return np.where(b == 0, np.zeros_like(a), quotient)
 
 
@@ -123,22 +121,24 @@ def _power(a: Array, b: Array) -> Array:
     if a.dtype.kind == "f":
         return np.asarray(np.power(a, b))
     result = np.ones_like(a)
-    base, exponent = a.copy(), np.where(b < 0, np.zeros_like(b), b)
+    base, exponent = a.copy(), np.where(np.less(b, 0), np.zeros_like(b), b)
     while exponent.any():
-        result = np.where(exponent & 1, result * base, result)
-        base, exponent = base * base, exponent >> 1
+        odd = np.bitwise_and(exponent, 1)
+        result = np.where(odd, np.multiply(result, base), result)
+        base, exponent = np.multiply(base, base), np.right_shift(exponent, 1)
     if a.dtype.kind == "u":
         return np.asarray(result)
-    minus = np.where(b & 1, -np.ones_like(a), np.ones_like(a))
-    inverse = np.where(a == 1, np.ones_like(a), np.where(a == -1, minus, np.zeros_like(a)))
-    return np.where(b < 0, inverse, result)
+    ones = np.ones_like(a)
+    minus = np.where(np.bitwise_and(b, 1), np.negative(ones), ones)
+    inverse = np.where(a == 1, ones, np.where(a == -1, minus, np.zeros_like(a)))
+    return np.where(np.less(b, 0), inverse, result)
 
 
 def _shift(left: bool) -> Callable[[Array, Array], Array]:
     """Shifts by the width or more (or by less than 0) give 0."""
 
     def shift(a: Array, b: Array) -> Array:
-        valid = (b >= 0) & (b < a.dtype.itemsize * 8)
+        valid = np.greater_equal(b, 0) & np.less(b, a.dtype.itemsize * 8)
         amount = np.where(valid, b, np.zeros_like(b))
         moved = np.left_shift(a, amount) if left else np.right_shift(a, amount)
         return np.where(valid, moved, np.zeros_like(a))
@@ -248,16 +248,16 @@ def select(condition: TensorType, x: TensorType, y: TensorType) -> TensorType:
 
 
 def _cast(x: Array, dtype: DType) -> Array:
-    """Float to integer truncates and saturates, and NaN gives 0; to bool, everything but 0 is true."""
+    """Float to integer truncates and saturates, NaN gives 0; to bool, all but 0 is true."""
     if dtype is DType.BOOL:
         return np.asarray(x != 0)
     if dtype.is_integer and DType.of(x.dtype).is_float:
-        bounds = np.iinfo(dtype.numpy)
+        least, most = dtype.bounds
         wide = np.trunc(np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf))
-        inside = np.where((wide >= float(bounds.min)) & (wide < float(bounds.max) + 1), wide, 0)
+        inside = np.where((wide >= float(least)) & (wide < float(most) + 1), wide, 0)
         result = inside.astype(dtype.numpy)
-        result = np.where(wide < float(bounds.min), bounds.min, result)
-        return np.where(wide >= float(bounds.max), bounds.max, result).astype(dtype.numpy)
+        result = np.where(wide < float(least), least, result)
+        return np.where(wide >= float(most), most, result).astype(dtype.numpy)
     with np.errstate(all="ignore"):
         if dtype in (DType.F16, DType.BF16):
             return x.astype(np.float32).astype(dtype.numpy)

@@ -12,7 +12,7 @@ from satura.rewrite.types import Array, DType, TensorType
 
 def _gather(x: Array, indices: Array, axis: Axis) -> Array:
     extent = x.shape[axis.index]
-    wrapped = np.where(indices < 0, indices + extent, indices)
+    wrapped = np.where(np.less(indices, 0), np.add(indices, extent), indices)
     if wrapped.size and (wrapped.min() < 0 or wrapped.max() >= extent):
         raise CallError(f"gather: an index lies outside [-{extent}, {extent})")
     return np.take(x, wrapped, axis.index)

@@ -57,8 +57,7 @@ def _pad(x: Array, value: Array, padding: Padding) -> Array:
     result = np.full(extents, value, x.dtype)
     result[
         tuple(
-            slice(int(str(lo)), int(str(lo)) + n)
-            for n, lo in zip(x.shape, padding.lo, strict=True)
+            slice(int(str(lo)), int(str(lo)) + n) for n, lo in zip(x.shape, padding.lo, strict=True)
         )
     ] = x
     return result
@@ -68,7 +67,9 @@ def _pad(x: Array, value: Array, padding: Padding) -> Array:
 def pad(x: TensorType, value: TensorType, padding: Padding) -> TensorType:
     """x with elements of the 0-d tensor `value` before and after each axis."""
     refuse_unless(len(padding.lo) == len(padding.hi) == x.rank, f"{padding} does not fit {x}")
-    refuse_unless(value == TensorType(x.dtype, ()), f"the fill of {x} must be a scalar, not {value}")
+    refuse_unless(
+        value == TensorType(x.dtype, ()), f"the fill of {x} must be a scalar, not {value}"
+    )
     for dim in (*padding.lo, *padding.hi):
         refuse_unless(isinstance(dim, SymbolicDim) or dim >= 0, "padding is negative")
     shape = zip(padding.lo, x.shape, padding.hi, strict=True)
@@ -87,4 +88,3 @@ def concat(x: TensorType, y: TensorType, axis: Axis) -> TensorType:
         else:
             refuse_unless(mine == theirs, f"{x} and {y} differ in axis {index}")
     return x.with_shape(tuple(shape))
-
