@@ -1,7 +1,8 @@
 """Arithmetic, only where it pays: units vanish and constants meet.
 
 In floats x + 0.0 is not x (it turns -0.0 into 0.0), but x + -0.0 is. Reassociating laws bring known
-tensors together, which are then computed once; they hold up to rounding.
+tensors together, which are then computed once; they hold up to rounding. What is known altogether
+is left alone (`Varying`): it is computed at compile time as it stands.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from math import frexp
 
 from satura.rewrite.attributes import BinaryFn, Scalar, Shape, UnaryFn, refuse_unless
-from satura.rewrite.dsl import Known, Law, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.dsl import Known, Law, Tensor, Varying, attribute_function, rewrites, rule
 from satura.rewrite.terms import binary, broadcast, cast, reshape, scalar, unary
 from satura.rewrite.types import DType, TensorType
 from satura.rules.folding import applied_to_two
@@ -44,7 +45,7 @@ def is_commutative(f: BinaryFn) -> bool:
 
 
 @rule
-def constant_to_the_right(f: BinaryFn, x: Tensor, c: Known, s: Shape) -> Law:
+def constant_to_the_right(f: BinaryFn, x: Varying, c: Known, s: Shape) -> Law:
     """f(broadcast(c), x) = f(x, broadcast(c)) for a commutative f"""
     return rewrites(binary(f, broadcast(c, s), x), binary(f, x, broadcast(c, s)), is_commutative(f))
 
@@ -67,7 +68,7 @@ def drop_unit(f: BinaryFn, x: Tensor, c: Scalar, ones: Shape, s: Shape) -> Law:
 
 
 @rule
-def subtract_as_add(x: Tensor, c: Known, s: Shape) -> Law:
+def subtract_as_add(x: Varying, c: Known, s: Shape) -> Law:
     """x - broadcast(c) = x + broadcast(-c)"""
     return rewrites(
         binary("sub", x, broadcast(c, s)), binary("add", x, broadcast(unary("neg", c), s))
@@ -86,7 +87,7 @@ def exact_reciprocal(c: Scalar) -> Scalar:
 
 
 @rule
-def divide_by_power_of_two(x: Tensor, c: Scalar, ones: Shape, s: Shape) -> Law:
+def divide_by_power_of_two(x: Varying, c: Scalar, ones: Shape, s: Shape) -> Law:
     """x / c = x * (1 / c) for a power of two c, on floats"""
     return rewrites(
         binary("div", x, broadcast(reshape(c, ones), s)),
@@ -108,7 +109,7 @@ def unit_shape(type_: TensorType) -> Shape:
 
 
 @rule(reassociates=True)
-def multiply_by_reciprocal(x: Tensor, c: Known, s: Shape) -> Law:
+def multiply_by_reciprocal(x: Varying, c: Known, s: Shape) -> Law:
     """x / broadcast(c) = x * broadcast(1 / c), on floats"""
     one = reshape(scalar(one_like(c.type)), unit_shape(c.type))
     return rewrites(
@@ -124,7 +125,7 @@ def is_associative(f: BinaryFn) -> bool:
 
 
 @rule(reassociates=True)
-def gather_constants(f: BinaryFn, x: Tensor, a: Known, b: Known, s: Shape) -> Law:
+def gather_constants(f: BinaryFn, x: Varying, a: Known, b: Known, s: Shape) -> Law:
     """f(f(x, broadcast(a)), broadcast(b)) = f(x, f(broadcast(a), broadcast(b))) for + and *"""
     return rewrites(
         binary(f, binary(f, x, broadcast(a, s)), broadcast(b, s)),
@@ -134,7 +135,7 @@ def gather_constants(f: BinaryFn, x: Tensor, a: Known, b: Known, s: Shape) -> La
 
 
 @rule(reassociates=True)
-def scale_sum_with_constant(x: Tensor, a: Known, b: Known, s: Shape) -> Law:
+def scale_sum_with_constant(x: Varying, a: Known, b: Known, s: Shape) -> Law:
     """(x + broadcast(a)) * broadcast(b) = x * broadcast(b) + broadcast(a) * broadcast(b)"""
     return rewrites(
         binary("mul", binary("add", x, broadcast(a, s)), broadcast(b, s)),

@@ -6,7 +6,7 @@ All of these laws change how products and sums are rounded.
 from __future__ import annotations
 
 from satura.rewrite.attributes import Groups, Perm, Shape, Window, refuse_unless
-from satura.rewrite.dsl import Known, Law, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.dsl import Known, Law, Varying, attribute_function, rewrites, rule
 from satura.rewrite.terms import binary, broadcast, conv, matmul, reshape, transpose
 from satura.rewrite.types import TensorType
 
@@ -18,7 +18,9 @@ def is_per_channel(type_: TensorType) -> bool:
 
 
 @rule(reassociates=True)
-def scale_into_conv(x: Tensor, w: Known, c: Known, s: Shape, window: Window, groups: Groups) -> Law:
+def scale_into_conv(
+    x: Varying, w: Known, c: Known, s: Shape, window: Window, groups: Groups
+) -> Law:
     """conv(x, w) * broadcast(c) = conv(x, w * broadcast(c)), when c has one factor per output
     channel or one in all"""
     return rewrites(
@@ -29,7 +31,7 @@ def scale_into_conv(x: Tensor, w: Known, c: Known, s: Shape, window: Window, gro
 
 
 @rule(reassociates=True)
-def scale_into_matmul(x: Tensor, w: Known, c: Known, s: Shape) -> Law:
+def scale_into_matmul(x: Varying, w: Known, c: Known, s: Shape) -> Law:
     """matmul(x, w) * broadcast(c) = matmul(x, w * broadcast(c)), when c has one factor per column
     or one in all"""
     return rewrites(
@@ -60,7 +62,7 @@ def row_perm(perm: Perm) -> Perm:
 
 
 @rule(reassociates=True)
-def permute_rows_of_matmul(x: Tensor, w: Known, p: Perm, s: Shape) -> Law:
+def permute_rows_of_matmul(x: Varying, w: Known, p: Perm, s: Shape) -> Law:
     """matmul(reshape(transpose(x, p), s), w) = matmul(reshape(x, s), w with its rows in the order
     of x), when s keeps the first axis and flattens all others"""
     rows = reshape(w, rows_by_axis(x.type, p, w.type))

@@ -71,7 +71,7 @@ def reshape_past_cast(x: Varying, dtype: DType, s: Shape) -> Law:
 
 
 @rule
-def reshape_past_binary(f: BinaryFn, x: Tensor, y: Tensor, s: Shape) -> Law:
+def reshape_past_binary(f: BinaryFn, x: Varying, y: Tensor, s: Shape) -> Law:
     """f(reshape(x, s), reshape(y, s)) = reshape(f(x, y), s), when x and y have one shape"""
     apart, together = binary(f, reshape(x, s), reshape(y, s)), reshape(binary(f, x, y), s)
     return rewrites(apart, together, x.type.shape == y.type.shape)
