@@ -10,6 +10,7 @@ from satura.backend.constants import ConstantStore, folded
 from satura.backend.executable import Executable
 from satura.backend.plan import Instance, Plan, make_plan
 from satura.backend.target import usable_threads
+from satura.rewrite.dims import representative, symbol
 from satura.rewrite.interpreter import bind_sizes
 from satura.rewrite.schedule import Schedule
 from satura.rewrite.types import Array
@@ -47,12 +48,16 @@ class CompiledSchedule:
         return self._pool(sizes, progress).plan
 
     def executables(self, sizes: Mapping[str, int] | None = None) -> tuple[Executable, ...]:
-        """The distinct kernels for `sizes`; for the static program where there are no symbols."""
-        return self.prepare(sizes or {}).executables
+        """The distinct kernels for `sizes` (default: typical ones)."""
+        return self.prepare(self._typical(sizes)).executables
 
     def transient_memory_size(self, sizes: Mapping[str, int] | None = None) -> int:
-        """Bytes of the arena that holds intermediate tensors."""
-        return self.prepare(sizes or {}).arena.size
+        """Bytes of the arena that holds intermediate tensors, for `sizes` (default: typical)."""
+        return self.prepare(self._typical(sizes)).arena.size
+
+    def _typical(self, sizes: Mapping[str, int] | None) -> Mapping[str, int]:
+        symbols = sorted(self.schedule.program.symbols)
+        return {name: representative(symbol(name)) for name in symbols} if sizes is None else sizes
 
     @property
     def constant_size(self) -> int:

@@ -48,7 +48,8 @@ def _boxes(schedule: Schedule, dispatch: Dispatch, space: Space) -> list[Nest]:
         try:
             done.append(_loop(schedule, dispatch, box, may_cut))
         except Straddle as straddle:
-            pending.extend(reversed(box.cut(straddle.name, straddle.cuts)))
+            whole = straddle.box or box
+            pending.extend(reversed(whole.cut(straddle.name, straddle.cuts)))
     return done
 
 
@@ -56,7 +57,11 @@ def _loop(schedule: Schedule, dispatch: Dispatch, space: Space, may_cut: bool) -
     def attempt(box: Space) -> tuple[Walk, Nest]:
         lengths = {variable.name: variable.length for variable in box.variables}
         walk = Walk(schedule, dispatch.operands, lengths, may_cut)
-        result = walk.value(dispatch.root, box.index)
+        try:
+            result = walk.value(dispatch.root, box.index)
+        except Straddle as straddle:
+            straddle.box = box  # whose loops may be split already
+            raise
         return walk, _stored(schedule, dispatch, walk, box.index, result)
 
     return refined(space, attempt)

@@ -225,7 +225,7 @@ def _matmul(
         rows.insert(0, axes.pop())
     return _Problem(
         tuple(axes), tuple(rows), 0, left, right, shape[-1], left.shape[-1], 0,
-        left.strides[-1] or F32_BYTES, right.strides[-2], right.strides[-1] or F32_BYTES, 0.0,
+        _last_stride(left), right.strides[-2], _last_stride(right), 0.0,
     )  # fmt: skip
 
 
@@ -237,18 +237,23 @@ def _conv(
     depth = right.shape[-2]
     if groups.count > 1 and depth == 1:
         return None
-    column = right.strides[-1] or F32_BYTES
+    column = _last_stride(right)
     step = right.strides[-2] if depth > 1 else shape[-1] * column
     if not _is_dense(right, step):
         return None
     rows = [Axis(RowAxis(shape[0], left.strides[0]), 0, 0)]
     for axis in range(window.rank):
         rows.append(_window_axis(window, axis, shape, left))
-    channel = left.strides[-1] or F32_BYTES
+    channel = _last_stride(left)
     return _Problem(
         (), tuple(rows), groups.count, left, right, shape[-1] // groups.count, depth,
         depth * channel, channel, step, column, float(window.fill.value),
     )  # fmt: skip
+
+
+def _last_stride(view: View) -> int:
+    """The stride of the last axis; any will do where it has extent 1."""
+    return F32_BYTES if view.shape[-1] == 1 else view.strides[-1]
 
 
 def _window_axis(window: Window, axis: int, shape: tuple[int, ...], left: View) -> Axis:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import gcd
 
 from satura.rewrite.dims import Dim, SymbolicDim, symbol
 from satura.rewrite.index_map import Index, row_major
@@ -17,7 +16,7 @@ from satura.rewrite.index_map import Index, row_major
 
 @dataclass(frozen=True)
 class Range:
-    """A loop variable takes `length` values from `start` on; `extent` is that of the whole box."""
+    """A loop variable, counted from 0 to `length`, stands for `start` and what follows."""
 
     name: str
     start: int
@@ -57,15 +56,18 @@ class Space:
         return any(variable.length == 0 for variable in self.variables)
 
     def split(self, name: str, inner: int) -> Space:
-        """The same space with a whole variable split so that its fastest part has extent `inner`."""
+        """The same space with a variable split so that its fastest part has extent `inner`.
+
+        `inner` divides the variable's extent, start and length.
+        """
         axes, splits = [], []
         for variables, extents in zip(self.axes, self.extents, strict=True):
             new_variables: list[Range] = []
             new_extents: list[int] = []
             for variable, extent in zip(variables, extents, strict=True):
                 if variable.name == name:
-                    new_variables.append(Range(f"{name}o", 0, extent // inner))
-                    new_variables.append(Range(f"{name}i", 0, inner))
+                    start, length = variable.start // inner, variable.length // inner
+                    new_variables += [Range(f"{name}o", start, length), Range(f"{name}i", 0, inner)]
                     new_extents += [extent // inner, inner]
                 else:
                     new_variables.append(variable)
@@ -92,15 +94,22 @@ class Space:
 
     def divisible(self, numerator: SymbolicDim, divisor: int) -> tuple[str, int] | None:
         """A variable and where to split it, so that `numerator // divisor` needs no division."""
+        extents = {
+            variable.name: (variable, extent)
+            for variables, splits in zip(self.axes, self.extents, strict=True)
+            for variable, extent in zip(variables, splits, strict=True)
+        }
         for monomial, factor in numerator.terms:
-            if len(monomial) != 1 or factor <= 0 or divisor % factor:
+            name = monomial[0] if len(monomial) == 1 else None
+            if not isinstance(name, str) or name not in extents:
+                continue
+            if factor <= 0 or divisor % factor:
                 continue
             inner = divisor // factor
-            for variable in self.variables:
-                if variable.name == monomial[0] and variable.start == 0:
-                    common = gcd(variable.length, inner)
-                    if common == inner and 1 < inner < variable.length:
-                        return variable.name, inner
+            variable, extent = extents[name]
+            even = all(n % inner == 0 for n in (extent, variable.start, variable.length))
+            if even and 1 < inner < variable.length:
+                return name, inner
         return None
 
 
