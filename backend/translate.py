@@ -33,7 +33,7 @@ def _translated(name: str, text: str, symbol: str) -> str:
         typing, context = cpu_target.typing_context, cpu_target.target_context
         library = context.codegen().create_library(symbol)
         try:
-            compiled = compile_extra(  # type: ignore[no-untyped-call]
+            compiled = compile_extra(
                 typing, context, function, (types.int64,) * 3, types.void, _flags(), {}, library
             )
         except NumbaError as error:
@@ -58,7 +58,7 @@ def _defined(text: str, symbol: str) -> FunctionType:
 
 def _flags() -> Flags:
     """No allocation, no wrappers, no bounds checks, division as NumPy does it."""
-    flags = Flags()  # type: ignore[no-untyped-call]
+    flags = Flags()
     options = {
         "nrt": False, "no_compile": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True,
         "error_model": "numpy",

@@ -184,9 +184,8 @@ class Draw:
             return random.choice((1.0, 1.0, 100.0)) * random.gauss(0, 1)
         if dtype is DType.BOOL:
             return random.randrange(2)
-        bounds = np.iinfo(dtype.numpy)
         if random.random() < 0.2:
-            return random.choice((0, 1, int(bounds.min), int(bounds.max)))
+            return random.choice((0, 1, *dtype.bounds))
         return random.randint(-9 if dtype.is_signed else 0, 9)
 
 

@@ -58,13 +58,13 @@ def _function(
 
 def _unary(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     f = cast(UnaryFn | None, given[0])
-    name, dtype = _function(draw, UNARY, f and f.name, result.dtype)
+    name, dtype = _function(draw, UNARY, None if f is None else f.name, result.dtype)
     return (result.with_dtype(dtype),), (UnaryFn(name),)
 
 
 def _binary(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     f = cast(BinaryFn | None, given[0])
-    name, dtype = _function(draw, BINARY, f and f.name, result.dtype)
+    name, dtype = _function(draw, BINARY, None if f is None else f.name, result.dtype)
     return (result.with_dtype(dtype),) * 2, (BinaryFn(name),)
 
 
@@ -169,7 +169,8 @@ def _split(draw: Draw, dim: Dim) -> tuple[Dim, Dim]:
     if isinstance(dim, int):
         first = dim // 2 if dim % 2 == 0 and draw.chance(0.4) else draw.up_to(dim)
         return first, dim - first
-    second: Dim = draw.one_of((0, 1, 2, *(SymbolicDim((term,)) for term in dim.terms)))
+    choices: list[Dim] = [0, 1, 2, *(SymbolicDim((term,)) for term in dim.terms)]
+    second = draw.one_of(choices)
     reject_unless(known_at_least(dim - second, 0))
     return dim - second, second
 
