@@ -13,6 +13,7 @@ import os
 import stat
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 _LOGGER = logging.getLogger("satura.cache")
@@ -103,10 +104,7 @@ class Cache:
             return False
         if _is_ours(status):
             return True
-        _LOGGER.warning(
-            "kernel cache %s is not used: it belongs to somebody else or others may write to it; "
-            "remove it, or set SATURA_CACHE to a private folder", self.folder,
-        )  # fmt: skip
+        _warn_once(self.folder)
         return False
 
     def _files(self) -> list[Path]:
@@ -159,6 +157,15 @@ def clear() -> int:
 def statistics() -> CacheStatistics:
     """What the user's cache holds."""
     return default_cache().statistics()
+
+
+@cache
+def _warn_once(folder: Path) -> None:
+    _LOGGER.warning(
+        "kernel cache %s is not used: it belongs to somebody else or others may write to it; "
+        "remove it, or set SATURA_CACHE to a private folder",
+        folder,
+    )
 
 
 def _is_ours(status: os.stat_result) -> bool:

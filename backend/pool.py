@@ -15,7 +15,9 @@ import atexit
 import ctypes
 import os
 import threading
+from collections.abc import Callable
 from enum import IntEnum
+from functools import cache
 
 from satura.backend.jit import KernelSource, kernel_address, kernel_function
 
@@ -184,4 +186,9 @@ pool = _Singleton().get
 
 def run_alone(job: int) -> None:
     """Runs the job at address `job` on this thread only, whatever its number of threads."""
-    kernel_function(kernel_address(_RUN))(job, 0, 1)
+    _runner()(job, 0, 1)
+
+
+@cache
+def _runner() -> Callable[[int, int, int], None]:
+    return kernel_function(kernel_address(_RUN))
