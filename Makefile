@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-PYTEST := $(BIN)/python -m pytest -n 2
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-deep lint docs bench clean
@@ -28,8 +28,8 @@ docs: $(VENV)/ready-test  ## write the generated pages of docs/ again
 	$(BIN)/satura ops --markdown > docs/ops.md.new
 	mv docs/ops.md.new docs/ops.md
 
-bench: $(VENV)/ready-bench  ## time against onnxruntime, and openvino where it is installed
-	$(BIN)/satura bench
+bench: $(VENV)/ready-bench  ## time the benchmark models against onnxruntime and openvino
+	$(BIN)/python -m benchmarks
 
 clean:  ## remove the environment and everything built
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -25,7 +25,7 @@ DOCUMENTS = [
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 # What takes minutes as written is run on less.
-QUICKER = {"satura bench": "satura bench light_squeezenet --rounds 1"}
+QUICKER = {"satura bench model.onnx": "satura bench model.onnx --rounds 1"}
 
 
 def blocks(document: Path, language: str) -> list[str]:

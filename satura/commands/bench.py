@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -19,6 +20,16 @@ from satura.rewrite.errors import CallError
 from satura.rewrite.types import Array
 
 Runner = Callable[[], dict[str, Array]]
+Result = dict[str, str | float]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model and what to run it on."""
+
+    name: str
+    model: onnx.ModelProto
+    arguments: dict[str, Array]
 
 
 def bench(
@@ -34,14 +45,32 @@ def bench(
         raise CallError("bench compares with onnxruntime: pip install 'satura[bench]'")
     count = threads or usable_threads()
     given = parse_sizes(sizes)
-    results = []
-    with progress("bench") as phase:
-        for name in models or list(NAMES):
-            phase(Path(name).stem, 0)
-            results.append(_measure(name, given, count, rounds, precision))
+
+    def cases() -> Iterator[Case]:
+        for name in models or NAMES:
+            yield _case(name, given)
+
+    results = compare(cases(), count, rounds, precision)
     if json:
         print_json({"threads": count, "rounds": rounds, "models": results})
-        return
+    else:
+        print_results(results, count, rounds)
+
+
+def compare(
+    cases: Iterable[Case], threads: int, rounds: int, precision: str = "fp32"
+) -> list[Result]:
+    """One result per case, each measured when it is drawn."""
+    results = []
+    with progress("bench") as phase:
+        for case in cases:
+            phase(case.name, 0)
+            results.append(_measure(case, threads, rounds, precision))
+    return results
+
+
+def print_results(results: list[Result], threads: int, rounds: int) -> None:
+    """A table with a line per model."""
     runtimes = [key.removesuffix("-ms") for key in results[0] if key.endswith("-ms")]
     header = ["model", *(f"{runtime} ms" for runtime in runtimes), "x onnxruntime", "error"]
     rows = [
@@ -53,28 +82,30 @@ def bench(
         ]
         for result in results
     ]
-    print_table(f"median of {rounds} interleaved rounds on {count} threads", header, rows)
+    print_table(f"median of {rounds} interleaved rounds on {threads} threads", header, rows)
 
 
-def _measure(
-    name: str, sizes: dict[str, int], threads: int, rounds: int, precision: str
-) -> dict[str, str | float]:
-    """One row: milliseconds per runtime, satura's over onnxruntime's, and the largest error."""
+def _case(name: str, sizes: dict[str, int]) -> Case:
     model = light(name) if name in NAMES else onnx.load(_existing(name))
-    compiled = satura.compile(model, threads, precision)
-    named = {key: size for key, size in sizes.items() if key in compiled.source.symbols}
-    arguments = random_inputs(compiled.source, named)
-    serialized = model.SerializeToString()
+    program = satura.load(model)
+    named = {key: size for key, size in sizes.items() if key in program.symbols}
+    return Case(Path(name).stem, model, random_inputs(program, named))
+
+
+def _measure(case: Case, threads: int, rounds: int, precision: str) -> Result:
+    """Milliseconds per runtime, satura's over onnxruntime's, and the largest error."""
+    compiled = satura.compile(case.model, threads, precision)
+    serialized = case.model.SerializeToString()
     runners: dict[str, Runner] = {
-        "satura": lambda: compiled.run(arguments),
-        "onnxruntime": onnxruntime_runner(serialized, threads, arguments),
+        "satura": lambda: compiled.run(case.arguments),
+        "onnxruntime": onnxruntime_runner(serialized, threads, case.arguments),
     }
     if find_spec("openvino") is not None:
-        runners["openvino"] = openvino_runner(serialized, threads, arguments)
+        runners["openvino"] = openvino_runner(serialized, threads, case.arguments)
     error = relative_error(runners["satura"](), runners["onnxruntime"]())
     seconds = medians(runners, rounds)
     return {
-        "model": Path(name).stem,
+        "model": case.name,
         **{f"{runtime}-ms": value * 1e3 for runtime, value in seconds.items()},
         "ratio": seconds["satura"] / seconds["onnxruntime"],
         "error": error,
