@@ -12,14 +12,15 @@ from benchmarks.models import MODELS, TINY, build, example_inputs
 from satura.backend.target import usable_threads
 from satura.commands.bench import Case, compare, print_results
 
-SIZES = {"batch": 1, "seq": 128}
+SEQUENCE, TINY_SEQUENCE = 128, 32
 
 
 def cases(names: list[str]) -> Iterator[Case]:
     """The models of these names, each built when it is its turn."""
     for name in names:
         model = build(name)
-        yield Case(name, model, example_inputs(model, SIZES))
+        sizes = {"batch": 1, "seq": TINY_SEQUENCE if name in TINY else SEQUENCE}
+        yield Case(name, model, example_inputs(model, sizes))
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from satura.backend import compile as compile_schedule
 from satura.pipeline import Phases, Rewritten
 from satura.rewrite.dims import representative, symbol
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, ProgramError
 from satura.rewrite.ir import Program
 from satura.rewrite.statistics import statistics
 from satura.rewrite.types import Array, TensorType
@@ -93,10 +93,14 @@ class Compiled:
     def run(self, arguments: Mapping[str, object]) -> dict[str, Array]:
         """Outputs by name for arguments by name; arguments are left as they are.
 
-        Raises CallError for a missing or unknown name, a wrong dtype, rank or extent.
+        Raises CallError for a missing or unknown name, a wrong dtype, rank or extent, and for
+        sizes that the program is not made for, such as a sequence longer than its table.
         """
         arrays = {name: np.asarray(value) for name, value in arguments.items()}
-        return self._kernels.run(arrays)
+        try:
+            return self._kernels.run(arrays)
+        except ProgramError as error:
+            raise CallError(f"the program does not run at these sizes: {error}") from None
 
     def __call__(self, *arguments: object, **named: object) -> Array | tuple[Array, ...]:
         """Call by position, by keyword, or mixed: the output's array, or a tuple of several."""

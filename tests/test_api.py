@@ -109,6 +109,17 @@ def test_wrong_arguments_are_named(compiled: satura.Compiled, case: str) -> None
         compiled.run(arguments)
 
 
+def test_sizes_that_the_program_is_not_made_for() -> None:
+    build = Builder()
+    rows = symbol("rows")
+    x, table = build.input("x", DType.F32, (rows,)), build.constant(np.zeros(4, np.float32))
+    y = build.binary("add", x, build.slice(table, (0,), (rows,)))
+    compiled = satura.compile(build.program({"y": y}), threads=1)
+    np.testing.assert_array_equal(compiled(np.ones(4, np.float32)), np.ones(4))
+    with pytest.raises(CallError, match=r"these sizes: slice"):
+        compiled(np.ones(5, np.float32))
+
+
 def test_wrong_calls_are_named(compiled: satura.Compiled) -> None:
     with pytest.raises(CallError, match="3 arguments for the 2 inputs"):
         compiled(X, Y, X)
