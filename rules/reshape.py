@@ -182,25 +182,6 @@ def with_units_at(shape: Shape, axes: Axes) -> Shape:
     return Shape(replaced(shape.dims, axes.indices, [1] * len(axes.indices)))
 
 
-@attribute_function
-def unreduced(type_: TensorType, axes: Axes, shape: Shape) -> Shape:
-    """s' such that reshape(reduce(x, axes), s) reduces reshape(x, s')."""
-    targets = _reduced_targets(type_, axes, shape)
-    return Shape(replaced(shape.dims, targets, (type_.shape[axis] for axis in axes.indices)))
-
-
-@attribute_function
-def reduced_axes(type_: TensorType, axes: Axes, shape: Shape) -> Axes:
-    """Axes of extent 1 in `shape` that are the reduced `axes` of x."""
-    return Axes(_reduced_targets(type_, axes, shape))
-
-
-def _reduced_targets(type_: TensorType, axes: Axes, shape: Shape) -> tuple[int, ...]:
-    kept = replaced(type_.shape, axes.indices, [1] * len(axes.indices))
-    refuse_unless(0 not in type_.shape, "the tensor is empty")
-    return matched_axes(kept, shape.dims, axes.indices)
-
-
 @rule
 def reshape_past_reduce(f: ReduceFn, x: Varying, s: Shape, axes: Axes) -> Law:
     """reduce(reshape(x, s), a) = reshape(reduce(x, a'), s with 1 at a), when the axes a are axes a'

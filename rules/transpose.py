@@ -1,9 +1,10 @@
 """Transposes move through everything that does not care in which order the axes stand.
 
 The importer writes every channels-first convolution as a channels-last one between two transposes.
-These laws carry transposes outward (towards the outputs) and inward until they meet their inverse,
-so converting a model's layout is nothing but transposes that cancel. In a law's equation p(s) are
-the entries of s in the order of the transposed axes.
+These laws carry transposes towards the outputs until they meet their inverse, so converting a
+model's layout is nothing but transposes that cancel. Where only one operand of a binary function is
+transposed, the other is transposed back. In an equation p(s) are the entries of s in the order of
+the transposed axes.
 """
 
 from __future__ import annotations
@@ -201,6 +202,22 @@ def transpose_out_of_binary_with_known(f: BinaryFn, x: Varying, c: Known, p: Per
 
 
 @rule
+def transpose_out_of_left_varying(f: BinaryFn, x: Varying, y: Varying, p: Perm) -> Law:
+    """f(transpose(x, p), y) = transpose(f(x, transpose(y, p⁻¹)), p)"""
+    return rewrites(
+        binary(f, transpose(x, p), y), transpose(binary(f, x, transpose(y, p.inverse)), p)
+    )
+
+
+@rule
+def transpose_out_of_right_varying(f: BinaryFn, x: Varying, y: Varying, p: Perm) -> Law:
+    """f(y, transpose(x, p)) = transpose(f(transpose(y, p⁻¹), x), p)"""
+    return rewrites(
+        binary(f, y, transpose(x, p)), transpose(binary(f, transpose(y, p.inverse), x), p)
+    )
+
+
+@rule
 def transpose_past_select(c: Tensor, x: Tensor, y: Tensor, p: Perm) -> Law:
     """select(transpose(c, p), transpose(x, p), transpose(y, p)) = transpose(select(c, x, y), p)"""
     return rewrites(
@@ -353,17 +370,6 @@ def _source_order(type_: TensorType, perm: Perm, shape: Shape) -> tuple[int, ...
     order = _order_of_groups(perm.inverse.order, [mine for mine, _ in groups])
     targets = with_units([theirs for _, theirs in groups], len(shape.dims))
     return tuple(axis for number in order for axis in targets[number])
-
-
-@attribute_function
-def ungrouped_perm(type_: TensorType, shape: Shape, perm: Perm) -> Perm:
-    """p' such that transpose(reshape(x, s), p) = reshape(transpose(x, p'), p(s))."""
-    reshaped = type_.with_shape(shape.dims)
-    refuse_unless(not moves_only_units(reshaped, perm), "the transpose is a reshape")
-    groups = blocks(type_.shape, shape.dims)
-    order = _order_of_groups(perm.order, [theirs for _, theirs in groups])
-    sources = with_units([mine for mine, _ in groups], type_.rank)
-    return Perm(tuple(axis for number in order for axis in sources[number]))
 
 
 @rule

@@ -194,6 +194,17 @@ CASES: dict[str, Case] = {
     ) >> (
         lambda b: b.binary("add", b.unary("relu", b.tensor(2, 3, 4, 5)), b.unary("sigmoid", 0))
     ),
+    "M6 one branch is transposed, the other is not": start(
+        lambda b: b.first(
+            b.unary(
+                "relu", b.binary("add", b.last(b.tensor(2, 3, 4, 5)), b.tensor(2, 4, 5, 3, name="y"))
+            )
+        )
+    ) >> (
+        lambda b: b.unary(
+            "relu", b.binary("add", b.tensor(2, 3, 4, 5), b.first(b.tensor(2, 4, 5, 3, name="y")))
+        )
+    ),
     "M6 the same rotation twice does not cancel": start(
         lambda b: b.transpose(
             b.unary("relu", b.transpose(b.tensor(3, 3, 3), (1, 2, 0))), (1, 2, 0)
