@@ -32,8 +32,10 @@ def namespace_of(code: CodeType) -> dict[str, object]:
 def _fixed() -> Mapping[str, object]:
     from satura.backend import vector
     from satura.backend.emit import scalars
+    from satura.backend.microkernels.transpose import transpose_helper
 
-    return {"np": np, **vector.helpers(), **scalars.helpers()}
+    own = {"np": np, "transpose_block": transpose_helper()}
+    return {**own, **vector.helpers(), **scalars.helpers()}
 
 
 def _mentioned(code: CodeType) -> Iterator[str]:

@@ -111,8 +111,17 @@ def panel_lines(spec: ContractionSpec, width: int) -> Iterator[str]:
     yield f"source = {here} + panel * {width} * right_column_stride"
     yield f"valid = min({width}, columns - panel * {width})"
     yield "if place // blocks * panels + panel != packed:"
+    lanes = width // spec.tile.vectors
     copy = [
         "packed = place // blocks * panels + panel",
+        "done = 0",
+        f"if right_depth_stride == {_F32}:",
+        f"{INDENT}done = taps * depth // {lanes} * {lanes}",
+        f"{INDENT}for n in range(0, valid - {lanes - 1}, {lanes}):",
+        f"{INDENT * 2}for k in range(0, done, {lanes}):",
+        f"{INDENT * 3}origin = source + n * right_column_stride + k * {_F32}",
+        f"{INDENT * 3}line = weights + k * {width * _F32} + n * {_F32}",
+        f"{INDENT * 3}transpose_block(origin, right_column_stride, line, {width * _F32})",
         "for k in range(taps * depth):",
         f"{INDENT}line = weights + k * {width * _F32}",
         f"{INDENT}origin = source + k * right_depth_stride",
@@ -120,7 +129,7 @@ def panel_lines(spec: ContractionSpec, width: int) -> Iterator[str]:
         f"{INDENT * 2}for n in range(valid):",
         f"{INDENT * 3}store_f32(line, n, load_f32(origin, n))",
         f"{INDENT}else:",
-        f"{INDENT * 2}for n in range(valid):",
+        f"{INDENT * 2}for n in range(valid // {lanes} * {lanes} if k < done else 0, valid):",
         f"{INDENT * 3}store_f32(line, n, load_f32(origin + n * right_column_stride, 0))",
         f"{INDENT}for n in range(valid, {width}):",
         f"{INDENT * 2}store_f32(line, n, np.float32(0))",
