@@ -197,7 +197,8 @@ CASES: dict[str, Case] = {
     "M6 one branch is transposed, the other is not": start(
         lambda b: b.first(
             b.unary(
-                "relu", b.binary("add", b.last(b.tensor(2, 3, 4, 5)), b.tensor(2, 4, 5, 3, name="y"))
+                "relu",
+                b.binary("add", b.last(b.tensor(2, 3, 4, 5)), b.tensor(2, 4, 5, 3, name="y")),
             )
         )
     ) >> (
