@@ -23,7 +23,14 @@ from satura.rewrite.cost import CostModel, bytes_of
 from satura.rewrite.dims import Dim, representative
 from satura.rewrite.eclasses import EClasses, ENode
 from satura.rewrite.index_map import (
-    Index, coefficient, is_affine, offset, pull, push, row_major, variables,
+    Index,
+    coefficient,
+    is_affine,
+    offset,
+    pull,
+    push,
+    row_major,
+    variables,
 )  # fmt: skip
 from satura.rewrite.ops import REGISTRY, Kind
 from satura.rewrite.types import TensorType
@@ -127,9 +134,7 @@ def combine(
     return base if node.op in ("iota", "extent") else None
 
 
-def placement(
-    classes: EClasses, cls: int, node: ENode, model: CostModel
-) -> Fragment:
+def placement(classes: EClasses, cls: int, node: ENode, model: CostModel) -> Fragment:
     """The concat `node` as a buffer that its operands' producers write into."""
     copied = 0.0
     first, second = node.operands
@@ -138,9 +143,7 @@ def placement(
         if given or first == second:
             copied += model.dispatch(2 * bytes_of(classes.types[operand]), 0.0, 0.0)
     reads = dict.fromkeys(node.operands, 0.0)
-    return Fragment(
-        cls, node, (None, None), Fused.PLACEMENT, reads, 0.0, 1, copied, closed=True
-    )
+    return Fragment(cls, node, (None, None), Fused.PLACEMENT, reads, 0.0, 1, copied, closed=True)
 
 
 def _flops(classes: EClasses, fragment: Fragment) -> float:
@@ -249,9 +252,10 @@ def _reduction(classes: EClasses, base: Fragment) -> Fragment | None:
 
 def _anchor(classes: EClasses, base: Fragment, model: CostModel) -> Fragment | None:
     for position, part in enumerate(base.parts):
-        if part is not None:
-            if part.form is not Fused.VIEW or not _readable(classes, base, position, part):
-                return None
+        if part is None:
+            continue
+        if part.form is not Fused.VIEW or not _readable(classes, base, position, part):
+            return None
     window = base.node.op == "pool"
     return replace(
         base, form=Fused.WINDOW if window else Fused.CONTRACTION,
@@ -264,7 +268,7 @@ def _readable(classes: EClasses, base: Fragment, position: int, part: Fragment) 
     the channels of its input side by side and its weights as a tensor of their own."""
     operand = base.node.operands[position]
     shape = classes.types[operand].shape
-    at, ranges = view_offset(classes, operand, part)
+    at, _ = view_offset(classes, operand, part)
     if not is_affine(at):
         return False
     if base.node.op != "conv":
@@ -273,9 +277,7 @@ def _readable(classes: EClasses, base: Fragment, position: int, part: Fragment) 
     return position == 0 and (shape[-1] == 1 or coefficient(at, last) == 1)
 
 
-def view_offset(
-    classes: EClasses, cls: int, view: Fragment | None
-) -> tuple[Dim, dict[str, Dim]]:
+def view_offset(classes: EClasses, cls: int, view: Fragment | None) -> tuple[Dim, dict[str, Dim]]:
     """Offset, in elements of its contiguous leaf, of an element of `cls`; and the ranges."""
     index, ranges = variables(classes.types[cls].shape)
     while view is not None:

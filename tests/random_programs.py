@@ -132,7 +132,7 @@ def elementwise(program: RandomProgram) -> None:
     if program.chance(0.4):
         name = str(program.random.choice(["neg", "abs", "relu", "sign"]))
         if not program.dtype(node).is_float or program.chance(0.5):
-            program.keep(build.unary(name, node), exact and name != "sign" or exact, bound)
+            program.keep(build.unary(name, node), (exact and name != "sign") or exact, bound)
         elif exact and program.chance(0.3):
             name = str(program.random.choice(["floor", "ceil", "round", "isnan", "isinf"]))
             program.keep(build.unary(name, node), True, bound)
@@ -319,7 +319,8 @@ def pooled(program: RandomProgram) -> None:
     dtype = program.dtype(node)
     window = program.build.window(dtype, sizes, strides, None, lo, hi, fill=1)
     if any(
-        isinstance(n, int) and n + a + b < k for n, k, a, b in zip(shape, sizes, lo, hi, strict=True)
+        isinstance(n, int) and n + a + b < k
+        for n, k, a, b in zip(shape, sizes, lo, hi, strict=True)
     ):
         return
     exact = program.exact[node] and (name != "sum" or not dtype.is_float)
@@ -327,9 +328,7 @@ def pooled(program: RandomProgram) -> None:
 
 
 def multiplied(program: RandomProgram) -> None:
-    node = program.pick(
-        lambda v: len(program.shape(v)) >= 2 and program.dtype(v) is not DType.BOOL
-    )
+    node = program.pick(lambda v: len(program.shape(v)) >= 2 and program.dtype(v) is not DType.BOOL)
     if node is None:
         return
     node = program.tamed(node)
@@ -368,9 +367,7 @@ def convolved(program: RandomProgram) -> None:
         if evaluate(n, {}) + a + b < k:
             return
     out = count * int(random.choice([1, 2, 9, 33]))
-    weight = build.constant(
-        program.data(dtype, (*kernel, channels // count, out), False), dtype
-    )
+    weight = build.constant(program.data(dtype, (*kernel, channels // count, out), False), dtype)
     window = build.window(
         dtype, kernel, [int(random.integers(1, 3)) for _ in kernel], None, lo, hi,
         fill=float(random.choice([0.0, 0.0, 1.0])),

@@ -132,9 +132,7 @@ def _improve(choice: Choice, cls: int) -> bool:
     return better
 
 
-def _parts(
-    choice: Choice, cls: int, node: ENode
-) -> Iterator[tuple[Fragment | None, ...]]:
+def _parts(choice: Choice, cls: int, node: ENode) -> Iterator[tuple[Fragment | None, ...]]:
     """Every way to read the operands of `node`: as a leaf, or inlined in one of the forms."""
     kind = REGISTRY[node.op].kind
     if kind is Kind.SOURCE and node.op in ("input", "constant"):
@@ -193,7 +191,8 @@ def _fold_constants(choice: Choice) -> None:
         waiting: dict[int, None] = {}
         for cls in queue:
             for node in classes.nodes[cls]:
-                if node.op in ("host", "item") or not all(map(classes.known.__getitem__, node.operands)):
+                known = all(classes.known[operand] for operand in node.operands)
+                if node.op in ("host", "item") or not known:
                     continue
                 if node.op != "constant" and not node.operands:
                     continue
