@@ -1,7 +1,8 @@
 """Slices move inward, past what they need not wait for; concatenations of pieces become the whole.
 
 A slice taken before an elementwise op saves the op on the rest. Concatenating what one function
-made of two pieces is the function of the concatenation, and neighbouring pieces join.
+made of two pieces is the function of the concatenation, and neighbouring pieces join. For functions
+of two operands that pays only where pieces meet; done everywhere it would fill the e-graph.
 """
 
 from __future__ import annotations
@@ -175,12 +176,26 @@ def concat_into_cast(x: Tensor, y: Tensor, dtype: DType, axis: Axis) -> Law:
 
 
 @rule
-def concat_into_binary(f: BinaryFn, x: Tensor, y: Tensor, z: Tensor, w: Tensor, axis: Axis) -> Law:
-    """concat(f(x, y), f(z, w)) = f(concat(x, z), concat(y, w)), when x and z have one dtype"""
+def concat_into_left_slices(
+    f: BinaryFn, x: Tensor, y: Tensor, z: Tensor, a: Slices, b: Slices, axis: Axis
+) -> Law:
+    """concat(f(slice(x, a), y), f(slice(x, b), z)) = f(slice(x, a and b), concat(y, z)), when b
+    follows a along the axis"""
     return rewrites(
-        concat(binary(f, x, y), binary(f, z, w), axis),
-        binary(f, concat(x, z, axis), concat(y, w, axis)),
-        x.type.dtype == z.type.dtype,
+        concat(binary(f, slice_(x, a), y), binary(f, slice_(x, b), z), axis),
+        binary(f, slice_(x, joined_slices(a, b, axis)), concat(y, z, axis)),
+    )
+
+
+@rule
+def concat_into_right_slices(
+    f: BinaryFn, x: Tensor, y: Tensor, z: Tensor, a: Slices, b: Slices, axis: Axis
+) -> Law:
+    """concat(f(y, slice(x, a)), f(z, slice(x, b))) = f(concat(y, z), slice(x, a and b)), when b
+    follows a along the axis"""
+    return rewrites(
+        concat(binary(f, y, slice_(x, a)), binary(f, z, slice_(x, b)), axis),
+        binary(f, concat(y, z, axis), slice_(x, joined_slices(a, b, axis))),
     )
 
 
