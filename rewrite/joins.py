@@ -1,13 +1,15 @@
-"""Queries over tables, cut into pieces that egglog joins correctly.
+"""Queries over tables, as chains of joins of two tables each.
 
-egglog 13.2 gives wrong rows for some *cyclic* queries (those where atoms form a ring of shared
-variables; rings of six or more are known to fail). So a query is written as a chain of acyclic
-ones: where the next atom would close a ring, what is joined so far becomes a table of its own.
+egglog 13.2 gives wrong rows for some queries whose atoms form a ring of shared variables, and
+plans queries of many atoms badly. So a rule on the e-graph joins two tables at most: where a query has
+more, what is joined so far becomes a table of its own.
+
+Variables that begin with `t` or `e` are classes, all others numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -29,28 +31,6 @@ class Atom:
         return call if self.output is None else f"(= {self.output} {call})"
 
 
-def is_acyclic(atoms: Iterable[Atom]) -> bool:
-    """Whether the atoms can be taken away one by one, each sharing variables with one other only.
-
-    Variables of one atom alone, and atoms within another, never matter and go first.
-    """
-    edges = [set(atom.variables) for atom in atoms]
-    changed = True
-    while changed:
-        changed = False
-        for number, edge in enumerate(edges):
-            others = edges[:number] + edges[number + 1 :]
-            shared = edge & set().union(*others)
-            if shared != edge:
-                edges[number] = shared
-                changed = True
-            if any(shared <= other for other in others):
-                del edges[number]
-                changed = True
-                break
-    return len(edges) <= 1
-
-
 @dataclass(frozen=True)
 class Stage:
     """A table that holds the join of some atoms, as far as later atoms need it."""
@@ -58,27 +38,34 @@ class Stage:
     atoms: tuple[Atom, ...]
     table: Atom
 
+    def text(self, ruleset: str) -> str:
+        """The table's declaration and the rule that fills it."""
+        name = self.table.table
+        sorts = " ".join("T" if column[0] in "te" else "i64" for column in self.table.arguments)
+        return f"(relation {name} ({sorts}))\n" + rule_text(
+            self.atoms, str(self.table), ruleset, name
+        )
+
+
+def rule_text(atoms: Sequence[Atom], actions: str, ruleset: str, name: str) -> str:
+    """An egglog rule."""
+    body = " ".join(map(str, atoms))
+    return f'(rule ({body}) ({actions}) :ruleset {ruleset} :name "{name}")\n'
+
 
 def staged(
     atoms: Sequence[Atom], needed: frozenset[str], name: str
 ) -> tuple[list[Stage], list[Atom]]:
-    """Tables to fill first, in order, and the acyclic query that remains over them.
+    """Tables to fill first, in order, and the query of at most two atoms that remains.
 
     `needed` are the variables that the query must bind; `name` starts the tables' names.
     """
     stages: list[Stage] = []
-    current: list[Atom] = []
-    for number, atom in enumerate(atoms):
-        if not is_acyclic([*current, atom]):
-            later = needed.union(*(rest.variables for rest in atoms[number:]))
-            stage = close(current, later, f"{name}_{len(stages)}")
-            stages.append(stage)
-            current = [stage.table]
-        current.append(atom)
+    current = list(atoms[:2])
+    for number in range(2, len(atoms)):
+        later = needed.union(*(atom.variables for atom in atoms[number:]))
+        bound = frozenset().union(*(atom.variables for atom in current))
+        table = Atom(f"{name}_{len(stages)}", tuple(sorted(bound & later)))
+        stages.append(Stage(tuple(current), table))
+        current = [table, atoms[number]]
     return stages, current
-
-
-def close(atoms: Sequence[Atom], needed: frozenset[str], table: str) -> Stage:
-    """A stage that joins `atoms` and keeps the variables in `needed`."""
-    bound = frozenset().union(*(atom.variables for atom in atoms))
-    return Stage(tuple(atoms), Atom(table, tuple(sorted(bound & needed))))

@@ -4,21 +4,19 @@
 
 becomes (with `e1` for the inner transpose)
 
-    (rule ((= e0 (n_transpose e1 q)) (= e1 (n_transpose x p))) ((want_3 p q)))
-    (rule ((= e0 …) (= e1 …) (ok_3 p q o0)) ((let r0 (n_transpose x o0)) (union e0 r0)))
-
-Variables that begin with `t` or `e` are classes, all others numbers.
+    (rule ((= e0 (n_transpose e1 q)) (= e1 (n_transpose x p))) ((match_3 e0 x p q)))
+    (rule ((match_3 e0 x p q)) ((want_3 p q)))
+    (rule ((match_3 e0 x p q) (ok_3 p q o0)) ((let r0 (n_transpose x o0)) (union e0 r0)))
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from satura.rewrite.attributes import Attribute, Constant, Scalar
 from satura.rewrite.dsl import Computed, Direction
 from satura.rewrite.intern import Interner
-from satura.rewrite.joins import Atom, Stage, close, is_acyclic, staged
+from satura.rewrite.joins import Atom, rule_text, staged
 from satura.rewrite.recorder import AttributeVariable, Expression, Literal
 from satura.rewrite.schema import clearing
 from satura.rewrite.terms import Application, Known, ScalarTerm, Tensor, Term, Varying
@@ -47,10 +45,10 @@ class _Writer:
         self.interner = interner
         self.now = f"(now_{number})"
         self.matched: dict[Term, str] = {}
-        self.atoms: list[Atom] = []
+        self.nodes: list[Atom] = []
+        self.facts: list[Atom] = []
         self.made: dict[Term, str] = {}
         self.actions: list[str] = []
-        self.bound: dict[str, None] = {}
         guards, outputs = direction.guards, direction.outputs
         self.guards = {guard: f"g{index}" for index, guard in enumerate(guards)}
         self.outputs = {output: f"o{index}" for index, output in enumerate(outputs)}
@@ -63,42 +61,23 @@ class _Writer:
         outputs = list(self.outputs.values())
         result = self.make(direction.right, root, is_root=True)
         self.actions.append(f"(union {root} {result})")
-        bound = frozenset().union(*(atom.variables for atom in self.atoms))
-        words = " ".join(self.actions).replace("(", " ").replace(")", " ").split()
-        needed = bound & {*words, *columns}
+        words = frozenset(" ".join(self.actions).replace("(", " ").replace(")", " ").split())
 
-        stages, query = staged(self.atoms, needed, f"match_{number}")
-        firing = query
+        atoms = [*self.nodes, *self.facts]
         if direction.computes:
-            answer = Atom(ok, (*columns, *outputs))
-            if not is_acyclic([*query, answer]):
-                stages.append(close(query, needed, f"match_{number}"))
-                query = [stages[-1].table]
-            firing = [*query, answer]
-        lines = [
-            f"(ruleset {ruleset})",
-            f"(constructor now_{number} () T)",
-            *map(self.stage, stages),
-        ]
+            atoms.append(Atom(ok, (*columns, *outputs)))
+        stages, query = staged(atoms, words, f"match_{number}")
+        lines = [f"(ruleset {ruleset})\n(constructor now_{number} () T)\n"]
+        lines += [stage.text("match") for stage in stages]
         if direction.computes:
             lines += [
-                f"(relation {want} ({' '.join(['i64'] * len(columns))}))",
-                f"(relation {ok} ({' '.join(['i64'] * (len(columns) + len(outputs)))}))",
-                self.rule(query, str(Atom(want, tuple(columns))), "demand", want),
+                f"(relation {want} ({' '.join(['i64'] * len(columns))}))\n",
+                f"(relation {ok} ({' '.join(['i64'] * (len(columns) + len(outputs)))}))\n",
+                rule_text(query[:-1], str(Atom(want, tuple(columns))), "demand", want),
                 clearing(want, len(columns)),
             ]
-        lines.append(self.rule(firing, " ".join(self.actions), ruleset, ruleset))
-        return RuleCode("\n".join(lines) + "\n", ruleset, want, ok, f"now_{number}")
-
-    def stage(self, stage: Stage) -> str:
-        sorts = " ".join("T" if name[0] in "te" else "i64" for name in stage.table.arguments)
-        declared = f"(relation {stage.table.table} ({sorts}))"
-        rule = self.rule(stage.atoms, str(stage.table), "match", stage.table.table)
-        return f"{declared}\n{rule}"
-
-    def rule(self, atoms: Sequence[Atom], actions: str, ruleset: str, name: str) -> str:
-        body = " ".join(map(str, atoms))
-        return f'(rule ({body}) ({actions}) :ruleset {ruleset} :name "{name}")'
+        lines.append(rule_text(query, " ".join(self.actions), ruleset, ruleset))
+        return RuleCode("".join(lines), ruleset, want, ok, f"now_{number}")
 
     def match(self, term: Term) -> str:
         """The egglog variable of a term on the left side, with the atoms that bind it."""
@@ -107,24 +86,24 @@ class _Writer:
         if isinstance(term, Tensor):
             name = self.matched[term] = f"t_{term.name}"
             if isinstance(term, Known):
-                self.atoms.append(Atom("known", (name,)))
+                self.facts.append(Atom("known", (name,)))
             if isinstance(term, Varying):
-                self.atoms.append(Atom("varying", (name,)))
+                self.facts.append(Atom("varying", (name,)))
             return name
         name = self.matched[term] = f"e{len(self.matched)}"
         if isinstance(term, ScalarTerm):
             value = self.left_attribute(term.value, Scalar)
-            self.atoms.append(Atom("scalar_of", (name,), value))
+            self.facts.append(Atom("scalar_of", (name,), value))
             return name
         assert isinstance(term, Application)
-        place = len(self.atoms)
+        place = len(self.nodes)
         operands = [self.match(operand) for operand in term.operands]
         sorts = term.op.attributes
         attributes = [
             self.left_attribute(value, sort)
             for value, sort in zip(term.attributes, sorts, strict=True)
         ]
-        self.atoms.insert(place, Atom(f"n_{term.op.name}", (*operands, *attributes), name))
+        self.nodes.insert(place, Atom(f"n_{term.op.name}", (*operands, *attributes), name))
         return name
 
     def make(self, term: Term, root: str, is_root: bool = False) -> str:
@@ -157,13 +136,12 @@ class _Writer:
         if not issubclass(sort, Tensor):
             return f"a_{name}"
         atom = Atom("type_of", (f"t_{name}", f"y_{name}"))
-        if atom not in self.atoms:
-            self.atoms.append(atom)
+        if atom not in self.facts:
+            self.facts.append(atom)
         return f"y_{name}"
 
     def left_attribute(self, expression: Expression, sort: type) -> str:
         if isinstance(expression, AttributeVariable):
-            self.bound[f"a_{expression.name}"] = None
             return f"a_{expression.name}"
         if isinstance(expression, Literal):
             return self.literal(expression.value)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from satura.rewrite.joins import Atom, staged
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.registry import Op
 
@@ -32,7 +33,7 @@ class NodeTable:
 
     @property
     def operands(self) -> list[str]:
-        return [f"x{index}" for index in range(self.arity)]
+        return [f"e{index}" for index in range(self.arity)]
 
     @property
     def attributes(self) -> list[str]:
@@ -86,42 +87,35 @@ def schema(tables: Iterable[NodeTable]) -> str:
 
 
 def _declare(table: NodeTable) -> str:
-    name, columns, arguments = table.name, table.columns, table.arguments
-    match = f"(= e (n_{name} {arguments}))"
+    name, columns = table.name, table.columns
     text = f"""
 (constructor n_{name} ({columns}) T)
 (function born_{name} ({columns}) T :merge old)
 (function cause_{name} ({columns}) T :merge old)
 """
-    if table.arity == 0 and table.op.name != "constant":
-        text += f"(rule ({match}) ((varying e)) :ruleset facts)\n"
-    for x in table.operands:
-        text += f"(rule ({match} (varying {x})) ((varying e)) :ruleset facts)\n"
-    if table.op.name == "item":
-        # The type of a result stands in the host call, not in the type of its first result.
-        return text + _typing("item", "i64 i64", "")
-    types = " ".join(f"(type_of {x} t{index})" for index, x in enumerate(table.operands))
-    wanted = " ".join([f"t{index}" for index in range(table.arity)] + table.attributes)
-    sorts = " ".join(["i64"] * table.width)
-    text += _typing(
-        name, sorts, f"(rule ({match} {types}) ((typing_{name} e {wanted})) :ruleset facts)"
-    )
-    if table.op.name == "host":
-        return text + (
-            f"(rule ((= e (n_item h i)) (= h (n_{name} {arguments}))) ((typing_item e a0 i))"
-            " :ruleset facts)\n"
-        )
+    node = Atom(f"n_{name}", (*table.operands, *table.attributes), "e")
+    text += _typing(table, node)
     if table.op.name == "constant":
-        return text + (
-            f"(rule ({match}) ((known e)) :ruleset facts)\n"
-            f"(rule ({match} (scalar_value a0 s)) ((set (scalar_of e) s)) :ruleset facts)\n"
-        )
-    if table.arity:
-        known = " ".join(f"(known {x})" for x in table.operands)
-        return text + (
-            f"(rule ({known} {match} (type_of e t) (static_type t)) ((known e)) :ruleset facts)\n"
-        )
+        text += _fact([node], "(known e)")
+        text += _fact([node, Atom("scalar_value", ("a0", "s"))], "(set (scalar_of e) s)")
+    elif table.arity == 0:
+        text += _fact([node], "(varying e)")
+    else:
+        known = [Atom("known", (operand,)) for operand in table.operands]
+        static = [Atom("type_of", ("e", "y")), Atom("static_type", ("y",))]
+        text += _fact([node, *known, *static], "(known e)", f"known_{name}")
+    for operand in table.operands:
+        text += _fact([node, Atom("varying", (operand,))], "(varying e)")
     return text
+
+
+def _fact(atoms: list[Atom], action: str, name: str = "") -> str:
+    """A rule for facts; `name` names its tables where it needs some."""
+    words = frozenset(action.replace("(", " ").replace(")", " ").split())
+    stages, query = staged(atoms, words, name)
+    body = " ".join(map(str, query))
+    rule = f"(rule ({body}) ({action}) :ruleset facts)\n"
+    return "".join([*(stage.text("facts") for stage in stages), rule])
 
 
 def clearing(want: str, width: int) -> str:
@@ -129,23 +123,36 @@ def clearing(want: str, width: int) -> str:
     columns = " ".join(f"c{index}" for index in range(width))
     return (
         f"(ruleset clear_{want})\n"
-        f"(rule (({want} {columns})) ((delete ({want} {columns}))) :ruleset clear_{want})"
+        f"(rule (({want} {columns})) ((delete ({want} {columns}))) :ruleset clear_{want})\n"
     )
 
 
-def _typing(name: str, sorts: str, rule: str) -> str:
+def _typing(table: NodeTable, node: Atom) -> str:
     """Demand tables for the types of an op's nodes.
 
-    `typing_…` has a node's class and what its type follows from. Without it, the join of node,
-    operands' types and answer would be a ring, see joins.
+    `typing_…` has a node's class and what its type follows from: the types of its operands and its
+    attributes; for a result of a host call the call itself.
     """
-    columns = " ".join(f"c{index}" for index in range(len(sorts.split())))
-    return f"""
+    name = table.name
+    columns = tuple(f"c{index}" for index in range(table.width))
+    sorts = " ".join(["i64"] * table.width)
+    typing, want = Atom(f"typing_{name}", ("e", *columns)), Atom(f"want_type_{name}", columns)
+    text = f"""
 (relation typing_{name} (T {sorts}))
 (relation want_type_{name} ({sorts}))
 (relation ok_type_{name} ({sorts} i64))
-{clearing(f"want_type_{name}", len(sorts.split()))}
-{rule}
-(rule ((typing_{name} e {columns})) ((want_type_{name} {columns})) :ruleset facts)
-(rule ((typing_{name} e {columns}) (ok_type_{name} {columns} t)) ((type_of e t)) :ruleset facts)
+{clearing(want.table, table.width)}
 """
+    text += _fact([typing], str(want))
+    text += _fact([typing, Atom(f"ok_type_{name}", (*columns, "y"))], "(type_of e y)")
+    if table.op.name == "item":
+        return text
+    if table.op.name == "host":
+        result = Atom("n_item", ("e", "c"), "er")
+        text += _fact([node, result], "(typing_item er a0 c)")
+    types = tuple(f"y{index}" for index in range(table.arity))
+    pairs = zip(table.operands, types, strict=True)
+    atoms = [node, *(Atom("type_of", pair) for pair in pairs)]
+    return text + _fact(
+        atoms, f"(typing_{name} e {' '.join((*types, *table.attributes))})", f"of_{name}"
+    )
