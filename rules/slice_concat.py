@@ -26,12 +26,16 @@ from satura.rules.regroup import replaced
 
 @attribute_function
 def composed_slices(first: Slices, then: Slices) -> Slices:
-    """What takes the same elements as `first` and then `then`."""
-    axes = zip(first.starts, first.steps, then.starts, then.steps, strict=True)
+    """What takes the same elements as `first` and then `then`.
+
+    Where at most one element is taken the step says nothing; it is 1 then, or composing a slice
+    of one element with itself would give slices of ever larger steps.
+    """
+    axes = list(zip(first.starts, first.steps, then.starts, then.steps, then.sizes, strict=True))
     return Slices(
-        tuple(start + step * further for start, step, further, _ in axes),
+        tuple(0 if size == 0 else start + step * more for start, step, more, _, size in axes),
         then.sizes,
-        tuple(mine * theirs for mine, theirs in zip(first.steps, then.steps, strict=True)),
+        tuple(1 if size in (0, 1) else mine * theirs for _, mine, _, theirs, size in axes),
     )
 
 
