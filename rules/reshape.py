@@ -10,6 +10,7 @@ from satura.rewrite.attributes import (
     Axes,
     Axis,
     BinaryFn,
+    Constant,
     Padding,
     ReduceFn,
     Refuse,
@@ -20,7 +21,6 @@ from satura.rewrite.attributes import (
 )
 from satura.rewrite.dims import Dim, exact_quotient, product
 from satura.rewrite.dsl import (
-    Known,
     Law,
     Tensor,
     Varying,
@@ -35,6 +35,7 @@ from satura.rewrite.terms import (
     broadcast,
     cast,
     concat,
+    constant,
     pad,
     reduce,
     reshape,
@@ -162,11 +163,11 @@ def reshape_out_of_right_operand(f: BinaryFn, x: Varying, y: Tensor, s: Shape) -
 
 
 @rule
-def reshape_out_of_binary_with_known(f: BinaryFn, x: Varying, c: Known, s: Shape) -> Law:
-    """f(reshape(x, s), c) = reshape(f(x, reshape(c, shape of x)), s) for a known tensor c"""
+def reshape_out_of_binary_with_constant(f: BinaryFn, x: Varying, c: Constant, s: Shape) -> Law:
+    """f(reshape(x, s), constant) = reshape(f(x, reshape(constant, shape of x)), s)"""
     return rewrites(
-        binary(f, reshape(x, s), c),
-        reshape(binary(f, x, reshape(c, Shape(x.type.shape))), s),
+        binary(f, reshape(x, s), constant(c)),
+        reshape(binary(f, x, reshape(constant(c), Shape(x.type.shape))), s),
     )
 
 

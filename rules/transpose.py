@@ -13,6 +13,7 @@ from satura.rewrite.attributes import (
     Axes,
     Axis,
     BinaryFn,
+    Constant,
     Count,
     Padding,
     Perm,
@@ -39,6 +40,7 @@ from satura.rewrite.terms import (
     broadcast,
     cast,
     concat,
+    constant,
     pad,
     pool,
     reduce,
@@ -175,10 +177,12 @@ def transpose_past_binary(f: BinaryFn, x: Tensor, y: Tensor, p: Perm) -> Law:
 
 @rule
 def transpose_out_of_left_operand(f: BinaryFn, x: Varying, y: Tensor, p: Perm, shape: Shape) -> Law:
-    """f(transpose(x, p), broadcast(y)) = transpose(f(x, transpose(broadcast(y), p⁻¹)), p)"""
+    """f(transpose(x, p), broadcast(y)) = transpose(f(x, broadcast(transpose(y, p⁻¹))), p)"""
     return rewrites(
         binary(f, transpose(x, p), broadcast(y, shape)),
-        transpose(binary(f, x, transpose(broadcast(y, shape), p.inverse)), p),
+        transpose(
+            binary(f, x, broadcast(transpose(y, p.inverse), permuted_shape(shape, p.inverse))), p
+        ),
     )
 
 
@@ -186,18 +190,33 @@ def transpose_out_of_left_operand(f: BinaryFn, x: Varying, y: Tensor, p: Perm, s
 def transpose_out_of_right_operand(
     f: BinaryFn, x: Varying, y: Tensor, p: Perm, shape: Shape
 ) -> Law:
-    """f(broadcast(y), transpose(x, p)) = transpose(f(transpose(broadcast(y), p⁻¹), x), p)"""
+    """f(broadcast(y), transpose(x, p)) = transpose(f(broadcast(transpose(y, p⁻¹)), x), p)"""
     return rewrites(
         binary(f, broadcast(y, shape), transpose(x, p)),
-        transpose(binary(f, transpose(broadcast(y, shape), p.inverse), x), p),
+        transpose(
+            binary(f, broadcast(transpose(y, p.inverse), permuted_shape(shape, p.inverse)), x), p
+        ),
     )
 
 
 @rule
-def transpose_out_of_binary_with_known(f: BinaryFn, x: Varying, c: Known, p: Perm) -> Law:
-    """f(transpose(x, p), c) = transpose(f(x, transpose(c, p⁻¹)), p) for a known tensor c"""
+def transpose_out_of_binary_with_constant(f: BinaryFn, x: Varying, c: Constant, p: Perm) -> Law:
+    """f(transpose(x, p), constant) = transpose(f(x, transpose(constant, p⁻¹)), p)"""
     return rewrites(
-        binary(f, transpose(x, p), c), transpose(binary(f, x, transpose(c, p.inverse)), p)
+        binary(f, transpose(x, p), constant(c)),
+        transpose(binary(f, x, transpose(constant(c), p.inverse)), p),
+    )
+
+
+@rule
+def transpose_out_of_binary_with_reshaped(
+    f: BinaryFn, x: Varying, c: Known, p: Perm, s: Shape
+) -> Law:
+    """f(transpose(x, p), reshape(c, s)) = transpose(f(x, transpose(reshape(c, s), p⁻¹)), p) for a
+    known tensor c"""
+    return rewrites(
+        binary(f, transpose(x, p), reshape(c, s)),
+        transpose(binary(f, x, transpose(reshape(c, s), p.inverse)), p),
     )
 
 
@@ -229,10 +248,12 @@ def transpose_past_select(c: Tensor, x: Tensor, y: Tensor, p: Perm) -> Law:
 def transpose_out_of_select_with_broadcast(
     c: Tensor, x: Varying, y: Tensor, p: Perm, shape: Shape
 ) -> Law:
-    """select(T(c), T(x), broadcast(y)) = T(select(c, x, T⁻¹(broadcast(y)))), T = transpose by p"""
+    """select(T(c), T(x), broadcast(y)) = T(select(c, x, broadcast(T⁻¹(y)))), T = transpose by p"""
     return rewrites(
         select(transpose(c, p), transpose(x, p), broadcast(y, shape)),
-        transpose(select(c, x, transpose(broadcast(y, shape), p.inverse)), p),
+        transpose(
+            select(c, x, broadcast(transpose(y, p.inverse), permuted_shape(shape, p.inverse))), p
+        ),
     )
 
 
