@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-
 from satura.backend.constants import ConstantStore, folded
 from satura.backend.executable import Executable
 from satura.backend.plan import Instance, Plan, make_plan
@@ -115,5 +114,3 @@ def compile_schedule(
     if not schedule.program.symbols:
         compiled.prepare({}, progress)
     return compiled
-
-

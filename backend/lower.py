@@ -39,7 +39,8 @@ def lower(schedule: Schedule, dispatch: Dispatch) -> list[Nest]:
 
 def _boxes(schedule: Schedule, dispatch: Dispatch, space: Space) -> list[Nest]:
     """A nest per box of the result's space."""
-    pending, done = [space], []
+    pending = [space]
+    done: list[Nest] = []
     while pending:
         box = pending.pop()
         if box.is_empty:
@@ -67,9 +68,7 @@ def _loop(schedule: Schedule, dispatch: Dispatch, space: Space, may_cut: bool) -
     return refined(space, attempt)
 
 
-def _stored(
-    schedule: Schedule, dispatch: Dispatch, walk: Walk, index: Index, result: int
-) -> Nest:
+def _stored(schedule: Schedule, dispatch: Dispatch, walk: Walk, index: Index, result: int) -> Nest:
     """The nest without reductions that stores value `result` of the root at `index`."""
     dtype = schedule.program.nodes[dispatch.root].type.dtype
     target = dispatch.target

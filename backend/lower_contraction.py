@@ -17,7 +17,13 @@ from satura.backend.body import Nest, Pointer
 from satura.backend.canonical import renumbered
 from satura.backend.constants import ConstantStore
 from satura.backend.contraction import (
-    ContractionCall, ContractionSpec, RowAxis, choose_tile, pack_panels, panel_columns, parameters,
+    ContractionCall,
+    ContractionSpec,
+    RowAxis,
+    choose_tile,
+    pack_panels,
+    panel_columns,
+    parameters,
     planned,
 )  # fmt: skip
 from satura.backend.emit.body import Code
@@ -166,9 +172,7 @@ class _Problem:
             right_column_stride=self.right_column,
         )
         plan = planned(spec, call, threads)
-        epilogue = NestEpilogue(
-            _over_axes(nest, [*batches, *rows]), len(parameters(spec))
-        )
+        epilogue = NestEpilogue(_over_axes(nest, [*batches, *rows]), len(parameters(spec)))
         source = contraction_source(name, spec, epilogue)
         work = count * prod(call.batches) * self.columns * self.depth * call.taps
         return Code(
@@ -212,9 +216,7 @@ class _Problem:
 _NO_ROWS = Axis(RowAxis(1, 0), 0, -1)
 
 
-def _matmul(
-    node: Node, left: View, right: View, shape: tuple[int, ...]
-) -> _Problem | None:
+def _matmul(node: Node, left: View, right: View, shape: tuple[int, ...]) -> _Problem | None:
     axes = [
         Axis(RowAxis(shape[axis], left.strides[axis]), right.strides[axis], axis)
         for axis in range(len(shape) - 2)
@@ -229,9 +231,7 @@ def _matmul(
     )  # fmt: skip
 
 
-def _conv(
-    node: Node, left: View, right: View, shape: tuple[int, ...]
-) -> _Problem | None:
+def _conv(node: Node, left: View, right: View, shape: tuple[int, ...]) -> _Problem | None:
     window, groups = node.attributes
     assert isinstance(window, Window) and isinstance(groups, Groups)
     depth = right.shape[-2]

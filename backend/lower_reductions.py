@@ -14,7 +14,13 @@ from satura.backend.body import Clip, Nest, Reduction
 from satura.backend.space import Space, space_of
 from satura.backend.walk import LoweringError, Walk, refined, shape_of, strides_of
 from satura.rewrite.attributes import (
-    Axes, Axis, Count, Groups, ReduceFn, Scalar, Window,
+    Axes,
+    Axis,
+    Count,
+    Groups,
+    ReduceFn,
+    Scalar,
+    Window,
 )  # fmt: skip
 from satura.rewrite.dims import Dim
 from satura.rewrite.index_map import Index, push
@@ -233,9 +239,7 @@ def _group_index(outer: Space, axis: int, count: int, width: int) -> Dim:
     return replace(outer, axes=(outer.axes[axis][:1],), extents=((count,),)).index[0]
 
 
-def _anchored_walk(
-    schedule: Schedule, dispatch: Dispatch, outer: Space, inner: Space
-) -> Walk:
+def _anchored_walk(schedule: Schedule, dispatch: Dispatch, outer: Space, inner: Space) -> Walk:
     variables = (*outer.variables, *inner.variables)
     walk = Walk(schedule, dispatch.operands, {v.name: v.length for v in variables})
     start = {anchor_of(dispatch): outer.index}
@@ -257,9 +261,7 @@ class _WindowReader:
     With `skip` the taps' loops are clipped, where there is a loop to clip; else a mask tells.
     """
 
-    def __init__(
-        self, walk: Walk, window: Window, outer: Index, taps: Index, skip: bool
-    ) -> None:
+    def __init__(self, walk: Walk, window: Window, outer: Index, taps: Index, skip: bool) -> None:
         self.walk = walk
         self.window = window
         self.outer = outer

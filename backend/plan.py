@@ -179,9 +179,7 @@ class Instance:
         """Outputs by name; the arguments fit the inputs."""
         plan = self.plan
         nodes = plan.schedule.program.nodes
-        tensors = {
-            index: _readable(arguments[nodes[index].input_name]) for index in plan.inputs
-        }
+        tensors = {index: _readable(arguments[nodes[index].input_name]) for index in plan.inputs}
         for index in plan.outputs:
             if index not in tensors and nodes[index].op.name != "constant":
                 shape = tuple(int(str(dim)) for dim in nodes[index].type.shape)
@@ -264,5 +262,3 @@ def _readable(array: Array) -> Array:
 
 def _describe(code: int, detail: int) -> str:
     return f"gather: an index lies outside [-{detail}, {detail})"
-
-

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 from satura.rewrite.dims import Dim, SymbolicDim, symbol
 from satura.rewrite.index_map import Index, row_major
@@ -83,7 +84,7 @@ class Space:
         edges = [0, *inside, found.length]
         return [
             self._with(replace(found, start=found.start + low, length=high - low))
-            for low, high in zip(edges, edges[1:], strict=False)
+            for low, high in pairwise(edges)
         ]
 
     def _with(self, changed: Range) -> Space:

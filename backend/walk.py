@@ -29,7 +29,7 @@ class LoweringError(SaturaError):
     """A dispatch that no kernel form fits: a fault of satura, not of the model."""
 
 
-class Straddle(Exception):  # noqa: N818 - it asks for smaller boxes, nothing went wrong
+class Straddle(Exception):
     """A guard is true in one part of a box and false in another: cut `name` at `cuts`."""
 
     def __init__(self, name: str, cuts: Sequence[int]) -> None:

@@ -1,8 +1,8 @@
 """Queries over tables, as chains of joins of two tables each.
 
 egglog 13.2 gives wrong rows for some queries whose atoms form a ring of shared variables, and
-plans queries of many atoms badly. So a rule on the e-graph joins two tables at most: where a query has
-more, what is joined so far becomes a table of its own.
+plans queries of many atoms badly. So a rule on the e-graph joins two tables at most: where a query
+has more, what is joined so far becomes a table of its own.
 
 Variables that begin with `t` or `e` are classes, all others numbers.
 """

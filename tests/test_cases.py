@@ -102,7 +102,6 @@ class Cases(Builder):
         return self.slice(x, starts, sizes)
 
 
-
 CASES: dict[str, Case] = {
     "M1 pad, conv": start(
         lambda b: b.conv_last(b.pad_spatial(b.tensor(1, 8, 8, 4)), b.border())

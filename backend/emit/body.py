@@ -139,7 +139,8 @@ class BodyText:
 
     def store(self, block: Block) -> Block:
         """`block` and a store of the nest's result, which it computes."""
-        parts = ([], list(block.row), list(block.middle), list(block.inner))
+        setup: list[str] = []
+        parts = (setup, list(block.row), list(block.middle), list(block.inner))
         target = self.nest.target
         level = max(self.levels[self.nest.result], self._access_level(target, self.levels))
         place = self._place(target, level, self.nest.dtype.itemsize, block.names, parts, {})

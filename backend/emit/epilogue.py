@@ -27,7 +27,7 @@ class NestEpilogue:
         )
         sums = [index for index, value in enumerate(nest.values) if value.op == "accumulator"]
         self._sum = f"{PREFIX}sum"
-        given = {index: self._sum for index in sums}
+        given = dict.fromkeys(sums, self._sum)
         self._block = self._body.store(self._body.block([nest.result], given))
 
     @property

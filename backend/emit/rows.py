@@ -323,4 +323,3 @@ def scalar_text(scalar: Scalar, bits: int) -> str:
     if scalar.dtype is DType.BOOL or not bits:
         return zero(scalar.dtype) if not bits else "True"
     return f"scalar_{scalar.dtype.value}({bits - (1 << 64) * (bits >> 63)})"
-

@@ -55,9 +55,14 @@ class Site:
         return self.is_float or bool(getattr(self.kind, "signed", False))
 
     @property
+    def bits(self) -> int:
+        """Width of an integer or float type."""
+        return int(getattr(self.kind, "bitwidth", 1))
+
+    @property
     def suffix(self) -> str:
         """How LLVM's intrinsics name the type."""
-        return f"f{self.kind.bitwidth}" if self.is_float else f"i{self.kind.bitwidth}"
+        return f"f{self.bits}" if self.is_float else f"i{self.bits}"
 
     def same(self, name: str, *operands: ir.Value) -> ir.Value:
         """LLVM's intrinsic `name` for the type of its operands."""
@@ -81,7 +86,7 @@ def _first(*operands: types.Type) -> types.Type:
 def helper(arity: int, write: Writer, result: Result = _first) -> object:
     """A helper of `arity` operands of any type, of type `result(*operand types)`."""
 
-    def typed(context: object, *operands: object) -> tuple[object, object]:
+    def typed(context: object, *operands: types.Type) -> tuple[object, object]:
         kinds = [getattr(kind, "literal_type", kind) for kind in operands]
 
         def generate(
@@ -218,8 +223,8 @@ def _cast(dtype: DType, site: Site, a: ir.Value) -> ir.Value:
         name = f"llvm.fpto{'s' if dtype.is_signed else 'u'}i.sat.i{to_bits}.{site.suffix}"
         function = ir.FunctionType(target, [a.type])
         return builder.call(_declared(builder, function, name), [a])
-    if to_bits <= kind.bitwidth:
-        return builder.trunc(a, target) if to_bits < kind.bitwidth else a
+    if to_bits <= site.bits:
+        return builder.trunc(a, target) if to_bits < site.bits else a
     return builder.sext(a, target) if site.is_signed else builder.zext(a, target)
 
 
@@ -327,9 +332,7 @@ def _sign(site: Site, a: ir.Value) -> ir.Value:
 
 
 def _isinf(site: Site, a: ir.Value) -> ir.Value:
-    return site.builder.fcmp_ordered(
-        "==", site.same("fabs", a), ir.Constant(a.type, float("inf"))
-    )
+    return site.builder.fcmp_ordered("==", site.same("fabs", a), ir.Constant(a.type, float("inf")))
 
 
 def _safe(site: Site, b: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
@@ -386,7 +389,7 @@ def _power(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
         return _library("pow", site, a, b)
     builder, one, zero = site.builder, ir.Constant(a.type, 1), _zero(a)
     result, base, exponent = one, a, b
-    for _ in range(site.kind.bitwidth - (1 if site.is_signed else 0)):
+    for _ in range(site.bits - (1 if site.is_signed else 0)):
         odd = builder.trunc(exponent, ir.IntType(1))
         result = builder.select(odd, builder.mul(result, base), result)
         base, exponent = builder.mul(base, base), builder.lshr(exponent, one)
@@ -402,7 +405,7 @@ def _power(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
 
 def _shift(left: bool, site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
     """By the width or more, or by less than 0: 0."""
-    builder, width = site.builder, ir.Constant(b.type, site.kind.bitwidth)
+    builder, width = site.builder, ir.Constant(b.type, site.bits)
     valid = builder.icmp_unsigned("<", b, width)  # a negative amount is a huge unsigned one
     amount = builder.select(valid, b, _zero(b))
     if left:
@@ -473,8 +476,7 @@ _LIBRARY = (
 def helpers() -> Mapping[str, object]:
     """Everything above by name, and the Numba types by the dtypes' names."""
     found: dict[str, object] = {
-        dtype.value if dtype is not DType.BOOL else "boolean": kind
-        for dtype, kind in NUMBA.items()
+        dtype.value if dtype is not DType.BOOL else "boolean": kind for dtype, kind in NUMBA.items()
     }
     found.update(_memory())
     for dtype, kind in NUMBA.items():
@@ -487,9 +489,9 @@ def helpers() -> Mapping[str, object]:
         found[name] = helper(1, partial(_library, name))
     for name in ("sqrt", "floor", "ceil", "rint"):
         found[name] = helper(1, partial(_llvm, name))
-    one = {"absolute": _absolute, "relu": _relu, "sign": _sign}
+    one: dict[str, Writer] = {"absolute": _absolute, "relu": _relu, "sign": _sign}
     found.update((name, helper(1, write)) for name, write in one.items())
-    two = {
+    two: dict[str, Writer] = {
         "maximum": _maximum, "minimum": _minimum, "divide": _divide, "modulo": _modulo,
         "fmod": _remainder, "power": _power, "shift_left": partial(_shift, True),
         "shift_right": partial(_shift, False), "add_any_order": _add_any_order,

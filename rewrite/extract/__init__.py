@@ -16,9 +16,7 @@ from satura.rewrite.schedule import Schedule
 Method = Literal["dag", "tree"]
 
 
-def extract(
-    classes: EClasses, model: CostModel | None = None, method: Method = "dag"
-) -> Schedule:
+def extract(classes: EClasses, model: CostModel | None = None, method: Method = "dag") -> Schedule:
     """The schedule that greedy extraction finds under a cost model.
 
     `method` is "dag" (shared work is paid once; a local search follows) or "tree" (shared work is

@@ -198,9 +198,7 @@ def _apply(choice: Choice, move: _Move) -> bool:
     return True
 
 
-def _substitute(
-    choice: Choice, fragment: Fragment, cls: int, inlined: Fragment
-) -> Fragment | None:
+def _substitute(choice: Choice, fragment: Fragment, cls: int, inlined: Fragment) -> Fragment | None:
     """`fragment` with its reads of `cls` replaced by `inlined`; None where that does not fuse."""
     parts: list[Fragment | None] = []
     for operand, part in zip(fragment.node.operands, fragment.parts, strict=True):
