@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from satura.rewrite.joins import Atom, staged
 from satura.rewrite.ops import REGISTRY
-from satura.rewrite.ops.registry import Op
+from satura.rewrite.ops.registry import Kind, Op
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _declare(table: NodeTable) -> str:
         text += _fact([node, Atom("scalar_value", ("a0", "s"))], "(set (scalar_of e) s)")
     elif table.arity == 0:
         text += _fact([node], "(varying e)")
-    else:
+    elif table.op.kind is not Kind.HOST:
         known = [Atom("known", (operand,)) for operand in table.operands]
         static = [Atom("type_of", ("e", "y")), Atom("static_type", ("y",))]
         text += _fact([node, *known, *static], "(known e)", f"known_{name}")
