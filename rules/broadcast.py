@@ -46,13 +46,29 @@ def joint_shape(x: TensorType, y: TensorType) -> Shape:
 
 @rule
 def broadcast_out_of_binary(f: BinaryFn, x: Tensor, y: Tensor, s: Shape) -> Law:
-    """f(broadcast(x, s), broadcast(y, s)) =
-    broadcast(f(broadcast(x, j), broadcast(y, j)), s), where j is the joint shape of x and y"""
+    """f(broadcast(x, s), broadcast(y, s)) = broadcast(f(x, y), s), when x and y have one shape"""
+    return rewrites(
+        binary(f, broadcast(x, s), broadcast(y, s)),
+        broadcast(binary(f, x, y), s),
+        x.type.shape == y.type.shape,
+    )
+
+
+@attribute_function
+def is_smaller_joint(x: TensorType, y: TensorType, wide: Shape) -> bool:
+    """Whether the types differ and their joint shape is less than `wide`."""
+    return x.shape != y.shape and joint_shape(x, y) != wide
+
+
+@rule
+def broadcast_out_of_unlike_binary(f: BinaryFn, x: Tensor, y: Tensor, s: Shape) -> Law:
+    """f(broadcast(x, s), broadcast(y, s)) = broadcast(f(broadcast(x, j), broadcast(y, j)), s), when
+    the joint shape j of x and y is less than s"""
     j = joint_shape(x.type, y.type)
     return rewrites(
         binary(f, broadcast(x, s), broadcast(y, s)),
         broadcast(binary(f, broadcast(x, j), broadcast(y, j)), s),
-        j != s,
+        is_smaller_joint(x.type, y.type, s),
     )
 
 

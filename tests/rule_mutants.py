@@ -13,6 +13,7 @@ from typing import TypeVar, cast
 from satura.rewrite.attributes import (
     Axes,
     Axis,
+    BinaryFn,
     Padding,
     Perm,
     Refuse,
@@ -26,6 +27,7 @@ from satura.rewrite.recorder import Apply, Expression, Literal
 from satura.rewrite.terms import Application, ScalarTerm, Tensor, Term, subterms
 
 Mutation = tuple[str, Direction]
+SYMMETRIC = ((Literal(BinaryFn("add")),), (Literal(BinaryFn("mul")),))
 T = TypeVar("T")
 
 
@@ -64,7 +66,8 @@ def _wrong_terms(direction: Direction, term: Term) -> Iterator[tuple[str, Term]]
     elif isinstance(term, ScalarTerm):
         yield f"another value for {term}", ScalarTerm(Apply(_another_scalar, (term.value,)))
     elif isinstance(term, Application):
-        if len(term.operands) == 2 and term.operands[0] != term.operands[1]:
+        symmetric = term.attributes in SYMMETRIC
+        if len(term.operands) == 2 and len(set(term.operands)) == 2 and not symmetric:
             swapped = (term.operands[1], term.operands[0])
             yield f"swapped operands of {term}", replace(term, operands=swapped)
         for number, attribute in enumerate(term.attributes):
