@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from time import process_time
 
 import numpy as np
 import onnx
@@ -110,6 +111,9 @@ def test_without_rules_the_goals_are_missed(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["light_densenet121", "bert_base"])
 def test_rewriting_takes_under_five_seconds(name: str) -> None:
-    phases = rewrite(build(name), "default", None, None).phases
+    """Processor time, since other tests run beside this one."""
+    model = build(name)
+    start = process_time()
+    phases = rewrite(model, "default", None, None).phases
     assert set(phases) == {"load", "saturate", "extract"}
-    assert sum(phases.values()) < 5.0, phases
+    assert process_time() - start < 5.0, phases

@@ -172,9 +172,9 @@ def _offer(choice: Choice, cls: int, fragment: Fragment) -> bool:
         return better
     own = fragment.seconds(choice.classes.types[cls], model)
     total = below + own
+    # No cycle can close here: a class never costs less than what it reads, and costs only fall, so
+    # reading something that depends on this class cannot be cheaper than what it has.
     if total < choice.total[cls] * (1 - IMPROVEMENT):
-        if choice.chosen[cls] is not None and choice.reaches(fragment.reads, cls):
-            return better
         choice.chosen[cls] = fragment
         choice.seconds[cls], choice.total[cls] = own, total
         choice.closure[cls] = bits | 1 << cls
