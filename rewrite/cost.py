@@ -7,6 +7,7 @@ rates are those of one core of a current server CPU; a measured model can be han
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from satura.rewrite.dims import representative
 from satura.rewrite.types import TensorType
@@ -31,6 +32,7 @@ class CostModel:
         return self.launch + max(bytes_ / self.bandwidth, compute)
 
 
+@lru_cache(maxsize=1 << 16)
 def bytes_of(type_: TensorType) -> float:
     """Size of a tensor in bytes, at representative sizes."""
     total = float(type_.dtype.itemsize)
