@@ -84,10 +84,11 @@ def test_resnet_is_one_dispatch_per_convolution(name: str) -> None:
 
 
 def concat_copies(schedule: Schedule) -> int:
-    """Dispatches that only move data into a concat: of one part, or of the whole."""
+    """Dispatches that only move data into a concat or out of one."""
     nodes = schedule.program.nodes
     return sum(
-        not dispatch.nodes or any(nodes[n].op.name == "concat" for n in dispatch.nodes)
+        not dispatch.nodes
+        or any(nodes[n].op.name == "concat" for n in (*dispatch.nodes, *dispatch.operands))
         for dispatch in schedule.dispatches
         if schedule.is_copy(dispatch)
     )
@@ -99,7 +100,7 @@ def test_esrgan_has_no_fills_and_no_copies_of_concats() -> None:
     assert count(schedule)["host-count"] == 0
     assert concat_copies(schedule) == 0
     plain = rewrite(build("esrgan_rrdb3"), "none", None, None).schedule
-    assert count(plain)["copy-count"] > count(schedule)["copy-count"]
+    assert concat_copies(plain) > 0
 
 
 @pytest.mark.parametrize("name", [*RESNETS, "esrgan_rrdb3"])
