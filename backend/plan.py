@@ -143,12 +143,12 @@ def _placed(
         return argument.offset, _STATUS
     if kind == "address":
         return which + argument.offset, _NOTHING
-    if which in places:
-        return argument.offset, places[which]
     node = schedule.program.nodes[which]
-    if node.op.name == "constant":
+    if node.op.name == "constant":  # also where the program gives it back: calls never set that
         constant = node.constant
         return store.address(constant.digest, constant.array) + argument.offset, _NOTHING
+    if which in places:
+        return argument.offset, places[which]
     return arena.offsets[which] + argument.offset, _ARENA
 
 

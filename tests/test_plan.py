@@ -1,0 +1,28 @@
+"""Plans: every region that a kernel's arguments name has an address by the time it runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import satura
+from satura.rewrite.build import Builder
+from satura.rewrite.interpreter import interpret
+from satura.rewrite.types import DType
+
+
+@pytest.mark.parametrize("consumer", ["matmul", "loop", "transposed"])
+def test_kernels_read_constants_that_are_also_outputs(consumer: str) -> None:
+    """Its address is the store's: no call sets one for an output that is not computed."""
+    build = Builder()
+    x = build.input("x", DType.F32, (3, 3))
+    table = build.constant(np.arange(9).reshape(3, 3), DType.F32)
+    value = build.matmul(x, x) if consumer == "matmul" else x
+    read = build.transpose(table, (1, 0)) if consumer == "transposed" else table
+    program = build.program({"sum": build.binary("add", value, read), "table": table})
+    arguments = {"x": np.arange(9, dtype=np.float32).reshape(3, 3) - 4}
+    expected = interpret(program, arguments)
+    for rules in ("none", "default"):
+        got = satura.compile(program, threads=1, rules=rules).run(arguments)
+        for name, values in expected.items():
+            np.testing.assert_array_equal(got[name], values)
