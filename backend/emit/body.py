@@ -113,7 +113,7 @@ class BodyText:
             return 3
         if any(access.strides[len(self.outer) : -1]):
             return max(level, 2)
-        return max(level, 1 if any(access.strides) else 0)
+        return max(level, 1 if access.extras or any(access.strides) else 0)
 
     def block(self, targets: Iterable[int], given: Mapping[int, str] | None = None) -> Block:
         """Lines that compute `targets`; what an earlier block computed per row is used again."""

@@ -1,0 +1,30 @@
+"""Kernel text: a value stands at the loop level at which all that it reads is known."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import satura
+from satura.rewrite.build import Builder
+from satura.rewrite.interpreter import interpret
+from satura.rewrite.types import DType
+
+
+def test_one_element_is_gathered_by_an_index_that_no_loop_moves() -> None:
+    """Its address is known before all loops but for the index, which is read there too."""
+    build = Builder()
+    x = build.input("x", DType.I64, (5, 1))
+    at = build.input("at", DType.I64, (1,))
+    rows = build.input("rows", DType.I64, (7, 1))
+    one = build.gather(x, at, 0)
+    spread = build.binary("add", rows, build.broadcast(one, (7, 1)))
+    program = build.program({"one": one, "spread": spread})
+    arguments = {
+        "x": np.arange(5).reshape(5, 1) + 3, "at": np.array([-2]),
+        "rows": np.arange(7).reshape(7, 1),
+    }  # fmt: skip
+    expected = interpret(program, arguments)
+    for rules in ("none", "default"):
+        got = satura.compile(program, threads=1, rules=rules).run(arguments)
+        for name, values in expected.items():
+            np.testing.assert_array_equal(got[name], values)
