@@ -19,7 +19,7 @@ class CostModel:
 
     launch: float = 1.5e-6
     bandwidth: float = 12e9
-    elementwise_peak: float = 10e9
+    elementwise_peak: float = 40e9
     contraction_peak: float = 120e9
     window_peak: float = 20e9
     # A constant stored costs little at run time, but not nothing.
