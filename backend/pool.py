@@ -115,6 +115,10 @@ class Pool:
         self._workers: list[threading.Thread] = []
         self._control = (ctypes.c_int64 * _Control.WORDS)()
         self._address = ctypes.addressof(self._control)
+        # Workers may still look at the last barrier of a job whose caller has gone on, so all
+        # jobs run in the pool's own block, whose counters never start again.
+        self._job = (ctypes.c_int64 * Job.WORDS)()
+        self._control[_Control.JOB] = ctypes.addressof(self._job)
         self._serve = kernel_function(kernel_address(_SERVE))
         self._control[_Control.RUN] = kernel_address(_RUN)
         library = ctypes.CDLL(None)
@@ -127,7 +131,7 @@ class Pool:
             return False
         try:
             self._grow(threads - 1)
-            self._control[_Control.JOB] = job
+            ctypes.memmove(self._job, job, 8 * Job.ARRIVED)
             self._serve(self._address, 0, self._control[_Control.GENERATION])
         finally:
             self._busy.release()
