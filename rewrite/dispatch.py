@@ -128,9 +128,7 @@ def combine(
         loops = parts[1] is None or parts[1].form in (Fused.VIEW, Fused.LOOP)
         touched = bytes_of(classes.types[cls])
         reads = {leaf: min(amount, touched) for leaf, amount in reads.items()}
-        # Scattered reads miss caches: dearer than their bytes say.
-        looked_up = loop_flops + touched
-        gathered = replace(base, reads=reads, loop_flops=looked_up)
+        gathered = replace(base, reads=reads, loop_flops=loop_flops + _flops(classes, base))
         return gathered if parts[0] is None and loops else None
     if kind is Kind.HOST:
         return replace(base, form=Fused.HOST) if not any(parts) else None
