@@ -1,0 +1,281 @@
+"""Every op as a kernel of its own, against the NumPy interpreter: all dtypes, special values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from satura.backend.compiled import compile_schedule
+from satura.rewrite.build import Builder
+from satura.rewrite.errors import CallError
+from satura.rewrite.interpreter import interpret
+from satura.rewrite.ir import Program
+from satura.rewrite.ops.elementwise import BINARY, UNARY
+from satura.rewrite.types import Array, DType
+from tests.random_programs import compare, random_program
+from tests.trivial_scheduler import one_dispatch, one_dispatch_per_node
+
+NUMBERS = [dtype for dtype in DType if dtype is not DType.BOOL]
+FLOATS = [dtype for dtype in DType if dtype.is_float]
+# Units in the last place by which a function may be off, of the compute type.
+ULPS = {
+    "exp": 2, "sigmoid": 4, "tanh": 4, "erf": 4, "log": 2, "sin": 2, "cos": 2, "tan": 4,
+    "asin": 4, "acos": 4, "atan": 4, "sinh": 4, "cosh": 4, "asinh": 4, "acosh": 4, "atanh": 4,
+    "pow": 2,
+}  # fmt: skip
+
+
+def special_values(dtype: DType) -> Array:
+    """Values that are likely to go wrong."""
+    if dtype is DType.BOOL:
+        return np.array([False, True])
+    if dtype.is_float:
+        largest = {DType.F16: 65504.0, DType.BF16: 3.3895e38, DType.F32: 3.4028e38}.get(
+            dtype, 1.7e308
+        )
+        numbers = [
+            0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -2.5, 3.5, 1e-3, 1e-7, 7.25, -30.0, 20.0,
+            88.0, -88.0, 90.0, -104.0, 127.0, 128.0, 300.0, 65536.0, -1e10, 1e20,
+            largest, -largest, np.inf, -np.inf, np.nan,
+        ]  # fmt: skip
+        with np.errstate(all="ignore"):
+            return np.array(numbers).astype(dtype.numpy)
+    bounds = np.iinfo(dtype.numpy)
+    numbers = [0, 1, 2, 3, 5, 7, 8, 31, 63, 64, 100, bounds.max, bounds.max - 1, bounds.min]
+    if bounds.min < 0:
+        numbers += [-1, -2, -3, -7, -8, -100, bounds.min + 1]
+    return np.array(numbers, dtype.numpy)
+
+
+def computed(program: Program, arguments: Mapping[str, Array], threads: int = 2) -> Array:
+    """The single output of `program`, computed by one kernel."""
+    (name,) = dict(program.outputs)
+    return compile_schedule(one_dispatch(program), threads).run(arguments)[name]
+
+
+def assert_close(name: str, dtype: DType, got: Array, expected: Array, exact: Array) -> None:
+    """Equal bits (any NaN for NaN), or as near to `exact` (in f64) as ULPS allows."""
+    wide, wanted = got.astype(np.float64), expected.astype(np.float64)
+    same = (wide == wanted) & (np.signbit(wide) == np.signbit(wanted))
+    same |= np.isnan(wide) & np.isnan(wanted)
+    if name in ULPS and dtype.is_float:
+        eps = {DType.F16: 2.0**-10, DType.BF16: 2.0**-7}.get(dtype, 0.0)
+        compute = dtype.compute.numpy
+        eps += ULPS[name] * float(np.finfo(compute).eps)
+        tiny = float(np.finfo(compute).smallest_subnormal) * 4
+        tiny += 1e-7 if dtype is DType.F16 else 0.0
+        with np.errstate(all="ignore"):
+            same |= np.abs(wide - exact) <= eps * np.abs(exact) + tiny
+    wrong = np.flatnonzero(~same.ravel())
+    assert not wrong.size, (name, dtype, wide.ravel()[wrong[:5]], wanted.ravel()[wrong[:5]])
+
+
+def all_functions(
+    names: Sequence[str], dtype: DType, operands: Sequence[Array]
+) -> tuple[Program, dict[str, Array]]:
+    """One output: the results of all functions (as f64 or as they are), one after another."""
+    build = Builder()
+    nodes = [build.input(f"x{i}", dtype, array.shape) for i, array in enumerate(operands)]
+    results = []
+    for name in names:
+        result = build.unary(name, *nodes) if len(nodes) == 1 else build.binary(name, *nodes)
+        results.append(result)
+    program = build.program({"y": build.concat(results, 0)})
+    return program, {f"x{i}": array for i, array in enumerate(operands)}
+
+
+def check_functions(names: Sequence[str], dtype: DType, operands: Sequence[Array]) -> None:
+    program, arguments = all_functions(names, dtype, operands)
+    got = computed(program, arguments).reshape(len(names), -1)
+    table = UNARY if len(operands) == 1 else BINARY
+    with np.errstate(all="ignore"):
+        expected = interpret(program, arguments)["y"].reshape(len(names), -1)
+        for row, name in enumerate(names):
+            exact = np.empty(0)
+            if name in ULPS and dtype.is_float:
+                exact = table[name].reference(*(array.astype(np.float64) for array in operands))
+            assert_close(name, dtype, got[row], expected[row], exact)
+
+
+@pytest.mark.parametrize("dtype", list(DType))
+def test_unary_functions(dtype: DType) -> None:
+    values = special_values(dtype)
+    if dtype.is_float:
+        random = np.random.default_rng(0).normal(0, 5, 1000)
+        values = np.concatenate([values, random.astype(dtype.numpy)])
+    functions = [f for f in UNARY.values() if dtype in f.dtypes]
+    for to_bool in (False, True):
+        names = [f.name for f in functions if f.to_bool == to_bool]
+        if names:
+            check_functions(names, dtype, [values])
+
+
+@pytest.mark.parametrize("dtype", list(DType))
+def test_binary_functions(dtype: DType) -> None:
+    values = special_values(dtype)
+    a, b = (np.ascontiguousarray(side.ravel()) for side in np.meshgrid(values, values))
+    functions = [f for f in BINARY.values() if dtype in f.dtypes]
+    for to_bool in (False, True):
+        names = [f.name for f in functions if f.to_bool == to_bool]
+        check_functions(names, dtype, [a, b])
+
+
+@pytest.mark.parametrize("dtype", list(DType))
+def test_casts(dtype: DType) -> None:
+    values = special_values(dtype)
+    build = Builder()
+    x = build.input("x", dtype, values.shape)
+    program = build.program({to.value: build.cast(x, to) for to in DType})
+    out = compile_schedule(one_dispatch_per_node(program), 1).run({"x": values})
+    with np.errstate(all="ignore"):
+        expected = interpret(program, {"x": values})
+    for name, array in expected.items():
+        assert compare(array, out[name], exact=True) is None, (dtype, name)
+
+
+@pytest.mark.parametrize("name", ["exp", "tanh", "sigmoid", "erf"])
+def test_approximations_keep_their_bounds(name: str) -> None:
+    """Every 4,099th f32, and every one that matters near 1."""
+    bits = np.arange(0, 1 << 32, 4099, dtype=np.uint64).astype(np.uint32)
+    near = np.linspace(-12, 12, 300_001).astype(np.float32)
+    check_functions([name], DType.F32, [np.concatenate([bits.view(np.float32), near])])
+
+
+@pytest.mark.parametrize("dtype", list(DType))
+def test_reductions(dtype: DType) -> None:
+    random = np.random.default_rng(1)
+    shape = (3, 4, 5, 19)
+    values = special_values(dtype)
+    x = values[random.integers(len(values), size=shape)]
+    small = random.integers(0, 3, shape) if dtype.is_integer else random.normal(0, 1, shape)
+    build = Builder()
+    given, tame = build.input("x", dtype, shape), build.input("small", dtype, shape)
+    outputs: dict[str, int] = {}
+    for axes in ((3,), (1, 2), (0, 2), (0, 1, 2, 3)):
+        for f in ("max", "min"):
+            outputs[f"{f}{axes}"] = build.reduce(f, given, axes)
+            if len(axes) == 1:
+                for last in (False, True):
+                    outputs[f"arg {f}{axes}{last}"] = build.arg_reduce(f, given, axes[0], last)
+                    outputs[f"arg {f}1{last}"] = build.arg_reduce(f, given, 1, last)
+        if dtype is not DType.BOOL:
+            outputs[f"sum{axes}"] = build.reduce("sum", tame, axes)
+            outputs[f"prod{axes}"] = build.reduce("prod", tame, axes[:1])
+    program = build.program(outputs)
+    arguments = {"x": x, "small": small.astype(dtype.numpy)}
+    out = compile_schedule(one_dispatch_per_node(program), 2).run(arguments)
+    for name, expected in interpret(program, arguments).items():
+        exact = not dtype.is_float or name.split("(")[0] not in ("sum", "prod")
+        assert compare(expected, out[name], exact) is None, (dtype, name)
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_windows_and_contractions(dtype: DType) -> None:
+    random = np.random.default_rng(2)
+
+    def draw(*shape: int) -> Array:
+        return random.integers(0, 3, shape).astype(dtype.numpy)
+
+    build = Builder()
+    x = build.input("x", dtype, (2, 7, 6, 10))
+    outputs: dict[str, int] = {}
+    windows = [
+        build.window(
+            dtype, (1, 3, 2, 1), (1, 2, 1, 1), (1, 1, 2, 1), (0, 1, 1, 0), (0, 2, 0, 0), 1
+        ),
+        build.window(dtype, (1, 2, 3, 3), (1, 1, 2, 2), None, (0, 1, 0, 2), (0, 0, 3, 1), 0),
+        build.window(dtype, (2, 1, 1, 1), None, None, (0, 3, 0, 0), None, 2),
+    ]
+    for number, window in enumerate(windows):
+        for f in ("sum", "max", "min", "prod"):
+            outputs[f"{f}{number}"] = build.pool(f, x, window)
+    spatial = build.window(dtype, (3, 2), (2, 1), (1, 2), (1, 1), (0, 2), 0)
+    filled = build.window(dtype, (3, 2), None, None, (1, 1), (0, 2), 1)
+    for groups, columns in ((1, 4), (2, 6), (10, 10), (10, 20)):
+        weight = build.constant(draw(3, 2, 10 // groups, columns), dtype)
+        outputs[f"conv{groups} {columns}"] = build.conv(x, weight, spatial, groups)
+        outputs[f"filled{groups} {columns}"] = build.conv(x, weight, filled, groups)
+    y = build.input("y", dtype, (2, 7, 10, 33))
+    outputs["matmul"] = build.matmul(x, y)
+    outputs["turned"] = build.matmul(
+        build.transpose(y, (0, 1, 3, 2)), build.transpose(x, (0, 1, 3, 2))
+    )
+    program = build.program(outputs)
+    arguments = {"x": draw(2, 7, 6, 10), "y": draw(2, 7, 10, 33)}
+    out = compile_schedule(one_dispatch_per_node(program), 2).run(arguments)
+    for name, expected in interpret(program, arguments).items():
+        assert compare(expected, out[name], not dtype.is_float) is None, (dtype, name)
+
+
+def test_weights_that_are_not_finite_count_outside_the_border() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 3, 3, 4))
+    window = build.window(DType.F32, (3, 3), None, None, (1, 1), (1, 1), 0)
+    weight = np.ones((3, 3, 1, 4), np.float32)
+    weight[0, 0, 0, 1] = np.inf
+    program = build.program({"y": build.conv(x, build.constant(weight), window, 4)})
+    arguments = {"x": np.ones((1, 3, 3, 4), np.float32)}
+    out = compile_schedule(one_dispatch_per_node(program), 1).run(arguments)
+    with np.errstate(all="ignore"):
+        expected = interpret(program, arguments)
+    np.testing.assert_array_equal(out["y"], expected["y"])
+
+
+@pytest.mark.parametrize("dtype", list(DType))
+def test_layout_and_indexing(dtype: DType) -> None:
+    values = special_values(dtype)
+    x = values[np.random.default_rng(3).integers(len(values), size=(4, 6, 10))]
+    build = Builder()
+    node = build.input("x", dtype, x.shape)
+    at = build.input("at", DType.I64, (3, 2))
+    program = build.program({
+        "transpose": build.transpose(node, (2, 0, 1)),
+        "reshape": build.reshape(build.transpose(node, (1, 0, 2)), (8, 30)),
+        "broadcast": build.broadcast(build.reshape(node, (4, 1, 6, 10)), (4, 3, 6, 10)),
+        "slice": build.slice(node, (3, 0, 9), (2, 3, 4), (-2, 2, -3)),
+        "pad": build.pad(node, (1, 0, 2), (0, 2, 1), 1),
+        "concat": build.concat([node, node, build.slice(node, (0, 0, 0), (4, 6, 3))], 2),
+        "gather": build.gather(node, at, 1),
+        "narrow": build.gather(node, build.cast(at, DType.I32), 0),
+        "ramp": build.iota((3, 5), 1, dtype if dtype is not DType.BOOL else DType.I64),
+    })  # fmt: skip
+    arguments = {"x": x, "at": np.array([[0, -1], [3, -4], [2, 1]])}
+    out = compile_schedule(one_dispatch_per_node(program), 2).run(arguments)
+    for name, expected in interpret(program, arguments).items():
+        assert compare(expected, out[name], exact=True) is None, (dtype, name)
+
+
+def test_an_index_outside_is_an_error_of_the_call() -> None:
+    build = Builder()
+    x, at = build.input("x", DType.F32, (5, 3)), build.input("at", DType.I64, (2,))
+    program = build.program({"y": build.gather(x, at, 0)})
+    compiled = compile_schedule(one_dispatch_per_node(program), 2)
+    x_value = np.arange(15, dtype=np.float32).reshape(5, 3)
+    for bad in (5, -6, 1 << 60):
+        with pytest.raises(CallError, match=r"outside \[-5, 5\)"):
+            compiled.run({"x": x_value, "at": np.array([0, bad])})
+    good = compiled.run({"x": x_value, "at": np.array([4, -5])})
+    np.testing.assert_array_equal(good["y"], x_value[[4, 0]])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs_one_kernel_per_node(seed: int) -> None:
+    check_random_program(seed)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(12, 300))
+def test_many_random_programs(seed: int) -> None:
+    check_random_program(seed)
+
+
+def check_random_program(seed: int) -> None:
+    program, arguments, exact = random_program(seed)
+    with np.errstate(all="ignore"):
+        expected = interpret(program, arguments)
+    out = compile_schedule(one_dispatch_per_node(program), 2).run(arguments)
+    for name, array in expected.items():
+        difference = compare(array, out[name], exact[name])
+        assert difference is None, f"{name}: {difference}\n{program}"
