@@ -32,8 +32,8 @@ def bind_sizes(program: Program, arguments: Mapping[str, Array]) -> dict[str, in
         if name not in arguments:
             raise CallError(f"input {name!r} ({expected}) is missing")
         array = arguments[name]
-        shown = f"{array.dtype.name}{list(array.shape)}"
         if array.dtype != expected.dtype.numpy or array.ndim != expected.rank:
+            shown = f"{array.dtype.name}{list(array.shape)}"
             raise CallError(f"input {name!r} must be {expected}, not {shown}")
         for axis, (dim, extent) in enumerate(zip(expected.shape, array.shape, strict=True)):
             if isinstance(dim, SymbolicDim) and str(dim) in dim.symbols:
