@@ -25,6 +25,7 @@ class Pointer:
 
 
 Argument = int | Pointer
+MAX_TAPS = 25  # windows of no more taps are unrolled
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,9 @@ class Value:
         report        operand 0, a mask; where it is false, status words say 1 and operand 1
         reduced       result of reduction `literal`
         accumulator   what a contraction kernel hands to its epilogue
+
+    Numbers that a kernel gets as arguments have serials: two of them are never one value, so that
+    a kernel's text does not depend on whether they happen to be equal.
     """
 
     op: str
@@ -59,6 +63,7 @@ class Value:
     operands: tuple[int, ...] = ()
     access: Access | None = None
     literal: int = 0
+    serial: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +169,12 @@ class BodyBuilder:
 
     def argument(self, number: int) -> int:
         """An i64 scalar that the kernel gets as an argument."""
-        return self.add(Value("argument", DType.I64, literal=number))
+        serial = len(self.values) + 1
+        return self.add(Value("argument", DType.I64, literal=number, serial=serial))
+
+    def scalar(self, dtype: DType, bits: int) -> int:
+        """One element that the kernel gets as an argument."""
+        return self.add(Value("scalar", dtype, literal=bits, serial=len(self.values) + 1))
 
     def both(self, first: int | None, second: int | None) -> int | None:
         """The conjunction of two masks; None holds everywhere."""

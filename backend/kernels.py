@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
+from satura.backend.canonical import canonical
 from satura.backend.constants import ConstantStore
 from satura.backend.emit.body import Code
 from satura.backend.emit.loops import loop_code
 from satura.backend.emit.rows import row_code
+from satura.backend.emit.windows import is_small_window, window_code
 from satura.backend.lower import lower
 from satura.backend.lower_contraction import contraction_code
 from satura.backend.walk import shape_of
@@ -34,7 +36,10 @@ def kernel_code(
     nests = lower(schedule, dispatch)
     work = sum(prod(nest.extents) for nest in nests)
     if nests[0].reductions:
-        return row_code(name, nests[0], threads, work)
+        form = canonical(nests[0])
+        if is_small_window(form):
+            return window_code(name, form, work)
+        return row_code(name, form, threads, work)
     return loop_code(name, nests, work)
 
 

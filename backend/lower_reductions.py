@@ -7,10 +7,11 @@ contractions over taps and channels or the inner extent. All have elementwise wo
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
-from satura.backend.body import Clip, Nest, Reduction
+from satura.backend.body import MAX_TAPS, Clip, Nest, Reduction
 from satura.backend.space import Space, space_of
 from satura.backend.walk import LoweringError, Walk, refined, shape_of, strides_of
 from satura.rewrite.attributes import (
@@ -165,13 +166,14 @@ def window_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
     walk = _anchored_walk(schedule, dispatch, outer, taps)
     identity = _is_identity(window.fill, function.name, dtype)
     skip = identity or function.name in ("max", "min")
+    skip = skip and not _is_unrolled(window, shape_of(schedule, anchor), 1)
     reader = _WindowReader(walk, window, outer.index, taps.index, skip)
     extents = shape_of(schedule, source)
     position = reader.positions(extents)
     mask = reader.mask
     operand = walk.value(source, position, mask)
     fill = reader.fill_value(dtype)
-    if mask is not None:
+    if mask is not None and not _is_zero(window.fill):
         operand = walk.apply("select", dtype, mask, operand, fill)
     clipped_fill = fill if reader.clips and not identity else None
     reduction = Reduction(function.name, dtype.compute, operand, fill=clipped_fill)
@@ -215,13 +217,14 @@ def _conv(schedule: Schedule, dispatch: Dispatch, anchor: int, node: Node) -> Ne
     inner = space_of((*window.sizes, kernel[-2]), "$t")
     walk = _anchored_walk(schedule, dispatch, outer, inner)
     skip = _is_zero(window.fill) and _is_finite(schedule, w)
+    skip = skip and not _is_unrolled(window, shape, kernel[-2])
     *taps, channel = inner.index
     reader = _WindowReader(walk, window, outer.index[1:-1], tuple(taps), skip)
     positions = reader.positions(shape_of(schedule, x)[1:-1])
     group = _group_index(outer, len(shape) - 1, groups.count, width)
     seen = walk.value(x, (outer.index[0], *positions, group * kernel[-2] + channel), reader.mask)
     dtype = node.type.dtype
-    if reader.mask is not None:
+    if reader.mask is not None and not _is_zero(window.fill):
         seen = walk.apply("select", dtype, reader.mask, seen, reader.fill_value(dtype))
     weight = walk.value(w, (*taps, channel, outer.index[-1]))
     product = walk.apply("mul", dtype.compute, seen, weight)
@@ -296,6 +299,15 @@ class _WindowReader:
     def fill_value(self, dtype: DType) -> int:
         """The window's fill as a value."""
         return self.walk.scalar(self.window.fill)
+
+
+def _is_unrolled(window: Window, shape: tuple[int, ...], depth: int) -> bool:
+    """Whether the kernel will unroll all taps over the last axis: masks then cost little."""
+    last = window.rank - 1
+    plain = len(shape) != window.rank or not (
+        window.sizes[last] > 1 or window.lo[last] or window.hi[last]
+    )
+    return plain and shape[-1] > 1 and prod(window.sizes) * depth <= MAX_TAPS
 
 
 def _is_identity(fill: Scalar, function: str, dtype: DType) -> bool:

@@ -69,6 +69,9 @@ class Walk:
         """The value of `node` at `index`; anything where `mask` is false."""
         if node in self.anchored:
             return self.anchored[node]
+        constant = self.nodes[node]
+        if constant.op.name == "constant" and constant.constant.array.size == 1:
+            return self.scalar(Scalar(constant.type.dtype, constant.constant.array.tobytes()))
         index = self.paths.get(node, index)
         key = (node, index, mask)
         if key not in self._known:
@@ -128,7 +131,9 @@ class Walk:
     def scalar(self, scalar: Scalar) -> int:
         """One element as an argument of the kernel."""
         bits = int.from_bytes(scalar.bits, "little", signed=False)
-        return self._add(Value("scalar", scalar.dtype, literal=bits))
+        found = self.body.scalar(scalar.dtype, bits)
+        self._sync()
+        return found
 
     def guarded(self, position: Dim, extent: Dim) -> bool | int:
         """Whether 0 <= position < extent: decided, or as a mask."""
@@ -188,8 +193,6 @@ class Walk:
 
     def _value(self, index: int, at: Index, mask: Mask) -> int:
         node = self.nodes[index]
-        if node.op.name == "constant" and node.constant.array.size == 1:
-            return self.scalar(Scalar(node.type.dtype, node.constant.array.tobytes()))
         if index in self.operands or node.op.name == "constant":
             return self._load(index, node, at, mask)
         if node.op.kind is Kind.ELEMENTWISE:

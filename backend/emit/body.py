@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from satura.backend.body import Access, Argument, Nest, Pointer, Value, needed
+from satura.backend.emit.text import indented
 from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.types import DType
 
-INDENT = "    "
 _OPERAND = re.compile(r"\b[ab]\b")
 _FUNCTIONS = {**UNARY, **BINARY}
 
@@ -53,18 +53,26 @@ class Arguments:
         ]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Block:
-    """Lines per level and what the values are called."""
+    """Lines per level, and what the values are called.
 
-    row: list[str]
-    middle: list[str]
-    inner: list[str]
-    names: Mapping[int, str]
+    `middle_loops` name the variables of the middle loops; names that the lines of levels 2 and 3
+    set end in `suffix`.
+    """
 
+    names: dict[int, str]
+    middle_loops: tuple[str, ...]
+    suffix: str = ""
+    setup: list[str] = field(default_factory=list)
+    row: list[str] = field(default_factory=list)
+    middle: list[str] = field(default_factory=list)
+    inner: list[str] = field(default_factory=list)
+    bases: dict[Access, str] = field(default_factory=dict)
 
-def indented(lines: Iterable[str], depth: int = 1) -> list[str]:
-    return [INDENT * depth + line for line in lines]
+    def lines(self, level: int) -> list[str]:
+        """The lines of a level, to append to."""
+        return (self.setup, self.row, self.middle, self.inner)[level]
 
 
 class BodyText:
@@ -73,13 +81,14 @@ class BodyText:
     `outer`, `middle` and `inner` name the loops' variables; `start` is what the inner loop's
     variable 0 stands for, None for 0. `reduced_level` is 1 where reductions end in variables (their
     names must be given), 3 where they end in arrays over the inner loop. Names that the text sets
-    start with `prefix`.
+    start with `prefix`. `page` is the address of as many zeros as the inner loop can read: masked
+    reads go there instead of asking the mask for every element.
     """
 
     def __init__(
         self, nest: Nest, outer: Sequence[str], middle: Sequence[str], inner: str,
         arguments: Arguments, start: str | None = None, reduced_level: int = 1,
-        prefix: str = "",
+        prefix: str = "", page: str | None = None,
     ) -> None:  # fmt: skip
         self.prefix = prefix
         self.nest = nest
@@ -87,6 +96,7 @@ class BodyText:
         self.arguments = arguments
         self.start = start
         self.reduced_level = reduced_level
+        self.page = page
         self.setup: list[str] = []
         self.names: dict[int, str] = {}
         self._slots: dict[Access, _Slot] = {}
@@ -115,68 +125,64 @@ class BodyText:
             return max(level, 2)
         return max(level, 1 if access.extras or any(access.strides) else 0)
 
-    def block(self, targets: Iterable[int], given: Mapping[int, str] | None = None) -> Block:
-        """Lines that compute `targets`; what an earlier block computed per row is used again."""
+    def block(
+        self, targets: Iterable[int], given: Mapping[int, str] | None = None,
+        taps: tuple[str, ...] | None = None, suffix: str = "",
+    ) -> Block:  # fmt: skip
+        """Lines that compute `targets`; what an earlier block computed per row is used again.
+
+        With `taps` the lines are for that iteration of the middle loops only.
+        """
         names = {**self.names, **(given or {})}
-        parts: tuple[list[str], ...] = ([], [], [], [])
-        middles: dict[Access, str] = {}
+        block = Block(names, self.middle if taps is None else taps, suffix)
         for index in needed(self.nest.values, targets, names):
             level = self.levels[index]
-            name = f"{self.prefix}v{index}"
-            text = self._expression(index, names, parts, middles)
-            parts[level].append(f"{name} = {text}")
+            name = f"{self.prefix}v{index}{suffix if level >= 2 else ''}"
+            text = self._expression(index, block)
+            lines = block.lines(level)
+            lines.append(f"{name} = {text}")
             if self.nest.values[index].op == "report":
                 length = names[self.nest.values[index].operands[1]]
                 status = self._status_name()
-                parts[level].append(f"if not {name}:")
                 stores = [f"store_int64({status}, 1, {length})", f"store_int64({status}, 0, 1)"]
-                parts[level].extend(indented(stores))
+                lines += [f"if not {name}:", *indented(1, stores)]
             names[index] = name
             if level <= 1:
                 self.names[index] = name
-        self.setup += parts[0]
-        return Block(parts[1], parts[2], parts[3], names)
+        self.setup += block.setup
+        return block
 
     def store(self, block: Block) -> Block:
-        """`block` and a store of the nest's result, which it computes."""
-        setup: list[str] = []
-        parts = (setup, list(block.row), list(block.middle), list(block.inner))
+        """`block`, which computes the nest's result, and the store of it."""
         target = self.nest.target
         level = max(self.levels[self.nest.result], self._access_level(target, self.levels))
-        place = self._place(target, level, self.nest.dtype.itemsize, block.names, parts, {})
-        name = block.names[self.nest.result]
-        parts[max(level, 1)].append(f"write_{self.nest.dtype.value}{place}, {name})")
-        return Block(parts[1], parts[2], parts[3], block.names)
+        kind = self.nest.dtype
+        text = self._at(f"write_{kind.value}", target, kind.itemsize, block)
+        block.lines(max(level, 1)).append(f"{text}, {block.names[self.nest.result]})")
+        return block
 
     def _status_name(self) -> str:
         if self._status is None:
             self._status = self.arguments.new(Pointer(("status", 0)))
         return self._status
 
-    def _place(
-        self, access: Access, level: int, unit: int, names: Mapping[int, str],
-        parts: Sequence[list[str]], middles: dict[Access, str],
-    ) -> str:  # fmt: skip
-        """The first part of a read or write, `(base, index` or `_at(base, bytes`."""
-        base, moving = self._address(access, unit, names, parts, middles)
+    def _at(self, name: str, access: Access, unit: int, block: Block) -> str:
+        """The beginning of a call that reads or writes an element: `name(base, index`."""
+        base, moving = self._address(access, unit, block)
         if not moving:
-            return f"({base}, 0"
+            return f"{name}({base}, 0"
         if moving == f"{self.inner}*{unit}":
-            return f"({base}, {self.inner}"
-        return f"_at({base}, {moving}"
+            return f"{name}({base}, {self.inner}"
+        return f"{name}_at({base}, {moving}"
 
-    def _address(
-        self, access: Access, unit: int, names: Mapping[int, str],
-        parts: Sequence[list[str]], middles: dict[Access, str],
-    ) -> tuple[str, str]:  # fmt: skip
+    def _address(self, access: Access, unit: int, block: Block) -> tuple[str, str]:
         """Where `access` starts in the inner loop, and what the inner loop adds to it."""
         slot = self._slots.get(access)
         if slot is None:
             slot = self._slots[access] = self._slot(access, unit)
-        late = [source for source, _ in access.extras if self.levels[source] == 3]
         terms: dict[int, list[str]] = {1: [], 2: [], 3: []}
         for (source, _), scale in zip(access.extras, slot.scales, strict=True):
-            terms[max(1, self.levels[source])].append(f"{names[source]}*{scale}")
+            terms[max(1, self.levels[source])].append(f"{block.names[source]}*{scale}")
         base = self._rows.get(access)
         if base is None:
             sums = [f"{i}*{s}" for i, s in zip(self.outer, slot.outer, strict=False)]
@@ -185,16 +191,16 @@ class BodyText:
             base = slot.base
             if sums or terms[1]:
                 base = f"{self.prefix}q{slot.number}"
-                parts[1].append(f"{base} = {' + '.join([slot.base, *sums, *terms[1]])}")
+                block.row.append(f"{base} = {' + '.join([slot.base, *sums, *terms[1]])}")
             self._rows[access] = base
         if slot.middle or terms[2]:
-            if access not in middles:
-                sums = [f"{j}*{s}" for j, s in zip(self.middle, slot.middle, strict=False)]
-                middles[access] = f"{self.prefix}r{slot.number}"
-                parts[2].append(f"{middles[access]} = {' + '.join([base, *sums, *terms[2]])}")
-            base = middles[access]
+            if access not in block.bases:
+                sums = [f"{j}*{s}" for j, s in zip(block.middle_loops, slot.middle, strict=False)]
+                name = f"{self.prefix}r{slot.number}{block.suffix}"
+                block.middle.append(f"{name} = {' + '.join([base, *sums, *terms[2]])}")
+                block.bases[access] = name
+            base = block.bases[access]
         moving = [f"{self.inner}*{slot.inner}"] if slot.inner else []
-        assert len(late) == len(terms[3])
         return base, " + ".join([*moving, *terms[3]])
 
     def _slot(self, access: Access, unit: int) -> _Slot:
@@ -213,23 +219,14 @@ class BodyText:
             tuple(new(scale) for _, scale in access.extras),
         )
 
-    def _expression(
-        self, index: int, names: Mapping[int, str],
-        parts: Sequence[list[str]], middles: dict[Access, str],
-    ) -> str:  # fmt: skip
+    def _expression(self, index: int, block: Block) -> str:
         value = self.nest.values[index]
-        operands = [names[operand] for operand in value.operands]
+        operands = [block.names[operand] for operand in value.operands]
         if value.op == "load":
-            assert value.access is not None
-            unit = value.dtype.itemsize
-            place = self._place(value.access, self.levels[index], unit, names, parts, middles)
-            text = f"read_{value.dtype.value}{place})"
-            if operands:
-                text = f"({text} if {operands[0]} else {zero(value.dtype)})"
-            return text
+            return self._load(index, value, operands, block)
         if value.op == "position":
             assert value.access is not None
-            base, moving = self._address(value.access, 1, names, parts, middles)
+            base, moving = self._address(value.access, 1, block)
             return f"{base} + {moving}" if moving else base
         if value.op == "argument":
             return self.arguments.new(value.literal)
@@ -237,6 +234,19 @@ class BodyText:
             bits = value.literal - (1 << 64) * (value.literal >> 63)
             return f"scalar_{value.dtype.value}({self.arguments.new(bits)})"
         return applied(value, operands)
+
+    def _load(self, index: int, value: Value, mask: Sequence[str], block: Block) -> str:
+        assert value.access is not None
+        read, unit = f"read_{value.dtype.value}", value.dtype.itemsize
+        plain = value.access.strides[-1] == unit and not value.access.extras
+        if mask and self.page and plain and self.levels[value.operands[0]] < 3:
+            base, _ = self._address(value.access, unit, block)
+            name = f"{self.prefix}m{index}{block.suffix}"
+            line = f"{name} = choose({mask[0]}, {base}, {self.page})"
+            (block.middle if block.middle_loops else block.row).append(line)
+            return f"{read}({name}, {self.inner})"
+        text = f"{self._at(read, value.access, unit, block)})"
+        return f"({text} if {mask[0]} else {zero(value.dtype)})" if mask else text
 
 
 @dataclass(frozen=True)

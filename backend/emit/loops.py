@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from satura.backend.body import Argument, Nest
 from satura.backend.canonical import Canonical, canonical
-from satura.backend.emit.body import Arguments, BodyText, Code, indented
+from satura.backend.emit.body import Arguments, BodyText, Code
+from satura.backend.emit.text import indented
 
 
 def loop_code(name: str, nests: Sequence[Nest], work: int) -> Code:
@@ -28,8 +29,8 @@ def loop_code(name: str, nests: Sequence[Nest], work: int) -> Code:
             "boxes = load_int64(at, 0)",
             "at += 8",
             "for box in range(boxes):",
-            *indented(piece.split("\n")),
-            *indented([f"at += {8 * len(boxes[piece][0])}"]),
+            *indented(1, piece.split("\n")),
+            *indented(1, [f"at += {8 * len(boxes[piece][0])}"]),
         ]
     return Code(name, kernel_text(text), tuple(arguments), work)
 
@@ -37,7 +38,7 @@ def loop_code(name: str, nests: Sequence[Nest], work: int) -> Code:
 def kernel_text(lines: Sequence[str]) -> str:
     """A whole kernel around `lines`."""
     body = ["prefer_wide_vectors()", *lines]
-    return "\n".join(["def kernel(args, thread, threads):", *indented(body), ""])
+    return "\n".join(["def kernel(args, thread, threads):", *indented(1, body), ""])
 
 
 def share(total: str) -> list[str]:
@@ -65,7 +66,7 @@ def step_odometer(names: Sequence[str], extents: Sequence[str]) -> list[str]:
     lines = [f"{names[-1]} += 1"]
     if len(names) > 1:
         carry = [f"{names[-1]} = 0", *step_odometer(names[:-1], extents[:-1])]
-        lines += [f"if {names[-1]} == {extents[-1]}:", *indented(carry)]
+        lines += [f"if {names[-1]} == {extents[-1]}:", *indented(1, carry)]
     return lines
 
 
@@ -79,15 +80,18 @@ def _piece(form: Canonical) -> tuple[list[str], list[Argument]]:
     start = None if outer else "lo"
     body = BodyText(nest, outer, (), "i", arguments, start)
     block = body.store(body.block([nest.result]))
-    loop = [f"for i in range({inner if outer else 'hi - lo'}):", *indented(block.inner or ["pass"])]
+    loop = [
+        f"for i in range({inner if outer else 'hi - lo'}):",
+        *indented(1, block.inner or ["pass"]),
+    ]
     if not outer and not block.inner:  # a single element: one thread has it
-        work = [*share(inner), *body.setup, "if hi > lo:", *indented(block.row)]
+        work = [*share(inner), *body.setup, "if hi > lo:", *indented(1, block.row)]
     elif not outer:
         work = [*share(inner), *body.setup, *block.row, *loop]
     else:
         each = [*block.row, *loop, *step_odometer(outer, extents)]
         work = [
             f"total = {' * '.join(extents)}", *share("total"), *body.setup,
-            *start_odometer(outer, extents, "lo"), "for row in range(hi - lo):", *indented(each),
+            *start_odometer(outer, extents, "lo"), "for row in range(hi - lo):", *indented(1, each),
         ]  # fmt: skip
     return [*arguments.lines(), *work], arguments.numbers

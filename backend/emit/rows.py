@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from satura.backend.body import Argument, Nest, Pointer, Reduction, needed
-from satura.backend.canonical import Canonical, canonical
-from satura.backend.emit.body import Arguments, Block, BodyText, Code, indented, zero
+from satura.backend.canonical import Canonical
+from satura.backend.emit.body import Arguments, Block, BodyText, Code, zero
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
+from satura.backend.emit.text import indented
 from satura.rewrite.attributes import Scalar
 from satura.rewrite.ops.combining import reduction_identity
 from satura.rewrite.types import DType
@@ -25,9 +26,9 @@ DEAR = 8.0  # flops from which on a value is kept for the next pass
 LINE = 64
 
 
-def row_code(name: str, nest: Nest, threads: int, work: int) -> Code:
+def row_code(name: str, form: Canonical, threads: int, work: int) -> Code:
     """A kernel for a nest with reductions, for about `threads` threads."""
-    return _Rows(canonical(nest), threads).code(name, work)
+    return _Rows(form, threads).code(name, work)
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class _Rows:
             f"total = {total}", *share("total"), *self.body.setup,
             *start_odometer(self.outer, self.extents, "lo"),
             "for row in range(hi - lo):",
-            *indented([*row, *step_odometer(self.outer, self.extents)]),
+            *indented(1, [*row, *step_odometer(self.outer, self.extents)]),
         ]  # fmt: skip
         numbers: tuple[Argument, ...] = tuple(self.arguments.numbers)
         return Code(name, kernel_text(lines), numbers, work, self.scratch)
@@ -172,10 +173,7 @@ class _Rows:
 
     def _start(self, reduction: Reduction, names: Mapping[int, str]) -> str:
         """The value that a reduction starts from."""
-        function = reduction.function.split(" ")[0]
-        identity = Scalar.of(reduction_identity(function, reduction.dtype), reduction.dtype)
-        bits = int.from_bytes(identity.bits, "little")
-        text = scalar_text(identity, bits)
+        text = identity_text(reduction)
         if reduction.fill is None:
             return text
         full = " and ".join(f"h{loop} - l{loop} == {self._count(loop)}" for loop in self.clips)
@@ -188,7 +186,7 @@ class _Rows:
         puts = [f"put_{reduction.dtype.value}({accumulator.value}, i, first)"]
         if accumulator.position:
             puts.append(f"put_i64({accumulator.position}, i, 0)")
-        return [f"first = {start}", "for i in range(width):", *indented(puts)]
+        return [f"first = {start}", "for i in range(width):", *indented(1, puts)]
 
     def _step(
         self, reduction: Reduction, accumulator: _Accumulator, names: Mapping[int, str]
@@ -227,7 +225,7 @@ class _Rows:
             ]
         else:
             keep = [f"{accumulator.value} = {value}", f"{accumulator.position} = {position}"]
-        return [f"best = {held}", f"if {better}:", *indented(keep)]
+        return [f"best = {held}", f"if {better}:", *indented(1, keep)]
 
     def _finish(self, number: int, reduction: Reduction, accumulator: _Accumulator) -> None:
         """From now on the result of a reduction can be used."""
@@ -244,23 +242,13 @@ class _Rows:
     def _last_pass(self) -> list[str]:
         block = self.body.store(self._block([self.nest.result]))
         level = self.body.levels[self.nest.result]
-        reads_middle = bool(block.middle) or self._depends_on_middle(self.nest.result)
+        middles = range(self.form.outer, self.form.outer + self.form.middle)
+        reads_middle = reads_loops(self.nest, self.nest.result, middles)
         if reads_middle or (not self.column and level == 3):
             return [*block.row, *self._loops(block, block.inner)]
         if block.inner:
-            return [*block.row, f"for i in range({self._width()}):", *indented(block.inner)]
+            return [*block.row, f"for i in range({self._width()}):", *indented(1, block.inner)]
         return list(block.row)
-
-    def _depends_on_middle(self, target: int) -> bool:
-        """Whether a value has to be computed anew for each iteration of the middle loops."""
-        middles = slice(self.form.outer, self.form.outer + self.form.middle)
-        indices = needed(self.nest.values, [target])
-        accesses = [self.nest.target]
-        for index in indices:
-            access = self.nest.values[index].access
-            if access is not None:
-                accesses.append(access)
-        return any(any(access.strides[middles]) for access in accesses)
 
     # Loops
 
@@ -291,14 +279,14 @@ class _Rows:
         lines = [
             *block.middle,
             f"for i in range({self._width()}):",
-            *indented(inner or ["pass"]),
+            *indented(1, inner or ["pass"]),
         ]
         for number in reversed(range(len(self.middle))):
             name = self.middle[number]
             bounds = self.middles[number]
             if number in self.clips:
                 bounds = f"l{number}, h{number}"
-            lines = [f"for {name} in range({bounds}):", *indented(lines)]
+            lines = [f"for {name} in range({bounds}):", *indented(1, lines)]
         return lines
 
     # Values kept from one pass to the next
@@ -318,8 +306,22 @@ def combined(function: str, held: str, value: str) -> str:
     return f"{names[function]}({held}, {value})"
 
 
-def scalar_text(scalar: Scalar, bits: int) -> str:
-    """A literal: reductions of one kind all start from the same value."""
-    if scalar.dtype is DType.BOOL or not bits:
-        return zero(scalar.dtype) if not bits else "True"
-    return f"scalar_{scalar.dtype.value}({bits - (1 << 64) * (bits >> 63)})"
+def identity_text(reduction: Reduction) -> str:
+    """The value that changes nothing. A literal: it belongs to the function."""
+    function = reduction.function.split(" ")[0]
+    identity = Scalar.of(reduction_identity(function, reduction.dtype), reduction.dtype)
+    bits = int.from_bytes(identity.bits, "little")
+    if not bits:
+        return zero(reduction.dtype)
+    if reduction.dtype is DType.BOOL:
+        return "True"
+    return f"scalar_{reduction.dtype.value}({bits - (1 << 64) * (bits >> 63)})"
+
+
+def reads_loops(nest: Nest, target: int, loops: range) -> bool:
+    """Whether value `target`, or the store, changes with one of these loops."""
+    accesses = [nest.values[index].access for index in needed(nest.values, [target])]
+    moves = (access.strides[loops.start : loops.stop] for access in accesses if access)
+    return any(any(strides) for strides in moves) or any(
+        nest.target.strides[loops.start : loops.stop]
+    )
