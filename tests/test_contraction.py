@@ -35,6 +35,7 @@ from satura.rewrite.types import DType
 Floats = NDArray[np.float32]
 # Property tests use one tile, since each kind of kernel takes a second to compile.
 _TILE = Tile((6, 5), 4)
+_GUARD = 4096  # bytes on both sides of what a kernel may write
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,10 @@ def computed(
     strides = out.strides[: spec.batches - spec.grouped + len(spec.windowed)]
     source = contraction_source("test", spec, Store(len(parameters(spec)), len(strides)))
     kernel = kernel_function(kernel_address(source))
-    scratch = np.full(plan.scratch_size * threads + 64, 0x7F, np.uint8)
+    scratch = np.full(plan.scratch_size * threads + 2 * _GUARD, 0x7F, np.uint8)
+    start = -scratch.ctypes.data % 64 + 64
     words = [value for value in plan.arguments if isinstance(value, int)]
-    words[parameters(spec).index("scratch")] = scratch.ctypes.data + -scratch.ctypes.data % 64
+    words[parameters(spec).index("scratch")] = scratch.ctypes.data + start
     args = np.array(
         [
             *words,
@@ -86,6 +88,8 @@ def computed(
     )
     for thread in reversed(range(threads)):
         kernel(ctypes.c_int64(args.ctypes.data).value, thread, threads)
+    assert (scratch[:start] == 0x7F).all()
+    assert (scratch[start + plan.scratch_size * threads :] == 0x7F).all()
 
 
 def draw(shape: tuple[int, ...], seed: int) -> Floats:
@@ -120,13 +124,16 @@ def check_conv(
     x: Floats, w: Floats, window: Window, groups: int, tile: Tile, threads: int
 ) -> Floats:
     exact = _conv(x.astype(np.float64), w.astype(np.float64), in_f64(window), Groups(groups))
-    out = np.full(exact.shape, np.nan, np.float32)
+    memory = np.full(exact.size + _GUARD // 2, np.nan, np.float32)
+    out = memory[_GUARD // 4 :][: exact.size].reshape(exact.shape)
     bias = draw((out.shape[-1],), 7)
     spec = ContractionSpec(
         2, (True,) * window.rank, tile, grouped=True, left_packed=x.strides[-1] != 4
     )
     panels = pack_panels(w, groups, panel_columns(tile))
     computed(spec, conv_call(x, panels, window, groups, out), out, bias, -0.5, threads)
+    assert np.isnan(memory[: _GUARD // 4]).all()
+    assert np.isnan(memory[_GUARD // 4 + exact.size :]).all()
     expected = np.maximum(exact.astype(np.float64) + bias, -0.5)
     np.testing.assert_allclose(
         out, expected, rtol=1e-5, atol=1e-5 * (1 + abs(expected).max(initial=0))
@@ -140,14 +147,16 @@ def in_f64(window: Window) -> Window:
 
 
 @st.composite
-def windows(draw_: st.DrawFn, rank: int, least: int) -> tuple[Window, tuple[int, ...]]:
-    """A window and an input that it fits."""
+def windows(
+    draw_: st.DrawFn, rank: int, least: int, most: int = 9
+) -> tuple[Window, tuple[int, ...]]:
+    """A window and an input that it fits, with up to `most` more positions than it needs."""
     axes = []
     for _ in range(rank):
         size, stride, dilation = (draw_(st.integers(1, n)) for n in (4, 3, 2))
         lo, hi = draw_(st.integers(0, 3)), draw_(st.integers(0, 3))
         reach = dilation * (size - 1) + 1
-        extent = max(least, reach - lo - hi + draw_(st.integers(0, 9)))
+        extent = max(least, reach - lo - hi + draw_(st.integers(0, most)))
         axes.append((size, stride, dilation, lo, hi, extent))
     sizes, strides, dilations, lo_, hi_, extents = zip(*axes, strict=True)
     fill = Scalar.of(draw_(st.sampled_from([0.0, -1.5, 3.0])), DType.F32)
@@ -170,6 +179,29 @@ def test_convolutions(
         x = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, -1, 1)), 1, -1)
     w = draw((*window.sizes, channels, columns * groups), 2)
     check_conv(x, w, window, groups, _TILE, threads)
+
+
+@pytest.mark.parametrize("tile", [_TILE, choose_tile(None, 33), Tile((1,), 1)])
+@settings(max_examples=150, deadline=None)
+@given(
+    windows(2, 0, 4), st.integers(0, 3), st.integers(1, 3), st.sampled_from([1, 9, 33]),
+    st.integers(1, 2), st.integers(1, 2), st.booleans(),
+)  # fmt: skip
+def test_windows_that_exceed_their_input(
+    tile: Tile, shapes: tuple[Window, tuple[int, ...]], n: int, channels: int, columns: int,
+    groups: int, threads: int, has_rim: bool,
+) -> None:  # fmt: skip
+    """Inputs of a few positions: most taps see the border, some tiles see nothing else.
+
+    A rim of NaN around the input would show in any sum that reads beyond it.
+    """
+    window, extents = shapes
+    x = draw((n, *extents, channels * groups), 1)
+    if has_rim:
+        x = np.pad(x, 1, constant_values=np.nan)[1:-1, 1:-1, 1:-1, 1:-1]
+    check_conv(
+        x, draw((*window.sizes, channels, columns * groups), 2), window, groups, tile, threads
+    )
 
 
 @pytest.mark.parametrize(
