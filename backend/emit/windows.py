@@ -46,7 +46,7 @@ def window_code(name: str, form: Canonical, work: int) -> Code:
     extents = [arguments.new(extent) for extent in nest.extents[: form.outer]]
     width = arguments.new(nest.extents[-1])
     middle = tuple(f"j{axis}" for axis in range(form.middle))
-    body = BodyText(nest, outer, middle, "i", arguments, page="page")
+    body = BodyText(nest, outer, middle, "i", arguments, reduced_level=3, page="page")
     operand = nest.values[reduction.operand]
     fused = reduction.function == "sum" and operand.op == "mul" and reduction.dtype.is_float
     targets = operand.operands if fused else (reduction.operand,)
