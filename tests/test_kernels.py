@@ -19,6 +19,7 @@ from tests.random_programs import compare, random_program
 from tests.trivial_scheduler import one_dispatch, one_dispatch_per_node
 
 NUMBERS = [dtype for dtype in DType if dtype is not DType.BOOL]
+STORED = [DType.F32, DType.F64, DType.F16, DType.BF16, DType.I8, DType.U16, DType.BOOL]
 FLOATS = [dtype for dtype in DType if dtype.is_float]
 # Units in the last place by which a function may be off, of the compute type.
 ULPS = {
@@ -128,15 +129,20 @@ def test_binary_functions(dtype: DType) -> None:
 
 @pytest.mark.parametrize("dtype", list(DType))
 def test_casts(dtype: DType) -> None:
+    """To every dtype, and from there without loss to one that holds them all."""
     values = special_values(dtype)
-    build = Builder()
-    x = build.input("x", dtype, values.shape)
-    program = build.program({to.value: build.cast(x, to) for to in DType})
-    out = compile_schedule(one_dispatch_per_node(program), 1).run({"x": values})
-    with np.errstate(all="ignore"):
-        expected = interpret(program, {"x": values})
-    for name, array in expected.items():
-        assert compare(array, out[name], exact=True) is None, (dtype, name)
+    for wide, targets in (
+        (DType.F64, FLOATS),
+        (DType.I64, [to for to in DType if not to.is_float]),
+    ):
+        build = Builder()
+        x = build.input("x", dtype, values.shape)
+        results = [build.cast(build.cast(x, to), wide) for to in targets]
+        program = build.program({"y": build.concat(results, 0)})
+        with np.errstate(all="ignore"):
+            expected = interpret(program, {"x": values})["y"]
+        got = computed(program, {"x": values}, threads=1)
+        assert compare(expected, got, exact=True) is None, (dtype, targets)
 
 
 @pytest.mark.parametrize("name", ["exp", "tanh", "sigmoid", "erf"])
@@ -157,16 +163,17 @@ def test_reductions(dtype: DType) -> None:
     build = Builder()
     given, tame = build.input("x", dtype, shape), build.input("small", dtype, shape)
     outputs: dict[str, int] = {}
-    for axes in ((3,), (1, 2), (0, 2), (0, 1, 2, 3)):
-        for f in ("max", "min"):
-            outputs[f"{f}{axes}"] = build.reduce(f, given, axes)
-            if len(axes) == 1:
-                for last in (False, True):
-                    outputs[f"arg {f}{axes}{last}"] = build.arg_reduce(f, given, axes[0], last)
-                    outputs[f"arg {f}1{last}"] = build.arg_reduce(f, given, 1, last)
+    all_axes = ((3,), (1, 2), (0, 2), (0, 1, 2, 3)) if dtype is DType.F32 else ((3,), (0, 2))
+    for axes in all_axes:
+        outputs[f"max{axes}"] = build.reduce("max", given, axes)
         if dtype is not DType.BOOL:
             outputs[f"sum{axes}"] = build.reduce("sum", tame, axes)
-            outputs[f"prod{axes}"] = build.reduce("prod", tame, axes[:1])
+    outputs["min"] = build.reduce("min", given, (3,))
+    outputs["first"] = build.arg_reduce("max", given, 3)
+    outputs["last"] = build.arg_reduce("min", given, 3, True)
+    outputs["column"] = build.arg_reduce("min", given, 1)
+    if dtype is not DType.BOOL:
+        outputs["prod(1)"] = build.reduce("prod", tame, (1,))
     program = build.program(outputs)
     arguments = {"x": x, "small": small.astype(dtype.numpy)}
     out = compile_schedule(one_dispatch_per_node(program), 2).run(arguments)
@@ -192,20 +199,22 @@ def test_windows_and_contractions(dtype: DType) -> None:
         build.window(dtype, (1, 2, 3, 3), (1, 1, 2, 2), None, (0, 1, 0, 2), (0, 0, 3, 1), 0),
         build.window(dtype, (2, 1, 1, 1), None, None, (0, 3, 0, 0), None, 2),
     ]
+    functions = (("sum", "max"), ("min", "sum"), ("prod", "max"))
     for number, window in enumerate(windows):
-        for f in ("sum", "max", "min", "prod"):
+        for f in functions[number]:
             outputs[f"{f}{number}"] = build.pool(f, x, window)
     spatial = build.window(dtype, (3, 2), (2, 1), (1, 2), (1, 1), (0, 2), 0)
     filled = build.window(dtype, (3, 2), None, None, (1, 1), (0, 2), 1)
-    for groups, columns in ((1, 4), (2, 6), (10, 10), (10, 20)):
+    for groups, columns, window in (
+        (1, 4, spatial), (2, 6, filled), (10, 10, spatial), (10, 20, filled),
+    ):  # fmt: skip
         weight = build.constant(draw(3, 2, 10 // groups, columns), dtype)
-        outputs[f"conv{groups} {columns}"] = build.conv(x, weight, spatial, groups)
-        outputs[f"filled{groups} {columns}"] = build.conv(x, weight, filled, groups)
+        outputs[f"conv{groups}"] = build.conv(x, weight, window, groups)
     y = build.input("y", dtype, (2, 7, 10, 33))
     outputs["matmul"] = build.matmul(x, y)
-    outputs["turned"] = build.matmul(
-        build.transpose(y, (0, 1, 3, 2)), build.transpose(x, (0, 1, 3, 2))
-    )
+    if dtype is DType.F32:
+        turned = build.transpose(y, (0, 1, 3, 2)), build.transpose(x, (0, 1, 3, 2))
+        outputs["turned"] = build.matmul(*turned)
     program = build.program(outputs)
     arguments = {"x": draw(2, 7, 6, 10), "y": draw(2, 7, 10, 33)}
     out = compile_schedule(one_dispatch_per_node(program), 2).run(arguments)
@@ -227,7 +236,7 @@ def test_weights_that_are_not_finite_count_outside_the_border() -> None:
     np.testing.assert_array_equal(out["y"], expected["y"])
 
 
-@pytest.mark.parametrize("dtype", list(DType))
+@pytest.mark.parametrize("dtype", STORED)
 def test_layout_and_indexing(dtype: DType) -> None:
     values = special_values(dtype)
     x = values[np.random.default_rng(3).integers(len(values), size=(4, 6, 10))]
@@ -264,13 +273,13 @@ def test_an_index_outside_is_an_error_of_the_call() -> None:
     np.testing.assert_array_equal(good["y"], x_value[[4, 0]])
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(5))
 def test_random_programs_one_kernel_per_node(seed: int) -> None:
     check_random_program(seed)
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("seed", range(12, 300))
+@pytest.mark.parametrize("seed", range(5, 300))
 def test_many_random_programs(seed: int) -> None:
     check_random_program(seed)
 
