@@ -124,6 +124,7 @@ def window_slices(
 
 
 def _bordered(x: Array, window: Window, first_axis: int) -> Array:
+    """x with the border that the window reads, as elements of its own."""
     if not window.has_border:
         return np.array(x, order="C")
     width = [(0, 0)] * x.ndim
@@ -184,8 +185,8 @@ def matmul(x: TensorType, y: TensorType) -> TensorType:
 def _conv(x: Array, w: Array, window: Window, groups: Groups) -> Array:
     dtype = DType.of(x.dtype)
     outer = tuple(int(str(n)) for n in window.outer(x.shape[1:-1]))
-    source = _bordered(x, window, 1).astype(dtype.compute.numpy)
-    weight = w.astype(dtype.compute.numpy)
+    source = _bordered(x, window, 1).astype(dtype.compute.numpy, copy=False)
+    weight = np.ascontiguousarray(w, dtype.compute.numpy)
     count, inner = groups.count, w.shape[-2]
     width = w.shape[-1] // count
     result = np.zeros((x.shape[0], *outer, w.shape[-1]), source.dtype)
