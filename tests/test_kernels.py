@@ -18,8 +18,8 @@ from satura.rewrite.types import Array, DType
 from tests.random_programs import compare, random_program
 from tests.trivial_scheduler import one_dispatch, one_dispatch_per_node
 
-NUMBERS = [dtype for dtype in DType if dtype is not DType.BOOL]
-STORED = [DType.F32, DType.F64, DType.F16, DType.BF16, DType.I8, DType.U16, DType.BOOL]
+# Enough to meet every way of loading, storing, accumulating and comparing.
+STORED = [DType.F32, DType.F64, DType.F16, DType.BF16, DType.I8, DType.U64, DType.BOOL]
 FLOATS = [dtype for dtype in DType if dtype.is_float]
 # Units in the last place by which a function may be off, of the compute type.
 ULPS = {
@@ -153,7 +153,7 @@ def test_approximations_keep_their_bounds(name: str) -> None:
     check_functions([name], DType.F32, [np.concatenate([bits.view(np.float32), near])])
 
 
-@pytest.mark.parametrize("dtype", list(DType))
+@pytest.mark.parametrize("dtype", STORED)
 def test_reductions(dtype: DType) -> None:
     random = np.random.default_rng(1)
     shape = (3, 4, 5, 19)
@@ -182,7 +182,7 @@ def test_reductions(dtype: DType) -> None:
         assert compare(expected, out[name], exact) is None, (dtype, name)
 
 
-@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("dtype", STORED[:-1])
 def test_windows_and_contractions(dtype: DType) -> None:
     random = np.random.default_rng(2)
 
@@ -273,13 +273,13 @@ def test_an_index_outside_is_an_error_of_the_call() -> None:
     np.testing.assert_array_equal(good["y"], x_value[[4, 0]])
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_random_programs_one_kernel_per_node(seed: int) -> None:
     check_random_program(seed)
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("seed", range(5, 300))
+@pytest.mark.parametrize("seed", range(3, 300))
 def test_many_random_programs(seed: int) -> None:
     check_random_program(seed)
 

@@ -1,0 +1,335 @@
+"""Lowering: how dispatches become loop nests, and that fused ones compute what they should."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from satura.backend.buffers import Lifetime, planned
+from satura.backend.canonical import canonical
+from satura.backend.compiled import CompiledSchedule, compile_schedule
+from satura.backend.lower import lower
+from satura.rewrite.build import Builder
+from satura.rewrite.dims import symbol
+from satura.rewrite.errors import CallError
+from satura.rewrite.interpreter import interpret
+from satura.rewrite.ir import Program
+from satura.rewrite.schedule import Dispatch, Form, Home, Schedule
+from satura.rewrite.types import Array, DType
+from tests.random_programs import compare
+from tests.trivial_scheduler import one_dispatch, one_dispatch_per_node
+
+F32 = DType.F32
+
+
+def draw(*shape: int) -> Array:
+    return np.random.default_rng(sum(shape)).normal(size=shape).astype(np.float32)
+
+
+def nests_of(program: Program) -> list[tuple[int, ...]]:
+    """Extents of the canonical nests of a program that runs in one dispatch."""
+    schedule = one_dispatch(program)
+    return [canonical(nest).nest.extents for nest in lower(schedule, schedule.dispatches[0])]
+
+
+def check(program: Program, **arguments: Array) -> CompiledSchedule:
+    """The program in one dispatch equals the interpreter."""
+    compiled = compile_schedule(one_dispatch(program), 2)
+    out = compiled.run(arguments)
+    for name, expected in interpret(program, arguments).items():
+        assert compare(expected, out[name], exact=False) is None, name
+    return compiled
+
+
+# Loops
+
+
+def test_contiguous_elementwise_work_is_one_loop() -> None:
+    build = Builder()
+    x = build.input("x", F32, (3, 4, 5, 6))
+    program = build.program({"y": build.unary("relu", build.reshape(x, (12, 30)))})
+    assert nests_of(program) == [(360,)]
+
+
+def test_a_transpose_keeps_only_the_loops_it_needs() -> None:
+    build = Builder()
+    x = build.input("x", F32, (2, 3, 4, 5))
+    program = build.program({"y": build.transpose(x, (0, 2, 3, 1))})
+    assert nests_of(program) == [(2, 20, 3)]
+
+
+def test_a_broadcast_row_splits_the_loop() -> None:
+    build = Builder()
+    x, row = build.input("x", F32, (6, 7, 8)), build.input("row", F32, (1, 1, 8))
+    program = build.program({"y": build.binary("add", x, build.broadcast(row, (6, 7, 8)))})
+    assert nests_of(program) == [(42, 8)]
+
+
+def test_pads_and_concats_become_boxes() -> None:
+    build = Builder()
+    x = build.input("x", F32, (4, 6))
+    padded = build.unary("relu", build.pad(x, (1, 2), (0, 3), -1.5))
+    program = build.program({"y": padded})
+    assert sorted(nests_of(program)) == sorted([(11,), (4, 2), (4, 6), (4, 3)])
+    check(program, x=draw(4, 6))
+
+
+def test_nested_pads_and_concats() -> None:
+    build = Builder()
+    x, y = build.input("x", F32, (4, 6)), build.input("y", F32, (4, 3))
+    joined = build.concat([build.pad(x, (0, 1), (0, 1), 2.0), y, x], 1)
+    turned = build.transpose(build.pad(joined, (1, 0), (1, 2), -1.0), (1, 0))
+    program = build.program({"z": build.unary("abs", turned)})
+    check(program, x=draw(4, 6), y=draw(4, 3))
+
+
+def test_a_reshape_that_cuts_an_axis_splits_its_loop() -> None:
+    """4096 as 64 × 64, with a transpose between: no division is left."""
+    build = Builder()
+    x = build.input("x", F32, (8, 36))
+    split = build.transpose(build.reshape(x, (8, 6, 6)), (2, 0, 1))
+    program = build.program({"y": build.unary("neg", build.reshape(split, (6, 48)))})
+    schedule = one_dispatch(program)
+    (nest,) = lower(schedule, schedule.dispatches[0])
+    assert all(value.op != "quotient" for value in nest.values)
+    check(program, x=draw(8, 36))
+
+
+def test_reshapes_that_do_not_split_still_compute() -> None:
+    build = Builder()
+    x = build.input("x", F32, (6, 10))
+    program = build.program({"y": build.reshape(build.transpose(x, (1, 0)), (4, 15))})
+    check(program, x=draw(6, 10))
+
+
+def test_a_guard_over_several_loops_becomes_a_mask() -> None:
+    build = Builder()
+    x = build.input("x", F32, (5, 6))
+    long = build.pad(build.reshape(x, (30,)), (3,), (3,), 7.0)
+    program = build.program({"y": build.transpose(build.reshape(long, (4, 9)), (1, 0))})
+    check(program, x=draw(5, 6))
+
+
+def test_rotary_halves() -> None:
+    build = Builder()
+    x = build.input("x", F32, (3, 5, 8))
+    first = build.slice(x, (0, 0, 0), (3, 5, 4))
+    second = build.unary("neg", build.slice(x, (0, 0, 4), (3, 5, 4)))
+    turned = build.concat([second, first], 2)
+    check(build.program({"y": build.binary("add", x, turned)}), x=draw(3, 5, 8))
+
+
+# Reductions
+
+
+def softmax(build: Builder, x: int, axes: tuple[int, ...]) -> int:
+    shape = build.type(x).shape
+    top = build.broadcast(build.reduce("max", x, axes), shape)
+    grown = build.unary("exp", build.binary("sub", x, top))
+    return build.binary("div", grown, build.broadcast(build.reduce("sum", grown, axes), shape))
+
+
+@pytest.mark.parametrize("axes", [(2,), (1,), (0, 2), (1, 2), (0, 1, 2)])
+def test_softmax_over_any_axes_is_one_dispatch(axes: tuple[int, ...]) -> None:
+    build = Builder()
+    x = build.input("x", F32, (6, 9, 20))
+    program = build.program({"y": build.reshape(softmax(build, x, axes), (54, 20))})
+    check(program, x=draw(6, 9, 20))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_normalisation_with_scale_and_residual(axis: int) -> None:
+    build = Builder()
+    shape = (70, 50)
+    x, other = build.input("x", F32, shape), build.input("other", F32, shape)
+    total = build.binary("add", x, other)
+
+    def mean(node: int) -> int:
+        count = build.broadcast(
+            build.reshape(build.constant(np.float32(shape[axis])), (1, 1)),
+            tuple(1 if i == axis else n for i, n in enumerate(shape)),
+        )
+        return build.binary("div", build.reduce("sum", node, (axis,)), count)
+
+    centred = build.binary("sub", total, build.broadcast(mean(total), shape))
+    spread = build.unary("sqrt", mean(build.binary("mul", centred, centred)))
+    scaled = build.binary("div", centred, build.broadcast(spread, shape))
+    row = build.constant(draw(1, 50))
+    program = build.program({"y": build.binary("mul", scaled, build.broadcast(row, shape))})
+    check(program, x=draw(*shape), other=draw(*shape))
+
+
+def test_an_index_of_the_largest_of_something_computed() -> None:
+    build = Builder()
+    x = build.input("x", F32, (4, 30))
+    program = build.program(
+        {"y": build.reshape(build.arg_reduce("max", build.unary("abs", x), 1), (4,))}
+    )
+    check(program, x=draw(4, 30))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (1, 5), (5, 1)])
+def test_empty_and_unit_extents(shape: tuple[int, int]) -> None:
+    build = Builder()
+    x = build.input("x", F32, shape)
+    for outputs in (
+        {"sum": build.reduce("sum", x, (1,))},
+        {"max": build.reduce("max", x, (0, 1))},
+        {"relu": build.unary("relu", build.transpose(x, (1, 0)))},
+        {"padded": build.pad(x, (1, 0), (0, 2), 3.0)},
+        {"joined": build.concat([x, x], 1)},
+        {"product": build.matmul(x, build.constant(draw(shape[1], 4)))},
+    ):
+        check(build.program(outputs), x=draw(*shape))
+
+
+# Windows and contractions
+
+
+def test_a_pool_with_work_after_it() -> None:
+    build = Builder()
+    x = build.input("x", F32, (2, 8, 9, 12))
+    window = build.window(F32, (1, 3, 3, 1), (1, 2, 2, 1), None, (0, 1, 1, 0), (0, 1, 0, 0), 0.5)
+    pooled = build.pool(
+        "max", build.transpose(build.transpose(x, (0, 2, 1, 3)), (0, 2, 1, 3)), window
+    )
+    program = build.program({"y": build.transpose(build.unary("tanh", pooled), (0, 3, 1, 2))})
+    check(program, x=draw(2, 8, 9, 12))
+
+
+@pytest.mark.parametrize("groups", [1, 2, 12])
+def test_a_convolution_with_bias_residual_and_transposed_store(groups: int) -> None:
+    build = Builder()
+    x = build.input("x", F32, (2, 8, 9, 12))
+    window = build.window(F32, (3, 3), (2, 1), None, (1, 1), (1, 0), 0)
+    weight = build.constant(draw(3, 3, 12 // groups, 24))
+    result = build.conv(x, weight, window, groups)
+    shape = build.type(result).shape
+    residual = build.input("residual", F32, shape)
+    total = build.binary("add", result, build.broadcast(build.constant(draw(1, 1, 1, 24)), shape))
+    total = build.unary("relu", build.binary("add", total, residual))
+    program = build.program({"y": build.transpose(total, (0, 3, 1, 2))})
+    residual_shape = tuple(int(str(n)) for n in shape)
+    check(program, x=draw(2, 8, 9, 12), residual=draw(*residual_shape))
+
+
+def test_attention_scores_split_into_heads() -> None:
+    """q · kᵀ per head, read through reshapes and transposes of [tokens, heads · width]."""
+    build = Builder()
+    q, k = build.input("q", F32, (2, 10, 24)), build.input("k", F32, (2, 11, 24))
+    heads = build.transpose(build.reshape(q, (2, 10, 3, 8)), (0, 2, 1, 3))
+    keys = build.transpose(build.reshape(k, (2, 11, 3, 8)), (0, 2, 3, 1))
+    scores = build.matmul(heads, keys)
+    shape = build.type(scores).shape
+    scale = build.broadcast(build.constant(np.full((1, 1, 1, 1), 0.3, np.float32)), shape)
+    program = build.program({"y": build.binary("mul", scores, scale)})
+    check(program, q=draw(2, 10, 24), k=draw(2, 11, 24))
+
+
+# Executables
+
+
+def text_of(program: Program) -> str:
+    (executable,) = compile_schedule(one_dispatch(program), 1).executables()
+    return executable.source
+
+
+def test_twins_share_their_text() -> None:
+    """Extents, scalars and the order of commutative operands do not matter."""
+    texts = set()
+    for extent, scalar, swapped in ((8, 2.0, False), (50, 3.0, True)):
+        build = Builder()
+        x, y = build.input("x", F32, (3, extent)), build.input("y", F32, (1, extent))
+        factor = build.broadcast(build.constant(np.full((1, 1), scalar, np.float32)), (3, extent))
+        pair = (factor, build.unary("exp", x)) if swapped else (build.unary("exp", x), factor)
+        total = build.binary("mul", *pair)
+        pair = (build.broadcast(y, (3, extent)), total)
+        program = build.program({"z": build.binary("add", *(pair[::-1] if swapped else pair))})
+        texts.add(text_of(program))
+    assert len(texts) == 1
+
+
+def test_a_square_map_is_nothing_special() -> None:
+    texts = set()
+    for height, width in ((8, 8), (7, 9)):
+        build = Builder()
+        x = build.input("x", F32, (1, height, width, 6))
+        window = build.window(F32, (1, 3, 3, 1), None, None, (0, 1, 1, 0), (0, 1, 1, 0), -np.inf)
+        texts.add(text_of(build.program({"y": build.pool("max", x, window)})))
+    assert len(texts) == 1
+
+
+def test_different_bodies_do_not_share() -> None:
+    def square(same: bool, dtype: DType) -> str:
+        build = Builder()
+        x, y = build.input("x", dtype, (9,)), build.input("y", dtype, (9,))
+        return text_of(build.program({"z": build.binary("mul", x, x if same else y)}))
+
+    assert len({square(True, F32), square(False, F32), square(False, DType.F64)}) == 3
+
+
+# Homes, buffers, calls
+
+
+def test_parts_of_a_concat_are_stored_in_place() -> None:
+    """Two producers write into slices of one buffer, a consumer reads one slice of it."""
+    build = Builder()
+    x = build.input("x", F32, (5, 4))
+    first, second = build.unary("relu", x), build.unary("neg", x)
+    joined = build.concat([first, second], 1)
+    again = build.unary("abs", second)
+    program = build.program({"joined": joined, "again": again})
+    names = {node.op.name + str(node.attributes[:1]): i for i, node in enumerate(program.nodes)}
+    assert len(names) == len(program.nodes)
+    outputs = dict(program.outputs)
+    buffer = outputs["joined"]
+    parts = program.nodes[buffer].operands
+    homes = {program.inputs[0]: Home(program.inputs[0], (0, 0)), buffer: Home(buffer, (0, 0))}
+    homes[parts[0]], homes[parts[1]] = Home(buffer, (0, 0)), Home(buffer, (0, 4))
+    homes[outputs["again"]] = Home(outputs["again"], (0, 0))
+    dispatches = tuple(
+        Dispatch(Form.LOOP, node, (node,), program.nodes[node].operands, None, homes[node])
+        for node in (*parts, outputs["again"])
+    )
+    schedule = Schedule(program, dispatches, (), homes)
+    arguments = {"x": draw(5, 4)}
+    out = compile_schedule(schedule, 2).run(arguments)
+    for name, expected in interpret(program, arguments).items():
+        np.testing.assert_array_equal(out[name], expected)
+
+
+def test_buffers_that_live_at_different_times_share_memory() -> None:
+    chain = [Lifetime(i, 1000, i, i + 1) for i in range(10)]
+    assert planned(chain).size == 2 * 1024
+    together = [Lifetime(i, 64, 0, 5) for i in range(4)]
+    arena = planned(together)
+    assert arena.size == 4 * 64
+    assert len(set(arena.offsets.values())) == 4
+
+
+def test_symbolic_sizes_and_inputs_that_are_not_contiguous() -> None:
+    build = Builder()
+    n = symbol("n")
+    x = build.input("x", F32, (n, 4))
+    program = build.program({"y": softmax(build, build.transpose(x, (1, 0)), (1,)), "x": x})
+    compiled = compile_schedule(one_dispatch_per_node(program), 2)
+    for extent in (3, 1, 0, 7, 3):
+        array = draw(4, extent).T[:, ::-1]
+        array.flags.writeable = False
+        out = compiled.run({"x": array})
+        for name, expected in interpret(program, {"x": array}).items():
+            assert compare(expected, out[name], exact=False) is None, name
+        assert not np.shares_memory(out["x"], array)
+    with pytest.raises(CallError, match="must be f32"):
+        compiled.run({"x": np.zeros((3, 4))})
+
+
+def test_new_sizes_use_the_same_kernels() -> None:
+    build = Builder()
+    n = symbol("n")
+    x = build.input("x", F32, (n, 8))
+    weight = build.constant(draw(8, 5))
+    program = build.program({"y": build.unary("tanh", build.matmul(x, weight))})
+    compiled = compile_schedule(one_dispatch_per_node(program), 1)
+    texts = {tuple(e.source for e in compiled.executables({"n": n_})) for n_ in (2, 9, 33)}
+    assert len(texts) == 1
