@@ -10,19 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
-from satura.backend.body import Argument, Nest, Pointer, Reduction, needed
+from satura.backend.body import Argument, Pointer, Reduction, needed
 from satura.backend.canonical import Canonical
-from satura.backend.emit.body import Arguments, Block, BodyText, Code, zero
+from satura.backend.emit.body import Arguments, Block, BodyText, Code
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
+from satura.backend.emit.reductions import combined, cost, identity_text, reads_loops
 from satura.backend.emit.text import indented
-from satura.rewrite.attributes import Scalar
-from satura.rewrite.ops.combining import reduction_identity
 from satura.rewrite.types import DType
 
 COLUMNS = 512  # accumulators of one block stay in the first-level cache
 LARGEST_SPILL = 1 << 20  # bytes of scratch for values that two passes need
 DEAR = 8.0  # flops from which on a value is kept for the next pass
+CHEAP = 4.0  # flops up to which a value is computed again for every row of a column
 LINE = 64
 
 
@@ -40,6 +41,14 @@ class _Accumulator:
 
     value: str
     position: str | None
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A value that pass `stage` puts into a scratch array for later ones."""
+
+    stage: int
+    array: str
 
 
 class _Rows:
@@ -68,17 +77,19 @@ class _Rows:
         self.scratch = 0
         self.scratch_lines: list[str] = []
         self.given: dict[int, str] = {}
+        self.kept: dict[int, _Kept] = {}
+        self.pitch = ""
         self.clips = {clip.loop - form.outer: clip for clip in self.nest.clips}
 
     def code(self, name: str, work: int) -> Code:
         block_name = self.arguments.new(self.block) if self.column else ""
         accumulators = [self._accumulator(n, r) for n, r in enumerate(self.nest.reductions)]
         passes = self._passes()
-        self._spill(passes)
+        self._plan_kept(passes)
         row: list[str] = []
         row += self._clip_lines()
-        for members in passes:
-            row += self._pass(members, accumulators)
+        for number, members in enumerate(passes):
+            row += self._pass(number, members, accumulators)
         row += self._last_pass()
         if self.column:
             row = [
@@ -150,8 +161,10 @@ class _Rows:
         ]
         return groups
 
-    def _pass(self, members: Sequence[int], accumulators: Sequence[_Accumulator]) -> list[str]:
-        """Lines that compute some reductions, and the names of their results."""
+    def _pass(
+        self, number: int, members: Sequence[int], accumulators: Sequence[_Accumulator]
+    ) -> list[str]:
+        """Lines that compute some reductions; from then on their results can be used."""
         reductions = [self.nest.reductions[n] for n in members]
         targets = [reduction.operand for reduction in reductions]
         targets += [r.position for r in reductions if r.position is not None]
@@ -161,15 +174,22 @@ class _Rows:
         before = [*prepared.row, *block.row]
         lines: list[str] = []
         inner = list(block.inner)
-        for number, reduction in zip(members, reductions, strict=True):
-            accumulator = accumulators[number]
+        for member, reduction in zip(members, reductions, strict=True):
+            accumulator = accumulators[member]
             start = self._start(reduction, prepared.names)
             lines += self._initial(reduction, accumulator, start)
             inner += self._step(reduction, accumulator, block.names)
+        kept = [index for index, keep in self.kept.items() if keep.stage == number]
+        for index in kept:
+            kind = self.nest.values[index].dtype.value
+            inner.append(f"put_{kind}({self._kept_at(index)}, {block.names[index]})")
         lines += self._loops(block, inner)
-        for number, reduction in zip(members, reductions, strict=True):
-            self._finish(number, reduction, accumulators[number])
-        return [*before, *lines]
+        for member, reduction in zip(members, reductions, strict=True):
+            self._finish(member, reduction, accumulators[member])
+        for index in kept:
+            kind = self.nest.values[index].dtype.value
+            self.given[index] = f"get_{kind}({self._kept_at(index)})"
+        return [*before, *lines, *self._column_lines()]
 
     def _start(self, reduction: Reduction, names: Mapping[int, str]) -> str:
         """The value that a reduction starts from."""
@@ -294,34 +314,63 @@ class _Rows:
     def _block(self, targets: Sequence[int]) -> Block:
         return self.body.block(targets, self.given)
 
-    def _spill(self, passes: Sequence[Sequence[int]]) -> None:
-        """Nothing is kept yet: later passes compute their values again."""
+    def _plan_kept(self, passes: Sequence[Sequence[int]]) -> None:
+        """Choose dear values that a later pass needs again, and give them scratch."""
+        values, levels = self.nest.values, self.body.levels
+        stages = [[self.nest.reductions[n].operand for n in members] for members in passes]
+        stages.append([self.nest.result])
+        pitch = self.block if self.column else self.length
+        count = prod(self.nest.extents[self.form.outer : self.form.outer + self.form.middle])
+        first: dict[int, int] = {}
+        for stage, targets in enumerate(stages):
+            again = sorted(first, reverse=True)
+            for index in again:
+                here = needed(values, targets, self.kept)
+                size = pitch * count * LINE // 8
+                if index not in here or index in self.kept or self.clips:
+                    continue
+                if cost(self.nest, index) >= DEAR and size <= LARGEST_SPILL:
+                    array = self._array(values[index].dtype, pitch * count)
+                    self.kept[index] = _Kept(first[index], array)
+            for index in needed(values, targets, self.kept):
+                if levels[index] == 3 and self._moves(index):
+                    first.setdefault(index, stage)
+        if self.kept and self.middle:
+            self.pitch = self.arguments.new(pitch)
 
+    def _moves(self, index: int) -> bool:
+        """Whether a value changes along the reduced loops."""
+        last = len(self.nest.extents) - (1 if self.column else 0)
+        return reads_loops(self.nest, index, range(self.form.outer, last), store=False)
 
-def combined(function: str, held: str, value: str) -> str:
-    """One step of a reduction."""
-    names = {
-        "sum": "add_any_order", "prod": "mul_any_order", "max": "maximum", "min": "minimum",
-    }  # fmt: skip
-    return f"{names[function]}({held}, {value})"
+    def _kept_at(self, index: int) -> str:
+        """Array and place of a kept value in the innermost loop."""
+        if not self.middle:
+            return f"{self.kept[index].array}, i"
+        flat = self.middle[0]
+        for name, extent in zip(self.middle[1:], self.middles[1:], strict=True):
+            flat = f"({flat} * {extent} + {name})"
+        return f"{self.kept[index].array}, {flat} * {self.pitch} + i"
 
-
-def identity_text(reduction: Reduction) -> str:
-    """The value that changes nothing. A literal: it belongs to the function."""
-    function = reduction.function.split(" ")[0]
-    identity = Scalar.of(reduction_identity(function, reduction.dtype), reduction.dtype)
-    bits = int.from_bytes(identity.bits, "little")
-    if not bits:
-        return zero(reduction.dtype)
-    if reduction.dtype is DType.BOOL:
-        return "True"
-    return f"scalar_{reduction.dtype.value}({bits - (1 << 64) * (bits >> 63)})"
-
-
-def reads_loops(nest: Nest, target: int, loops: range) -> bool:
-    """Whether value `target`, or the store, changes with one of these loops."""
-    accesses = [nest.values[index].access for index in needed(nest.values, [target])]
-    moves = (access.strides[loops.start : loops.stop] for access in accesses if access)
-    return any(any(strides) for strides in moves) or any(
-        nest.target.strides[loops.start : loops.stop]
-    )
+    def _column_lines(self) -> list[str]:
+        """Column form: what is dear and follows from finished reductions alone, once per column."""
+        if not self.column or not self._moves(self.nest.result):
+            return []
+        found: list[int] = []
+        for index in range(len(self.nest.values)):
+            value = self.nest.values[index]
+            if self.body.levels[index] < 3 or value.op in ("reduced", "load"):
+                continue
+            if index in self.given or self._moves(index) or cost(self.nest, index) < CHEAP:
+                continue
+            before = needed(self.nest.values, [index], self.given)
+            if all(self.nest.values[source].op != "reduced" for source in before):
+                found.append(index)
+        block = self._block(found)
+        lines = list(block.inner)
+        for index in found:
+            value = self.nest.values[index]
+            array = self._array(value.dtype, self.block)
+            lines.append(f"put_{value.dtype.value}({array}, i, {block.names[index]})")
+            self.given[index] = f"get_{value.dtype.value}({array}, i)"
+        return [*block.row, "for i in range(width):", *indented(1, lines)] if found else []

@@ -13,7 +13,7 @@ from satura.backend.body import MAX_TAPS, Pointer
 from satura.backend.canonical import Canonical
 from satura.backend.emit.body import Arguments, BodyText, Code
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
-from satura.backend.emit.rows import combined, identity_text, reads_loops
+from satura.backend.emit.reductions import combined, identity_text, reads_loops
 from satura.backend.emit.text import indented
 
 PAGE_BYTES = 8192

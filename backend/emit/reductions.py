@@ -1,0 +1,47 @@
+"""What all kernels with reductions share: steps, starting values, and what depends on what."""
+
+from __future__ import annotations
+
+from satura.backend.body import Nest, Reduction, needed
+from satura.backend.emit.body import zero
+from satura.rewrite.attributes import Scalar
+from satura.rewrite.ops.combining import reduction_identity
+from satura.rewrite.ops.elementwise import BINARY, UNARY
+from satura.rewrite.types import DType
+
+FLOPS = {f.name: f.flops for f in (*UNARY.values(), *BINARY.values())}
+
+
+def cost(nest: Nest, index: int) -> float:
+    """Flops of computing a value from loads and finished reductions."""
+    indices = needed(nest.values, [index])
+    return sum(FLOPS.get(nest.values[source].op, 0.0) for source in indices)
+
+
+def combined(function: str, held: str, value: str) -> str:
+    """One step of a reduction."""
+    names = {
+        "sum": "add_any_order", "prod": "mul_any_order", "max": "maximum", "min": "minimum",
+    }  # fmt: skip
+    return f"{names[function]}({held}, {value})"
+
+
+def identity_text(reduction: Reduction) -> str:
+    """The value that changes nothing. A literal: it belongs to the function."""
+    function = reduction.function.split(" ")[0]
+    identity = Scalar.of(reduction_identity(function, reduction.dtype), reduction.dtype)
+    bits = int.from_bytes(identity.bits, "little")
+    if not bits:
+        return zero(reduction.dtype)
+    if reduction.dtype is DType.BOOL:
+        return "True"
+    return f"scalar_{reduction.dtype.value}({bits - (1 << 64) * (bits >> 63)})"
+
+
+def reads_loops(nest: Nest, target: int, loops: range, store: bool = True) -> bool:
+    """Whether value `target`, or the `store`, changes with one of these loops."""
+    accesses = [nest.values[index].access for index in needed(nest.values, [target])]
+    strides = [access.strides for access in accesses if access is not None]
+    if store:
+        strides.append(nest.target.strides)
+    return any(any(s[loops.start : loops.stop]) for s in strides)
