@@ -33,6 +33,7 @@ def folded(schedule: Schedule) -> Schedule:
         node = nodes[index]
         operands = [values[operand] for operand in node.operands]
         values[index] = np.asarray(node.op.reference(*operands, *node.attributes))
+        values[index].flags.writeable = False  # nobody else has it: no need for a copy
         if index in wanted and node.op.name != "constant":
             constant = Constant(values[index])
             nodes[index] = Node(REGISTRY["constant"], (), (constant,), node.type)

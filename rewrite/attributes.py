@@ -297,7 +297,9 @@ class Constant:
             array.flags.writeable = False
         self.array = array
         head = f"{array.dtype.name}{array.shape}".encode()
-        self.digest = hashlib.blake2b(head + array.tobytes(), digest_size=16).digest()
+        digest = hashlib.blake2b(head, digest_size=16)
+        digest.update(array.reshape(-1).view(np.uint8))
+        self.digest = digest.digest()
 
     @property
     def type(self) -> TensorType:

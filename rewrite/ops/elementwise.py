@@ -41,12 +41,13 @@ class ScalarFunction:
 def in_compute_type(function: Callable[..., Array], *operands: Array) -> Array:
     """Apply `function` to f16 and bf16 operands in f32 and round its result once."""
     dtype = DType.of(operands[0].dtype)
-    wide = [operand.astype(DType.of(operand.dtype).compute.numpy) for operand in operands]
+    compute = dtype.compute.numpy
+    wide = [operand.astype(compute, copy=False) for operand in operands]
     with np.errstate(all="ignore"):
         result = np.asarray(function(*wide))
         if result.dtype == np.bool_:
             return result
-        return result.astype(dtype.numpy)
+        return result.astype(dtype.numpy, copy=False)
 
 
 def _sigmoid(a: Array) -> Array:
