@@ -114,6 +114,11 @@ class ContractionPlan:
     scratch_size: int
 
 
+def tile_name(rows: int, vectors: int) -> str:
+    """The helper that computes a tile of `rows` rows by `vectors` vectors."""
+    return f"tile_{rows}x{vectors}"
+
+
 def choose_tile(rows: int | None, columns: int, target: Target | None = None) -> Tile:
     """A tile that wastes little on `rows` (None: not known) by `columns`.
 

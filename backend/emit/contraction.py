@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
-from satura.backend.contraction import ContractionSpec, panel_columns, parameters
+from satura.backend.contraction import ContractionSpec, panel_columns, parameters, tile_name
 from satura.backend.emit.gathering import (
     advance,
     coordinates,
@@ -26,7 +26,6 @@ from satura.backend.emit.gathering import (
 )  # fmt: skip
 from satura.backend.emit.text import INDENT, indented
 from satura.backend.jit import KernelSource
-from satura.backend.microkernels.contraction import tile_name
 
 _F32, _LINE = 4, 64
 

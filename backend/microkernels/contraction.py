@@ -23,11 +23,6 @@ _NAME = re.compile(r"tile_(\d+)x(\d+)")
 _F32, _LINE = 4, 64
 
 
-def tile_name(rows: int, vectors: int) -> str:
-    """The helper that computes a tile of `rows` rows by `vectors` vectors."""
-    return f"tile_{rows}x{vectors}"
-
-
 @cache
 def tile_helper(name: str) -> object | None:
     """The helper of that name, or None if it is not a tile.
