@@ -39,7 +39,7 @@ class Limits:
     """When to stop short of saturation."""
 
     rounds: int = 40
-    nodes: int = 200_000
+    nodes: int = 60_000
     seconds: float = 30.0
 
 

@@ -118,36 +118,6 @@ def multiply_by_reciprocal(x: Varying, c: Known, s: Shape) -> Law:
     )
 
 
-@attribute_function
-def is_associative(f: BinaryFn) -> bool:
-    """Whether f(f(x, a), b) = f(x, f(a, b)) but for rounding."""
-    return f.name in ("add", "mul")
-
-
-@rule(reassociates=True)
-def gather_constants(f: BinaryFn, x: Varying, a: Known, b: Known, s: Shape) -> Law:
-    """f(f(x, broadcast(a)), broadcast(b)) = f(x, broadcast(f(a, b))) for + and *, when a and b have
-    one shape"""
-    return rewrites(
-        binary(f, binary(f, x, broadcast(a, s)), broadcast(b, s)),
-        binary(f, x, broadcast(binary(f, a, b), s)),
-        is_associative(f),
-        a.type.shape == b.type.shape,
-    )
-
-
-@rule(reassociates=True)
-def gather_unlike_constants(f: BinaryFn, x: Varying, a: Known, b: Known, s: Shape) -> Law:
-    """f(f(x, broadcast(a)), broadcast(b)) = f(x, f(broadcast(a), broadcast(b))) for + and *, when a
-    and b have different shapes"""
-    return rewrites(
-        binary(f, binary(f, x, broadcast(a, s)), broadcast(b, s)),
-        binary(f, x, binary(f, broadcast(a, s), broadcast(b, s))),
-        is_associative(f),
-        a.type.shape != b.type.shape,
-    )
-
-
 @rule(reassociates=True)
 def scale_sum_with_constant(x: Varying, a: Known, b: Known, s: Shape) -> Law:
     """(x + broadcast(a)) * broadcast(b) = x * broadcast(b) + broadcast(a * b), when a and b have

@@ -6,7 +6,7 @@ All of these laws change how products and sums are rounded.
 from __future__ import annotations
 
 from satura.rewrite.attributes import Groups, Perm, Shape, Window, refuse_unless
-from satura.rewrite.dsl import Known, Law, Varying, attribute_function, rewrites, rule
+from satura.rewrite.dsl import Known, Law, Tensor, Varying, attribute_function, rewrites, rule
 from satura.rewrite.terms import binary, broadcast, conv, matmul, reshape, transpose
 from satura.rewrite.types import TensorType
 
@@ -38,6 +38,32 @@ def scale_into_matmul(x: Varying, w: Known, c: Known, s: Shape) -> Law:
         binary("mul", matmul(x, w), broadcast(c, s)),
         matmul(x, binary("mul", w, broadcast(c, Shape(w.type.shape)))),
         is_per_channel(c.type),
+    )
+
+
+@rule(reassociates=True)
+def gather_biases_of_conv(
+    x: Tensor, w: Tensor, a: Known, b: Known, s: Shape, window: Window, groups: Groups
+) -> Law:
+    """(conv(x, w) + broadcast(a)) + broadcast(b) = conv(x, w) + broadcast(a + b), when a and b have
+    one shape; starting from a contraction, so that the sums of constants do not multiply"""
+    product = conv(x, w, window, groups)
+    return rewrites(
+        binary("add", binary("add", product, broadcast(a, s)), broadcast(b, s)),
+        binary("add", product, broadcast(binary("add", a, b), s)),
+        a.type.shape == b.type.shape,
+    )
+
+
+@rule(reassociates=True)
+def gather_biases_of_matmul(x: Tensor, y: Tensor, a: Known, b: Known, s: Shape) -> Law:
+    """(matmul(x, y) + broadcast(a)) + broadcast(b) = matmul(x, y) + broadcast(a + b), when a and b
+    have one shape"""
+    product = matmul(x, y)
+    return rewrites(
+        binary("add", binary("add", product, broadcast(a, s)), broadcast(b, s)),
+        binary("add", product, broadcast(binary("add", a, b), s)),
+        a.type.shape == b.type.shape,
     )
 
 
