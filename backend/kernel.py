@@ -14,7 +14,7 @@ from satura.rewrite.errors import SaturaError
 
 _CODE_FILES = (
     "kernel.py", "translate.py", "namespace.py", "vector.py", "microkernels", "emit/scalars.py",
-    "emit/approximations.py",
+    "emit/approximations.py", "emit/memory.py", "emit/site.py",
 )  # fmt: skip
 
 
