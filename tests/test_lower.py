@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -333,3 +336,37 @@ def test_new_sizes_use_the_same_kernels() -> None:
     compiled = compile_schedule(one_dispatch_per_node(program), 1)
     texts = {tuple(e.source for e in compiled.executables({"n": n_})) for n_ in (2, 9, 33)}
     assert len(texts) == 1
+
+
+def test_a_warm_start_does_not_import_numba() -> None:
+    """Kernels in the cache are all that a program needs, whatever it consists of."""
+    script = """
+import sys
+import subprocess
+import sys
+
+import numpy as np
+from tests.test_lower import warm_program
+from satura.backend.compiled import compile_schedule
+from tests.trivial_scheduler import one_dispatch_per_node
+compiled = compile_schedule(one_dispatch_per_node(warm_program()), 2)
+compiled.run({"x": np.ones((2, 6, 8), np.float32)})
+print("numba" in sys.modules)
+"""
+    answers = [
+        subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        ).stdout.split()[-1]
+        for _ in range(2)
+    ]
+    assert answers[1] == "False"
+
+
+def warm_program() -> Program:
+    """A loop, a row, a contraction and a window."""
+    build = Builder()
+    x = build.input("x", F32, (2, 6, 8))
+    product = build.matmul(x, build.constant(np.ones((2, 8, 3), np.float32)))
+    window = build.window(F32, (1, 2, 1))
+    pooled = build.pool("max", build.unary("tanh", product), window)
+    return build.program({"y": build.reduce("sum", pooled, (2,))})
