@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -370,3 +371,28 @@ def warm_program() -> Program:
     window = build.window(F32, (1, 2, 1))
     pooled = build.pool("max", build.unary("tanh", product), window)
     return build.program({"y": build.reduce("sum", pooled, (2,))})
+
+
+def test_boxes_of_different_depth_share_their_text() -> None:
+    build = Builder()
+    x = build.input("x", F32, (4, 6, 7))
+    program = build.program({"y": build.unary("tanh", build.pad(x, (1, 2, 3), (1, 2, 3), 0.5))})
+    assert text_of(program).count("for box in") <= 3
+    check(program, x=draw(4, 6, 7))
+
+
+def test_eight_threads_call_one_program() -> None:
+    build = Builder()
+    x = build.input("x", F32, (40, 64))
+    product = build.matmul(softmax(build, x, (1,)), build.constant(draw(64, 48)))
+    program = build.program({"y": build.unary("erf", product)})
+    compiled = compile_schedule(one_dispatch_per_node(program), 2)
+    inputs = [np.roll(draw(40, 64), shift, 1) for shift in range(8)]
+    expected = [compiled.run({"x": array})["y"] for array in inputs]
+
+    def call(number: int) -> bool:
+        outs = (compiled.run({"x": inputs[number]})["y"] for _ in range(100))
+        return all(np.array_equal(out, expected[number]) for out in outs)
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(call, range(8)))

@@ -16,8 +16,10 @@ from satura.backend.emit.text import indented
 def loop_code(name: str, nests: Sequence[Nest], work: int) -> Code:
     """A kernel that runs all `nests`, which have no reductions and no empty loops."""
     boxes: dict[str, list[list[Argument]]] = {}
-    for nest in nests:
-        lines, numbers = _piece(canonical(nest))
+    forms = [canonical(nest) for nest in nests]
+    most = max(form.outer for form in forms)
+    for form in forms:
+        lines, numbers = _piece(_deepened(form, most))
         boxes.setdefault("\n".join(lines), []).append(numbers)
     arguments: list[Argument] = []
     text = ["at = args"]
@@ -68,6 +70,19 @@ def step_odometer(names: Sequence[str], extents: Sequence[str]) -> list[str]:
         carry = [f"{names[-1]} = 0", *step_odometer(names[:-1], extents[:-1])]
         lines += [f"if {names[-1]} == {extents[-1]}:", *indented(1, carry)]
     return lines
+
+
+def _deepened(form: Canonical, outer: int) -> Canonical:
+    """The same with outer loops of one iteration, so that boxes of different depth share text.
+
+    A single loop stays alone: it is split over threads itself.
+    """
+    more = outer - form.outer
+    if not form.outer or not more:
+        return form
+    extents = (*(1 for _ in range(more)), *form.nest.extents)
+    nest = form.nest.with_loops(extents, lambda strides: (*(0 for _ in range(more)), *strides), ())
+    return Canonical(nest, outer, form.middle, form.column)
 
 
 def _piece(form: Canonical) -> tuple[list[str], list[Argument]]:
