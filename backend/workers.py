@@ -33,7 +33,7 @@ def compiled_by_all(sources: Sequence[KernelSource]) -> Iterator[Result]:
 
     waiting = deque(sources)
     results: SimpleQueue[Result] = SimpleQueue()
-    count = min(usable_threads() - 1, len(sources) // _KERNELS_PER_HELPER)
+    count = min(_most_helpers(), len(sources) // _KERNELS_PER_HELPER)
     helpers = [
         threading.Thread(target=_drive, args=(waiting, results), daemon=True)
         for _ in range(count if sys.executable else 0)
@@ -51,6 +51,11 @@ def compiled_by_all(sources: Sequence[KernelSource]) -> Iterator[Result]:
             yield results.get()
         if not waiting:  # a helper that failed has put its source back
             return
+
+
+def _most_helpers() -> int:
+    """One per further core, or what SATURA_COMPILERS says."""
+    return int(os.environ.get("SATURA_COMPILERS", usable_threads() - 1))
 
 
 def serve() -> None:

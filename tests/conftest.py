@@ -28,6 +28,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if "SATURA_CACHE" not in os.environ:
         config.stash[_OWN_CACHE] = tempfile.mkdtemp(prefix="satura-tests-")
         os.environ["SATURA_CACHE"] = config.stash[_OWN_CACHE]
+    # Each core runs tests already: compilers beside them would only take turns.
+    os.environ.setdefault("SATURA_COMPILERS", "0")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -44,7 +44,7 @@ def written(address: int) -> int:
 )
 def test_many_kernels_compile_at_once(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "_COMMAND", command)
-    monkeypatch.setattr(workers, "usable_threads", lambda: 2)
+    monkeypatch.setenv("SATURA_COMPILERS", "1")
     base = 1000 * len(command)
     sources = [number(base + i) for i in range(9)]
     sources.append(sources[3])
