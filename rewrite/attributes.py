@@ -298,7 +298,7 @@ class Constant:
         self.array = array
         head = f"{array.dtype.name}{array.shape}".encode()
         digest = hashlib.blake2b(head, digest_size=16)
-        digest.update(array.reshape(-1).view(np.uint8))
+        digest.update(array.reshape(-1).view(np.uint8).data)
         self.digest = digest.digest()
 
     @property
