@@ -1,6 +1,6 @@
 """Greedy extraction of dispatches, bottom-up over the e-graph.
 
-Every class keeps its best fragment per form, and the one it would be *materialised* by. The price
+Every class keeps its best fragment per form (and anchor), and the one it would be *materialised* by. The price
 of a fragment is its own seconds plus those of everything it reads: of all dispatches in the union
 of its leaves' closures (DAG-greedy: sharing is exact), or of the leaves' trees (tree-greedy:
 shared work is paid once per use). Classes are visited in order of depth until nothing improves.
@@ -13,10 +13,12 @@ from itertools import product as cartesian
 from math import inf
 
 from satura.rewrite.cost import CostModel, bytes_of
-from satura.rewrite.dispatch import INLINED, Fragment, Fused, combine, placement
+from satura.rewrite.dispatch import ANCHORED, INLINED, Fragment, Fused, combine, placement
 from satura.rewrite.eclasses import EClasses, ENode
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.ops import REGISTRY, Kind
+
+Kept = tuple[Fused, int | None]
 
 MAX_SWEEPS = 12
 IMPROVEMENT = 1e-9  # relative; smaller gains are noise of floating point
@@ -35,7 +37,7 @@ class Choice:
         self.seconds = [inf] * count  # of the class's own dispatch
         self.total = [inf] * count  # with everything below it
         self.closure = [0] * count  # bit set of the classes dispatched below and here
-        self.options: list[dict[Fused, tuple[float, Fragment]]] = [{} for _ in range(count)]
+        self.options: list[dict[Kept, tuple[float, Fragment]]] = [{} for _ in range(count)]
         self._fragments: dict[tuple[object, ...], tuple[object, Fragment | None]] = {}
 
     def is_given(self, cls: int) -> bool:
@@ -81,6 +83,13 @@ class Choice:
                     seen.add(leaf)
                     stack.append(leaf)
         return False
+
+
+def kept_as(fragment: Fragment) -> Kept:
+    """Which options a fragment competes with: those of its form and, where it has an epilogue, of
+    its anchor, since operands of one op fuse only when they share it."""
+    shared = fragment.anchor if fragment.form in ANCHORED else None
+    return fragment.form, shared.cls if shared else None
 
 
 def members(bits: int) -> Iterator[int]:
@@ -164,9 +173,10 @@ def _offer(choice: Choice, cls: int, fragment: Fragment) -> bool:
         read = sum(fragment.reads.values()) / model.bandwidth
         price = below + read + fragment.loop_flops / model.elementwise_peak
         price += fragment.anchor_seconds + fragment.size * model.constant
-        held = choice.options[cls].get(fragment.form)
+        kept = kept_as(fragment)
+        held = choice.options[cls].get(kept)
         if held is None or price < held[0] * (1 - IMPROVEMENT):
-            choice.options[cls][fragment.form] = (price, fragment)
+            choice.options[cls][kept] = (price, fragment)
             better = held is None or held[1] is not fragment
     if choice.is_given(cls):
         return better

@@ -164,9 +164,9 @@ def _best_move(choice: Choice, cls: int, readers: dict[int, list[int]]) -> _Move
         return None
     best: _Move | None = None
     for form in (Fused.VIEW, Fused.LOOP):
-        if form not in choice.options[cls]:
+        if (form, None) not in choice.options[cls]:
             continue
-        inlined = choice.options[cls][form][1]
+        inlined = choice.options[cls][form, None][1]
         stored = all(leaf in readers or choice.is_given(leaf) for leaf in inlined.reads)
         if not stored or cls in inlined.reads:
             continue
