@@ -1,9 +1,10 @@
 """Greedy extraction of dispatches, bottom-up over the e-graph.
 
-Every class keeps its best fragment per form (and anchor), and the one it would be *materialised* by. The price
-of a fragment is its own seconds plus those of everything it reads: of all dispatches in the union
-of its leaves' closures (DAG-greedy: sharing is exact), or of the leaves' trees (tree-greedy:
-shared work is paid once per use). Classes are visited in order of depth until nothing improves.
+Every class keeps its best fragment per form (and anchor), and the one it would be *materialised*
+by. The price of a fragment is its own seconds plus those of everything it reads: of all dispatches
+in the union of its leaves' closures (DAG-greedy: sharing is exact), or of the leaves' trees
+(tree-greedy: shared work is paid once per use). Classes are visited in order of depth until nothing
+improves.
 """
 
 from __future__ import annotations
