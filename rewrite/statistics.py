@@ -50,11 +50,10 @@ def moved_bytes(schedule: Schedule, dispatch: Dispatch) -> float:
         parts = [moved(operand) for operand in program.nodes[node].operands]
         if op.name == "concat":
             return sum(parts)
-        return (
-            min(size_of(program.nodes[node].type), parts[0])
-            if op.name == "pad"
-            else (size_of(program.nodes[node].type) if parts[0] else 0.0)
-        )
+        size = size_of(program.nodes[node].type)
+        if op.name == "pad":
+            return min(size, parts[0])
+        return size if parts[0] else 0.0
 
     return moved(dispatch.root) * itemsize if dispatch.form is Form.LOOP else 0.0
 

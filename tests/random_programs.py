@@ -132,7 +132,7 @@ def elementwise(program: RandomProgram) -> None:
     if program.chance(0.4):
         name = str(program.random.choice(["neg", "abs", "relu", "sign"]))
         if not program.dtype(node).is_float or program.chance(0.5):
-            program.keep(build.unary(name, node), (exact and name != "sign") or exact, bound)
+            program.keep(build.unary(name, node), exact, bound)
         elif exact and program.chance(0.3):
             name = str(program.random.choice(["floor", "ceil", "round", "isnan", "isinf"]))
             program.keep(build.unary(name, node), True, bound)

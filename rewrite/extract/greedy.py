@@ -108,11 +108,11 @@ def choose(classes: EClasses, model: CostModel, shared: bool = True) -> Choice:
     be computed.
     """
     choice = Choice(classes, model, shared)
-    _fold_constants(choice)
+    parents = _parents(classes)
+    _fold_constants(choice, parents)
     for cls in classes.inputs:
         choice.seconds[cls] = choice.total[cls] = 0.0
     order = _by_depth(classes)
-    parents = _parents(classes)
     dirty = set(order)
     for _ in range(MAX_SWEEPS):
         if not dirty:
@@ -193,10 +193,9 @@ def _offer(choice: Choice, cls: int, fragment: Fragment) -> bool:
     return better
 
 
-def _fold_constants(choice: Choice) -> None:
+def _fold_constants(choice: Choice, parents: list[list[int]]) -> None:
     """Price the classes that are computed at compile time, and choose how."""
     classes, model = choice.classes, choice.model
-    parents = _parents(classes)
     queue = [cls for cls in range(len(classes.nodes)) if classes.known[cls]]
     while queue:
         waiting: dict[int, None] = {}

@@ -97,13 +97,17 @@ def _divide(a: Array, b: Array) -> Array:
     return np.where(b == 0, np.zeros_like(a), quotient)
 
 
+def _safe_divisor(b: Array) -> Array:
+    """b with 1 for what a remainder may not divide by: 0, and -1, which traps for the smallest."""
+    unsafe = b == 0 if b.dtype.kind == "u" else (b == 0) | (b == -1)
+    return np.where(unsafe, np.ones_like(b), b)
+
+
 def _modulo(a: Array, b: Array) -> Array:
     """The remainder with the sign of b; x mod 0 is 0 for integers, NaN for floats."""
     if a.dtype.kind == "f":
         return np.asarray(np.mod(a, b))
-    safe = np.where((b == 0) | (b == np.asarray(-1).astype(b.dtype)), np.ones_like(b), b)
-    if a.dtype.kind == "u":
-        safe = np.where(b == 0, np.ones_like(b), b)
+    safe = _safe_divisor(b)
     return np.where(b == 0, np.zeros_like(a), np.mod(a, safe))
 
 
@@ -111,9 +115,7 @@ def _fmod(a: Array, b: Array) -> Array:
     """The remainder with the sign of a; x fmod 0 is 0 for integers, NaN for floats."""
     if a.dtype.kind == "f":
         return np.asarray(np.fmod(a, b))
-    safe = np.where((b == 0) | (b == np.asarray(-1).astype(b.dtype)), np.ones_like(b), b)
-    if a.dtype.kind == "u":
-        safe = np.where(b == 0, np.ones_like(b), b)
+    safe = _safe_divisor(b)
     return np.where(b == 0, np.zeros_like(a), np.fmod(a, safe))
 
 
