@@ -172,7 +172,9 @@ class Rule:
 
 
 def source_of(function: object) -> str:
+    """Source text of a function or class, or its name where there is none."""
     try:
+        # Any callable may stand in a rule; what has no source raises TypeError.
         return inspect.getsource(typing.cast(typing.Any, inspect.unwrap(function)))  # type: ignore
     except (OSError, TypeError):
         return getattr(function, "__qualname__", str(function))

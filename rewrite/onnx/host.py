@@ -46,7 +46,7 @@ def check(call: HostCall) -> None:
     """Raise UnsupportedError where the onnx package has no reference implementation."""
     try:
         _evaluator(call.domain, call.opset, call.proto)
-    except Exception:
+    except Exception:  # the evaluator says "not implemented" in many ways
         raise UnsupportedError(
             f"{call} has no lowering, and the onnx package has no reference implementation of it"
         ) from None

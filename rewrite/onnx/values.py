@@ -213,6 +213,9 @@ def _power(a: Element, b: Element) -> Element:
     return result
 
 
+# After _plain or _dim both operands are of one kind, which type checkers cannot see.
+
+
 def _plus(a: Element, b: Element) -> Element:
     if isinstance(a, float) or isinstance(b, float):
         a, b = (a, b) if _plain(a, b) else (_dim(a), _dim(b))
