@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from satura.rewrite.testing import check
+from satura.rewrite.check.testing import check
 from satura.rules import DEFAULT
 from tests.rule_mutants import mutants
 

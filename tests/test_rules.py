@@ -21,6 +21,7 @@ from satura.rewrite.attributes import (
     Window,
     refuse_unless,
 )
+from satura.rewrite.check.testing import FIRINGS, assert_sound, check
 from satura.rewrite.dims import representative
 from satura.rewrite.dsl import (
     Law,
@@ -49,7 +50,6 @@ from satura.rewrite.terms import (
     transpose,
     unary,
 )
-from satura.rewrite.testing import FIRINGS, assert_sound, check
 from satura.rewrite.types import DType, TensorType
 from satura.rules import BOOK, DEFAULT, EXACT, NONE
 from satura.rules.regroup import blocks, replaced, with_units

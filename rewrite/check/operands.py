@@ -27,8 +27,8 @@ from satura.rewrite.attributes import (
     UnaryFn,
     Window,
 )
+from satura.rewrite.check.generate import Draw, is_concrete, reject_unless
 from satura.rewrite.dims import Dim, SymbolicDim, known_at_least
-from satura.rewrite.generate import Draw, is_concrete, reject_unless
 from satura.rewrite.ops.combining import REDUCTIONS
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
 from satura.rewrite.types import DType, TensorType

@@ -8,11 +8,11 @@ from random import Random
 from typing import cast
 
 from satura.rewrite.attributes import Attribute, Constant, Parameter, Refuse, Scalar
+from satura.rewrite.check.generate import Draw, DrawError, is_concrete, reject_unless
+from satura.rewrite.check.operands import DRAWN, Given
 from satura.rewrite.dims import representative
 from satura.rewrite.dsl import Direction
-from satura.rewrite.generate import Draw, DrawError, is_concrete, reject_unless
 from satura.rewrite.ir import ProgramBuilder
-from satura.rewrite.operands import DRAWN, Given
 from satura.rewrite.recorder import AttributeVariable, Literal
 from satura.rewrite.terms import (
     Application,

@@ -1,8 +1,8 @@
 """The property test of rules: does a law hold, and does it ever fire?
 
-`check(rule)` draws instances of each left side (`rewrite/instances.py`), computes the right side
-with exactly the rule's own attribute functions, and compares both sides under the NumPy reference:
-bit for bit for exact laws, else within a bound. Then many instances go into one e-graph, that rule
+`check(rule)` draws instances of each left side (`instances.py`), computes the right side with
+exactly the rule's own attribute functions, and compares both sides under the NumPy reference: bit
+for bit for exact laws, else within a bound. Then many instances go into one e-graph, that rule
 alone runs, and every e-node must equal the value of its class. `assert_sound(rule)` raises for a
 rule that is refuted, or vacuous: it fires too rarely, or a condition of it is always the same.
 """
@@ -15,11 +15,11 @@ from random import Random
 from zlib import crc32
 
 from satura.rewrite.attributes import Constant, Refuse
-from satura.rewrite.compare import EXACTLY, conflicts, evaluate_all, first_difference
+from satura.rewrite.check.compare import EXACTLY, conflicts, evaluate_all, first_difference
+from satura.rewrite.check.generate import Draw
+from satura.rewrite.check.instances import Instance, draw_instance
 from satura.rewrite.dsl import Direction, Rule, RuleSet
 from satura.rewrite.errors import ProgramError, RuleError
-from satura.rewrite.generate import Draw
-from satura.rewrite.instances import Instance, draw_instance
 from satura.rewrite.ir import Program, ProgramBuilder
 from satura.rewrite.recorder import Expression
 from satura.rewrite.saturate import Limits, saturate
