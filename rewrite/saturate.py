@@ -31,7 +31,7 @@ from satura.rewrite.rulecode import RuleCode, compile_direction
 from satura.rewrite.schema import node_tables, schema
 
 # How many times the e-graph may grow before it reaches the limit, for all rules to run at once.
-_FAR = 8
+_FAR = 4
 
 
 @dataclass(frozen=True)
