@@ -3,8 +3,9 @@
 The importer writes every channels-first convolution as a channels-last one between two transposes.
 These laws carry transposes towards the outputs until they meet their inverse, so converting a
 model's layout is nothing but transposes that cancel. Where only one operand of a binary function is
-transposed, the other is transposed back. In an equation p(s) are the entries of s in the order of
-the transposed axes.
+transposed, the other is transposed back. A transpose that moves only axes of extent 1 is a reshape:
+past ops that may widen those axes it goes as one, else every order of them would be a transpose of
+its own. In an equation p(s) are the entries of s in the order of the transposed axes.
 """
 
 from __future__ import annotations
@@ -108,10 +109,22 @@ def moves_only_units(type_: TensorType, perm: Perm) -> bool:
 
 
 @attribute_function
+def reorders(type_: TensorType, perm: Perm) -> bool:
+    """Whether the transpose moves more than axes of extent 1; others are reshapes."""
+    return not moves_only_units(type_, perm)
+
+
+@attribute_function
 def reorders_both(type_: TensorType, first: Perm, then: Perm) -> bool:
-    """Whether both transposes move more than axes of extent 1; others are reshapes."""
+    """Whether both transposes move more than axes of extent 1."""
     between = type_.with_shape(first.apply(type_.shape))
-    return not moves_only_units(type_, first) and not moves_only_units(between, then)
+    return reorders(type_, first) and reorders(between, then)
+
+
+@attribute_function
+def reorders_some(first: TensorType, second: TensorType, perm: Perm) -> bool:
+    """Whether the transpose moves more than axes of extent 1 of one of the two."""
+    return reorders(first, perm) or reorders(second, perm)
 
 
 @attribute_function
@@ -296,11 +309,12 @@ def transpose_past_pool(f: ReduceFn, x: Varying, window: Window, p: Perm) -> Law
 
 @rule
 def transpose_past_pad(x: Varying, v: Tensor, padding: Padding, p: Perm) -> Law:
-    """pad(transpose(x, p), v, p(b)) = transpose(pad(x, v, b), p)"""
+    """pad(transpose(x, p), v, p(b)) = transpose(pad(x, v, b), p), outwards when p is no reshape"""
     return both(
         rewrites(
             pad(transpose(x, p), v, padding),
             transpose(pad(x, v, permuted_padding(padding, p.inverse)), p),
+            reorders(x.type, p),
         ),
         rewrites(
             transpose(pad(x, v, padding), p),
@@ -326,11 +340,13 @@ def transpose_past_slice(x: Varying, slices: Slices, p: Perm) -> Law:
 
 @rule
 def transpose_past_concat(x: Tensor, y: Tensor, axis: Axis, p: Perm) -> Law:
-    """concat(transpose(x, p), transpose(y, p), p⁻¹(axis)) = transpose(concat(x, y, axis), p)"""
+    """concat(transpose(x, p), transpose(y, p), p⁻¹(axis)) = transpose(concat(x, y, axis), p),
+    outwards when p is no reshape of both"""
     return both(
         rewrites(
             concat(transpose(x, p), transpose(y, p), axis),
             transpose(concat(x, y, source_axis(axis, p)), p),
+            reorders_some(x.type, y.type, p),
         ),
         rewrites(
             transpose(concat(x, y, axis), p),
@@ -349,10 +365,11 @@ def transpose_into_broadcast(x: Tensor, shape: Shape, p: Perm) -> Law:
 
 @rule
 def transpose_out_of_broadcast(x: Varying, shape: Shape, p: Perm) -> Law:
-    """broadcast(transpose(x, p), p(s)) = transpose(broadcast(x, s), p)"""
+    """broadcast(transpose(x, p), p(s)) = transpose(broadcast(x, s), p), when p is no reshape"""
     return rewrites(
         broadcast(transpose(x, p), shape),
         transpose(broadcast(x, permuted_shape(shape, p.inverse)), p),
+        reorders(x.type, p),
     )
 
 
