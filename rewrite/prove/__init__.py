@@ -1,0 +1,20 @@
+"""Proofs: exact laws of movement hold for all sizes, decided with z3 (the extra `prove`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from satura.rewrite.dsl import Rule
+from satura.rewrite.prove.proof import Proof
+
+NOT_INSTALLED = "z3-solver is not installed: pip install 'satura[prove]'"
+
+
+def prove(rule: Rule, ranks: Sequence[int] = range(5), seconds: float = 20.0) -> Proof:
+    """Try to prove `rule` for all sizes at each of `ranks`, within `seconds` of CPU time."""
+    if not rule.exact:
+        return Proof(rule.name, "open", (), "it holds up to rounding")
+    return Proof(rule.name, "open", (), "the prover does not know its ops")
+
+
+__all__ = ["Proof", "prove"]
