@@ -24,9 +24,13 @@ lint: $(VENV)/ready-dev  ## ruff, ruff format and mypy
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-docs: $(VENV)/ready-test  ## write the generated pages of docs/ again
+docs: $(VENV)/ready-test  ## prove all rules and write the generated pages again (minutes)
+	$(BIN)/python -m satura.commands.verdicts > rules/verdicts.json.new
+	mv rules/verdicts.json.new rules/verdicts.json
 	$(BIN)/satura ops --markdown > docs/ops.md.new
 	mv docs/ops.md.new docs/ops.md
+	$(BIN)/satura rules --markdown > docs/rules.md.new
+	mv docs/rules.md.new docs/rules.md
 
 bench: $(VENV)/ready-bench  ## time the benchmark models against onnxruntime and openvino
 	$(BIN)/python -m benchmarks

@@ -138,11 +138,17 @@ def bench(
 def rules(
     rules: Annotated[str, typer.Argument(metavar="[SET]", help="The rule set.")] = "default",
     json: AsJson = False,
+    markdown: Annotated[bool, typer.Option(help="The text of docs/rules.md.")] = False,
 ) -> None:
-    """List the rules of a set: name, law, and whether it holds bit for bit."""
+    """List the rules of a set: law, whether it holds bit for bit, whether it is proved, and where
+    it is defined."""
     from satura.commands.listing import list_rules
+    from satura.commands.pages import rules_page
 
-    list_rules(rules, json)
+    if markdown:
+        typer.echo(rules_page(), nl=False)
+    else:
+        list_rules(rules, json)
 
 
 @app.command()

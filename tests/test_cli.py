@@ -16,6 +16,7 @@ from onnx import TensorProto, helper
 from satura import __version__
 from satura.cli import main
 from satura.rewrite.types import Array
+from satura.rules import DEFAULT
 
 STATISTICS = [
     "dispatch-count", "executable-count", "fill-count", "copy-count", "host-count", "moved-bytes",
@@ -120,6 +121,13 @@ def test_rules_lists_laws(capsys: pytest.CaptureFixture[str]) -> None:
     rules = json.loads(capsys.readouterr().out)
     assert {"compose_transposes"} <= {rule["name"] for rule in rules}
     assert all(rule["law"] for rule in rules)
+    assert {rule["verdict"] for rule in rules} <= {"proved", "tested"}
+    assert all(rule["verdict"] == "proved" or rule["reason"] for rule in rules)
+    defined = next(rule for rule in rules if rule["name"] == "compose_transposes")
+    assert defined["file"] == "rules/transpose.py"
+    assert defined["line"] == DEFAULT["compose_transposes"].line
+    assert cli("rules") == 0
+    assert f"rules/transpose.py:{defined['line']}" in capsys.readouterr().out
     assert cli("rules", "none", "--json") == 0
     assert json.loads(capsys.readouterr().out) == []
     assert cli("rules", "exact", "--json") == 0

@@ -12,8 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from satura.commands.pages import ops_page
+from satura.commands.pages import ops_page, rules_page
+from satura.commands.verdicts import recorded
 from satura.light import light
+from satura.rules import DEFAULT
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [
@@ -94,3 +96,11 @@ def test_examples_run(example: Path, tmp_path: Path) -> None:
 
 def test_ops_page_is_current() -> None:
     assert (ROOT / "docs" / "ops.md").read_text() == ops_page(), "run `make docs`"
+
+
+def test_rules_page_is_current() -> None:
+    assert (ROOT / "docs" / "rules.md").read_text() == rules_page(), "run `make docs`"
+
+
+def test_a_verdict_is_recorded_for_every_rule_of_the_book() -> None:
+    assert list(recorded()) == [rule.name for rule in DEFAULT], "run `make docs`"

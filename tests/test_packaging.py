@@ -43,6 +43,21 @@ def test_listed_packages_equal_the_folders() -> None:
     assert set(listed) == packages_in_folders()
 
 
+def test_listed_data_are_all_other_files_in_the_folders() -> None:
+    listed = {
+        f"{package}/{file}"
+        for package, names in PROJECT["tool"]["setuptools"]["package-data"].items()
+        for file in names
+    }
+    found = {
+        f"{package}/{file.name}"
+        for folder, package in FOLDERS.items()
+        for file in (ROOT / folder).iterdir()
+        if file.is_file() and file.suffix != ".py"
+    }
+    assert listed == found
+
+
 def test_every_package_folder_has_an_init_file() -> None:
     mapped = {package: folder for folder, package in FOLDERS.items()}
     for package in PROJECT["tool"]["setuptools"]["packages"]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from satura.commands.terminal import print_json, print_table
+from satura.commands.terminal import print_json, print_line, print_table
+from satura.commands.verdicts import HOLDS, recorded
+from satura.rewrite.law import Rule
 from satura.rewrite.ops import REGISTRY
 
 
@@ -30,10 +32,10 @@ def list_ops(json: bool) -> None:
 
 
 def list_rules(name: str, json: bool) -> None:
-    """Name, law and exactness of every rule of the set `name`."""
+    """Name, law, precision, verdict and place of every rule of the set `name`."""
     from satura.pipeline import rule_set
 
-    rules = rule_set(name)
+    rules, verdicts = rule_set(name), recorded()
     if json:
         print_json(
             [
@@ -42,14 +44,23 @@ def list_rules(name: str, json: bool) -> None:
                     "law": rule.law,
                     "exact": rule.exact,
                     "directions": len(rule.directions),
-                    "module": rule.file.stem,
+                    "verdict": verdicts[rule.name].status,
+                    "reason": verdicts[rule.name].reason,
+                    "file": _file(rule),
+                    "line": rule.line,
                 }
                 for rule in rules
             ]
         )
         return
-    rows = [
-        [rule.name, "exact" if rule.exact else "reassociates", rule.law.splitlines()[0]]
-        for rule in rules
-    ]
-    print_table(f"{len(rows)} rules in '{name}'", ["rule", "holds", "law"], rows)
+    print_line(f"{len(rules)} rules in '{name}'")
+    width = max((len(rule.name) for rule in rules), default=0)
+    for rule in rules:
+        how = f"{HOLDS[rule.exact]}, {verdicts[rule.name].status}"
+        print_line(f"\n{rule.name:{width}}  {how:20}  {_file(rule)}:{rule.line}")
+        print_line(f"    {' '.join(rule.law.split())}")
+
+
+def _file(rule: Rule) -> str:
+    """Where the rule is defined, from the folder of the book on."""
+    return "/".join(rule.file.parts[-2:])
