@@ -27,21 +27,28 @@ Rules are collected by `RuleSet(rule_a, rule_b)` or, a whole module, `RuleSet.of
 
 from __future__ import annotations
 
-import difflib
 import inspect
-import traceback
-import typing
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from types import FunctionType
 from typing import overload
 
-from satura.rewrite.attributes import Attribute, Scalar
+from satura.rewrite.attributes import Scalar
+from satura.rewrite.definition import (
+    SORTS,
+    ParameterError,
+    check_name,
+    file_of,
+    law_line,
+    mistake_line,
+    reason_of,
+    sorts_of,
+)
 from satura.rewrite.errors import RuleError
+from satura.rewrite.hints import MistakeError, article, fits, suggestion
 from satura.rewrite.law import Computed, Direction, Law, Rule, RuleSet, Sort, source_of
 from satura.rewrite.recorder import (
     AttributeVariable,
     Expression,
-    MistakeError,
     Recorder,
     attribute_function,
     expression_of,
@@ -59,13 +66,11 @@ from satura.rewrite.terms import (
     term_variables,
 )
 
-SORTS: tuple[Sort, ...] = (Tensor, Known, Varying, *typing.get_args(Attribute))
-
 
 def rewrites(left: Term, right: Term | Scalar, *conditions: bool) -> Law:
     """The law that replaces `left` by `right` where all conditions hold."""
     checked = tuple(_condition(condition) for condition in conditions)
-    return Law(((_side(left, "left"), _side(right, "right"), checked),))
+    return Law(((_side(left, "left"), _side(right, "right"), checked),), (law_line(),))
 
 
 def equates(left: Term | Scalar, right: Term | Scalar, *conditions: bool) -> Law:
@@ -76,7 +81,7 @@ def equates(left: Term | Scalar, right: Term | Scalar, *conditions: bool) -> Law
 
 def both(forward: Law, backward: Law) -> Law:
     """One law of two directions that bind different variables."""
-    return Law(forward.directions + backward.directions)
+    return Law(forward.directions + backward.directions, forward.lines + backward.lines)
 
 
 def _side(value: object, name: str) -> Term:
@@ -93,7 +98,14 @@ def _condition(value: object) -> Expression:
         raise MistakeError(f"the tensor '{value}' is no condition")
     if not isinstance(value, Recorder):
         raise MistakeError(f"a condition is always {value!r}: it does not depend on any attribute")
-    return expression_of(value)
+    expression, hint = expression_of(value), hint_of(value)
+    if isinstance(hint, FunctionType):
+        raise MistakeError(f"the condition {expression} is a method: call it, {expression}(…)")
+    if not fits(hint, bool):
+        raise MistakeError(
+            f"the condition {expression} is {article(hint)}, not a bool; compare it with a value"
+        )
+    return expression
 
 
 @overload
@@ -113,46 +125,42 @@ def rule(
 
 def _declare(function: Callable[..., Law], exact: bool) -> Rule:
     name, code = function.__name__, function.__code__
-    file, line = Path(code.co_filename), code.co_firstlineno
+    file, line = file_of(code), code.co_firstlineno
     law = inspect.cleandoc(function.__doc__ or "")
+    at = line
     try:
-        if name == "<lambda>":
-            raise MistakeError("a rule needs a name: write it as a function")
+        check_name(function)
         if not law:
-            raise MistakeError("the docstring is missing: state the law there")
-        variables = _sorts(function)
+            raise MistakeError(
+                "the docstring is missing: state the law there, as in"
+                ' """transpose(transpose(x, p), p.inverse) = x"""'
+            )
+        variables = sorts_of(function)
         result = function(**{key: _variable(key, sort) for key, sort in variables.items()})
         if not isinstance(result, Law):
             raise MistakeError(f"it must return rewrites(…) or equates(…), not {result!r}")
-        place = f"{file}:{line}"
-        directions = tuple(
-            _direction(name, number, side, variables, place, len(result.directions))
-            for number, side in enumerate(result.directions)
-        )
+        directions = []
+        for number, side in enumerate(result.directions):
+            at = result.lines[number]
+            count = len(result.directions)
+            place = f"{file}:{line}"
+            directions.append(_direction(name, number, side, variables, place, count))
+        _check_use(variables, directions)
     except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        inside = [f.lineno for f in frames if f.filename == str(file) and f.name == name]
-        where = f"{file}:{inside[-1] if inside and inside[-1] else line}"
-        if isinstance(error, MistakeError):
-            raise RuleError(f"rule '{name}' ({where}): {error}") from None
-        raise RuleError(f"rule '{name}' ({where}): {type(error).__name__}: {error}") from error
-    return Rule(name, law, directions, variables, exact, file, line, source_of(function))
+        where = f"{file}:{mistake_line(error, function, at)}"
+        cause = None if isinstance(error, MistakeError) else error
+        raise RuleError(f"rule '{name}' ({where}): {reason_of(error, function)}") from cause
+    return Rule(name, law, tuple(directions), variables, exact, file, line, source_of(function))
 
 
-def _sorts(function: Callable[..., Law]) -> dict[str, Sort]:
-    hints = typing.get_type_hints(function)
-    sorts: dict[str, Sort] = {}
-    for name in inspect.signature(function).parameters:
-        sort = hints.get(name)
-        if sort not in SORTS:
-            shown = getattr(sort, "__name__", str(sort))
-            known = [known.__name__ for known in SORTS]
-            close = difflib.get_close_matches(shown, known, 1)
-            advice = f"did you mean {close[0]}?" if close else f"sorts are {', '.join(known)}"
-            raise MistakeError(f"'{name}: {shown}' is no sort of variable; {advice}")
-        assert isinstance(sort, type)
-        sorts[name] = sort
-    return sorts
+def _check_use(variables: Mapping[str, Sort], directions: list[Direction]) -> None:
+    """Raise ParameterError for a variable that no direction mentions."""
+    used = {name for direction in directions for name in direction.variables}
+    for name in variables:
+        if name not in used:
+            raise ParameterError(
+                name, f"the variable '{name}' is never used; leave it out, or match it on the left"
+            )
 
 
 def _variable(name: str, sort: Sort) -> object:
@@ -171,6 +179,8 @@ def _direction(
 ) -> Direction:
     left, right, conditions = side
     label = name if count == 1 else f"{name}:{'forward' if number == 0 else 'backward'}"
+    if left == right:
+        raise MistakeError(f"both sides are {left}: the law says nothing")
     if not isinstance(left, Application):
         raise MistakeError(f"the left side '{left}' would match every tensor; it must apply an op")
     bound = dict.fromkeys(_bound(left))
@@ -180,10 +190,8 @@ def _direction(
     used = [*term_variables(left), *term_variables(right), *direction.inputs]
     for free in dict.fromkeys(used):
         if free not in bound:
-            close = difflib.get_close_matches(free, list(bound), 1)
-            advice = f"; did you mean '{close[0]}'?" if close else ""
             raise MistakeError(
-                f"'{free}' is not bound by the left side {left}{advice}"
+                f"'{free}' is not bound by the left side {left}{suggestion(free, bound)}"
                 if count == 1
                 else f"'{free}' is not bound by {left} in direction {number + 1};"
                 " write both(rewrites(…), rewrites(…)) or make it one way"
@@ -205,6 +213,7 @@ def _bound(left: Term) -> Iterator[str]:
 
 
 __all__ = [
+    "SORTS",
     "Computed",
     "Direction",
     "Known",

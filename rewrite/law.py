@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import inspect
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from satura.rewrite.attributes import Attribute, Refuse, Scalar
 from satura.rewrite.errors import RuleError
+from satura.rewrite.hints import suggestion
 from satura.rewrite.recorder import Apply, AttributeVariable, Expression, Literal, Values
 from satura.rewrite.terms import Application, ScalarTerm, Term, subterms
 
@@ -22,9 +22,13 @@ Sort = type
 
 @dataclass(frozen=True)
 class Law:
-    """What a rule function returns: one or two directions, each (left, right, conditions)."""
+    """What a rule function returns: one or two directions, each (left, right, conditions).
+
+    `lines` are the lines of the rule's file that state them.
+    """
 
     directions: tuple[tuple[Term, Term, tuple[Expression, ...]], ...]
+    lines: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -172,12 +176,21 @@ class Rule:
 
 
 def source_of(function: object) -> str:
-    """Source text of a function or class, or its name where there is none."""
+    """Source text of a function or class, or its name and code where there is none."""
     try:
         # Any callable may stand in a rule; what has no source raises TypeError.
         return inspect.getsource(typing.cast(typing.Any, inspect.unwrap(function)))  # type: ignore
     except (OSError, TypeError):
-        return getattr(function, "__qualname__", str(function))
+        name: str = getattr(function, "__qualname__", str(function))
+        code = getattr(function, "__code__", None)
+        return name if code is None else f"{name} {code.co_code.hex()} {code.co_names}"
+
+
+def _instead(entry: object) -> str:
+    """What to give a RuleSet instead of `entry`."""
+    if isinstance(entry, RuleSet):
+        return "; add sets with +"
+    return "; is @rule missing above it?" if callable(entry) else ""
 
 
 class RuleSet:
@@ -186,11 +199,17 @@ class RuleSet:
     def __init__(self, *rules: Rule) -> None:
         self._rules: dict[str, Rule] = {}
         for entry in rules:
+            if not isinstance(entry, Rule):
+                raise RuleError(f"a RuleSet takes rules, not {entry!r}{_instead(entry)}")
             other = self._rules.setdefault(entry.name, entry)
             if other is not entry:
                 raise RuleError(
-                    f"two rules are called '{entry.name}': {other.place} and {entry.place};"
-                    " rename one"
+                    f"two rules are called '{entry.name}': {other.place} and {entry.place}; "
+                    + (
+                        "that file was loaded twice: import it once"
+                        if other.place == entry.place
+                        else f"rename one, or leave one out: .without('{entry.name}')"
+                    )
                 )
 
     @staticmethod
@@ -200,7 +219,7 @@ class RuleSet:
         return RuleSet(*(value for value in found if isinstance(value, Rule)))
 
     def __add__(self, other: RuleSet | Rule) -> RuleSet:
-        return RuleSet(*self, *((other,) if isinstance(other, Rule) else other))
+        return RuleSet(*self, *(other if isinstance(other, RuleSet) else (other,)))
 
     def without(self, *names: str) -> RuleSet:
         """The set without the rules of these names. Raises RuleError for an unknown name."""
@@ -224,9 +243,7 @@ class RuleSet:
 
     def __getitem__(self, name: str) -> Rule:
         if name not in self._rules:
-            close = difflib.get_close_matches(name, list(self._rules), 1)
-            advice = f"; did you mean '{close[0]}'?" if close else ""
-            raise RuleError(f"there is no rule '{name}'{advice}")
+            raise RuleError(f"there is no rule '{name}'{suggestion(name, self._rules)}")
         return self._rules[name]
 
     @cached_property

@@ -7,7 +7,6 @@ done is kept as an `Expression`, which the e-graph and the property tests evalua
 
 from __future__ import annotations
 
-import difflib
 import functools
 import operator
 import typing
@@ -16,14 +15,30 @@ from dataclasses import dataclass, fields, is_dataclass
 from types import FunctionType
 from typing import ParamSpec, TypeVar, cast
 
+from satura.rewrite.hints import (
+    MistakeError,
+    article,
+    attribute_hint,
+    check_call,
+    check_value,
+    fits,
+    hints,
+    known,
+    result_hint,
+    shown,
+)
+from satura.rewrite.literals import check_literal, comparison_advice
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 Values = Mapping[str, object]
 
 
-class MistakeError(Exception):
-    """What is wrong in a rule; `rule` adds the rule's name, file and line."""
+class Placeholder:
+    """What stands for something in a rule under definition: an attribute or a tensor."""
+
+    __slots__ = ()
 
 
 class Expression:
@@ -130,11 +145,12 @@ def _tuple(*items: object) -> tuple[object, ...]:
     return items
 
 
-class Recorder:
+class Recorder(Placeholder):
     """Records attribute accesses, calls, indexing, comparisons and arithmetic.
 
     `hint` is the type annotation of the value it stands for, where one is known: with it a
-    misspelt attribute is an error at the rule's definition.
+    misspelt attribute, a wrong argument or a comparison that is always false is an error at the
+    rule's definition.
     """
 
     __slots__ = ("_satura_expression", "_satura_hint")
@@ -146,18 +162,26 @@ class Recorder:
     def __getattr__(self, name: str) -> Recorder:
         if name.startswith("__"):
             raise AttributeError(name)
-        hint = _attribute_hint(self._satura_hint, name)
+        hint = attribute_hint(self._satura_hint, name)
         return Recorder(Apply(getattr, (self._satura_expression, Literal(name))), hint)
 
     def __call__(self, *arguments: object, **keywords: object) -> Recorder:
-        return _record(operator.call, (self, *arguments), keywords, _result(self._satura_hint))
+        hint, name = self._satura_hint, str(self._satura_expression)
+        if isinstance(hint, FunctionType):
+            _check_call(name, hint, arguments, keywords, method=True)
+        elif known(typing.get_origin(hint) or hint):
+            raise MistakeError(f"{name} is {article(hint)}, no method: leave the call out")
+        return _record(operator.call, (self, *arguments), keywords, result_hint(hint))
 
     def __getitem__(self, index: object) -> Recorder:
-        hint = self._satura_hint
-        if isinstance(hint, type):
-            if not hasattr(hint, "__getitem__"):
-                raise MistakeError(f"{hint.__name__} cannot be indexed")
-            result = _result(hint.__getitem__)
+        hint, name = self._satura_hint, str(self._satura_expression)
+        if known(hint):
+            method = getattr(hint, "__getitem__", None)
+            if method is None:
+                raise MistakeError(f"{shown(hint)} cannot be indexed")
+            if isinstance(method, FunctionType):
+                _check_call(f"{name}[…]", method, (index,), {}, method=True)
+            result = result_hint(method)
         else:
             parts = typing.get_args(hint)
             element = len(parts) == 2 and parts[1] is Ellipsis and not isinstance(index, slice)
@@ -167,8 +191,8 @@ class Recorder:
     def __bool__(self) -> bool:
         raise MistakeError(
             "an attribute has no value while the rule is defined: `if`, `and`, `or`, `not` and"
-            " chained comparisons cannot be recorded; combine conditions with `&` and `|`, give"
-            " several, or move the decision into an @attribute_function"
+            " chained comparisons cannot be recorded; combine conditions with `&`, `|` and `~`,"
+            " give several, or move the decision into an @attribute_function"
         )
 
     def __iter__(self) -> Iterator[object]:
@@ -190,10 +214,28 @@ class Recorder:
         return f"<recorded {self._satura_expression}>"
 
     def __eq__(self, other: object) -> bool:
+        _check_comparison(self, other, "==")
         return cast(bool, _record(operator.eq, (self, other), {}, bool))
 
     def __ne__(self, other: object) -> bool:
+        _check_comparison(self, other, "!=")
         return cast(bool, _record(operator.ne, (self, other), {}, bool))
+
+    def __invert__(self) -> Recorder:
+        negate = operator.not_ if self._satura_hint is bool else operator.invert
+        return _record(negate, (self,), {}, self._satura_hint)
+
+
+def _check_comparison(mine: Recorder, other: object, sign: str) -> None:
+    """Raise MistakeError where two values can never be equal, being of unlike classes."""
+    first, second = hint_of(mine), hint_of(other)
+    if fits(first, second) or fits(second, first):
+        return
+    always = "false" if sign == "==" else "true"
+    raise MistakeError(
+        f"{mine._satura_expression} {sign} {expression_of(other)} is always {always}:"
+        f" {article(first)} is no {shown(second)}{comparison_advice(first, other)}"
+    )
 
 
 _NOT_RECORDED = "{} cannot be recorded; do it inside an @attribute_function"
@@ -204,25 +246,51 @@ def _install(names: str, hint: object, reflected: bool) -> None:
     for name in names.split():
         function: Callable[..., object] = getattr(operator, name)
 
+        plain = name.rstrip("_")
+
         def forward(
-            self: Recorder, *others: object, call: Callable[..., object] = function
+            self: Recorder,
+            *others: object,
+            call: Callable[..., object] = function,
+            method: str = f"__{plain}__",
         ) -> Recorder:
-            return _record(call, (self, *others), {}, hint)
+            _check_operator(self, method)
+            return _record(call, (self, *others), {}, hint or _common(call, self, *others))
 
         def backward(
             self: Recorder, other: object, call: Callable[..., object] = function
         ) -> Recorder:
-            return _record(call, (other, self), {}, hint)
+            return _record(call, (other, self), {}, hint or _common(call, self, other))
 
-        plain = name.rstrip("_")
         setattr(Recorder, f"__{plain}__", forward)
         if reflected:
             setattr(Recorder, f"__r{plain}__", backward)
 
 
 _install("lt le gt ge", bool, reflected=False)
-_install("neg invert", None, reflected=False)
+_install("neg", None, reflected=False)
 _install("add sub mul floordiv truediv mod and_ or_ xor", None, reflected=True)
+
+
+def _common(function: Callable[..., object], *operands: object) -> object:
+    """The hint of an operator's result: conditions combine to a condition."""
+    joins = function in (operator.and_, operator.or_, operator.xor)
+    return bool if joins and all(hint_of(operand) is bool for operand in operands) else None
+
+
+def _check_operator(operand: Recorder, method: str) -> None:
+    """Raise MistakeError where an attribute's class does not have the operator `method`."""
+    hint = operand._satura_hint
+    if isinstance(hint, type) and is_dataclass(hint) and not _defines(hint, method):
+        named = ", ".join(field.name for field in fields(hint))
+        raise MistakeError(
+            f"{article(hint)} has no {method}: compute with its fields ({named})"
+            " or in an @attribute_function"
+        )
+
+
+def _defines(owner: type, method: str) -> bool:
+    return getattr(owner, method, None) is not getattr(object, method, None)
 
 
 def _record(
@@ -239,13 +307,23 @@ def expression_of(value: object) -> Expression:
     """What `value` records; a plain value is a literal, also where it holds recorders inside."""
     if isinstance(value, Recorder):
         return value._satura_expression
+    if _is_tensor(value):
+        raise MistakeError(
+            f"the tensor '{value}' is no attribute: computations see its type, {value}.type"
+        )
     if not _holds_recorder(value):
+        check_literal(value)
         return Literal(value)
     if isinstance(value, tuple | list):
         return Apply(_tuple, tuple(map(expression_of, value)))
     assert is_dataclass(value) and not isinstance(value, type)
-    parts = tuple(expression_of(getattr(value, field.name)) for field in fields(value))
-    return Apply(type(value), parts)
+    parts = {field.name: getattr(value, field.name) for field in fields(value)}
+    expressions = tuple(map(expression_of, parts.values()))
+    name = type(value).__name__
+    for (field, part), expression in zip(parts.items(), expressions, strict=True):
+        annotation = hints(type(value)).get(field)
+        check_value(str(expression), hint_of(part), annotation, f"{name} takes", field)
+    return Apply(type(value), expressions)
 
 
 def hint_of(value: object) -> object:
@@ -254,7 +332,7 @@ def hint_of(value: object) -> object:
 
 
 def _holds_recorder(value: object) -> bool:
-    if isinstance(value, Recorder):
+    if isinstance(value, Placeholder):
         return True
     if isinstance(value, tuple | list):
         return any(map(_holds_recorder, value))
@@ -263,36 +341,25 @@ def _holds_recorder(value: object) -> bool:
     return False
 
 
-@functools.cache
-def _hints(owner: object) -> Mapping[str, object]:
-    try:
-        return typing.get_type_hints(owner)
-    except (NameError, TypeError):
-        return {}
+def _check_call(
+    name: str,
+    function: Callable[..., object],
+    arguments: tuple[object, ...],
+    keywords: Mapping[str, object],
+    method: bool,
+) -> None:
+    for value in (*arguments, *keywords.values()):
+        if _is_tensor(value):
+            raise MistakeError(
+                f"{name} takes attributes, not the tensor '{value}'; its type is {value}.type"
+            )
+    pairs = tuple((str(expression_of(value)), hint_of(value)) for value in arguments)
+    named = {key: (str(expression_of(value)), hint_of(value)) for key, value in keywords.items()}
+    check_call(name, function, pairs, named, method)
 
 
-def _result(function: object) -> object:
-    return _hints(function).get("return") if isinstance(function, FunctionType) else None
-
-
-def _attribute_hint(owner: object, name: str) -> object:
-    """The annotation of `owner.name`; a method stands for itself."""
-    if not isinstance(owner, type):
-        return None
-    if hasattr(owner, name):
-        member = getattr(owner, name)
-        if isinstance(member, property):
-            return _result(member.fget)
-        if isinstance(member, functools.cached_property):
-            return _result(member.func)
-        if isinstance(member, FunctionType):
-            return member
-    elif name not in _hints(owner):
-        known = [known for known in {**_hints(owner), **vars(owner)} if not known.startswith("_")]
-        close = difflib.get_close_matches(name, known, 1)
-        advice = f"did you mean '{close[0]}'?" if close else f"it has {', '.join(sorted(known))}"
-        raise MistakeError(f"{owner.__name__} has no attribute '{name}'; {advice}")
-    return _hints(owner).get(name)
+def _is_tensor(value: object) -> bool:
+    return isinstance(value, Placeholder) and not isinstance(value, Recorder)
 
 
 def attribute_function(function: Callable[P, R]) -> Callable[P, R]:
@@ -300,11 +367,12 @@ def attribute_function(function: Callable[P, R]) -> Callable[P, R]:
 
     On plain values it runs; on recorders the call is recorded. It may raise `Refuse`.
     """
-    hint = _result(function)
+    hint = result_hint(function)
 
     @functools.wraps(function)
     def call(*arguments: P.args, **keywords: P.kwargs) -> R:
         if any(map(_holds_recorder, (*arguments, *keywords.values()))):
+            _check_call(function.__name__, function, arguments, keywords, method=False)
             return cast(R, _record(function, arguments, keywords, hint))
         return function(*arguments, **keywords)
 

@@ -6,8 +6,11 @@ Tensors come first, then attributes, except that `unary`, `binary`, `reduce`, `a
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import FunctionType
+from typing import TYPE_CHECKING
 from typing import cast as assume
 
 from satura.rewrite.attributes import (
@@ -29,13 +32,15 @@ from satura.rewrite.attributes import (
     Window,
 )  # fmt: skip
 from satura.rewrite.errors import ProgramError
+from satura.rewrite.hints import MistakeError, article, hints
 from satura.rewrite.ir import ProgramBuilder
+from satura.rewrite.literals import FUNCTIONS, check_function, spelling
 from satura.rewrite.ops import REGISTRY, Op
 from satura.rewrite.recorder import (
     AttributeVariable,
     Expression,
     Literal,
-    MistakeError,
+    Placeholder,
     Recorder,
     Values,
     expression_of,
@@ -44,13 +49,48 @@ from satura.rewrite.recorder import (
 from satura.rewrite.types import DType, TensorType
 
 
-class Term:
+class MissingError(MistakeError, AttributeError):
+    """A tensor of a law was asked for something that only its type has."""
+
+
+class Term(Placeholder):
     """A tensor expression in a law."""
 
     @property
     def type(self) -> TensorType:
         """The tensor's dtype and shape, as an attribute."""
         return assume(TensorType, Recorder(TypeOf(self), TensorType))
+
+    if not TYPE_CHECKING:  # for a type checker, tensors have none of these
+
+        def __getattr__(self, name: str) -> object:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            has = hasattr(TensorType, name) or name in hints(TensorType)
+            advice = f"; write {self}.type.{name}" if has else ""
+            raise MissingError(f"the tensor '{self}' has no attribute '{name}'{advice}")
+
+        def __add__(self, other: object) -> Term:
+            raise _no_operator("add", self, other)
+
+        def __sub__(self, other: object) -> Term:
+            raise _no_operator("sub", self, other)
+
+        def __mul__(self, other: object) -> Term:
+            raise _no_operator("mul", self, other)
+
+        def __truediv__(self, other: object) -> Term:
+            raise _no_operator("div", self, other)
+
+        def __matmul__(self, other: object) -> Term:
+            raise MistakeError(f"write matmul({self}, {other})")
+
+        def __neg__(self) -> Term:
+            raise MistakeError(f'write unary("neg", {self})')
+
+
+def _no_operator(name: str, x: object, y: object) -> MistakeError:
+    return MistakeError(f'tensors have no operators: write binary("{name}", {x}, {y})')
 
 
 @dataclass(frozen=True)
@@ -190,11 +230,18 @@ def _operand(value: object, op: str) -> Term:
 def _attribute(value: object, sort: type, op: str) -> Expression:
     if isinstance(value, Term):
         raise MistakeError(f"{op} takes a {sort.__name__} where the tensor '{value}' stands")
-    if isinstance(value, str) and sort in (UnaryFn, BinaryFn, ReduceFn):
-        return Literal(sort(value))
+    if isinstance(value, str) and sort in FUNCTIONS:
+        function = sort(value)
+        check_function(function)
+        return Literal(function)
     hint = hint_of(value)
+    if isinstance(hint, FunctionType):
+        raise MistakeError(f"{op} takes {article(sort)}, not the method {_shown(value)}; call it")
     if isinstance(hint, type) and not issubclass(hint, sort):
-        raise MistakeError(f"{op} takes a {sort.__name__}, not the {hint.__name__} {_shown(value)}")
+        raise MistakeError(
+            f"{op} takes {article(sort)}, not the {hint.__name__} {_shown(value)}"
+            f"{spelling(value, sort)}"
+        )
     return expression_of(value)
 
 
@@ -212,6 +259,19 @@ def _apply(name: str, operands: tuple[Operand, ...], *attributes: object) -> Ter
             for value, sort in zip(attributes, op.attributes, strict=True)
         ),
     )
+
+
+def application(op: Op, arguments: tuple[object, ...]) -> Term:
+    """An op of a user on tensors, then attributes; its own name calls this."""
+    names = inspect.signature(op.type_rule).parameters
+    if len(arguments) != len(names):
+        raise MistakeError(f"{op.name}({', '.join(names)}) is given {len(arguments)} arguments")
+    arity = op.arity or 0
+    operands = tuple(_operand(value, op.name) for value in arguments[:arity])
+    pairs = zip(arguments[arity:], op.attributes, strict=True)
+    attributes = tuple(_attribute(value, sort, op.name) for value, sort in pairs)
+    standing, own = op.in_programs(())
+    return Application(standing, operands, tuple(map(Literal, own)) or attributes)
 
 
 def unary(f: UnaryFn | str, x: Operand) -> Term:

@@ -2,27 +2,61 @@
 
 from __future__ import annotations
 
+import importlib.util
+import linecache
 import re
+import sys
 from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
 from satura.rewrite.attributes import (
+    Axes,
+    Axis,
+    BinaryFn,
     Perm,
+    ReduceFn,
+    Scalar,
     Shape,
+    UnaryFn,
+    Window,
 )  # fmt: skip
 from satura.rewrite.dsl import (
     Law,
+    Rule,
+    RuleSet,
     Tensor,
+    attribute_function,
     equates,
     rewrites,
     rule,
 )  # fmt: skip
 from satura.rewrite.errors import RuleError
 from satura.rewrite.terms import (
+    binary,
+    concat,
+    pool,
+    reduce,
+    reshape,
+    scalar,
     transpose,
     unary,
 )  # fmt: skip
+from satura.rewrite.types import DType, TensorType
+
+
+@attribute_function
+def moved(axes: Axes, perm: Perm) -> Axes:
+    """The axes that `axes` of the transposed tensor come from."""
+    return Axes(tuple(sorted(perm.order[axis] for axis in axes.indices)))
+
+
+@attribute_function
+def rank_of(type_: TensorType) -> int:
+    """The number of axes."""
+    return type_.rank
 
 
 def _unbound(x: Tensor, y: Tensor, p: Perm) -> Law:
@@ -110,24 +144,232 @@ def _plain_exception(x: Tensor, p: Perm) -> Law:
     return rewrites(transpose(x), x)  # type: ignore[call-arg]
 
 
+def _unused(x: Tensor, p: Perm, q: Perm) -> Law:
+    """q stands nowhere"""
+    return rewrites(transpose(x, p), x, p.is_identity)
+
+
+def _unused_in_many_lines(
+    x: Tensor,
+    p: Perm,
+    spare: Perm,
+) -> Law:
+    """a parameter on a line of its own"""
+    return rewrites(transpose(x, p), x, p.is_identity)
+
+
+def _no_sort(x: Tensor, p) -> Law:  # type: ignore[no-untyped-def]
+    """a parameter without annotation"""
+    return rewrites(transpose(x, p), x)
+
+
+def _misspelt_sort(x: Tensr, p: Perm) -> Law:  # type: ignore[name-defined]  # noqa: F821
+    """an annotation that is not there"""
+    return rewrites(transpose(x, p), x)
+
+
+def _type_as_sort(x: TensorType, p: Perm) -> Law:
+    """a type where a tensor belongs"""
+    return rewrites(transpose(x, p), x)  # type: ignore[arg-type]
+
+
+def _any_number(*x: Tensor) -> Law:
+    """any number of variables"""
+    return rewrites(unary("neg", x[0]), x[0])
+
+
+def _equal_sides(x: Tensor, p: Perm) -> Law:
+    """both sides are one"""
+    return rewrites(
+        transpose(x, p),
+        transpose(x, p),
+    )
+
+
+def _unknown_op(x: Tensor, p: Perm) -> Law:
+    """an op that does not exist"""
+    return rewrites(transpse(x, p), x)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _not_imported(x: Tensor, p: Perm) -> Law:
+    """an op that is not imported"""
+    return rewrites(conv(x, p), x)  # type: ignore[name-defined]  # noqa: F821
+
+
+def _unknown_function(x: Tensor) -> Law:
+    """a scalar function that does not exist"""
+    return rewrites(unary("rellu", x), x)
+
+
+def _unknown_function_literal(x: Tensor) -> Law:
+    """a scalar function that does not exist, by its class"""
+    return rewrites(unary("neg", x), unary(UnaryFn("negg"), x))
+
+
+def _function_of_another_kind(x: Tensor, axes: Axes) -> Law:
+    """a binary function where a reduction belongs"""
+    return rewrites(reduce("add", x, axes), x)
+
+
+def _tuple_for_perm(x: Tensor) -> Law:
+    """a tuple where a perm belongs"""
+    return rewrites(transpose(x, (1, 0)), x)  # type: ignore[arg-type]
+
+
+def _number_for_axis(x: Tensor, y: Tensor) -> Law:
+    """a number where an axis belongs"""
+    return rewrites(concat(x, y, 1), concat(y, x, Axis(1)))  # type: ignore[arg-type]
+
+
+def _list_in_perm(x: Tensor) -> Law:
+    """a perm of a list"""
+    return rewrites(transpose(x, Perm([1, 0])), x)  # type: ignore[arg-type]
+
+
+def _no_permutation(x: Tensor) -> Law:
+    """a perm that names an axis twice"""
+    return rewrites(transpose(x, Perm((1, 1))), x)
+
+
+def _negative_axis(x: Tensor, y: Tensor) -> Law:
+    """an axis counted from the end"""
+    return rewrites(concat(x, y, Axis(-1)), concat(y, x, Axis(-1)))
+
+
+def _too_few_arguments(f: ReduceFn, x: Tensor, axes: Axes, p: Perm) -> Law:
+    """an attribute function without its second argument"""
+    return rewrites(
+        reduce(f, transpose(x, p), axes),
+        transpose(reduce(f, x, moved(axes)), p),  # type: ignore[call-arg]
+    )
+
+
+def _swapped_arguments(f: ReduceFn, x: Tensor, axes: Axes, p: Perm) -> Law:
+    """an attribute function with its arguments the other way around"""
+    return rewrites(
+        reduce(f, transpose(x, p), axes),
+        transpose(reduce(f, x, moved(p, axes)), p),  # type: ignore[arg-type]
+    )
+
+
+def _tensor_for_type(x: Tensor, p: Perm) -> Law:
+    """a tensor where its type belongs"""
+    return rewrites(transpose(x, p), x, rank_of(x) == 2)  # type: ignore[arg-type]
+
+
+def _method_with_wrong_argument(f: ReduceFn, x: Tensor, p: Perm, window: Window) -> Law:
+    """a method that takes a Perm"""
+    return rewrites(
+        pool(f, transpose(x, p), window),
+        transpose(pool(f, x, window.permuted(window)), p),  # type: ignore[arg-type]
+    )
+
+
+def _method_not_called(f: ReduceFn, x: Tensor, window: Window) -> Law:
+    """a method where its result belongs"""
+    return rewrites(pool(f, x, window), pool(f, x, window.permuted))  # type: ignore[arg-type]
+
+
+def _property_called(x: Tensor, p: Perm) -> Law:
+    """a property that is called"""
+    return rewrites(transpose(x, p), transpose(x, p.inverse()))  # type: ignore[operator]
+
+
+def _wrong_field(x: Tensor, s: Shape) -> Law:
+    """a shape inside of a shape"""
+    return rewrites(reshape(x, s), reshape(x, Shape(s)))  # type: ignore[arg-type]
+
+
+def _wrong_index(x: Tensor, p: Perm) -> Law:
+    """a perm indexed by a number"""
+    return rewrites(transpose(x, p), transpose(x, p[0]))  # type: ignore[index]
+
+
+def _condition_of_int(x: Tensor, p: Perm) -> Law:
+    """a number as a condition"""
+    return rewrites(transpose(x, p), x, rank_of(x.type))  # type: ignore[arg-type]
+
+
+def _condition_is_method(x: Tensor, p: Perm) -> Law:
+    """a method as a condition"""
+    return rewrites(transpose(x, p), x, p.apply)  # type: ignore[arg-type]
+
+
+def _compares_axis_with_number(x: Tensor, y: Tensor, axis: Axis) -> Law:
+    """an axis is never a number"""
+    return rewrites(concat(x, y, axis), concat(y, x, axis), axis == 0)  # type: ignore[comparison-overlap]
+
+
+def _compares_function_with_name(f: BinaryFn, x: Tensor, y: Tensor) -> Law:
+    """a function is never its name"""
+    return rewrites(binary(f, x, y), binary(f, y, x), f == "add")  # type: ignore[comparison-overlap]
+
+
+def _adds_to_axis(x: Tensor, y: Tensor, axis: Axis) -> Law:
+    """axes do not add"""
+    return rewrites(concat(x, y, axis), concat(y, x, axis + 1))  # type: ignore[operator, arg-type]
+
+
+def _shape_of_tensor(x: Tensor, s: Shape) -> Law:
+    """a tensor has no shape, its type has"""
+    return rewrites(reshape(x, s), x, s.dims == x.shape)  # type: ignore[attr-defined]
+
+
+def _operator_of_tensors(x: Tensor, y: Tensor) -> Law:
+    """tensors have no operators"""
+    return rewrites(binary("add", x, y), y + x)  # type: ignore[operator]
+
+
 MISTAKES: list[tuple[Callable[..., Law], str, int]] = [
-    (_unbound, "'y' is not bound by the left side transpose\\(x, p\\)", 0),
-    (_unbound_attribute, "'prm' is not bound .*did you mean 'perm'", 0),
-    (_unbound_backward, "'p' is not bound by .*write both\\(rewrites", 0),
+    (_unbound, "'y' is not bound by the left side transpose\\(x, p\\)", 2),
+    (_unbound_attribute, "'prm' is not bound .*did you mean 'perm'", 2),
+    (_unbound_backward, "'p' is not bound by .*write both\\(rewrites", 2),
     (_wrong_sort, "transpose takes a Perm, not the Shape s", 2),
     (_wrong_result_sort, "transpose takes a Perm, not the bool p.is_identity", 2),
     (_swapped, "transpose takes a tensor where the Perm 'p' stands", 2),
     (_no_law, "must return rewrites", 0),
-    (_no_docstring, "the docstring is missing", 0),
+    (_no_docstring, 'the docstring is missing: state the law there, as in """', 0),
     (_misspelt, "Perm has no attribute 'invers'; did you mean 'inverse'", 2),
     (_misspelt_in_result, "DType has no attribute 'is_flaot'; did you mean 'is_float'", 2),
-    (_unknown_sort, "'p: int' is no sort of variable", 0),
-    (_matches_everything, "would match every tensor", 0),
+    (_unknown_sort, "'p: int' is no sort of variable; use Axis", 0),
+    (_matches_everything, "would match every tensor", 2),
     (_constant_condition, "a condition is always False", 2),
     (_branches, "`if`, `and`, `or`, `not`.*cannot be recorded", 2),
     (_iterates, "iterating over .* cannot be recorded", 2),
     (_asks_for_length, "len\\(\\) of an attribute cannot be recorded", 2),
-    (_plain_exception, "TypeError", 2),
+    (_plain_exception, "TypeError.*missing.*'perm'; it is transpose\\(x, perm\\)", 2),
+    (_unused, "the variable 'q' is never used; leave it out", 0),
+    (_unused_in_many_lines, "the variable 'spare' is never used", 3),
+    (_no_sort, "the variable 'p' has no sort: annotate it", 0),
+    (_misspelt_sort, "'x: Tensr' is no sort of variable; did you mean Tensor", 0),
+    (_type_as_sort, "'x: TensorType' is no sort of variable; use Tensor", 0),
+    (_any_number, "'\\*x.*': a law has a fixed number of variables", 0),
+    (_equal_sides, "both sides are transpose\\(x, p\\): the law says nothing", 2),
+    (_unknown_op, "name 'transpse' is not defined; did you mean 'transpose'", 2),
+    (_not_imported, "add `from satura.rewrite.terms import conv`", 2),
+    (_unknown_function, "no unary function 'rellu'; did you mean 'relu'", 2),
+    (_unknown_function_literal, "no unary function 'negg'; did you mean 'neg'", 2),
+    (_function_of_another_kind, "no reduce function 'add'; it is a BinaryFn", 2),
+    (_tuple_for_perm, "takes a Perm, not the tuple \\(1, 0\\); write Perm\\(\\(1, 0\\)\\)", 2),
+    (_number_for_axis, "concat takes an Axis, not the int 1; write Axis\\(1\\)", 2),
+    (_list_in_perm, "order must be a tuple.*, not \\[1, 0\\]", 2),
+    (_no_permutation, "is no permutation", 2),
+    (_negative_axis, "axes are counted from 0", 2),
+    (_too_few_arguments, "missing a required argument: 'perm'; it is moved\\(axes.*perm", 4),
+    (_swapped_arguments, "moved takes an Axes as 'axes', not the Perm p", 4),
+    (_tensor_for_type, "not the tensor 'x'; its type is x.type", 2),
+    (_method_with_wrong_argument, "permuted takes a Perm as 'perm', not the Window window", 4),
+    (_method_not_called, "not the method window.permuted; call it", 2),
+    (_property_called, "p.inverse is a Perm, no method", 2),
+    (_wrong_field, "Shape takes .* as 'dims', not the Shape s", 2),
+    (_wrong_index, "takes a Perm as 'after', not the int 0", 2),
+    (_condition_of_int, "the condition rank_of\\(x.type\\) is an int, not a bool", 2),
+    (_condition_is_method, "the condition p.apply is a method: call it", 2),
+    (_compares_axis_with_number, "always false: an Axis is no int; write Axis\\(0\\)", 2),
+    (_compares_function_with_name, "a BinaryFn is no str; write BinaryFn\\('add'\\)", 2),
+    (_adds_to_axis, "an Axis has no __add__: compute with its fields \\(index\\)", 2),
+    (_shape_of_tensor, "the tensor 'x' has no attribute 'shape'; write x.type.shape", 2),
+    (_operator_of_tensors, 'write binary\\("add", y, x\\)', 2),
 ]
 
 
@@ -146,3 +388,147 @@ def test_a_mistake_is_reported_with_rule_file_and_line(
 def test_a_rule_needs_a_name() -> None:
     with pytest.raises(RuleError, match="a rule needs a name"):
         rule(lambda x: rewrites(x, x))
+
+
+def test_annotations_that_say_nothing_about_variables_do_not_matter() -> None:
+    def unannotated(x: Tensor, p: Perm):  # type: ignore[no-untyped-def]
+        """transpose(x, p) = x where p is the identity"""
+        return rewrites(transpose(x, p), x, p.is_identity)
+
+    def unresolved(x: Tensor, p: Perm) -> Lw:  # type: ignore[name-defined]  # noqa: F821
+        """transpose(x, p) = x where p is the identity"""
+        return rewrites(transpose(x, p), x, p.is_identity)
+
+    assert rule(unannotated).variables == rule(unresolved).variables == {"x": Tensor, "p": Perm}
+
+
+def test_conditions_are_negated_and_joined() -> None:
+    @rule
+    def law(x: Tensor, p: Perm) -> Law:
+        """a law for perms of three axes that move something"""
+        moves = ~p.is_identity
+        return rewrites(transpose(x, p), x, (x.type.rank == 3) & moves)  # type: ignore[arg-type]
+
+    (direction,) = law.directions
+    type_ = TensorType(DType.F32, (1, 1, 1))
+    (condition,) = direction.conditions
+    assert direction.holds(condition, {"x": type_, "p": Perm((1, 0, 2))})
+    assert not direction.holds(condition, {"x": type_, "p": Perm((0, 1, 2))})
+
+
+def test_calls_that_fit_are_recorded() -> None:
+    @attribute_function
+    def first(*axes: Axis, kind: UnaryFn | BinaryFn, fill: Scalar | None = None) -> Axis:
+        return axes[0]
+
+    @rule
+    def law(f: BinaryFn, v: Scalar, x: Tensor, y: Tensor, axis: Axis) -> Law:
+        """a call with a union, a default and any number of axes"""
+        axes = first(axis, axis, kind=f, fill=v)
+        return rewrites(binary(f, concat(x, y, axis), scalar(v)), concat(y, x, axes))
+
+    axis, values = Axis(1), {"f": BinaryFn("add"), "v": Scalar.of(1, DType.F32)}
+    assert law.directions[0].compute({"axis": axis, **values}) == (axis,)
+
+
+HEAD = """\
+from satura.rewrite.attributes import Perm
+from satura.rewrite.dsl import Law, Tensor, rewrites, rule
+from satura.rewrite.terms import transpose, unary
+
+"""
+LAW = """\
+@rule
+def {name}(x: Tensor) -> Law:
+    \"\"\"a law\"\"\"
+    return rewrites(unary("neg", unary("neg", x)), {right})
+
+"""
+
+
+def _run(text: str, file: str) -> ModuleType:
+    """The module of this text, with its lines where tracebacks look for them."""
+    module = ModuleType("a_module_of_rules")
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    exec(compile(text, file, "exec"), vars(module))
+    return module
+
+
+def _load(path: Path, text: str, module: ModuleType | None = None) -> ModuleType:
+    """The module that `path` is after `text` is written there, loaded anew or again."""
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location("a_file_of_rules", path)
+    assert spec is not None and spec.loader is not None
+    found = importlib.util.module_from_spec(spec) if module is None else module
+    exec(compile(text, str(path), "exec"), vars(found))
+    return found
+
+
+def test_two_rules_of_one_name_in_a_file_are_reported_with_both_places(tmp_path: Path) -> None:
+    path = tmp_path / "rules.py"
+    twice = HEAD + LAW.format(name="law", right="x") + LAW.format(name="law", right="x")
+    with pytest.raises(RuleError) as caught:
+        _load(path, twice)
+    assert f"rule 'law' ({path}:10): another rule is called 'law', at {path}:5" in str(caught.value)
+    assert "rename one" in str(caught.value)
+
+
+def test_a_file_may_be_loaded_again_after_a_change(tmp_path: Path) -> None:
+    path = tmp_path / "rules.py"
+    law = LAW.format(name="law", right="x")
+    module = _load(path, HEAD + law)
+    assert vars(_load(path, HEAD + "# a comment\n" + law, module))["law"].line == 6
+
+
+def test_a_rule_may_not_hide_an_op() -> None:
+    with pytest.raises(RuleError, match=r"would hide the op 'transpose'.*rename the rule"):
+        _run(HEAD + LAW.format(name="transpose", right="x"), "<a text>")
+
+
+def test_rule_sets_say_what_is_no_rule_and_what_comes_twice(tmp_path: Path) -> None:
+    path = tmp_path / "rules.py"
+    text = HEAD + LAW.format(name="law", right="x")
+    first, again = (vars(_load(path, text))["law"] for _ in range(2))
+    assert isinstance(first, Rule)
+    with pytest.raises(RuleError, match="that file was loaded twice: import it once"):
+        RuleSet(first) + again
+    other = vars(_load(tmp_path / "others.py", text))["law"]
+    with pytest.raises(RuleError) as caught:
+        RuleSet(first) + RuleSet(other)
+    assert f"{path}:5 and {tmp_path / 'others.py'}:5" in str(caught.value)
+    assert "rename one, or leave one out: .without('law')" in str(caught.value)
+    with pytest.raises(RuleError, match=r"takes rules, not <function .*is @rule missing above it"):
+        RuleSet(_unused)  # type: ignore[arg-type]
+    with pytest.raises(RuleError, match="add sets with \\+"):
+        RuleSet(RuleSet(first))  # type: ignore[arg-type]
+
+
+def test_a_rule_of_an_interpreter_or_a_notebook_has_a_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = HEAD + LAW.format(name="law", right="x")
+    typed = vars(_run(text, "<stdin>"))["law"]
+    assert (typed.place, typed.line) == ("<stdin>:5", 5)
+
+    def label(file: str) -> tuple[str, str] | None:
+        return ("Cell", "In[3]") if file == "/tmp/ipykernel_7/123.py" else None
+
+    shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=label))
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    assert vars(_run(text, "/tmp/ipykernel_7/123.py"))["law"].place == "In[3]:5"
+    wrong = HEAD + LAW.format(name="law", right="y")
+    with pytest.raises(RuleError, match=r"rule 'law' \(In\[3\]:8\): NameError: name 'y'"):
+        _run(wrong, "/tmp/ipykernel_7/123.py")
+    assert vars(_run(text, "/a/file.py"))["law"].place == "/a/file.py:5"
+
+
+def test_rules_without_source_differ_by_their_code() -> None:
+    def digest(right: str) -> str:
+        text = HEAD + LAW.format(name="law", right=right)
+        scope: dict[str, object] = {}
+        exec(compile(text, "<unknown>", "exec"), scope)
+        law = scope["law"]
+        assert isinstance(law, Rule)
+        return law.digest
+
+    assert digest("x") == digest("x") != digest('unary("abs", x)')
