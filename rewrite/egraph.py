@@ -15,6 +15,8 @@ from time import perf_counter
 
 from egglog import bindings
 
+from satura.rewrite.engine import fresh_bindings
+
 Row = tuple[int, ...]
 
 # Reading a file takes egglog as long as this many facts.
@@ -31,9 +33,11 @@ class Step:
 
 
 class EGraph:
-    """An egglog e-graph. It may not move between threads."""
+    """An egglog e-graph. It may not move between threads, nor into a forked process."""
 
     def __init__(self) -> None:
+        if (fresh := fresh_bindings()) is not None:
+            globals()["bindings"] = fresh
         self._engine = bindings.EGraph()
         self._folder = TemporaryDirectory(prefix="satura-egraph-")
         self._classes = _Numbering()

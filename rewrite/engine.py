@@ -1,0 +1,64 @@
+"""egglog's bindings, and a copy of them for forked processes.
+
+egglog runs on a pool of threads that its library starts once. A forked process has none of these
+threads, but the library believes that it does, and waits for them for ever. So a forked process
+loads the library a second time.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import os
+from pathlib import Path
+from types import ModuleType
+
+from egglog import bindings
+
+_LIBRARY = str(bindings.__file__)
+_forks = 0
+_copied_after = 0
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_count_fork)
+
+
+def fresh_bindings() -> ModuleType | None:
+    """A copy of `egglog.bindings`, at the first call after a fork; None where it is not needed."""
+    global _copied_after
+    if _copied_after == _forks or not hasattr(os, "memfd_create"):
+        return None
+    _copied_after = _forks
+    # Another file: the loader would give the same library for the same one.
+    copy = os.memfd_create(f"egglog-{os.getpid()}")
+    try:
+        with open(copy, "wb", closefd=False) as file:
+            file.write(_loaded_part(Path(_LIBRARY)))
+        loader = importlib.machinery.ExtensionFileLoader(
+            "egglog.bindings", f"/proc/{os.getpid()}/fd/{copy}"
+        )
+        spec = importlib.util.spec_from_loader("egglog.bindings", loader)
+        assert spec is not None
+        module = importlib.util.module_from_spec(spec)
+        loader.exec_module(module)
+    finally:
+        os.close(copy)
+    return module
+
+
+def _loaded_part(library: Path) -> bytes:
+    """The beginning of `library` that programs use; what follows, for debuggers, is much longer."""
+    end = 0
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        span, _, offset, _, _, *path = line.split(maxsplit=5)
+        if path == [str(library)]:
+            first, last = (int(address, 16) for address in span.split("-"))
+            end = max(end, int(offset, 16) + last - first)
+    with library.open("rb") as file:
+        return file.read(end or -1)

@@ -1,0 +1,212 @@
+"""A call that can be stopped: whatever it does, its parent goes on, with nothing left over."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+import pytest
+
+from satura.rewrite.attributes import Constant
+from satura.rewrite.build import Builder
+from satura.rewrite.errors import SaturaError
+from satura.rewrite.killable import FORKS, Doing, KilledError, call
+from satura.rewrite.saturate import saturate
+from satura.rules import NONE
+
+pytestmark = pytest.mark.skipif(not FORKS, reason="there is no fork here")
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_over() -> Iterator[None]:
+    """No open file, no child and no temporary folder more than before."""
+    before = _left_over()
+    yield
+    assert _left_over() == before
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def _left_over() -> tuple[int, list[Path]]:
+    folders = sorted(Path(tempfile.gettempdir()).glob("satura-call-*"))
+    return len(list(Path("/proc/self/fd").iterdir())), folders
+
+
+def _loops(doing: Doing) -> NoReturn:
+    doing("going round")
+    while True:
+        pass
+
+
+def test_it_gives_the_result_and_shared_objects_as_themselves() -> None:
+    weights = Constant(np.ones(1000))
+    other = Constant(np.zeros(3))
+    first, second = call(lambda doing: (weights, other), 10, shared=[weights])
+    assert first is weights
+    assert second == other and second is not other
+
+
+def test_a_loop_is_killed_and_says_what_it_did() -> None:
+    started = time.monotonic()
+    with pytest.raises(KilledError, match="going round took too long") as caught:
+        call(_loops, 0.2)
+    assert time.monotonic() - started < 3
+    assert (caught.value.doing, caught.value.reason) == ("going round", "seconds")
+
+
+def test_it_may_ask_for_more_time() -> None:
+    def work(doing: Doing) -> int:
+        doing("the last part", 20)
+        time.sleep(0.4)
+        return 1
+
+    assert call(work, 0.2) == 1
+
+
+def test_native_code_that_holds_the_interpreter_is_killed() -> None:
+    with pytest.raises(KilledError):
+        call(lambda doing: ctypes.PyDLL(None).sleep(60), 0.2)
+
+
+class _Unpicklable(Exception):
+    def __init__(self, first: int, second: int) -> None:
+        super().__init__(first + second)
+
+
+def test_exceptions_arrive_as_they_are() -> None:
+    def fails(doing: Doing) -> None:
+        raise SaturaError("no such thing")
+
+    with pytest.raises(SaturaError, match=r"^no such thing$") as caught:
+        call(fails, 10)
+    assert "in fails" in str(caught.value.__cause__)
+
+
+def test_exceptions_that_cannot_be_pickled_arrive_as_text() -> None:
+    def fails(doing: Doing) -> None:
+        doing("adding")
+        raise _Unpicklable(1, 2)
+
+    with pytest.raises(KilledError, match="adding raised _Unpicklable: 3"):
+        call(fails, 10)
+
+
+def test_results_that_cannot_be_pickled_are_reported() -> None:
+    with pytest.raises(KilledError, match="pickle"):
+        call(lambda doing: lambda: None, 10)
+
+
+@pytest.mark.parametrize(
+    ("end", "message"),
+    [
+        (lambda doing: sys.exit("bye"), r"raised SystemExit\(bye\)"),
+        (lambda doing: os._exit(0), "exit status 0"),
+        (lambda doing: os._exit(7), "exit status 7"),
+        (lambda doing: os.kill(os.getpid(), signal.SIGTERM), "signal SIGTERM"),
+    ],
+)
+def test_an_end_without_an_answer_is_a_crash(end: object, message: str) -> None:
+    with pytest.raises(KilledError, match=message) as caught:
+        call(end, 10)  # type: ignore[arg-type]
+    assert caught.value.reason == "crash"
+
+
+def test_an_interrupt_in_the_child_does_not_end_the_parent() -> None:
+    def interrupts(doing: Doing) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KilledError, match="KeyboardInterrupt"):
+        call(interrupts, 10)
+
+
+def test_memory_is_limited() -> None:
+    with pytest.raises(KilledError) as caught:
+        call(lambda doing: len(b"x" * (1 << 30)), 10, memory=1 << 28)
+    assert caught.value.reason == "memory"
+
+
+def test_an_interrupt_of_the_parent_kills_the_child() -> None:
+    def interrupt() -> None:
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        call(_loops, 30)
+    thread.join()
+
+
+def test_processes_that_the_child_started_end_with_it() -> None:
+    def starts(doing: Doing) -> None:
+        doing(str(subprocess.Popen(["sleep", "60"]).pid))
+        _loops_quietly()
+
+    with pytest.raises(KilledError) as caught:
+        call(starts, 0.5)
+    deadline = time.monotonic() + 5
+    while _is_alive(int(caught.value.doing)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not _is_alive(int(caught.value.doing))
+
+
+def _loops_quietly() -> NoReturn:
+    while True:
+        pass
+
+
+def _is_alive(process: int) -> bool:
+    """Whether it runs; one that waits for its parent to ask does not."""
+    try:
+        return ") Z " not in Path(f"/proc/{process}/stat").read_text()
+    except FileNotFoundError:
+        return False
+
+
+def test_the_childs_output_stays_out_of_the_parents(capfd: pytest.CaptureFixture[str]) -> None:
+    print("waiting", end="")
+    call(lambda doing: print("from the child"), 10)
+    sys.stdout.flush()
+    captured = capfd.readouterr()
+    assert captured.out == "waiting"
+    assert captured.err == "from the child\n"
+
+
+def test_calls_from_threads_are_independent() -> None:
+    results: dict[int, object] = {}
+
+    def work(number: int) -> None:
+        try:
+            results[number] = call(_loops if number % 2 else lambda doing: number, 0.5)
+        except KilledError as error:
+            results[number] = error.reason
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {0: 0, 1: "seconds", 2: 2, 3: "seconds", 4: 4, 5: "seconds"}
+
+
+def test_the_engine_works_in_a_child_of_a_process_that_has_used_it() -> None:
+    build = Builder()
+    x = build.constant(np.ones(3, np.float32))
+    program = build.program({"y": build.unary("neg", x)})
+    here = saturate(program, NONE)
+
+    def nested(doing: Doing) -> object:
+        saturate(program, NONE)
+        return call(lambda doing: saturate(program, NONE).classes, 20)
+
+    assert call(nested, 30) == here.classes
