@@ -101,6 +101,18 @@ class SymbolicDim:
 Dim = int | SymbolicDim
 
 
+class StandIn:
+    """A dim of which a proof knows only facts; it answers what the functions below ask."""
+
+    def at_least(self, bound: int) -> bool:
+        """See `known_at_least`."""
+        raise NotImplementedError
+
+    def quotient(self, numerator: Dim, denominator: Dim) -> Dim | None:
+        """See `exact_quotient`; this is one of the two."""
+        raise NotImplementedError
+
+
 def symbol(name: str) -> SymbolicDim:
     """The size called `name`."""
     return SymbolicDim((((name,), 1),))
@@ -144,6 +156,9 @@ def evaluate(dim: Dim, sizes: Mapping[str, int]) -> int:
 
 def exact_quotient(numerator: Dim, denominator: Dim) -> Dim | None:
     """`numerator / denominator` when it comes out even for all sizes, else None."""
+    for dim in (numerator, denominator):
+        if isinstance(dim, StandIn):
+            return dim.quotient(numerator, denominator)
     if isinstance(numerator, int) and isinstance(denominator, int):
         return None if denominator == 0 or numerator % denominator else numerator // denominator
     if numerator == denominator:
@@ -201,6 +216,8 @@ def _common_monomial(terms: tuple[tuple[Monomial, int], ...]) -> Monomial:
 
 def known_at_least(dim: Dim, bound: int) -> bool:
     """True when `dim >= bound` for all sizes (a size is at least 0)."""
+    if isinstance(dim, StandIn):
+        return dim.at_least(bound)
     if isinstance(dim, int):
         return dim >= bound
     low = 0
@@ -228,12 +245,11 @@ def _terms(dim: Dim) -> tuple[tuple[Monomial, int], ...]:
 def _normal(terms: Iterable[tuple[Monomial, int]]) -> Dim:
     sums: dict[Monomial, int] = {}
     for monomial, coefficient in terms:
-        key = tuple(sorted(monomial, key=str))
+        key = monomial if len(monomial) < 2 else tuple(sorted(monomial, key=str))
         sums[key] = sums.get(key, 0) + coefficient
-    kept = sorted(
-        ((monomial, c) for monomial, c in sums.items() if c),
-        key=lambda term: (-len(term[0]), [str(atom) for atom in term[0]]),
-    )
+    kept = [(monomial, c) for monomial, c in sums.items() if c]
+    if len(kept) > 1:
+        kept.sort(key=lambda term: (-len(term[0]), [str(atom) for atom in term[0]]))
     if not kept:
         return 0
     if len(kept) == 1 and not kept[0][0]:

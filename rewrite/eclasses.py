@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from satura.rewrite.attributes import Attribute
+from satura.rewrite.cost import bytes_of
 from satura.rewrite.types import TensorType
 
 
@@ -31,6 +33,11 @@ class EClasses:
     known: tuple[bool, ...]
     inputs: tuple[int, ...]
     outputs: tuple[tuple[str, int], ...]
+
+    @cached_property
+    def bytes(self) -> tuple[float, ...]:
+        """Size of each class's tensor in bytes, at representative sizes."""
+        return tuple(map(bytes_of, self.types))
 
     @property
     def node_count(self) -> int:

@@ -9,11 +9,11 @@ improves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import product as cartesian
 from math import inf
 
-from satura.rewrite.cost import CostModel, bytes_of
+from satura.rewrite.cost import CostModel
 from satura.rewrite.dispatch import ANCHORED, INLINED, Fragment, Fused, combine, placement
 from satura.rewrite.eclasses import EClasses, ENode
 from satura.rewrite.errors import ProgramError
@@ -45,9 +45,12 @@ class Choice:
         """True for inputs and constants: nothing is dispatched for them."""
         return self.total[cls] < inf and not self.closure[cls]
 
-    def price_of(self, leaves: Iterable[int]) -> tuple[float, int]:
+    def price_of(self, leaves: Collection[int]) -> tuple[float, int]:
         """Seconds of everything below `leaves`, and the classes dispatched there."""
         bits, total = 0, 0.0
+        if len(leaves) == 1:
+            (leaf,) = leaves
+            return min(self.total[leaf], 1e300), self.closure[leaf]
         for leaf in sorted(leaves, key=self.total.__getitem__, reverse=True):
             if not self.shared or not bits:
                 total = min(total + self.total[leaf], 1e300)
@@ -147,7 +150,8 @@ def _parts(choice: Choice, cls: int, node: ENode) -> Iterator[tuple[Fragment | N
     kind = REGISTRY[node.op].kind
     if kind is Kind.SOURCE and node.op in ("input", "constant"):
         return
-    known = choice.classes.known[cls]
+    if choice.classes.known[cls] and (kind is not Kind.LAYOUT or node.op in ("pad", "concat")):
+        return  # computed at compile time
     ways: list[list[Fragment | None]] = []
     for operand in node.operands:
         options: list[Fragment | None] = []
@@ -156,8 +160,6 @@ def _parts(choice: Choice, cls: int, node: ENode) -> Iterator[tuple[Fragment | N
         if kind is not Kind.HOST:
             options.extend(fragment for _, fragment in choice.options[operand].values())
         ways.append(options)
-    if known and (kind is not Kind.LAYOUT or node.op in ("pad", "concat")):
-        return  # computed at compile time
     yield from cartesian(*ways)
 
 
@@ -181,7 +183,7 @@ def _offer(choice: Choice, cls: int, fragment: Fragment) -> bool:
             better = held is None or held[1] is not fragment
     if choice.is_given(cls):
         return better
-    own = fragment.seconds(choice.classes.types[cls], model)
+    own = fragment.seconds(choice.classes, model)
     total = below + own
     # No cycle can close here: a class never costs less than what it reads, and costs only fall, so
     # reading something that depends on this class cannot be cheaper than what it has.
@@ -207,7 +209,7 @@ def _fold_constants(choice: Choice, parents: list[list[int]]) -> None:
                 if node.op != "constant" and not node.operands:
                     continue
                 price = sum(choice.total[operand] for operand in node.operands)
-                stored = bytes_of(classes.types[cls]) * model.constant_byte
+                stored = classes.bytes[cls] * model.constant_byte
                 price += model.constant + stored if node.operands else stored
                 if price < choice.total[cls] * (1 - IMPROVEMENT):
                     choice.total[cls] = price

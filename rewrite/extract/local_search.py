@@ -32,6 +32,7 @@ def share_repeated_work(choice: Choice) -> bool:
     """Try the *share* move on every class that is computed in two or more dispatches."""
     improved = False
     selected = _selected(choice)
+    option_readers = _option_readers(choice)
     for cls in _repeated(choice, selected):
         fragment = choice.chosen[cls]
         if fragment is None or cls in selected:
@@ -42,9 +43,13 @@ def share_repeated_work(choice: Choice) -> bool:
         stored = {*selected, cls}
         old: dict[int, Fragment] = {}
         for reader in selected:
-            better = _reread(choice, reader, cls, stored)
             current = choice.chosen[reader]
-            if better is not None and current is not None:
+            if current is None:
+                continue
+            if reader not in option_readers.get(cls, ()) and cls not in current.inside:
+                continue
+            better = _reread(choice, reader, cls, stored)
+            if better is not None:
                 old[reader] = current
                 _choose(choice, reader, better)
         now = _selected(choice)
@@ -54,6 +59,16 @@ def share_repeated_work(choice: Choice) -> bool:
             for reader, current in old.items():
                 _choose(choice, reader, current)
     return improved
+
+
+def _option_readers(choice: Choice) -> dict[int, set[int]]:
+    """Per class the classes that have a fragment to choose from which reads it."""
+    readers: dict[int, set[int]] = {}
+    for cls, options in enumerate(choice.options):
+        for _, fragment in options.values():
+            for leaf in fragment.reads:
+                readers.setdefault(leaf, set()).add(cls)
+    return readers
 
 
 def _reread(choice: Choice, reader: int, cls: int, stored: set[int]) -> Fragment | None:
@@ -70,7 +85,7 @@ def _reread(choice: Choice, reader: int, cls: int, stored: set[int]) -> Fragment
         usable = all(read in stored or choice.is_given(read) for read in fragment.reads)
         if cls not in fragment.reads or not usable or choice.reaches(fragment.reads, reader):
             continue
-        price = fragment.seconds(choice.classes.types[reader], choice.model)
+        price = fragment.seconds(choice.classes, choice.model)
         # A dispatch that stays may take over the work of one that is then no longer needed.
         price -= sum(choice.seconds[read] for read in current.reads if read not in fragment.reads)
         if price < seconds:
@@ -80,13 +95,13 @@ def _reread(choice: Choice, reader: int, cls: int, stored: set[int]) -> Fragment
 
 def _read_instead(choice: Choice, fragment: Fragment, cls: int) -> Fragment | None:
     """`fragment` with the parts that compute `cls` replaced by reads of it."""
-    if not _computes(fragment, cls):
+    if cls not in fragment.inside:
         return None
     parts: list[Fragment | None] = []
     for part in fragment.parts:
         if part is None or part.cls == cls:
             parts.append(None)
-        elif _computes(part, cls):
+        elif cls in part.inside:
             changed = _read_instead(choice, part, cls)
             if changed is None:
                 return None
@@ -94,11 +109,6 @@ def _read_instead(choice: Choice, fragment: Fragment, cls: int) -> Fragment | No
         else:
             parts.append(part)
     return combine(choice.classes, fragment.cls, fragment.node, tuple(parts), choice.model)
-
-
-def _computes(fragment: Fragment, cls: int) -> bool:
-    """Whether `cls` is computed inside, below the root."""
-    return any(part and (part.cls == cls or _computes(part, cls)) for part in fragment.parts)
 
 
 def _repeated(choice: Choice, selected: list[int]) -> list[int]:
@@ -121,7 +131,7 @@ def _repeated(choice: Choice, selected: list[int]) -> list[int]:
 
 def _choose(choice: Choice, cls: int, fragment: Fragment) -> None:
     choice.chosen[cls] = fragment
-    choice.seconds[cls] = fragment.seconds(choice.classes.types[cls], choice.model)
+    choice.seconds[cls] = fragment.seconds(choice.classes, choice.model)
 
 
 def _total(choice: Choice, selected: list[int]) -> float:
@@ -181,7 +191,7 @@ def _best_move(choice: Choice, cls: int, readers: dict[int, list[int]]) -> _Move
             if changed is None:
                 break
             rewritten[reader] = changed
-            after = changed.seconds(choice.classes.types[reader], choice.model)
+            after = changed.seconds(choice.classes, choice.model)
             gain += choice.seconds[reader] - after
         else:
             if gain > 0 and (best is None or gain > best.gain):
