@@ -142,12 +142,13 @@ def rules(
 ) -> None:
     """List the rules of a set: law, whether it holds bit for bit, whether it is proved, and where
     it is defined."""
-    from satura.commands.listing import list_rules
-    from satura.commands.pages import rules_page
-
     if markdown:
+        from satura.commands.pages import rules_page
+
         typer.echo(rules_page(), nl=False)
     else:
+        from satura.commands.listing import list_rules
+
         list_rules(rules, json)
 
 

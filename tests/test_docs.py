@@ -14,8 +14,8 @@ import pytest
 
 from satura.commands.pages import ops_page, rules_page
 from satura.commands.verdicts import recorded
-from satura.light import light
 from satura.rules import DEFAULT
+from tests.onnx_models import make_model, node, random_input
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [
@@ -48,12 +48,17 @@ def identifier(document: Path) -> str:
 
 @pytest.fixture
 def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the files that the documents' commands name."""
-    model = light("light_squeezenet")
+    """A folder with the files that the documents' commands name; the model is a small one."""
+    layers = [
+        node("Transpose", "x", "rows"),
+        node("Relu", "rows", "positive"),
+        node("Transpose", "positive", "columns"),
+        node("MatMul", "columns weights", "y"),
+    ]
+    model = make_model(layers, {"x": [8, 4]}, {"weights": random_input(4, 3)})
     (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
-    name = model.graph.input[0].name
-    image = np.random.default_rng(0).standard_normal((1, 3, 224, 224)).astype(np.float32)
-    np.savez(tmp_path / "in.npz", allow_pickle=False, **{name: image})
+    np.savez(tmp_path / "in.npz", allow_pickle=False, x=random_input(8, 4))
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
