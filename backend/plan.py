@@ -23,8 +23,8 @@ from satura.backend.executable import Executable, executables, source_of
 from satura.backend.jit import compile_all
 from satura.backend.kernels import kernel_code
 from satura.backend.runtime import ALL_THREADS, Executor, Status, Step
-from satura.rewrite.attributes import Count, HostCall
-from satura.rewrite.interpreter import run_host
+from satura.rewrite.attributes import Count
+from satura.rewrite.interpreter import host_results
 from satura.rewrite.schedule import Dispatch, Form, Schedule
 from satura.rewrite.types import Array
 
@@ -216,16 +216,16 @@ class Instance:
     def _host(
         self, index: int, tensors: Mapping[int, Array], results: dict[int, tuple[Array, ...]]
     ) -> None:
-        """Run a host call on its operands, or pick one of its results."""
+        """Run a host call or a user's op on its operands, or pick a result of a host call."""
         node = self.plan.schedule.program.nodes[index]
-        attribute = node.attributes[0]
-        if isinstance(attribute, HostCall):
-            operands = [np.array(self._view(operand, tensors)) for operand in node.operands]
-            results[index] = run_host(attribute, operands)
-            value = results[index][0]
+        if node.op.name == "item":
+            position = node.attributes[0]
+            assert isinstance(position, Count)
+            value = results[node.operands[0]][position.value]
         else:
-            assert isinstance(attribute, Count)
-            value = results[node.operands[0]][attribute.value]
+            operands = [np.array(self._view(operand, tensors)) for operand in node.operands]
+            results[index] = host_results(node, operands)
+            value = results[index][0]
         if index in self.plan.schedule.homes:
             self._view(index, tensors)[...] = value
 

@@ -18,6 +18,7 @@ from satura.rewrite.errors import SaturaError
 from satura.rewrite.index_map import Index, bounds, offset, pull, row_major
 from satura.rewrite.ir import Node
 from satura.rewrite.ops import Kind
+from satura.rewrite.ops.formula import Formula, formula_of
 from satura.rewrite.schedule import Home, Schedule
 from satura.rewrite.types import DType
 
@@ -121,12 +122,12 @@ class Walk:
     def reduced(self, number: int, dtype: DType) -> int:
         """The result of reduction `number`, rounded to `dtype`."""
         total = self._add(Value("reduced", dtype.compute, literal=number))
-        return total if dtype is dtype.compute else self._add(Value("cast", dtype, (total,)))
+        return self._cast(total, dtype.compute, dtype)
 
     def accumulator(self, dtype: DType) -> int:
         """What a contraction kernel computed, in the compute type, rounded to `dtype`."""
         total = self._add(Value("accumulator", dtype.compute))
-        return total if dtype is dtype.compute else self._add(Value("cast", dtype, (total,)))
+        return self._cast(total, dtype.compute, dtype)
 
     def scalar(self, scalar: Scalar) -> int:
         """One element as an argument of the kernel."""
@@ -231,11 +232,31 @@ class Walk:
 
     def _elementwise(self, node: Node, at: Index, mask: Mask) -> int:
         operands = [self.value(operand, at, mask) for operand in node.operands]
+        formula = formula_of(node)
+        if formula is not None:
+            return self._formula(formula, node, operands)
         attribute = node.attributes[0] if node.attributes else None
         name = node.op.name
         if isinstance(attribute, UnaryFn | BinaryFn):
             name = attribute.name
         return self.apply(name, node.type.dtype, *operands)
+
+    def _formula(self, formula: Formula, node: Node, operands: Sequence[int]) -> int:
+        """What a user's op computes, step by step."""
+        dtypes = [self.nodes[operand].type.dtype for operand in node.operands]
+        values: list[int] = []
+        for step in formula.steps(dtypes, node.attributes):
+            if step.op == "operand":
+                value = self._cast(operands[step.position], dtypes[step.position], step.dtype)
+            elif step.literal is not None:
+                value = self.scalar(step.literal)
+            else:
+                value = self.apply(step.op, step.dtype, *(values[at] for at in step.operands))
+            values.append(value)
+        return self._cast(values[-1], step.dtype, node.type.dtype)
+
+    def _cast(self, value: int, dtype: DType, wanted: DType) -> int:
+        return value if dtype is wanted else self._add(Value("cast", wanted, (value,)))
 
     def _pad(self, node: Node, at: Index, mask: Mask) -> int:
         source, fill = node.operands
@@ -282,8 +303,7 @@ class Walk:
         extent = self.nodes[source].type.shape[axis]
         assert isinstance(extent, int)
         found = self.value(indices, at[axis : axis + rank], mask)
-        if self.nodes[indices].type.dtype is not DType.I64:
-            found = self._add(Value("cast", DType.I64, (found,)))
+        found = self._cast(found, self.nodes[indices].type.dtype, DType.I64)
         length = self.body.argument(extent)
         self._sync()
         wrapped = self._add(Value("add_index", DType.I64, (found, length)))

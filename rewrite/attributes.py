@@ -17,6 +17,7 @@ from satura.rewrite.dims import Dim, SymbolicDim, evaluate, known_at_least
 from satura.rewrite.types import Array, DType, TensorType
 
 Value = TypeVar("Value")
+Own = TypeVar("Own", bound="OwnAttribute")
 
 
 class Refuse(Exception):
@@ -365,14 +366,22 @@ class HostCall:
         return f"{self.domain + '.' if self.domain else ''}{self.op_type}"
 
 
+class OwnAttribute:
+    """Base of the attribute classes that users declare: frozen dataclasses of plain values."""
+
+    def concrete(self: Own, sizes: Mapping[str, int]) -> Own:
+        """The value where every symbol has its size; itself unless a subclass says otherwise."""
+        return self
+
+
 Attribute = (
     Perm | Shape | Axis | Axes | Scalar | Padding | Slices | Window | Groups | UnaryFn | BinaryFn
-    | ReduceFn | Constant | Parameter | Count | HostCall | DType
+    | ReduceFn | Constant | Parameter | Count | HostCall | DType | OwnAttribute
 )  # fmt: skip
 
 
 def concrete_attribute(attribute: Attribute, sizes: Mapping[str, int]) -> Attribute:
     """`attribute` where every symbol has its size from `sizes`."""
-    if isinstance(attribute, Shape | Padding | Slices | HostCall | Parameter):
+    if isinstance(attribute, Shape | Padding | Slices | HostCall | Parameter | OwnAttribute):
         return attribute.concrete(sizes)
     return attribute

@@ -24,9 +24,17 @@ class RuleError(SaturaError):
     """A rewrite rule that is wrong at its definition or refuted by a check."""
 
 
+class OpError(SaturaError):
+    """An op declaration that is not well formed, or whose formula differs from its reference."""
+
+
 class CallError(SaturaError):
     """A call of a compiled program with wrong names, dtypes or shapes."""
 
 
 class VerificationError(SaturaError):
     """A stage whose results differ from the interpreter's: a fault of satura or of a rule."""
+
+
+class RuleDroppedWarning(UserWarning):
+    """A rule that is not satura's own failed while a program was rewritten, and was left out."""

@@ -9,10 +9,8 @@ import numpy as np
 from satura.rewrite.attributes import Count, HostCall
 from satura.rewrite.dims import Dim, SymbolicDim, evaluate
 from satura.rewrite.errors import CallError
-from satura.rewrite.ir import Program
+from satura.rewrite.ir import Node, Program
 from satura.rewrite.types import Array, DType
-
-HostRunner = Callable[[HostCall, list[Array]], tuple[Array, ...]]
 
 
 def bind_sizes(program: Program, arguments: Mapping[str, Array]) -> dict[str, int]:
@@ -48,11 +46,17 @@ def bind_sizes(program: Program, arguments: Mapping[str, Array]) -> dict[str, in
     return sizes
 
 
-def run_host(call: HostCall, arguments: list[Array]) -> tuple[Array, ...]:
-    """Run a host call with the onnx package's reference implementation."""
+def host_results(node: Node, operands: list[Array]) -> tuple[Array, ...]:
+    """Results of a host call, by the onnx package's reference implementation, or of a user's op.
+
+    Raises CallError where these fail, or give other types than the program expects.
+    """
+    call = node.attributes[0] if node.attributes else None
+    if not isinstance(call, HostCall):
+        return (node.op.reference(*operands, *node.attributes),)
     from satura.rewrite.onnx.host import run
 
-    return run(call, arguments)
+    return run(call, operands)
 
 
 def evaluate_nodes(
@@ -70,9 +74,7 @@ def evaluate_nodes(
         if node.op.name == "input":
             values[index] = arguments[node.input_name]
         elif node.op.name == "host":
-            call = node.attributes[0]
-            assert isinstance(call, HostCall)
-            results[index] = run_host(call, [values[i] for i in node.operands])
+            results[index] = host_results(node, [values[i] for i in node.operands])
             values[index] = results[index][0]
         elif node.op.name == "item":
             position = node.attributes[0]

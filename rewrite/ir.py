@@ -16,7 +16,7 @@ from satura.rewrite.attributes import (
     concrete_attribute,
 )  # fmt: skip
 from satura.rewrite.errors import ProgramError
-from satura.rewrite.ops import REGISTRY, Kind, Op
+from satura.rewrite.ops import OWN, REGISTRY, Kind, Op
 from satura.rewrite.types import TensorType
 
 
@@ -166,6 +166,15 @@ def infer(
     return result[0] if isinstance(result, tuple) else result
 
 
+def _op(op: str | Op) -> Op:
+    """The op of this name. Raises ProgramError."""
+    if isinstance(op, Op):
+        return op
+    if op not in REGISTRY and op not in OWN:
+        raise ProgramError(f"there is no op '{op}'; ops: {', '.join(sorted({**REGISTRY, **OWN}))}")
+    return REGISTRY[op] if op in REGISTRY else OWN[op]
+
+
 class ProgramBuilder:
     """Builds a program node by node; equal nodes become one."""
 
@@ -174,23 +183,22 @@ class ProgramBuilder:
         self.inputs: list[int] = []
         self._index: dict[tuple[str, tuple[int, ...], tuple[Attribute, ...]], int] = {}
 
-    def add(self, op: str, operands: Iterable[int] = (), *attributes: Attribute) -> int:
-        """Index of the node `op(operands, attributes)`.
+    def add(self, op: str | Op, operands: Iterable[int] = (), *attributes: Attribute) -> int:
+        """Index of the node `op(operands, attributes)`; `op` is an op or the name of one.
 
         Raises ProgramError when the op does not exist or its operands do not fit.
         """
-        if op not in REGISTRY:
-            raise ProgramError(f"there is no op '{op}'; ops: {', '.join(sorted(REGISTRY))}")
-        key = (op, tuple(operands), attributes)
+        standing, attributes = _op(op).in_programs(attributes)
+        key = (standing.name, tuple(operands), attributes)
         if key not in self._index:
-            type_ = infer(REGISTRY[op], key[1], attributes, self.nodes)
-            if op == "input":
+            type_ = infer(standing, key[1], attributes, self.nodes)
+            if standing.name == "input":
                 taken = [self.nodes[index].input_name for index in self.inputs]
                 if str(attributes[0]) in taken:
                     raise ProgramError(f"two inputs are called '{attributes[0]}'")
                 self.inputs.append(len(self.nodes))
             self._index[key] = len(self.nodes)
-            self.nodes.append(Node(REGISTRY[op], key[1], attributes, type_))
+            self.nodes.append(Node(standing, key[1], attributes, type_))
         return self._index[key]
 
     def type(self, index: int) -> TensorType:

@@ -3,7 +3,9 @@
 from satura.rewrite.errors import (
     CallError,
     ModelError,
+    OpError,
     ProgramError,
+    RuleDroppedWarning,
     RuleError,
     SaturaError,
     UnsupportedError,
@@ -13,7 +15,9 @@ from satura.rewrite.errors import (
 __all__ = [
     "CallError",
     "ModelError",
+    "OpError",
     "ProgramError",
+    "RuleDroppedWarning",
     "RuleError",
     "SaturaError",
     "UnsupportedError",

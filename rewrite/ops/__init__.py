@@ -1,6 +1,16 @@
 """The canonical ops: name, attributes, type rule, reference and flops of each, at one place."""
 
 from satura.rewrite.ops import combining, elementwise, indexing, layout, sources
-from satura.rewrite.ops.registry import REGISTRY, Kind, Op
+from satura.rewrite.ops.registry import OWN, REGISTRY, Kind, Op
 
-__all__ = ["REGISTRY", "Kind", "Op", "combining", "elementwise", "indexing", "layout", "sources"]
+__all__ = [
+    "OWN",
+    "REGISTRY",
+    "Kind",
+    "Op",
+    "combining",
+    "elementwise",
+    "indexing",
+    "layout",
+    "sources",
+]

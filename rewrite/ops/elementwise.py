@@ -2,19 +2,24 @@
 
 A scalar function is declared in one row: its NumPy reference, the dtypes it takes, the dtype it
 gives, its weight in flops, and its scalar formula. The formula is a Python expression in `a` (and
-`b`); the names it calls are kernel helpers of `backend/emit/scalars.py`.
+`b`); the names it calls are kernel helpers of `backend/emit/scalars.py`. A function that a user
+declares has an expansion into other functions instead, see `formula.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from satura.rewrite.attributes import BinaryFn, UnaryFn, refuse_unless
 from satura.rewrite.ops.registry import Kind, op, size_of
 from satura.rewrite.types import FLOATS, Array, DType, TensorType
+
+if TYPE_CHECKING:
+    from satura.rewrite.ops.formula import Formula
 
 INTEGERS = frozenset(dtype for dtype in DType if dtype.is_integer)
 NUMBERS = FLOATS | INTEGERS
@@ -33,6 +38,7 @@ class ScalarFunction:
     formula: str
     flops: float = 1.0
     to_bool: bool = False
+    expansion: Formula | None = None
 
     def result(self, dtype: DType) -> DType:
         return DType.BOOL if self.to_bool else dtype
@@ -250,7 +256,7 @@ def select(condition: TensorType, x: TensorType, y: TensorType) -> TensorType:
     return x
 
 
-def _cast(x: Array, dtype: DType) -> Array:
+def convert(x: Array, dtype: DType) -> Array:
     """Float to integer truncates and saturates, NaN gives 0; to bool, all but 0 is true."""
     if dtype is DType.BOOL:
         return np.asarray(x != 0)
@@ -267,7 +273,7 @@ def _cast(x: Array, dtype: DType) -> Array:
         return x.astype(dtype.numpy)
 
 
-@op(kind=Kind.ELEMENTWISE, reference=_cast, flops=lambda result, *_: size_of(result))
+@op(kind=Kind.ELEMENTWISE, reference=convert, flops=lambda result, *_: size_of(result))
 def cast(x: TensorType, dtype: DType) -> TensorType:
-    """Each element converted to `dtype`; see `_cast` for what float to integer means."""
+    """Each element converted to `dtype`: float to integer truncates and saturates, NaN gives 0."""
     return x.with_dtype(dtype)

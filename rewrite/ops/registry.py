@@ -9,22 +9,38 @@ An op is declared by its type rule; the decorator adds its kind, reference and f
 
 Tensor operands come first and are annotated `TensorType`; every further parameter is an attribute
 of the annotated class. `*operands: TensorType` declares any number of operands.
+
+An op without a `kind` is a user's own, see `own.py`: with a `formula` it is elementwise, fused and
+compiled; without one NumPy runs it, by its reference. `generator` draws operands for the checker;
+ONNX models have it as `op_type` of `domain`.
 """
 
 from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias
 
-from satura.rewrite.attributes import Attribute, Refuse
+from satura.rewrite.attributes import Attribute, BinaryFn, Refuse, UnaryFn
 from satura.rewrite.dims import representative
-from satura.rewrite.errors import ProgramError
-from satura.rewrite.types import Array, TensorType
+from satura.rewrite.errors import OpError, ProgramError
+from satura.rewrite.types import Array, DType, TensorType
+
+if TYPE_CHECKING:
+    from satura.rewrite.check.generate import Draw
+    from satura.rewrite.ops.formula import Formula
+    from satura.rewrite.terms import Term
 
 Types = TensorType | tuple[TensorType, ...]
+Generator: TypeAlias = (
+    "Callable[[Draw, TensorType], tuple[tuple[TensorType, ...], tuple[Attribute, ...]]]"
+)
+"""Draws operand types and attributes of an op whose result has the given type."""
+
+OWN_DOMAIN = "satura.user"
 
 
 class Kind(Enum):
@@ -40,9 +56,26 @@ class Kind(Enum):
     HOST = "host"  # runs outside the kernels
 
 
+@dataclass(frozen=True)
+class Own:
+    """What only an op of a user has.
+
+    `function` is what it is in programs where `unary` or `binary` lifts it; other elementwise ops
+    stand there by themselves, and `signatures` are element types of operands and result.
+    """
+
+    domain: str
+    op_type: str
+    place: str
+    generator: Generator | None = None
+    formula: Formula | None = None
+    function: UnaryFn | BinaryFn | None = None
+    signatures: tuple[tuple[tuple[DType, ...], DType], ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class Op:
-    """One canonical op: name, operands, attributes, type rule, NumPy reference and flops."""
+    """One op: name, operands, attributes, type rule, NumPy reference and flops."""
 
     name: str
     kind: Kind
@@ -53,6 +86,7 @@ class Op:
     reference: Callable[..., Array]
     flops_rule: Callable[..., float]
     law: str
+    own: Own | None = None  # None: one of the canonical ops
 
     def infer(self, operands: tuple[TensorType, ...], attributes: tuple[Attribute, ...]) -> Types:
         """Type of the result. Raises ProgramError when operands or attributes do not fit."""
@@ -83,11 +117,30 @@ class Op:
         """Arithmetic operations of one evaluation; symbolic dims count at representative sizes."""
         return float(self.flops_rule(result, *operands, *attributes))
 
+    def in_programs(self, attributes: Sequence[Attribute]) -> tuple[Op, tuple[Attribute, ...]]:
+        """The op and the attributes that stand in programs for this op with `attributes`."""
+        function = self.own.function if self.own else None
+        if function is None:
+            return self, tuple(attributes)
+        if attributes:
+            raise ProgramError(f"{self.name} takes no attributes")
+        return REGISTRY["unary" if isinstance(function, UnaryFn) else "binary"], (function,)
+
+    def __call__(self, *arguments: object) -> Term:
+        """The op applied in a rule: to tensors, then attributes."""
+        from satura.rewrite.terms import application
+
+        return application(self, arguments)
+
     def __repr__(self) -> str:
         return f"<op {self.name}>"
 
 
 REGISTRY: dict[str, Op] = {}
+"""The ops that stand in programs, by name."""
+
+OWN: dict[str, Op] = {}
+"""The ops that users declared, by name; functions of `unary` and `binary` are only here."""
 
 
 def size_of(type_: TensorType) -> float:
@@ -104,32 +157,48 @@ def no_flops(result: TensorType, *_: object) -> float:
 
 
 def op(
-    kind: Kind,
-    reference: Callable[..., Array],
-    flops: Callable[..., float] = no_flops,
+    kind: Kind | None = None,
+    reference: Callable[..., object] | None = None,
+    flops: Callable[..., float] | None = None,
+    *,
+    formula: str | None = None,
+    generator: Generator | None = None,
+    domain: str = OWN_DOMAIN,
+    op_type: str = "",
 ) -> Callable[[Callable[..., Types]], Op]:
-    """Declare an op by its type rule, see the module's docstring."""
+    """Declare an op by its type rule, see the module's docstring.
+
+    Raises OpError, which names the op and its place, for a declaration that is not well formed.
+    """
+    if kind is not None and not isinstance(kind, Kind):
+        raise OpError("write @op(…) with a formula or a reference above the type rule, not @op")
 
     def declare(type_rule: Callable[..., Types]) -> Op:
-        hints = typing.get_type_hints(type_rule)
+        if kind is None or formula is not None:
+            from satura.rewrite.ops.own import Declaration, declared
+
+            return declared(
+                Declaration(type_rule, kind, reference, flops, formula, generator, domain, op_type)
+            )
         parameters = inspect.signature(type_rule).parameters
+        hints = typing.get_type_hints(type_rule)
         variadic = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters.values())
         operands = [name for name in parameters if hints[name] is TensorType]
         attributes = [name for name in parameters if hints[name] is not TensorType]
-        declared = Op(
+        result = Op(
             name=type_rule.__name__.rstrip("_"),
             kind=kind,
             arity=None if variadic else len(operands),
             attributes=tuple(hints[name] for name in attributes),
             attribute_names=tuple(attributes),
             type_rule=type_rule,
-            reference=reference,
-            flops_rule=flops,
+            reference=typing.cast(Callable[..., Array], reference),
+            flops_rule=flops or no_flops,
             law=inspect.getdoc(type_rule) or "",
         )
-        if not declared.law or declared.name in REGISTRY:
-            raise ProgramError(f"op {declared.name} needs a docstring and a name of its own")
-        REGISTRY[declared.name] = declared
-        return declared
+        if not result.law or result.name in REGISTRY or reference is None:
+            raise OpError(f"op {result.name} needs a docstring, a name of its own and a reference")
+        REGISTRY[result.name] = result
+        return result
 
     return declare

@@ -1,0 +1,395 @@
+"""Formulas: what an elementwise op computes, as one expression that NumPy and kernels both follow.
+
+    x / (1 + abs(x))            tanh(x) if x > 0 else alpha * (exp(x) - 1)
+
+A formula is a Python expression in the names of an op's operands and of its attributes that are
+numbers. It may call every function of `unary` and `binary` by name (docs/ops.md lists them),
+`where`, and element types, which convert: `f32(x)`. Operators are the functions of that meaning,
+with satura's answers for integers (`7 / 2` is 3, `x / 0` is 0) and NaN. All operands of a function
+have one element type; numbers take the type of what they meet. f16 and bf16 are computed in f32.
+
+For given element types a formula is a list of steps, each a scalar function of earlier ones.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from satura.rewrite.attributes import (
+    Attribute,
+    BinaryFn,
+    Count,
+    Refuse,
+    Scalar,
+    UnaryFn,
+    refuse_unless,
+)
+from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction, convert
+from satura.rewrite.types import Array, DType
+
+if TYPE_CHECKING:
+    from satura.rewrite.ir import Node
+
+
+class FormulaError(Exception):
+    """What is wrong in a formula's text."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An element of operand `position`."""
+
+    position: int
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number that takes the element type of what it meets."""
+
+    value: float | int
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """The number in attribute `position`."""
+
+    position: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """A scalar function, `select`, or a conversion to the element type of that name."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    text: str = field(compare=False)
+
+
+Expression = Operand | Number | Parameter | Call
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One value: `operand` number `position`, the `number` in `literal`, or an op on earlier steps.
+
+    An op is `cast`, `select` or a scalar function; all but comparisons have operands of `dtype`.
+    """
+
+    op: str
+    dtype: DType
+    operands: tuple[int, ...] = ()
+    position: int = 0
+    literal: Scalar | None = None
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A formula's text, and what it says."""
+
+    text: str
+    root: Expression
+
+    @property
+    def flops(self) -> float:
+        """Weight of one evaluation."""
+        return sum(_weight(call.function) for call in _calls(self.root))
+
+    def steps(self, dtypes: Sequence[DType], attributes: Sequence[Attribute]) -> tuple[Step, ...]:
+        """The formula on operands of these element types; the last step is the result.
+
+        It is of a type that is computed in, never f16 or bf16. Raises Refuse where the types or
+        the attributes' values do not fit.
+        """
+        return _steps(self, tuple(dtypes), tuple(attributes))
+
+    def evaluate(self, operands: Sequence[Array], attributes: Sequence[Attribute]) -> Array:
+        """The formula on arrays of one shape, in the type that it computes in."""
+        values: list[Array] = []
+        dtypes = [DType.of(operand.dtype) for operand in operands]
+        with np.errstate(all="ignore"):
+            for step in self.steps(dtypes, attributes):
+                arguments = [values[index] for index in step.operands]
+                if step.op == "operand":
+                    value = operands[step.position].astype(step.dtype.numpy, copy=False)
+                elif step.literal is not None:
+                    value = np.full(operands[0].shape, step.literal.value, step.dtype.numpy)
+                elif step.op == "cast":
+                    value = convert(arguments[0], step.dtype)
+                elif step.op == "select":
+                    value = np.where(*arguments)
+                else:
+                    value = scalar_function(step.op).reference(*arguments)
+                values.append(np.asarray(value))
+        return values[-1]
+
+
+def formula_of(node: Node) -> Formula | None:
+    """The formula of a node whose op a user declared; None for the canonical functions."""
+    function = node.attributes[0] if node.attributes else None
+    if isinstance(function, UnaryFn | BinaryFn):
+        return scalar_function(function.name).expansion
+    return node.op.own.formula if node.op.own else None
+
+
+def scalar_function(name: str) -> ScalarFunction:
+    """The function of `unary` or `binary` of this name."""
+    return UNARY[name] if name in UNARY else BINARY[name]
+
+
+def _weight(function: str) -> float:
+    known = function in UNARY or function in BINARY
+    return scalar_function(function).flops if known else 1.0
+
+
+def _calls(expression: Expression) -> Iterator[Call]:
+    if isinstance(expression, Call):
+        yield expression
+        for argument in expression.arguments:
+            yield from _calls(argument)
+
+
+# From text
+
+_BINARY = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.Mod: "mod",
+    ast.Pow: "pow", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shl",
+    ast.RShift: "shr",
+}  # fmt: skip
+_UNARY = {ast.USub: "neg", ast.Not: "not", ast.Invert: "bitnot"}
+_COMPARED = {
+    ast.Eq: "eq",
+    ast.NotEq: "eq",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "lt",
+    ast.GtE: "le",
+}
+_NUMBERS = {"inf": math.inf, "nan": math.nan, "pi": math.pi}
+_MOST_PRODUCTS = 4  # x ** n up to here is a product, which vectorises
+
+
+def parse(text: str, operands: Sequence[str], numbers: Sequence[str | None]) -> Formula:
+    """The formula in these operands and attributes (None: one that is no number).
+
+    Raises FormulaError that says which part of the text is wrong.
+    """
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError) as error:
+        raise FormulaError(f"it is no Python expression: {error}") from None
+    names: dict[str, Expression] = {name: Number(value) for name, value in _NUMBERS.items()}
+    names |= {name: Parameter(at) for at, name in enumerate(numbers) if name}
+    names |= {name: Operand(at) for at, name in enumerate(operands)}
+    return Formula(text, _Parser(names).expression(tree))
+
+
+class _Parser:
+    def __init__(self, names: dict[str, Expression]) -> None:
+        self.names = names
+
+    def expression(self, tree: ast.expr) -> Expression:
+        if isinstance(tree, ast.Name):
+            if tree.id not in self.names:
+                raise FormulaError(f"there is no '{tree.id}'{_advice(tree.id, self.names)}")
+            return self.names[tree.id]
+        if isinstance(tree, ast.Constant) and isinstance(tree.value, bool | int | float):
+            return Number(tree.value)
+        if isinstance(tree, ast.UnaryOp):
+            return self.negated(tree)
+        if isinstance(tree, ast.BinOp) and type(tree.op) in _BINARY:
+            if isinstance(tree.op, ast.Pow) and isinstance(tree.right, ast.Constant):
+                exponent = tree.right.value
+                if isinstance(exponent, int) and 1 <= exponent <= _MOST_PRODUCTS:
+                    return self.product(tree, exponent)
+            return self.call(tree, _BINARY[type(tree.op)], tree.left, tree.right)
+        if isinstance(tree, ast.BoolOp):
+            name = "and" if isinstance(tree.op, ast.And) else "or"
+            return self.joined(tree, name, [self.expression(value) for value in tree.values])
+        if isinstance(tree, ast.Compare):
+            return self.compared(tree)
+        if isinstance(tree, ast.IfExp):
+            return self.call(tree, "select", tree.test, tree.body, tree.orelse)
+        if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and not tree.keywords:
+            return self.called(tree, tree.func.id)
+        raise FormulaError(f"'{ast.unparse(tree)}' cannot stand in a formula")
+
+    def call(self, tree: ast.expr, function: str, *arguments: ast.expr) -> Call:
+        return Call(function, tuple(map(self.expression, arguments)), ast.unparse(tree))
+
+    def negated(self, tree: ast.UnaryOp) -> Expression:
+        if isinstance(tree.op, ast.UAdd):
+            return self.expression(tree.operand)
+        operand = self.expression(tree.operand)
+        if isinstance(tree.op, ast.USub) and isinstance(operand, Number):
+            return Number(-operand.value)
+        return Call(_UNARY[type(tree.op)], (operand,), ast.unparse(tree))
+
+    def product(self, tree: ast.BinOp, exponent: int) -> Expression:
+        return self.joined(tree, "mul", [self.expression(tree.left)] * exponent)
+
+    def joined(self, tree: ast.expr, function: str, parts: Sequence[Expression]) -> Expression:
+        result = parts[0]
+        for part in parts[1:]:
+            result = Call(function, (result, part), ast.unparse(tree))
+        return result
+
+    def compared(self, tree: ast.Compare) -> Expression:
+        values = [self.expression(value) for value in (tree.left, *tree.comparators)]
+        parts: list[Expression] = []
+        for operator, left, right in zip(tree.ops, values, values[1:], strict=False):
+            if type(operator) not in _COMPARED:
+                raise FormulaError(f"'{ast.unparse(tree)}' cannot stand in a formula")
+            swapped = isinstance(operator, ast.Gt | ast.GtE)
+            pair = (right, left) if swapped else (left, right)
+            part = Call(_COMPARED[type(operator)], pair, ast.unparse(tree))
+            if isinstance(operator, ast.NotEq):
+                part = Call("not", (part,), ast.unparse(tree))
+            parts.append(part)
+        return self.joined(tree, "and", parts)
+
+    def called(self, tree: ast.Call, name: str) -> Expression:
+        arities = {"where": 3} | {dtype.value: 1 for dtype in DType}
+        arities |= dict.fromkeys(UNARY, 1) | dict.fromkeys(BINARY, 2)
+        if name not in arities:
+            raise FormulaError(
+                f"there is no function '{name}'{_advice(name, arities)}; functions are those of"
+                " `unary` and `binary` in docs/ops.md"
+            )
+        if len(tree.args) != arities[name]:
+            raise FormulaError(f"'{ast.unparse(tree)}': {name} takes {arities[name]} arguments")
+        call = self.call(tree, "select" if name == "where" else name, *tree.args)
+        known = name in UNARY or name in BINARY
+        inner = scalar_function(name).expansion if known else None
+        return call if inner is None else _substituted(inner.root, call.arguments)
+
+
+def _substituted(expression: Expression, arguments: Sequence[Expression]) -> Expression:
+    """The expression with the arguments of its call in place of its operands."""
+    if isinstance(expression, Operand):
+        return arguments[expression.position]
+    if isinstance(expression, Call):
+        parts = tuple(_substituted(part, arguments) for part in expression.arguments)
+        return Call(expression.function, parts, expression.text)
+    return expression
+
+
+def _advice(name: str, known: Sequence[str] | dict[str, Expression] | dict[str, int]) -> str:
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
+# To steps
+
+
+@lru_cache(maxsize=4096)
+def _steps(
+    formula: Formula, dtypes: tuple[DType, ...], attributes: tuple[Attribute, ...]
+) -> tuple[Step, ...]:
+    typing = _Typing(dtypes, attributes)
+    typing.value(formula.root, typing.usual)
+    return tuple(typing.steps)
+
+
+class _Typing:
+    """Gives every part of a formula its element type; equal parts are one step."""
+
+    def __init__(self, dtypes: Sequence[DType], attributes: Sequence[Attribute]) -> None:
+        self.dtypes = dtypes
+        self.attributes = attributes
+        self.steps: list[Step] = []
+        self.usual = next((dtype for dtype in dtypes if dtype is not DType.BOOL), DType.F32)
+
+    def dtype(self, expression: Expression) -> DType | None:
+        """The element type of an expression; None for a number that takes any."""
+        if isinstance(expression, Operand):
+            return self.dtypes[expression.position]
+        if isinstance(expression, Number):
+            return DType.BOOL if isinstance(expression.value, bool) else None
+        if isinstance(expression, Parameter):
+            return None
+        if expression.function in _DTYPES:
+            return _DTYPES[expression.function]
+        if expression.function == "select":
+            return self.common(expression, expression.arguments[1:])
+        common = self.common(expression, expression.arguments)
+        return DType.BOOL if scalar_function(expression.function).to_bool else common
+
+    def common(self, call: Call, arguments: Sequence[Expression]) -> DType | None:
+        """The element type that all of them have. Raises Refuse where they differ."""
+        found = [dtype for dtype in map(self.dtype, arguments) if dtype is not None]
+        names = " and ".join(dict.fromkeys(dtype.value for dtype in found))
+        refuse_unless(
+            len(set(found)) < 2, f"'{call.text}' mixes {names}; convert one, as in f32(…)"
+        )
+        return found[0] if found else None
+
+    def value(self, expression: Expression, wanted: DType) -> int:
+        """The step that computes `expression`; a number becomes one of type `wanted`."""
+        if isinstance(expression, Operand):
+            dtype = self.dtypes[expression.position].compute
+            return self.add(Step("operand", dtype, position=expression.position))
+        if isinstance(expression, Number):
+            return self.number(expression.value, wanted)
+        if isinstance(expression, Parameter):
+            return self.number(_number_in(self.attributes[expression.position]), wanted)
+        if expression.function in _DTYPES:
+            return self.converted(expression.arguments[0], _DTYPES[expression.function])
+        if expression.function == "select":
+            return self.select(expression, wanted)
+        function = scalar_function(expression.function)
+        common = self.common(expression, expression.arguments)
+        dtype = common or (self.usual if function.to_bool else wanted)
+        refuse_unless(
+            dtype in function.dtypes, f"'{expression.text}': {function.name} takes no {dtype.value}"
+        )
+        operands = tuple(self.value(argument, dtype) for argument in expression.arguments)
+        return self.add(Step(function.name, function.result(dtype).compute, operands))
+
+    def converted(self, source: Expression, target: DType) -> int:
+        """A conversion; a result in f16 or bf16 is rounded to it, and computed with in f32."""
+        step = self.value(source, self.usual)
+        for dtype in dict.fromkeys((target, target.compute)):
+            step = self.add(Step("cast", dtype, (step,)))
+        return step
+
+    def select(self, call: Call, wanted: DType) -> int:
+        condition, *branches = call.arguments
+        dtype = self.common(call, branches) or wanted
+        refuse_unless(
+            self.dtype(condition) is DType.BOOL, f"the condition of '{call.text}' is no bool"
+        )
+        operands = [self.value(condition, DType.BOOL), *(self.value(b, dtype) for b in branches)]
+        return self.add(Step("select", dtype.compute, tuple(operands)))
+
+    def number(self, value: float | int, dtype: DType) -> int:
+        if not dtype.is_float:
+            whole = math.isfinite(value) and value == int(value)
+            least, most = dtype.bounds if dtype.is_integer else (0, 1)
+            refuse_unless(whole and least <= value <= most, f"{value!r} is no {dtype.value}")
+        dtype = dtype.compute
+        return self.add(Step("number", dtype, literal=Scalar.of(value, dtype)))
+
+    def add(self, step: Step) -> int:
+        if step not in self.steps:
+            self.steps.append(step)
+        return self.steps.index(step)
+
+
+def _number_in(attribute: Attribute) -> float | int:
+    if isinstance(attribute, Count):
+        return attribute.value
+    if not isinstance(attribute, Scalar):
+        raise Refuse(f"{attribute} is no number")
+    value = attribute.value
+    return float(value) if attribute.dtype.is_float else int(value)
+
+
+_DTYPES = {dtype.value: dtype for dtype in DType}

@@ -1,0 +1,267 @@
+"""Ops of users: declared in a file of their own, with the decorator of `registry.py`.
+
+    @op(formula="x + (y - x) * t")
+    def lerp(x: TensorType, y: TensorType, t: TensorType) -> TensorType:
+        \"\"\"From x, where t is 0, to y, where t is 1.\"\"\"
+        return x
+
+With a formula an op is elementwise: its operands have one shape, which is that of the result; the
+type rule says the element type, or refuses. The formula is the reference too unless one is given;
+then both are tried on every element type at the declaration. One or two operands of one element
+type and no attributes make it a function of `unary` or `binary`, so that every law about these
+holds for it; any other is an op in the e-graph. Without a formula the op runs on the host, by its
+reference.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import cast
+
+from satura.rewrite.attributes import Attribute, BinaryFn, Count, OwnAttribute, Scalar, UnaryFn
+from satura.rewrite.errors import OpError
+from satura.rewrite.ops import user_code
+from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
+from satura.rewrite.ops.formula import Formula, FormulaError, parse
+from satura.rewrite.ops.registry import (
+    OWN,
+    REGISTRY,
+    Generator,
+    Kind,
+    Op,
+    Own,
+    Types,
+    no_flops,
+    size_of,
+)
+from satura.rewrite.ops.trial import Signature, signatures, try_formula
+from satura.rewrite.types import Array, DType, TensorType
+
+MOST_OPERANDS = 3  # of an op with a formula
+NUMBERS = (Scalar, Count)  # attributes that a formula can name
+_RESERVED = ("known", "varying", "host")  # the e-graph has tables for these
+_TABLES: tuple[dict[str, Op] | dict[str, ScalarFunction], ...] = (REGISTRY, OWN, UNARY, BINARY)
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What the decorator was given, and the type rule under it."""
+
+    type_rule: Callable[..., Types]
+    kind: Kind | None
+    reference: Callable[..., object] | None
+    flops: Callable[..., float] | None
+    formula: str | None
+    generator: Generator | None
+    domain: str
+    op_type: str
+
+    @property
+    def name(self) -> str:
+        return self.type_rule.__name__
+
+    @property
+    def place(self) -> str:
+        code = inspect.unwrap(self.type_rule).__code__
+        return f"{code.co_filename}:{code.co_firstlineno}"
+
+    @property
+    def label(self) -> str:
+        return f"op '{self.name}' ({self.place})"
+
+    def wrong(self, reason: str) -> OpError:
+        return OpError(f"{self.label}: {reason}")
+
+
+@dataclass(frozen=True)
+class _Signature:
+    operands: tuple[str, ...]
+    attributes: dict[str, type]
+
+
+def declared(declaration: Declaration) -> Op:
+    """The op that is declared, now known everywhere. Raises OpError."""
+    again = _check_name(declaration)
+    signature = _signature(declaration)
+    own = Own(
+        declaration.domain, declaration.op_type or declaration.name, declaration.place,
+        declaration.generator,
+    )  # fmt: skip
+    if again:
+        for table in _TABLES:
+            table.pop(declaration.name, None)
+    make = _on_host if declaration.formula is None else _elementwise
+    op = OWN[declaration.name] = make(declaration, signature, own)
+    if own_part(op).function is None:
+        REGISTRY[op.name] = op
+    return op
+
+
+def own_part(op: Op) -> Own:
+    """What only ops of users have."""
+    assert op.own is not None
+    return op.own
+
+
+def find(domain: str, op_type: str) -> Op | None:
+    """The op that ONNX models have under this name."""
+    for op in OWN.values():
+        if op.own and (op.own.domain, op.own.op_type) == (domain, op_type):
+            return op
+    return None
+
+
+@contextmanager
+def local_ops() -> Iterator[None]:
+    """What is declared inside is forgotten at the end."""
+    before = [set(table) for table in _TABLES]
+    try:
+        yield
+    finally:
+        for table, names in zip(_TABLES, before, strict=True):
+            for name in set(table) - names:
+                del table[name]
+
+
+def _check_name(declaration: Declaration) -> bool:
+    """Whether this is the same declaration, run again. Raises OpError for a name that is taken."""
+    name, code = declaration.name, inspect.unwrap(declaration.type_rule).__code__
+    if not (name.isascii() and name.isidentifier()):
+        raise declaration.wrong("its name must be a word of ASCII letters: write it as a function")
+    if not inspect.getdoc(declaration.type_rule):
+        raise declaration.wrong("the docstring is missing: say there what the op computes")
+    other = OWN.get(name)
+    if other is not None and other.own is not None:
+        file, _, line = other.own.place.rpartition(":")
+        cells = file.startswith("<") or "ipykernel" in file
+        if int(line) == code.co_firstlineno and (file == code.co_filename or cells):
+            return True
+        raise declaration.wrong(f"an op of this name is declared at {other.own.place}; rename one")
+    if name in REGISTRY or name in UNARY or name in BINARY or name in DType._value2member_map_:
+        raise declaration.wrong(
+            "satura has an op, a function or an element type of this name; choose another"
+        )
+    if name in _RESERVED or name.startswith("host_"):
+        raise declaration.wrong("this name has a meaning in the e-graph; choose another")
+    if not declaration.domain or declaration.domain == "ai.onnx":
+        raise declaration.wrong("its domain is that of ONNX's own ops; choose another")
+    twin = find(declaration.domain, declaration.op_type or name)
+    if twin is not None:
+        raise declaration.wrong(f"{twin.name} has the same name and domain in ONNX models")
+    return False
+
+
+def _signature(declaration: Declaration) -> _Signature:
+    """Names of the operands, and names and classes of the attributes. Raises OpError."""
+    try:
+        hints = typing.get_type_hints(declaration.type_rule)
+    except (NameError, TypeError) as error:
+        raise declaration.wrong(f"its annotations cannot be read: {error}") from None
+    operands: list[str] = []
+    attributes: dict[str, type] = {}
+    known = typing.get_args(Attribute)
+    for name, parameter in inspect.signature(declaration.type_rule).parameters.items():
+        hint = hints.get(name)
+        if parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
+            raise declaration.wrong(f"'{parameter}': give every operand a parameter of its own")
+        if hint is TensorType and not attributes:
+            operands.append(name)
+        elif hint is TensorType:
+            raise declaration.wrong(f"the operand '{name}' must come before the attributes")
+        elif isinstance(hint, type) and (hint in known or issubclass(hint, OwnAttribute)):
+            attributes[name] = hint
+        else:
+            raise declaration.wrong(
+                f"'{name}: {getattr(hint, '__name__', hint)}' is no operand (TensorType) and no"
+                f" attribute; classes of attributes are {', '.join(c.__name__ for c in known)},"
+                " and your own frozen dataclasses that inherit from OwnAttribute"
+            )
+    if not operands:
+        raise declaration.wrong("it needs an operand: a parameter annotated TensorType")
+    if hints.get("return") is not TensorType:
+        raise declaration.wrong("its type rule must be annotated to return a TensorType")
+    return _Signature(tuple(operands), attributes)
+
+
+def _on_host(declaration: Declaration, signature: _Signature, own: Own) -> Op:
+    if declaration.reference is None:
+        raise declaration.wrong("it needs a formula, or a reference that computes it in NumPy")
+    arity, label = len(signature.operands), declaration.label
+    rule = user_code.type_rule(declaration.type_rule, arity, label, None)
+    reference = user_code.host_reference(declaration.reference, rule, arity, label)
+    return _op(declaration, signature, Kind.HOST, rule, reference, no_flops, own)
+
+
+def _elementwise(declaration: Declaration, signature: _Signature, own: Own) -> Op:
+    formula = _formula(declaration, signature)
+    arity, label = len(signature.operands), declaration.label
+    rule = user_code.type_rule(declaration.type_rule, arity, label, formula)
+
+    def evaluated(*arguments: object) -> Array:
+        arrays = cast(tuple[Array, ...], arguments[:arity])
+        return formula.evaluate(arrays, cast(tuple[Attribute, ...], arguments[arity:]))
+
+    def flops(result: TensorType, *_: object) -> float:
+        return formula.flops * size_of(result)
+
+    elements = user_code.elements(declaration.reference or evaluated, label)
+    reference = user_code.wide_reference(elements, rule, arity)
+    draft = _op(declaration, signature, Kind.ELEMENTWISE, rule, reference, flops, own)
+    taken = signatures(draft, declaration.wrong)
+    if declaration.reference is not None:
+        try_formula(draft, formula, taken, declaration.wrong)
+    own = replace(own, formula=formula, signatures=taken)
+    to_bool = taken[0][1] is DType.BOOL and taken[0][0] != (DType.BOOL,) * arity
+    if not _is_scalar_function(draft, taken, to_bool):
+        return replace(draft, own=own)
+    dtypes = frozenset(dtypes[0] for dtypes, _ in taken)
+    function = ScalarFunction(
+        draft.name, elements, dtypes, formula.text, formula.flops, to_bool, formula
+    )
+    own = replace(own, function=UnaryFn(draft.name) if arity == 1 else BinaryFn(draft.name))
+    (UNARY if arity == 1 else BINARY)[draft.name] = function
+    return replace(draft, own=own)
+
+
+def _formula(declaration: Declaration, signature: _Signature) -> Formula:
+    if declaration.kind not in (None, Kind.ELEMENTWISE):
+        raise declaration.wrong("an op with a formula is elementwise; leave out its kind")
+    if len(signature.operands) > MOST_OPERANDS:
+        raise declaration.wrong(f"an op with a formula takes at most {MOST_OPERANDS} operands")
+    for name, sort in signature.attributes.items():
+        if sort not in (*NUMBERS, DType):
+            raise declaration.wrong(
+                f"'{name}' is a {sort.__name__}; attributes of an op with a formula are numbers"
+                " (Scalar, Count) or a DType"
+            )
+    numbers = [name if sort in NUMBERS else None for name, sort in signature.attributes.items()]
+    try:
+        return parse(str(declaration.formula), signature.operands, numbers)
+    except FormulaError as error:
+        raise declaration.wrong(f"in its formula '{declaration.formula}': {error}") from None
+
+
+def _op(
+    declaration: Declaration, signature: _Signature, kind: Kind, rule: user_code.TypeRule,
+    reference: user_code.Reference, flops: Callable[..., float], own: Own,
+) -> Op:  # fmt: skip
+    attributes = signature.attributes
+    return Op(
+        declaration.name, kind, len(signature.operands), tuple(attributes.values()),
+        tuple(attributes), rule, reference, declaration.flops or flops,
+        inspect.getdoc(declaration.type_rule) or "", own,
+    )  # fmt: skip
+
+
+def _is_scalar_function(op: Op, taken: Sequence[Signature], to_bool: bool) -> bool:
+    """Whether `unary` or `binary` can lift the op: one element type in, that or bool out."""
+    return (
+        not op.attributes
+        and op.arity in (1, 2)
+        and all(len(set(dtypes)) == 1 for dtypes, _ in taken)
+        and all(result is (DType.BOOL if to_bool else dtypes[0]) for dtypes, result in taken)
+    )
