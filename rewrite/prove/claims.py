@@ -1,0 +1,74 @@
+"""What has to hold on one path: the right side is well typed, of the left's type, and equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import z3
+
+from satura.rewrite.dims import symbol
+from satura.rewrite.prove.matches import FailedError, Match, Required
+from satura.rewrite.prove.paths import Fact, Path
+from satura.rewrite.prove.tensors import Elements
+from satura.rewrite.prove.terms import equal, within
+
+
+class RefutedError(BaseException):
+    """A claim that does not follow: what fails, and z3's model of it."""
+
+    def __init__(self, reason: str, model: z3.ModelRef | None) -> None:
+        super().__init__(reason)
+        self.reason, self.model = reason, model
+
+
+def verify(match: Match) -> None:
+    """Prove one direction on one path, where the rule fires. Raises RefutedError."""
+    left = match.left()
+    match.fires()
+    required = Required(match.path)
+    try:
+        right = match.right(required)
+    except FailedError as failure:
+        _fail(match.path, match.assumed.facts, str(failure))
+        return
+    solver = match.path.solver
+    solver.push()
+    try:
+        solver.add(*match.assumed.facts)
+        for lemma in match.assumed.hints:
+            lemma()
+        for goal, reason in [*required.goals, *_same_types(left, right)]:
+            _claim(match.path, goal, reason)
+        index = tuple(symbol(f"i{axis}") for axis in range(left.rank))
+        solver.add(*(within(i, dim) for i, dim in zip(index, left.shape, strict=True)))
+        here, there = left.at(index), right.at(index)
+        if not here.eq(there):
+            _claim(match.path, here == there, "an element differs")
+    finally:
+        solver.pop()
+
+
+def _same_types(left: Elements, right: Elements) -> Iterator[tuple[Fact, str]]:
+    if left.rank != right.rank:
+        yield z3.BoolVal(False), f"the left side has rank {left.rank}, the right {right.rank}"
+        return
+    for mine, theirs in zip(left.shape, right.shape, strict=True):
+        yield equal(mine, theirs), f"the shapes differ: {mine} and {theirs}"
+    if not left.dtype.eq(right.dtype):
+        yield left.dtype == right.dtype, "the dtypes differ"
+
+
+def _claim(path: Path, goal: Fact, reason: str) -> None:
+    model = path.counterexample(goal)
+    if model is not None:
+        raise RefutedError(reason, model)
+
+
+def _fail(path: Path, facts: list[Fact], reason: str) -> None:
+    """The right side fails: wrong unless the path is impossible."""
+    path.solver.push()
+    try:
+        path.solver.add(*facts)
+        _claim(path, z3.BoolVal(False), reason)
+    finally:
+        path.solver.pop()

@@ -1,0 +1,353 @@
+"""One match of a left side in a proof: its variables, left open, and what a rule computes of them.
+
+The rank of every tensor and shape is given. Permutations and axes are tried one by one; whatever
+else a variable holds (sizes, amounts, steps, a function, a dtype) stays open.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, permutations
+from typing import cast
+
+import z3
+
+from satura.rewrite.attributes import (
+    Axes,
+    Axis,
+    Constant,
+    Count,
+    Groups,
+    Padding,
+    Perm,
+    Refuse,
+    Scalar,
+    Shape,
+    Slices,
+    Window,
+)
+from satura.rewrite.dims import Dim, symbol
+from satura.rewrite.dsl import Direction
+from satura.rewrite.prove.meaning import meaning
+from satura.rewrite.prove.opaque import (
+    OPEN_NAMES,
+    OpenConstant,
+    OpenDType,
+    OpenScalar,
+    OpenType,
+    scalar_parts,
+)
+from satura.rewrite.prove.paths import Dead, Fact, Path, Undecided
+from satura.rewrite.prove.size import dim_of
+from satura.rewrite.prove.tensors import Elements, Index
+from satura.rewrite.prove.terms import ELEMENT, FIXED, INT, at_least, formula, generic, is_static
+from satura.rewrite.recorder import Apply, AttributeVariable, Expression, Literal
+from satura.rewrite.terms import Application, ScalarTerm, Tensor, Term, TypeOf
+from satura.rewrite.types import DType, TensorType
+
+
+class FailedError(BaseException):
+    """The right side cannot be well typed; the message says why."""
+
+
+@dataclass
+class Assumed:
+    """Left sides are well typed."""
+
+    path: Path
+    facts: list[Fact] = field(default_factory=list)  # on actual sizes
+    hints: list[Callable[[], object]] = field(default_factory=list)
+
+    def always(self, fact: Fact, reason: str) -> None:
+        self.path.assume(fact)
+
+    def sized(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
+        self.path.assume(z3.Implies(is_static(*dims), fact))
+        self.facts.append(fact)
+
+    def fails(self, reason: str) -> None:
+        raise Dead
+
+    def hint(self, lemma: Callable[[], object]) -> None:
+        self.hints.append(lemma)
+
+
+@dataclass
+class Asked:
+    """Whether a term that the rule computes with is well typed is found out."""
+
+    path: Path
+
+    def always(self, fact: Fact, reason: str) -> None:
+        if not self.path.decide(str(fact), fact, z3.BoolVal(True)):
+            raise Dead
+
+    def sized(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
+        self.path.assume(z3.Implies(is_static(*dims), fact))
+
+    def fails(self, reason: str) -> None:
+        raise Dead
+
+    def hint(self, lemma: Callable[[], object]) -> None:
+        pass
+
+
+@dataclass
+class Required:
+    """Right sides have to be well typed."""
+
+    path: Path
+    goals: list[tuple[Fact, str]] = field(default_factory=list)
+
+    def always(self, fact: Fact, reason: str) -> None:
+        self.goals.append((fact, reason))
+
+    def sized(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
+        self.goals.append((fact, reason))
+
+    def fails(self, reason: str) -> None:
+        raise FailedError(reason)
+
+    def hint(self, lemma: Callable[[], object]) -> None:
+        pass
+
+
+class Match:
+    """A match of `direction`, for given ranks, on one path."""
+
+    def __init__(self, path: Path, direction: Direction, ranks: Mapping[str, int]) -> None:
+        self.path, self.direction, self.ranks = path, direction, ranks
+        self.values: dict[str, object] = {}
+        self.tensors: dict[str, Elements] = {}
+        self.known: dict[Term, Elements] = {}
+        self.assumed = Assumed(path)
+
+    def left(self) -> Elements:
+        """The left side; binds every variable."""
+        return self._left(self.direction.left)
+
+    def _left(self, term: Term) -> Elements:
+        if isinstance(term, Tensor):
+            return self._tensor(term.name)
+        if isinstance(term, ScalarTerm):
+            value = self._attribute(term.value, Scalar, ())
+            return constant_of(cast(Scalar, value))
+        assert isinstance(term, Application)
+        operands = [self._left(operand) for operand in term.operands]
+        attributes = [
+            self._attribute(expression, sort, operands, term.op.name)
+            for expression, sort in zip(term.attributes, term.op.attributes, strict=True)
+        ]
+        if term.op.name == "constant":
+            result = self._tensor_of(term.attributes[0])
+        else:
+            result = meaning(self.assumed, term.op, operands, attributes)
+        self.known[term] = result
+        return result
+
+    def _tensor(self, name: str) -> Elements:
+        if name not in self.tensors:
+            shape = self._dims(name, self.ranks[name])
+            dtype = OpenDType(self.path, z3.Int(f"dtype of {name}"))
+            sorts = [INT] * len(shape)
+            function = z3.Function(name, *sorts, ELEMENT)
+            self.tensors[name] = Elements(
+                shape, dtype.term, lambda index: function(*map(formula, index))
+            )
+            self.values[name] = self._type(self.tensors[name])
+            self.path.assume(dtype.term >= 0, dtype.term < len(DType))
+        return self.tensors[name]
+
+    def _dims(self, name: str, rank: int, least: int | None = 0, static: bool = False) -> Index:
+        """`rank` unknown numbers, none below `least` (at run time)."""
+        dims = tuple(symbol(f"{FIXED * static}{name}.{axis}") for axis in range(rank))
+        for dim in dims:
+            if not static:
+                self.path.assume(z3.Implies(is_static(dim), formula(dim) == generic(dim)))
+            if least is not None:
+                self.assumed.sized(at_least(dim, least), [dim], "")
+        return dims
+
+    def _sizes(
+        self, name: str, rank: int, least: int | None = None, static: bool = False
+    ) -> tuple[Dim, ...]:
+        return tuple(dim_of(self.path, dim) for dim in self._dims(name, rank, least, static))
+
+    def _type(self, tensor: Elements) -> OpenType:
+        shape = tuple(dim_of(self.path, dim) for dim in tensor.shape)
+        return OpenType(shape, OpenDType(self.path, tensor.dtype))
+
+    def _attribute(
+        self, expression: Expression, sort: type, operands: Sequence[Elements], op: str = ""
+    ) -> object:
+        if not isinstance(expression, AttributeVariable):
+            if all(name in self.values for name in expression.variables()):
+                return self.evaluate(expression)
+            raise Undecided("its left side computes with what is bound later")
+        if expression.name not in self.values:
+            rank = operands[0].rank if operands else 0
+            self.values[expression.name] = self._fresh(expression.name, sort, rank, op)
+        return self.values[expression.name]
+
+    def _fresh(self, name: str, sort: type, rank: int, op: str) -> object:
+        path = self.path
+        if sort is Perm:
+            orders = list(permutations(range(rank)))
+            return Perm(path.choose(name, orders))
+        if sort is Axis:
+            if not rank:
+                raise Dead
+            return Axis(path.choose(name, list(range(rank))))
+        if sort is Axes:
+            subsets = [s for size in range(rank + 1) for s in combinations(range(rank), size)]
+            return Axes(path.choose(name, subsets))
+        if sort is Shape:
+            return Shape(self._sizes(name, self.ranks[name] if op == "reshape" else rank))
+        if sort is Padding:
+            return Padding(self._sizes(f"{name}.lo", rank), self._sizes(f"{name}.hi", rank))
+        if sort is Slices:
+            return Slices(
+                self._sizes(f"{name}.start", rank),
+                self._sizes(f"{name}.size", rank),
+                cast(tuple[int, ...], self._sizes(f"{name}.step", rank, static=True)),
+            )
+        if sort is Window:
+            return self._window(name, rank - 2 if op == "conv" else rank)
+        if sort in (Groups, Count):
+            (number,) = self._sizes(name, 1, 1 if sort is Groups else 0, static=True)
+            return sort(number)
+        if sort is DType:
+            term = z3.Int(f"dtype {name}")
+            path.assume(term >= 0, term < len(DType))
+            return OpenDType(path, term)
+        if sort is Scalar:
+            return self._scalar(name)
+        if sort is Constant:
+            return OpenConstant(self._type(self._tensor(name)))
+        if sort in OPEN_NAMES:
+            term = z3.Int(f"function {name}")
+            return OPEN_NAMES[sort](path, sort, term)
+        raise Undecided(f"the prover knows no {sort.__name__}")
+
+    def _scalar(self, name: str) -> OpenScalar:
+        term = z3.Int(f"dtype of {name}")
+        self.path.assume(term >= 0, term < len(DType))
+        return OpenScalar(self.path, z3.Const(name, ELEMENT), OpenDType(self.path, term))
+
+    def _window(self, name: str, rank: int) -> Window:
+        if rank < 0:
+            raise Dead
+        fields = [
+            cast(tuple[int, ...], self._sizes(f"{name}.{part}", rank, least, static=True))
+            for part, least in (("size", 1), ("stride", 1), ("dilation", 1), ("lo", 0), ("hi", 0))
+        ]
+        return Window(*fields, fill=self._scalar(f"{name}.fill"))
+
+    # What the rule computes
+
+    def fires(self) -> None:
+        """Raises Dead where a condition is false."""
+        for condition in self.direction.conditions:
+            holds = self.evaluate(condition)
+            if not isinstance(holds, bool):
+                raise Undecided(f"the condition {condition} is no bool")
+            if not holds:
+                raise Dead
+
+    def evaluate(self, expression: Expression) -> object:
+        """The value of an attribute expression. Raises Dead where the rule refuses."""
+        if isinstance(expression, AttributeVariable):
+            return self.values[expression.name]
+        if isinstance(expression, Literal):
+            return expression.value
+        if isinstance(expression, TypeOf):
+            return self._type(self._computed(expression.term))
+        assert isinstance(expression, Apply)
+        arguments = [self.evaluate(argument) for argument in expression.arguments]
+        keywords = {name: self.evaluate(value) for name, value in expression.keywords}
+        function = expression.function
+        if function is getattr and arguments[1] == "dtype":
+            if isinstance(arguments[0], OpenType):
+                return arguments[0].open_dtype
+        if function in (operator.eq, operator.ne):
+            same = _same_dtypes(arguments)
+            if same is not None:
+                return same is (function is operator.eq)
+        try:
+            return function(
+                *map(_looked_at, arguments), **{k: _looked_at(v) for k, v in keywords.items()}
+            )
+        except Refuse:
+            raise Dead from None
+        except Exception as error:
+            raise Undecided(
+                f"{getattr(function, '__name__', function)} does not run on unknown sizes:"
+                f" {type(error).__name__}: {error}"
+            ) from error
+
+    def _computed(self, term: Term) -> Elements:
+        """The meaning of a term that the rule takes the type of."""
+        if isinstance(term, Tensor):
+            return self.tensors[term.name]
+        if isinstance(term, ScalarTerm):
+            return constant_of(cast(Scalar, self.evaluate(term.value)))
+        assert isinstance(term, Application)
+        if term not in self.known:
+            operands = [self._computed(operand) for operand in term.operands]
+            attributes = [self.evaluate(value) for value in term.attributes]
+            self.known[term] = meaning(Asked(self.path), term.op, operands, attributes)
+        return self.known[term]
+
+    def right(self, required: Required) -> Elements:
+        """The right side; what it demands goes to `required`."""
+        return self._right(self.direction.right, required)
+
+    def _right(self, term: Term, required: Required) -> Elements:
+        if isinstance(term, Tensor):
+            return self.tensors[term.name]
+        if isinstance(term, ScalarTerm):
+            return constant_of(cast(Scalar, self.evaluate(term.value)))
+        assert isinstance(term, Application)
+        operands = [self._right(operand, required) for operand in term.operands]
+        attributes = [self.evaluate(value) for value in term.attributes]
+        for value, sort in zip(attributes, term.op.attributes, strict=True):
+            if not isinstance(value, sort) and not (sort is DType and isinstance(value, OpenDType)):
+                raise Undecided(f"{value!r} is no {sort.__name__}")
+        if term.op.name == "constant":
+            return self._tensor_of(term.attributes[0])
+        return meaning(required, term.op, operands, attributes)
+
+    def _tensor_of(self, expression: Expression) -> Elements:
+        if isinstance(expression, AttributeVariable):
+            return self.tensors[expression.name]
+        raise Undecided("it computes element values")
+
+
+def constant_of(value: Scalar) -> Elements:
+    """A 0-d constant."""
+    if not isinstance(value, Scalar):
+        raise Undecided(f"{value!r} is no Scalar")
+    element, dtype = scalar_parts(value)
+    return Elements((), dtype, lambda index: element)
+
+
+def _same_dtypes(arguments: Sequence[object]) -> bool | None:
+    """Whether two dtypes are the same, where one is open."""
+    for mine, theirs in (arguments, arguments[::-1]):
+        if isinstance(mine, OpenDType) and isinstance(theirs, OpenDType | DType):
+            return mine.equals(theirs)
+    return None
+
+
+def _looked_at(value: object) -> object:
+    """What Python code is given: no open dtype."""
+    if isinstance(value, OpenDType):
+        return value.chosen()
+    if isinstance(value, tuple | list):
+        return type(value)(map(_looked_at, value))
+    return value
+
+
+__all__ = ["FailedError", "Match", "Required", "TensorType"]

@@ -1,0 +1,38 @@
+"""The meaning of every op that the prover knows, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from satura.rewrite.attributes import Axis, Padding, Perm, Shape, Slices
+from satura.rewrite.ops import Op
+from satura.rewrite.ops.registry import REGISTRY
+from satura.rewrite.prove import layout
+from satura.rewrite.prove.paths import Undecided
+from satura.rewrite.prove.tensors import Elements, Judge
+
+Meaning = Callable[..., Elements]
+
+MEANINGS: dict[str, Meaning] = {
+    "unary": lambda judge, x, f: layout.applied(judge, f, [x]),
+    "binary": lambda judge, x, y, f: layout.applied(judge, f, [x, y]),
+    "select": layout.select,
+    "cast": layout.cast,
+    "transpose": layout.transpose,
+    "broadcast": layout.broadcast,
+    "slice": layout.slice_,
+    "pad": layout.pad,
+    "concat": layout.concat,
+}
+
+
+def meaning(
+    judge: Judge, op: Op, operands: Sequence[Elements], attributes: Sequence[object]
+) -> Elements:
+    """`op` on tensors; its demands go to `judge`. Raises Undecided for an op without a meaning."""
+    if op.name not in MEANINGS or REGISTRY.get(op.name) is not op:
+        raise Undecided(f"{op.name} is not an op that the prover knows")
+    return MEANINGS[op.name](judge, *operands, *attributes)
+
+
+__all__ = ["MEANINGS", "Axis", "Padding", "Perm", "Shape", "Slices", "meaning"]

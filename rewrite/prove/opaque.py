@@ -1,0 +1,231 @@
+"""Stand-ins for dtypes, function names and elements while a rule's own functions run in a proof.
+
+A dtype or a function's name is left open until Python code reads it; then every possible one is
+tried. An element's value is never known: code that reads it cannot be run.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import z3
+
+from satura.rewrite.attributes import BinaryFn, Constant, ReduceFn, Scalar, UnaryFn
+from satura.rewrite.dims import Dim
+from satura.rewrite.ops.combining import REDUCTIONS
+from satura.rewrite.ops.elementwise import BINARY, UNARY
+from satura.rewrite.prove.paths import Path, Undecided
+from satura.rewrite.prove.terms import DTYPES, code, table
+from satura.rewrite.types import DType, TensorType
+
+NAMES: dict[type, list[str]] = {
+    UnaryFn: list(UNARY),
+    BinaryFn: list(BINARY),
+    ReduceFn: list(REDUCTIONS),
+}
+FAMILIES: dict[type, str] = {UnaryFn: "unary", BinaryFn: "binary"}
+
+
+class OpenDType:
+    """A dtype that nobody has looked at; `term` is its number."""
+
+    stands_in = True
+
+    def __init__(self, path: Path, term: z3.ArithRef) -> None:
+        self.path, self.term = path, term
+
+    def chosen(self) -> DType:
+        """Any dtype that it can be."""
+        facts = [self.term == code(dtype) for dtype in DTYPES]
+        return self.path.choose(f"dtype {self.term}", DTYPES, list(facts))
+
+    def equals(self, other: object) -> bool:
+        assert isinstance(other, OpenDType | DType)
+        same = self.term == dtype_term(other)
+        if self.term.eq(dtype_term(other)):
+            return True
+        return self.path.decide(f"{same}", same, z3.Not(same))
+
+
+def dtype_term(value: object) -> z3.ArithRef:
+    """The number of a dtype."""
+    if isinstance(value, OpenDType):
+        return value.term
+    if isinstance(value, DType):
+        return code(value)
+    raise Undecided(f"{value!r} stands for a dtype")
+
+
+class OpenType(TensorType):
+    """A tensor type whose dims are sizes and whose dtype is open."""
+
+    stands_in = True
+
+    def __init__(self, shape: tuple[Dim, ...], element: OpenDType) -> None:
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "element", element)
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.open_dtype.chosen()
+
+    @property
+    def open_dtype(self) -> OpenDType:
+        element: OpenDType = object.__getattribute__(self, "element")
+        return element
+
+    def with_shape(self, shape: tuple[Dim, ...]) -> TensorType:
+        return OpenType(shape, self.open_dtype)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TensorType):
+            return False
+        theirs = other.open_dtype if isinstance(other, OpenType) else other.dtype
+        return self.shape == other.shape and self.open_dtype.equals(theirs)
+
+    def __hash__(self) -> int:
+        raise Undecided("it hashes an unknown type")
+
+    def __str__(self) -> str:
+        return f"?[{', '.join(map(str, self.shape))}]"
+
+
+class _OpenName:
+    """A function's name that nobody has looked at; `term` is its number."""
+
+    stands_in = True
+
+    def __init__(self, path: Path, sort: type, term: z3.ArithRef) -> None:
+        for key, value in (("path", path), ("sort", sort), ("term", term)):
+            object.__setattr__(self, key, value)
+
+    @property
+    def name(self) -> str:
+        sort: type = object.__getattribute__(self, "sort")
+        path: Path = object.__getattribute__(self, "path")
+        term: z3.ArithRef = object.__getattribute__(self, "term")
+        names = NAMES[sort]
+        facts: list[z3.BoolRef | None] = []
+        for number in range(len(names)):
+            rows = table(FAMILIES[sort], number) if sort in FAMILIES else ()
+            facts.append(z3.And(term == number, *rows))
+        return path.choose(f"function {term}", names, facts)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (hasattr(other, "name") and self.name == other.name)
+
+    def __hash__(self) -> int:
+        raise Undecided("it hashes an unknown function")
+
+    def __str__(self) -> str:
+        return "f"
+
+
+class OpenUnary(_OpenName, UnaryFn):
+    """An unknown function of one argument."""
+
+
+class OpenBinary(_OpenName, BinaryFn):
+    """An unknown function of two arguments."""
+
+
+class OpenReduce(_OpenName, ReduceFn):
+    """An unknown reduction."""
+
+
+OPEN_NAMES: dict[type, type[_OpenName]] = {
+    UnaryFn: OpenUnary,
+    BinaryFn: OpenBinary,
+    ReduceFn: OpenReduce,
+}
+
+
+def function_term(value: object) -> z3.ArithRef:
+    """The number of a function in its family."""
+    if isinstance(value, _OpenName):
+        term: z3.ArithRef = object.__getattribute__(value, "term")
+        return term
+    for sort, names in NAMES.items():
+        if isinstance(value, sort):
+            name = getattr(value, "name", "")
+            if name in names:
+                return z3.IntVal(names.index(name))
+    raise Undecided(f"{value!r} is no function that the prover knows")
+
+
+class OpenScalar(Scalar):
+    """A scalar of which only equality is known; `element` is its value."""
+
+    stands_in = True
+
+    def __init__(self, path: Path, element: z3.ExprRef, dtype: OpenDType) -> None:
+        for key, value in (("path", path), ("element", element), ("open_dtype", dtype)):
+            object.__setattr__(self, key, value)
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        open_dtype: OpenDType = object.__getattribute__(self, "open_dtype")
+        return open_dtype.chosen()
+
+    @property
+    def bits(self) -> bytes:  # type: ignore[override]
+        raise Undecided("it computes element values")
+
+    value = array = bits  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, OpenScalar):
+            raise Undecided("it compares element values")
+        mine, theirs = scalar_parts(self), scalar_parts(other)
+        same = z3.And(mine[0] == theirs[0], mine[1] == theirs[1])
+        path: Path = object.__getattribute__(self, "path")
+        return path.decide(str(same), same, z3.Not(same))
+
+    def __hash__(self) -> int:
+        raise Undecided("it hashes an unknown element")
+
+    def __str__(self) -> str:
+        return "c"
+
+
+def scalar_parts(value: Scalar) -> tuple[z3.ExprRef, z3.ArithRef]:
+    """The element and the dtype's number of a scalar."""
+    if isinstance(value, OpenScalar):
+        element: z3.ExprRef = object.__getattribute__(value, "element")
+        dtype: OpenDType = object.__getattribute__(value, "open_dtype")
+        return element, dtype.term
+    from satura.rewrite.prove.terms import ELEMENT
+
+    return z3.Const(f"element {value.dtype.value} {value.bits.hex()}", ELEMENT), code(value.dtype)
+
+
+class OpenConstant(Constant):
+    """A constant of which only the type is known."""
+
+    __slots__ = ("open_type",)
+    stands_in = True
+
+    def __init__(self, type_: OpenType) -> None:
+        self.open_type = type_
+
+    @property
+    def type(self) -> TensorType:
+        return self.open_type
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in ("array", "digest"):
+            raise Undecided("it computes element values")
+        raise AttributeError(name)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        raise Undecided("it compares constants")
+
+    def __hash__(self) -> int:
+        raise Undecided("it hashes an unknown constant")
+
+    def __str__(self) -> str:
+        return "constant"

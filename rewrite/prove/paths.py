@@ -1,0 +1,142 @@
+"""Paths: a function of unknown values is run once for every way its decisions can go.
+
+While it runs, the function asks `choose` (which of several structures) and `decide` (whether a
+comparison holds). The first run takes the first answer everywhere; then the last decision that has
+another possible answer is changed and the function runs again, until there is none. An answer that
+contradicts the facts of the path, by z3, is never given.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import z3
+
+T = TypeVar("T")
+Fact = z3.BoolRef
+
+
+class Dead(BaseException):
+    """The left side is not well typed on this path, or the rule does not fire: nothing to prove."""
+
+
+class Undecided(BaseException):
+    """The proof cannot go on; the message says why."""
+
+
+class OutOfTimeError(BaseException):
+    """The time for the proof is over."""
+
+
+@dataclass
+class _Decision:
+    options: list[object]
+    facts: list[Fact | None]
+    chosen: int = 0
+
+
+@dataclass
+class Path:
+    """One run: what has been decided so far, and the facts that follow."""
+
+    solver: z3.Solver
+    deadline: float
+    _trace: list[_Decision] = field(default_factory=list)
+    _position: int = 0
+    _changed: int = -1  # decisions up to this one, and their facts, are in the solver already
+    _decided: dict[str, object] = field(default_factory=dict)
+    _names: dict[str, int] = field(default_factory=dict)
+
+    def runs(self, function: Callable[[Path], T]) -> Iterator[T]:
+        """The results of `function` on every path that does not die."""
+        while True:
+            self._position, self._decided, self._names = 0, {}, {}
+            try:
+                yield function(self)
+            except Dead:
+                pass
+            while self._trace and self._trace[-1].chosen + 1 == len(self._trace[-1].options):
+                self._trace.pop()
+                self.solver.pop()
+            if not self._trace:
+                return
+            self.solver.pop()
+            self._trace[-1].chosen += 1
+            self._changed = len(self._trace) - 1
+
+    def choose(self, key: str, options: list[T], facts: list[Fact | None] | None = None) -> T:
+        """One of `options`, each with the fact that it stands for; the same for the same key."""
+        if key in self._decided:
+            return self._decided[key]  # type: ignore[return-value]
+        if self._position == len(self._trace):
+            self._check_time()
+            chosen, said = self._possible(options, facts or [None] * len(options))
+            self._trace.append(_Decision(chosen, said))
+            self._changed = self._position
+        decision = self._trace[self._position]
+        if self._position >= self._changed:
+            self.solver.push()
+            fact = decision.facts[decision.chosen]
+            if fact is not None:
+                self.solver.add(fact)
+        self._position += 1
+        answer = decision.options[decision.chosen]
+        self._decided[key] = answer
+        return answer  # type: ignore[return-value]
+
+    def decide(self, key: str, when_true: Fact, when_false: Fact) -> bool:
+        """Whether something holds; the facts are what each answer tells."""
+        return self.choose(key, [True, False], [when_true, when_false])
+
+    def assume(self, *facts: Fact) -> None:
+        """Facts that hold from here on."""
+        if self._position > self._changed:
+            self.solver.add(*facts)
+
+    def fresh(self, name: str) -> str:
+        """A name that no other value has; the same in every run of the same decisions."""
+        number = self._names[name] = self._names.get(name, 0) + 1
+        return f"{name}#{number}"
+
+    def counterexample(self, goal: Fact) -> z3.ModelRef | None:
+        """Values for which the facts hold and `goal` does not, or None where there are none.
+
+        Raises Undecided where z3 does not know.
+        """
+        if z3.is_true(goal):
+            return None
+        self._check_time()
+        self.solver.push()
+        self.solver.add(z3.Not(goal))
+        answer = self.solver.check()
+        model = self.solver.model() if answer == z3.sat else None
+        self.solver.pop()
+        if answer == z3.unknown:
+            raise Undecided(f"z3 gives up: {self.solver.reason_unknown()}")
+        return model
+
+    def _possible(
+        self, options: list[T], facts: list[Fact | None]
+    ) -> tuple[list[object], list[Fact | None]]:
+        pairs = [
+            (option, fact)
+            for option, fact in zip(options, facts, strict=True)
+            if fact is None or self._is_possible(fact)
+        ]
+        if not pairs:
+            raise Dead
+        return [option for option, _ in pairs], [fact for _, fact in pairs]
+
+    def _is_possible(self, fact: Fact) -> bool:
+        self.solver.push()
+        self.solver.add(fact)
+        answer = self.solver.check()
+        self.solver.pop()
+        return bool(answer != z3.unsat)
+
+    def _check_time(self) -> None:
+        if time.process_time() > self.deadline:
+            raise OutOfTimeError

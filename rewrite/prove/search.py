@@ -1,0 +1,67 @@
+"""The proof of a rule: every direction, at every rank, on every path."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+
+import z3
+
+from satura.rewrite.attributes import Constant, Shape
+from satura.rewrite.dsl import Direction, Rule
+from satura.rewrite.prove.claims import RefutedError, verify
+from satura.rewrite.prove.matches import Match
+from satura.rewrite.prove.paths import OutOfTimeError, Path, Undecided
+from satura.rewrite.prove.proof import Proof
+from satura.rewrite.recorder import AttributeVariable
+from satura.rewrite.terms import Application, Tensor, subterms
+
+PATIENCE = 2000  # milliseconds for one question to z3
+
+
+def search(rule: Rule, ranks: Sequence[int], seconds: float) -> Proof:
+    """See `prove`."""
+    deadline = time.process_time() + seconds
+    proved: list[int] = []
+    for rank in ranks:
+        try:
+            for direction in rule.directions:
+                for sizes in rank_choices(direction, rank):
+                    _prove_direction(direction, sizes, deadline)
+        except Undecided as reason:
+            return Proof(rule.name, "open", tuple(proved), f"at rank {rank}: {reason}")
+        except OutOfTimeError:
+            reason = f"undecided at rank {rank} within {seconds:g} s"
+            return Proof(rule.name, "open", tuple(proved), reason)
+        except RefutedError as failure:
+            return Proof(rule.name, "open", tuple(proved), f"at rank {rank}: {failure.reason}")
+        proved.append(rank)
+    return Proof(rule.name, "proved", tuple(proved), "for all sizes")
+
+
+def _prove_direction(direction: Direction, ranks: Mapping[str, int], deadline: float) -> None:
+    solver = z3.Solver()
+    solver.set("timeout", PATIENCE)
+    path = Path(solver, deadline)
+    for _ in path.runs(lambda path: verify(Match(path, direction, ranks))):
+        pass
+
+
+def rank_choices(direction: Direction, rank: int) -> Iterator[dict[str, int]]:
+    """Ranks for the tensors and the reshapes' shapes of the left side, the largest being `rank`."""
+    names = list(dict.fromkeys(_ranked(direction.left)))
+    for chosen in product(range(rank + 1), repeat=len(names)):
+        if max(chosen, default=0) == rank:
+            yield dict(zip(names, chosen, strict=True))
+
+
+def _ranked(left: Application) -> Iterator[str]:
+    for term in subterms(left):
+        if isinstance(term, Tensor):
+            yield term.name
+        elif isinstance(term, Application):
+            for expression, sort in zip(term.attributes, term.op.attributes, strict=True):
+                own = sort is Constant or (sort is Shape and term.op.name == "reshape")
+                if own and isinstance(expression, AttributeVariable):
+                    yield expression.name

@@ -1,0 +1,194 @@
+"""Sizes: stand-ins for dims while a rule's own functions run in a proof.
+
+A size is a polynomial over unknown numbers. It stands for an int and for a symbolic dim alike: a
+comparison asks the path, which takes every answer that is possible. `a == b` tells that both are
+equal; that it is false tells that they differ only where both are ints, for symbolic dims differ
+as soon as they are not equal for all sizes. Whether a size is an int is decided when the function
+asks (`isinstance`).
+
+A size is no int. What Python would do with the number itself (`range`, indexing, hashing) is an
+error, so that no proof rests on a number that was made up.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn, cast
+
+import z3
+
+from satura.rewrite.dims import Dim, StandIn, SymbolicDim, symbol
+from satura.rewrite.prove.paths import Path, Undecided
+from satura.rewrite.prove.terms import at_least, equal, formula, is_nonzero, is_static, is_zero
+
+
+class Size(StandIn):
+    """An unknown number in an attribute."""
+
+    __slots__ = ("path", "term")
+    stands_in = True
+
+    def __init__(self, path: Path, term: SymbolicDim) -> None:
+        self.path, self.term = path, term
+
+    # Arithmetic
+
+    def __add__(self, other: object) -> Dim:
+        return self._result(self.term + term_of(other))
+
+    def __mul__(self, other: object) -> Dim:
+        return self._result(self.term * term_of(other))
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Dim:
+        return self._result(-self.term)
+
+    def __sub__(self, other: object) -> Dim:
+        return self._result(self.term - term_of(other))
+
+    def __rsub__(self, other: object) -> Dim:
+        return self._result(term_of(other) - self.term)
+
+    def __floordiv__(self, other: object) -> Dim:
+        return self._divided(self.term, term_of(other))
+
+    def __rfloordiv__(self, other: object) -> Dim:
+        return self._divided(term_of(other), self.term)
+
+    def __mod__(self, other: object) -> Dim:
+        divisor = term_of(other)
+        whole = self._divided(self.term, divisor)
+        return self._result(self.term - term_of(whole) * divisor)
+
+    def _result(self, term: Dim) -> Dim:
+        return dim_of(self.path, term)
+
+    def _divided(self, numerator: Dim, denominator: Dim) -> Dim:
+        if dim_of(self.path, denominator) == 0:
+            raise ZeroDivisionError("a size is divided by one that may be 0")
+        if isinstance(denominator, int) and isinstance(numerator, int):
+            return numerator // denominator
+        quotient = symbol(f"({numerator})//({denominator})")
+        above, below, whole = formula(numerator), formula(denominator), formula(quotient)
+        rest = above - whole * below
+        self.path.assume(
+            z3.Implies(below > 0, z3.And(rest >= 0, rest < below)),
+            z3.Implies(below < 0, z3.And(rest <= 0, rest > below)),
+            z3.Implies(is_static(numerator, denominator), is_static(quotient)),
+        )
+        return dim_of(self.path, quotient)
+
+    # Comparisons
+
+    def __eq__(self, other: object) -> bool:
+        if not is_number(other):
+            return False
+        difference = self.term - term_of(other)
+        if isinstance(difference, int):
+            return difference == 0
+        key = min(str(difference), str(-difference))
+        return self.path.decide(f"{key} = 0", is_zero(difference), is_nonzero(difference))
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __lt__(self, other: object) -> bool:
+        return not self._is_at_least(other)
+
+    def __ge__(self, other: object) -> bool:
+        return self._is_at_least(other)
+
+    def __gt__(self, other: object) -> bool:
+        return not dim_of(self.path, term_of(other) - self.term) >= 0
+
+    def __le__(self, other: object) -> bool:
+        return dim_of(self.path, term_of(other) - self.term) >= 0
+
+    def __bool__(self) -> bool:
+        return self != 0
+
+    def _is_at_least(self, other: object) -> bool:
+        difference = self.term - term_of(other)
+        if isinstance(difference, int):
+            return difference >= 0
+        if not self._is_static(difference):
+            raise Undecided("it puts symbolic sizes in an order")
+        holds = formula(difference) >= 0
+        return self.path.decide(f"{difference} >= 0", holds, z3.Not(holds))
+
+    # What code asks of a dim
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        return int if self._is_static(self.term) else SymbolicDim
+
+    def _is_static(self, term: SymbolicDim) -> bool:
+        # Symbolic dims may cancel: that is an int whose parts are none.
+        static = z3.Bool(f"static {term}")
+        self.path.assume(z3.Implies(is_static(term), static))
+        return self.path.decide(f"{term} is static", static, z3.Not(static))
+
+    def at_least(self, bound: int) -> bool:
+        dim = self.term - bound
+        if isinstance(dim, int):
+            return dim >= 0
+        holds = at_least(dim, 0)
+        return self.path.decide(
+            f"{dim} known >= 0", holds, z3.Implies(is_static(dim), z3.Not(holds))
+        )
+
+    def quotient(self, numerator: Dim, denominator: Dim) -> Dim | None:
+        above, below = term_of(numerator), term_of(denominator)
+        key = f"({above})/({below})"
+        whole = symbol(key)
+        static = z3.Implies(is_static(above, below), z3.And(formula(below) != 0, is_static(whole)))
+        even = z3.And(equal(whole * below, above), static)
+        if self.path.decide(f"{key} comes out even", even, z3.BoolVal(True)):
+            return dim_of(self.path, whole)
+        return None
+
+    def __str__(self) -> str:
+        return str(self.term)
+
+    __repr__ = __str__
+
+    def _refused(self, what: str) -> NoReturn:
+        raise Undecided(f"it {what} an unknown size")
+
+    def __hash__(self) -> int:
+        self._refused("hashes")
+
+    def __index__(self) -> int:
+        self._refused("counts with")
+
+    __int__ = __index__
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        self._refused(f"reads '{name}' of")
+
+
+def is_number(value: object) -> bool:
+    return type(value) is Size or isinstance(value, int)
+
+
+def term_of(value: object) -> Dim:
+    """The polynomial that `value` stands for."""
+    if type(value) is Size:
+        return value.term
+    if isinstance(value, int):
+        return int(value)
+    raise Undecided(f"it computes with {value!r} as a size")
+
+
+def dim_of(path: Path, term: Dim) -> Dim:
+    """`term` as a rule's functions see it."""
+    if isinstance(term, int):
+        return term
+    return cast(Dim, Size(path, term))
+
+
+def terms_of(values: tuple[object, ...]) -> tuple[Dim, ...]:
+    return tuple(term_of(value) for value in values)

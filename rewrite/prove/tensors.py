@@ -1,0 +1,58 @@
+"""What an op means in a proof: its shape, its dtype, and where each element comes from.
+
+The element at an index is a z3 term: an element of a variable at some index, or a function of such
+terms that z3 knows nothing about. An index is a tuple of polynomials. What an op demands of its
+operands goes to a `Judge`: of a left side it is assumed, of a right side it has to be proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import z3
+
+from satura.rewrite.dims import Dim
+from satura.rewrite.prove.paths import Fact, Path
+
+Index = tuple[Dim, ...]
+
+
+@dataclass(frozen=True)
+class Elements:
+    """A tensor: `at` gives the element at an index, which may be anything outside the shape."""
+
+    shape: tuple[Dim, ...]
+    dtype: z3.ArithRef
+    at: Callable[[Index], z3.ExprRef]
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    def moved(self, shape: Sequence[Dim], at: Callable[[Index], z3.ExprRef]) -> Elements:
+        return Elements(tuple(shape), self.dtype, at)
+
+
+class Judge(Protocol):
+    """What becomes of an op's demands."""
+
+    path: Path
+
+    def always(self, fact: Fact, reason: str) -> None:
+        """A demand that is checked when a program is built, for all sizes."""
+
+    def sized(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
+        """A demand on actual sizes; it is checked before only where all of `dims` are ints."""
+
+    def fails(self, reason: str) -> None:
+        """A demand that does not hold. Does not return."""
+
+    def hint(self, lemma: Callable[[], object]) -> None:
+        """Something whose lemmas help a proof."""
+
+
+def demand(judge: Judge, holds: bool, reason: str) -> None:
+    if not holds:
+        judge.fails(reason)
