@@ -15,6 +15,7 @@ from satura.rewrite.ir import Program
 from satura.rewrite.saturate import Limits, Saturation, saturate
 from satura.rewrite.schedule import Schedule
 from satura.rules import DEFAULT, EXACT, NONE
+from satura.rules.elementwise import with_movement
 
 RULE_SETS: dict[str, RuleSet] = {"none": NONE, "exact": EXACT, "default": DEFAULT}
 
@@ -62,6 +63,7 @@ def rewrite(
     phases = Phases(progress)
     with phases.phase("load"):
         program = load(model)
+    chosen = with_movement(chosen, program)
     with phases.phase("saturate"):
         saturation = saturate(program, chosen, Limits() if limits is None else limits)
     with phases.phase("extract"):
