@@ -17,6 +17,7 @@ from satura.rewrite.attributes import (
 )  # fmt: skip
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.ops import OWN, REGISTRY, Kind, Op
+from satura.rewrite.ops.registry import own_op
 from satura.rewrite.types import TensorType
 
 
@@ -118,8 +119,15 @@ class Program:
         lines += [f"output {name} = %{index}" for name, index in self.outputs]
         return "\n".join(lines)
 
+    def _own_ops(self) -> Iterable[Op]:
+        found = (own_op(node.op, node.attributes) for node in self.nodes)
+        return dict.fromkeys(op for op in found if op is not None)
+
     def python(self) -> str:
-        """Python text that builds this program again; it can be pasted as it is."""
+        """Python text that builds this program again; it can be pasted as it is.
+
+        Ops of users must have been declared before; comments say where.
+        """
         symbols = frozenset[str]().union(*(node.type.symbols for node in self.nodes))
         lines = [
             "import numpy as np",
@@ -130,6 +138,7 @@ class Program:
             "from satura.rewrite.interpreter import interpret",
             "from satura.rewrite.types import DType, TensorType",
             *(f"{name} = symbol({name!r})" for name in sorted(symbols)),
+            *(f"# {op.name} is declared at {op.own.place}" for op in self._own_ops() if op.own),
             "build = Builder()",
         ]
         for index, node in enumerate(self.nodes):

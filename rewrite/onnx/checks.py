@@ -37,7 +37,7 @@ def check_node(node: NodeProto, domain: str, opsets: Mapping[str, int], ir_versi
     if domain not in opsets or domain not in known:
         raise UnsupportedError(
             f"{label(node)}: nothing is known about the domain '{node.domain}'; export the model"
-            " with standard ops, or with a function that defines this one"
+            " with standard ops, with a function that defines this one, or declare it: satura.ops"
         )
     version = opsets[domain]
     try:

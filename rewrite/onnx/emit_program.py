@@ -10,6 +10,7 @@ from satura.rewrite.attributes import Count, HostCall
 from satura.rewrite.dims import Dim
 from satura.rewrite.errors import ProgramError, UnsupportedError
 from satura.rewrite.ir import Node, Program
+from satura.rewrite.onnx import custom
 from satura.rewrite.onnx import (
     emit_combining as combining,
 )
@@ -24,6 +25,7 @@ from satura.rewrite.onnx import (
 )
 from satura.rewrite.onnx.emitter import Emitter, Site
 from satura.rewrite.onnx.types import type_proto
+from satura.rewrite.ops.registry import own_op
 from satura.rewrite.types import Array
 
 OPSET = 21  # the newest that every onnxruntime which satura is tested with knows
@@ -105,6 +107,9 @@ class _Names:
         return self._names[index]
 
     def _written(self, index: int, site: Site) -> str:
+        own = own_op(site.node.op, site.node.attributes)
+        if own is not None:
+            return custom.written(self._emit, own, site)
         attribute = site.node.attributes[0] if site.node.attributes else None
         if isinstance(attribute, HostCall):
             self._results[index] = self._host(attribute, site)
@@ -142,7 +147,8 @@ def _reads(program: Program, index: int) -> tuple[int, ...]:
     node = program.nodes[index]
     if node.op.name == "concat":
         return _joined(program, node)
-    return _unbroadcast(program.nodes, node) if node.op.name in _BROADCASTING else node.operands
+    broadcasts = node.op.name in _BROADCASTING and own_op(node.op, node.attributes) is None
+    return _unbroadcast(program.nodes, node) if broadcasts else node.operands
 
 
 def _joined(program: Program, node: Node) -> tuple[int, ...]:
@@ -178,9 +184,13 @@ def _spans(shapes: list[tuple[Dim, ...]], result: tuple[Dim, ...]) -> bool:
 
 
 def _opsets(program: Program) -> dict[str, int]:
-    """The opset of each domain: recent enough for every host call."""
+    """The opset of each domain: recent enough for every host call; 1 for a user's own."""
     calls = [node.attributes[0] for node in program.nodes if node.op.name == "host"]
     versions = {"": OPSET}
+    for node in program.nodes:
+        op = own_op(node.op, node.attributes)
+        if op is not None and op.own is not None:
+            versions[op.own.domain] = 1
     for call in calls:
         assert isinstance(call, HostCall)
         versions[call.domain] = max(call.opset, versions.get(call.domain, 1))

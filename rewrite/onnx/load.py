@@ -37,12 +37,15 @@ from satura.rewrite.onnx import (
 )
 from satura.rewrite.onnx.checks import check_declared, check_node, input_types, opset_versions
 from satura.rewrite.onnx.context import LOWERINGS, Context, Lowered, NoLowering
+from satura.rewrite.onnx.custom import custom
 from satura.rewrite.onnx.fallback import function_body, host, with_defaults
 from satura.rewrite.onnx.files import array_of, read_model
 from satura.rewrite.onnx.host import HostFallbackWarning
 from satura.rewrite.onnx.order import in_order, label
 from satura.rewrite.onnx.tensors import Tensors
 from satura.rewrite.onnx.values import Values
+from satura.rewrite.ops import Kind
+from satura.rewrite.ops.own import find
 
 FAMILIES = (
     activations,
@@ -159,6 +162,12 @@ class _Importer:
     ) -> Sequence[int]:
         domain = "" if node.domain == "ai.onnx" else node.domain
         operands = tuple(scope[name] if name else None for name in node.input)
+        own = find(domain, node.op_type)
+        if own is not None:
+            if domain not in opsets:
+                raise ModelError(f"{label(node)}: the model does not import its domain")
+            context = Context(self.build, self.values, node, opsets[domain], operands)
+            return [custom(context, own)]
         function = self.functions.get((node.domain, node.op_type, node.overload))
         if function is not None:
             return self._inline(node, function, operands, None, depth)
@@ -256,6 +265,13 @@ class _Importer:
         self.checked = len(self.build.nodes)
 
     def _warn(self, program: Program) -> None:
+        on_host = [node.op for node in program.nodes if node.op.own and node.op.kind is Kind.HOST]
+        for op in dict.fromkeys(on_host):
+            warnings.warn(
+                f"op '{op.name}' has no formula: it runs on the host, by its reference",
+                HostFallbackWarning,
+                stacklevel=4,
+            )
         for node in program.nodes:
             call = node.attributes[0] if node.attributes else None
             if isinstance(call, HostCall):

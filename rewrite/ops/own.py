@@ -96,15 +96,9 @@ def declared(declaration: Declaration) -> Op:
             table.pop(declaration.name, None)
     make = _on_host if declaration.formula is None else _elementwise
     op = OWN[declaration.name] = make(declaration, signature, own)
-    if own_part(op).function is None:
+    if op.own is not None and op.own.function is None:
         REGISTRY[op.name] = op
     return op
-
-
-def own_part(op: Op) -> Own:
-    """What only ops of users have."""
-    assert op.own is not None
-    return op.own
 
 
 def find(domain: str, op_type: str) -> Op | None:

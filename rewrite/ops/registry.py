@@ -143,6 +143,14 @@ OWN: dict[str, Op] = {}
 """The ops that users declared, by name; functions of `unary` and `binary` are only here."""
 
 
+def own_op(op: Op, attributes: Sequence[Attribute]) -> Op | None:
+    """The op of a user that stands in programs as `op` with `attributes`; None for others."""
+    function = attributes[0] if attributes else None
+    if isinstance(function, UnaryFn | BinaryFn):
+        return OWN.get(function.name)
+    return op if op.own else None
+
+
 def size_of(type_: TensorType) -> float:
     """Number of elements at representative sizes."""
     total = 1.0
