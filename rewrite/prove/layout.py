@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import z3
 
 from satura.rewrite.attributes import Axis, Padding, Perm, Shape, Slices
-from satura.rewrite.dims import Dim, SymbolicDim, symbol
+from satura.rewrite.dims import Dim, symbol
 from satura.rewrite.prove.opaque import FAMILIES, dtype_term, function_term
 from satura.rewrite.prove.size import terms_of
 from satura.rewrite.prove.tensors import Elements, Index, Judge, demand
@@ -72,9 +72,7 @@ def cast(judge: Judge, x: Elements, dtype: object) -> Elements:
 
 
 def transpose(judge: Judge, x: Elements, perm: Perm) -> Elements:
-    demand(
-        judge, sorted(perm.order) == list(range(x.rank)), f"{perm} does not permute rank {x.rank}"
-    )
+    demand(judge, sorted(perm.order) == list(range(x.rank)), f"{perm} does not permute the axes")
     back = perm.inverse
     return x.moved(perm.apply(x.shape), lambda index: x.at(back.apply(index)))
 
@@ -170,9 +168,3 @@ def concat(judge: Judge, x: Elements, y: Elements, axis: Axis) -> Elements:
         return z3.If(formula(i) < formula(first), x.at(index), y.at(later))
 
     return x.moved(shape, at)
-
-
-__all__ = [
-    "SymbolicDim", "alike", "applied", "broadcast", "cast", "concat", "inside_or", "pad", "select",
-    "slice_", "transpose",
-]  # fmt: skip

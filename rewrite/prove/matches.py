@@ -45,7 +45,7 @@ from satura.rewrite.prove.tensors import Elements, Index
 from satura.rewrite.prove.terms import ELEMENT, FIXED, INT, at_least, formula, generic, is_static
 from satura.rewrite.recorder import Apply, AttributeVariable, Expression, Literal
 from satura.rewrite.terms import Application, ScalarTerm, Tensor, Term, TypeOf
-from satura.rewrite.types import DType, TensorType
+from satura.rewrite.types import DType
 
 
 class FailedError(BaseException):
@@ -170,10 +170,13 @@ class Match:
                 self.assumed.sized(at_least(dim, least), [dim], "")
         return dims
 
-    def _sizes(
-        self, name: str, rank: int, least: int | None = None, static: bool = False
-    ) -> tuple[Dim, ...]:
-        return tuple(dim_of(self.path, dim) for dim in self._dims(name, rank, least, static))
+    def _sizes(self, name: str, rank: int) -> tuple[Dim, ...]:
+        return tuple(dim_of(self.path, dim) for dim in self._dims(name, rank, None))
+
+    def _numbers(self, name: str, rank: int, least: int | None = None) -> tuple[int, ...]:
+        """Sizes that are never symbolic."""
+        dims = self._dims(name, rank, least, static=True)
+        return tuple(cast(int, dim_of(self.path, dim)) for dim in dims)
 
     def _type(self, tensor: Elements) -> OpenType:
         shape = tuple(dim_of(self.path, dim) for dim in tensor.shape)
@@ -211,13 +214,13 @@ class Match:
             return Slices(
                 self._sizes(f"{name}.start", rank),
                 self._sizes(f"{name}.size", rank),
-                cast(tuple[int, ...], self._sizes(f"{name}.step", rank, static=True)),
+                self._numbers(f"{name}.step", rank),
             )
         if sort is Window:
             return self._window(name, rank - 2 if op == "conv" else rank)
         if sort in (Groups, Count):
-            (number,) = self._sizes(name, 1, 1 if sort is Groups else 0, static=True)
-            return sort(number)
+            (number,) = self._numbers(name, 1, 1 if sort is Groups else 0)
+            return Groups(number) if sort is Groups else Count(number)
         if sort is DType:
             term = z3.Int(f"dtype {name}")
             path.assume(term >= 0, term < len(DType))
@@ -239,11 +242,11 @@ class Match:
     def _window(self, name: str, rank: int) -> Window:
         if rank < 0:
             raise Dead
-        fields = [
-            cast(tuple[int, ...], self._sizes(f"{name}.{part}", rank, least, static=True))
+        sizes, strides, dilations, lo, hi = (
+            self._numbers(f"{name}.{part}", rank, least)
             for part, least in (("size", 1), ("stride", 1), ("dilation", 1), ("lo", 0), ("hi", 0))
-        ]
-        return Window(*fields, fill=self._scalar(f"{name}.fill"))
+        )
+        return Window(sizes, strides, dilations, lo, hi, self._scalar(f"{name}.fill"))
 
     # What the rule computes
 
@@ -266,19 +269,17 @@ class Match:
             return self._type(self._computed(expression.term))
         assert isinstance(expression, Apply)
         arguments = [self.evaluate(argument) for argument in expression.arguments]
-        keywords = {name: self.evaluate(value) for name, value in expression.keywords}
+        keywords = {name: _looked_at(self.evaluate(value)) for name, value in expression.keywords}
         function = expression.function
-        if function is getattr and arguments[1] == "dtype":
-            if isinstance(arguments[0], OpenType):
-                return arguments[0].open_dtype
+        first = arguments[0] if arguments else None
+        if function is getattr and type(first) is OpenType and arguments[1] == "dtype":
+            return first.open_dtype
         if function in (operator.eq, operator.ne):
             same = _same_dtypes(arguments)
             if same is not None:
                 return same is (function is operator.eq)
         try:
-            return function(
-                *map(_looked_at, arguments), **{k: _looked_at(v) for k, v in keywords.items()}
-            )
+            return function(*map(_looked_at, arguments), **keywords)
         except Refuse:
             raise Dead from None
         except Exception as error:
@@ -336,18 +337,15 @@ def constant_of(value: Scalar) -> Elements:
 def _same_dtypes(arguments: Sequence[object]) -> bool | None:
     """Whether two dtypes are the same, where one is open."""
     for mine, theirs in (arguments, arguments[::-1]):
-        if isinstance(mine, OpenDType) and isinstance(theirs, OpenDType | DType):
+        if type(mine) is OpenDType and type(theirs) in (OpenDType, DType):
             return mine.equals(theirs)
     return None
 
 
 def _looked_at(value: object) -> object:
-    """What Python code is given: no open dtype."""
-    if isinstance(value, OpenDType):
+    """What Python code is given: no open dtype. Sizes are not touched, not even by isinstance."""
+    if type(value) is OpenDType:
         return value.chosen()
-    if isinstance(value, tuple | list):
-        return type(value)(map(_looked_at, value))
+    if type(value) is tuple:
+        return tuple(map(_looked_at, value))
     return value
-
-
-__all__ = ["FailedError", "Match", "Required", "TensorType"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from satura.rewrite.attributes import Axis, Padding, Perm, Shape, Slices
 from satura.rewrite.ops import Op
 from satura.rewrite.ops.registry import REGISTRY
 from satura.rewrite.prove import layout
@@ -33,6 +32,3 @@ def meaning(
     if op.name not in MEANINGS or REGISTRY.get(op.name) is not op:
         raise Undecided(f"{op.name} is not an op that the prover knows")
     return MEANINGS[op.name](judge, *operands, *attributes)
-
-
-__all__ = ["MEANINGS", "Axis", "Padding", "Perm", "Shape", "Slices", "meaning"]

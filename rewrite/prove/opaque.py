@@ -66,7 +66,7 @@ class OpenType(TensorType):
         object.__setattr__(self, "element", element)
 
     @property
-    def dtype(self) -> DType:  # type: ignore[override]
+    def dtype(self) -> DType:
         return self.open_dtype.chosen()
 
     @property
@@ -163,15 +163,14 @@ class OpenScalar(Scalar):
             object.__setattr__(self, key, value)
 
     @property
-    def dtype(self) -> DType:  # type: ignore[override]
+    def dtype(self) -> DType:
         open_dtype: OpenDType = object.__getattribute__(self, "open_dtype")
         return open_dtype.chosen()
 
-    @property
-    def bits(self) -> bytes:  # type: ignore[override]
-        raise Undecided("it computes element values")
-
-    value = array = bits  # type: ignore[assignment]
+    def __getattr__(self, name: str) -> NoReturn:
+        if name == "bits":
+            raise Undecided("it computes element values")
+        raise AttributeError(name)
 
     def __eq__(self, other: object) -> bool:
         if self is other:

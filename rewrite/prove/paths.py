@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import z3
 
 T = TypeVar("T")
-Fact = z3.BoolRef
+Fact: TypeAlias = z3.BoolRef
 
 
 class Dead(BaseException):
@@ -54,10 +55,8 @@ class Path:
         """The results of `function` on every path that does not die."""
         while True:
             self._position, self._decided, self._names = 0, {}, {}
-            try:
+            with suppress(Dead):
                 yield function(self)
-            except Dead:
-                pass
             while self._trace and self._trace[-1].chosen + 1 == len(self._trace[-1].options):
                 self._trace.pop()
                 self.solver.pop()

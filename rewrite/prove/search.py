@@ -32,8 +32,8 @@ def search(rule: Rule, ranks: Sequence[int], seconds: float) -> Proof:
         except Undecided as reason:
             return Proof(rule.name, "open", tuple(proved), f"at rank {rank}: {reason}")
         except OutOfTimeError:
-            reason = f"undecided at rank {rank} within {seconds:g} s"
-            return Proof(rule.name, "open", tuple(proved), reason)
+            late = f"undecided at rank {rank} within {seconds:g} s"
+            return Proof(rule.name, "open", tuple(proved), late)
         except RefutedError as failure:
             return Proof(rule.name, "open", tuple(proved), f"at rank {rank}: {failure.reason}")
         proved.append(rank)

@@ -100,10 +100,13 @@ class Size(StandIn):
         return self._is_at_least(other)
 
     def __gt__(self, other: object) -> bool:
-        return not dim_of(self.path, term_of(other) - self.term) >= 0
+        return not self <= other
 
     def __le__(self, other: object) -> bool:
-        return dim_of(self.path, term_of(other) - self.term) >= 0
+        difference = term_of(other) - self.term
+        if isinstance(difference, int):
+            return difference >= 0
+        return Size(self.path, difference)._is_at_least(0)
 
     def __bool__(self) -> bool:
         return self != 0
@@ -119,8 +122,8 @@ class Size(StandIn):
 
     # What code asks of a dim
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         return int if self._is_static(self.term) else SymbolicDim
 
     def _is_static(self, term: SymbolicDim) -> bool:

@@ -64,7 +64,7 @@ def _value(dim: Dim, mark: str) -> z3.ArithRef:
 
 
 def equal(left: Dim, right: Dim) -> z3.BoolRef:
-    """Whether two dims are the same, for all sizes; decided at once where they are one polynomial."""
+    """Whether two dims are the same, for all sizes."""
     difference = left - right
     if isinstance(difference, int):
         return z3.BoolVal(difference == 0)
@@ -115,10 +115,3 @@ def table(family: str, number: int) -> tuple[z3.BoolRef, ...]:
         if dtype in declared.dtypes:
             rows.append(gives == code(declared.result(dtype)))
     return tuple(rows)
-
-
-__all__ = [
-    "BINARY_VALUE", "CAST_VALUE", "DTYPES", "ELEMENT", "FIXED", "GIVES", "IS_TRUE", "TAKES", "UNARY_VALUE",
-    "SymbolicDim", "at_least", "code", "equal", "formula",
-    "generic", "is_nonzero", "is_static", "is_zero", "table", "within",
-]  # fmt: skip
