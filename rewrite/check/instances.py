@@ -9,7 +9,8 @@ from typing import cast
 
 from satura.rewrite.attributes import Attribute, Constant, Parameter, Refuse, Scalar
 from satura.rewrite.check.generate import Draw, DrawError, is_concrete, reject_unless
-from satura.rewrite.check.operands import DRAWN, Given
+from satura.rewrite.check.operands import Given
+from satura.rewrite.check.own import drawn
 from satura.rewrite.dims import representative
 from satura.rewrite.dsl import Direction
 from satura.rewrite.ir import ProgramBuilder
@@ -121,9 +122,7 @@ class _Pattern:
 
     def _bind_application(self, term: Application, wanted: TensorType) -> None:
         known = tuple(self._known(operand, wanted) for operand in term.operands)
-        if term.op.name not in DRAWN:
-            raise DrawError(f"{term.op.name} is not drawn")
-        types, attributes = DRAWN[term.op.name](self.draw, wanted, self._given(term), known)
+        types, attributes = drawn(term.op, self.draw, wanted, self._given(term), known)
         for expression, value in zip(term.attributes, attributes, strict=True):
             if isinstance(expression, AttributeVariable):
                 reject_unless(self.values.setdefault(expression.name, value) == value)

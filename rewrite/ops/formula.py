@@ -133,10 +133,12 @@ class Formula:
 
 def formula_of(node: Node) -> Formula | None:
     """The formula of a node whose op a user declared; None for the canonical functions."""
+    if node.op.own is not None:
+        return node.op.own.formula
     function = node.attributes[0] if node.attributes else None
     if isinstance(function, UnaryFn | BinaryFn):
         return scalar_function(function.name).expansion
-    return node.op.own.formula if node.op.own else None
+    return None
 
 
 def scalar_function(name: str) -> ScalarFunction:

@@ -146,7 +146,7 @@ OWN: dict[str, Op] = {}
 def own_op(op: Op, attributes: Sequence[Attribute]) -> Op | None:
     """The op of a user that stands in programs as `op` with `attributes`; None for others."""
     function = attributes[0] if attributes else None
-    if isinstance(function, UnaryFn | BinaryFn):
+    if op.own is None and isinstance(function, UnaryFn | BinaryFn):
         return OWN.get(function.name)
     return op if op.own else None
 

@@ -1,0 +1,65 @@
+"""Operands and attributes for ops of users: by their generator, else by what they take."""
+
+from __future__ import annotations
+
+from satura.rewrite.attributes import Attribute, Axes, Axis, Count, Perm, Scalar, Shape
+from satura.rewrite.check.generate import Draw, DrawError, reject_unless
+from satura.rewrite.check.operands import DRAWN, Drawn, Given, Types
+from satura.rewrite.errors import OpError, ProgramError
+from satura.rewrite.ops import Op
+from satura.rewrite.types import DType, TensorType
+
+
+def drawn(op: Op, draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    """What `op` could have made `result` from; attributes that are `given` stay.
+
+    Raises DrawError where there is nothing, OpError for an op that needs a generator.
+    """
+    if op.own is None:
+        if op.name not in DRAWN:
+            raise DrawError(f"{op.name} is not drawn")
+        return DRAWN[op.name](draw, result, given, known)
+    if op.own.generator is not None:
+        types, attributes = op.own.generator(draw, result)
+    else:
+        types = _operand_types(op, draw, result)
+        attributes = tuple(_attribute(op, sort, draw, result) for sort in op.attributes)
+    chosen = tuple(
+        value if before is None else before for value, before in zip(attributes, given, strict=True)
+    )
+    try:
+        reject_unless(op.infer(types, chosen) == result)
+    except ProgramError as error:
+        raise DrawError(str(error)) from error
+    return types, chosen
+
+
+def _operand_types(op: Op, draw: Draw, result: TensorType) -> tuple[TensorType, ...]:
+    """Of an elementwise op what it takes; others are tried on operands like their result."""
+    assert op.own is not None and op.arity is not None
+    if not op.own.signatures:
+        return (result,) * op.arity
+    choices = [dtypes for dtypes, made in op.own.signatures if made is result.dtype]
+    return tuple(map(result.with_dtype, draw.one_of(choices)))
+
+
+def _attribute(op: Op, sort: type, draw: Draw, result: TensorType) -> Attribute:
+    if sort is Scalar:
+        return draw.scalar(DType.F32)
+    if sort is Count:
+        return Count(draw.up_to(3))
+    if sort is DType:
+        return draw.dtype()
+    if sort is Axis:
+        return Axis(draw.one_of(range(result.rank)))
+    if sort is Axes:
+        return Axes(tuple(axis for axis in range(result.rank) if draw.chance(0.5)))
+    if sort is Perm:
+        return draw.perm(result.rank)
+    if sort is Shape:
+        return Shape(result.shape)
+    assert op.own is not None
+    raise OpError(
+        f"op '{op.name}' ({op.own.place}): rules about it cannot be checked, because a"
+        f" {sort.__name__} cannot be drawn; give the op a generator"
+    )
