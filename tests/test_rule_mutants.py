@@ -32,7 +32,7 @@ EQUIVALENT = {
 def test_every_mutant_is_refuted(name: str) -> None:
     for what, mutant in mutants(DEFAULT[name]):
         if not any(part in what for part in EQUIVALENT):
-            result = check(mutant, attempts=1500)
+            result = check(mutant, attempts=1500, shrink=False)
             assert result.verdict == "refuted", f"{what}: {result}"
 
 

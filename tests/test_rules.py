@@ -25,7 +25,6 @@ from satura.rewrite.check.testing import FIRINGS, assert_sound, check
 from satura.rewrite.dims import representative
 from satura.rewrite.dsl import (
     Law,
-    Rule,
     RuleSet,
     Tensor,
     attribute_function,
@@ -277,7 +276,6 @@ def museum_requantise(
     i: Shape,
     j: Shape,
     s: Shape,
-    u: Shape,
 ) -> Law:
     """quantise(dequantise(x, a), b) = x"""
     wide = binary("mul", cast(x, between), broadcast(reshape(a, i), s))
@@ -305,7 +303,8 @@ MUSEUM = RuleSet.of_module(__name__)
 def test_museum_piece_is_refuted(name: str) -> None:
     result = check(MUSEUM[name])
     assert result.verdict == "refuted", str(result)
-    assert "build.program(" in result.reason
+    assert result.counterexample is not None
+    assert "build.program(" in result.counterexample.program
 
 
 # Rules that say too little.
@@ -321,7 +320,7 @@ def test_a_condition_that_is_always_true_is_reported() -> None:
 
     result = check(with_idle_condition, attempts=300)
     assert result.verdict == "vacuous"
-    assert "only ever gave [True]" in result.reason
+    assert "p[p.inverse].is_identity was True for all" in result.reason
 
 
 def test_a_rule_that_never_fires_is_reported() -> None:
@@ -337,19 +336,4 @@ def test_a_rule_that_never_fires_is_reported() -> None:
 
     assert check(idle, attempts=300).verdict == "vacuous"
     with pytest.raises(RuleError, match="fired on only 0 of"):
-        assert_sound(idle, attempts=300)
-
-
-def test_a_counterexample_can_be_pasted() -> None:
-    result = check(MUSEUM["museum_minus_itself"])
-    text = result.reason[result.reason.index("import ") :]
-    scope: dict[str, object] = {}
-    exec(
-        text.replace(
-            "print(interpret(program, arguments))", "result = interpret(program, arguments)"
-        ),
-        scope,
-    )
-    outputs = scope["result"]
-    assert isinstance(outputs, dict) and set(outputs) == {"left", "right"}
-    assert isinstance(museum_sum_over_broadcast, Rule)
+        assert_sound(idle)

@@ -10,7 +10,7 @@ import numpy as np
 
 from satura.rewrite.attributes import Attribute, concrete_attribute
 from satura.rewrite.eclasses import EClasses, ENode
-from satura.rewrite.ir import Program
+from satura.rewrite.ir import Program, ProgramBuilder
 from satura.rewrite.ops import REGISTRY, Op
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.types import Array, DType, TensorType
@@ -100,13 +100,27 @@ def evaluate_all(program: Program, arguments: Mapping[str, Array]) -> Evaluated:
 
 @dataclass(frozen=True)
 class Conflict:
-    """An e-node whose value is not the value of its class."""
+    """An e-node whose value is not the value of its class.
+
+    `chosen` has the e-node that each class's value was computed by, its own class's included.
+    """
 
     eclass: int
     node: ENode
-    value: Array
-    expected: Array
-    index: tuple[int, ...] | None
+    chosen: Mapping[int, ENode]
+
+    def program(self) -> Program:
+        """Without symbols' sizes: `left` is what the class is, `right` what the e-node is."""
+        builder = ProgramBuilder()
+        built: dict[int, int] = {}
+
+        def add(node: ENode) -> int:
+            for operand in node.operands:
+                if operand not in built:
+                    built[operand] = add(self.chosen[operand])
+            return builder.add(node.op, [built[each] for each in node.operands], *node.attributes)
+
+        return builder.program({"left": add(self.chosen[self.eclass]), "right": add(self.node)})
 
 
 def conflicts(
@@ -117,6 +131,7 @@ def conflicts(
     A class's value is that of its first e-node that can be evaluated.
     """
     values: dict[int, Array] = {}
+    chosen: dict[int, ENode] = {}
     checked: set[tuple[int, int]] = set()
     progress = True
     while progress:
@@ -131,12 +146,11 @@ def conflicts(
                 operands = [values[operand] for operand in node.operands]
                 value = _value(node, operands, arguments, sizes)
                 expected = values.setdefault(eclass, value)
+                chosen.setdefault(eclass, node)
                 bound = EXACTLY if exact else _node_bound(node, [*operands, value, expected], sizes)
-                if value.shape != expected.shape or value.dtype != expected.dtype:
-                    return Conflict(eclass, node, value, expected, None)
-                index = first_difference(value, expected, bound)
-                if index is not None:
-                    return Conflict(eclass, node, value, expected, index)
+                unlike = value.shape != expected.shape or value.dtype != expected.dtype
+                if unlike or first_difference(value, expected, bound) is not None:
+                    return Conflict(eclass, node, chosen)
     return None
 
 

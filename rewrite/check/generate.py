@@ -2,7 +2,8 @@
 
 Everything is drawn from one `random.Random`, so a seed decides all (Hypothesis' `randoms()` fits).
 Small and awkward things are likely: extents 0 and 1, equal and coprime extents, every dtype,
-identity permutations, empty paddings, NaN, infinities and both zeros.
+identity permutations, empty paddings, NaN, infinities and both zeros. Where all random numbers are
+0, the simplest is drawn: shrinking relies on it.
 """
 
 from __future__ import annotations
@@ -38,14 +39,17 @@ def reject_unless(condition: bool) -> None:
 class Draw:
     """One draw: remembers what it drew, so that later parts can repeat earlier ones."""
 
-    def __init__(self, random: Random, symbolic: bool = False) -> None:
+    def __init__(self, random: Random, symbolic: bool = False, specials: float = 0.3) -> None:
         self.random = random
+        self.specials = specials  # share of NaN, infinities, zeros and the like
         self.symbolic = symbolic
+        self.zeros = 0.25 if self.chance(0.08) else 0.01  # how likely an extent is 0
         self.scalars: list[Scalar] = []
         self.regrouped: dict[tuple[Dim, ...], tuple[Dim, ...]] = {}
 
     def chance(self, probability: float) -> bool:
-        return self.random.random() < probability
+        """True with this probability; False for the least random number."""
+        return self.random.random() >= 1 - probability
 
     def one_of(self, choices: Sequence[T]) -> T:
         reject_unless(bool(choices))
@@ -56,10 +60,10 @@ class Draw:
         return self.random.randint(0, limit)
 
     def dim(self) -> Dim:
-        """An extent: rarely 0, often 1, symbolic now and then where this draw is symbolic."""
+        """An extent: 0 now and then, often 1, symbolic now and then where this draw is symbolic."""
         if self.symbolic and self.chance(0.4):
             return self.one_of(SIZES)
-        return 0 if self.chance(0.02) else self.one_of(EXTENTS)
+        return 0 if self.chance(self.zeros) else self.one_of(EXTENTS)
 
     def shape(self, rank: int | None = None) -> tuple[Dim, ...]:
         """A shape of the given rank, else of rank 0 to 4, with not too many elements."""
@@ -73,8 +77,8 @@ class Draw:
 
     def dtype(self, choices: frozenset[DType] | None = None) -> DType:
         """A dtype among `choices`, f32 more often than others."""
-        allowed = [dtype for dtype in DType if choices is None or dtype in choices]
-        return DType.F32 if DType.F32 in allowed and self.chance(0.3) else self.one_of(allowed)
+        dtypes: tuple[DType, ...] = (DType.F32, *DType)
+        return self.one_of([dtype for dtype in dtypes if choices is None or dtype in choices])
 
     def type(self) -> TensorType:
         return TensorType(self.dtype(), self.shape())
@@ -179,7 +183,7 @@ class Draw:
         if dtype.is_float:
             if moderate:
                 return random.choice((-1, 1)) * random.uniform(0.8, 1.25)
-            if random.random() < 0.3:
+            if random.random() < self.specials:
                 return random.choice(FLOAT_SPECIALS)
             return random.choice((1.0, 1.0, 100.0)) * random.gauss(0, 1)
         if dtype is DType.BOOL:

@@ -30,10 +30,14 @@ from satura.rewrite.types import DType, TensorType
 
 @dataclass(frozen=True)
 class Instance:
-    """A match of one direction's left side: a type per tensor and a value per attribute."""
+    """A match of one direction's left side: a type per tensor and a value per attribute.
+
+    `seed` draws it again.
+    """
 
     direction: Direction
     values: tuple[tuple[str, TensorType | Attribute], ...]
+    seed: int
 
     @cached_property
     def bindings(self) -> dict[str, object]:
@@ -45,10 +49,11 @@ class Instance:
 
     @property
     def weight(self) -> float:
-        """How big a counterexample this would be."""
+        """How big a counterexample this would be; an empty one shows little."""
         shapes = [type_.shape for type_ in self.types.values()]
         return sum(
-            3.0 + len(shape) + sum(representative(dim, 9) for dim in shape) for shape in shapes
+            3.0 + len(shape) + sum(representative(dim, 9) or 1.5 for dim in shape)
+            for shape in shapes
         )
 
     def add_variables(
@@ -71,7 +76,13 @@ class Instance:
 
 def draw_instance(direction: Direction, random: Random) -> Instance | None:
     """A random well-typed match of the left side, or None where the draw came to nothing."""
-    draw = Draw(random, symbolic=random.random() < 0.2)
+    seed = random.getrandbits(48)
+    return draw_from(direction, Random(seed), seed)
+
+
+def draw_from(direction: Direction, source: Random, seed: int) -> Instance | None:
+    """The match that the numbers of `source` lead to, or None where they lead to nothing."""
+    draw = Draw(source, symbolic=source.random() >= 0.8)
     pattern = _Pattern(direction, draw)
     try:
         pattern.bind(direction.left, _root_type(direction.left, draw))
@@ -81,6 +92,7 @@ def draw_instance(direction: Direction, random: Random) -> Instance | None:
                 (name, cast(TensorType | Attribute, pattern.values[name]))
                 for name in direction.variables
             ),
+            seed,
         )
         type_of(direction.left, instance.bindings)
     except (DrawError, Refuse):

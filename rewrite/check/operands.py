@@ -9,6 +9,7 @@ where it was given attributes, so the type rule has the last word.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import cast
 
 from satura.rewrite.attributes import (
@@ -42,18 +43,18 @@ def _function(
     draw: Draw, table: dict[str, ScalarFunction], given: str | None, result: DType
 ) -> tuple[str, DType]:
     """A function that can give `result`, and a dtype that it takes then."""
+    if given is not None:
+        return given, draw.one_of(_sources(table[given], result))
+    name = draw.one_of([name for name, each in table.items() if _sources(each, result)])
+    return name, draw.one_of(_sources(table[name], result))
 
-    def sources(name: str) -> list[DType]:
-        function = table[name]
-        return [
-            dtype
-            for dtype in DType
-            if dtype in function.dtypes and function.result(dtype) is result
-        ]
 
-    names = [name for name in table if sources(name)] if given is None else [given]
-    name = draw.one_of(names)
-    return name, draw.one_of(sources(name))
+@cache
+def _sources(function: ScalarFunction, result: DType) -> tuple[DType, ...]:
+    """Dtypes from which `function` makes `result`."""
+    return tuple(
+        dtype for dtype in DType if dtype in function.dtypes and function.result(dtype) is result
+    )
 
 
 def _unary(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:

@@ -1,0 +1,88 @@
+"""A failure as something to read and to paste."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from satura.rewrite.attributes import Constant
+from satura.rewrite.check.report import Counterexample
+from satura.rewrite.check.sides import Failure
+from satura.rewrite.dsl import Direction, Rule
+from satura.rewrite.interpreter import interpret
+from satura.rewrite.ir import Program, ProgramBuilder
+from satura.rewrite.terms import Known
+from satura.rewrite.types import Array
+
+MOST_SHOWN = 100  # elements of a result
+
+
+def counterexample(failure: Failure, rule: Rule) -> Counterexample:
+    """What a report shows of a failure."""
+    instance = failure.instance
+    direction = instance.direction if instance else rule.directions[0]
+    arguments = dict(failure.arguments)
+    known = _known(direction, arguments) if instance else {}
+    for name in known:
+        del arguments[name]
+    program = with_constants(failure.program, known)
+    results = _results(program, arguments)
+    return Counterexample(
+        direction.label if instance else rule.name,
+        direction.place,
+        str(direction),
+        {name: str(value) for name, value in instance.values} if instance else {},
+        dict(failure.sizes),
+        failure.reason,
+        results.get("left", ""),
+        results.get("right", ""),
+        _text(program, failure, arguments),
+    )
+
+
+def with_constants(program: Program, known: Mapping[str, Array]) -> Program:
+    """The program where the inputs of these names are constants."""
+    builder = ProgramBuilder()
+    places: list[int] = []
+    for node in program.nodes:
+        if node.op.name == "input" and node.input_name in known:
+            places.append(builder.add("constant", (), Constant(known[node.input_name])))
+        else:
+            operands = [places[operand] for operand in node.operands]
+            places.append(builder.add(node.op.name, operands, *node.attributes))
+    return builder.program({name: places[index] for name, index in program.outputs})
+
+
+def _known(direction: Direction, arguments: Mapping[str, Array]) -> dict[str, Array]:
+    return {
+        name: array
+        for name, array in arguments.items()
+        if issubclass(direction.variables[name], Known)
+    }
+
+
+def _results(program: Program, arguments: Mapping[str, Array]) -> dict[str, str]:
+    try:
+        results = interpret(program, arguments)
+    except Exception:  # the right side cannot be computed: the reason says so
+        return {}
+    return {
+        name: str(array.tolist()) if array.size <= MOST_SHOWN else f"{array.shape} {array.dtype}"
+        for name, array in results.items()
+    }
+
+
+def _text(program: Program, failure: Failure, arguments: Mapping[str, Array]) -> str:
+    lines = [program.python(), "arguments = {"]
+    for name, array in arguments.items():
+        lines.append(f"    {name!r}: {_python(array)},")
+    lines += ["}", "results = interpret(program, arguments)"]
+    lines += [f'print("{name:5}", results["{name}"].tolist())' for name, _ in program.outputs]
+    if not failure.has_right:
+        lines.append(f'print("right", {failure.reason!r})')
+    return "\n".join(lines)
+
+
+def _python(array: Array) -> str:
+    if not any(array.tobytes()):
+        return f"np.zeros({array.shape}, {array.dtype.name!r})"
+    return f"np.array({array.tolist()!r}, {array.dtype.name!r}).reshape({array.shape})"

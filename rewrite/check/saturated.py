@@ -1,0 +1,90 @@
+"""The rule alone in an e-graph of many instances: each e-node must equal the value of its class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from satura.rewrite.attributes import Constant
+from satura.rewrite.check.compare import conflicts
+from satura.rewrite.check.generate import Draw
+from satura.rewrite.check.instances import Instance
+from satura.rewrite.check.sides import (
+    SIZES,
+    Failure,
+    disagreement,
+    has_meaning,
+    left_side,
+    random_arguments,
+    without_right,
+    zeros,
+)
+from satura.rewrite.dsl import Rule, RuleSet
+from satura.rewrite.errors import RuleError
+from satura.rewrite.ir import Program, ProgramBuilder
+from satura.rewrite.saturate import Limits, Saturation, saturate
+from satura.rewrite.terms import Known
+
+LIMITS = Limits(rounds=2, nodes=20_000, seconds=float("inf"))  # no time: reports repeat themselves
+
+
+def examine_saturated(rule: Rule, instances: Sequence[Instance], draw: Draw) -> Failure | None:
+    """How the rule fails in an e-graph that holds both sides of all `instances`."""
+    sizes = SIZES[0]
+    kept = [instance for instance in instances if has_meaning(left_side(instance), sizes)]
+    program = _joined(kept, draw, rule.exact)
+    try:
+        saturation = saturate(program, RuleSet(rule), LIMITS)
+    except RuleError as error:
+        culprit = _culprit(rule, kept, draw).concrete(sizes)
+        return Failure(culprit, str(error), sizes, zeros(culprit), None)
+    apart = _apart(program, saturation, kept)
+    if apart is not None and saturation.report.stopped != "nodes":
+        reason = "the rule does not fire in the e-graph, where it should"
+        return without_right(apart, reason, sizes)
+    arguments = random_arguments(program.concrete(sizes), draw, moderate=not rule.exact)
+    conflict = conflicts(saturation.classes, arguments, sizes, rule.exact)
+    if conflict is None:
+        return None
+    sides = conflict.program().concrete(sizes)
+    used = {sides.nodes[index].input_name for index in sides.inputs}
+    chosen = {name: array for name, array in arguments.items() if name in used}
+    reason = disagreement(sides, chosen, rule.exact) or "the e-graph holds both to be equal"
+    return Failure(sides, reason, sizes, chosen, None)
+
+
+def _joined(instances: Sequence[Instance], draw: Draw, exact: bool) -> Program:
+    """A program whose outputs are both sides of all instances."""
+    builder = ProgramBuilder()
+    outputs: dict[str, int] = {}
+    for number, instance in enumerate(instances):
+        constants = {
+            name: Constant(draw.array(type_, moderate=not exact))
+            for name, type_ in instance.types.items()
+            if issubclass(instance.direction.variables[name], Known)
+        }
+        tensors = instance.add_variables(builder, constants, f"i{number}_")
+        outputs[f"left{number}"] = instance.add_left(builder, tensors)
+        outputs[f"right{number}"] = instance.add_right(builder, tensors)
+    return builder.program(outputs)
+
+
+def _apart(
+    program: Program, saturation: Saturation, instances: Sequence[Instance]
+) -> Instance | None:
+    """An instance whose sides are not in one class."""
+    nodes = dict(program.outputs)
+    for number, instance in enumerate(instances):
+        sides = [saturation.program_classes[nodes[f"{side}{number}"]] for side in ("left", "right")]
+        if sides[0] != sides[1]:
+            return instance
+    return None
+
+
+def _culprit(rule: Rule, instances: Sequence[Instance], draw: Draw) -> Program:
+    """The left side of the first instance that alone makes saturation fail; else of the first."""
+    for instance in instances:
+        try:
+            saturate(_joined([instance], draw, rule.exact), RuleSet(rule), LIMITS)
+        except RuleError:
+            return left_side(instance)
+    return left_side(instances[0])

@@ -1,0 +1,156 @@
+"""Smaller counterexamples: the same failure with fewer axes, elements and simpler values.
+
+An instance is drawn from a sequence of random numbers. Leaving some out, or lowering some, gives
+another instance, often a smaller one: this works for every op without knowing it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+
+from satura.rewrite.check.generate import Draw
+from satura.rewrite.check.instances import Instance, draw_from
+from satura.rewrite.check.sides import Failure, disagreement, examine
+from satura.rewrite.types import Array, DType
+
+REDRAWS = 150  # instances to draw afresh
+COMPARISONS = 3000  # of both sides, at most, to find a smaller instance
+SPECIALS = (0.3, 0.9) * 3  # how many elements are special, for each of the values to try
+SIMPLE = (0, 1, 2, -1, 3)
+
+
+class Numbers(Random):
+    """Random numbers that write down what they gave, or give what was written down, then zeros."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.given: Sequence[float] | None = None
+        self.taken: list[float] = []
+
+    @staticmethod
+    def again(given: Sequence[float]) -> Numbers:
+        numbers = Numbers(0)
+        numbers.given = given
+        return numbers
+
+    def random(self) -> float:
+        return self._take(super().random)
+
+    def getrandbits(self, k: int, /) -> int:
+        fraction = self._take(lambda: (super(Numbers, self).getrandbits(k) + 0.5) / (1 << k))
+        return int(fraction * (1 << k))
+
+    def _take(self, new: Callable[[], float]) -> float:
+        at = len(self.taken)
+        value = new() if self.given is None else self.given[at] if at < len(self.given) else 0.0
+        self.taken.append(value)
+        return value
+
+
+def smallest(failure: Failure, exact: bool) -> Failure:
+    """A failure of the same rule that is as small as a bounded search finds."""
+    if failure.instance is not None:
+        failure = _Search(failure, failure.instance, exact).run()
+    if failure.has_right:
+        arguments = _simpler_arguments(failure, exact)
+        reason = disagreement(failure.program, arguments, exact)
+        failure = replace(failure, arguments=arguments, reason=reason or failure.reason)
+    return failure
+
+
+class _Search:
+    """A search for a smaller instance that fails, too."""
+
+    def __init__(self, failure: Failure, instance: Instance, exact: bool) -> None:
+        self.best = failure
+        self.instance = instance
+        self.exact = exact
+        self.left = COMPARISONS
+
+    def run(self) -> Failure:
+        direction = self.instance.direction
+        for seed in range(REDRAWS):
+            drawn = draw_from(direction, Random(seed), seed)
+            if drawn is not None and drawn.weight < self.instance.weight:
+                self.accept(drawn)
+        source = Numbers(self.instance.seed)
+        draw_from(direction, source, self.instance.seed)
+        numbers: list[float] | None = source.taken
+        while numbers is not None:
+            numbers = self.step(numbers)
+        return self.best
+
+    def step(self, numbers: list[float]) -> list[float] | None:
+        """Simpler numbers whose instance fails, too; None where none are found."""
+        size = (self.instance.weight, len(numbers), sum(numbers))
+        for candidate in _simpler(numbers):
+            source = Numbers.again(candidate)
+            drawn = draw_from(self.instance.direction, source, self.instance.seed)
+            if drawn is None or (drawn.weight, len(source.taken), sum(source.taken)) >= size:
+                continue
+            if self.accept(drawn):
+                return source.taken
+            if self.left <= 0:
+                return None
+        return None
+
+    def accept(self, drawn: Instance) -> bool:
+        """Whether the rule fails for `drawn`; small tensors need several values to show it."""
+        floats = any(type_.dtype.is_float for type_ in drawn.types.values())
+        for seed, share in enumerate(SPECIALS if floats else SPECIALS[:2]):
+            self.left -= 1
+            found = examine(drawn, self.exact, Draw(Random(seed), specials=share))
+            if found is not None:
+                self.best, self.instance = found, drawn
+                return True
+        return False
+
+
+def _simpler(numbers: Sequence[float]) -> Iterator[list[float]]:
+    """Sequences with some numbers left out, at zero, or lower."""
+    kept = list(numbers)
+    for length in (8, 4, 2, 1):
+        for start in range(0, len(kept), max(1, length // 2)):
+            yield kept[:start] + kept[start + length :]
+    for start, number in enumerate(kept):
+        for lower in (0.0, number / 2, number * 0.75):
+            if lower < number:
+                yield [*kept[:start], lower, *kept[start + 1 :]]
+
+
+def _simpler_arguments(failure: Failure, exact: bool) -> dict[str, Array]:
+    """Zeros and small integers for which the two sides still differ."""
+    arguments = dict(failure.arguments)
+
+    def fails(name: str, array: Array) -> bool:
+        return bool(disagreement(failure.program, arguments | {name: array}, exact))
+
+    for name, array in arguments.items():
+        for value in SIMPLE:
+            filled = np.full_like(array, _as(value, array))
+            if fails(name, filled):
+                arguments[name] = filled
+                break
+    for name in arguments:
+        for position in range(arguments[name].size):
+            for value in SIMPLE:
+                array = arguments[name]
+                if array.flat[position].tobytes() == _as(value, array).tobytes():
+                    break
+                changed = array.copy()
+                changed.flat[position] = _as(value, array)
+                if fails(name, changed):
+                    arguments[name] = changed
+                    break
+    return arguments
+
+
+def _as(value: int, array: Array) -> Array:
+    """`value` in the dtype of `array`; where that has no such value, one that is near."""
+    dtype = DType.of(array.dtype)
+    near = value if dtype.is_signed else abs(value)
+    return np.asarray(min(near, 1) if dtype is DType.BOOL else near).astype(array.dtype)

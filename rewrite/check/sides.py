@@ -1,0 +1,193 @@
+"""Both sides of a law for one instance: a program with two outputs, and whether they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from satura.rewrite.attributes import Constant, Refuse
+from satura.rewrite.check.compare import EXACTLY, evaluate_all, first_difference
+from satura.rewrite.check.generate import Draw
+from satura.rewrite.check.instances import Instance
+from satura.rewrite.errors import ProgramError, RuleError
+from satura.rewrite.intern import content
+from satura.rewrite.ir import Program, ProgramBuilder
+from satura.rewrite.ops.registry import size_of
+from satura.rewrite.types import Array
+
+SIZES = (
+    {"n": 3, "m": 2},
+    {"n": 1, "m": 1},
+    {"n": 2, "m": 5},
+    {"n": 2, "m": 0},
+    {"n": 0, "m": 3},
+    {"n": 4, "m": 4},
+)
+MOST_ELEMENTS = 10_000_000  # of a tensor on the right side: more is a mistake, not a result
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Where a rule goes wrong, and how.
+
+    `program` has no symbols, an output `left` and, unless it cannot be built, `right`. `instance`
+    is None where only a whole e-graph shows the failure.
+    """
+
+    program: Program
+    reason: str
+    sizes: Mapping[str, int]
+    arguments: Mapping[str, Array]
+    instance: Instance | None
+
+    @property
+    def has_right(self) -> bool:
+        return len(self.program.outputs) == 2
+
+
+def examine(instance: Instance, exact: bool, draw: Draw) -> Failure | None:
+    """How the rule fails for `instance`, on random values and for several sizes.
+
+    None where it does not, and where it does not fire.
+    """
+    before = fingerprint(instance)
+    try:
+        first, second = (instance.direction.compute(instance.bindings) for _ in range(2))
+        stable = content(first) == content(second)
+    except Refuse:
+        return _unless_unchanged(instance, before)
+    except (RuleError, TypeError) as error:  # TypeError: the answer is made of what is no value
+        return without_right(instance, str(error))
+    if not stable:
+        shown = [", ".join(map(str, answer)) for answer in (first, second)]
+        reason = f"the attributes of the right side are once {shown[0]}, once {shown[1]}"
+        return without_right(instance, reason)
+    return _unless_unchanged(instance, before) or _compare(instance, exact, draw)
+
+
+def fingerprint(instance: Instance) -> Hashable:
+    """Equal for two instances only if all bytes of their values are."""
+    return tuple(
+        (name, value.array.tobytes() if isinstance(value, Constant) else content(value))
+        for name, value in instance.values
+    )
+
+
+def _unless_unchanged(instance: Instance, before: Hashable) -> Failure | None:
+    if fingerprint(instance) == before:
+        return None
+    reason = "an attribute function changes its arguments; they are shared by the whole e-graph"
+    return without_right(instance, reason)
+
+
+def _compare(instance: Instance, exact: bool, draw: Draw) -> Failure | None:
+    builder = ProgramBuilder()
+    tensors = instance.add_variables(builder, {})
+    left = instance.add_left(builder, tensors)
+    symbols = frozenset[str]().union(*(node.type.symbols for node in builder.nodes))
+    try:
+        right = instance.add_right(builder, tensors)
+    except Exception as error:  # whatever an op makes of what attribute functions answered
+        return without_right(instance, _failing(error))
+    program = builder.program({"left": left, "right": right})
+    reason = ""
+    if builder.type(left) != builder.type(right):
+        reason = f"the left side is {builder.type(left)}, the right side {builder.type(right)}"
+    for sizes in _valuations(instance, symbols):
+        failure = _compare_at(instance, program, sizes, exact, draw)
+        if failure is not None:
+            return replace(failure, reason=reason or failure.reason)
+    return without_right(instance, reason) if reason else None
+
+
+def without_right(
+    instance: Instance, reason: str, sizes: Mapping[str, int] | None = None
+) -> Failure:
+    """A failure of the right side itself."""
+    program = left_side(instance)
+    if sizes is None:
+        symbols = frozenset[str]().union(*(node.type.symbols for node in program.nodes))
+        sizes = next(iter(_valuations(instance, symbols)), SIZES[0])
+    concrete = program.concrete(sizes)
+    return Failure(concrete, reason, sizes, zeros(concrete), instance)
+
+
+def zeros(program: Program) -> dict[str, Array]:
+    """Arguments of zeros for a program without symbols."""
+    nodes = [program.nodes[index] for index in program.inputs]
+    return {
+        node.input_name: np.zeros([int(str(dim)) for dim in node.type.shape], node.type.dtype.numpy)
+        for node in nodes
+    }
+
+
+def _valuations(instance: Instance, symbols: frozenset[str]) -> Iterable[dict[str, int]]:
+    """Sizes of the symbols for which the left side is well typed."""
+    if not symbols:
+        return [{}]
+    program = left_side(instance)
+    names = sorted(symbols)
+    unique = dict.fromkeys(tuple(sizes[name] for name in names) for sizes in SIZES)
+    chosen = [dict(zip(names, values, strict=True)) for values in unique]
+    return [sizes for sizes in chosen if has_meaning(program, sizes)]
+
+
+def has_meaning(program: Program, sizes: Mapping[str, int]) -> bool:
+    """Whether `program` is well typed for these sizes."""
+    try:
+        program.concrete(sizes)
+    except ProgramError:
+        return False
+    return True
+
+
+def _compare_at(
+    instance: Instance, program: Program, sizes: dict[str, int], exact: bool, draw: Draw
+) -> Failure | None:
+    try:
+        concrete = program.concrete(sizes)
+    except ProgramError as error:
+        return without_right(instance, _failing(error), sizes)
+    arguments = random_arguments(concrete, draw, moderate=not exact)
+    reason = disagreement(concrete, arguments, exact)
+    return Failure(concrete, reason, sizes, arguments, instance) if reason else None
+
+
+def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) -> str:
+    """How the outputs of a program without symbols differ; empty where they agree."""
+    try:
+        for node in program.nodes:
+            if size_of(node.type) > MOST_ELEMENTS:
+                raise ProgramError(f"{node} would be a {node.type}")
+        evaluated = evaluate_all(program, arguments)
+    except Exception as error:  # a reference may raise anything for attributes that make no sense
+        return _failing(error)
+    left, right = (evaluated.values[index] for index in program.output_nodes)
+    if left.dtype != right.dtype or left.shape != right.shape:
+        shown = [f"{side.dtype.name}{list(side.shape)}" for side in (left, right)]
+        return f"the left side is {shown[0]}, the right side {shown[1]}"
+    index = first_difference(left, right, EXACTLY if exact else evaluated.bound)
+    if index is None:
+        return ""
+    return f"at {list(index)} the left side is {left[index]!s}, the right side {right[index]!s}"
+
+
+def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, Array]:
+    """A random value for every input of a program without symbols."""
+    nodes = [program.nodes[index] for index in program.inputs]
+    return {node.input_name: draw.array(node.type, moderate) for node in nodes}
+
+
+def left_side(instance: Instance) -> Program:
+    """The program whose output `left` is the left side."""
+    builder = ProgramBuilder()
+    return builder.program(
+        {"left": instance.add_left(builder, instance.add_variables(builder, {}))}
+    )
+
+
+def _failing(error: Exception) -> str:
+    kind = "" if isinstance(error, ProgramError | Refuse) else f"{type(error).__name__}: "
+    return f"the right side cannot be computed: {kind}{error}"
