@@ -38,7 +38,7 @@ def ops_page() -> str:
         f"f32), the integers {_values(INTEGERS)}, and bool.",
     ]
     for kind, title in KINDS.items():
-        ops = [op for op in REGISTRY.values() if op.kind is kind]
+        ops = [op for op in REGISTRY.values() if op.kind is kind and op.own is None]
         lines += ["", f"## {title}", "", *_table(("op", "law"), list(map(_op_row, ops)))]
     lines += ["", "## Functions of `unary`", "", *_functions(UNARY)]
     lines += ["", "## Functions of `binary`", "", *_functions(BINARY)]
@@ -106,7 +106,8 @@ def _functions(table: Mapping[str, ScalarFunction]) -> list[str]:
         result = "bool" if function.to_bool else "as its operand"
         return f"`{function.name}`", f"`{function.formula}`", dtypes, result
 
-    return _table(("function", "formula", "dtypes", "result"), list(map(row, table.values())))
+    canonical = [function for function in table.values() if function.expansion is None]
+    return _table(("function", "formula", "dtypes", "result"), list(map(row, canonical)))
 
 
 FAMILIES = {"floats": FLOATS, "integers": INTEGERS, "bool": BOOL}
