@@ -134,11 +134,25 @@ class Apply(Expression):
         texts += [f"{name}={argument}" for name, argument in self.keywords]
         if self.function is operator.call:
             return f"{texts[0]}({', '.join(texts[1:])})"
+        if self.function is _tuple:
+            return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
+        if self.function in _INFIX:
+            return f" {_INFIX[self.function]} ".join(map(_in_parentheses, self.arguments))
         name = getattr(self.function, "__name__", str(self.function))
-        return f"{_SYMBOLS.get(name, name)}({', '.join(texts)})"
+        return f"{name}({', '.join(texts)})"
 
 
-_SYMBOLS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+_INFIX: dict[Callable[..., object], str] = {
+    operator.eq: "==", operator.ne: "!=", operator.lt: "<", operator.le: "<=", operator.gt: ">",
+    operator.ge: ">=", operator.add: "+", operator.sub: "-", operator.mul: "*",
+    operator.floordiv: "//", operator.truediv: "/", operator.mod: "%", operator.and_: "&",
+    operator.or_: "|", operator.xor: "^",
+}  # fmt: skip
+
+
+def _in_parentheses(operand: Expression) -> str:
+    infix = isinstance(operand, Apply) and operand.function in _INFIX
+    return f"({operand})" if infix else str(operand)
 
 
 def _tuple(*items: object) -> tuple[object, ...]:

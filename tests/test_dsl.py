@@ -309,3 +309,16 @@ def _labels(entry: Rule) -> list[str]:
 def test_labels_are_the_rules_name_where_it_has_one_direction() -> None:
     assert _labels(compose) == ["compose"]
     assert isinstance(compose.directions[0], Direction)
+
+
+def test_a_direction_reads_as_it_was_written() -> None:
+    @rule
+    def law(x: Tensor, p: Perm, q: Perm) -> Law:
+        """transpose(x, p then q) = transpose(transpose(x, p), q), on some"""
+        condition = (p.order[0] + 1 == q.order[0]) & p.is_identity
+        return rewrites(transpose(transpose(x, p), q), transpose(x, p[q]), condition)
+
+    assert str(law.directions[0]) == (
+        "transpose(transpose(x, p), q) -> transpose(x, p[q])"
+        " if ((p.order[0] + 1) == q.order[0]) & p.is_identity"
+    )
