@@ -54,9 +54,9 @@ def rule_text(atoms: Sequence[Atom], actions: str, ruleset: str, name: str) -> s
 
 
 def staged(
-    atoms: Sequence[Atom], needed: frozenset[str], name: str
+    atoms: Sequence[Atom], needed: frozenset[str], name: str, most: int = 2
 ) -> tuple[list[Stage], list[Atom]]:
-    """Tables to fill first, in order, and the query of at most two atoms that remains.
+    """Tables to fill first, in order, and the query of at most `most` atoms that remains.
 
     `needed` are the variables that the query must bind; `name` starts the tables' names.
     """
@@ -68,4 +68,9 @@ def staged(
         table = Atom(f"{name}_{len(stages)}", tuple(sorted(bound & later)))
         stages.append(Stage(tuple(current), table))
         current = [table, atoms[number]]
+    if len(current) > most:
+        bound = frozenset().union(*(atom.variables for atom in current))
+        table = Atom(f"{name}_{len(stages)}", tuple(sorted(bound & needed)))
+        stages.append(Stage(tuple(current), table))
+        current = [table]
     return stages, current

@@ -30,14 +30,32 @@ class Round:
     seconds: float
 
 
+@dataclass(frozen=True)
+class DroppedRule:
+    """A rule that the program was rewritten without, and why: what it did, in words."""
+
+    name: str
+    place: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"rule '{self.name}' ({self.place}) was dropped: {self.reason}"
+
+
 @dataclass
 class Report:
-    """`stopped` is saturated, rounds, nodes or seconds: which limit ended it, if any."""
+    """`stopped` is saturated, rounds, nodes or seconds: which limit ended it, if any.
+
+    `stopped_before` names the direction of a rule whose matches would have broken the limit of
+    nodes, if it was that. `dropped` are rules that were given, failed, and did not take part.
+    """
 
     rules: list[RuleStatistics]
     rounds: list[Round] = field(default_factory=list)
     stopped: str = "saturated"
+    stopped_before: str = ""
     seconds: float = 0.0
+    dropped: list[DroppedRule] = field(default_factory=list)
 
     @property
     def nodes(self) -> int:
@@ -46,7 +64,8 @@ class Report:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.stopped} after {len(self.rounds) - 1} rounds,"
+            f"{self.stopped}{f' (before {self.stopped_before})' if self.stopped_before else ''}"
+            f" after {len(self.rounds) - 1} rounds,"
             f" {self.rounds[0].nodes} -> {self.nodes} e-nodes, {self.seconds:.3f} s"
         ]
         busy = [entry for entry in self.rules if entry.matches or entry.demand_calls]
@@ -56,4 +75,4 @@ class Report:
                 f" {entry.demand_calls} calls ({entry.refusals} refused),"
                 f" {entry.seconds * 1000:.1f} ms  {entry.place}"
             )
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  {entry}" for entry in self.dropped)])

@@ -24,23 +24,37 @@ from satura.rewrite.terms import Application, Known, ScalarTerm, Tensor, Term, V
 
 @dataclass(frozen=True)
 class RuleCode:
-    """The egglog text of one direction, and the names of its ruleset and tables."""
+    """The egglog text of one direction, and the names of its rulesets and tables.
+
+    It fires at most once per row of the table `rows` (where that is known; else it is empty), and
+    makes at most `makes` e-nodes each time.
+    """
 
     text: str
+    matching: str
     ruleset: str
     want: str
     ok: str
     now: str
+    rows: str
+    makes: int
 
 
-def compile_direction(direction: Direction, number: int, interner: Interner) -> RuleCode:
-    """The egglog text of `direction`; `number` tells its tables from those of others."""
-    return _Writer(direction, number, interner).code()
+def compile_direction(
+    direction: Direction, number: int, interner: Interner, apart: bool = False
+) -> RuleCode:
+    """The egglog text of `direction`; `number` tells its tables from those of others.
+
+    Where it is to run `apart` from the others, its joins have a ruleset of their own, and all of
+    them are done before it fires.
+    """
+    return _Writer(direction, number, interner, apart).code()
 
 
 class _Writer:
-    def __init__(self, direction: Direction, number: int, interner: Interner) -> None:
+    def __init__(self, direction: Direction, number: int, interner: Interner, apart: bool) -> None:
         self.direction = direction
+        self.apart = apart
         self.number = number
         self.interner = interner
         self.now = f"(now_{number})"
@@ -66,9 +80,15 @@ class _Writer:
         atoms = [*self.nodes, *self.facts]
         if direction.computes:
             atoms.append(Atom(ok, (*columns, *outputs)))
-        stages, query = staged(atoms, words, f"match_{number}")
+        one_table = self.apart and not direction.computes
+        stages, query = staged(atoms, words, f"match_{number}", 1 if one_table else 2)
+        # A row of demands has one answer at most.
+        rows = query[0].table if direction.computes or len(query) == 1 else ""
+        matching = f"matching_{number}" if self.apart else "match"
         lines = [f"(ruleset {ruleset})\n(constructor now_{number} () T)\n"]
-        lines += [stage.text("match") for stage in stages]
+        if self.apart:
+            lines.append(f"(ruleset {matching})\n")
+        lines += [stage.text(matching) for stage in stages]
         if direction.computes:
             lines += [
                 f"(relation {want} ({' '.join(['i64'] * len(columns))}))\n",
@@ -77,7 +97,8 @@ class _Writer:
                 clearing(want, len(columns)),
             ]
         lines.append(rule_text(query, " ".join(self.actions), ruleset, ruleset))
-        return RuleCode("".join(lines), ruleset, want, ok, f"now_{number}")
+        text, makes = "".join(lines), len(self.made)
+        return RuleCode(text, matching, ruleset, want, ok, f"now_{number}", rows, makes)
 
     def match(self, term: Term) -> str:
         """The egglog variable of a term on the left side, with the atoms that bind it."""

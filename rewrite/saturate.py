@@ -1,14 +1,17 @@
 """Saturation: rules run on a program's e-graph, round by round, until nothing changes.
 
 A round runs every rule once: all together as long as the e-graph is far from its limits, else one
-after the other, with the limits checked after each. Hitting a limit is no error: what is there by
-then is the result.
+after the other, those with fewest matches first, with the limits checked after each, and before a
+rule that has too many. Hitting a limit is no error: what is there by then is the result.
+
+Nothing inside a round can be interrupted. So rules that are not ours are watched: they run one at a
+time, each announced before it starts; see `rewrite/guarded.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 from satura.rewrite.decode import Decoded, Origin, decode
@@ -29,9 +32,13 @@ from satura.rewrite.ir import Program
 from satura.rewrite.report import Report, Round, RuleStatistics
 from satura.rewrite.rulecode import RuleCode, compile_direction
 from satura.rewrite.schema import node_tables, schema
+from satura.rewrite.watch import Watch
 
 # How many times the e-graph may grow before it reaches the limit, for all rules to run at once.
 _FAR = 4
+
+# How many times as many e-nodes as the limit there may be after a rule that would break it.
+_OVER = 2
 
 
 @dataclass(frozen=True)
@@ -57,17 +64,19 @@ class Saturation:
     program_classes: tuple[int | None, ...]
 
 
-def saturate(program: Program, rules: RuleSet, limits: Limits = Limits()) -> Saturation:
+def saturate(
+    program: Program, rules: RuleSet, limits: Limits = Limits(), watch: Watch | None = None
+) -> Saturation:
     """Everything that `rules` prove equal to parts of `program`, as far as `limits` allow.
 
     Raises RuleError, naming the rule, when a rule makes badly typed nodes, equates tensors of two
-    types, or fails in a computation.
+    types, or fails in a computation; and where a rule that `watch` watches is why a limit was met.
     """
     try:
-        run = _Run(program, rules, limits, careful=False)
+        run = _Run(program, rules, limits, watch, careful=False)
     except TypeConflictError as conflict:
         # Replay, checking types after every single rule, so that the error names the rule.
-        _Run(program, rules, limits, careful=True)
+        _Run(program, rules, limits, watch, careful=True)
         names = ", ".join(rule.name for rule in rules)
         raise RuleError(f"one of the rules {names} is unsound: {conflict}") from conflict
     decoded = run.decoded
@@ -82,6 +91,14 @@ class _Runner:
     code: RuleCode
     demand: Demand | None
     statistics: RuleStatistics
+    watched: bool
+    rows: int = 0
+    growth: int = 0  # e-nodes that it makes at most when it fires next
+
+    def measure(self, sizes: Mapping[str, int]) -> None:
+        """Set `growth` by the rows that are new since it was measured, and fired, last."""
+        before, self.rows = self.rows, sizes.get(self.code.rows, 0)
+        self.growth = max(0, self.rows - before) * self.code.makes
 
     def finish(self, made: Mapping[str | None, int]) -> None:
         """Add what the demand counted, and the e-nodes made, to the statistics."""
@@ -100,9 +117,12 @@ def _number_of(name: str) -> int:
 class _Run:
     """One saturation from start to end."""
 
-    def __init__(self, program: Program, rules: RuleSet, limits: Limits, careful: bool) -> None:
+    def __init__(
+        self, program: Program, rules: RuleSet, limits: Limits, watch: Watch | None, careful: bool
+    ) -> None:
         self.started = perf_counter()
         self.limits = limits
+        self.watch = watch
         self.careful = careful
         self.egraph = EGraph()
         self.interner = Interner()
@@ -110,6 +130,8 @@ class _Run:
         self.tables = node_tables(hosts)
         self.egraph.define(schema(self.tables.values()))
         self.types = [type_demand(table) for table in self.tables.values()]
+        if watch is not None:
+            self.types = [replace(d, answer=watch.typing(d.answer)) for d in self.types]
         self.demands = Demands(self.egraph, self.interner)
         answered = load(program, self.egraph, self.tables, self.interner)
         for demand, name in zip(self.types, self.tables, strict=True):
@@ -131,6 +153,10 @@ class _Run:
         self.report = Report([runner.statistics for runner in self.runners])
         self.close_round()
         self.saturate()
+        self.report.seconds = self.elapsed
+        if watch is not None:
+            watch.judge(self.report)
+            watch.start(None)
         self.decoded: Decoded = decode(program, self.egraph, self.tables, self.interner, self.runs)
         for runner in self.runners:
             runner.finish(self.decoded.made)
@@ -141,14 +167,18 @@ class _Run:
         return perf_counter() - self.started
 
     def runner(self, direction: Direction, number: int) -> _Runner:
-        code = compile_direction(direction, number, self.interner)
+        watched = self.watch is not None and self.watch.watches(direction)
+        code = compile_direction(direction, number, self.interner, apart=watched)
         self.egraph.define(code.text)
         demand = rule_demand(direction, code.want, code.ok) if direction.computes else None
-        return _Runner(direction, code, demand, RuleStatistics(direction.label, direction.place))
+        if demand is not None and self.watch is not None:
+            demand = replace(demand, answer=self.watch.answering(direction, demand.answer))
+        statistics = RuleStatistics(direction.label, direction.place)
+        return _Runner(direction, code, demand, statistics, watched)
 
     def define_firing(self) -> None:
-        """The ruleset `fire`: all rules at once."""
-        rulesets = " ".join(runner.code.ruleset for runner in self.runners)
+        """The ruleset `fire`: all rules at once that are not watched."""
+        rulesets = " ".join(r.code.ruleset for r in self.runners if not r.watched)
         self.egraph.define(
             f"(unstable-combined-ruleset fire {rulesets})" if rulesets else "(ruleset fire)"
         )
@@ -169,6 +199,7 @@ class _Run:
 
     def settle(self) -> None:
         """Bring types and other facts up to date. Raises TypeConflictError."""
+        self.start(None)
         self.egraph.run("facts", saturate=True)
         while self.demands.answer(self.types):
             self.egraph.run("facts", saturate=True)
@@ -190,28 +221,68 @@ class _Run:
 
     def round(self, round_: int) -> bool:
         """Run every rule once; whether anything changed. Sets `report.stopped` at a limit."""
+        if self.watch is not None:
+            self.watch.start_round()
+        self.match()
+        sizes = self.egraph.sizes()
+        for runner in self.runners:
+            runner.measure(sizes)
+        nodes = self.count()
+        single, changed = self.runners, False
+        if not self.careful and nodes * _FAR < self.limits.nodes:
+            single = [runner for runner in self.runners if runner.watched]
+            growth = sum(runner.growth for runner in self.runners if not runner.watched)
+            if nodes + growth > self.limits.nodes:
+                single = self.runners
+            else:
+                changed = self.fire_together(round_)
+                nodes = self.count()
+        for runner in sorted(single, key=lambda runner: runner.growth):
+            if self.stop_at_limits(nodes) or self.stop_before(runner, nodes):
+                break
+            if self.fire(runner, round_):
+                changed = True
+                nodes = self.count()
+        self.stop_at_limits(nodes)
+        return changed
+
+    def match(self) -> None:
+        """Find what rules match, and compute what they ask for."""
         self.note(self.egraph.run("match", saturate=True))
+        for runner in self.runners:
+            if runner.watched:
+                self.start(runner.direction)
+                self.note(self.egraph.run(runner.code.matching, saturate=True))
         self.note(self.egraph.run("demand"))
         self.demands.answer(self.rule_demands)
-        if not self.careful and self.count() * _FAR < self.limits.nodes:
-            step = self.egraph.run("fire")
-            self.note(step)
-            for number in map(_number_of, step.matches):
-                self.mark(f"now_{number}", self.runners[number].direction.label, round_)
-            self.stop_at_limits()
-            return step.changed
-        changed = False
-        for number, runner in enumerate(self.runners):
-            step = self.egraph.run(runner.code.ruleset)
-            self.note(step)
-            if step.changed:
-                changed = True
-                self.mark(f"now_{number}", runner.direction.label, round_)
-                if self.careful:
-                    self.check(runner)
-                if self.stop_at_limits():
-                    break
-        return changed
+
+    def fire_together(self, round_: int) -> bool:
+        """Fire all rules that are not watched; whether anything changed."""
+        self.start(None)
+        step = self.egraph.run("fire")
+        self.note(step)
+        for number in map(_number_of, step.matches):
+            self.mark(f"now_{number}", self.runners[number].direction.label, round_)
+        return step.changed
+
+    def fire(self, runner: _Runner, round_: int) -> bool:
+        """Fire one rule; whether anything changed."""
+        self.start(runner.direction)
+        nodes = self.count() if runner.watched else 0
+        step = self.egraph.run(runner.code.ruleset)
+        self.note(step)
+        if step.changed:
+            self.mark(runner.code.now, runner.direction.label, round_)
+            if self.careful:
+                self.check(runner)
+        if runner.watched and self.watch is not None:
+            self.watch.count(runner.direction, sum(step.matches.values()), self.count() - nodes)
+        return step.changed
+
+    def start(self, direction: Direction | None) -> None:
+        """Announce what is at work."""
+        if self.watch is not None:
+            self.watch.start(direction)
 
     def note(self, step: Step) -> None:
         """Add what rules matched and took to their statistics."""
@@ -221,18 +292,29 @@ class _Run:
             if name.startswith("fire_"):
                 self.runners[_number_of(name)].statistics.matches += matches
 
-    def stop_at_limits(self) -> bool:
-        if self.count() > self.limits.nodes:
+    def stop_at_limits(self, nodes: int) -> bool:
+        if self.report.stopped != "saturated":
+            return True
+        if nodes > self.limits.nodes:
             self.report.stopped = "nodes"
         elif self.elapsed > self.limits.seconds:
             self.report.stopped = "seconds"
         return self.report.stopped != "saturated"
+
+    def stop_before(self, runner: _Runner, nodes: int) -> bool:
+        """Whether a rule would go far beyond the limit of e-nodes; then the run is over."""
+        if nodes + runner.growth <= _OVER * self.limits.nodes:
+            return False
+        self.report.stopped = "nodes"
+        self.report.stopped_before = runner.direction.label
+        return True
 
     def check(self, runner: _Runner) -> None:
         try:
             self.settle()
         except TypeConflictError as conflict:
             direction = runner.direction
+            self.start(direction)
             raise RuleError(
                 f"rule '{direction.label}' ({direction.place}) is unsound: {conflict};"
                 f" its law is {direction}"

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
     from satura.compiled import Compiled
     from satura.pipeline import Rewritten
-    from satura.rewrite.dsl import RuleSet
+    from satura.rewrite.dsl import Rule, RuleSet
     from satura.rewrite.ir import Program
     from satura.rewrite.saturate import Limits
     from satura.rewrite.types import Array
+    from satura.rewrite.why import Why
 
 Model: TypeAlias = "str | Path | bytes | ModelProto | Program"
 """A path to an ONNX file, its bytes, the parsed model, or a program."""
@@ -58,12 +59,33 @@ def interpret(program: Program, arguments: Mapping[str, Array]) -> dict[str, Arr
     return interpret_program(program, arguments)
 
 
-def optimize(model: Model, rules: Rules = "default", limits: Limits | None = None) -> Program:
+def optimize(
+    model: Model, rules: Rules = "default", limits: Limits | None = None, strict: bool = False
+) -> Program:
     """The cheapest program that the rules can make of `model` within `limits`.
 
-    Hitting a limit is no error: the best program found so far is returned.
+    Hitting a limit is no error: the best program found so far is returned. Rules of your own are
+    tried in a process that is stopped when they do not end: see `compile`.
     """
-    return rewritten(model, rules, limits).schedule.program
+    return rewritten(model, rules, limits, strict=strict).schedule.program
+
+
+def why(
+    rule: Rule | str, model: Model, rules: Rules = "default", limits: Limits | None = None
+) -> Why:
+    """Why a rule (or the rule of that name in `rules`) fires on `model` beside `rules`, or not.
+
+    Raises RuleError where there is no such rule, or where it fails in a computation.
+    """
+    from satura.pipeline import rule_set
+    from satura.rewrite.ir import Program
+    from satura.rewrite.onnx.load import load_with_names
+    from satura.rewrite.why import why as ask
+
+    chosen = rule_set(rules)
+    asked = chosen[rule] if isinstance(rule, str) else rule
+    program, names = (model, {}) if isinstance(model, Program) else load_with_names(model)
+    return ask(asked, program, chosen, limits, names)
 
 
 def compile(
@@ -73,12 +95,17 @@ def compile(
     rules: Rules = "default",
     verify: bool = False,
     progress: Progress | None = None,
+    strict: bool = False,
 ) -> Compiled:
     """Rewrite `model` and compile it to kernels that run on `threads` threads (None: all cores).
 
     `precision` "fp32" may reorder sums; "exact" leaves out every rule that does not hold bit for
     bit. `verify` runs seeded inputs through every stage and raises VerificationError where a stage
     differs from the interpreter.
+
+    A rule of your own that hangs, fails, or drives the e-graph to its limits does not stop the
+    compiler: it is dropped, with a RuleDroppedWarning that names it and says why, and listed in
+    `Compiled.report`. `strict` raises RuleError instead.
     """
     from satura.compiled import Compiled
     from satura.pipeline import rule_set
@@ -88,7 +115,7 @@ def compile(
     if threads is not None and threads < 1:
         raise CallError(f"threads must be at least 1, not {threads}")
     chosen = rule_set(rules).exact if precision == "exact" else rule_set(rules)
-    compiled = Compiled(rewritten(model, chosen, None, progress), threads, progress)
+    compiled = Compiled(rewritten(model, chosen, None, progress, strict), threads, progress)
     if verify:
         from satura.verify import verify as verify_stages
 
@@ -101,8 +128,9 @@ def rewritten(
     rules: Rules = "default",
     limits: Limits | None = None,
     progress: Progress | None = None,
+    strict: bool = False,
 ) -> Rewritten:
     """`model` after load, saturation and extraction, with the report and the phases' seconds."""
     from satura.pipeline import rewrite
 
-    return rewrite(model, rules, limits, progress)
+    return rewrite(model, rules, limits, progress, strict)

@@ -13,6 +13,7 @@ from satura.pipeline import Phases, Rewritten
 from satura.rewrite.dims import representative, symbol
 from satura.rewrite.errors import CallError, ProgramError
 from satura.rewrite.ir import Program
+from satura.rewrite.report import Report
 from satura.rewrite.statistics import statistics
 from satura.rewrite.types import Array, TensorType
 
@@ -46,6 +47,11 @@ class Compiled:
     def program(self) -> Program:
         """The program that was extracted and compiled."""
         return self.rewritten.schedule.program
+
+    @property
+    def report(self) -> Report:
+        """What the rules did: matches, new e-nodes and seconds of each, and which were dropped."""
+        return self.rewritten.saturation.report
 
     @cached_property
     def inputs(self) -> dict[str, TensorType]:

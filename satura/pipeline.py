@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import perf_counter
 
+from satura import rules as rules_package
 from satura.api import Model, Progress, Rules, load
-from satura.rewrite.dsl import RuleSet
+from satura.rewrite.dsl import Rule, RuleSet
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract import extract
+from satura.rewrite.guarded import saturate_guarded
 from satura.rewrite.ir import Program
-from satura.rewrite.saturate import Limits, Saturation, saturate
+from satura.rewrite.saturate import Limits, Saturation
 from satura.rewrite.schedule import Schedule
 from satura.rules import DEFAULT, EXACT, NONE
 from satura.rules.elementwise import with_movement
 
+OUR_RULES = Path(rules_package.__file__).resolve().parent
 RULE_SETS: dict[str, RuleSet] = {"none": NONE, "exact": EXACT, "default": DEFAULT}
 
 
@@ -55,17 +59,30 @@ def rule_set(rules: Rules) -> RuleSet:
     return RULE_SETS[rules]
 
 
+def is_ours(rule: Rule) -> bool:
+    """Whether a rule is of satura's own book; others run in a process that can be stopped."""
+    return rule.file.resolve().parent == OUR_RULES
+
+
 def rewrite(
-    model: Model, rules: Rules, limits: Limits | None, progress: Progress | None
+    model: Model,
+    rules: Rules,
+    limits: Limits | None,
+    progress: Progress | None,
+    strict: bool = False,
 ) -> Rewritten:
-    """Load, saturate, extract."""
+    """Load, saturate, extract.
+
+    A rule that is not ours and does not behave is dropped with a warning; `strict` raises RuleError
+    instead.
+    """
     chosen = rule_set(rules)
     phases = Phases(progress)
     with phases.phase("load"):
         program = load(model)
     chosen = with_movement(chosen, program)
     with phases.phase("saturate"):
-        saturation = saturate(program, chosen, Limits() if limits is None else limits)
+        saturation = saturate_guarded(program, chosen, limits or Limits(), is_ours, strict)
     with phases.phase("extract"):
         schedule = extract(saturation.classes)
     return Rewritten(program, saturation, schedule, phases.seconds)

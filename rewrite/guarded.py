@@ -1,0 +1,167 @@
+"""Saturation with rules that are not ours: whatever they do, the program still compiles.
+
+Such rules run in a child process with limits on time and memory, one at a time and watched. One
+that does not keep to the rules is dropped, and all is done again without it: one that takes too
+long or too much memory, raises, ends the process, computes what cannot stand in an attribute,
+changes its arguments, makes badly typed nodes, or drives the e-graph to its limits. This is no
+sandbox: a rule may still read and write files, and one that is wrong but well typed goes unnoticed
+(that is what `satura check` is for).
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from satura.rewrite.attributes import Constant
+from satura.rewrite.errors import RuleDroppedWarning, RuleError
+from satura.rewrite.ir import Program
+from satura.rewrite.killable import FORKS, Doing, KilledError, call
+from satura.rewrite.law import Rule, RuleSet
+from satura.rewrite.ops import REGISTRY
+from satura.rewrite.report import DroppedRule
+from satura.rewrite.saturate import Limits, Saturation, saturate
+from satura.rewrite.watch import LimitError, Watch
+
+# A run stops by itself at its limit of seconds, if its rules let it.
+_GRACE_SECONDS = 2.0
+_READING_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """Why a run gave nothing: the rule at work, the suspect, and what happened."""
+
+    working: str
+    suspect: str
+    what: str
+    by_limit: bool = False
+
+
+def saturate_guarded(
+    program: Program,
+    rules: RuleSet,
+    limits: Limits,
+    is_ours: Callable[[Rule], bool],
+    strict: bool = False,
+) -> Saturation:
+    """What `saturate` gives for those of `rules` that behave.
+
+    Each rule that is dropped is named by a RuleDroppedWarning and in the report, and costs at most
+    `limits.seconds` and five more. `strict` raises RuleError instead. Where every rule is ours,
+    this is `saturate`. Where processes cannot be forked, a rule that never returns stops all.
+    """
+    dropped: list[DroppedRule] = []
+    accused: list[tuple[Rule, _Failure]] = []  # of having driven the e-graph to a limit
+    judges = True
+    while True:
+        left = rules.without(*(rule.name for rule, _ in accused))
+        foreign = [rule for rule in left if not is_ours(rule)]
+        outcome = _attempt(program, left, limits, foreign, judges)
+        if isinstance(outcome, _Failure):
+            guilty = [(rule, outcome) for rule in _guilty(outcome, foreign)]
+            if outcome.by_limit:
+                accused += guilty
+                continue
+        elif accused and outcome.report.stopped in ("nodes", "seconds"):
+            # It meets a limit without them, too: they are innocent.
+            accused, judges = [], False
+            continue
+        else:
+            guilty, accused = accused, []
+        for rule, failure in guilty:
+            dropped.append(_dropped(rule, failure, strict))
+        rules = rules.without(*(rule.name for rule, _ in guilty))
+        if isinstance(outcome, Saturation):
+            outcome.report.dropped += dropped
+            return outcome
+
+
+def _dropped(rule: Rule, failure: _Failure, strict: bool) -> DroppedRule:
+    """The entry for the report. Warns of it, or raises RuleError where one is `strict`."""
+    entry = DroppedRule(rule.name, rule.place, _without_name(failure.what, rule))
+    message = (
+        f"{entry}; the program is compiled without it. Test it alone: satura check {rule.file}"
+    )
+    if strict:
+        raise RuleError(message)
+    warnings.warn(message, RuleDroppedWarning, stacklevel=3)
+    return entry
+
+
+def _attempt(
+    program: Program, rules: RuleSet, limits: Limits, foreign: list[Rule], judges: bool
+) -> Saturation | _Failure:
+    """Saturate, in a child where rules are foreign; what went wrong where it gave nothing."""
+    if not foreign:
+        return saturate(program, rules, limits)
+
+    def work(doing: Doing) -> Saturation | _Failure:
+        watch = Watch(foreign, doing, judges=judges)
+        try:
+            saturation = saturate(program, rules, limits, watch)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and not FORKS:
+                raise
+            by_limit = isinstance(error, LimitError)
+            return _Failure(watch.working, watch.suspect, _text(error), by_limit)
+        doing(f"\n{watch.suspect}", _READING_SECONDS)
+        return saturation
+
+    shared = [*_constants(program), *_classes(foreign)]
+    try:
+        return call(work, limits.seconds + _GRACE_SECONDS, _memory(), shared)
+    except KilledError as killed:
+        working, _, suspect = killed.doing.partition("\n")
+        return _Failure(working, suspect, f"it {killed.what}")
+
+
+def _guilty(failure: _Failure, foreign: list[Rule]) -> list[Rule]:
+    """The rule that is to blame; all of them where that cannot be told."""
+    for name in (failure.working, failure.suspect):
+        if found := [rule for rule in foreign if rule.name == name]:
+            return found
+    return foreign
+
+
+def _without_name(text: str, rule: Rule) -> str:
+    """`text` without the name and place of the rule, where it begins with them."""
+    for direction in rule.directions:
+        text = text.removeprefix(f"rule '{direction.label}' ({direction.place})").lstrip(": ")
+    return text
+
+
+def _text(error: BaseException) -> str:
+    """One line on an exception, whatever its own methods do."""
+    try:
+        message = str(error)
+    except Exception:
+        message = "without a message"
+    if isinstance(error, RuleError):
+        return message
+    return f"it raised {type(error).__name__}: {message}"
+
+
+def _constants(program: Program) -> Iterable[Constant]:
+    """The values that the child has already, and need not send back."""
+    for node in program.nodes:
+        for attribute in node.attributes:
+            if isinstance(attribute, Constant):
+                yield attribute
+
+
+def _classes(rules: list[Rule]) -> Iterable[type]:
+    """Classes of attributes, which users may have declared where pickle does not find them."""
+    for op in REGISTRY.values():
+        yield from op.attributes
+    for rule in rules:
+        yield from rule.variables.values()
+
+
+def _memory() -> int | None:
+    """What a child may take: half of the machine's memory."""
+    if not FORKS:
+        return None
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2

@@ -1,0 +1,197 @@
+"""What is watched while rules run that are not ours: which one is at work, what it hands over.
+
+A rule of ours may fail because of what another rule has made. So there is always a suspect, too:
+the watched rule that has made most e-nodes so far, or else matched most often.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
+from numbers import Integral
+
+import numpy as np
+
+from satura.rewrite.attributes import Constant, Scalar
+from satura.rewrite.demand import Answer, TypeConflictError
+from satura.rewrite.dims import SymbolicDim
+from satura.rewrite.errors import RuleError
+from satura.rewrite.intern import Value, content
+from satura.rewrite.law import Direction, Rule
+from satura.rewrite.report import Report
+from satura.rewrite.types import TensorType
+
+# Bounds that no attribute of a program comes near; beyond them arithmetic overflows further on.
+_LARGEST_NUMBER = 1 << 60
+_LARGEST_TENSOR = 1 << 48
+_LARGEST_CONSTANT = 1 << 28  # bytes
+
+# Which part of the seconds makes a rule guilty of a limit.
+_GUILTY_SHARE = 0.25
+
+_HASHED_AGAIN = 1 << 20  # bytes: larger constants are too many bytes to hash after each call
+
+
+class LimitError(RuleError):
+    """A rule that may be why a saturation met a limit."""
+
+
+@dataclass
+class Watch:
+    """Follows one saturation; `tell` is told who is at work: the rule's name, then the suspect's.
+
+    The name is empty while rules that are not watched are at work. A watch that `judges` ends a
+    saturation that met a limit, if it was perhaps for a watched rule.
+    """
+
+    rules: Iterable[Rule]
+    tell: Callable[[str], None] = lambda text: None
+    working: str = ""
+    judges: bool = True
+    made: Counter[str] = field(default_factory=Counter)
+    rounds: list[Counter[str]] = field(default_factory=list)
+    matches: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._names = {entry.label: rule.name for rule in self.rules for entry in rule.directions}
+
+    def watches(self, direction: Direction) -> bool:
+        return direction.label in self._names
+
+    @property
+    def suspect(self) -> str:
+        """The rule to suspect where none of the watched ones is at work; empty before any match."""
+        for counts in (+self.made, +self.matches):
+            if counts:
+                return max(sorted(counts), key=counts.__getitem__)
+        return ""
+
+    def start_round(self) -> None:
+        """A round of all rules begins."""
+        self.rounds.append(Counter())
+
+    def start(self, direction: Direction | None) -> None:
+        """`direction` is at work from now on; None: nothing in particular."""
+        self.working = "" if direction is None else self._names.get(direction.label, "")
+        self.tell(f"{self.working}\n{self.suspect}")
+
+    def count(self, direction: Direction, matches: int, nodes: int) -> None:
+        """`direction` has matched, and made e-nodes."""
+        name = self._names[direction.label]
+        self.matches[name] += matches
+        self.made[name] += nodes
+        self.rounds[-1][name] += nodes
+
+    def answering(self, direction: Direction, answer: Answer) -> Answer:
+        """`answer` of a direction's demand, watched."""
+        if not self.watches(direction):
+
+            def own(arguments: tuple[Value, ...]) -> tuple[Value, ...] | None:
+                self.start(direction)
+                return answer(arguments)
+
+            return own
+
+        def watched(arguments: tuple[Value, ...]) -> tuple[Value, ...] | None:
+            self.start(direction)
+            before = tuple(map(content, arguments))
+            results = answer(arguments)
+            place = f"rule '{direction.label}' ({direction.place})"
+            shown = ", ".join(map(str, arguments))
+            if tuple(map(content, arguments)) != before or not all(map(_is_intact, arguments)):
+                raise RuleError(f"{place}: it changed its arguments ({shown})")
+            for value, output in zip(results or (), direction.outputs, strict=results is not None):
+                sort = Constant if output.sort is Scalar else output.sort
+                problem = (
+                    f"the result is a {type(value).__name__}, not a {sort.__name__}"
+                    if type(value) is not sort
+                    else flaw(value)
+                )
+                if problem:
+                    raise RuleError(f"{place}: {output.expression} for {shown}: {problem}")
+            return results
+
+        return watched
+
+    def typing(self, answer: Answer) -> Answer:
+        """`answer` of a demand for types, which refuses tensors beyond all measure."""
+
+        def typed(arguments: tuple[Value, ...]) -> tuple[Value, ...] | None:
+            results = answer(arguments)
+            for result in results or ():
+                if isinstance(result, TensorType) and (problem := _type_flaw(result)):
+                    raise TypeConflictError(f"it makes a tensor of type {result}: {problem}")
+            return results
+
+        return typed
+
+    def judge(self, report: Report) -> None:
+        """Raise LimitError where a watched rule may be why the saturation met a limit."""
+        if not self.judges or report.stopped not in ("nodes", "seconds"):
+            return
+        name = self._names.get(report.stopped_before) or self._slowest(report) or self._growing()
+        if name:
+            self.working = name
+            raise LimitError(
+                f"it drove the e-graph to its limit of {report.stopped}"
+                f" ({self.matches[name]:,} matches, {self.made[name]:,} new e-nodes)"
+            )
+
+    def _slowest(self, report: Report) -> str:
+        """The rule that took most of the seconds that are over, if it took many."""
+        if report.stopped != "seconds":
+            return ""
+        seconds = dict.fromkeys(self._names.values(), 0.0)
+        for entry in report.rules:
+            if entry.name in self._names:
+                seconds[self._names[entry.name]] += entry.seconds
+        slowest = max(seconds, key=seconds.__getitem__)
+        return slowest if seconds[slowest] > _GUILTY_SHARE * report.seconds else ""
+
+    def _growing(self) -> str:
+        """Of the rules that still made e-nodes in the last rounds the one that made most in all."""
+        lately = self.rounds[-1] + (self.rounds[-2] if len(self.rounds) > 1 else Counter())
+        return max(sorted(+lately), key=self.made.__getitem__, default="")
+
+
+def flaw(value: object) -> str | None:
+    """Why `value` cannot stand in an attribute; None where nothing is wrong."""
+    if isinstance(value, bool | str | bytes | Enum | float) or value is None:
+        return None
+    if isinstance(value, Integral):
+        if abs(int(value)) > _LARGEST_NUMBER:
+            return f"the number {str(value)[:40]} is out of all bounds"
+        return None
+    if isinstance(value, tuple):
+        return next(filter(None, map(flaw, value)), None)
+    if isinstance(value, Constant):
+        size = value.array.nbytes
+        return f"a constant of {size:,} bytes" if size > _LARGEST_CONSTANT else None
+    if isinstance(value, Scalar) and len(value.bits) != value.dtype.itemsize:
+        return f"a {value.dtype.value} of {len(value.bits)} bytes"
+    if is_dataclass(value) and not isinstance(value, type):
+        return next(filter(None, (flaw(getattr(value, f.name)) for f in fields(value))), None)
+    return f"the {type(value).__name__} {value!r} cannot stand in an attribute"
+
+
+def _type_flaw(result: TensorType) -> str | None:
+    size = 1
+    for dim in result.shape:
+        if isinstance(dim, SymbolicDim):
+            continue
+        if dim < 0:
+            return "an extent is negative"
+        size *= dim
+    return "it is out of all bounds" if size > _LARGEST_TENSOR else None
+
+
+def _is_intact(value: Value) -> bool:
+    """Whether a constant still has the elements that it is known by."""
+    if not isinstance(value, Constant):
+        return True
+    array = value.array
+    if array.flags.writeable:
+        return False
+    return array.nbytes > _HASHED_AGAIN or Constant(np.array(array)).digest == value.digest
