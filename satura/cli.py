@@ -135,6 +135,64 @@ def bench(
 
 
 @app.command()
+def check(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FILES]...",
+            help="Python files with rules; the rule book by default.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    book: Annotated[bool, typer.Option("--book", help="Check the rule book, too.")] = False,
+    rule: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this rule; repeatable.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same report.")] = 0,
+    deep: Annotated[bool, typer.Option("--deep", help="Ten times as many instances.")] = False,
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=0.1, help="The limit for each rule; 60, or 600 with --deep."),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Test rules on random instances, and prove those that can be proved; exits with 1 where one is
+    refuted, vacuous, or does not come to an end."""
+    from satura.commands.check import check_rules
+
+    sound = check_rules(files or [], book, rule or [], seed, deep, seconds, json)
+    raise typer.Exit(0 if sound else 1)
+
+
+@app.command()
+def why(
+    rule: Annotated[str, typer.Argument(metavar="RULE", help="The name of a rule.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="An ONNX file, or a light model's name.")
+    ],
+    with_: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with",
+            metavar="FILE",
+            help="A Python file with rules of your own; repeatable.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    rules: RuleSetName = "default",
+    seconds: Annotated[float, typer.Option(min=0.1, help="When to give up.")] = 120.0,
+    json: AsJson = False,
+) -> None:
+    """Say why RULE fires on MODEL or does not: what each step of its pattern matches, what it made,
+    and the nearest miss."""
+    from satura.commands.why import why as explain_rule
+
+    explain_rule(rule, model, with_ or [], rules, seconds, json)
+
+
+@app.command()
 def rules(
     rules: Annotated[str, typer.Argument(metavar="[SET]", help="The rule set.")] = "default",
     json: AsJson = False,

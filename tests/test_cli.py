@@ -175,7 +175,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["demo", "run", "optimize", "stats", "bench", "rules", "ops", "cache"]
+    "command", ["demo", "run", "optimize", "stats", "bench", "check", "rules", "ops", "cache"]
 )
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli(command, "--help") == 0

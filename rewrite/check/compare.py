@@ -18,10 +18,15 @@ from satura.rewrite.types import Array, DType, TensorType
 
 @dataclass(frozen=True)
 class Bound:
-    """How far two results may be apart: not at all, or `steps` roundings at `magnitude`."""
+    """How far two results may be apart: not at all, or `steps` roundings at `magnitude`.
+
+    Where NaN or infinities went in, a law that holds up to rounding says nothing of the results
+    that are not finite: such elements are not compared if `only_finite`.
+    """
 
     magnitude: float = 0.0
     steps: float = 0.0
+    only_finite: bool = False
 
     def allowed(self, dtype: DType) -> float:
         if not dtype.is_float:
@@ -46,6 +51,8 @@ def first_difference(left: Array, right: Array, bound: Bound = EXACTLY) -> tuple
         same = (a == b) & (np.signbit(a) == np.signbit(b)) | np.isnan(a) & np.isnan(b)
         with np.errstate(all="ignore"):
             same |= np.abs(a - b) <= bound.allowed(dtype) if bound.steps else False
+        if bound.only_finite:
+            same |= ~(np.isfinite(a) & np.isfinite(b))
     else:
         same = left == right
     wrong = np.argwhere(~np.asarray(same))
@@ -76,6 +83,13 @@ def magnitude(values: Sequence[Array]) -> float:
     return largest
 
 
+def is_finite(value: Array) -> bool:
+    """Whether no element is NaN or infinite."""
+    if not DType.of(value.dtype).is_float:
+        return True
+    return bool(np.isfinite(value.astype(np.float64)).all())
+
+
 @dataclass(frozen=True)
 class Evaluated:
     """Values of all nodes of a concrete program, and a bound for what its outputs may differ by."""
@@ -95,7 +109,11 @@ def evaluate_all(program: Program, arguments: Mapping[str, Array]) -> Evaluated:
         values.append(apply_op(node.op, [values[i] for i in node.operands], node.attributes))
         types = [program.nodes[i].type for i in node.operands]
         steps += roundings(node.op, types, node.attributes)
-    return Evaluated(tuple(values), Bound(magnitude(values), steps))
+    sources = [
+        value for value, node in zip(values, program.nodes, strict=True) if not node.operands
+    ]
+    only_finite = not all(map(is_finite, sources))
+    return Evaluated(tuple(values), Bound(magnitude(values), steps, only_finite))
 
 
 @dataclass(frozen=True)
@@ -172,4 +190,6 @@ def _node_bound(node: ENode, values: Sequence[Array], sizes: Mapping[str, int]) 
         return Bound(magnitude(values), 16)
     types = [TensorType(DType.of(v.dtype), v.shape) for v in values[: len(node.operands)]]
     attributes = [concrete_attribute(value, sizes) for value in node.attributes]
-    return Bound(magnitude(values), 16 * roundings(REGISTRY[node.op], types, attributes))
+    only_finite = not all(map(is_finite, values[: len(node.operands)]))
+    steps = 16 * roundings(REGISTRY[node.op], types, attributes)
+    return Bound(magnitude(values), steps, only_finite)

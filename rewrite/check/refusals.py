@@ -121,4 +121,8 @@ def _name(function: ast.expr) -> str:
 def _text(reason: ast.expr) -> str:
     if isinstance(reason, ast.Constant):
         return str(reason.value)
+    if isinstance(reason, ast.JoinedStr):
+        return "".join(map(_text, reason.values))
+    if isinstance(reason, ast.FormattedValue):
+        return f"{{{ast.unparse(reason.value)}}}"
     return ast.unparse(reason)

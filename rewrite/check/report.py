@@ -94,7 +94,8 @@ class RuleReport:
 
     def __str__(self) -> str:
         counts = ", ".join(f"{d.label}: {d.firings} of {d.instances}" for d in self.directions)
-        lines = [f"{self.rule} ({self.place}) is {self.verdict}" + f" ({counts})" * bool(counts)]
+        said = "could not be checked" if self.verdict == "failed" else f"is {self.verdict}"
+        lines = [f"{self.rule} ({self.place}) {said}" + f" ({counts})" * bool(counts)]
         if self.counterexample is not None:
             lines.append(str(self.counterexample))
         elif self.reason:

@@ -25,7 +25,7 @@ from satura.rewrite.check.shrink import smallest
 from satura.rewrite.check.sides import Failure, examine, left_side, without_right
 from satura.rewrite.dsl import Rule
 from satura.rewrite.errors import RuleError
-from satura.rewrite.prove import prove as prove_rule
+from satura.rewrite.prove import prove
 
 FIRINGS = 50  # fewer, and the rule is vacuous
 WANTED = 150  # distinct firings to look for per direction
@@ -51,13 +51,13 @@ def check(
     attempts: int = ATTEMPTS,
     *,
     deep: bool = False,
-    prove: bool = False,
+    proof_seconds: float = 0.0,
     shrink: bool = True,
 ) -> RuleReport:
     """Test `rule`; the same arguments give the same report in every process.
 
-    `attempts` bounds the draws per direction, `deep` draws ten times as many instances. With
-    `prove`, a rule that passes is also proved, where that can be decided. Without `shrink`, a
+    `attempts` bounds the draws per direction, `deep` draws ten times as many instances. A rule
+    that passes is proved, too, where that is decided within `proof_seconds`. Without `shrink`, a
     counterexample is the first that was found.
     """
     scale = DEEP if deep else 1
@@ -82,7 +82,7 @@ def check(
     reasons = [reason for direction in report.directions for reason in _gaps(direction)]
     if reasons:
         return replace(report, verdict="vacuous", reason="\n".join(reasons))
-    return _proved(rule, report) if prove else report
+    return _proved(rule, report, proof_seconds) if proof_seconds else report
 
 
 def _search(
@@ -138,8 +138,8 @@ def _gaps(direction: DirectionReport) -> Sequence[str]:
     return gaps
 
 
-def _proved(rule: Rule, report: RuleReport) -> RuleReport:
-    proof = prove_rule(rule)
+def _proved(rule: Rule, report: RuleReport, seconds: float) -> RuleReport:
+    proof = prove(rule, seconds=seconds)
     if proof.status == "refuted":
         return replace(report, verdict="refuted", proof=proof.reason, reason=proof.reason)
     verdict: Verdict = "proved" if proof.status == "proved" else "tested"

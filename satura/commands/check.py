@@ -1,0 +1,166 @@
+"""`satura check`: is each rule of a file, or of the book, sound?
+
+Every rule is checked in a process of its own, which is killed when its time is over: an attribute
+function may loop, crash or eat all memory, and the other rules are checked all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from satura.commands.terminal import print_json, print_line, print_table, progress
+from satura.rewrite.check.coverage import KINDS
+from satura.rewrite.check.report import DirectionReport, RuleReport
+from satura.rewrite.check.testing import DEEP, check
+from satura.rewrite.dsl import RuleSet
+from satura.rewrite.errors import RuleError, SaturaError
+from satura.rewrite.killable import Doing, KilledError, call
+from satura.rulefile import load_rules
+
+SECONDS = 60.0  # for each rule
+MEMORY = 4 << 30  # bytes for each rule, beyond what is loaded
+BOOK = "the rule book"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rules to be checked: the name of where they stand, how to load them, names and places."""
+
+    name: str
+    load: Callable[[], RuleSet]
+    rules: tuple[tuple[str, str], ...]
+
+    def only(self, names: Sequence[str]) -> Source:
+        chosen = tuple(each for each in self.rules if each[0] in names or not names)
+        return Source(self.name, self.load, chosen)
+
+
+def check_rules(
+    files: Sequence[Path],
+    book: bool,
+    names: Sequence[str],
+    seed: int,
+    deep: bool,
+    seconds: float | None,
+    json: bool,
+) -> bool:
+    """Check and print; whether every rule is proved or tested.
+
+    Without files, the rule book is checked. `names` picks rules; `seconds` is the limit for each.
+    Raises RuleError for a file that cannot be loaded, and for a name that no source has.
+    """
+    limit = seconds or SECONDS * (DEEP if deep else 1)
+    sources = [_file(file, limit) for file in files]
+    if book or not files:
+        sources.append(_book())
+    _refuse_unknown(names, sources)
+    chosen = [source.only(names) for source in sources]
+    numbered = [(source, name, place) for source in chosen for name, place in source.rules]
+    found: dict[str, list[RuleReport]] = {source.name: [] for source in chosen}
+    with progress("check") as phase:
+        for number, (source, name, place) in enumerate(numbered):
+            phase(name, number / len(numbered))
+            report = _report(source, name, place, seed, deep, limit)
+            found[source.name].append(report)
+    every = [report for reports in found.values() for report in reports]
+    if json:
+        rules = [report.as_json() for report in every]
+        print_json({"seed": seed, "deep": deep, "rules": rules})
+    else:
+        for name, reports in found.items():
+            _print(name, reports)
+    return all(report.is_sound for report in every)
+
+
+def _book() -> Source:
+    from satura.rules import DEFAULT
+
+    return Source(BOOK, lambda: DEFAULT, tuple((rule.name, rule.place) for rule in DEFAULT))
+
+
+def _file(path: Path, seconds: float) -> Source:
+    def names(doing: Doing) -> tuple[tuple[str, str], ...]:
+        doing(f"running {path}")
+        return tuple((rule.name, rule.place) for rule in load_rules(path))
+
+    try:
+        found = call(names, seconds, MEMORY)
+    except KilledError as error:
+        raise RuleError(f"{path} cannot be loaded: {error}") from error
+    return Source(str(path), lambda: load_rules(path), found)
+
+
+def _refuse_unknown(names: Sequence[str], sources: Sequence[Source]) -> None:
+    known = {name for source in sources for name, _ in source.rules}
+    for name in names:
+        if name not in known:
+            raise RuleError(
+                f"there is no rule '{name}' in {', '.join(source.name for source in sources)}"
+            )
+
+
+def _report(
+    source: Source, name: str, place: str, seed: int, deep: bool, seconds: float
+) -> RuleReport:
+    def checked(doing: Doing) -> RuleReport:
+        doing(f"loading '{name}'")
+        rule = source.load()[name]
+        doing(f"rule '{name}'", seconds)
+        return check(rule, seed, deep=deep, proof_seconds=seconds / 3)
+
+    try:
+        return call(checked, seconds, MEMORY)
+    except KilledError as error:
+        limit = f" (the limit is {seconds:g} s)" if error.reason == "seconds" else ""
+        reason = f"{error}{limit}"
+    except SaturaError as error:
+        reason = str(error)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+    return RuleReport(name, place, "failed", reason=reason)
+
+
+def _print(title: str, reports: Sequence[RuleReport]) -> None:
+    header = ["rule", "verdict", "fired", "dtypes", "ranks", "dims"]
+    rows = [
+        [
+            report.rule,
+            report.verdict,
+            " + ".join(str(each.firings) for each in report.directions),
+            str(len(report.dtypes)),
+            f"{report.ranks[0]}–{report.ranks[-1]}" if report.ranks else "",
+            _dims(report),
+        ]
+        for report in reports
+    ]
+    print_table(f"{title}: rules, and distinct instances for which they fired", header, rows)
+    sides = [row for report in reports for each in report.directions for row in _side(each)]
+    if sides:
+        print_table("side conditions", ["direction", "condition", "true", "false"], sides)
+    for report in reports:
+        if not report.is_sound:
+            print_line(f"\n{report}")
+
+
+def _dims(report: RuleReport) -> str:
+    missing = [kind for kind in KINDS if not report.dims.get(kind)]
+    return f"none {', '.join(missing)}" if missing else "all kinds"
+
+
+def _side(direction: DirectionReport) -> list[list[str]]:
+    """What each condition said of the instances; an answer that never came is marked."""
+    conditions = [
+        [direction.label, text, _times(counts[True]), _times(counts[False])]
+        for text, counts in direction.conditions.items()
+    ]
+    refusals = [
+        [direction.label, f"unless {text}", "", _times(count)]
+        for text, count in direction.refusals.items()
+    ]
+    return conditions + refusals
+
+
+def _times(count: int) -> str:
+    return str(count) if count else "0, never"
