@@ -16,7 +16,7 @@ from satura.rewrite.types import DType, TensorType
 from satura.rules.folding import applied_to_two
 
 COMMUTATIVE = ("add", "mul", "max", "min", "eq", "and", "or", "xor")
-SIGNIFICANT_BITS = {DType.F64: 53, DType.F32: 24, DType.F16: 11, DType.BF16: 8}
+WHOLE_BYTES = {DType.F64: 6, DType.F32: 3, DType.F16: 1, DType.BF16: 1}  # integers it holds
 IDEMPOTENT = ("relu", "abs", "sign", "floor", "ceil", "round")
 
 
@@ -55,9 +55,9 @@ def is_right_unit(f: BinaryFn, c: Scalar) -> bool:
     """Whether f(x, c) = x for every x, bit for bit."""
     if f.name in ("mul", "div"):
         return c == Scalar.of(1, c.dtype)
-    if f.name in ("add", "sub") and c.dtype.is_float:
-        return c == Scalar.of(-0.0 if f.name == "add" else 0.0, c.dtype)
-    return f.name in ("add", "sub", "or", "xor", "shl", "shr") and not any(c.bits)
+    if f.name == "add":
+        return c == Scalar.of(-0.0, c.dtype)
+    return f.name in ("sub", "or", "xor", "shl", "shr") and not any(c.bits)
 
 
 @rule
@@ -78,7 +78,6 @@ def subtract_as_add(x: Varying, c: Known, s: Shape) -> Law:
 @attribute_function
 def exact_reciprocal(c: Scalar) -> Scalar:
     """1 / c, where that is exact: for powers of two."""
-    refuse_unless(c.dtype.is_float, "integers have no reciprocal")
     inverse = applied_to_two(BinaryFn("div"), Scalar.of(1, c.dtype), c)
     for value in (c, inverse):
         mantissa, _ = frexp(float(value.value))
@@ -88,7 +87,7 @@ def exact_reciprocal(c: Scalar) -> Scalar:
 
 @rule
 def divide_by_power_of_two(x: Varying, c: Scalar, ones: Shape, s: Shape) -> Law:
-    """x / c = x * (1 / c) for a power of two c, on floats"""
+    """x / c = x * (1 / c) for a power of two c"""
     return rewrites(
         binary("div", x, broadcast(reshape(c, ones), s)),
         binary("mul", x, broadcast(reshape(scalar(exact_reciprocal(c)), ones), s)),
@@ -163,12 +162,9 @@ def holds_all_values(narrow: DType, wide: DType) -> bool:
         return False
     if narrow.is_float:
         return wide.is_float and narrow.itemsize < wide.itemsize
-    bits = narrow.itemsize * 8 - (1 if narrow.is_signed else 0)
     if wide.is_float:
-        return bits <= SIGNIFICANT_BITS[wide]
-    if narrow.is_signed and not wide.is_signed:
-        return False
-    return bits <= wide.itemsize * 8 - (1 if wide.is_signed else 0)
+        return narrow.itemsize <= WHOLE_BYTES[wide]
+    return narrow.itemsize < wide.itemsize and (wide.is_signed or not narrow.is_signed)
 
 
 @rule

@@ -70,8 +70,7 @@ def gather_biases_of_matmul(x: Tensor, y: Tensor, a: Known, b: Known, s: Shape) 
 @attribute_function
 def flattens(type_: TensorType, perm: Perm, shape: Shape) -> bool:
     """Whether perm keeps axis 0 of x in place and the reshape merges all other axes into one."""
-    keeps = type_.rank >= 2 and perm.order[0] == 0
-    return keeps and len(shape.dims) == 2 and shape.dims[0] == type_.shape[0]
+    return perm.order[:1] == (0,) and len(shape.dims) == 2 and shape.dims[0] == type_.shape[0]
 
 
 @attribute_function

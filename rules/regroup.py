@@ -22,7 +22,7 @@ def replaced(values: Sequence[Dim], at: Iterable[int], by: Iterable[Dim]) -> tup
 
 
 def blocks(old: Sequence[Dim], new: Sequence[Dim]) -> list[Block]:
-    """The finest groups of axes of two shapes that hold the same elements.
+    """The finest groups of axes of two shapes of as many elements that hold the same elements.
 
     Each group is (axes of `old`, axes of `new`), consecutive but for axes of extent 1, which
     belong to no group. Refuses for empty tensors, whose elements say nothing about their axes.
@@ -38,17 +38,14 @@ def blocks(old: Sequence[Dim], new: Sequence[Dim]) -> list[Block]:
         if size in ends:
             result.append((tuple(mine[first : n + 1]), tuple(theirs[start : ends[size]])))
             first, start = n + 1, ends[size]
-    refuse_unless(first == len(mine) and start == len(theirs), "the shapes hold other elements")
     return result
 
 
 def with_units(groups: Sequence[Sequence[int]], rank: int) -> list[tuple[int, ...]]:
     """`groups` of increasing axes, each extended by the axes that follow it and are in no group.
 
-    Axes before the first group are put in front of it. Without groups: one group of all axes.
+    Axes before the first group are put in front of it. There is at least one group.
     """
-    if not groups:
-        return [tuple(range(rank))]
     owner = {axis: number for number, group in enumerate(groups) for axis in group}
     result: list[list[int]] = [[] for _ in groups]
     current = min(owner.items())[1]
@@ -59,10 +56,10 @@ def with_units(groups: Sequence[Sequence[int]], rank: int) -> list[tuple[int, ..
 
 
 def matched_axes(old: Sequence[Dim], new: Sequence[Dim], axes: Sequence[int]) -> tuple[int, ...]:
-    """The axes of `new` that are the given increasing `axes` of `old`.
+    """The axes of `new`, which has as many elements, that are the increasing `axes` of `old`.
 
-    An axis is the same when it is as long and as many elements lie before, between and after the
-    chosen ones. Refuses when there is none, and for empty tensors.
+    An axis is the same when it is as long and as many elements lie before and between the chosen
+    ones, so also after them. Refuses when there is none, and for empty tensors.
     """
     refuse_unless(0 not in (*old, *new), "the tensor is empty")
     result: list[int] = []
@@ -77,5 +74,4 @@ def matched_axes(old: Sequence[Dim], new: Sequence[Dim], axes: Sequence[int]) ->
         refuse_unless(bool(found), f"axis {axis} is split or merged")
         result.append(found[0])
         before, start = axis + 1, found[0] + 1
-    refuse_unless(product(old[before:]) == product(new[start:]), "the last axis is split or merged")
     return tuple(result)

@@ -198,12 +198,8 @@ def reshape_past_reduce(f: ReduceFn, x: Varying, s: Shape, axes: Axes) -> Law:
 
 def _cut_axes(shape: tuple[Dim, ...], slices: Slices) -> list[int]:
     """Axes that `slices` does not leave whole."""
-    whole = zip(shape, slices.starts, slices.sizes, slices.steps, strict=True)
-    return [
-        axis
-        for axis, (dim, start, size, step) in enumerate(whole)
-        if start != 0 or size != dim or step != 1
-    ]
+    whole = zip(shape, slices.sizes, slices.steps, strict=True)
+    return [axis for axis, (dim, size, step) in enumerate(whole) if size != dim or step != 1]
 
 
 def _sliced_at(
@@ -224,22 +220,16 @@ def _sliced_at(
 @attribute_function
 def slices_under_reshape(type_: TensorType, shape: Shape, slices: Slices) -> Slices:
     """s' such that slice(reshape(x, t), s) = reshape(slice(x, s'), sizes of s)."""
-    refuse_unless(0 not in slices.sizes, "the result is empty")
     axes = _cut_axes(shape.dims, slices)
     at = matched_axes(shape.dims, type_.shape, axes)
     return _sliced_at(type_.shape, at, slices, axes)
-
-
-def _targets_of_cut(type_: TensorType, slices: Slices, shape: Shape) -> tuple[int, ...]:
-    refuse_unless(0 not in type_.shape, "the tensor is empty")
-    return matched_axes(slices.sizes, shape.dims, _cut_axes(type_.shape, slices))
 
 
 @attribute_function
 def shape_before_slice(type_: TensorType, slices: Slices, shape: Shape) -> Shape:
     """t' such that reshape(slice(x, s), t) = slice(reshape(x, t'), s')."""
     axes = _cut_axes(type_.shape, slices)
-    at = _targets_of_cut(type_, slices, shape)
+    at = matched_axes(slices.sizes, shape.dims, axes)
     return Shape(replaced(shape.dims, at, (type_.shape[axis] for axis in axes)))
 
 
@@ -247,7 +237,7 @@ def shape_before_slice(type_: TensorType, slices: Slices, shape: Shape) -> Shape
 def slices_after_reshape(type_: TensorType, slices: Slices, shape: Shape) -> Slices:
     """s' such that reshape(slice(x, s), t) = slice(reshape(x, t'), s')."""
     axes = _cut_axes(type_.shape, slices)
-    at = _targets_of_cut(type_, slices, shape)
+    at = matched_axes(slices.sizes, shape.dims, axes)
     return _sliced_at(shape.dims, at, slices, axes)
 
 
@@ -341,7 +331,6 @@ def reshape_into_concat(x: Tensor, y: Tensor, axis: Axis, s: Shape) -> Law:
 @attribute_function
 def concat_axis_under_reshape(x: TensorType, y: TensorType, s: Shape, t: Shape, axis: Axis) -> Axis:
     """The axis of x and y that becomes axis `axis` of reshape(x, s) and reshape(y, t)."""
-    refuse_unless(x.rank == y.rank, "the parts have different ranks")
     (mine,) = matched_axes(s.dims, x.shape, [axis.index])
     (theirs,) = matched_axes(t.dims, y.shape, [axis.index])
     refuse_unless(mine == theirs, "the parts have the axis at different places")

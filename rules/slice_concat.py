@@ -49,10 +49,8 @@ def compose_slices(x: Tensor, a: Slices, b: Slices) -> Law:
 def is_whole(type_: TensorType, slices: Slices) -> bool:
     """Whether `slices` takes all elements in order; the step does not matter for one element."""
     return all(
-        size == dim and (dim in (0, 1) or (start == 0 and step == 1))
-        for dim, start, size, step in zip(
-            type_.shape, slices.starts, slices.sizes, slices.steps, strict=True
-        )
+        size == dim and (dim in (0, 1) or step == 1)
+        for dim, size, step in zip(type_.shape, slices.sizes, slices.steps, strict=True)
     )
 
 
@@ -108,37 +106,45 @@ def slice_into_reduce(f: ReduceFn, x: Tensor, axes: Axes, s: Slices) -> Law:
     )
 
 
-@attribute_function
-def slices_in_part(
-    part: TensorType, axis: Axis, slices: Slices, offset: TensorType | None
-) -> Slices:
-    """`slices` of a concatenation as slices of one part, when they lie inside it.
+def _ends(slices: Slices, axis: int) -> tuple[Dim, Dim]:
+    """The lowest and the highest index that is taken along the axis, if any is."""
+    start, step = slices.starts[axis], slices.steps[axis]
+    last = start + (slices.sizes[axis] - 1) * step
+    return (start, last) if step > 0 else (last, start)
 
-    The part begins after `offset`, or at the front for None.
-    """
+
+@attribute_function
+def slices_in_first(part: TensorType, axis: Axis, slices: Slices) -> Slices:
+    """`slices` of a concatenation that begins with `part`, when they lie inside it."""
+    _, high = _ends(slices, axis.index)
+    refuse_unless(known_at_least(slices.sizes[axis.index], 1), "the slice may be empty")
+    refuse_unless(known_at_least(part.shape[axis.index] - 1 - high, 0), "the slice goes on")
+    return slices
+
+
+@attribute_function
+def slices_in_second(offset: TensorType, axis: Axis, slices: Slices) -> Slices:
+    """`slices` of a concatenation as slices of what follows `offset`, when they lie inside it."""
     at = axis.index
-    before: Dim = 0 if offset is None else offset.shape[at]
-    size, step = slices.sizes[at], slices.steps[at]
-    start = slices.starts[at] - before
-    last = start + (size - 1) * step
-    low, high = (start, last) if step > 0 else (last, start)
-    inside = known_at_least(low, 0) and known_at_least(part.shape[at] - 1 - high, 0)
-    refuse_unless(known_at_least(size, 1) and inside, "the slice lies in both parts")
-    return Slices(replaced(slices.starts, [at], [start]), slices.sizes, slices.steps)
+    low, _ = _ends(slices, at)
+    before = offset.shape[at]
+    refuse_unless(known_at_least(slices.sizes[at], 1), "the slice may be empty")
+    refuse_unless(known_at_least(low - before, 0), "the slice begins before")
+    return Slices(
+        replaced(slices.starts, [at], [slices.starts[at] - before]), slices.sizes, slices.steps
+    )
 
 
 @rule
 def slice_of_first_part(x: Tensor, y: Tensor, axis: Axis, s: Slices) -> Law:
     """slice(concat(x, y), s) = slice(x, s), when s lies inside x"""
-    return rewrites(slice_(concat(x, y, axis), s), slice_(x, slices_in_part(x.type, axis, s, None)))
+    return rewrites(slice_(concat(x, y, axis), s), slice_(x, slices_in_first(x.type, axis, s)))
 
 
 @rule
 def slice_of_second_part(x: Tensor, y: Tensor, axis: Axis, s: Slices) -> Law:
     """slice(concat(x, y), s) = slice(y, s shifted by x), when s lies inside y"""
-    return rewrites(
-        slice_(concat(x, y, axis), s), slice_(y, slices_in_part(y.type, axis, s, x.type))
-    )
+    return rewrites(slice_(concat(x, y, axis), s), slice_(y, slices_in_second(x.type, axis, s)))
 
 
 @attribute_function
@@ -146,7 +152,7 @@ def joined_slices(a: Slices, b: Slices, axis: Axis) -> Slices:
     """The slices that take what `a` takes and then, along `axis`, what `b` takes."""
     at = axis.index
     rest = [part for part in range(len(a.sizes)) if part != at]
-    alike = all(a.starts[i] == b.starts[i] and a.sizes[i] == b.sizes[i] for i in rest)
+    alike = all(a.starts[i] == b.starts[i] for i in rest)
     refuse_unless(alike and a.steps == b.steps, "the pieces differ in other axes or in step")
     follows = b.starts[at] == a.starts[at] + a.sizes[at] * a.steps[at]
     refuse_unless(follows, "the second piece does not follow the first")

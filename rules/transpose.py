@@ -374,7 +374,7 @@ def transpose_out_of_broadcast(x: Varying, shape: Shape, p: Perm) -> Law:
 
 
 def _order_of_groups(order: tuple[int, ...], groups: list[tuple[int, ...]]) -> list[int]:
-    """Numbers of the groups in the order in which `order` lists their axes; [0] without groups.
+    """Numbers of the groups in the order in which `order` lists their axes.
 
     Refuses unless the axes of each group stand side by side and in order. Axes in no group are
     ignored.
@@ -385,7 +385,7 @@ def _order_of_groups(order: tuple[int, ...], groups: list[tuple[int, ...]]) -> l
         first = places[group[0]]
         whole = [places[axis] for axis in group] == list(range(first, first + len(group)))
         refuse_unless(whole, "the transpose tears a group apart")
-    return sorted(range(len(groups)), key=lambda n: places[groups[n][0]]) or [0]
+    return sorted(range(len(groups)), key=lambda n: places[groups[n][0]])
 
 
 @attribute_function
