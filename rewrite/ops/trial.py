@@ -34,11 +34,9 @@ def signatures(op: Op, wrong: Wrong) -> tuple[Signature, ...]:
         found: list[Signature] = []
         for dtypes in itertools.product(DType, repeat=op.arity or 0):
             try:
-                result = _infer(op, dtypes, (2, 3), attributes)
-            except ProgramError as error:
-                reason = reason or str(error)
-                continue
-            found.append((dtypes, result.dtype))
+                found.append((dtypes, _infer(op, dtypes, (2, 3), attributes).dtype))
+            except Refuse as refusal:
+                reason = reason or str(refusal)
         if found:
             for dtypes, dtype in found:
                 _check_shapes(op, dtypes, dtype, attributes, wrong)
@@ -52,8 +50,8 @@ def _check_shapes(
     for shape in SHAPES:
         try:
             fits = _infer(op, dtypes, shape, attributes) == TensorType(dtype, shape)
-        except ProgramError as error:
-            raise wrong(f"an op with a formula takes every shape: {error}") from None
+        except Refuse as refusal:
+            raise wrong(f"an op with a formula takes every shape: {refusal}") from None
         if not fits:
             raise wrong("an op with a formula gives one element type for every shape")
 
@@ -61,7 +59,11 @@ def _check_shapes(
 def _infer(
     op: Op, dtypes: Sequence[DType], shape: tuple[Dim, ...], attributes: tuple[Attribute, ...]
 ) -> TensorType:
-    result = op.infer(tuple(TensorType(dtype, shape) for dtype in dtypes), attributes)
+    """What the type rule says. Raises Refuse where it refuses, OpError where it fails."""
+    try:
+        result = op.type_rule(*(TensorType(dtype, shape) for dtype in dtypes), *attributes)
+    except ProgramError as error:  # says which op it is
+        raise OpError(str(error)) from error
     assert isinstance(result, TensorType)
     return result
 
@@ -87,12 +89,12 @@ def try_formula(op: Op, formula: Formula, taken: Sequence[Signature], wrong: Wro
         try:
             got = formula.evaluate(operands, attributes).astype(result.numpy)
             expected = op.reference(*operands, *attributes)
-        except (ProgramError, Refuse):
+        except Refuse:
             continue  # the type rule does not take these attributes
-        except CallError as error:
-            raise wrong(
+        except CallError as error:  # says which op it is
+            raise OpError(
                 f"{error}; the type rule should refuse what the reference does not take"
-            ) from None
+            ) from error
         index = _first_difference(got, expected, result)
         if index is not None:
             values = [f"{x[index]}" for x in operands] + [str(value) for value in attributes]
