@@ -36,5 +36,9 @@ class VerificationError(SaturaError):
     """A stage whose results differ from the interpreter's: a fault of satura or of a rule."""
 
 
-class RuleDroppedWarning(UserWarning):
+class RuleWarning(UserWarning):
+    """A rule that is not satura's own does something that its author should know."""
+
+
+class RuleDroppedWarning(RuleWarning):
     """A rule that is not satura's own failed while a program was rewritten, and was left out."""

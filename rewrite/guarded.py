@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from satura.rewrite.attributes import Constant
-from satura.rewrite.errors import RuleDroppedWarning, RuleError
+from satura.rewrite.errors import RuleDroppedWarning, RuleError, RuleWarning
 from satura.rewrite.ir import Program
 from satura.rewrite.killable import FORKS, Doing, KilledError, call
 from satura.rewrite.law import Rule, RuleSet
@@ -76,6 +76,7 @@ def saturate_guarded(
         rules = rules.without(*(rule.name for rule, _ in guilty))
         if isinstance(outcome, Saturation):
             outcome.report.dropped += dropped
+            _warn_of_growth(outcome, limits)
             return outcome
 
 
@@ -91,6 +92,18 @@ def _dropped(rule: Rule, failure: _Failure, strict: bool) -> DroppedRule:
     return entry
 
 
+def _warn_of_growth(saturation: Saturation, limits: Limits) -> None:
+    """Warn of rules that may never end; whoever allows few rounds knows that they cut short."""
+    if saturation.report.growing and limits.rounds >= Limits().rounds:
+        warnings.warn(
+            f"rules {', '.join(saturation.report.growing)} still grew the e-graph when it met its"
+            f" limit of {saturation.report.stopped}: do they ever end? What was found by then is"
+            " used",
+            RuleWarning,
+            stacklevel=3,
+        )
+
+
 def _attempt(
     program: Program, rules: RuleSet, limits: Limits, foreign: list[Rule], judges: bool
 ) -> Saturation | _Failure:
@@ -98,8 +111,11 @@ def _attempt(
     if not foreign:
         return saturate(program, rules, limits)
 
+    constants = list(_constants(program))
+    largest = max((constant.array.nbytes for constant in constants), default=0)
+
     def work(doing: Doing) -> Saturation | _Failure:
-        watch = Watch(foreign, doing, judges=judges)
+        watch = Watch(foreign, doing, judges=judges, constant_bytes=largest)
         try:
             saturation = saturate(program, rules, limits, watch)
         except BaseException as error:
@@ -110,7 +126,7 @@ def _attempt(
         doing(f"\n{watch.suspect}", _READING_SECONDS)
         return saturation
 
-    shared = [*_constants(program), *_classes(foreign)]
+    shared = [*constants, *_classes(foreign)]
     try:
         return call(work, limits.seconds + _GRACE_SECONDS, _memory(), shared)
     except KilledError as killed:

@@ -47,13 +47,15 @@ class Report:
     """`stopped` is saturated, rounds, nodes or seconds: which limit ended it, if any.
 
     `stopped_before` names the direction of a rule whose matches would have broken the limit of
-    nodes, if it was that. `dropped` are rules that were given, failed, and did not take part.
+    nodes, if it was that. Of rules that are not ours, `growing` names those that still made e-nodes
+    when a limit was met; `dropped` are those that failed and did not take part.
     """
 
     rules: list[RuleStatistics]
     rounds: list[Round] = field(default_factory=list)
     stopped: str = "saturated"
     stopped_before: str = ""
+    growing: tuple[str, ...] = ()
     seconds: float = 0.0
     dropped: list[DroppedRule] = field(default_factory=list)
 
@@ -68,6 +70,8 @@ class Report:
             f" after {len(self.rounds) - 1} rounds,"
             f" {self.rounds[0].nodes} -> {self.nodes} e-nodes, {self.seconds:.3f} s"
         ]
+        if self.growing:
+            lines.append(f"  still growing by {', '.join(self.growing)}")
         busy = [entry for entry in self.rules if entry.matches or entry.demand_calls]
         for entry in sorted(busy, key=lambda entry: -entry.seconds):
             lines.append(

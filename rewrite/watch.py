@@ -26,7 +26,7 @@ from satura.rewrite.types import TensorType
 # Bounds that no attribute of a program comes near; beyond them arithmetic overflows further on.
 _LARGEST_NUMBER = 1 << 60
 _LARGEST_TENSOR = 1 << 48
-_LARGEST_CONSTANT = 1 << 28  # bytes
+_LARGEST_CONSTANT = 1 << 26  # bytes, where the program itself has no larger ones
 
 # Which part of the seconds makes a rule guilty of a limit.
 _GUILTY_SHARE = 0.25
@@ -50,6 +50,7 @@ class Watch:
     tell: Callable[[str], None] = lambda text: None
     working: str = ""
     judges: bool = True
+    constant_bytes: int = 0  # of the program's largest constant
     made: Counter[str] = field(default_factory=Counter)
     rounds: list[Counter[str]] = field(default_factory=list)
     matches: Counter[str] = field(default_factory=Counter)
@@ -107,7 +108,7 @@ class Watch:
                 problem = (
                     f"the result is a {type(value).__name__}, not a {sort.__name__}"
                     if type(value) is not sort
-                    else flaw(value)
+                    else flaw(value, max(_LARGEST_CONSTANT, 4 * self.constant_bytes))
                 )
                 if problem:
                     raise RuleError(f"{place}: {output.expression} for {shown}: {problem}")
@@ -128,10 +129,18 @@ class Watch:
         return typed
 
     def judge(self, report: Report) -> None:
-        """Raise LimitError where a watched rule may be why the saturation met a limit."""
-        if not self.judges or report.stopped not in ("nodes", "seconds"):
+        """Note in the report which watched rules still grew the e-graph when it met a limit.
+
+        Raises LimitError where one of them may be why it met the limit of nodes or seconds. Rounds
+        cost little: who needs more of them than there are is only slow.
+        """
+        if report.stopped == "saturated":
             return
-        name = self._names.get(report.stopped_before) or self._slowest(report) or self._growing()
+        report.growing = self._growing()
+        if not self.judges or report.stopped == "rounds":
+            return
+        most = max(report.growing, key=self.made.__getitem__, default="")
+        name = self._names.get(report.stopped_before) or self._slowest(report) or most
         if name:
             self.working = name
             raise LimitError(
@@ -150,13 +159,13 @@ class Watch:
         slowest = max(seconds, key=seconds.__getitem__)
         return slowest if seconds[slowest] > _GUILTY_SHARE * report.seconds else ""
 
-    def _growing(self) -> str:
-        """Of the rules that still made e-nodes in the last rounds the one that made most in all."""
+    def _growing(self) -> tuple[str, ...]:
+        """Rules that still made e-nodes in the last rounds."""
         lately = self.rounds[-1] + (self.rounds[-2] if len(self.rounds) > 1 else Counter())
-        return max(sorted(+lately), key=self.made.__getitem__, default="")
+        return tuple(sorted(+lately))
 
 
-def flaw(value: object) -> str | None:
+def flaw(value: object, constant_bytes: int) -> str | None:
     """Why `value` cannot stand in an attribute; None where nothing is wrong."""
     if isinstance(value, bool | str | bytes | Enum | float) or value is None:
         return None
@@ -164,16 +173,18 @@ def flaw(value: object) -> str | None:
         if abs(int(value)) > _LARGEST_NUMBER:
             return f"the number {str(value)[:40]} is out of all bounds"
         return None
-    if isinstance(value, tuple):
-        return next(filter(None, map(flaw, value)), None)
     if isinstance(value, Constant):
         size = value.array.nbytes
-        return f"a constant of {size:,} bytes" if size > _LARGEST_CONSTANT else None
+        return f"a constant of {size:,} bytes" if size > constant_bytes else None
     if isinstance(value, Scalar) and len(value.bits) != value.dtype.itemsize:
         return f"a {value.dtype.value} of {len(value.bits)} bytes"
-    if is_dataclass(value) and not isinstance(value, type):
-        return next(filter(None, (flaw(getattr(value, f.name)) for f in fields(value))), None)
-    return f"the {type(value).__name__} {value!r} cannot stand in an attribute"
+    if isinstance(value, tuple):
+        parts = value
+    elif is_dataclass(value) and not isinstance(value, type):
+        parts = tuple(getattr(value, field.name) for field in fields(value))
+    else:
+        return f"the {type(value).__name__} {value!r} cannot stand in an attribute"
+    return next(filter(None, (flaw(part, constant_bytes) for part in parts)), None)
 
 
 def _type_flaw(result: TensorType) -> str | None:

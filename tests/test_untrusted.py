@@ -1,0 +1,514 @@
+"""Rules that misbehave: each is named and dropped, in time, and the program compiles without it."""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import os
+import re
+import sys
+import time
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import satura
+from satura.rewrite.attributes import Constant, Perm, Scalar, Shape, UnaryFn
+from satura.rewrite.build import Builder
+from satura.rewrite.dsl import (
+    Law,
+    RuleSet,
+    Tensor,
+    attribute_function,
+    equates,
+    rewrites,
+    rule,
+)
+from satura.rewrite.errors import RuleDroppedWarning, RuleError, RuleWarning
+from satura.rewrite.guarded import saturate_guarded
+from satura.rewrite.ir import Program
+from satura.rewrite.law import Rule
+from satura.rewrite.saturate import Limits, Saturation, saturate
+from satura.rewrite.terms import binary, broadcast, constant, reshape, scalar, transpose, unary
+from satura.rewrite.types import DType, TensorType
+from satura.rules import DEFAULT
+
+OURS = RuleSet(
+    *(DEFAULT[name] for name in (
+        "compose_transposes", "drop_identity_transpose", "transpose_past_binary"
+    ))
+)  # fmt: skip
+PATIENT = Limits(seconds=60)  # for what ends by itself
+EXTRA_SECONDS = 5
+
+
+def is_ours(candidate: Rule) -> bool:
+    return candidate.name in OURS
+
+
+def program() -> Program:
+    """Four sums of transposes; their transposes cancel by our own rules."""
+    build = Builder()
+    x = build.input("x", DType.F32, (4, 4))
+    y = build.unary("neg", x)
+    for _ in range(4):
+        y = build.binary("add", build.transpose(y, (1, 0)), build.transpose(x, (1, 0)))
+        y = build.transpose(y, (1, 0))
+    return build.program({"y": build.reshape(y, (16,))})
+
+
+PROGRAM = program()
+
+
+@pytest.fixture(scope="module")
+def ours() -> Saturation:
+    """What our own rules find."""
+    return saturate(PROGRAM, OURS)
+
+
+# Attribute functions that misbehave.
+
+
+@attribute_function
+def loops(p: Perm) -> Perm:
+    """never returns"""
+    while True:
+        pass
+
+
+@attribute_function
+def blocks(p: Perm) -> Perm:
+    """holds the interpreter for a minute"""
+    ctypes.PyDLL(None).sleep(60)
+    return p
+
+
+@attribute_function
+def divides(p: Perm) -> Perm:
+    """raises"""
+    return Perm((1 // 0,))
+
+
+@attribute_function
+def recurses(p: Perm) -> Perm:
+    """calls itself"""
+    again: Perm = recurses(p)
+    return again
+
+
+@attribute_function
+def exits(p: Perm) -> Perm:
+    """leaves Python"""
+    sys.exit("leaving")
+
+
+@attribute_function
+def interrupts(p: Perm) -> Perm:
+    """as if by Ctrl-C"""
+    raise KeyboardInterrupt
+
+
+@attribute_function
+def ends_the_process(p: Perm) -> Perm:
+    """leaves without a word"""
+    os._exit(0)
+
+
+@attribute_function
+def crashes(p: Perm) -> Perm:
+    """reads address 0"""
+    faulthandler.disable()
+    ctypes.string_at(0)
+    return p
+
+
+@attribute_function
+def takes_all_memory(p: Perm) -> Perm:
+    """asks for 256 TiB"""
+    np.ones(1 << 45)
+    return p
+
+
+class _Wordless(Exception):
+    def __str__(self) -> str:
+        raise ValueError
+
+
+@attribute_function
+def raises_without_words(p: Perm) -> Perm:
+    """raises what cannot be printed"""
+    raise _Wordless
+
+
+@attribute_function
+def of_another_class(p: Perm) -> Perm:
+    """is no permutation"""
+    return Shape((1, 0))  # type: ignore[return-value]
+
+
+class _Disguise(Perm):
+    pass
+
+
+@attribute_function
+def disguised(p: Perm) -> Perm:
+    """is of a class of its own"""
+    return _Disguise(p.order)
+
+
+@attribute_function
+def mutable(p: Perm) -> Perm:
+    """holds a list"""
+    return Perm([1, 0])  # type: ignore[arg-type]
+
+
+@attribute_function
+def strange(p: Perm) -> Perm:
+    """holds an object"""
+    return Perm((object(), object()))  # type: ignore[arg-type]
+
+
+@attribute_function
+def no_permutation(p: Perm) -> Perm:
+    """names an axis that does not exist"""
+    return Perm((7, 7))
+
+
+@attribute_function
+def changes_its_argument(p: Perm) -> Perm:
+    """writes to a frozen value"""
+    object.__setattr__(p, "order", (0, 1))
+    return p
+
+
+@attribute_function
+def changes_the_world(p: Perm) -> Perm:
+    """replaces a method for everybody"""
+    Perm.__getitem__ = loops  # type: ignore[method-assign,assignment]
+    Perm.inverse = property(divides)  # type: ignore[assignment]
+    raise ValueError("the world is changed")
+
+
+@attribute_function
+def prints(p: Perm) -> Perm:
+    """prints"""
+    print("something on stdout")
+    return p
+
+
+def misuse(function: Callable[[Perm], Perm]) -> Rule:
+    """A rule that computes a permutation by `function`."""
+
+    def misused(x: Tensor, p: Perm) -> Law:
+        """transpose(x, p) = transpose(x, function(p))"""
+        return rewrites(transpose(x, p), transpose(x, function(p)))
+
+    misused.__name__ = f"rule_{function.__name__}"
+    return rule(misused)
+
+
+# Rules that make too much, or the wrong thing.
+
+
+@attribute_function
+def zero_of(t: TensorType) -> Scalar:
+    """0 of the element type"""
+    return Scalar.of(0, t.dtype)
+
+
+@attribute_function
+def ones_of(t: TensorType) -> Shape:
+    """a shape of one element"""
+    return Shape((1,) * t.rank)
+
+
+@rule
+def add_nothing(f: UnaryFn, x: Tensor) -> Law:
+    """f(x) = f(x + 0), again and again"""
+    zeros = broadcast(reshape(scalar(zero_of(x.type)), ones_of(x.type)), Shape(x.type.shape))
+    return rewrites(unary(f, x), unary(f, binary("add", x, zeros)))
+
+
+@attribute_function
+def with_one_more_axis(shape: Shape) -> Shape:
+    """one more extent of 1"""
+    return Shape((*shape.dims, 1))
+
+
+@rule
+def reshape_twice(x: Tensor, s: Shape) -> Law:
+    """reshape(x, s) = reshape(reshape(x, s + [1]), s): each match makes two more"""
+    return rewrites(reshape(x, s), reshape(reshape(x, with_one_more_axis(s)), s))
+
+
+@rule
+def reshape_again(x: Tensor, s: Shape) -> Law:
+    """reshape(x, s) = reshape(reshape(reshape(x, s + [1]), s + [1, 1]), s): three more"""
+    longer = with_one_more_axis(s)
+    there = reshape(reshape(x, longer), with_one_more_axis(longer))
+    return rewrites(reshape(x, s), reshape(there, s))
+
+
+@rule
+def commute(x: Tensor, y: Tensor) -> Law:
+    """x + y = y + x"""
+    return rewrites(binary("add", x, y), binary("add", y, x))
+
+
+@rule
+def associate(x: Tensor, y: Tensor, z: Tensor) -> Law:
+    """(x + y) + z = x + (y + z)"""
+    return equates(binary("add", binary("add", x, y), z), binary("add", x, binary("add", y, z)))
+
+
+@rule
+def drop_transpose(x: Tensor, p: Perm) -> Law:
+    """transpose(x, p) = x, which is wrong"""
+    return rewrites(transpose(x, p), x)
+
+
+@rule
+def drop_reshape(x: Tensor, s: Shape) -> Law:
+    """reshape(x, s) = x, which is wrong, and badly typed"""
+    return rewrites(reshape(x, s), x)
+
+
+@attribute_function
+def astronomical(t: TensorType) -> Shape:
+    """10^30 elements"""
+    return Shape((10**30, *t.shape[1:]))
+
+
+@attribute_function
+def beyond_memory(t: TensorType) -> Shape:
+    """2^50 elements"""
+    return Shape((1 << 50, *t.shape[1:]))
+
+
+@attribute_function
+def negative(t: TensorType) -> Shape:
+    """less than none"""
+    return Shape((-4, -4))
+
+
+def swell(function: Callable[[TensorType], Shape]) -> Rule:
+    """A rule that reshapes to an absurd shape and back."""
+
+    def swollen(x: Tensor, f: UnaryFn) -> Law:
+        """f(x) = f(x reshaped there and back)"""
+        there = reshape(x, function(x.type))
+        return rewrites(unary(f, x), unary(f, reshape(there, Shape(x.type.shape))))
+
+    swollen.__name__ = f"rule_{function.__name__}"
+    return rule(swollen)
+
+
+@attribute_function
+def short_scalar(t: TensorType) -> Scalar:
+    """too few bits"""
+    return Scalar(t.dtype, b"a")
+
+
+@attribute_function
+def all_nan(t: TensorType) -> Scalar:
+    """not a number"""
+    return Scalar.of(np.nan, t.dtype)
+
+
+@attribute_function
+def large_constant(t: TensorType) -> Constant:
+    """72 MB"""
+    return Constant(np.zeros(18_000_000, np.float32))
+
+
+@rule
+def add_large(f: UnaryFn, x: Tensor) -> Law:
+    """f(x) = f of the reshaped first part of (x, many zeros), cut short"""
+    return rewrites(
+        unary(f, x), unary(f, reshape(constant(large_constant(x.type)), ones_of(x.type)))
+    )
+
+
+@rule
+def multiply_by_nan(f: UnaryFn, x: Tensor) -> Law:
+    """f(x) = f(NaN), which is wrong"""
+    nans = broadcast(reshape(scalar(all_nan(x.type)), ones_of(x.type)), Shape(x.type.shape))
+    return rewrites(unary(f, x), unary(f, nans))
+
+
+@rule
+def read_short_scalar(f: UnaryFn, x: Tensor) -> Law:
+    """f(x) = f(x + a scalar of one byte)"""
+    short = broadcast(reshape(scalar(short_scalar(x.type)), ones_of(x.type)), Shape(x.type.shape))
+    return rewrites(unary(f, x), unary(f, binary("add", x, short)))
+
+
+def rewrite(
+    rules: RuleSet, limits: Limits = PATIENT, start: Program = PROGRAM
+) -> tuple[Saturation, list[str]]:
+    """The saturation with our rules and these, and the warnings on rules that were dropped."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        saturation = saturate_guarded(start, OURS + rules, limits, is_ours)
+    return saturation, [
+        str(entry.message) for entry in caught if entry.category is RuleDroppedWarning
+    ]
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (misuse(divides), "ZeroDivisionError: .* for p = "),
+        (misuse(recurses), "RecursionError: .* for p = "),
+        (misuse(exits), "it raised SystemExit: leaving"),
+        (misuse(interrupts), "it raised KeyboardInterrupt"),
+        (misuse(ends_the_process), "it ended its process \\(exit status 0\\)"),
+        (misuse(crashes), "it ended its process \\(signal SIGSEGV\\)"),
+        (misuse(takes_all_memory), "MemoryError"),
+        (misuse(raises_without_words), "it raised ValueError"),
+        (misuse(of_another_class), "must be a Perm, not Shape"),
+        (misuse(disguised), "a _Disguise, not a Perm"),
+        (misuse(mutable), "the list .* cannot stand in an attribute"),
+        (misuse(strange), "the object .* cannot stand in an attribute"),
+        (misuse(no_permutation), "is unsound: .*does not permute"),
+        (misuse(changes_its_argument), "it changed its arguments"),
+        (misuse(changes_the_world), "the world is changed"),
+        (swell(astronomical), "the number 1000.* is out of all bounds"),
+        (swell(beyond_memory), "is unsound: .* has 16 elements"),
+        (swell(negative), "is unsound: .*an extent is negative"),
+        (read_short_scalar, "buffer size"),
+        (add_large, "a constant of 72,000,000 bytes"),
+        (drop_reshape, "is unsound: it makes .* equal to"),
+    ],
+    ids=lambda value: value.name if isinstance(value, Rule) else "",
+)
+def test_a_rule_that_fails_is_named_and_dropped(bad: Rule, reason: str, ours: Saturation) -> None:
+    saturation, warned = rewrite(RuleSet(bad))
+    assert saturation.classes == ours.classes
+    (dropped,) = saturation.report.dropped
+    assert (dropped.name, dropped.place) == (bad.name, bad.place)
+    assert re.search(reason, dropped.reason)
+    assert bad.place not in dropped.reason
+    (message,) = warned
+    assert message.startswith(str(dropped))
+    assert f"satura check {__file__}" in message
+
+
+@pytest.mark.parametrize("function", [loops, blocks])
+def test_a_rule_that_hangs_is_stopped_in_time(
+    function: Callable[[Perm], Perm], ours: Saturation
+) -> None:
+    limits = Limits(seconds=0.3)
+    started = time.monotonic()
+    saturation, _ = rewrite(RuleSet(misuse(function)), limits)
+    seconds = time.monotonic() - started - saturation.report.seconds
+    assert seconds < limits.seconds + EXTRA_SECONDS
+    (dropped,) = saturation.report.dropped
+    assert (dropped.name, dropped.reason) == (f"rule_{function.__name__}", "it took too long")
+
+
+@pytest.mark.parametrize("bad", [reshape_again, reshape_twice])
+def test_a_rule_that_drives_the_e_graph_to_a_limit_is_dropped(bad: Rule, ours: Saturation) -> None:
+    saturation, _ = rewrite(RuleSet(bad), Limits(nodes=1500))
+    assert saturation.classes == ours.classes
+    (dropped,) = saturation.report.dropped
+    assert dropped.name == bad.name
+    assert re.match(r"it drove the e-graph to its limit of nodes \([\d,]+ match", dropped.reason)
+
+
+def test_a_rule_that_grows_slowly_without_end_is_named() -> None:
+    with pytest.warns(RuleWarning, match="rules add_nothing still grew the e-graph"):
+        saturation = saturate_guarded(PROGRAM, OURS + add_nothing, PATIENT, is_ours)
+    assert saturation.report.stopped == "rounds"
+    assert saturation.report.growing == ("add_nothing",)
+    assert "still growing by add_nothing" in str(saturation.report)
+
+
+def sum_of(count: int) -> Program:
+    build = Builder()
+    y = build.input("x0", DType.F32, (3,))
+    for number in range(1, count):
+        y = build.binary("add", y, build.input(f"x{number}", DType.F32, (3,)))
+    return build.program({"y": y})
+
+
+def test_a_round_that_explodes_is_killed() -> None:
+    """The rounds of ten terms take 0.1, 1 and 7 seconds, and none can be interrupted."""
+    limits = Limits(seconds=1, nodes=10**8)
+    started = time.monotonic()
+    saturation, _ = rewrite(RuleSet(commute, associate), limits, sum_of(12))
+    seconds = time.monotonic() - started - saturation.report.seconds
+    dropped = [entry.name for entry in saturation.report.dropped]
+    assert 1 <= len(set(dropped)) <= 2
+    assert seconds < len(dropped) * (limits.seconds + EXTRA_SECONDS)
+
+
+def test_the_count_of_matches_stops_before_a_rule_that_would_explode() -> None:
+    """Each round makes twice as many more e-nodes."""
+    report = saturate(PROGRAM, RuleSet(reshape_again), Limits(nodes=500)).report
+    assert (report.stopped, report.stopped_before) == ("nodes", "reshape_again")
+    assert report.nodes < 500
+    assert "nodes (before reshape_again)" in str(report)
+
+
+def test_each_bad_rule_is_dropped_and_good_ones_stay(ours: Saturation) -> None:
+    bad = RuleSet(misuse(divides), reshape_twice, misuse(prints), misuse(exits), drop_reshape)
+    saturation, warned = rewrite(bad, Limits(nodes=1500))
+    names = {entry.name for entry in saturation.report.dropped}
+    assert names == {"rule_divides", "reshape_twice", "rule_exits", "drop_reshape"}
+    assert len(warned) == len(names)
+    (kept,) = (entry for entry in saturation.report.rules if entry.name == "rule_prints")
+    assert kept.matches and kept.demand_calls
+
+
+def test_a_limit_that_our_own_rules_meet_is_no_fault_of_others() -> None:
+    limits = Limits(nodes=len(PROGRAM.nodes) + 2)
+    saturation, warned = rewrite(RuleSet(misuse(prints), reshape_twice), limits)
+    assert saturation.report.stopped == "nodes"
+    assert not warned
+    assert not saturation.report.dropped
+
+
+def test_a_harmless_rule_gives_what_it_gives_unguarded(ours: Saturation) -> None:
+    rules = RuleSet(misuse(prints), drop_transpose)
+    guarded, _ = rewrite(rules)
+    plain = saturate(PROGRAM, OURS + rules)
+    assert guarded.classes == plain.classes
+    assert guarded.classes != ours.classes
+    assert guarded.report.stopped == "saturated"
+
+
+def test_constants_of_the_program_are_not_copied() -> None:
+    build = Builder()
+    weights = build.constant(np.arange(16, dtype=np.float32).reshape(4, 4))
+    y = build.binary("add", build.transpose(build.input("x", DType.F32, (4, 4)), (1, 0)), weights)
+    start = build.program({"y": y})
+    saturation, _ = rewrite(RuleSet(misuse(prints)), start=start)
+    (node,) = (node for home in saturation.classes.nodes for node in home if node.op == "constant")
+    assert node.attributes[0] is start.nodes[weights].constant
+
+
+def test_strict_raises_instead() -> None:
+    with pytest.raises(RuleError, match=r"rule 'rule_divides' .*ZeroDivisionError"):
+        saturate_guarded(PROGRAM, OURS + misuse(divides), PATIENT, is_ours, strict=True)
+
+
+def test_what_a_rule_writes_to_is_its_own_process() -> None:
+    before = Perm.__getitem__, Perm.inverse
+    rewrite(RuleSet(misuse(changes_the_world)))
+    assert (Perm.__getitem__, Perm.inverse) == before
+
+
+def test_a_program_compiles_without_the_rule() -> None:
+    with pytest.warns(RuleDroppedWarning, match="rule 'rule_divides'"):
+        compiled = satura.compile(PROGRAM, rules=DEFAULT + misuse(divides))
+    assert [entry.name for entry in compiled.report.dropped] == ["rule_divides"]
+    x = np.arange(16, dtype=np.float32).reshape(4, 4)
+    np.testing.assert_array_equal(compiled(x), (3 * x).ravel())
+
+
+def test_our_own_rules_need_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "fork")
+    satura.optimize(PROGRAM)
