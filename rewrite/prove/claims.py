@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import z3
 
 from satura.rewrite.dims import symbol
+from satura.rewrite.prove.folds import connect
 from satura.rewrite.prove.matches import FailedError, Match, Required
 from satura.rewrite.prove.paths import Fact, Path
 from satura.rewrite.prove.tensors import Elements
@@ -37,12 +38,18 @@ def verify(match: Match) -> None:
         solver.add(*match.assumed.facts)
         for lemma in match.assumed.hints:
             lemma()
-        for goal, reason in [*required.goals, *_same_types(left, right)]:
-            _claim(match.path, goal, reason)
+        goals = [*required.goals, *_same_types(left, right)]
+        if not match.path.follows(z3.And(*(goal for goal, _ in goals))):
+            for goal, reason in goals:
+                _claim(match.path, goal, reason)
         index = tuple(symbol(f"i{axis}") for axis in range(left.rank))
         solver.add(*(within(i, dim) for i, dim in zip(index, left.shape, strict=True)))
-        here, there = left.at(index), right.at(index)
+        match.path.side = "left"
+        here = left.at(index)
+        match.path.side = "right"
+        there = right.at(index)
         if not here.eq(there):
+            connect(match.path)
             _claim(match.path, here == there, "an element differs")
     finally:
         solver.pop()

@@ -22,7 +22,6 @@ from satura.rewrite.attributes import (
     Groups,
     Padding,
     Perm,
-    Refuse,
     Scalar,
     Shape,
     Slices,
@@ -40,6 +39,7 @@ from satura.rewrite.prove.opaque import (
     scalar_parts,
 )
 from satura.rewrite.prove.paths import Dead, Fact, Path, Undecided
+from satura.rewrite.prove.readings import answer
 from satura.rewrite.prove.size import dim_of
 from satura.rewrite.prove.tensors import Elements, Index
 from satura.rewrite.prove.terms import ELEMENT, FIXED, INT, at_least, formula, generic, is_static
@@ -269,7 +269,7 @@ class Match:
             return self._type(self._computed(expression.term))
         assert isinstance(expression, Apply)
         arguments = [self.evaluate(argument) for argument in expression.arguments]
-        keywords = {name: _looked_at(self.evaluate(value)) for name, value in expression.keywords}
+        keywords = {name: self.evaluate(value) for name, value in expression.keywords}
         function = expression.function
         first = arguments[0] if arguments else None
         if function is getattr and type(first) is OpenType and arguments[1] == "dtype":
@@ -278,15 +278,12 @@ class Match:
             same = _same_dtypes(arguments)
             if same is not None:
                 return same is (function is operator.eq)
-        try:
-            return function(*map(_looked_at, arguments), **keywords)
-        except Refuse:
-            raise Dead from None
-        except Exception as error:
-            raise Undecided(
-                f"{getattr(function, '__name__', function)} does not run on unknown sizes:"
-                f" {type(error).__name__}: {error}"
-            ) from error
+
+        def run() -> object:
+            named = {name: _looked_at(value) for name, value in keywords.items()}
+            return function(*map(_looked_at, arguments), **named)
+
+        return answer(self.path, str(expression), run)
 
     def _computed(self, term: Term) -> Elements:
         """The meaning of a term that the rule takes the type of."""

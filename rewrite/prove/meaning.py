@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from satura.rewrite.ops import Op
 from satura.rewrite.ops.registry import REGISTRY
-from satura.rewrite.prove import layout
+from satura.rewrite.prove import folds, layout
 from satura.rewrite.prove.paths import Undecided
 from satura.rewrite.prove.tensors import Elements, Judge
 
@@ -22,6 +22,11 @@ MEANINGS: dict[str, Meaning] = {
     "slice": layout.slice_,
     "pad": layout.pad,
     "concat": layout.concat,
+    "reduce": folds.reduce,
+    "arg_reduce": folds.arg_reduce,
+    "pool": folds.pool,
+    "conv": folds.conv,
+    "matmul": folds.matmul,
 }
 
 

@@ -12,12 +12,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import z3
 
 T = TypeVar("T")
 Fact: TypeAlias = z3.BoolRef
+
+
+NAMED = ("dtype ", "function ")  # keys of choices of a dtype or of a function's name
 
 
 class Dead(BaseException):
@@ -45,16 +48,19 @@ class Path:
 
     solver: z3.Solver
     deadline: float
+    folds: dict[str, Any] = field(default_factory=dict)  # of the two sides, see `folds`
+    side: str = ""
+    readings: Any = None  # while a function runs, see `readings`
+    depth: int = 0
     _trace: list[_Decision] = field(default_factory=list)
     _position: int = 0
     _changed: int = -1  # decisions up to this one, and their facts, are in the solver already
     _decided: dict[str, object] = field(default_factory=dict)
-    _names: dict[str, int] = field(default_factory=dict)
 
     def runs(self, function: Callable[[Path], T]) -> Iterator[T]:
         """The results of `function` on every path that does not die."""
         while True:
-            self._position, self._decided, self._names = 0, {}, {}
+            self._position, self._decided, self.folds, self.depth = 0, {}, {}, 0
             with suppress(Dead):
                 yield function(self)
             while self._trace and self._trace[-1].chosen + 1 == len(self._trace[-1].options):
@@ -68,6 +74,8 @@ class Path:
 
     def choose(self, key: str, options: list[T], facts: list[Fact | None] | None = None) -> T:
         """One of `options`, each with the fact that it stands for; the same for the same key."""
+        if self.readings is not None and key.startswith(NAMED):
+            return self.readings.read(key, options, facts)  # type: ignore[no-any-return]
         if key in self._decided:
             return self._decided[key]  # type: ignore[return-value]
         if self._position == len(self._trace):
@@ -95,10 +103,12 @@ class Path:
         if self._position > self._changed:
             self.solver.add(*facts)
 
-    def fresh(self, name: str) -> str:
-        """A name that no other value has; the same in every run of the same decisions."""
-        number = self._names[name] = self._names.get(name, 0) + 1
-        return f"{name}#{number}"
+    def follows(self, goal: Fact) -> bool:
+        """Whether the facts are seen to imply `goal`."""
+        try:
+            return self.counterexample(goal) is None
+        except Undecided:
+            return False
 
     def counterexample(self, goal: Fact) -> z3.ModelRef | None:
         """Values for which the facts hold and `goal` does not, or None where there are none.

@@ -18,7 +18,15 @@ import z3
 
 from satura.rewrite.dims import Dim, StandIn, SymbolicDim, symbol
 from satura.rewrite.prove.paths import Path, Undecided
-from satura.rewrite.prove.terms import at_least, equal, formula, is_nonzero, is_static, is_zero
+from satura.rewrite.prove.terms import (
+    at_least,
+    equal,
+    formula,
+    generic,
+    is_nonzero,
+    is_static,
+    is_zero,
+)
 
 
 class Size(StandIn):
@@ -69,15 +77,7 @@ class Size(StandIn):
             raise ZeroDivisionError("a size is divided by one that may be 0")
         if isinstance(denominator, int) and isinstance(numerator, int):
             return numerator // denominator
-        quotient = symbol(f"({numerator})//({denominator})")
-        above, below, whole = formula(numerator), formula(denominator), formula(quotient)
-        rest = above - whole * below
-        self.path.assume(
-            z3.Implies(below > 0, z3.And(rest >= 0, rest < below)),
-            z3.Implies(below < 0, z3.And(rest <= 0, rest > below)),
-            z3.Implies(is_static(numerator, denominator), is_static(quotient)),
-        )
-        return dim_of(self.path, quotient)
+        return dim_of(self.path, named_quotient(self.path, numerator, denominator))
 
     # Comparisons
 
@@ -195,3 +195,17 @@ def dim_of(path: Path, term: Dim) -> Dim:
 
 def terms_of(values: tuple[object, ...]) -> tuple[Dim, ...]:
     return tuple(term_of(value) for value in values)
+
+
+def named_quotient(path: Path, numerator: Dim, denominator: Dim) -> SymbolicDim:
+    """`numerator // denominator`, as a number of which the solver knows what it has to."""
+    quotient = symbol(f"({numerator})//({denominator})")
+    above, below, whole = formula(numerator), formula(denominator), formula(quotient)
+    rest = above - whole * below
+    path.assume(
+        z3.Implies(below > 0, z3.And(rest >= 0, rest < below)),
+        z3.Implies(below < 0, z3.And(rest <= 0, rest > below)),
+        z3.Implies(is_static(numerator, denominator), is_static(quotient)),
+        z3.Implies(is_static(quotient), whole == generic(quotient)),
+    )
+    return quotient

@@ -1,0 +1,92 @@
+"""What a function answers for every dtype and function name that it may read.
+
+The dtypes and names of a match are open. A function that reads them is run once for each that is
+possible, and only its different answers become paths: `is_float` has two, not thirteen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import z3
+
+from satura.rewrite.attributes import Axes, Axis, BinaryFn, Perm, ReduceFn, Refuse, UnaryFn
+from satura.rewrite.prove.paths import Dead, Fact, Path, Undecided
+from satura.rewrite.types import DType
+
+PLAIN = (bool, DType, Perm, Axis, Axes, UnaryFn, BinaryFn, ReduceFn)  # answers that compare
+
+
+@dataclass
+class Readings:
+    """What one run of a function has read, and which runs are left."""
+
+    trace: list[tuple[str, list[object], list[Fact | None]]] = field(default_factory=list)
+    chosen: list[int] = field(default_factory=list)
+    position: int = 0
+
+    def read(self, key: str, options: list[object], facts: list[Fact | None]) -> object:
+        """One of `options`; the same for the same key."""
+        for (known, values, _), number in zip(self.trace, self.chosen, strict=False):
+            if known == key:
+                return values[number]
+        self.trace.append((key, options, facts))
+        self.chosen.append(0)
+        return options[0]
+
+    def facts(self) -> list[Fact]:
+        found = [facts[n] for (_, _, facts), n in zip(self.trace, self.chosen, strict=True)]
+        return [fact for fact in found if fact is not None]
+
+    def advance(self) -> bool:
+        """Go to the next run; False where there is none."""
+        while self.chosen and self.chosen[-1] + 1 == len(self.trace[-1][1]):
+            self.chosen.pop()
+            self.trace.pop()
+        if not self.chosen:
+            return False
+        self.chosen[-1] += 1
+        return True
+
+
+def answer(path: Path, key: str, function: Callable[[], object]) -> object:
+    """The answer of `function` on this path. Raises Dead where it refuses."""
+    readings = Readings()
+    groups: dict[object, tuple[object, list[Fact]]] = {}
+    while True:
+        path.readings = readings
+        try:
+            value = function()
+        except (Refuse, Dead):
+            value = Dead()
+        except Undecided as reason:
+            value = reason
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"
+            value = Undecided(f"{key} does not run on unknown sizes: {what}")
+        finally:
+            path.readings = None
+        facts = readings.facts()
+        mark = _mark(value)
+        groups.setdefault(mark, (value, []))[1].append(z3.And(*facts))
+        if not readings.advance():
+            break
+    options = [value for value, _ in groups.values()]
+    value = options[0]
+    if len(options) > 1:
+        value = path.choose(key, options, [z3.Or(*facts) for _, facts in groups.values()])
+    if isinstance(value, BaseException):
+        raise value
+    return value
+
+
+def _mark(value: object) -> object:
+    """What is the same for answers that need not be told apart."""
+    if type(value) in PLAIN:
+        return (type(value), value)
+    if isinstance(value, Dead):
+        return Dead
+    if isinstance(value, Undecided):
+        return (Undecided, str(value))
+    return id(value)
