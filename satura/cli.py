@@ -37,6 +37,13 @@ Sizes = Annotated[
     list[str] | None,
     typer.Option("--size", metavar="NAME=N", help="A symbolic size of random inputs; repeatable."),
 ]
+With = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--with", metavar="FILE.py", exists=True, dir_okay=False,
+        help="A file of further rules; repeatable. A rule that fails is dropped with a warning.",
+    ),
+]  # fmt: skip
 AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout instead of a table.")]
 
 
@@ -79,12 +86,15 @@ def run(
     threads: Threads = None,
     precision: Precision = "fp32",
     verify: Annotated[bool, typer.Option(help="Compare every stage with the interpreter.")] = False,
+    files: With = None,
     json: AsJson = False,
 ) -> None:
     """Compile MODEL, run it once and show its outputs."""
+    from satura.commands.rule_files import with_files
     from satura.commands.run import run as run_model
 
-    run_model(model, inputs, output, size or [], threads, precision, verify, json)
+    rules = with_files("default", files or [])
+    run_model(model, inputs, output, size or [], threads, precision, rules, verify, json)
 
 
 @app.command()
@@ -92,25 +102,29 @@ def optimize(
     model: ModelPath,
     output: Annotated[Path, typer.Argument(metavar="OUT", help="Where to write it.")],
     rules: RuleSetName = "default",
+    files: With = None,
     text: Annotated[bool, typer.Option(help="Print the program as text, too.")] = False,
 ) -> None:
     """Rewrite MODEL and write the result as an ONNX file."""
     from satura.commands.optimize import optimize as optimize_model
+    from satura.commands.rule_files import with_files
 
-    optimize_model(model, output, rules, text)
+    optimize_model(model, output, with_files(rules, files or []), text)
 
 
 @app.command()
 def stats(
     model: ModelPath,
     rules: RuleSetName = "default",
+    files: With = None,
     threads: Threads = None,
     json: AsJson = False,
 ) -> None:
     """Count dispatches, fills, copies, bytes before and after rewriting MODEL."""
+    from satura.commands.rule_files import with_files
     from satura.commands.stats import stats as show_stats
 
-    show_stats(model, rules, threads, json)
+    show_stats(model, with_files(rules, files or []), threads, json)
 
 
 @app.command()

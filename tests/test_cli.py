@@ -101,7 +101,9 @@ def test_optimize_writes_a_valid_model(model: Path, value: Array, tmp_path: Path
 def test_stats_has_every_key(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli("stats", model, "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert list(found) == ["before", "after", "executables", "phases"]
+    assert list(found) == ["before", "after", "executables", "phases", "rules"]
+    assert found["rules"]["stopped"] == "saturated"
+    assert found["rules"]["dropped"] == []
     assert list(found["before"]) == list(found["after"]) == STATISTICS
     assert len(found["executables"]) == found["after"]["executable-count"]
     assert list(found["phases"]) == ["load", "saturate", "extract", "kernels"]
@@ -114,6 +116,73 @@ def test_stats_table_names_every_statistic(model: Path, capsys: pytest.CaptureFi
     assert cli("stats", model) == 0
     printed = capsys.readouterr().out
     assert all(key in printed for key in STATISTICS)
+
+
+RULES = """
+from satura.rewrite.attributes import Perm, UnaryFn
+from satura.rewrite.dsl import Law, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.terms import transpose, unary
+
+
+@rule
+def drop_relu(x: Tensor) -> Law:
+    \"\"\"relu(x) = x, which is wrong\"\"\"
+    return rewrites(unary("relu", x), x)
+
+
+@attribute_function
+def broken(p: Perm) -> Perm:
+    \"\"\"prints, and raises\"\"\"
+    print("{")
+    raise ValueError("no such permutation")
+
+
+@rule
+def break_transpose(x: Tensor, p: Perm) -> Law:
+    \"\"\"a computation that fails\"\"\"
+    return rewrites(transpose(x, p), transpose(x, broken(p)))
+"""
+
+
+@pytest.fixture
+def rule_file(tmp_path: Path) -> Path:
+    path = tmp_path / "own.py"
+    path.write_text(RULES)
+    return path
+
+
+def test_rules_of_a_file_take_part(
+    model: Path, value: Array, rule_file: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "faster.onnx"
+    assert cli("optimize", model, output, "--with", rule_file) == 0
+    assert "Relu" not in [node.op_type for node in onnx.load(output).graph.node]
+    captured = capfd.readouterr()
+    assert captured.out.startswith(str(output))
+    assert f"satura: warning: rule 'break_transpose' ({rule_file.resolve()}:" in captured.err
+    np.savez(tmp_path / "in.npz", x=value)
+    arguments = ["--inputs", tmp_path / "in.npz", "--output", tmp_path / "out.npz"]
+    assert cli("run", model, *arguments, "--with", rule_file) == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npz")["y"], value + 1)
+
+
+def test_stats_list_dropped_rules(
+    model: Path, rule_file: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert cli("stats", model, "--with", rule_file, "--json") == 0
+    found = json.loads(capfd.readouterr().out)
+    (dropped,) = found["rules"]["dropped"]
+    assert dropped["name"] == "break_transpose"
+    assert "no such permutation" in dropped["reason"]
+
+
+def test_a_file_of_rules_that_ends_the_process_is_an_error(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "own.py"
+    path.write_text("import os; os._exit(3)")
+    assert cli("optimize", model, tmp_path / "faster.onnx", "--with", path) == 1
+    assert "own.py: running this file of rules ended its process" in capsys.readouterr().err
 
 
 def test_rules_lists_laws(capsys: pytest.CaptureFixture[str]) -> None:

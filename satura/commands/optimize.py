@@ -6,10 +6,11 @@ from pathlib import Path
 
 from satura.commands.terminal import print_line, progress
 from satura.pipeline import rewrite
+from satura.rewrite.dsl import RuleSet
 from satura.rewrite.onnx.save import save
 
 
-def optimize(model: Path, output: Path, rules: str, text: bool) -> None:
+def optimize(model: Path, output: Path, rules: RuleSet, text: bool) -> None:
     """Write the cheapest program found for `model` to `output`."""
     with progress(f"optimizing {model.name}") as phase:
         rewritten = rewrite(model, rules, None, phase)

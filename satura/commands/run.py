@@ -10,6 +10,7 @@ import satura
 from satura.commands.terminal import print_json, print_table, progress
 from satura.files import write_atomically
 from satura.inputs import parse_sizes, random_inputs, read_inputs
+from satura.rewrite.dsl import RuleSet
 from satura.rewrite.errors import CallError
 from satura.rewrite.types import Array
 
@@ -21,6 +22,7 @@ def run(
     sizes: list[str],
     threads: int | None,
     precision: str,
+    rules: RuleSet,
     verify: bool,
     json: bool,
 ) -> None:
@@ -29,7 +31,7 @@ def run(
         raise CallError("--size is for random inputs; the arrays of --inputs have their own sizes")
     arguments = None if inputs is None else read_inputs(inputs)
     with progress(f"running {model.name}") as phase:
-        compiled = satura.compile(model, threads, precision, verify=verify, progress=phase)
+        compiled = satura.compile(model, threads, precision, rules, verify, phase)
         if arguments is None:
             arguments = random_inputs(compiled.source, parse_sizes(sizes))
         results = compiled.run(arguments)

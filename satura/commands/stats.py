@@ -7,10 +7,12 @@ from pathlib import Path
 import satura
 from satura.commands.terminal import number, print_json, print_table, progress
 from satura.compiled import Compiled
+from satura.rewrite.dsl import RuleSet
+from satura.rewrite.report import Report
 
 
-def stats(model: Path, rules: str, threads: int | None, json: bool) -> None:
-    """Statistics of `model` compiled without rules and with the set `rules`."""
+def stats(model: Path, rules: RuleSet, threads: int | None, json: bool) -> None:
+    """Statistics of `model` compiled without rules and with `rules`."""
     with progress(f"measuring {model.name}") as phase:
         before = satura.compile(model, threads, rules="none", progress=phase)
         after = satura.compile(before.source, threads, rules=rules, progress=phase)
@@ -21,7 +23,7 @@ def stats(model: Path, rules: str, threads: int | None, json: bool) -> None:
 
 
 def comparison(before: Compiled, after: Compiled) -> dict[str, object]:
-    """Both programs' statistics, the executables of the second, and its phases' seconds."""
+    """Both programs' statistics; the executables of the second, its phases' seconds, its rules."""
     return {
         "before": before.statistics,
         "after": after.statistics,
@@ -29,6 +31,20 @@ def comparison(before: Compiled, after: Compiled) -> dict[str, object]:
             {"name": name, "dispatch-count": count} for name, count in after.executables.items()
         ],
         "phases": {**after.phases, "load": before.phases["load"]},
+        "rules": _saturation(after.report),
+    }
+
+
+def _saturation(report: Report) -> dict[str, object]:
+    return {
+        "stopped": report.stopped,
+        "rounds": len(report.rounds) - 1,
+        "nodes": report.nodes,
+        "growing": list(report.growing),
+        "dropped": [
+            {"name": rule.name, "place": rule.place, "reason": rule.reason}
+            for rule in report.dropped
+        ],
     }
 
 
@@ -41,3 +57,6 @@ def print_comparison(title: str, before: Compiled, after: Compiled) -> None:
     print_table(title, ["statistic", "before", "after"], rows)
     phases = {**after.phases, "load": before.phases["load"]}
     print_table("phases", ["phase", "seconds"], [[k, f"{v:.2f}"] for k, v in phases.items()])
+    if after.report.dropped:
+        dropped = [[rule.name, rule.reason, rule.place] for rule in after.report.dropped]
+        print_table("rules that were dropped", ["rule", "reason", "place"], dropped)
