@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from satura.rewrite.attributes import Padding, Perm, Scalar, Window
+from satura.rewrite.attributes import Padding, Perm, Scalar, Slices, Window
 from satura.rewrite.dims import Dim, SymbolicDim, exact_quotient, known_at_least, product, symbol
 from satura.rewrite.types import Array, DType, TensorType
 
@@ -45,6 +45,7 @@ class Draw:
         self.symbolic = symbolic
         self.zeros = 0.25 if self.chance(0.08) else 0.01  # how likely an extent is 0
         self.scalars: list[Scalar] = []
+        self.slices: list[Slices] = []
         self.regrouped: dict[tuple[Dim, ...], tuple[Dim, ...]] = {}
 
     def chance(self, probability: float) -> bool:
@@ -117,6 +118,11 @@ class Draw:
         dims = list(shape)
         for _ in range(self.one_of((0, 1, 1, 1, 2, 2, 3))):
             dims = self._regrouped_once(dims)
+        if len(dims) > 2 and self.chance(0.08):
+            dims = [dims[0], product(dims[1:])]
+        if 0 in dims and self.chance(0.5):  # an empty tensor may have any other extents
+            dims = [0, *(self.dim() for _ in dims[1:])]
+            self.random.shuffle(dims)
         result = tuple(dims)
         self.regrouped[shape] = result
         return result

@@ -109,6 +109,7 @@ def _slice(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     ]
     starts, steps, extents = (tuple(axis[part] for axis in axes) for part in range(3))
     slices = Slices(starts, result.shape, cast(tuple[int, ...], steps))
+    draw.slices.append(slices)
     return (result.with_shape(extents),), (slices,)
 
 
@@ -124,7 +125,7 @@ def _slice_axis(draw: Draw, size: Dim) -> tuple[Dim, int, Dim]:
     if isinstance(size, SymbolicDim) and draw.chance(0.3):
         return 0, 1, draw.dim()  # it may or may not fit
     step = draw.one_of((1, 1, 1, 2, -1, -2))
-    first, slack = draw.up_to(2), draw.up_to(2)
+    first, slack = draw.up_to(2), draw.up_to(8 if draw.chance(0.2) else 2)
     if size == 0:
         return first, step, first + slack
     start = first if step > 0 else (size - 1) * -step + first
@@ -134,14 +135,26 @@ def _slice_axis(draw: Draw, size: Dim) -> tuple[Dim, int, Dim]:
 
 
 def _slices_of(draw: Draw, operand: TensorType, result: TensorType) -> Slices:
-    """Slices of a known operand: anywhere, or where the pieces drawn before end."""
+    """Slices of a known operand: anywhere, or where a piece drawn before ends."""
     reject_unless(operand.rank == result.rank and is_concrete(operand.shape + result.shape))
+    if draw.slices and draw.chance(0.5):
+        return _continued(draw, draw.one_of(draw.slices), result)
     starts: list[Dim] = []
     for dim, size in zip(operand.shape, result.shape, strict=True):
         slack = int(str(dim)) - int(str(size))
         reject_unless(slack >= 0)
         starts.append(draw.one_of((0, slack, slack, draw.up_to(slack))))
     return Slices(tuple(starts), result.shape, (1,) * result.rank)
+
+
+def _continued(draw: Draw, before: Slices, result: TensorType) -> Slices:
+    """Slices that go on where `before` ends along one axis, and take the same along the others."""
+    sizes = before.sizes
+    reject_unless(len(sizes) == result.rank)
+    at = draw.one_of(range(result.rank))
+    starts = list(before.starts)
+    starts[at] = starts[at] + sizes[at] * before.steps[at]
+    return Slices(tuple(starts), result.shape, before.steps)
 
 
 def _pad(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
