@@ -81,6 +81,7 @@ class Step:
     """One value: `operand` number `position`, the `number` in `literal`, or an op on earlier steps.
 
     An op is `cast`, `select` or a scalar function; all but comparisons have operands of `dtype`.
+    Numbers of attributes have positions from 1 on: whether two are equal makes no other steps.
     """
 
     op: str
@@ -341,7 +342,8 @@ class _Typing:
         if isinstance(expression, Number):
             return self.number(expression.value, wanted)
         if isinstance(expression, Parameter):
-            return self.number(_number_in(self.attributes[expression.position]), wanted)
+            at = expression.position
+            return self.number(_number_in(self.attributes[at]), wanted, at + 1)
         if expression.function in _DTYPES:
             return self.converted(expression.arguments[0], _DTYPES[expression.function])
         if expression.function == "select":
@@ -371,13 +373,13 @@ class _Typing:
         operands = [self.value(condition, DType.BOOL), *(self.value(b, dtype) for b in branches)]
         return self.add(Step("select", dtype.compute, tuple(operands)))
 
-    def number(self, value: float | int, dtype: DType) -> int:
+    def number(self, value: float | int, dtype: DType, position: int = 0) -> int:
         if not dtype.is_float:
             whole = math.isfinite(value) and value == int(value)
             least, most = dtype.bounds if dtype.is_integer else (0, 1)
             refuse_unless(whole and least <= value <= most, f"{value!r} is no {dtype.value}")
         dtype = dtype.compute
-        return self.add(Step("number", dtype, literal=Scalar.of(value, dtype)))
+        return self.add(Step("number", dtype, (), position, Scalar.of(value, dtype)))
 
     def add(self, step: Step) -> int:
         if step not in self.steps:
