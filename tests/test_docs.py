@@ -14,6 +14,7 @@ import pytest
 
 from satura.commands.pages import ops_page, rules_page
 from satura.commands.verdicts import recorded
+from satura.rulefile import load_rules
 from satura.rules import DEFAULT
 from tests.onnx_models import make_model, node, random_input
 
@@ -24,6 +25,8 @@ DOCUMENTS = [
     ROOT / "CHANGELOG.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
+# The tutorial is followed step by step in tests/test_tutorial.py.
+SCRIPTS = [document for document in DOCUMENTS if document.name != "tutorial.md"]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 # What takes minutes as written is run on less.
@@ -63,7 +66,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=identifier)
+@pytest.mark.parametrize("document", SCRIPTS, ids=identifier)
 def test_python_blocks_run(document: Path, workplace: Path) -> None:
     """The blocks of one document are one script, as a reader would paste them."""
     script = workplace / f"{document.stem}.py"
@@ -72,7 +75,7 @@ def test_python_blocks_run(document: Path, workplace: Path) -> None:
     subprocess.run([sys.executable, script], check=True, cwd=workplace, env=ENVIRONMENT)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=identifier)
+@pytest.mark.parametrize("document", SCRIPTS, ids=identifier)
 def test_commands_run(document: Path, workplace: Path) -> None:
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
     for command in commands(document):
@@ -97,6 +100,13 @@ def test_links_lead_somewhere(document: Path) -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_examples_run(example: Path, tmp_path: Path) -> None:
     subprocess.run([sys.executable, example], check=True, cwd=tmp_path, env=ENVIRONMENT)
+
+
+def test_ten_rules_are_not_of_the_book() -> None:
+    """That they are sound is what the README's `satura check` shows."""
+    ten = load_rules(ROOT / "examples" / "ten_rules.py")
+    assert len(ten) == 10
+    assert not {rule.name for rule in ten} & {rule.name for rule in DEFAULT}
 
 
 def test_ops_page_is_current() -> None:
