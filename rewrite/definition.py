@@ -86,7 +86,7 @@ def _sort(name: str, annotation: object, function: Callable[..., object]) -> Sor
             name, f"the variable '{name}' has no sort: annotate it, as in {name}: Tensor; {_ALL}"
         )
     sort = _evaluated(annotation, function) if isinstance(annotation, str) else annotation
-    if isinstance(sort, type) and sort in SORTS:
+    if isinstance(sort, type) and (sort in SORTS or issubclass(sort, Attribute)):
         return sort
     shown = sort.__name__ if isinstance(sort, type) else str(sort).rpartition(".")[2]
     meant = _MEANT.get(shown.partition("[")[0])
@@ -154,6 +154,10 @@ def _name_advice(name: str, function: Callable[..., object]) -> str:
         if hasattr(module, name) and not name.startswith("_"):
             home = getattr(getattr(module, name), "__module__", module.__name__)
             return f"; add `from {home} import {name}`"
+    lines = linecache.getlines(function.__code__.co_filename)
+    for number, text in enumerate(lines, 1):
+        if re.match(rf"(def|class) {re.escape(name)}\b|{re.escape(name)}\b[^=(]*=", text):
+            return f"; it is defined below, in line {number}: move it above the rule"
     known = [*_globals(function), *vars(terms), *_SORT_NAMES, *function.__code__.co_varnames]
     return suggestion(name, [entry for entry in known if not entry.startswith("_")])
 

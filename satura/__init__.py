@@ -6,7 +6,7 @@
     outputs = compiled.run({"x": array})
 
 The stages can be taken one by one: `load` gives a Program, `optimize` rewrites it, `save` writes
-it back to ONNX, `interpret` says what it means.
+it back to ONNX, `interpret` says what it means, `why` why a rule fires or does not.
 """
 
 from importlib import import_module
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 from satura import errors
 
 if TYPE_CHECKING:
-    from satura.api import compile, interpret, load, optimize, save
+    from satura.api import compile, interpret, load, optimize, save, why
     from satura.compiled import Compiled
 
 __version__ = "0.1.0"
 
-__all__ = ["Compiled", "compile", "errors", "interpret", "load", "optimize", "save"]
+__all__ = ["Compiled", "compile", "errors", "interpret", "load", "optimize", "save", "why"]
 
 
 def __getattr__(name: str) -> object:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from satura.compiled import Compiled
     from satura.pipeline import Rewritten
     from satura.rewrite.dsl import Rule, RuleSet
+    from satura.rewrite.explanation import Why
     from satura.rewrite.ir import Program
     from satura.rewrite.saturate import Limits
     from satura.rewrite.types import Array
-    from satura.rewrite.why import Why
 
 Model: TypeAlias = "str | Path | bytes | ModelProto | Program"
 """A path to an ONNX file, its bytes, the parsed model, or a program."""

@@ -532,3 +532,10 @@ def test_rules_without_source_differ_by_their_code() -> None:
         return law.digest
 
     assert digest("x") == digest("x") != digest('unary("abs", x)')
+
+
+def test_a_function_that_is_defined_below_a_rule_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "rules.py"
+    text = HEAD + LAW.format(name="law", right="later(x)") + "def later(x):\n    return x\n"
+    with pytest.raises(RuleError, match=r"it is defined below, in line 10: move it above the rule"):
+        _load(path, text)

@@ -41,7 +41,7 @@ from satura.rewrite.onnx.custom import custom
 from satura.rewrite.onnx.fallback import function_body, host, with_defaults
 from satura.rewrite.onnx.files import array_of, read_model
 from satura.rewrite.onnx.host import HostFallbackWarning
-from satura.rewrite.onnx.order import in_order, label
+from satura.rewrite.onnx.order import in_order, label, short_label
 from satura.rewrite.onnx.tensors import Tensors
 from satura.rewrite.onnx.values import Values
 from satura.rewrite.ops import Kind
@@ -78,6 +78,13 @@ def load(model: str | Path | bytes | ModelProto) -> Program:
     return _Importer(read_model(model)).program()
 
 
+def load_with_names(model: str | Path | bytes | ModelProto) -> tuple[Program, dict[int, str]]:
+    """The program of an ONNX model, and per node of it the ONNX node that it was made for."""
+    importer = _Importer(read_model(model))
+    program = importer.program()
+    return program, importer.names(program)
+
+
 class _Importer:
     """The state of one load: the builder, symbolic values, functions and host calls met so far."""
 
@@ -89,6 +96,8 @@ class _Importer:
         self.host_calls: dict[HostCall, str] = {}
         self.random_count = 0
         self.checked = 0
+        self.outputs: dict[str, int] = {}
+        self.labels: dict[int, str] = {}
 
     def program(self) -> Program:
         """The program of the model's graph."""
@@ -96,7 +105,7 @@ class _Importer:
         opsets = opset_versions(self.model.opset_import)
         scope = self._inputs(graph)
         self._walk(graph.node, scope, opsets, 0)
-        outputs: dict[str, int] = {}
+        outputs = self.outputs
         if not graph.output:
             raise ModelError("the graph has no outputs")
         for output in graph.output:
@@ -109,6 +118,18 @@ class _Importer:
         program = self.build.program(outputs)
         self._warn(program)
         return program
+
+    def names(self, program: Program) -> dict[int, str]:
+        """Per node of the program that was built last the ONNX node that it was made for."""
+        stack = [(index, self.outputs[name]) for name, index in program.outputs]
+        built: dict[int, int] = {}
+        while stack:
+            index, old = stack.pop()
+            if index not in built:
+                built[index] = old
+                operands = self.build.nodes[old].operands
+                stack.extend(zip(program.nodes[index].operands, operands, strict=True))
+        return {index: self.labels[old] for index, old in built.items() if old in self.labels}
 
     def _inputs(self, graph: GraphProto) -> Scope:
         """Values of the graph's inputs and initializers; an initializer makes an input constant."""
@@ -137,6 +158,7 @@ class _Importer:
         for node in in_order(nodes, scope):
             if not any(node.output):
                 continue
+            first = len(self.build.nodes)
             try:
                 results = self._lower(node, scope, opsets, depth)
                 self._check_sizes()
@@ -146,6 +168,9 @@ class _Importer:
                 raise ModelError(
                     f"{label(node)}: its inputs and attributes do not fit together: {error}"
                 ) from error
+            if depth == 0:
+                made = range(first, len(self.build.nodes))
+                self.labels.update(dict.fromkeys(made, short_label(node)))
             for name, result in zip(node.output, results, strict=False):
                 if name:
                     scope[name] = result

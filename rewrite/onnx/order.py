@@ -17,6 +17,11 @@ def label(node: NodeProto) -> str:
     return f"node without a name ({node.op_type}) that computes {outputs}"
 
 
+def short_label(node: NodeProto) -> str:
+    """How lists call a node: by its name, or by its first result."""
+    return f"{node.op_type} '{node.name or next(filter(None, node.output), '')}'"
+
+
 def in_order(nodes: Sequence[NodeProto], given: Collection[str]) -> list[NodeProto]:
     """`nodes` such that each comes after the producers of what it reads, else in their order.
 

@@ -1,0 +1,87 @@
+"""E-classes with what patterns ask about them: e-nodes by op, facts, scalars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from satura.rewrite.attributes import BinaryFn, Constant, ReduceFn, Scalar, UnaryFn
+from satura.rewrite.eclasses import EClasses, ENode
+from satura.rewrite.ir import Program
+from satura.rewrite.ops import Kind
+from satura.rewrite.ops.registry import REGISTRY
+from satura.rewrite.types import DType
+
+FUNCTIONS = UnaryFn | BinaryFn | ReduceFn
+
+
+class Graph:
+    """E-classes with what patterns ask about them."""
+
+    def __init__(self, classes: EClasses) -> None:
+        self.classes = classes
+        self._ops: dict[int, tuple[str, ...]] = {}
+
+    @staticmethod
+    def of_program(program: Program) -> Graph:
+        """The program itself: each node alone in its class."""
+        nodes = ((ENode(n.op.name, n.operands, n.attributes),) for n in program.nodes)
+        types = tuple(node.type for node in program.nodes)
+        outputs = program.outputs
+        return Graph(EClasses(tuple(nodes), types, program.known, program.inputs, outputs))
+
+    @cached_property
+    def by_op(self) -> dict[str, list[tuple[int, ENode]]]:
+        """Per op, and per op with its scalar function, the e-nodes with their classes."""
+        found: dict[str, list[tuple[int, ENode]]] = {}
+        for number, nodes in enumerate(self.classes.nodes):
+            for node in nodes:
+                for name in {node.op, op_text(node)}:
+                    found.setdefault(name, []).append((number, node))
+        return found
+
+    @cached_property
+    def varying(self) -> list[bool]:
+        """Whether a class depends on an input, on another source or on a symbolic size."""
+        varying = [bool(type_.symbols) for type_ in self.classes.types]
+        changed = True
+        while changed:
+            changed = False
+            for number, nodes in enumerate(self.classes.nodes):
+                if not varying[number] and any(_varies(node, varying) for node in nodes):
+                    varying[number] = changed = True
+        return varying
+
+    @cached_property
+    def scalars(self) -> list[Scalar | None]:
+        """The value of each class that is a 0-d constant."""
+        return [next(_scalars(nodes), None) for nodes in self.classes.nodes]
+
+    def ops(self, number: int) -> tuple[str, ...]:
+        """The ops of a class, each once."""
+        if number not in self._ops:
+            self._ops[number] = tuple(dict.fromkeys(map(op_text, self.classes.nodes[number])))
+        return self._ops[number]
+
+    def shown(self, number: int) -> str:
+        """The ops of a class, as a text."""
+        return " or ".join(self.ops(number))
+
+
+def _varies(node: ENode, varying: list[bool]) -> bool:
+    kind = REGISTRY[node.op].kind
+    source = kind in (Kind.SOURCE, Kind.HOST) and node.op != "constant"
+    return source or any(varying[operand] for operand in node.operands)
+
+
+def _scalars(nodes: Iterable[ENode]) -> Iterator[Scalar]:
+    for node in nodes:
+        value = node.attributes[0] if node.op == "constant" else None
+        if isinstance(value, Constant) and value.array.shape == ():
+            yield Scalar(DType.of(value.array.dtype), value.array.tobytes())
+
+
+def op_text(node: ENode) -> str:
+    """The op of an e-node, with its scalar function."""
+    functions = [value for value in node.attributes if isinstance(value, FUNCTIONS)]
+    return " ".join([node.op, *map(str, functions)])

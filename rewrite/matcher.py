@@ -1,0 +1,359 @@
+"""A law's left side matched in Python, step by step: what each step keeps, and what it loses.
+
+The e-graph engine only says how often a rule fired. Here the same e-classes are matched again, the
+pattern from its root down and operand by operand, then its facts, conditions, guards and results,
+in the order in which the engine would refuse. Each step keeps the matches that pass it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+from satura.rewrite.attributes import (
+    Attribute,
+    Refuse,
+    Scalar,
+)  # fmt: skip
+from satura.rewrite.class_graph import FUNCTIONS, Graph, op_text
+from satura.rewrite.eclasses import ENode
+from satura.rewrite.intern import content
+from satura.rewrite.law import Computed, Direction
+from satura.rewrite.recorder import AttributeVariable, Expression, Literal
+from satura.rewrite.terms import Application, Known, ScalarTerm, Tensor, Term, Varying
+
+MOST_MATCHES = 50_000
+
+Match = tuple[tuple[int, ENode], ...]
+"""Per op of the pattern, in the order of matching, the class and the e-node that it stands for."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that a match must have, in words; `asks` what it must be true of.
+
+    `extend` gives the matches that go on from one; `blame` says why none does: what stands there,
+    or one reason. A step for an operand has the op `wanted` and `find`, the operand's class.
+    """
+
+    text: str
+    asks: str
+    extend: Callable[[Match], Sequence[Match]]
+    blame: Callable[[Match], Sequence[str]]
+    wanted: str | None = None
+    find: Callable[[Match], int] | None = None
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A step and the matches that came as far, passed, and did not pass.
+
+    `cut` where there were more than MOST_MATCHES, of which the others were not followed.
+    """
+
+    step: Step
+    passed: tuple[Match, ...]
+    failed: tuple[Match, ...]
+    cut: bool
+
+
+def _wanted(term: Application) -> str:
+    """The op of a pattern, with its scalar function where that is given."""
+    values = [value.value for value in term.attributes if isinstance(value, Literal)]
+    functions = [value for value in values if isinstance(value, FUNCTIONS)]
+    return " ".join([term.op.name, *map(str, functions)])
+
+
+@dataclass(frozen=True)
+class Trace:
+    """All steps of a direction on a graph, and where its variables stand in matches."""
+
+    bindings: Bindings
+    steps: tuple[Passed, ...]
+
+    @property
+    def matches(self) -> tuple[Match, ...]:
+        """What matches the whole left side and is refused by nothing."""
+        return self.steps[-1].passed
+
+    @property
+    def furthest(self) -> Passed | None:
+        """The last step that some match did not pass."""
+        return next((step for step in reversed(self.steps) if step.failed), None)
+
+
+def trace(direction: Direction, graph: Graph) -> Trace:
+    """What every step of `direction` keeps of the e-nodes of `graph`."""
+    bindings = _Steps(direction, graph)
+    current: list[Match] = [()]
+    result = []
+    for step in bindings.steps:
+        passed: list[Match] = []
+        failed: list[Match] = []
+        for match in current:
+            extended = step.extend(match)
+            passed.extend(extended)
+            if not extended:
+                failed.append(match)
+        cut = len(passed) > MOST_MATCHES
+        current = passed[:MOST_MATCHES]
+        result.append(Passed(step, tuple(current), tuple(failed), cut))
+    return Trace(bindings, tuple(result))
+
+
+class Bindings:
+    """Where the variables of a pattern stand in its matches."""
+
+    def __init__(self, direction: Direction, graph: Graph) -> None:
+        self.direction = direction
+        self.graph = graph
+        self.terms: list[Application] = []
+        self.classes: dict[Term, Callable[[Match], int]] = {}
+        self.attributes: dict[Expression | Computed, Callable[[Match], Attribute]] = {}
+
+    def class_of(self, name: str, match: Match) -> int | None:
+        """The class that a tensor or a scalar variable stands for, None where it is not bound."""
+        for term, find in self.classes.items():
+            if _name(term) == name:
+                return find(match) if self._reached(find, match) else None
+        return None
+
+    def values(self, match: Match) -> dict[str, object]:
+        """A type per tensor and a value per attribute, as far as they are bound."""
+        found: dict[str, object] = {}
+        for expression, value_of in self.attributes.items():
+            if isinstance(expression, AttributeVariable) and self._reached(value_of, match):
+                found[expression.name] = value_of(match)
+        for term, class_of in self.classes.items():
+            if isinstance(term, Tensor) and self._reached(class_of, match):
+                found[term.name] = self.graph.classes.types[class_of(match)]
+        return found
+
+    def _reached(self, find: Callable[[Match], object], match: Match) -> bool:
+        try:
+            find(match)
+        except LookupError:
+            return False
+        return True
+
+
+def _name(term: Term) -> str | None:
+    if isinstance(term, Tensor):
+        return term.name
+    if isinstance(term, ScalarTerm) and isinstance(term.value, AttributeVariable):
+        return term.value.name
+    return None
+
+
+class _Steps(Bindings):
+    """The steps of one direction, in order."""
+
+    def __init__(self, direction: Direction, graph: Graph) -> None:
+        super().__init__(direction, graph)
+        self.steps: list[Step] = []
+        self.computed: dict[Hashable, str | None] = {}
+        self.operand(direction.left, lambda match: -1, "")
+        for condition in direction.conditions:
+            self.compute(f"if {condition}", condition, self.condition(condition))
+        for guard in direction.guards:
+            self.guard(guard)
+        for output in direction.outputs:
+            self.compute(f"{output.expression} has a value", output.expression, self.result(output))
+
+    def check(
+        self,
+        text: str,
+        asks: str,
+        holds: Callable[[Match], bool],
+        blame: Callable[[Match], str],
+    ) -> None:
+        """A step that keeps or drops a match."""
+
+        def extend(match: Match) -> Sequence[Match]:
+            return [match] if holds(match) else []
+
+        self.steps.append(Step(text, asks, extend, lambda match: [blame(match)]))
+
+    def operand(self, term: Term, find: Callable[[Match], int], where: str) -> None:
+        """The steps for `term` to match the class that `find` gives."""
+        if term in self.classes:
+            first = self.classes[term]
+            self.check(
+                f"{where} is {term} again",
+                where,
+                lambda match: find(match) == first(match),
+                lambda match: f"it is {self.graph.shown(find(match))}, another tensor",
+            )
+        elif isinstance(term, Application):
+            self.application(term, find, where)
+        else:
+            self.classes[term] = find
+            self.leaf(term, find)
+
+    def application(self, term: Application, find: Callable[[Match], int], where: str) -> None:
+        graph, name, slot = self.graph, _wanted(term), len(self.terms)
+        self.terms.append(term)
+        self.classes[term] = lambda match: match[slot][0]
+
+        def extend(match: Match) -> Sequence[Match]:
+            if not match:
+                return [(entry,) for entry in graph.by_op.get(name, ())]
+            number = find(match)
+            nodes = graph.classes.nodes[number]
+            return [(*match, (number, n)) for n in nodes if name in (n.op, op_text(n))]
+
+        def blame(match: Match) -> Sequence[str]:
+            return graph.ops(find(match)) if match else [f"there is no {name}"]
+
+        asks = where or "the root"
+        self.steps.append(Step(self.prefix(), asks, extend, blame, name, find))
+        names, op = term.op.attribute_names, term.op.name
+        for place, (expression, sort) in enumerate(
+            zip(term.attributes, term.op.attributes, strict=True)
+        ):
+            if isinstance(expression, Literal) and isinstance(expression.value, FUNCTIONS):
+                continue
+            self.attribute(expression, sort, slot, place, f"the {names[place]} of {op}")
+        for place, operand in enumerate(term.operands):
+            self.operand(operand, _operand_of(slot, place), f"operand {place + 1} of {op}")
+
+    def attribute(
+        self, expression: Expression, sort: type, slot: int, place: int, where: str
+    ) -> None:
+        def value_of(match: Match) -> Attribute:
+            return match[slot][1].attributes[place]
+
+        self.value(expression, sort, value_of, where)
+
+    def value(
+        self,
+        expression: Expression,
+        sort: type,
+        value_of: Callable[[Match], Attribute],
+        where: str,
+    ) -> None:
+        """The steps for an attribute or a scalar of the pattern to be what `value_of` gives."""
+        if isinstance(expression, Literal):
+            wanted = content(expression.value)
+            self.check(
+                f"{where} is {expression}",
+                where,
+                lambda match: content(value_of(match)) == wanted,
+                lambda match: f"it is {value_of(match)}",
+            )
+            return
+        key = (
+            expression if isinstance(expression, AttributeVariable) else Computed(expression, sort)
+        )
+        first = self.attributes.setdefault(key, value_of)
+        if first is not value_of:
+            self.check(
+                f"{where} is {expression} again",
+                where,
+                lambda match: content(value_of(match)) == content(first(match)),
+                lambda match: f"it is {value_of(match)}, not {first(match)}",
+            )
+
+    def leaf(self, term: Term, find: Callable[[Match], int]) -> None:
+        """The facts that a variable of the pattern asks for."""
+        graph = self.graph
+        if isinstance(term, Known):
+            self.check(
+                f"{term} is computed from constants alone",
+                str(term),
+                lambda match: graph.classes.known[find(match)],
+                lambda match: f"it is {graph.shown(find(match))}, which is not",
+            )
+        elif isinstance(term, Varying):
+            self.check(
+                f"{term} depends on an input or a symbolic size",
+                str(term),
+                lambda match: graph.varying[find(match)],
+                lambda match: f"it is {graph.shown(find(match))}, a constant",
+            )
+        elif isinstance(term, ScalarTerm):
+            self.check(
+                f"{term} is a 0-d constant",
+                str(term),
+                lambda match: graph.scalars[find(match)] is not None,
+                lambda match: f"it is {graph.shown(find(match))}",
+            )
+
+            def value_of(match: Match) -> Attribute:
+                value = graph.scalars[find(match)]
+                if value is None:
+                    raise LookupError(f"{term} is not bound")
+                return value
+
+            self.value(term.value, Scalar, value_of, "the scalar")
+
+    def prefix(self) -> str:
+        """The pattern as far as its ops are matched."""
+        return self._prefix(self.direction.left)
+
+    def _prefix(self, term: Term) -> str:
+        if not isinstance(term, Application):
+            return str(term)
+        if term not in self.terms:
+            return "…"
+        parts = [self._prefix(operand) for operand in term.operands]
+        return f"{term.op.name}({', '.join([*parts, *map(str, term.attributes)])})"
+
+    def compute(
+        self, text: str, expression: Expression, fault: Callable[[dict[str, object]], str | None]
+    ) -> None:
+        """A step that computes; `fault` says why it drops a match, None where it does not."""
+        names = tuple(dict.fromkeys(expression.variables()))
+
+        def blame(match: Match) -> str | None:
+            values = self.values(match)
+            key = (text, *(content(values[name]) for name in names))
+            if key not in self.computed:
+                self.computed[key] = self.fault(fault, values)
+            return self.computed[key]
+
+        self.check(text, text, lambda match: blame(match) is None, lambda match: blame(match) or "")
+
+    def fault(
+        self, fault: Callable[[dict[str, object]], str | None], values: dict[str, object]
+    ) -> str | None:
+        try:
+            return fault(values)
+        except Refuse as reason:
+            return f"it refuses: {reason}"
+        except Exception as error:
+            raise self.direction.failure(error, values) from error
+
+    def condition(self, condition: Expression) -> Callable[[dict[str, object]], str | None]:
+        holds = self.direction.holds
+        return lambda values: None if holds(condition, values) else "it is false"
+
+    def result(self, output: Computed) -> Callable[[dict[str, object]], str | None]:
+        def fault(values: dict[str, object]) -> str | None:
+            output.value(values)
+            return None
+
+        return fault
+
+    def guard(self, guard: Computed) -> None:
+        actual, names = self.attributes[guard], tuple(dict.fromkeys(guard.expression.variables()))
+
+        def blame(match: Match) -> str | None:
+            values, found = self.values(match), actual(match)
+            key = (guard, content(found), *(content(values[name]) for name in names))
+            if key not in self.computed:
+
+                def fault(values: dict[str, object]) -> str | None:
+                    wanted = guard.value(values)
+                    equal = content(wanted) == content(found)
+                    return None if equal else f"it is {found}, not {wanted}"
+
+                self.computed[key] = self.fault(fault, values)
+            return self.computed[key]
+
+        text = f"an attribute is {guard.expression}"
+        self.check(text, text, lambda match: blame(match) is None, lambda match: blame(match) or "")
+
+
+def _operand_of(slot: int, place: int) -> Callable[[Match], int]:
+    return lambda match: match[slot][1].operands[place]

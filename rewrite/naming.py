@@ -1,0 +1,92 @@
+"""Names of e-classes and e-nodes for people: the program's nodes, and what was made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from satura.rewrite.eclasses import ENode
+from satura.rewrite.ir import Program
+from satura.rewrite.saturate import Saturation
+
+_DEPTH = 2  # of terms that stand for classes without a node of the program
+
+
+class Names:
+    """Texts for the classes and e-nodes of a saturated program.
+
+    `%12` is node 12 of the program; `elsewhere` names nodes of the program as another form of it
+    does, such as the ONNX file that it was loaded from.
+    """
+
+    def __init__(
+        self, program: Program, saturation: Saturation, elsewhere: Mapping[int, str]
+    ) -> None:
+        self.program = program
+        self.saturation = saturation
+        self.elsewhere = elsewhere
+        self._homes: dict[int, int] = {}
+        for index, number in enumerate(saturation.program_classes):
+            if number is not None:
+                self._homes.setdefault(number, index)
+        self._nodes = {
+            ENode(node.op.name, tuple(map(self._class, node.operands)), node.attributes): index
+            for index, node in reversed(list(enumerate(program.nodes)))
+            if saturation.program_classes[index] is not None
+        }
+
+    def _class(self, index: int) -> int:
+        found = self.saturation.program_classes[index]
+        assert found is not None  # an operand of a node that outputs reach
+        return found
+
+    def line(self, number: int) -> int:
+        """The first node of the program in a class; later than all where there is none."""
+        return self._homes.get(number, len(self.program.nodes))
+
+    def maker(self, number: int, node: ENode) -> str | None:
+        """The rule that made an e-node, None for a node of the program."""
+        if node in self._nodes:
+            return None
+        place = self.saturation.classes.nodes[number].index(node)
+        return self.saturation.origins[number][place].rule
+
+    def of_class(self, number: int) -> str:
+        """A class: a node of the program in it, or the first e-node that was made in it."""
+        if number in self._homes:
+            return self.of_node(self._homes[number])
+        return self.text(number, self._eldest(number))
+
+    def of_node(self, index: int) -> str:
+        """A node of the program, as it stands there."""
+        node = self.program.nodes[index]
+        named = f"  ({self.elsewhere[index]})" if index in self.elsewhere else ""
+        return f"%{index} = {node} : {node.type}{named}"
+
+    def text(self, number: int, node: ENode) -> str:
+        """An e-node: that of the program, or its term, and which rule made it when."""
+        if node in self._nodes:
+            return self.of_node(self._nodes[node])
+        place = self.saturation.classes.nodes[number].index(node)
+        origin = self.saturation.origins[number][place]
+        return f"{self.term(number, node)}  (made by {origin.rule} in round {origin.round})"
+
+    def term(self, number: int, node: ENode) -> str:
+        """An e-node as a term over the program's nodes, and the one that it is equal to."""
+        equal = f" = %{self._homes[number]}" if number in self._homes else ""
+        return f"{self._term(node, _DEPTH)}{equal} : {self.saturation.classes.types[number]}"
+
+    def _term(self, node: ENode, depth: int) -> str:
+        operands = ", ".join(self._operand(operand, depth - 1) for operand in node.operands)
+        attributes = " ".join(map(str, node.attributes))
+        return f"{node.op}({operands})" + (f" {attributes}" if attributes else "")
+
+    def _operand(self, number: int, depth: int) -> str:
+        if number in self._homes:
+            return f"%{self._homes[number]}"
+        return self._term(self._eldest(number), depth) if depth else "…"
+
+    def _eldest(self, number: int) -> ENode:
+        """The e-node of a class that was made first."""
+        nodes, origins = self.saturation.classes.nodes[number], self.saturation.origins[number]
+        rounds = [origin.round for origin in origins]
+        return nodes[rounds.index(min(rounds))]
