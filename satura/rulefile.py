@@ -12,13 +12,15 @@ from types import ModuleType
 
 from satura.rewrite.dsl import Rule, RuleSet
 from satura.rewrite.errors import RuleError, SaturaError
+from satura.rewrite.ops import Op
 
 
 def load_rules(path: str | Path) -> RuleSet:
     """The rules that the Python file at `path` defines, in order; not those that it imports.
 
-    The file is run. It can import its neighbours, as a script can. Raises RuleError, with file and
-    line, where it cannot be run, and where it has no rules or two of one name.
+    The file is run. It can import its neighbours, as a script can; ops that it declares are known
+    from then on. Raises RuleError, with file and line, where it cannot be run, where it defines
+    neither rules nor ops, and where it has two rules of one name.
     """
     file = Path(path).resolve()
     try:
@@ -31,9 +33,10 @@ def load_rules(path: str | Path) -> RuleSet:
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
         raise RuleError(f"{file}:{line} is no Python: {error}") from error
-    rules = [value for value in vars(_run(file)).values() if isinstance(value, Rule)]
+    found = vars(_run(file)).values()
+    rules = [value for value in found if isinstance(value, Rule)]
     own = dict.fromkeys(rule for rule in rules if rule.file.resolve() == file)
-    if not own:
+    if not own and not any(isinstance(value, Op) for value in found):
         raise RuleError(f"{file} defines no rules; declare them with @rule of satura.rewrite.dsl")
     return RuleSet(*own)
 

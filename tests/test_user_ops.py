@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ from satura.rewrite.dsl import Law, Tensor, Varying, rewrites, rule
 from satura.rewrite.ops import OWN, REGISTRY
 from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.terms import unary
+from satura.rulefile import load_rules
 from satura.rules import BOOK, DEFAULT, NONE
 from satura.rules.elementwise import movement, with_movement
 from satura.testing import assert_sound, check
@@ -240,6 +242,27 @@ def test_the_page_of_canonical_ops_does_not_change() -> None:
     before = ops_page()
     with user_ops():
         assert ops_page() == before
+
+
+DECLARES = '''
+from satura.ops import TensorType, op
+
+@op(formula="x * x * x")
+def cubed(x: TensorType) -> TensorType:
+    """x to the third power"""
+    return x
+'''
+
+
+def test_a_file_that_declares_ops_is_a_file_of_rules(tmp_path: Path) -> None:
+    (tmp_path / "cubed.py").write_text(DECLARES)
+    with local_ops():
+        for _ in range(2):  # again, as where a file is checked and then used
+            assert len(load_rules(tmp_path / "cubed.py")) == 0
+            assert "cubed" in UNARY
+        (tmp_path / "other.py").write_text(DECLARES)
+        with pytest.raises(OpError, match=r"declared at .*cubed\.py:4; rename one"):
+            load_rules(tmp_path / "other.py")
 
 
 # Rules
