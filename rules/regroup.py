@@ -30,14 +30,15 @@ def blocks(old: Sequence[Dim], new: Sequence[Dim]) -> list[Block]:
     refuse_unless(0 not in (*old, *new), "the tensor is empty")
     mine = [axis for axis, dim in enumerate(old) if dim != 1]
     theirs = [axis for axis, dim in enumerate(new) if dim != 1]
-    ends = {product(new[axis] for axis in theirs[: n + 1]): n + 1 for n in range(len(theirs))}
+    ends = [product(new[axis] for axis in theirs[: n + 1]) for n in range(len(theirs))]
     result: list[Block] = []
     first, start, size = 0, 0, product(())
     for n, axis in enumerate(mine):
         size = size * old[axis]
         if size in ends:
-            result.append((tuple(mine[first : n + 1]), tuple(theirs[start : ends[size]])))
-            first, start = n + 1, ends[size]
+            end = ends.index(size) + 1
+            result.append((tuple(mine[first : n + 1]), tuple(theirs[start:end])))
+            first, start = n + 1, end
     return result
 
 

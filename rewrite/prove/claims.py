@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import z3
 
-from satura.rewrite.dims import symbol
+from satura.rewrite.dims import Dim, SymbolicDim, symbol
 from satura.rewrite.prove.folds import connect
 from satura.rewrite.prove.matches import FailedError, Match, Required
 from satura.rewrite.prove.paths import Fact, Path
@@ -38,10 +38,7 @@ def verify(match: Match) -> None:
         solver.add(*match.assumed.facts)
         for lemma in match.assumed.hints:
             lemma()
-        goals = [*required.goals, *_same_types(left, right)]
-        if not match.path.follows(z3.And(*(goal for goal, _ in goals))):
-            for goal, reason in goals:
-                _claim(match.path, goal, reason)
+        _claim_all(match.path, [*required.goals, *_same_types(left, right)])
         index = tuple(symbol(f"i{axis}") for axis in range(left.rank))
         solver.add(*(within(i, dim) for i, dim in zip(index, left.shape, strict=True)))
         match.path.side = "left"
@@ -55,14 +52,29 @@ def verify(match: Match) -> None:
         solver.pop()
 
 
-def _same_types(left: Elements, right: Elements) -> Iterator[tuple[Fact, str]]:
+def _same_types(left: Elements, right: Elements) -> Iterator[tuple[Fact | Dim, str]]:
     if left.rank != right.rank:
-        yield z3.BoolVal(False), f"the left side has rank {left.rank}, the right {right.rank}"
+        yield 1, f"the left side has rank {left.rank}, the right {right.rank}"
         return
     for mine, theirs in zip(left.shape, right.shape, strict=True):
-        yield equal(mine, theirs), f"the shapes differ: {mine} and {theirs}"
+        yield mine - theirs, f"the shapes differ: {mine} and {theirs}"
     if not left.dtype.eq(right.dtype):
         yield left.dtype == right.dtype, "the dtypes differ"
+
+
+def _claim_all(path: Path, goals: list[tuple[Fact | Dim, str]]) -> None:
+    """Every goal follows; a dim is a goal that it is 0 for all sizes. Raises RefutedError."""
+    equalities = path.equalities
+    facts: list[tuple[Fact, str]] = []
+    for goal, reason in goals:
+        if isinstance(goal, int | SymbolicDim):
+            if equalities.reduced(goal) != 0:
+                facts.append((equal(goal, 0), reason))
+        else:
+            facts.append((goal, reason))
+    if facts and not path.follows(z3.And(*(fact for fact, _ in facts))):
+        for fact, reason in facts:
+            _claim(path, fact, reason)
 
 
 def _claim(path: Path, goal: Fact, reason: str) -> None:

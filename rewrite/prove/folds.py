@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
+from typing import Any
 
 import z3
 
@@ -36,6 +37,7 @@ from satura.rewrite.types import DType
 
 Bound = tuple[SymbolicDim, ...]
 Loop = tuple[SymbolicDim, Dim]  # a variable and its extent
+NEVER = z3.BoolVal(False)
 PRODUCT = z3.Function("product", z3.IntSort(), ELEMENT, ELEMENT, ELEMENT)
 
 
@@ -46,7 +48,7 @@ class Fold:
     name: z3.ExprRef
     side: str
     depth: int
-    heads: tuple[object, ...]  # what is done with the elements
+    heads: tuple[Any, ...]  # what is done with the elements
     axes: tuple[Loop, ...]
     body: z3.ExprRef
     any_order: Fact
@@ -120,15 +122,15 @@ def conv(judge: Judge, x: Elements, w: Elements, window: Window, groups: Groups)
     sizes = terms_of(window.sizes)
     demand(judge, len(sizes) == x.rank - 2, "the window does not cover the spatial axes")
     for size, dim in zip(sizes, w.shape[:-2], strict=True):
-        judge.always(equal(size, dim), "the kernel is not the window")
+        judge.same(size, dim, "the kernel is not the window")
     (count,) = terms_of((groups.count,))
     channels, inner, outer = x.shape[-1], w.shape[-2], w.shape[-1]
     for dim in (channels, *w.shape):
         for name in dim.symbols if isinstance(dim, SymbolicDim) else ():
             judge.always(is_static(symbol(name)), "channels must be static")
-    judge.always(equal(inner * count, channels), "the channels do not split into the groups")
+    judge.same(inner * count, channels, "the channels do not split into the groups")
     width = _divided(judge.path, outer, count)
-    judge.always(equal(width * count, outer), "the output channels do not split")
+    judge.same(width * count, outer, "the output channels do not split")
     spatial = x.moved(x.shape[1:-1], x.at)
     shape = (x.shape[0], *_outer(judge, spatial.shape, window), outer)
 
@@ -160,7 +162,7 @@ def matmul(judge: Judge, x: Elements, y: Elements) -> Elements:
     judge.always(x.dtype != code(DType.BOOL), "bool has no matmul")
     pairs = zip((*x.shape[:-2], x.shape[-1]), (*y.shape[:-2], y.shape[-2]), strict=True)
     for mine, theirs in pairs:
-        judge.always(equal(mine, theirs), "the shapes do not fit")
+        judge.same(mine, theirs, "the shapes do not fit")
 
     def at(index: Index) -> z3.ExprRef:
         def body(bound: Bound) -> z3.ExprRef:
@@ -217,7 +219,6 @@ def _folded(
     if key not in path.folds:
         picks = z3.Or(*(heads[0] == REDUCTIONS.index(name) for name in ("max", "min")))
         exact = [heads[-1] == code(dtype) for dtype in DTYPES if not dtype.is_float]
-        never = z3.BoolVal(False)
         path.folds[key] = Fold(
             z3.Const(f"fold {len(path.folds)}", ELEMENT),
             path.side,
@@ -225,8 +226,8 @@ def _folded(
             (family, *heads),
             tuple(zip(bound, extents, strict=True)),
             value,
-            z3.Or(picks, *exact) if family == "reduce" else never,
-            picks if family == "reduce" else never,
+            z3.Or(picks, *exact) if family == "reduce" else NEVER,
+            picks if family == "reduce" else NEVER,
         )
     return path.folds[key].name
 
@@ -243,11 +244,13 @@ def connect(path: Path, depth: int = 0) -> None:
 def _are_equal(path: Path, mine: Fold, other: Fold) -> bool:
     if mine.heads[0] != other.heads[0] or len(mine.heads) != len(other.heads):
         return False
-    heads = [a == b for a, b in zip(mine.heads[1:], other.heads[1:], strict=True)]
-    if not path.follows(z3.And(*heads)):
+    heads = zip(mine.heads[1:], other.heads[1:], strict=True)
+    unlike = [a == b for a, b in heads if not a.eq(b)]
+    if unlike and not path.follows(z3.And(*unlike)):
         return False
     left, right = _long(path, mine), _long(path, other)
-    any_order, any_number = path.follows(mine.any_order), path.follows(mine.any_number)
+    any_order = not mine.any_order.eq(NEVER) and path.follows(mine.any_order)
+    any_number = any_order and path.follows(mine.any_number)
     units = [v for v, extent in (*mine.axes, *other.axes) if (v, extent) not in (*left, *right)]
     for pairs, rest in _alignments(left, right, any_order, any_number):
         claims = [equal(a[1], b[1]) for a, b in pairs] + [at_least(axis[1], 1) for axis in rest]

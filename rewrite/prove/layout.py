@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import z3
 
 from satura.rewrite.attributes import Axis, Padding, Perm, Shape, Slices
-from satura.rewrite.dims import Dim, symbol
+from satura.rewrite.dims import Dim, SymbolicDim, symbol
 from satura.rewrite.prove.opaque import FAMILIES, dtype_term, function_term
 from satura.rewrite.prove.size import terms_of
 from satura.rewrite.prove.tensors import Elements, Index, Judge, demand
@@ -32,7 +32,7 @@ def alike(judge: Judge, x: Elements, y: Elements) -> None:
     """Both have one type."""
     demand(judge, x.rank == y.rank, "the ranks differ")
     for mine, theirs in zip(x.shape, y.shape, strict=True):
-        judge.always(equal(mine, theirs), "the operands' shapes differ")
+        judge.same(mine, theirs, "the operands' shapes differ")
     judge.always(x.dtype == y.dtype, "the operands' dtypes differ")
 
 
@@ -59,7 +59,7 @@ def select(judge: Judge, condition: Elements, x: Elements, y: Elements) -> Eleme
     alike(judge, x, y)
     demand(judge, condition.rank == x.rank, "the ranks differ")
     for mine, theirs in zip(condition.shape, x.shape, strict=True):
-        judge.always(equal(mine, theirs), "the condition has another shape")
+        judge.same(mine, theirs, "the condition has another shape")
     judge.always(condition.dtype == code(DType.BOOL), "the condition is not bool")
     return x.moved(
         x.shape, lambda index: z3.If(IS_TRUE(condition.at(index)), x.at(index), y.at(index))
@@ -89,15 +89,23 @@ def broadcast(judge: Judge, x: Elements, shape: Shape) -> Elements:
         pairs = zip(x.shape, wide, index, strict=True)
         return x.at(tuple(_repeated(judge, old, new, i) for old, new, i in pairs))
 
+    def compare() -> None:
+        for old, new in zip(x.shape, wide, strict=True):
+            for dim in (1, new):
+                if isinstance(old - dim, SymbolicDim) and judge.path.follows(equal(old, dim)):
+                    judge.path.zeros.append(old - dim)
+
+    judge.hint(compare)
     return x.moved(wide, at)
 
 
 def _repeated(judge: Judge, old: Dim, new: Dim, index: Dim) -> Dim:
     """Where `index` reads along an axis that is repeated from `old` to `new`."""
-    if old == 1:
+    equalities = judge.path.equalities
+    if equalities.same(old, 1):
         return 0
-    if old == new or isinstance(old, int) or isinstance(index, int):
-        return index if index != 0 else 0
+    if equalities.same(old, new) or isinstance(index, int):
+        return index
     place = symbol(f"({index} of {old})")
     is_unit = formula(old) == 1
     judge.path.assume(formula(place) == z3.If(is_unit, z3.IntVal(0), formula(index)))
@@ -157,7 +165,7 @@ def concat(judge: Judge, x: Elements, y: Elements, axis: Axis) -> Elements:
     judge.always(x.dtype == y.dtype, "the parts' dtypes differ")
     for number, (mine, theirs) in enumerate(zip(x.shape, y.shape, strict=True)):
         if number != at_axis:
-            judge.always(equal(mine, theirs), "the parts' shapes differ")
+            judge.same(mine, theirs, "the parts' shapes differ")
     first = x.shape[at_axis]
     shape = list(x.shape)
     shape[at_axis] = first + y.shape[at_axis]

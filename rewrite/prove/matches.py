@@ -42,7 +42,16 @@ from satura.rewrite.prove.paths import Dead, Fact, Path, Undecided
 from satura.rewrite.prove.readings import answer
 from satura.rewrite.prove.size import dim_of
 from satura.rewrite.prove.tensors import Elements, Index
-from satura.rewrite.prove.terms import ELEMENT, FIXED, INT, at_least, formula, generic, is_static
+from satura.rewrite.prove.terms import (
+    ELEMENT,
+    FIXED,
+    INT,
+    at_least,
+    equal,
+    formula,
+    generic,
+    is_static,
+)
 from satura.rewrite.recorder import Apply, AttributeVariable, Expression, Literal
 from satura.rewrite.terms import Application, ScalarTerm, Tensor, Term, TypeOf
 from satura.rewrite.types import DType
@@ -62,6 +71,10 @@ class Assumed:
 
     def always(self, fact: Fact, reason: str) -> None:
         self.path.assume(fact)
+
+    def same(self, left: Dim, right: Dim, reason: str) -> None:
+        self.path.assume(equal(left, right))
+        self.path.zeros.append(left - right)
 
     def sized(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
         self.path.assume(z3.Implies(is_static(*dims), fact))
@@ -84,6 +97,10 @@ class Asked:
         if not self.path.decide(str(fact), fact, z3.BoolVal(True)):
             raise Dead
 
+    def same(self, left: Dim, right: Dim, reason: str) -> None:
+        if not dim_of(self.path, left) == dim_of(self.path, right):
+            raise Dead
+
     def sized(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
         self.path.assume(z3.Implies(is_static(*dims), fact))
 
@@ -99,10 +116,13 @@ class Required:
     """Right sides have to be well typed."""
 
     path: Path
-    goals: list[tuple[Fact, str]] = field(default_factory=list)
+    goals: list[tuple[Fact | Dim, str]] = field(default_factory=list)
 
     def always(self, fact: Fact, reason: str) -> None:
         self.goals.append((fact, reason))
+
+    def same(self, left: Dim, right: Dim, reason: str) -> None:
+        self.goals.append((left - right, reason))
 
     def sized(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
         self.goals.append((fact, reason))

@@ -6,6 +6,7 @@ tried. An element's value is never known: code that reads it cannot be run.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NoReturn
 
 import z3
@@ -26,6 +27,23 @@ NAMES: dict[type, list[str]] = {
 FAMILIES: dict[type, str] = {UnaryFn: "unary", BinaryFn: "binary"}
 
 
+Facts = list[z3.BoolRef | None]
+
+
+@cache
+def _dtype_choice(term: z3.ArithRef) -> tuple[str, list[DType], Facts]:
+    return f"dtype {term}", DTYPES, [term == code(dtype) for dtype in DTYPES]
+
+
+@cache
+def _name_choice(sort: type, term: z3.ArithRef) -> tuple[str, list[str], Facts]:
+    facts: Facts = []
+    for number in range(len(NAMES[sort])):
+        rows = table(FAMILIES[sort], number) if sort in FAMILIES else ()
+        facts.append(z3.And(term == number, *rows))
+    return f"function {term}", NAMES[sort], facts
+
+
 class OpenDType:
     """A dtype that nobody has looked at; `term` is its number."""
 
@@ -36,8 +54,7 @@ class OpenDType:
 
     def chosen(self) -> DType:
         """Any dtype that it can be."""
-        facts = [self.term == code(dtype) for dtype in DTYPES]
-        return self.path.choose(f"dtype {self.term}", DTYPES, list(facts))
+        return self.path.choose(*_dtype_choice(self.term))
 
     def equals(self, other: object) -> bool:
         assert isinstance(other, OpenDType | DType)
@@ -104,12 +121,7 @@ class _OpenName:
         sort: type = object.__getattribute__(self, "sort")
         path: Path = object.__getattribute__(self, "path")
         term: z3.ArithRef = object.__getattribute__(self, "term")
-        names = NAMES[sort]
-        facts: list[z3.BoolRef | None] = []
-        for number in range(len(names)):
-            rows = table(FAMILIES[sort], number) if sort in FAMILIES else ()
-            facts.append(z3.And(term == number, *rows))
-        return path.choose(f"function {term}", names, facts)
+        return path.choose(*_name_choice(sort, term))
 
     def __eq__(self, other: object) -> bool:
         return self is other or (hasattr(other, "name") and self.name == other.name)

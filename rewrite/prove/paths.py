@@ -16,6 +16,9 @@ from typing import Any, TypeAlias, TypeVar
 
 import z3
 
+from satura.rewrite.dims import Dim
+from satura.rewrite.prove.equalities import Equalities
+
 T = TypeVar("T")
 Fact: TypeAlias = z3.BoolRef
 
@@ -49,6 +52,10 @@ class Path:
     solver: z3.Solver
     deadline: float
     folds: dict[str, Any] = field(default_factory=dict)  # of the two sides, see `folds`
+    zeros: list[Dim] = field(default_factory=list)  # dims that are 0 for all sizes
+    nonzero: list[str] = field(default_factory=list)  # symbols that are not 0 for all sizes
+    positions: Any = None  # what is known of reshaped indices, see `regrouping`
+    _equalities: tuple[tuple[int, int], Equalities] | None = None
     side: str = ""
     readings: Any = None  # while a function runs, see `readings`
     depth: int = 0
@@ -61,6 +68,7 @@ class Path:
         """The results of `function` on every path that does not die."""
         while True:
             self._position, self._decided, self.folds, self.depth = 0, {}, {}, 0
+            self.zeros, self.nonzero, self.positions, self._equalities = [], [], None, None
             with suppress(Dead):
                 yield function(self)
             while self._trace and self._trace[-1].chosen + 1 == len(self._trace[-1].options):
@@ -102,6 +110,14 @@ class Path:
         """Facts that hold from here on."""
         if self._position > self._changed:
             self.solver.add(*facts)
+
+    @property
+    def equalities(self) -> Equalities:
+        """The equalities found so far, as rewrite rules."""
+        known = (len(self.zeros), len(self.nonzero))
+        if self._equalities is None or self._equalities[0] != known:
+            self._equalities = (known, Equalities(self.zeros, self.nonzero))
+        return self._equalities[1]
 
     def follows(self, goal: Fact) -> bool:
         """Whether the facts are seen to imply `goal`."""

@@ -84,11 +84,16 @@ class Size(StandIn):
     def __eq__(self, other: object) -> bool:
         if not is_number(other):
             return False
-        difference = self.term - term_of(other)
+        difference = self.path.equalities.reduced(self.term - term_of(other))
         if isinstance(difference, int):
             return difference == 0
         key = min(str(difference), str(-difference))
-        return self.path.decide(f"{key} = 0", is_zero(difference), is_nonzero(difference))
+        same = self.path.decide(f"{key} = 0", is_zero(difference), is_nonzero(difference))
+        if same:
+            self.path.zeros.append(difference)
+        elif len(difference.terms) == 1:
+            self.path.nonzero += sorted(difference.symbols)
+        return same
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -148,6 +153,7 @@ class Size(StandIn):
         static = z3.Implies(is_static(above, below), z3.And(formula(below) != 0, is_static(whole)))
         even = z3.And(equal(whole * below, above), static)
         if self.path.decide(f"{key} comes out even", even, z3.BoolVal(True)):
+            self.path.zeros.append(whole * below - above)
             return dim_of(self.path, whole)
         return None
 

@@ -43,6 +43,9 @@ class Judge(Protocol):
     def always(self, fact: Fact, reason: str) -> None:
         """A demand that is checked when a program is built, for all sizes."""
 
+    def same(self, left: Dim, right: Dim, reason: str) -> None:
+        """A demand, checked when a program is built, that two dims are equal for all sizes."""
+
     def sized(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
         """A demand on actual sizes; it is checked before only where all of `dims` are ints."""
 

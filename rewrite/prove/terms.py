@@ -63,6 +63,7 @@ def _value(dim: Dim, mark: str) -> z3.ArithRef:
     return z3.Sum(*parts) if len(parts) > 1 else parts[0]
 
 
+@cache
 def equal(left: Dim, right: Dim) -> z3.BoolRef:
     """Whether two dims are the same, for all sizes."""
     difference = left - right
@@ -84,15 +85,18 @@ def is_nonzero(dim: SymbolicDim) -> z3.BoolRef:
     return z3.And(generic(dim) != 0, z3.Implies(is_static(dim), formula(dim) != 0))
 
 
+@cache
 def within(at: Dim, extent: Dim) -> z3.BoolRef:
     """0 <= at < extent."""
     return z3.And(formula(at) >= 0, formula(at) < formula(extent))
 
 
+@cache
 def at_least(dim: Dim, bound: int) -> z3.BoolRef:
     return z3.BoolVal(dim >= bound) if isinstance(dim, int) else formula(dim) >= bound
 
 
+@cache
 def is_static(*dims: Dim) -> z3.BoolRef:
     """Whether dims are plain ints; they are when all their symbols are."""
     names = {name for dim in dims if not isinstance(dim, int) for name in dim.symbols}
@@ -100,6 +104,7 @@ def is_static(*dims: Dim) -> z3.BoolRef:
     return z3.And(*(z3.Bool(f"static {name}") for name in open_names))
 
 
+@cache
 def code(dtype: DType) -> z3.ArithRef:
     return z3.IntVal(DTYPES.index(dtype))
 

@@ -1,0 +1,138 @@
+"""Equalities between dims as rewrite rules, so that equal products are seen to be equal.
+
+z3 is slow with products. The equalities on a path are few and simple: `a = 1`, `a = b`,
+`a*b = c`, `a*b = c*d`. Each becomes a rule that replaces a symbol or a product; a factor that is
+not 0 is cancelled first. Dims with the same normal form are equal; the converse need not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from satura.rewrite.dims import Dim, Monomial, SymbolicDim, product
+
+STEPS = 100
+
+
+class Equalities:
+    """Rewrite rules from dims that are 0."""
+
+    def __init__(self, zeros: Iterable[Dim], nonzero: Iterable[str]) -> None:
+        self._symbols: dict[str, Dim] = {}
+        self._products: list[tuple[Monomial, Dim]] = []
+        self._nonzero = set(nonzero)
+        todo = [zero for zero in zeros if isinstance(zero, SymbolicDim)]
+        for _ in range(2):  # a later rule may simplify an earlier equality
+            for zero in todo:
+                self._add(zero)
+
+    def normal(self, dim: Dim) -> Dim:
+        """The normal form of `dim`."""
+        for _ in range(STEPS):
+            if isinstance(dim, int):
+                return dim
+            new = self._step(dim)
+            if new == dim:
+                return dim
+            dim = new
+        return dim
+
+    def same(self, left: Dim, right: Dim) -> bool:
+        """Whether both are seen to be equal."""
+        return self.normal(left - right) == 0
+
+    def reduced(self, dim: Dim) -> Dim:
+        """A dim that is 0 exactly where `dim` is: its normal form, without factors that are not."""
+        return self._cancelled(self.normal(dim))
+
+    def _step(self, dim: SymbolicDim) -> Dim:
+        total: Dim = 0
+        for monomial, coefficient in dim.terms:
+            total = total + self._replaced(monomial) * coefficient
+        return total
+
+    def _replaced(self, monomial: Monomial) -> Dim:
+        for pattern, value in self._products:
+            rest = _without(monomial, pattern)
+            if rest is not None:
+                return _power(rest) * value
+        return product(
+            self._symbols.get(atom, _power((atom,))) if isinstance(atom, str) else _power((atom,))
+            for atom in monomial
+        )
+
+    def _add(self, zero: SymbolicDim) -> None:
+        dim = self._cancelled(self.normal(zero))
+        if isinstance(dim, int):
+            return
+        for monomial, coefficient in dim.terms[::-1]:
+            if len(monomial) == 1 and abs(coefficient) == 1 and isinstance(monomial[0], str):
+                name = monomial[0]
+                rest = dim - _power(monomial) * coefficient
+                if isinstance(rest, int) or name not in rest.symbols:
+                    self._symbols = {
+                        old: _substituted(value, name, rest * -coefficient)
+                        for old, value in self._symbols.items()
+                    }
+                    self._symbols[name] = rest * -coefficient
+                    return
+        if len(dim.terms) == 2 and sorted(factor for _, factor in dim.terms) == [-1, 1]:
+            (large, _), (small, _) = dim.terms  # terms are sorted, larger products first
+            self._products.append((large, _power(small)))
+
+    def _cancelled(self, dim: Dim) -> Dim:
+        """`dim` without the factors of all its terms that are not 0."""
+        if isinstance(dim, int):
+            return dim
+        common = list(dim.terms[0][0])
+        for monomial, _ in dim.terms[1:]:
+            left = list(monomial)
+            kept = []
+            for atom in common:
+                if atom in left:
+                    left.remove(atom)
+                    kept.append(atom)
+            common = kept
+        nonzero = self._known_nonzero()
+        common = [atom for atom in common if atom in nonzero]
+        if not common:
+            return dim
+        total: Dim = 0
+        for monomial, coefficient in dim.terms:
+            rest = _without(monomial, tuple(common))
+            assert rest is not None
+            total = total + _power(rest) * coefficient
+        return total
+
+    def _known_nonzero(self) -> set[str]:
+        """Symbols that are not 0: what makes up one of those is none either."""
+        known = set(self._nonzero)
+        for name in self._nonzero:
+            value = self.normal(_power((name,)))
+            if isinstance(value, SymbolicDim) and len(value.terms) == 1:
+                known |= value.symbols
+        return known
+
+
+def _power(monomial: Monomial) -> Dim:
+    return SymbolicDim(((monomial, 1),)) if monomial else 1
+
+
+def _without(monomial: Monomial, factors: Monomial) -> Monomial | None:
+    """The monomial divided by `factors`, or None where that does not come out even."""
+    rest = list(monomial)
+    for atom in factors:
+        if atom not in rest:
+            return None
+        rest.remove(atom)
+    return tuple(rest)
+
+
+def _substituted(dim: Dim, name: str, value: Dim) -> Dim:
+    if isinstance(dim, int) or name not in dim.symbols:
+        return dim
+    total: Dim = 0
+    for monomial, coefficient in dim.terms:
+        factors = (value if atom == name else _power((atom,)) for atom in monomial)
+        total = total + product(factors) * coefficient
+    return total
