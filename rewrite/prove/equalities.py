@@ -22,9 +22,10 @@ class Equalities:
         self._products: list[tuple[Monomial, Dim]] = []
         self._nonzero = set(nonzero)
         todo = [zero for zero in zeros if isinstance(zero, SymbolicDim)]
-        for _ in range(2):  # a later rule may simplify an earlier equality
-            for zero in todo:
-                self._add(zero)
+        while any(self._eliminate(zero) for zero in todo):
+            pass
+        for zero in todo:
+            self._orient(zero)
 
     def normal(self, dim: Dim) -> Dim:
         """The normal form of `dim`."""
@@ -61,22 +62,26 @@ class Equalities:
             for atom in monomial
         )
 
-    def _add(self, zero: SymbolicDim) -> None:
-        dim = self._cancelled(self.normal(zero))
-        if isinstance(dim, int):
-            return
-        for monomial, coefficient in dim.terms[::-1]:
+    def _eliminate(self, zero: SymbolicDim) -> bool:
+        """Make a rule for a symbol; False where none can be made."""
+        dim = self.reduced(zero)
+        for monomial, coefficient in dim.terms[::-1] if isinstance(dim, SymbolicDim) else ():
             if len(monomial) == 1 and abs(coefficient) == 1 and isinstance(monomial[0], str):
                 name = monomial[0]
-                rest = dim - _power(monomial) * coefficient
-                if isinstance(rest, int) or name not in rest.symbols:
+                value = (dim - _power(monomial) * coefficient) * -coefficient
+                if isinstance(value, int) or name not in value.symbols:
                     self._symbols = {
-                        old: _substituted(value, name, rest * -coefficient)
-                        for old, value in self._symbols.items()
+                        old: _substituted(other, name, value)
+                        for old, other in self._symbols.items()
                     }
-                    self._symbols[name] = rest * -coefficient
-                    return
-        if len(dim.terms) == 2 and sorted(factor for _, factor in dim.terms) == [-1, 1]:
+                    self._symbols[name] = value
+                    return True
+        return False
+
+    def _orient(self, zero: SymbolicDim) -> None:
+        """Make a rule for a product, of an equality of two products."""
+        dim = self.reduced(zero)
+        if isinstance(dim, SymbolicDim) and sorted(n for _, n in dim.terms) == [-1, 1]:
             (large, _), (small, _) = dim.terms  # terms are sorted, larger products first
             self._products.append((large, _power(small)))
 

@@ -83,7 +83,7 @@ def broadcast(judge: Judge, x: Elements, shape: Shape) -> Elements:
     for old, new in zip(x.shape, wide, strict=True):
         fits = z3.Or(equal(old, 1), equal(old, new))
         judge.always(fits, f"{old} does not broadcast to {new}")
-        judge.sized(at_least(new, 0), [new], f"the size {new} is negative")
+        judge.natural(new, f"the size {new} is negative")
 
     def at(index: Index) -> z3.ExprRef:
         pairs = zip(x.shape, wide, index, strict=True)
@@ -121,7 +121,7 @@ def slice_(judge: Judge, x: Elements, slices: Slices) -> Elements:
         last = start + (size - 1) * step
         inside = z3.Implies(at_least(size, 1), z3.And(within(start, dim), within(last, dim)))
         judge.sized(inside, [dim, start, size], "the slices reach outside")
-        judge.sized(at_least(size, 0), [size], "a size is negative")
+        judge.natural(size, "a size is negative")
 
     def at(index: Index) -> z3.ExprRef:
         reads: list[Dim] = []
@@ -131,6 +131,12 @@ def slice_(judge: Judge, x: Elements, slices: Slices) -> Elements:
             judge.path.assume(z3.Implies(within(i, size), within(reads[-1], dim)))
         return x.at(tuple(reads))
 
+    def compare() -> None:
+        for start in starts:
+            if isinstance(start, SymbolicDim) and judge.path.follows(formula(start) == 0):
+                judge.path.zeros.append(start)
+
+    judge.hint(compare)
     judge.hint(lambda: x.at(starts))
     judge.hint(lambda: x.at(tuple(a + (n - 1) * s for _, a, n, s in axes)))
     return x.moved(sizes, at)
@@ -142,7 +148,7 @@ def pad(judge: Judge, x: Elements, value: Elements, padding: Padding) -> Element
     demand(judge, value.rank == 0, "the fill is no scalar")
     judge.always(value.dtype == x.dtype, "the fill has another dtype")
     for amount in (*lows, *highs):
-        judge.sized(at_least(amount, 0), [amount], "padding is negative")
+        judge.natural(amount, "padding is negative")
     shape = tuple(lo + dim + hi for lo, dim, hi in zip(lows, x.shape, highs, strict=True))
 
     def at(index: Index) -> z3.ExprRef:

@@ -76,6 +76,10 @@ class Assumed:
         self.path.assume(equal(left, right))
         self.path.zeros.append(left - right)
 
+    def natural(self, dim: Dim, reason: str) -> None:
+        self.path.assume(at_least(dim, 0, generic))
+        self.sized(at_least(dim, 0), [dim], reason)
+
     def sized(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
         self.path.assume(z3.Implies(is_static(*dims), fact))
         self.facts.append(fact)
@@ -101,6 +105,9 @@ class Asked:
         if not dim_of(self.path, left) == dim_of(self.path, right):
             raise Dead
 
+    def natural(self, dim: Dim, reason: str) -> None:
+        self.sized(at_least(dim, 0), [dim], reason)
+
     def sized(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
         self.path.assume(z3.Implies(is_static(*dims), fact))
 
@@ -123,6 +130,9 @@ class Required:
 
     def same(self, left: Dim, right: Dim, reason: str) -> None:
         self.goals.append((left - right, reason))
+
+    def natural(self, dim: Dim, reason: str) -> None:
+        self.goals.append((at_least(dim, 0), reason))
 
     def sized(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
         self.goals.append((fact, reason))
@@ -186,8 +196,10 @@ class Match:
         for dim in dims:
             if not static:
                 self.path.assume(z3.Implies(is_static(dim), formula(dim) == generic(dim)))
-            if least is not None:
-                self.assumed.sized(at_least(dim, least), [dim], "")
+            if least is not None and static:
+                self.path.assume(at_least(dim, least))
+            elif least is not None:
+                self.assumed.natural(dim, "")
         return dims
 
     def _sizes(self, name: str, rank: int) -> tuple[Dim, ...]:

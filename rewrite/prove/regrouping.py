@@ -22,7 +22,7 @@ from satura.rewrite.prove.equalities import Equalities
 from satura.rewrite.prove.paths import Path
 from satura.rewrite.prove.size import terms_of
 from satura.rewrite.prove.tensors import Elements, Index, Judge
-from satura.rewrite.prove.terms import at_least, within
+from satura.rewrite.prove.terms import within
 
 Digit = tuple[Dim, Dim]  # an index and its extent
 
@@ -121,7 +121,7 @@ def reshape(judge: Judge, x: Elements, shape: Shape) -> Elements:
     new = terms_of(shape.dims)
     judge.same(product(x.shape), product(new), "the number of elements differs")
     for dim in new:
-        judge.sized(at_least(dim, 0), [dim], "a size is negative")
+        judge.natural(dim, "a size is negative")
 
     def at(index: Index) -> z3.ExprRef:
         positions = positions_of(judge.path)

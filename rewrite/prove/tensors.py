@@ -46,6 +46,9 @@ class Judge(Protocol):
     def same(self, left: Dim, right: Dim, reason: str) -> None:
         """A demand, checked when a program is built, that two dims are equal for all sizes."""
 
+    def natural(self, dim: Dim, reason: str) -> None:
+        """A demand that a size is not negative."""
+
     def sized(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
         """A demand on actual sizes; it is checked before only where all of `dims` are ints."""
 

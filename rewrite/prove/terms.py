@@ -2,12 +2,13 @@
 
 A rule fires when a program is built, where a dim may be symbolic; a program runs at actual sizes.
 So a dim has two values: the actual one, and the one at a generic point, where two polynomials are
-equal only when they are the same. What code finds out by `==` is equality at the generic point, in
+equal only when they are the same; it lies where no dim is negative. What code finds out by `==` is equality at the generic point, in
 both directions, and it implies equality at every actual one. Plain ints have one value.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import z3
@@ -92,8 +93,9 @@ def within(at: Dim, extent: Dim) -> z3.BoolRef:
 
 
 @cache
-def at_least(dim: Dim, bound: int) -> z3.BoolRef:
-    return z3.BoolVal(dim >= bound) if isinstance(dim, int) else formula(dim) >= bound
+def at_least(dim: Dim, bound: int, value: Callable[[Dim], z3.ArithRef] = formula) -> z3.BoolRef:
+    """dim >= bound, for its actual value or for another."""
+    return z3.BoolVal(dim >= bound) if isinstance(dim, int) else value(dim) >= bound
 
 
 @cache
