@@ -28,6 +28,7 @@ from satura.rewrite.build import Builder
 from satura.rewrite.dsl import Law, Tensor, Varying, rewrites, rule
 from satura.rewrite.ops import OWN, REGISTRY
 from satura.rewrite.ops.elementwise import BINARY, UNARY
+from satura.rewrite.prove import prove
 from satura.rewrite.terms import unary
 from satura.rulefile import load_rules
 from satura.rules import BOOK, DEFAULT, NONE
@@ -410,3 +411,10 @@ def test_a_law_of_movement_that_drops_an_attribute_is_refuted(ops: UserOps) -> N
         return rewrites(ops.elu(ops.elu(x, alpha), beta), ops.elu(ops.elu(x, alpha), alpha))
 
     assert check(forgets).verdict == "refuted"
+    assert prove(forgets).status != "proved"
+
+
+def test_laws_of_movement_are_proved(ops: UserOps) -> None:
+    laws = {law.name: law for op_ in (ops.elu, ops.lerp) for law, _ in movement(op_)}
+    for name in ("transpose_past_elu", "slice_into_lerp", "broadcast_out_of_lerp"):
+        assert prove(laws[name]).status == "proved"
