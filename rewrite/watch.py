@@ -8,30 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields, is_dataclass
-from enum import Enum
-from numbers import Integral
-
-import numpy as np
+from dataclasses import dataclass, field
 
 from satura.rewrite.attributes import Constant, Scalar
 from satura.rewrite.demand import Answer, TypeConflictError
-from satura.rewrite.dims import SymbolicDim
 from satura.rewrite.errors import RuleError
+from satura.rewrite.flaws import flaw, is_intact, type_flaw
 from satura.rewrite.intern import Value, content
 from satura.rewrite.law import Direction, Rule
 from satura.rewrite.report import Report
 from satura.rewrite.types import TensorType
 
-# Bounds that no attribute of a program comes near; beyond them arithmetic overflows further on.
-_LARGEST_NUMBER = 1 << 60
-_LARGEST_TENSOR = 1 << 48
-_LARGEST_CONSTANT = 1 << 26  # bytes, where the program itself has no larger ones
-
 # Which part of the seconds makes a rule guilty of a limit.
 _GUILTY_SHARE = 0.25
-
-_HASHED_AGAIN = 1 << 20  # bytes: larger constants are too many bytes to hash after each call
 
 
 class LimitError(RuleError):
@@ -101,14 +90,14 @@ class Watch:
             results = answer(arguments)
             place = f"rule '{direction.label}' ({direction.place})"
             shown = ", ".join(map(str, arguments))
-            if tuple(map(content, arguments)) != before or not all(map(_is_intact, arguments)):
+            if tuple(map(content, arguments)) != before or not all(map(is_intact, arguments)):
                 raise RuleError(f"{place}: it changed its arguments ({shown})")
             for value, output in zip(results or (), direction.outputs, strict=results is not None):
                 sort = Constant if output.sort is Scalar else output.sort
                 problem = (
                     f"the result is a {type(value).__name__}, not a {sort.__name__}"
                     if type(value) is not sort
-                    else flaw(value, max(_LARGEST_CONSTANT, 4 * self.constant_bytes))
+                    else flaw(value, self.constant_bytes)
                 )
                 if problem:
                     raise RuleError(f"{place}: {output.expression} for {shown}: {problem}")
@@ -122,7 +111,7 @@ class Watch:
         def typed(arguments: tuple[Value, ...]) -> tuple[Value, ...] | None:
             results = answer(arguments)
             for result in results or ():
-                if isinstance(result, TensorType) and (problem := _type_flaw(result)):
+                if isinstance(result, TensorType) and (problem := type_flaw(result)):
                     raise TypeConflictError(f"it makes a tensor of type {result}: {problem}")
             return results
 
@@ -143,10 +132,12 @@ class Watch:
         name = self._names.get(report.stopped_before) or self._slowest(report) or most
         if name:
             self.working = name
-            raise LimitError(
-                f"it drove the e-graph to its limit of {report.stopped}"
-                f" ({self.matches[name]:,} matches, {self.made[name]:,} new e-nodes)"
-            )
+            done = f"{self.matches[name]:,} matches and {self.made[name]:,} new e-nodes so far"
+            if report.stopped_before:
+                raise LimitError(
+                    f"it would take the e-graph far beyond its limit of nodes ({done})"
+                )
+            raise LimitError(f"it drove the e-graph to its limit of {report.stopped} ({done})")
 
     def _slowest(self, report: Report) -> str:
         """The rule that took most of the seconds that are over, if it took many."""
@@ -163,46 +154,3 @@ class Watch:
         """Rules that still made e-nodes in the last rounds."""
         lately = self.rounds[-1] + (self.rounds[-2] if len(self.rounds) > 1 else Counter())
         return tuple(sorted(+lately))
-
-
-def flaw(value: object, constant_bytes: int) -> str | None:
-    """Why `value` cannot stand in an attribute; None where nothing is wrong."""
-    if isinstance(value, bool | str | bytes | Enum | float) or value is None:
-        return None
-    if isinstance(value, Integral):
-        if abs(int(value)) > _LARGEST_NUMBER:
-            return f"the number {str(value)[:40]} is out of all bounds"
-        return None
-    if isinstance(value, Constant):
-        size = value.array.nbytes
-        return f"a constant of {size:,} bytes" if size > constant_bytes else None
-    if isinstance(value, Scalar) and len(value.bits) != value.dtype.itemsize:
-        return f"a {value.dtype.value} of {len(value.bits)} bytes"
-    if isinstance(value, tuple):
-        parts = value
-    elif is_dataclass(value) and not isinstance(value, type):
-        parts = tuple(getattr(value, field.name) for field in fields(value))
-    else:
-        return f"the {type(value).__name__} {value!r} cannot stand in an attribute"
-    return next(filter(None, (flaw(part, constant_bytes) for part in parts)), None)
-
-
-def _type_flaw(result: TensorType) -> str | None:
-    size = 1
-    for dim in result.shape:
-        if isinstance(dim, SymbolicDim):
-            continue
-        if dim < 0:
-            return "an extent is negative"
-        size *= dim
-    return "it is out of all bounds" if size > _LARGEST_TENSOR else None
-
-
-def _is_intact(value: Value) -> bool:
-    """Whether a constant still has the elements that it is known by."""
-    if not isinstance(value, Constant):
-        return True
-    array = value.array
-    if array.flags.writeable:
-        return False
-    return array.nbytes > _HASHED_AGAIN or Constant(np.array(array)).digest == value.digest
