@@ -19,7 +19,7 @@ from satura.rewrite.attributes import (
     UnaryFn,
     refuse_unless,
 )
-from satura.rewrite.dims import Dim, exact_quotient, product
+from satura.rewrite.dims import Dim, exact_quotient, known_at_least, product
 from satura.rewrite.dsl import (
     Law,
     Tensor,
@@ -294,7 +294,7 @@ def part_of_reshape(whole: TensorType, part: TensorType, axis: Axis, shape: Shap
     inner = product(shape.dims[theirs[0] + 1 : theirs[-1] + 1])
     size = product(part.shape[index] for index in mine)
     extent = exact_quotient(size, inner)
-    if extent is None:
+    if extent is None or not known_at_least(extent, 0):
         raise Refuse("a part does not fill whole rows")
     return Shape(replaced(shape.dims, theirs[:1], [extent]))
 

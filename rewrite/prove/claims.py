@@ -38,6 +38,7 @@ def verify(match: Match) -> None:
         solver.add(*match.assumed.facts)
         for lemma in match.assumed.hints:
             lemma()
+        solver.add(*(equal(zero, 0) for zero in match.path.equalities.zeros()))
         _claim_all(match.path, [*required.goals, *_same_types(left, right)])
         index = tuple(symbol(f"i{axis}") for axis in range(left.rank))
         solver.add(*(within(i, dim) for i, dim in zip(index, left.shape, strict=True)))

@@ -46,6 +46,10 @@ class Equalities:
         """A dim that is 0 exactly where `dim` is: its normal form, without factors that are not."""
         return self._cancelled(self.normal(dim))
 
+    def zeros(self) -> list[Dim]:
+        """What is 0 by the rules for symbols; with cancelled factors, more than was put in."""
+        return [_power((name,)) - value for name, value in self._symbols.items()]
+
     def _step(self, dim: SymbolicDim) -> Dim:
         total: Dim = 0
         for monomial, coefficient in dim.terms:

@@ -9,6 +9,7 @@ import z3
 from satura.rewrite.attributes import Axis, Padding, Perm, Shape, Slices
 from satura.rewrite.dims import Dim, SymbolicDim, symbol
 from satura.rewrite.prove.opaque import FAMILIES, dtype_term, function_term
+from satura.rewrite.prove.regrouping import compare_rows
 from satura.rewrite.prove.size import terms_of
 from satura.rewrite.prove.tensors import Elements, Index, Judge, demand
 from satura.rewrite.prove.terms import (
@@ -178,6 +179,7 @@ def concat(judge: Judge, x: Elements, y: Elements, axis: Axis) -> Elements:
 
     def at(index: Index) -> z3.ExprRef:
         i = index[at_axis]
+        compare_rows(judge.path, i, first)
         later = (*index[:at_axis], i - first, *index[at_axis + 1 :])
         return z3.If(formula(i) < formula(first), x.at(index), y.at(later))
 

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 import z3
 
 from satura.rewrite.attributes import Shape
-from satura.rewrite.dims import Dim, SymbolicDim, product, symbol
+from satura.rewrite.dims import Dim, SymbolicDim, exact_quotient, product, symbol
 from satura.rewrite.prove.equalities import Equalities
 from satura.rewrite.prove.paths import Path
 from satura.rewrite.prove.size import terms_of
 from satura.rewrite.prove.tensors import Elements, Index, Judge
-from satura.rewrite.prove.terms import within
+from satura.rewrite.prove.terms import formula, within
 
 Digit = tuple[Dim, Dim]  # an index and its extent
 
@@ -115,6 +115,20 @@ def positions_of(path: Path) -> Positions:
     if positions is None or positions.equalities is not path.equalities:
         positions = path.positions = Positions(path.equalities)
     return positions
+
+
+def compare_rows(path: Path, position: Dim, bound: Dim) -> None:
+    """A position of several digits is below a number of whole rows when its first digit is."""
+    positions = positions_of(path)
+    digits = positions.parts.get(positions.normal(position), ())
+    if digits:
+        row = positions.normal(product(extent for _, extent in digits[1:]))
+        rows = exact_quotient(positions.normal(bound), row)
+        if rows is not None:
+            below = formula(position) < formula(bound)
+            inside = z3.And(*(within(*digit) for digit in digits))
+            first = formula(digits[0][0]) < formula(rows)
+            path.assume(z3.Implies(inside, below == first))
 
 
 def reshape(judge: Judge, x: Elements, shape: Shape) -> Elements:

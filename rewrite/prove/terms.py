@@ -2,8 +2,9 @@
 
 A rule fires when a program is built, where a dim may be symbolic; a program runs at actual sizes.
 So a dim has two values: the actual one, and the one at a generic point, where two polynomials are
-equal only when they are the same; it lies where no dim is negative. What code finds out by `==` is equality at the generic point, in
-both directions, and it implies equality at every actual one. Plain ints have one value.
+equal only when they are the same; it lies where no dim is negative. What code finds out by `==` is
+equality at the generic point, in both directions, and it implies equality at every actual one.
+Plain ints have one value.
 """
 
 from __future__ import annotations
