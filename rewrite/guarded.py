@@ -20,7 +20,6 @@ from satura.rewrite.errors import RuleDroppedWarning, RuleError, RuleWarning
 from satura.rewrite.ir import Program
 from satura.rewrite.killable import FORKS, Doing, KilledError, call
 from satura.rewrite.law import Rule, RuleSet
-from satura.rewrite.ops import REGISTRY
 from satura.rewrite.report import DroppedRule
 from satura.rewrite.saturate import Limits, Saturation, saturate
 from satura.rewrite.watch import LimitError, Watch
@@ -126,9 +125,8 @@ def _attempt(
         doing(f"\n{watch.suspect}", _READING_SECONDS)
         return saturation
 
-    shared = [*constants, *_classes(foreign)]
     try:
-        return call(work, limits.seconds + _GRACE_SECONDS, _memory(), shared)
+        return call(work, limits.seconds + _GRACE_SECONDS, _memory(), constants)
     except KilledError as killed:
         working, _, suspect = killed.doing.partition("\n")
         return _Failure(working, suspect, f"it {killed.what}")
@@ -166,14 +164,6 @@ def _constants(program: Program) -> Iterable[Constant]:
         for attribute in node.attributes:
             if isinstance(attribute, Constant):
                 yield attribute
-
-
-def _classes(rules: list[Rule]) -> Iterable[type]:
-    """Classes of attributes, which users may have declared where pickle does not find them."""
-    for op in REGISTRY.values():
-        yield from op.attributes
-    for rule in rules:
-        yield from rule.variables.values()
 
 
 def _memory() -> int | None:

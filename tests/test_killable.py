@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -28,18 +30,29 @@ pytestmark = pytest.mark.skipif(not FORKS, reason="there is no fork here")
 
 
 @pytest.fixture(autouse=True)
-def nothing_left_over() -> Iterator[None]:
+def nothing_left_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No open file, no child and no temporary folder more than before."""
-    before = _left_over()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = _open_files(), _children()
     yield
-    assert _left_over() == before
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    gc.collect()
+    assert (_open_files(), _children()) == before
+    assert list(tmp_path.iterdir()) == []
 
 
-def _left_over() -> tuple[int, list[Path]]:
-    folders = sorted(Path(tempfile.gettempdir()).glob("satura-call-*"))
-    return len(list(Path("/proc/self/fd").iterdir())), folders
+def _open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def _children() -> set[str]:
+    """Processes that this one has started, also those that wait for it to ask for them."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+            if int(parent) == os.getpid():
+                found.add(process.name)
+    return found
 
 
 def _loops(doing: Doing) -> NoReturn:

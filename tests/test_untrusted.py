@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import gc
 import os
 import re
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import satura
+from satura.ops import OwnAttribute, local_ops, op, refuse_unless
 from satura.rewrite import guarded, killable
 from satura.rewrite.attributes import Constant, Perm, Scalar, Shape, UnaryFn, Window
 from satura.rewrite.build import Builder
@@ -447,15 +452,18 @@ def test_a_rule_that_fails_is_dropped(bad: Rule, ours: Saturation) -> None:
 
 @pytest.mark.parametrize("function", [loops, blocks])
 def test_a_rule_that_hangs_is_stopped_in_time(
-    function: Callable[[Perm], Perm], ours: Saturation
+    function: Callable[[Perm], Perm], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limits = Limits(seconds=0.3)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     started = time.monotonic()
     saturation, _ = rewrite(RuleSet(misuse(function)), limits)
     seconds = time.monotonic() - started - saturation.report.seconds
     assert seconds < limits.seconds + EXTRA_SECONDS
     (dropped,) = saturation.report.dropped
     assert (dropped.name, dropped.reason) == (f"rule_{function.__name__}", "it took too long")
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("bad", [reshape_again, reshape_twice])
@@ -578,6 +586,61 @@ def test_constants_of_the_program_are_not_copied() -> None:
     saturation, _ = rewrite(RuleSet(misuse(prints)), start=start)
     (node,) = (node for home in saturation.classes.nodes for node in home if node.op == "constant")
     assert node.attributes[0] is start.nodes[weights].constant
+
+
+@dataclass(frozen=True)
+class Turns(OwnAttribute):
+    """How often."""
+
+    count: int
+
+
+@attribute_function
+def one_less(turns: Turns) -> Turns:
+    """one turn less"""
+    refuse_unless(turns.count > 0)
+    return Turns(turns.count - 1)
+
+
+def test_ops_and_attributes_of_users_take_part() -> None:
+    with local_ops():
+
+        @op(reference=lambda x, turns: np.roll(x, turns.count))
+        def rolled(x: TensorType, turns: Turns) -> TensorType:
+            """The elements moved along the last axis."""
+            return x
+
+        @rule
+        def turn_less(x: Tensor, turns: Turns) -> Law:
+            """rolled(x, turns) = rolled(rolled(x, turns - 1), 1)"""
+            return rewrites(rolled(x, turns), rolled(rolled(x, one_less(turns)), Turns(1)))
+
+        build = Builder()
+        x = build.input("x", DType.F32, (4,))
+        start = build.program({"y": build.add(rolled, (x,), Turns(3))})
+        guarded_one, _ = rewrite(RuleSet(turn_less), start=start)
+        assert guarded_one.report.dropped == []
+        assert guarded_one.classes == saturate(start, OURS + turn_less).classes
+
+
+def test_a_rule_that_makes_an_op_whose_type_rule_hangs_is_dropped() -> None:
+    with local_ops():
+
+        @op(reference=lambda x: x)
+        def slow(x: TensorType) -> TensorType:
+            """x, of which nobody hears again where it has two axes"""
+            while x.rank == 2:
+                pass
+            return x
+
+        @rule
+        def slow_down(f: UnaryFn, x: Tensor) -> Law:
+            """f(x) = f(slow(x))"""
+            return rewrites(unary(f, x), unary(f, slow(x)))
+
+        saturation, _ = rewrite(RuleSet(slow_down, misuse(prints)), Limits(seconds=2))
+        (dropped,) = saturation.report.dropped
+        assert (dropped.name, dropped.reason) == ("slow_down", "it took too long")
 
 
 def test_what_a_rule_writes_to_is_its_own_process() -> None:
