@@ -132,7 +132,7 @@ def bench(
     models: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[MODELS]...",
+            metavar="MODELS",
             help="ONNX files, or names of the onnx package's light models (the default: all).",
         ),
     ] = None,
@@ -153,7 +153,7 @@ def check(
     files: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[FILES]...",
+            metavar="FILES",
             help="Python files with rules; the rule book by default.",
             exists=True,
             dir_okay=False,
@@ -208,9 +208,11 @@ def why(
 
 @app.command()
 def rules(
-    rules: Annotated[str, typer.Argument(metavar="[SET]", help="The rule set.")] = "default",
+    rules: Annotated[str, typer.Argument(metavar="SET", help="The rule set.")] = "default",
     json: AsJson = False,
-    markdown: Annotated[bool, typer.Option(help="The text of docs/rules.md.")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="The text of docs/rules.md.")
+    ] = False,
 ) -> None:
     """List the rules of a set: law, whether it holds bit for bit, whether it is proved, and where
     it is defined."""
@@ -227,7 +229,7 @@ def rules(
 @app.command()
 def ops(
     json: AsJson = False,
-    markdown: Annotated[bool, typer.Option(help="The text of docs/ops.md.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The text of docs/ops.md.")] = False,
 ) -> None:
     """List the canonical ops."""
     from satura.commands.listing import list_ops
