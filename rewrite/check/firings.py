@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from random import Random
 
 from satura.rewrite.attributes import Attribute, Refuse
-from satura.rewrite.check.instances import Instance, draw_instance
+from satura.rewrite.check.instances import Instance, draw_from, draw_instance
 from satura.rewrite.check.refusals import refusal_sites, site_of
 from satura.rewrite.check.report import DirectionReport
+from satura.rewrite.check.sides import fingerprint
 from satura.rewrite.dsl import Direction
 from satura.rewrite.errors import RuleError
 from satura.rewrite.intern import content
@@ -20,7 +21,7 @@ class Firings:
     """Instances of one direction: the distinct ones that fire, counts of all the others.
 
     `answers` are the attributes that each firing computed. `broken` is an instance for which a
-    computation of the rule failed.
+    computation of the rule failed, or changed its arguments.
     """
 
     direction: Direction
@@ -73,6 +74,7 @@ class Firings:
 
     def _try(self, instance: Instance, room: bool) -> None:
         self.matches += 1
+        before = fingerprint(instance)
         try:
             for condition in self.direction.conditions:
                 self.conditions[str(condition)][self._holds(condition, instance)] += 1
@@ -85,6 +87,8 @@ class Firings:
             if room and instance.values not in self.found:
                 self.found[instance.values] = instance
                 self.answers[instance.values] = answer
+        if fingerprint(instance) != before:
+            self.broken = draw_from(self.direction, Random(instance.seed), instance.seed)
 
     def _holds(self, condition: Expression, instance: Instance) -> bool:
         try:

@@ -22,7 +22,8 @@ T = TypeVar("T")
 
 EXTENTS = (1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 6, 8)
 MOST_ELEMENTS = 300
-SIZES = (symbol("n"), symbol("m"), 2 * symbol("n"), symbol("n") + 2, 3 * symbol("m"))
+SYMBOLS: tuple[Dim, ...] = (symbol("n"), symbol("m"))
+SIZES: tuple[Dim, ...] = (*SYMBOLS, 2 * symbol("n"), symbol("n") + 2, 3 * symbol("m"))
 FLOAT_SPECIALS = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0, 0.5, -0.25, 3.0)
 
 
@@ -46,6 +47,7 @@ class Draw:
         self.zeros = 0.25 if self.chance(0.08) else 0.01  # how likely an extent is 0
         self.scalars: list[Scalar] = []
         self.slices: list[Slices] = []
+        self.casts: list[DType] = []
         self.regrouped: dict[tuple[Dim, ...], tuple[Dim, ...]] = {}
 
     def chance(self, probability: float) -> bool:
@@ -112,12 +114,15 @@ class Draw:
         return tuple(1 if self.chance(0.4) else dim for dim in shape)
 
     def regroup(self, shape: tuple[Dim, ...]) -> tuple[Dim, ...]:
-        """Another shape of as many elements: axes split and merged, units inserted and removed."""
+        """Another shape of as many elements: axes split, merged and moved, units in and out."""
         if shape in self.regrouped and self.chance(0.6):
             return self.regrouped[shape]
         dims = list(shape)
         for _ in range(self.one_of((0, 1, 1, 1, 2, 2, 3))):
             dims = self._regrouped_once(dims)
+        if self.symbolic and self.chance(0.2):  # the same shape, but for some sizes
+            dims = list(shape)
+            self.random.shuffle(dims)
         if len(dims) > 2 and self.chance(0.08):
             dims = [dims[0], product(dims[1:])]
         if 0 in dims and self.chance(0.5):  # an empty tensor may have any other extents

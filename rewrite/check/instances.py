@@ -47,6 +47,9 @@ class Instance:
     def types(self) -> dict[str, TensorType]:
         return {name: type_ for name, type_ in self.values if isinstance(type_, TensorType)}
 
+    def __str__(self) -> str:
+        return ", ".join(f"{name} = {value}" for name, value in self.values)
+
     @property
     def weight(self) -> float:
         """How big a counterexample this would be; an empty one shows little."""
@@ -82,7 +85,7 @@ def draw_instance(direction: Direction, random: Random) -> Instance | None:
 
 def draw_from(direction: Direction, source: Random, seed: int) -> Instance | None:
     """The match that the numbers of `source` lead to, or None where they lead to nothing."""
-    draw = Draw(source, symbolic=source.random() >= 0.8)
+    draw = Draw(source, symbolic=source.random() >= 0.7)
     pattern = _Pattern(direction, draw)
     try:
         pattern.bind(direction.left, _root_type(direction.left, draw))

@@ -28,7 +28,7 @@ from satura.rewrite.attributes import (
     UnaryFn,
     Window,
 )
-from satura.rewrite.check.generate import Draw, is_concrete, reject_unless
+from satura.rewrite.check.generate import SYMBOLS, Draw, is_concrete, reject_unless
 from satura.rewrite.dims import Dim, SymbolicDim, known_at_least
 from satura.rewrite.ops.combining import REDUCTIONS
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
@@ -74,7 +74,11 @@ def _select(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn
 
 
 def _cast(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    """Often from a dtype that another cast goes to: there and back."""
     source = result.dtype if draw.chance(0.1) else draw.dtype()
+    if draw.casts and draw.chance(0.3):
+        source = draw.one_of(draw.casts)
+    draw.casts.append(result.dtype)
     return (result.with_dtype(source),), (result.dtype,)
 
 
@@ -107,6 +111,11 @@ def _slice(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
         (0, 1, size) if axis in ends else _slice_axis(draw, size)
         for axis, size in enumerate(result.shape)
     ]
+    if draw.symbolic and draw.chance(0.4):  # what is whole, but for some sizes
+        axes = [
+            (0, 1, draw.one_of(SYMBOLS) if isinstance(size, SymbolicDim) else size)
+            for size in result.shape
+        ]
     starts, steps, extents = (tuple(axis[part] for axis in axes) for part in range(3))
     slices = Slices(starts, result.shape, cast(tuple[int, ...], steps))
     draw.slices.append(slices)

@@ -11,6 +11,7 @@ from satura.rewrite.check.instances import Instance
 from satura.rewrite.check.sides import (
     SIZES,
     Failure,
+    UncomputableError,
     disagreement,
     has_meaning,
     left_side,
@@ -48,8 +49,11 @@ def examine_saturated(rule: Rule, instances: Sequence[Instance], draw: Draw) -> 
     sides = conflict.program().concrete(sizes)
     used = {sides.nodes[index].input_name for index in sides.inputs}
     chosen = {name: array for name, array in arguments.items() if name in used}
-    reason = disagreement(sides, chosen, rule.exact) or "the e-graph holds both to be equal"
-    return Failure(sides, reason, sizes, chosen, None)
+    try:
+        reason = disagreement(sides, chosen, rule.exact)
+    except UncomputableError as error:
+        reason = str(error)
+    return Failure(sides, reason or "the e-graph holds both to be equal", sizes, chosen, None)
 
 
 def _joined(instances: Sequence[Instance], draw: Draw, exact: bool) -> Program:

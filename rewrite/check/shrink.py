@@ -14,7 +14,7 @@ import numpy as np
 
 from satura.rewrite.check.generate import Draw
 from satura.rewrite.check.instances import Instance, draw_from
-from satura.rewrite.check.sides import Failure, disagreement, examine
+from satura.rewrite.check.sides import Failure, UncomputableError, disagreement, examine
 from satura.rewrite.types import Array, DType
 
 REDRAWS = 150  # instances to draw afresh
@@ -128,7 +128,10 @@ def _simpler_arguments(failure: Failure, exact: bool) -> dict[str, Array]:
     simple = SIMPLE if exact else SIMPLE[1:]
 
     def fails(name: str, array: Array) -> bool:
-        return bool(disagreement(failure.program, arguments | {name: array}, exact))
+        try:
+            return bool(disagreement(failure.program, arguments | {name: array}, exact))
+        except UncomputableError:
+            return False
 
     for name, array in arguments.items():
         for value in simple:

@@ -28,6 +28,10 @@ SIZES = (
 MOST_ELEMENTS = 10_000_000  # of a tensor on the right side: more is a mistake, not a result
 
 
+class UncomputableError(Exception):
+    """The right side has no value; the message says why."""
+
+
 @dataclass(frozen=True)
 class Failure:
     """Where a rule goes wrong, and how.
@@ -52,7 +56,7 @@ def examine(instance: Instance, exact: bool, draw: Draw) -> Failure | None:
 
     None where it does not, and where it does not fire.
     """
-    before = fingerprint(instance)
+    before = (fingerprint(instance), str(instance))
     try:
         first, second = (instance.direction.compute(instance.bindings) for _ in range(2))
         stable = content(first) == content(second)
@@ -75,10 +79,10 @@ def fingerprint(instance: Instance) -> Hashable:
     )
 
 
-def _unless_unchanged(instance: Instance, before: Hashable) -> Failure | None:
-    if fingerprint(instance) == before:
+def _unless_unchanged(instance: Instance, before: tuple[Hashable, str]) -> Failure | None:
+    if fingerprint(instance) == before[0]:
         return None
-    reason = "an attribute function changes its arguments; they are shared by the whole e-graph"
+    reason = f"an attribute function changes its arguments, which were {before[1]}"
     return without_right(instance, reason)
 
 
@@ -151,19 +155,25 @@ def _compare_at(
     except ProgramError as error:
         return without_right(instance, _failing(error), sizes)
     arguments = random_arguments(concrete, draw, moderate=not exact)
-    reason = disagreement(concrete, arguments, exact)
+    try:
+        reason = disagreement(concrete, arguments, exact)
+    except UncomputableError as error:
+        return without_right(instance, str(error), sizes)
     return Failure(concrete, reason, sizes, arguments, instance) if reason else None
 
 
 def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) -> str:
-    """How the outputs of a program without symbols differ; empty where they agree."""
+    """How the outputs of a program without symbols differ; empty where they agree.
+
+    Raises UncomputableError where one of them has no value.
+    """
     try:
         for node in program.nodes:
             if size_of(node.type) > MOST_ELEMENTS:
                 raise ProgramError(f"{node} would be a {node.type}")
         evaluated = evaluate_all(program, arguments)
     except Exception as error:  # a reference may raise anything for attributes that make no sense
-        return _failing(error)
+        raise UncomputableError(_failing(error)) from error
     left, right = (evaluated.values[index] for index in program.output_nodes)
     if left.dtype != right.dtype or left.shape != right.shape:
         shown = [f"{side.dtype.name}{list(side.shape)}" for side in (left, right)]

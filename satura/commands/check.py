@@ -145,6 +145,8 @@ def _print(title: str, reports: Sequence[RuleReport]) -> None:
 
 
 def _dims(report: RuleReport) -> str:
+    if not report.dtypes:
+        return ""
     missing = [kind for kind in KINDS if not report.dims.get(kind)]
     return f"none {', '.join(missing)}" if missing else "all kinds"
 

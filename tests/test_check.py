@@ -1,0 +1,467 @@
+"""The checker: its verdicts, what it covers, counterexamples that are small and can be pasted."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from satura.rewrite.attributes import (
+    BinaryFn,
+    Padding,
+    Perm,
+    Scalar,
+    Shape,
+    Slices,
+    UnaryFn,
+    refuse_unless,
+)
+from satura.rewrite.check.coverage import KINDS
+from satura.rewrite.check.testing import FIRINGS
+from satura.rewrite.dims import representative
+from satura.rewrite.dsl import Law, Rule, Tensor, attribute_function, equates, rewrites, rule
+from satura.rewrite.terms import (
+    binary,
+    broadcast,
+    pad,
+    reshape,
+    scalar,
+    slice_,
+    transpose,
+    unary,
+)
+from satura.rewrite.types import DType, TensorType
+from satura.rules import DEFAULT
+from satura.testing import RuleReport, UnsoundError, assert_sound, check
+
+
+@rule
+def swap(x: Tensor, p: Perm, q: Perm) -> Law:
+    """transpose(transpose(x, p), q) = transpose(x, q then p): the wrong way round"""
+    return rewrites(transpose(transpose(x, p), q), transpose(x, q[p]))
+
+
+@attribute_function
+def zero_of(type_: TensorType) -> Scalar:
+    """0 in the type's dtype."""
+    return Scalar.of(0, type_.dtype)
+
+
+@attribute_function
+def units(type_: TensorType) -> Shape:
+    """A shape of one element with the type's rank."""
+    return Shape((1,) * type_.rank)
+
+
+@rule
+def minus_itself(x: Tensor) -> Law:
+    """x - x = 0, but NaN and infinities"""
+    zero = reshape(scalar(zero_of(x.type)), units(x.type))
+    return rewrites(binary("sub", x, x), broadcast(zero, Shape(x.type.shape)))
+
+
+@attribute_function
+def seems_whole(type_: TensorType, slices: Slices) -> bool:
+    """Whether every axis is whole at typical sizes, and read in order."""
+    axes = zip(type_.shape, slices.starts, slices.sizes, slices.steps, strict=True)
+    return all(
+        start == 0 and step == 1 and representative(dim) == representative(size)
+        for dim, start, size, step in axes
+    )
+
+
+@rule
+def drop_slice_that_seems_whole(x: Tensor, s: Slices) -> Law:
+    """slice(x, s) = x, when s seems whole"""
+    return rewrites(slice_(x, s), x, seems_whole(x.type, s))
+
+
+@attribute_function
+def wider(padding: Padding) -> Padding:
+    """One element more."""
+    refuse_unless(bool(padding.lo), "there is no axis")
+    return Padding((padding.lo[0] + 1, *padding.lo[1:]), padding.hi)
+
+
+@rule
+def widen(x: Tensor, v: Scalar, b: Padding) -> Law:
+    """pad(x, v, b) = pad(x, v, b and one more)"""
+    return rewrites(pad(x, v, b), pad(x, v, wider(b)))
+
+
+@attribute_function
+def slices_of(p: Perm) -> Slices:
+    """Slices that reach outside."""
+    return Slices(p.order, (1,) * len(p.order), (1,) * len(p.order))
+
+
+@rule
+def shift_axes(x: Tensor, p: Perm) -> Law:
+    """transpose(x, p) = slice(x, p): no such thing"""
+    return rewrites(transpose(x, p), slice_(x, slices_of(p)))
+
+
+@rule(reassociates=True)
+def drop_a_term(x: Tensor, y: Tensor) -> Law:
+    """(x + y) + y = x + y"""
+    return rewrites(binary("add", binary("add", x, y), y), binary("add", x, y))
+
+
+@attribute_function
+def never(f: BinaryFn) -> bool:
+    """False."""
+    return f.name == "no such function"
+
+
+@rule
+def idle(f: BinaryFn, x: Tensor, y: Tensor) -> Law:
+    """f(x, y) = f(y, x), never"""
+    return rewrites(binary(f, x, y), binary(f, y, x), never(f))
+
+
+@rule
+def with_idle_condition(f: UnaryFn, x: Tensor, p: Perm) -> Law:
+    """f(transpose(x, p)) = transpose(f(x), p), under a condition that always holds"""
+    return equates(unary(f, transpose(x, p)), transpose(unary(f, x), p), p[p.inverse].is_identity)
+
+
+@attribute_function
+def out_of_range(p: Perm) -> Perm:
+    """Raises IndexError."""
+    return Perm((p.order[9],))
+
+
+@rule
+def careless(x: Tensor, p: Perm) -> Law:
+    """transpose(x, p) = transpose(x, …)"""
+    return rewrites(transpose(x, p), transpose(x, out_of_range(p)))
+
+
+@attribute_function
+def sorted_in_place(p: Perm) -> Perm:
+    """Changes its argument."""
+    object.__setattr__(p, "order", tuple(sorted(p.order)))
+    return p
+
+
+@rule
+def meddle(x: Tensor, p: Perm) -> Law:
+    """transpose(x, p) = x, after p was changed"""
+    return rewrites(transpose(x, p), transpose(x, sorted_in_place(p)))
+
+
+CALLS: list[Perm] = []
+
+
+@attribute_function
+def alternating(p: Perm) -> Perm:
+    """Answers p, and every fourth time its inverse."""
+    CALLS.append(p)
+    return p.inverse if len(CALLS) % 4 == 0 else p
+
+
+@rule
+def moody(x: Tensor, p: Perm) -> Law:
+    """transpose(x, p) = transpose(x, p), mostly"""
+    return rewrites(transpose(x, p), transpose(x, alternating(p)))
+
+
+@attribute_function
+def no_perm(p: Perm) -> Perm:
+    """A Perm of what is no axis."""
+    return Perm((["a"], 0.5))  # type: ignore[arg-type]
+
+
+@rule
+def garble(x: Tensor, p: Perm) -> Law:
+    """transpose(x, p) = transpose(x, nonsense)"""
+    return rewrites(transpose(x, p), transpose(x, no_perm(p)))
+
+
+@attribute_function
+def enormous(shape: Shape) -> Shape:
+    """More elements than any machine holds."""
+    refuse_unless(bool(shape.dims), "there is no axis")
+    return Shape((10**15, *shape.dims[1:]))
+
+
+@attribute_function
+def first_of(shape: Shape) -> Slices:
+    """The first elements."""
+    rank = len(shape.dims)
+    return Slices((0,) * rank, shape.dims, (1,) * rank)
+
+
+@rule
+def swell(x: Tensor, s: Shape) -> Law:
+    """broadcast(x, s) = a part of something enormous"""
+    whole = broadcast(x, enormous(s))
+    return rewrites(broadcast(x, s), slice_(whole, first_of(s)))
+
+
+@functools.cache
+def checked(entry: Rule) -> RuleReport:
+    """The report with all defaults."""
+    return check(entry)
+
+
+WRONG = [swap, minus_itself, drop_slice_that_seems_whole, widen, shift_axes, drop_a_term]
+BROKEN = [careless, meddle, moody, garble, swell]
+
+
+@pytest.mark.parametrize("wrong", [*WRONG, *BROKEN], ids=lambda each: each.name)
+def test_a_wrong_rule_is_refuted(wrong: Rule) -> None:
+    report = checked(wrong)
+    assert report.verdict == "refuted" and not report.is_sound
+    assert report.place == f"{wrong.file}:{wrong.line}"
+    assert report.counterexample is not None
+    assert report.reason in str(report) and report.rule in str(report)
+
+
+def test_reasons_say_what_is_wrong() -> None:
+    assert "IndexError" in checked(careless).reason
+    assert "changes its arguments, which were x = f32[1, 1], p = [1, 0]" in checked(meddle).reason
+    assert "cannot stand in an attribute" in checked(garble).reason
+    assert "would be a" in checked(swell).reason
+    assert "reaches outside" in checked(shift_axes).reason
+
+
+SMALLEST = {
+    "swap": {"x": "f32[1, 1, 2]", "p": "", "q": ""},
+    "minus_itself": {"x": "f32[]"},
+    "drop_slice_that_seems_whole": {"x": "", "s": ""},
+    "widen": {"x": "f32[1]", "v": "f32(0.0)", "b": "[0:0]"},
+    "drop_a_term": {"x": "f32[]", "y": "f32[]"},
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda each: each.name)
+def test_counterexamples_are_small(wrong: Rule) -> None:
+    found = checked(wrong).counterexample
+    assert found is not None
+    for name, smallest in SMALLEST.get(wrong.name, {}).items():
+        assert sorted(found.bindings[name]) == sorted(smallest or found.bindings[name])
+    larger = check(wrong, shrink=False).counterexample
+    assert larger is not None and len(found.program) <= len(larger.program)
+
+
+def test_values_are_simple() -> None:
+    found = checked(minus_itself).counterexample
+    assert found is not None and (found.left, found.right) == ("nan", "0.0")
+    added = checked(drop_a_term).counterexample
+    assert added is not None and (added.left, added.right) == ("3.0", "2.0")
+
+
+def test_symbolic_counterexamples_name_their_sizes() -> None:
+    found = checked(drop_slice_that_seems_whole).counterexample
+    assert found is not None and set(found.sizes) <= {"n", "m"} and found.sizes
+
+
+@pytest.mark.parametrize("wrong", [*WRONG, careless, swell], ids=lambda each: each.name)
+def test_a_pasted_counterexample_shows_both_sides(wrong: Rule, tmp_path: Path) -> None:
+    found = checked(wrong).counterexample
+    assert found is not None
+    script = tmp_path / "pasted.py"
+    script.write_text(found.program)
+    run = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    left, right = run.stdout.splitlines()
+    assert left.split(maxsplit=1) == ["left", found.left]
+    assert right.split(maxsplit=1) == ["right", found.right or found.reason]
+    assert left.split()[1:] != right.split()[1:]
+
+
+def test_a_refuted_rule_names_the_first_differing_element() -> None:
+    assert checked(minus_itself).reason == "at [] the left side is nan, the right side 0.0"
+    assert checked(widen).reason == "the left side is float32[1], the right side float32[2]"
+
+
+def test_a_sound_rule_is_tested_and_where_possible_proved() -> None:
+    entry = DEFAULT["compose_transposes"]
+    assert checked(entry).verdict == "tested"
+    proved = check(entry, proof_seconds=20)
+    assert proved.verdict == "proved" and proved.proof
+    opaque = check(DEFAULT["merge_casts"], proof_seconds=20)
+    assert opaque.verdict == "tested" and opaque.proof
+
+
+def test_a_condition_that_never_changes_is_vacuous() -> None:
+    report = check(with_idle_condition, attempts=300)
+    assert report.verdict == "vacuous"
+    assert "p[p.inverse].is_identity was True for all" in report.reason
+
+
+def test_a_rule_that_never_fires_is_vacuous() -> None:
+    report = check(idle, attempts=300)
+    assert report.verdict == "vacuous"
+    assert "fired on only 0 of" in report.reason and "never(f) was False for all" in report.reason
+
+
+def test_conditions_and_refusals_are_counted() -> None:
+    (direction,) = checked(DEFAULT["drop_unit"]).directions
+    ((_, counts),) = direction.conditions.items()
+    assert counts[True] + counts[False] == direction.instances
+    assert counts[True] >= direction.firings >= FIRINGS
+    (widening,) = checked(widen).directions
+    ((text, count),) = widening.refusals.items()
+    assert text.startswith("wider, line ") and text.endswith(": there is no axis")
+    assert 0 < count == widening.instances - widening.firings
+    assert checked(swap).directions[0].refusals == {}
+
+
+def test_a_refusal_that_never_happens_is_counted_too() -> None:
+    @attribute_function
+    def cautious(p: Perm) -> Perm:
+        """p."""
+        refuse_unless(len(p.order) < 100, f"{p} is too long")
+        return p
+
+    @rule
+    def copy(x: Tensor, p: Perm, q: Perm) -> Law:
+        """transpose(transpose(x, p), q) = transpose(x, p then q)"""
+        return rewrites(transpose(transpose(x, p), q), transpose(x, cautious(p)[q]))
+
+    ((text, count),) = check(copy).directions[0].refusals.items()
+    assert text.endswith("{p} is too long") and count == 0
+
+
+MOVEMENT = ["compose_transposes", "transpose_past_binary", "compose_slices", "drop_zero_pad"]
+
+
+@pytest.mark.parametrize("name", MOVEMENT)
+def test_instances_cover_what_is_claimed(name: str) -> None:
+    report = checked(DEFAULT[name])
+    assert set(report.dtypes) == {dtype.value for dtype in DType}
+    assert {2, 3, 4} <= set(report.ranks)
+    assert all(report.dims[kind] >= 3 for kind in KINDS), report.dims
+
+
+@attribute_function
+def true_as(type_: TensorType) -> Scalar:
+    """True."""
+    return Scalar.of(type_.rank >= 0, DType.BOOL)
+
+
+@rule
+def equals_itself(x: Tensor) -> Law:
+    """(x == x) = True, but for NaN"""
+    true = reshape(scalar(true_as(x.type)), units(x.type))
+    return rewrites(binary("eq", x, x), broadcast(true, Shape(x.type.shape)))
+
+
+@rule
+def add_zero(x: Tensor, c: Scalar, ones: Shape, s: Shape) -> Law:
+    """x + 0 = x, but for -0.0"""
+    return rewrites(binary("add", x, broadcast(reshape(c, ones), s)), x, c == zero_of(x.type))
+
+
+@pytest.mark.parametrize(("wrong", "value"), [(equals_itself, "nan"), (add_zero, "-0.0")])
+def test_special_floats_are_tried(wrong: Rule, value: str) -> None:
+    found = checked(wrong).counterexample
+    assert found is not None and f"np.array({value}, " in found.program
+
+
+@rule(reassociates=True)
+def scale_sum(x: Tensor, y: Tensor, z: Tensor) -> Law:
+    """(x + y) * z = x * z + y * z"""
+    scaled = binary("add", binary("mul", x, z), binary("mul", y, z))
+    return rewrites(binary("mul", binary("add", x, y), z), scaled)
+
+
+def test_laws_up_to_rounding_hold_within_a_bound() -> None:
+    assert check(scale_sum).verdict == "tested"
+    exact = Rule(**{**vars(scale_sum), "exact": True})
+    assert check(exact).verdict == "refuted"
+
+
+def test_a_report_is_plain_data() -> None:
+    report = checked(minus_itself)
+    values = json.loads(json.dumps(report.as_json()))
+    assert values["verdict"] == "refuted" and values["counterexample"]["left"] == "nan"
+    assert values["directions"][0]["firings"] >= FIRINGS
+    conditions = checked(DEFAULT["drop_unit"]).as_json()["directions"]
+    assert isinstance(conditions, list)
+    assert all(set(c) == {"true", "false"} for c in conditions[0]["conditions"].values())
+
+
+REPORTS = """
+import json
+from satura.rules import DEFAULT
+from satura.testing import check
+from tests.test_check import minus_itself
+rules = [DEFAULT["compose_slices"], DEFAULT["drop_unit"], minus_itself]
+print(json.dumps([check(rule, seed=5).as_json() for rule in rules]))
+"""
+
+
+def test_reports_repeat_themselves_in_every_process() -> None:
+    root = str(Path(__file__).parent.parent)
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", REPORTS],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": root},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "12345")
+    }
+    assert len(printed) == 1
+
+
+def test_another_seed_draws_others() -> None:
+    entry = DEFAULT["drop_unit"]
+    assert check(entry, seed=1).directions != check(entry, seed=2).directions
+
+
+def test_a_deep_check_draws_ten_times_as_much() -> None:
+    entry = DEFAULT["cancel_negations"]
+    plain, deep = checked(entry), check(entry, deep=True)
+    assert deep.verdict == "tested"
+    assert deep.directions[0].firings > 5 * plain.directions[0].firings
+
+
+def test_assert_sound_raises_for_what_is_not_sound() -> None:
+    assert_sound(DEFAULT["compose_transposes"])
+    with pytest.raises(AssertionError, match="the left side is nan"):
+        assert_sound(minus_itself)
+    with pytest.raises(UnsoundError, match="fired on only 0 of"):
+        assert_sound(idle)
+
+
+PYTEST_FILE = """
+from satura.testing import assert_sound
+from tests.test_check import minus_itself
+from satura.rules import DEFAULT
+
+def test_wrong():
+    assert_sound(minus_itself)
+
+def test_right():
+    assert_sound(DEFAULT["compose_transposes"])
+"""
+
+
+def test_assert_sound_works_in_a_users_pytest_file(tmp_path: Path) -> None:
+    (tmp_path / "test_mine.py").write_text(PYTEST_FILE)
+    root = str(Path(__file__).parent.parent)
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_mine.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 1 and "1 failed, 1 passed" in run.stdout
+    assert "the left side is nan, the right side 0.0" in run.stdout
+    assert "results = interpret(program, arguments)" in run.stdout
+
+
+def test_reports_of_unfinished_checks_say_so() -> None:
+    report = RuleReport("slow", "here:1", "failed", reason="took too long")
+    assert str(report) == "slow (here:1) could not be checked\ntook too long"
+    assert not report.is_sound
