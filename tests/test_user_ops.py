@@ -166,6 +166,7 @@ MISTAKES = [
     (_one, {"formula": "neg(x)", "reference": np.negative}, ""),
     (_one, {"formula": "abs(x)", "reference": lambda x: x.nothing}, "its reference failed on"),
     (_one, {"formula": "abs(x)", "reference": lambda x: x.sum()}, "its reference gave shape []"),
+    (_one, {"formula": "neg(x)", "reference": lambda x: -x[:]}, "failed on (f64[])"),
     (_along, {"formula": "x"}, "'axis' is a Axis; attributes of an op with a formula"),
     (_smaller, {"formula": "x"}, "has the shape of its operands"),
     (_counted, {"formula": "x"}, "gives i32, but its formula f64"),

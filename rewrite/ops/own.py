@@ -26,7 +26,8 @@ from satura.rewrite.attributes import Attribute, BinaryFn, Count, OwnAttribute, 
 from satura.rewrite.errors import OpError
 from satura.rewrite.ops import user_code
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
-from satura.rewrite.ops.formula import Formula, FormulaError, parse
+from satura.rewrite.ops.formula import Formula
+from satura.rewrite.ops.formula_text import FormulaError, parse
 from satura.rewrite.ops.registry import (
     OWN,
     REGISTRY,
@@ -85,20 +86,27 @@ class _Signature:
 
 def declared(declaration: Declaration) -> Op:
     """The op that is declared, now known everywhere. Raises OpError."""
-    again = _check_name(declaration)
+    _check_name(declaration)
     signature = _signature(declaration)
     own = Own(
         declaration.domain, declaration.op_type or declaration.name, declaration.place,
         declaration.generator,
     )  # fmt: skip
-    if again:
-        for table in _TABLES:
-            table.pop(declaration.name, None)
-    make = _on_host if declaration.formula is None else _elementwise
-    op = OWN[declaration.name] = make(declaration, signature, own)
-    if op.own is not None and op.own.function is None:
-        REGISTRY[op.name] = op
-    return op
+    if declaration.formula is None:
+        made, function = _on_host(declaration, signature, own), None
+    else:
+        made, function = _elementwise(declaration, signature, own)
+    if function is None:
+        home: dict[str, Op] | dict[str, ScalarFunction] = REGISTRY
+        REGISTRY[made.name] = made
+    else:
+        home = UNARY if made.arity == 1 else BINARY
+        home[made.name] = function
+    for table in (REGISTRY, UNARY, BINARY):
+        if table is not home:
+            table.pop(made.name, None)  # where this declaration was before it was run again
+    OWN[made.name] = made
+    return made
 
 
 def find(domain: str, op_type: str) -> Op | None:
@@ -121,32 +129,36 @@ def local_ops() -> Iterator[None]:
                 del table[name]
 
 
-def _check_name(declaration: Declaration) -> bool:
-    """Whether this is the same declaration, run again. Raises OpError for a name that is taken."""
-    name, code = declaration.name, inspect.unwrap(declaration.type_rule).__code__
+def _check_name(declaration: Declaration) -> None:
+    """Raise OpError for a name that is taken, unless by this declaration when it was run before."""
+    name = declaration.name
     if not (name.isascii() and name.isidentifier()):
         raise declaration.wrong("its name must be a word of ASCII letters: write it as a function")
     if not inspect.getdoc(declaration.type_rule):
         raise declaration.wrong("the docstring is missing: say there what the op computes")
-    other = OWN.get(name)
-    if other is not None and other.own is not None:
-        file, _, line = other.own.place.rpartition(":")
-        cells = file.startswith("<") or "ipykernel" in file
-        if int(line) == code.co_firstlineno and (file == code.co_filename or cells):
-            return True
-        raise declaration.wrong(f"an op of this name is declared at {other.own.place}; rename one")
-    if name in REGISTRY or name in UNARY or name in BINARY or name in DType._value2member_map_:
-        raise declaration.wrong(
-            "satura has an op, a function or an element type of this name; choose another"
-        )
-    if name in _RESERVED or name.startswith("host_"):
-        raise declaration.wrong("this name has a meaning in the e-graph; choose another")
     if not declaration.domain or declaration.domain == "ai.onnx":
         raise declaration.wrong("its domain is that of ONNX's own ops; choose another")
     twin = find(declaration.domain, declaration.op_type or name)
-    if twin is not None:
+    if twin is not None and twin.name != name:
         raise declaration.wrong(f"{twin.name} has the same name and domain in ONNX models")
-    return False
+    other = OWN[name].own if name in OWN else None
+    if other is not None:
+        if not _same_place(other.place, declaration):
+            raise declaration.wrong(f"an op of this name is declared at {other.place}; rename one")
+    elif name in REGISTRY or name in UNARY or name in BINARY or name in DType._value2member_map_:
+        raise declaration.wrong(
+            "satura has an op, a function or an element type of this name; choose another"
+        )
+    elif name in _RESERVED or name.startswith("host_"):
+        raise declaration.wrong("this name has a meaning in the e-graph; choose another")
+
+
+def _same_place(place: str, declaration: Declaration) -> bool:
+    """Whether a declaration at `place` is this one; the cells of a notebook are one file."""
+    file, _, line = place.rpartition(":")
+    code = inspect.unwrap(declaration.type_rule).__code__
+    cells = file.startswith("<") or "ipykernel" in file
+    return int(line) == code.co_firstlineno and (file == code.co_filename or cells)
 
 
 def _signature(declaration: Declaration) -> _Signature:
@@ -190,7 +202,10 @@ def _on_host(declaration: Declaration, signature: _Signature, own: Own) -> Op:
     return _op(declaration, signature, Kind.HOST, rule, reference, no_flops, own)
 
 
-def _elementwise(declaration: Declaration, signature: _Signature, own: Own) -> Op:
+def _elementwise(
+    declaration: Declaration, signature: _Signature, own: Own
+) -> tuple[Op, ScalarFunction | None]:
+    """The op, and what it is where `unary` or `binary` lifts it."""
     formula = _formula(declaration, signature)
     arity, label = len(signature.operands), declaration.label
     rule = user_code.type_rule(declaration.type_rule, arity, label, formula)
@@ -211,14 +226,13 @@ def _elementwise(declaration: Declaration, signature: _Signature, own: Own) -> O
     own = replace(own, formula=formula, signatures=taken)
     to_bool = taken[0][1] is DType.BOOL and taken[0][0] != (DType.BOOL,) * arity
     if not _is_scalar_function(draft, taken, to_bool):
-        return replace(draft, own=own)
+        return replace(draft, own=own), None
     dtypes = frozenset(dtypes[0] for dtypes, _ in taken)
     function = ScalarFunction(
         draft.name, elements, dtypes, formula.text, formula.flops, to_bool, formula
     )
     own = replace(own, function=UnaryFn(draft.name) if arity == 1 else BinaryFn(draft.name))
-    (UNARY if arity == 1 else BINARY)[draft.name] = function
-    return replace(draft, own=own)
+    return replace(draft, own=own), function
 
 
 def _formula(declaration: Declaration, signature: _Signature) -> Formula:
@@ -234,7 +248,8 @@ def _formula(declaration: Declaration, signature: _Signature) -> Formula:
             )
     numbers = [name if sort in NUMBERS else None for name, sort in signature.attributes.items()]
     try:
-        return parse(str(declaration.formula), signature.operands, numbers)
+        root = parse(str(declaration.formula), signature.operands, numbers)
+        return Formula(str(declaration.formula), root)
     except FormulaError as error:
         raise declaration.wrong(f"in its formula '{declaration.formula}': {error}") from None
 

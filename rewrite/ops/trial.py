@@ -89,6 +89,7 @@ def try_formula(op: Op, formula: Formula, taken: Sequence[Signature], wrong: Wro
         try:
             got = formula.evaluate(operands, attributes).astype(result.numpy)
             expected = op.reference(*operands, *attributes)
+            op.reference(*(operand[:1].reshape(()) for operand in operands), *attributes)
         except Refuse:
             continue  # the type rule does not take these attributes
         except CallError as error:  # says which op it is
