@@ -20,48 +20,19 @@ from onnx import (
 from satura.rewrite.attributes import HostCall
 from satura.rewrite.errors import ModelError, ProgramError, SaturaError, UnsupportedError
 from satura.rewrite.ir import Program
-from satura.rewrite.onnx import (
-    activations,
-    contraction,
-    einsum,
-    elementwise,
-    indexing,
-    movement,
-    normalization,
-    padding,
-    quantize,
-    reductions,
-    resize,
-    shapes,
-    windows,
-)
 from satura.rewrite.onnx.checks import check_declared, check_node, input_types, opset_versions
-from satura.rewrite.onnx.context import LOWERINGS, Context, Lowered, NoLowering
+from satura.rewrite.onnx.context import Context, Lowered, NoLowering
 from satura.rewrite.onnx.custom import custom
 from satura.rewrite.onnx.fallback import function_body, host, with_defaults
 from satura.rewrite.onnx.files import array_of, read_model
 from satura.rewrite.onnx.host import HostFallbackWarning
+from satura.rewrite.onnx.lowerings import LOWERINGS
 from satura.rewrite.onnx.order import in_order, label, short_label
 from satura.rewrite.onnx.tensors import Tensors
 from satura.rewrite.onnx.values import Values
 from satura.rewrite.ops import Kind
 from satura.rewrite.ops.own import find
 
-FAMILIES = (
-    activations,
-    contraction,
-    einsum,
-    elementwise,
-    indexing,
-    movement,
-    normalization,
-    padding,
-    quantize,
-    reductions,
-    resize,
-    shapes,
-    windows,
-)
 MOST_ELEMENTS = 2**36
 _MOST_NESTED = 64
 

@@ -8,8 +8,7 @@ from typing import Protocol, cast
 from onnx import defs
 
 from satura.rewrite.onnx.checks import OLDEST_OPSET
-from satura.rewrite.onnx.context import LOWERINGS
-from satura.rewrite.onnx.load import FAMILIES
+from satura.rewrite.onnx.lowerings import LOWERINGS
 
 WAYS = {
     "native": "Lowered to canonical ops",
@@ -44,11 +43,10 @@ def coverage() -> dict[str, list[str]]:
 
 def by_family(native: list[str]) -> dict[str, list[str]]:
     """Names of `native` by the file of rewrite/onnx/ that the lowering stands in."""
-    files = {name: LOWERINGS[name].__module__ for name in native}
-    return {
-        module.__name__.rpartition(".")[2]: [n for n in native if files[n] == module.__name__]
-        for module in FAMILIES
-    }
+    families: dict[str, list[str]] = {}
+    for name in native:
+        families.setdefault(LOWERINGS[name].__module__.rpartition(".")[2], []).append(name)
+    return dict(sorted(families.items()))
 
 
 def _way(schema: defs.OpSchema) -> str:
