@@ -19,9 +19,10 @@ from satura.rewrite.prove.paths import Path, Undecided
 from satura.rewrite.prove.terms import DTYPES, code, table
 from satura.rewrite.types import DType, TensorType
 
+# Those of satura: what users declare may come and go while proofs run.
 NAMES: dict[type, list[str]] = {
-    UnaryFn: list(UNARY),
-    BinaryFn: list(BINARY),
+    UnaryFn: [name for name, function in UNARY.items() if function.expansion is None],
+    BinaryFn: [name for name, function in BINARY.items() if function.expansion is None],
     ReduceFn: list(REDUCTIONS),
 }
 FAMILIES: dict[type, str] = {UnaryFn: "unary", BinaryFn: "binary"}
