@@ -127,8 +127,8 @@ class Conflict:
     node: ENode
     chosen: Mapping[int, ENode]
 
-    def program(self) -> Program:
-        """Without symbols' sizes: `left` is what the class is, `right` what the e-node is."""
+    def program(self, right: bool = True) -> Program:
+        """`left` is what the class is, `right` what the e-node is; symbols have no sizes yet."""
         builder = ProgramBuilder()
         built: dict[int, int] = {}
 
@@ -138,7 +138,10 @@ class Conflict:
                     built[operand] = add(self.chosen[operand])
             return builder.add(node.op, [built[each] for each in node.operands], *node.attributes)
 
-        return builder.program({"left": add(self.chosen[self.eclass]), "right": add(self.node)})
+        outputs = {"left": add(self.chosen[self.eclass])}
+        if right:
+            outputs["right"] = add(self.node)
+        return builder.program(outputs)
 
 
 def conflicts(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from satura.rewrite.attributes import Constant
 from satura.rewrite.check.compare import conflicts
@@ -20,10 +20,11 @@ from satura.rewrite.check.sides import (
     zeros,
 )
 from satura.rewrite.dsl import Rule, RuleSet
-from satura.rewrite.errors import RuleError
+from satura.rewrite.errors import ProgramError, RuleError
 from satura.rewrite.ir import Program, ProgramBuilder
 from satura.rewrite.saturate import Limits, Saturation, saturate
 from satura.rewrite.terms import Known
+from satura.rewrite.types import Array
 
 LIMITS = Limits(rounds=2, nodes=20_000, seconds=float("inf"))  # no time: reports repeat themselves
 
@@ -46,14 +47,23 @@ def examine_saturated(rule: Rule, instances: Sequence[Instance], draw: Draw) -> 
     conflict = conflicts(saturation.classes, arguments, sizes, rule.exact)
     if conflict is None:
         return None
-    sides = conflict.program().concrete(sizes)
-    used = {sides.nodes[index].input_name for index in sides.inputs}
-    chosen = {name: array for name, array in arguments.items() if name in used}
+    try:
+        sides = conflict.program().concrete(sizes)
+    except ProgramError as error:  # NumPy computes more than the ops' types allow
+        reason = f"the right side fails in the e-graph: {error}"
+        left = conflict.program(right=False).concrete(sizes)
+        return Failure(left, reason, sizes, _used(left, arguments), None)
+    chosen = _used(sides, arguments)
     try:
         reason = disagreement(sides, chosen, rule.exact)
     except UncomputableError as error:
         reason = str(error)
     return Failure(sides, reason or "the e-graph holds both to be equal", sizes, chosen, None)
+
+
+def _used(program: Program, arguments: Mapping[str, Array]) -> dict[str, Array]:
+    names = {program.nodes[index].input_name for index in program.inputs}
+    return {name: array for name, array in arguments.items() if name in names}
 
 
 def _joined(instances: Sequence[Instance], draw: Draw, exact: bool) -> Program:
