@@ -98,6 +98,20 @@ def test_every_op_is_drawn_inferred_run_and_compiled_alike(ops: UserOps) -> None
     agree(build.program(outputs), arguments)
 
 
+@pytest.mark.parametrize("dtype", [DType.F16, DType.BF16])
+def test_half_types_are_rounded_after_each_op_even_where_nothing_is_stored(dtype: DType) -> None:
+    with local_ops():
+        scaled = op(formula="x * 0.1")(_scaled)
+        build = Builder()
+        x, tenth = (build.input(name, dtype, (64,)) for name in ("x", "tenth"))
+        same = build.binary("eq", build.add(scaled, (x,)), tenth)
+        values = np.arange(1, 65).astype(dtype.numpy)
+        rounded = np.multiply(values.astype(np.float32), np.float32(0.1)).astype(dtype.numpy)
+        compiled = satura.compile(build.program({"same": same}), threads=1)
+        assert compiled.run({"x": values, "tenth": rounded})["same"].all()
+        assert count(compiled, "dispatch-count") == 1
+
+
 # Fusion
 
 
