@@ -1,7 +1,8 @@
 """Terms: the two sides of a law, and one constructor per op to write them with.
 
 Tensors come first, then attributes, except that `unary`, `binary`, `reduce`, `arg_reduce` and
-`pool` take their function first. A function may be given by name: `binary("add", x, y)`.
+`pool` take their function first. A function may be given by name: `binary("add", x, y)`. An op that
+a user declares is its own constructor, see `application`.
 """
 
 from __future__ import annotations

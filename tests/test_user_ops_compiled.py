@@ -95,6 +95,8 @@ def test_every_op_is_drawn_inferred_run_and_compiled_alike(ops: UserOps) -> None
             made = build.add(declared, operands, *attributes)
             assert build.type(made) == result
             outputs[f"{declared.name}{number}"] = made
+            again = drawn(declared, draw, result, attributes, (None,) * len(given))
+            assert again[1] == attributes, "what the pattern decided stays"
     agree(build.program(outputs), arguments)
 
 
