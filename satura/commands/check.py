@@ -135,7 +135,7 @@ def _print(title: str, reports: Sequence[RuleReport]) -> None:
         ]
         for report in reports
     ]
-    print_table(f"{title}: rules, and distinct instances for which they fired", header, rows)
+    print_table(f"{title}: {len(rows)} rules", header, rows)
     sides = [row for report in reports for each in report.directions for row in _side(each)]
     if sides:
         print_table("side conditions", ["direction", "condition", "true", "false"], sides)

@@ -1,0 +1,232 @@
+"""`satura check`: what it prints and answers for good, wrong, broken and hostile rule files."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from satura.cli import main
+from satura.rewrite.errors import RuleError
+from satura.rulefile import load_rules
+from satura.rules import DEFAULT
+
+HEAD = """
+import os
+from satura.rewrite.attributes import Perm, refuse_unless
+from satura.rewrite.dsl import Law, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.terms import transpose, unary
+"""
+
+GOOD = """
+@rule
+def undo(x: Tensor, p: Perm) -> Law:
+    \"\"\"transpose(transpose(x, p), p inverted) = x\"\"\"
+    return rewrites(transpose(transpose(x, p), p.inverse), x)
+"""
+
+WRONG = """
+@rule
+def forget(x: Tensor, p: Perm) -> Law:
+    \"\"\"transpose(x, p) = x\"\"\"
+    return rewrites(transpose(x, p), x)
+"""
+
+IDLE = """
+@attribute_function
+def long(p: Perm) -> Perm:
+    refuse_unless(len(p.order) > 99, "too short")
+    return p
+
+@rule
+def idle(x: Tensor, p: Perm) -> Law:
+    \"\"\"transpose(x, p) = transpose(x, p) for very long p\"\"\"
+    return rewrites(transpose(transpose(x, p), p), transpose(x, long(p)))
+"""
+
+HOSTILE = """
+@attribute_function
+def loops(p: Perm) -> Perm:
+    while True:
+        pass
+
+@attribute_function
+def dies(p: Perm) -> Perm:
+    os._exit(9)
+
+@attribute_function
+def leaves(p: Perm) -> Perm:
+    raise SystemExit(0)
+
+@attribute_function
+def raises(p: Perm) -> Perm:
+    return Perm((p.order[9],))
+
+@rule
+def looping(x: Tensor, p: Perm) -> Law:
+    \"\"\"an endless loop\"\"\"
+    return rewrites(transpose(x, p), transpose(x, loops(p)))
+
+@rule
+def dying(x: Tensor, p: Perm) -> Law:
+    \"\"\"the end\"\"\"
+    return rewrites(transpose(x, p), transpose(x, dies(p)))
+
+@rule
+def leaving(x: Tensor, p: Perm) -> Law:
+    \"\"\"an exit\"\"\"
+    return rewrites(transpose(x, p), transpose(x, leaves(p)))
+
+@rule
+def raising(x: Tensor, p: Perm) -> Law:
+    \"\"\"an exception\"\"\"
+    return rewrites(transpose(x, p), transpose(x, raises(p)))
+"""
+
+BROKEN = {
+    "no Python": ("def f(:", r"broken.py:1 is no Python: .*invalid syntax"),
+    "an exception": (HEAD + "\n1 / 0\n", r"broken.py:7 cannot be run: ZeroDivisionError"),
+    "an exit": ("import sys\nsys.exit(0)", r"broken.py:2 cannot be run: SystemExit"),
+    "a missing module": ("import no_such_module", r"broken.py:1 .*ModuleNotFoundError"),
+    "no rules": ("from satura.rules.algebra import drop_unit", r"broken.py defines no rules"),
+    "a rule twice": (HEAD + GOOD + GOOD, r"broken.py:13 defines rule 'undo' again.*line 8"),
+    "a wrong rule": (
+        HEAD + "@rule\ndef f(x: Tensor) -> Law:\n    '''f'''\n    return rewrites(x, x)",
+        r"rule 'f' \(.*broken.py:\d+\)",
+    ),
+    "no text": ("\udcff", r"broken.py cannot be read: it is no UTF-8 text"),
+}
+
+
+def write(path: Path, *parts: str) -> Path:
+    path.write_text(HEAD + "".join(parts))
+    return path
+
+
+def cli(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as exit_:
+        main([str(argument) for argument in arguments])
+    return int(exit_.value.code or 0)
+
+
+def test_sound_rules_exit_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write(tmp_path / "good.py", GOOD)
+    assert cli("check", file) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"undo\s*│\s*(tested|proved)\s*│\s*150\s*│\s*13\s*│", printed)
+    assert "good.py" in printed
+
+
+def test_a_refuted_rule_exits_with_1_and_shows_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli("check", write(tmp_path / "wrong.py", WRONG, IDLE)) == 1
+    printed = capsys.readouterr().out
+    assert f"{tmp_path / 'wrong.py'}:7" in printed and "is refuted" in printed
+    assert re.search(r"idle\s*│\s*vacuous", printed)
+    assert "unless long, line 14: too short" in printed.replace("\n", " ")
+    program = printed[printed.index("import numpy") : printed.index("idle (")]
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert run.returncode == 0 and run.stdout.startswith("left ")
+
+
+def test_several_files_and_one_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [write(tmp_path / "good.py", GOOD), write(tmp_path / "wrong.py", WRONG)]
+    assert cli("check", *files, "--json") == 1
+    rules = json.loads(capsys.readouterr().out)["rules"]
+    assert [rule["rule"] for rule in rules] == ["undo", "forget"]
+    assert [rule["place"].rpartition("/")[2] for rule in rules] == ["good.py:7", "wrong.py:7"]
+    assert (
+        rules[1]["verdict"] == "refuted"
+        and "build.program(" in rules[1]["counterexample"]["program"]
+    )
+    assert cli("check", *files, "--rule", "undo", "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)["rules"]) == 1
+    assert cli("check", *files, "--rule", "redo") == 1
+    assert "there is no rule 'redo'" in capsys.readouterr().err
+
+
+def test_the_book_is_checked_by_default(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli("check", "--rule", "cancel_negations", "--json") == 0
+    (rule,) = json.loads(capsys.readouterr().out)["rules"]
+    assert rule["rule"] == "cancel_negations" and rule["place"] == DEFAULT["cancel_negations"].place
+
+
+def test_the_same_seed_gives_the_same_report(tmp_path: Path) -> None:
+    file = write(tmp_path / "both.py", GOOD, WRONG)
+    printed = {
+        subprocess.run(
+            [sys.executable, "-m", "satura", "check", str(file), "--json", "--seed", "3"],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            stdout=subprocess.PIPE,
+            text=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(printed) == 1
+
+
+def test_a_hostile_rule_ends_and_the_others_are_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = write(tmp_path / "hostile.py", HOSTILE, GOOD)
+    started = time.monotonic()
+    assert cli("check", file, "--seconds", "5", "--rule", "looping") == 1
+    assert time.monotonic() - started < 5 + 5
+    assert "rule 'looping' took too long (the limit is 5 s)" in capsys.readouterr().out
+    others = ["dying", "leaving", "raising", "undo"]
+    assert cli("check", file, "--json", *(f"--rule={name}" for name in others)) == 1
+    rules = {rule["rule"]: rule for rule in json.loads(capsys.readouterr().out)["rules"]}
+    assert rules["dying"]["verdict"] == rules["leaving"]["verdict"] == "failed"
+    assert (
+        "exit status 9" in rules["dying"]["reason"] and "SystemExit" in rules["leaving"]["reason"]
+    )
+    assert rules["raising"]["verdict"] == "refuted" and "IndexError" in rules["raising"]["reason"]
+    assert rules["undo"]["verdict"] in ("tested", "proved")
+    assert all(rule["place"].startswith(f"{file}:") for rule in rules.values())
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_broken_file_is_one_clear_line(
+    case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, expected = BROKEN[case]
+    (tmp_path / "broken.py").write_bytes(text.encode(errors="surrogateescape"))
+    assert cli("check", tmp_path / "broken.py") == 1
+    message = capsys.readouterr().err
+    assert message.startswith("satura: ") and message.count("\n") == 1
+    assert re.search(expected, message), message
+
+
+def test_a_file_that_never_ends_is_stopped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "endless.py").write_text("while True:\n    pass\n")
+    assert cli("check", tmp_path / "endless.py", "--seconds", "1") == 1
+    assert "endless.py cannot be loaded" in capsys.readouterr().err
+
+
+def test_rule_files_import_their_neighbours(tmp_path: Path) -> None:
+    write(tmp_path / "neighbour_rules.py", GOOD)
+    write(tmp_path / "mine.py", "from neighbour_rules import undo\n", WRONG)
+    assert [rule.name for rule in load_rules(tmp_path / "mine.py")] == ["forget"]
+    sys.modules.pop("neighbour_rules")
+    with pytest.raises(RuleError, match="cannot be read"):
+        load_rules(tmp_path / "missing.py")
+
+
+def test_wrong_usage_exits_with_2() -> None:
+    assert cli("check", "missing.py") == 2
+    assert cli("check", "--seconds", "0") == 2
+
+
+def test_checking_starts_without_the_backend() -> None:
+    script = "import sys, satura.commands.check; print({'numba', 'onnx', 'z3'} & set(sys.modules))"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout == "set()\n"
