@@ -17,15 +17,20 @@ STEPS = 100
 class Equalities:
     """Rewrite rules from dims that are 0."""
 
-    def __init__(self, zeros: Iterable[Dim], nonzero: Iterable[str]) -> None:
+    def __init__(
+        self, zeros: Iterable[Dim], nonzero: Iterable[str], natural: Iterable[str] = ()
+    ) -> None:
         self._symbols: dict[str, Dim] = {}
         self._products: list[tuple[Monomial, Dim]] = []
-        self._nonzero = set(nonzero)
-        todo = [zero for zero in zeros if isinstance(zero, SymbolicDim)]
-        while any(self._eliminate(zero) for zero in todo):
+        self._nonzero, self._natural = set(nonzero), set(natural)
+        self._pending = sorted(
+            (zero for zero in zeros if isinstance(zero, SymbolicDim)),
+            key=lambda zero: len(zero.terms[0][0]),
+        )
+        while any(map(self._eliminate, list(self._pending))) or any(
+            map(self._orient, list(self._pending))
+        ):
             pass
-        for zero in todo:
-            self._orient(zero)
 
     def normal(self, dim: Dim) -> Dim:
         """The normal form of `dim`."""
@@ -69,25 +74,50 @@ class Equalities:
     def _eliminate(self, zero: SymbolicDim) -> bool:
         """Make a rule for a symbol; False where none can be made."""
         dim = self.reduced(zero)
-        for monomial, coefficient in dim.terms[::-1] if isinstance(dim, SymbolicDim) else ():
+        if isinstance(dim, int):
+            self._pending.remove(zero)
+            return True
+        for name in self._units(dim):
+            self._replace(name, 1)
+            return True
+        for monomial, coefficient in dim.terms[::-1]:
             if len(monomial) == 1 and abs(coefficient) == 1 and isinstance(monomial[0], str):
                 name = monomial[0]
                 value = (dim - _power(monomial) * coefficient) * -coefficient
                 if isinstance(value, int) or name not in value.symbols:
-                    self._symbols = {
-                        old: _substituted(other, name, value)
-                        for old, other in self._symbols.items()
-                    }
-                    self._symbols[name] = value
+                    self._replace(name, value)
                     return True
         return False
 
-    def _orient(self, zero: SymbolicDim) -> None:
+    def _units(self, zero: SymbolicDim) -> list[str]:
+        """Factors of a product that is 1, where none is negative: each is 1."""
+        if len(zero.terms) == 2 and zero.terms[1][0] == () and zero.terms[0][1] == 1:
+            (factors, _), (_, constant) = zero.terms
+            names = [atom for atom in factors if isinstance(atom, str)]
+            if constant == -1 and len(names) == len(factors) and self._natural.issuperset(names):
+                return names
+        return []
+
+    def _replace(self, name: str, value: Dim) -> None:
+        self._symbols = {
+            old: _substituted(other, name, value) for old, other in self._symbols.items()
+        }
+        self._symbols[name] = value
+        again = [_power(pattern) - other for pattern, other in self._products]
+        self._pending += [dim for dim in again if isinstance(dim, SymbolicDim)]
+        self._products = []
+
+    def _orient(self, zero: SymbolicDim) -> bool:
         """Make a rule for a product, of an equality of two products."""
         dim = self.reduced(zero)
-        if isinstance(dim, SymbolicDim) and sorted(n for _, n in dim.terms) == [-1, 1]:
-            (large, _), (small, _) = dim.terms  # terms are sorted, larger products first
-            self._products.append((large, _power(small)))
+        if isinstance(dim, int) or sorted(n for _, n in dim.terms) != [-1, 1]:
+            return False
+        (large, _), (small, _) = dim.terms  # terms are sorted, larger products first
+        if len(large) == len(small) and any("/" in str(atom) for atom in large):
+            large, small = small, large  # towards quotients: their divisor may cancel
+        self._products.append((large, _power(small)))
+        self._pending.remove(zero)
+        return True
 
     def _cancelled(self, dim: Dim) -> Dim:
         """`dim` without the factors of all its terms that are not 0."""

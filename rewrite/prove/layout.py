@@ -179,7 +179,7 @@ def concat(judge: Judge, x: Elements, y: Elements, axis: Axis) -> Elements:
 
     def at(index: Index) -> z3.ExprRef:
         i = index[at_axis]
-        compare_rows(judge.path, i, first)
+        compare_rows(judge.path, i, shape[at_axis], first)
         later = (*index[:at_axis], i - first, *index[at_axis + 1 :])
         return z3.If(formula(i) < formula(first), x.at(index), y.at(later))
 

@@ -27,7 +27,7 @@ from satura.rewrite.attributes import (
     Slices,
     Window,
 )
-from satura.rewrite.dims import Dim, symbol
+from satura.rewrite.dims import Dim, SymbolicDim, symbol
 from satura.rewrite.dsl import Direction
 from satura.rewrite.prove.meaning import meaning
 from satura.rewrite.prove.opaque import (
@@ -78,6 +78,8 @@ class Assumed:
 
     def natural(self, dim: Dim, reason: str) -> None:
         self.path.assume(at_least(dim, 0, generic))
+        if isinstance(dim, SymbolicDim) and len(dim.symbols) == 1 and dim == symbol(*dim.symbols):
+            self.path.natural |= dim.symbols
         self.sized(at_least(dim, 0), [dim], reason)
 
     def sized(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:

@@ -54,6 +54,7 @@ class Path:
     folds: dict[str, Any] = field(default_factory=dict)  # of the two sides, see `folds`
     zeros: list[Dim] = field(default_factory=list)  # dims that are 0 for all sizes
     nonzero: list[str] = field(default_factory=list)  # symbols that are not 0 for all sizes
+    natural: set[str] = field(default_factory=set)  # symbols that are never negative
     positions: Any = None  # what is known of reshaped indices, see `regrouping`
     _equalities: tuple[tuple[int, int], Equalities] | None = None
     side: str = ""
@@ -114,9 +115,9 @@ class Path:
     @property
     def equalities(self) -> Equalities:
         """The equalities found so far, as rewrite rules."""
-        known = (len(self.zeros), len(self.nonzero))
+        known = (len(self.zeros), len(self.nonzero) + len(self.natural))
         if self._equalities is None or self._equalities[0] != known:
-            self._equalities = (known, Equalities(self.zeros, self.nonzero))
+            self._equalities = (known, Equalities(self.zeros, self.nonzero, self.natural))
         return self._equalities[1]
 
     def follows(self, goal: Fact) -> bool:

@@ -7,17 +7,26 @@ separately: a run of digits that makes up one axis is its index; digits that hav
 mixed get names of their own, by the extents that they are split into and the position. The same
 position split into the same extents gives the same names, and all of those names together stand
 for that position: this is all that is used, and it holds since digits below given extents are
-unique.
+unique. A whole number of rows
+added to a position is added to its first digit.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import z3
 
 from satura.rewrite.attributes import Shape
-from satura.rewrite.dims import Dim, SymbolicDim, exact_quotient, product, symbol
+from satura.rewrite.dims import (
+    Dim,
+    Monomial,
+    SymbolicDim,
+    exact_quotient,
+    product,
+    symbol,
+)
 from satura.rewrite.prove.equalities import Equalities
 from satura.rewrite.prove.paths import Path
 from satura.rewrite.prove.size import terms_of
@@ -33,7 +42,7 @@ class Positions:
 
     equalities: Equalities
     parts: dict[Dim, tuple[Digit, ...]] = field(default_factory=dict)
-    groups: dict[str, tuple[tuple[Digit, ...], tuple[Digit, ...]]] = field(default_factory=dict)
+    groups: dict[str, tuple[Dim, tuple[Digit, ...]]] = field(default_factory=dict)
 
     def normal(self, dim: Dim) -> Dim:
         return self.equalities.normal(dim)
@@ -50,21 +59,36 @@ class Positions:
     def _expanded(self, digits: list[Digit]) -> list[Digit]:
         result: list[Digit] = []
         for index, extent in digits:
-            extent = self.normal(extent)
-            if extent == 1:
-                continue
-            parts = self.parts.get(self.normal(index), ())
-            whole = parts and self.equalities.same(product(n for _, n in parts), extent)
-            result += list(parts) if whole else [(self.normal(index), extent)]
+            index, extent = self.normal(index), self.normal(extent)
+            if extent != 1:
+                result += self.expanded(index, extent) or [(index, extent)]
         return result
 
+    def expanded(self, index: Dim, extent: Dim) -> list[Digit]:
+        """The digits that `index` was put together from, if it was, up to a number of rows."""
+        parts = self.parts.get(index, ())
+        if parts and self.equalities.same(product(n for _, n in parts), extent):
+            return list(parts)
+        for position, ((first, _), *rest) in self.parts.items():
+            row = self.row(rest)
+            rows, more = exact_quotient(extent, row), exact_quotient(index - position, row)
+            if rows is not None and more is not None:
+                return [(self.normal(first + more), self.normal(rows)), *rest]
+        return []
+
+    def row(self, digits: Sequence[Digit]) -> Dim:
+        """How many positions there are for these digits."""
+        return self.normal(product(extent for _, extent in digits))
+
     def _collapsed(self, digits: list[Digit]) -> list[Digit]:
-        for start, (first, _) in enumerate(digits):
-            group = self.groups.get(str(first))
-            if group is not None:
-                names, whole = group
-                if digits[start : start + len(names)] == list(names):
-                    return [*digits[:start], *whole, *digits[start + len(names) :]]
+        for start, (first, extent) in enumerate(digits):
+            for name in sorted(first.symbols) if isinstance(first, SymbolicDim) else ():
+                position, rest = self.groups.get(name, (0, ()))
+                if rest and digits[start + 1 : start + 1 + len(rest)] == list(rest):
+                    row = self.row(rest)
+                    whole = self.normal(position + (first - symbol(name)) * row)
+                    after = digits[start + 1 + len(rest) :]
+                    return [*digits[:start], (whole, self.normal(extent * row)), *after]
         return digits
 
     def position(self, digits: list[Digit]) -> Dim:
@@ -81,13 +105,16 @@ class Positions:
         """The position of `digits` as an index below `extents`, none of which is 1."""
         if len(extents) == 1:
             return [self.position(digits)]
-        position = self.position(digits)
-        text = f"{position} in {extents}"
-        names = tuple(
-            (symbol(f"<{text}>{number}"), extent) for number, extent in enumerate(extents)
-        )
-        self.groups[str(names[0][0])] = (names, tuple(digits))
-        return [name for name, _ in names]
+        position, row = self.position(digits), self.row([(0, extent) for extent in extents[1:]])
+        rows: Dim = 0  # whole rows go to the first digit and leave the others alone
+        for monomial, coefficient in terms(position):
+            part = SymbolicDim(((monomial, coefficient),)) * 1 if monomial else coefficient
+            rows = rows + (exact_quotient(part, row) or 0)
+        rest = self.normal(position - rows * row)
+        text = f"{rest} in {extents[1:]}"
+        names = [symbol(f"<{text}>{number}") for number in range(len(extents))]
+        self.groups[str(names[0])] = (rest, tuple(zip(names[1:], extents[1:], strict=True)))
+        return [self.normal(names[0] + rows), *names[1:]]
 
     def matched(self, digits: list[Digit], extents: list[Dim]) -> list[Dim]:
         """The index below `extents` (none of which is 1) with the position of `digits`."""
@@ -117,17 +144,21 @@ def positions_of(path: Path) -> Positions:
     return positions
 
 
-def compare_rows(path: Path, position: Dim, bound: Dim) -> None:
-    """A position of several digits is below a number of whole rows when its first digit is."""
+def compare_rows(path: Path, position: Dim, extent: Dim, bound: Dim) -> None:
+    """A position below `extent` is below a number of whole rows when its first digit is."""
     positions = positions_of(path)
-    digits = positions.parts.get(positions.normal(position), ())
-    if digits:
-        row = positions.normal(product(extent for _, extent in digits[1:]))
-        rows = exact_quotient(positions.normal(bound), row)
-        if rows is not None:
+    position, bound = positions.normal(position), positions.normal(bound)
+    found = [positions.expanded(position, positions.normal(extent))]
+    for name, (start, rest) in positions.groups.items():
+        if start == position:
+            found.append([(symbol(name), 0), *rest])
+    for digits in found:
+        row = positions.row(digits[1:])
+        rows = exact_quotient(bound, row)
+        if digits and rows is not None:
             below = formula(position) < formula(bound)
-            inside = z3.And(*(within(*digit) for digit in digits))
             first = formula(digits[0][0]) < formula(rows)
+            inside = z3.And(within(position, extent), *(within(*digit) for digit in digits[1:]))
             path.assume(z3.Implies(inside, below == first))
 
 
@@ -149,3 +180,7 @@ def reshape(judge: Judge, x: Elements, shape: Shape) -> Elements:
         return x.at(read)
 
     return x.moved(new, at)
+
+
+def terms(dim: Dim) -> tuple[tuple[Monomial, int], ...]:
+    return dim.terms if isinstance(dim, SymbolicDim) else (((), dim),)
