@@ -23,7 +23,7 @@ T = TypeVar("T")
 EXTENTS = (1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 6, 8)
 MOST_ELEMENTS = 300
 SYMBOLS: tuple[Dim, ...] = (symbol("n"), symbol("m"))
-SIZES: tuple[Dim, ...] = (*SYMBOLS, 2 * symbol("n"), symbol("n") + 2, 3 * symbol("m"))
+SIZES: tuple[Dim, ...] = (*SYMBOLS, *SYMBOLS, 2 * symbol("n"), symbol("n") + 2, 3 * symbol("m"))
 FLOAT_SPECIALS = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0, 0.5, -0.25, 3.0)
 
 
@@ -120,9 +120,10 @@ class Draw:
         dims = list(shape)
         for _ in range(self.one_of((0, 1, 1, 1, 2, 2, 3))):
             dims = self._regrouped_once(dims)
-        if self.symbolic and self.chance(0.2):  # the same shape, but for some sizes
-            dims = list(shape)
-            self.random.shuffle(dims)
+        if self.symbolic and self.chance(0.3):  # the same shape, but for some sizes
+            sizes = [dim for dim in shape if isinstance(dim, SymbolicDim)]
+            self.random.shuffle(sizes)
+            dims = [sizes.pop() if isinstance(dim, SymbolicDim) else dim for dim in shape]
         if len(dims) > 2 and self.chance(0.08):
             dims = [dims[0], product(dims[1:])]
         if 0 in dims and self.chance(0.5):  # an empty tensor may have any other extents
