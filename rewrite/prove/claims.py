@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import z3
 
 from satura.rewrite.dims import Dim, SymbolicDim, symbol
+from satura.rewrite.prove.counterexample import confirmed
 from satura.rewrite.prove.folds import connect
 from satura.rewrite.prove.matches import FailedError, Match, Required
 from satura.rewrite.prove.paths import Fact, Path
@@ -20,10 +21,20 @@ class RefutedError(BaseException):
     def __init__(self, reason: str, model: z3.ModelRef | None) -> None:
         super().__init__(reason)
         self.reason, self.model = reason, model
+        self.sizes: str | None = None  # where both sides really differ
 
 
 def verify(match: Match) -> None:
     """Prove one direction on one path, where the rule fires. Raises RefutedError."""
+    try:
+        _verify(match)
+    except RefutedError as failure:
+        if failure.model is not None:
+            failure.sizes = confirmed(match.direction, match.values, failure.model)
+        raise
+
+
+def _verify(match: Match) -> None:
     left = match.left()
     match.fires()
     required = Required(match.path)
@@ -84,8 +95,24 @@ def _claim_all(path: Path, goals: list[tuple[Fact | Dim, str]]) -> None:
 
 def _claim(path: Path, goal: Fact, reason: str) -> None:
     model = path.counterexample(goal)
-    if model is not None:
-        raise RefutedError(reason, model)
+    if model is None:
+        return
+    raise RefutedError(reason, _telling(path, goal, model))
+
+
+def _telling(path: Path, goal: Fact, model: z3.ModelRef) -> z3.ModelRef:
+    """A model of plain small sizes, as many above 1 as possible, where there is one."""
+    names = [str(known)[7:] for known in model if str(known).startswith("static ")]
+    wishes = [z3.And(*(z3.Bool(f"static {name}") for name in names))]
+    wishes += [z3.Int(name) <= 4 for name in sorted(names)]
+    wishes += [z3.Int(name) >= 2 for name in sorted(names)]
+    granted: list[Fact] = []
+    for wish in wishes:
+        better = path.counterexample(z3.Implies(z3.And(*granted, wish), goal))
+        if better is not None:
+            granted.append(wish)
+            model = better
+    return model
 
 
 def _fail(path: Path, facts: list[Fact], reason: str) -> None:

@@ -153,6 +153,11 @@ OPEN_NAMES: dict[type, type[_OpenName]] = {
 }
 
 
+def is_open_name(value: object) -> bool:
+    """Whether `value` is a function whose name nobody has looked at."""
+    return isinstance(value, _OpenName)
+
+
 def function_term(value: object) -> z3.ArithRef:
     """The number of a function in its family."""
     if isinstance(value, _OpenName):

@@ -35,7 +35,11 @@ def search(rule: Rule, ranks: Sequence[int], seconds: float) -> Proof:
             late = f"undecided at rank {rank} within {seconds:g} s"
             return Proof(rule.name, "open", tuple(proved), late)
         except RefutedError as failure:
-            return Proof(rule.name, "open", tuple(proved), f"at rank {rank}: {failure.reason}")
+            if failure.sizes is not None:
+                text = f"at rank {rank}, {failure.sizes}"
+                return Proof(rule.name, "refuted", tuple(proved), text)
+            text = f"no proof at rank {rank}: {failure.reason}"
+            return Proof(rule.name, "open", tuple(proved), text)
         proved.append(rank)
     return Proof(rule.name, "proved", tuple(proved), "for all sizes")
 
