@@ -89,6 +89,29 @@ def raising(x: Tensor, p: Perm) -> Law:
     return rewrites(transpose(x, p), transpose(x, raises(p)))
 """
 
+OWN_OP = """
+from dataclasses import dataclass
+import numpy as np
+from satura.ops import OwnAttribute, TensorType, op
+
+@dataclass(frozen=True)
+class Shift(OwnAttribute):
+    amount: int
+
+def shifts(draw, result):
+    return (result,), (Shift(draw.up_to(3)),)
+
+@op(reference=lambda x, shift: np.roll(x, shift.amount), generator=shifts)
+def rolled(x: TensorType, shift: Shift) -> TensorType:
+    \"\"\"The elements in order, from another one on.\"\"\"
+    return x
+
+@rule
+def unroll(x: Tensor, s: Shift) -> Law:
+    \"\"\"rolled(x, s) = x\"\"\"
+    return rewrites(rolled(x, s), x)
+"""
+
 BROKEN = {
     "no Python": ("def f(:", r"broken.py:1 is no Python: .*invalid syntax"),
     "an exception": (HEAD + "\n1 / 0\n", r"broken.py:7 cannot be run: ZeroDivisionError"),
@@ -134,6 +157,19 @@ def test_a_refuted_rule_exits_with_1_and_shows_why(
     program = printed[printed.index("import numpy") : printed.index("idle (")]
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert run.returncode == 0 and run.stdout.startswith("left ")
+
+
+def test_a_counterexample_with_a_users_op_can_be_pasted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli("check", write(tmp_path / "own.py", OWN_OP), "--json") == 1
+    (rule,) = json.loads(capsys.readouterr().out)["rules"]
+    found = rule["counterexample"]
+    assert "Shift(amount=1)" in found["program"]
+    run = subprocess.run(
+        [sys.executable, "-c", found["program"]], capture_output=True, text=True, check=True
+    )
+    assert run.stdout == f"left  {found['left']}\nright {found['right']}\n"
 
 
 def test_several_files_and_one_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from satura.rewrite.attributes import Constant
+from satura.rewrite.attributes import Constant, OwnAttribute
 from satura.rewrite.check.report import Counterexample
 from satura.rewrite.check.sides import Failure
 from satura.rewrite.dsl import Direction, Rule
 from satura.rewrite.interpreter import interpret
 from satura.rewrite.ir import Program, ProgramBuilder
+from satura.rewrite.ops.registry import own_op
 from satura.rewrite.terms import Known
 from satura.rewrite.types import Array
 
@@ -35,7 +36,7 @@ def counterexample(failure: Failure, rule: Rule) -> Counterexample:
         failure.reason,
         results.get("left", ""),
         results.get("right", ""),
-        _text(program, failure, arguments),
+        "\n".join([*_declarations(program, rule), _text(program, failure, arguments)]),
     )
 
 
@@ -69,6 +70,16 @@ def _results(program: Program, arguments: Mapping[str, Array]) -> dict[str, str]
         name: str(array.tolist()) if array.size <= MOST_SHOWN else f"{array.shape} {array.dtype}"
         for name, array in results.items()
     }
+
+
+def _declarations(program: Program, rule: Rule) -> list[str]:
+    """Lines that declare the ops and attributes of users: they stand in the rule's file."""
+    values = [value for node in program.nodes for value in node.attributes]
+    classes = dict.fromkeys(type(value) for value in values if isinstance(value, OwnAttribute))
+    if not classes and not any(own_op(node.op, node.attributes) for node in program.nodes):
+        return []
+    load = ["from satura.rulefile import load_rules", f"load_rules({str(rule.file)!r})"]
+    return load + [f"from {each.__module__} import {each.__name__}" for each in classes]
 
 
 def _text(program: Program, failure: Failure, arguments: Mapping[str, Array]) -> str:
