@@ -46,6 +46,7 @@ from satura.rewrite.definition import (
 from satura.rewrite.errors import RuleError
 from satura.rewrite.hints import MistakeError, article, fits, suggestion
 from satura.rewrite.law import Computed, Direction, Law, Rule, RuleSet, Sort, source_of
+from satura.rewrite.possible_types import check_types
 from satura.rewrite.recorder import (
     AttributeVariable,
     Expression,
@@ -196,6 +197,7 @@ def _direction(
                 else f"'{free}' is not bound by {left} in direction {number + 1};"
                 " write both(rewrites(…), rewrites(…)) or make it one way"
             )
+    check_types(left, right)
     return direction
 
 

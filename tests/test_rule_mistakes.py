@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from types import ModuleType, SimpleNamespace
 
 import pytest
@@ -23,6 +24,7 @@ from satura.rewrite.attributes import (
     UnaryFn,
     Window,
 )  # fmt: skip
+from satura.rewrite.check.instances import draw_instance
 from satura.rewrite.dsl import (
     Law,
     Rule,
@@ -34,6 +36,7 @@ from satura.rewrite.dsl import (
     rule,
 )  # fmt: skip
 from satura.rewrite.errors import RuleError
+from satura.rewrite.possible_types import ANY_DTYPE, ANY_RANK, PossibleTypes
 from satura.rewrite.terms import (
     binary,
     concat,
@@ -42,9 +45,11 @@ from satura.rewrite.terms import (
     reshape,
     scalar,
     transpose,
+    type_of,
     unary,
 )  # fmt: skip
 from satura.rewrite.types import DType, TensorType
+from satura.rules import DEFAULT
 
 
 @attribute_function
@@ -320,6 +325,26 @@ def _operator_of_tensors(x: Tensor, y: Tensor) -> Law:
     return rewrites(binary("add", x, y), y + x)  # type: ignore[operator]
 
 
+def _other_dtype(x: Tensor, y: Tensor) -> Law:
+    """a bool is never a number"""
+    return rewrites(binary("lt", x, y), binary("sub", x, y))
+
+
+def _never_matches(x: Tensor) -> Law:
+    """what gives a float is no bool"""
+    return rewrites(unary("not", unary("exp", x)), x)
+
+
+def _two_ranks(x: Tensor) -> Law:
+    """a matrix is no volume"""
+    return rewrites(transpose(transpose(x, Perm((1, 0))), Perm((0, 2, 1))), x)
+
+
+def _other_rank(x: Tensor) -> Law:
+    """a matrix is no vector"""
+    return rewrites(transpose(x, Perm((1, 0))), reshape(x, Shape((6,))))
+
+
 MISTAKES: list[tuple[Callable[..., Law], str, int]] = [
     (_unbound, "'y' is not bound by the left side transpose\\(x, p\\)", 2),
     (_unbound_attribute, "'prm' is not bound .*did you mean 'perm'", 2),
@@ -370,6 +395,10 @@ MISTAKES: list[tuple[Callable[..., Law], str, int]] = [
     (_adds_to_axis, "an Axis has no __add__: compute with its fields \\(index\\)", 2),
     (_shape_of_tensor, "the tensor 'x' has no attribute 'shape'; write x.type.shape", 2),
     (_operator_of_tensors, 'write binary\\("add", y, x\\)', 2),
+    (_other_dtype, "never have the type of the left side \\(bool\\): no element type", 2),
+    (_never_matches, "the left side .* can never match: no element type of 'x' suits", 2),
+    (_two_ranks, "the left side .* can never match: no rank of 'x' suits", 2),
+    (_other_rank, "the right side .* can never have .*: no rank suits", 2),
 ]
 
 
@@ -539,3 +568,16 @@ def test_a_function_that_is_defined_below_a_rule_is_found(tmp_path: Path) -> Non
     text = HEAD + LAW.format(name="law", right="later(x)") + "def later(x):\n    return x\n"
     with pytest.raises(RuleError, match=r"it is defined below, in line 10: move it above the rule"):
         _load(path, text)
+
+
+def test_what_is_drawn_is_among_the_types_that_are_possible() -> None:
+    drawn = 0
+    for direction in (direction for law in DEFAULT for direction in law.directions):
+        dtypes, ranks = PossibleTypes().of(direction.left, ANY_DTYPE, ANY_RANK)
+        for seed in range(12):
+            instance = draw_instance(direction, Random(seed))
+            if instance is not None:
+                type_ = type_of(direction.left, instance.bindings)
+                assert type_.dtype in dtypes and type_.rank in ranks, direction
+                drawn += 1
+    assert drawn > 400
