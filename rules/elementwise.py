@@ -33,7 +33,6 @@ from satura.rewrite.ops import Kind, Op
 from satura.rewrite.terms import broadcast, concat, pad, reshape, scalar, slice_, transpose
 from satura.rewrite.types import DType
 from satura.rules.reshape import regroups
-from satura.rules.transpose import permuted_shape
 
 Applied = Callable[..., Term]
 Body = Callable[[Applied, list[Term], Mapping[str, object]], Law]
@@ -62,13 +61,15 @@ def movement(op: Op) -> tuple[tuple[Rule, str], ...]:
     laws = [(make(op), model) for make, model in makers]
     if op.arity == 1:
         laws.append((_concat(op), "concat_into_unary"))
-    for moved in _some_operands(op):
-        laws.append((_transpose_some(op, moved), "transpose_out_of_left_operand"))
-        laws.append((_reshape_some(op, moved), "reshape_out_of_left_operand"))
+    elif op.arity is not None:
+        laws += [
+            (_transpose_one(op, at), "transpose_out_of_left_varying") for at in range(op.arity)
+        ]
+        laws += [(_reshape_some(op, some), "reshape_out_of_left_operand") for some in _some(op)]
     return tuple(laws)
 
 
-def _some_operands(op: Op) -> Iterator[frozenset[int]]:
+def _some(op: Op) -> Iterator[frozenset[int]]:
     """Every choice of some operands, but not all."""
     for count in range(1, op.arity or 0):
         yield from map(frozenset, combinations(range(op.arity or 0), count))
@@ -192,19 +193,16 @@ def _value(op: Op) -> Callable[..., Scalar]:
     return value
 
 
-def _transpose_some(op: Op, moved: frozenset[int]) -> Rule:
+def _transpose_one(op: Op, moved: int) -> Rule:
     def body(f: Applied, xs: list[Term], values: Mapping[str, object]) -> Law:
-        p, s = cast(Perm, values["p"]), cast(Shape, values["s"])
-        back = permuted_shape(s, p.inverse)
-        left = [transpose(x, p) if i in moved else broadcast(x, s) for i, x in enumerate(xs)]
-        right = [
-            x if i in moved else broadcast(transpose(x, p.inverse), back) for i, x in enumerate(xs)
-        ]
+        p = cast(Perm, values["p"])
+        left = [transpose(x, p) if i == moved else x for i, x in enumerate(xs)]
+        right = [x if i == moved else transpose(x, p.inverse) for i, x in enumerate(xs)]
         return rewrites(f(*left), transpose(f(*right), p))
 
-    law = "f(transpose(x, p)…, broadcast(y)…) = transpose(f(x…, broadcast(transpose(y, p⁻¹))…), p)"
-    name = f"transpose_out_of_{_positions(moved)}_of"
-    return _law(op, name, law, {"p": Perm, "s": Shape}, body, _varying(op, moved))
+    law = "f(transpose(x, p), y…) = transpose(f(x, transpose(y, p⁻¹)…), p)"
+    name = f"transpose_out_of_{_positions(frozenset((moved,)))}_of"
+    return _law(op, name, law, {"p": Perm}, body, _varying(op, frozenset((moved,))))
 
 
 def _reshape_some(op: Op, moved: frozenset[int]) -> Rule:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import satura
-from satura.ops import Axis, Count, DType, Op, Scalar, TensorType, local_ops, op
+from satura.ops import Axis, Count, DType, Op, Scalar, TensorType, local_ops, op, refuse_unless
 from satura.rewrite.attributes import Attribute
 from satura.rewrite.build import Builder
 from satura.rewrite.check.generate import Draw
@@ -180,6 +180,24 @@ def test_a_changed_formula_is_another_kernel() -> None:
 def _scaled(x: TensorType) -> TensorType:
     """Some multiple of x."""
     return x
+
+
+def test_conversions_in_a_formula_round() -> None:
+    def coarse(x: TensorType) -> TensorType:
+        """x as an f16 holds it, and cut to a whole number where it is large."""
+        refuse_unless(x.dtype is DType.F32)
+        return x
+
+    with local_ops():
+        declared = op(formula="f32(f16(x)) if x < 8 else f32(i8(x))")(coarse)
+        build = Builder()
+        x = build.input("x", DType.F32, (5,))
+        program = build.program({"y": build.add(declared, (x,))})
+        values: Array = np.array([0.1, 1 / 3, 7.999, 9.5, 1000], np.float32)
+        half = values[:3].astype(np.float16).astype(np.float32).tolist()
+        agree(program, {"x": values})
+        assert interpret(program, {"x": values})["y"].tolist() == [*half, 9, 127]
+        assert satura.compile(program, threads=1).run({"x": values})["y"].tolist()[:3] == half
 
 
 def test_a_formula_may_call_another_op() -> None:

@@ -105,6 +105,9 @@ def test_programs_come_back_as_they_were(ops: UserOps) -> None:
     saved = to_model(program)
     onnx.checker.check_model(saved)
     assert {(entry.domain, entry.version) for entry in saved.opset_import} >= {("satura.user", 1)}
+    (wide_name,) = (node.output[0] for node in saved.graph.node if node.op_type == "Expand")
+    reads = {node.op_type: list(node.input) for node in saved.graph.node}
+    assert reads["hypotenuse"] == ["x", wide_name], "other tools do not broadcast for it"
     with pytest.warns(HostFallbackWarning, match="op 'sorted_rows' has no formula"):
         again = satura.load(saved)
     random = np.random.default_rng(0)
