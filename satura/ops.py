@@ -9,7 +9,17 @@
         return x
 
 From then on `softsign(x)` may stand in rules, `build.add(softsign, (x,))` in programs, and nodes
-`softsign` of domain `satura.user` in ONNX models.
+`softsign` of domain `satura.user` in ONNX models (`domain` and `op_type` say otherwise).
+
+- The type rule gives the result's type, or refuses; operands come first, then attributes.
+- A formula is an expression in up to three operands and in attributes that are numbers (`Scalar`,
+  `Count`); what may stand in one says `satura/rewrite/ops/formula.py`. The op is elementwise: it
+  fuses and compiles, and layouts move through it.
+- `reference=` computes the op in NumPy. Beside a formula it is optional, and both are compared when
+  the op is declared; without a formula the op runs on the host.
+- `generator=` draws operand types and attributes for the checker, given a `Draw` and the result's
+  type. It is needed where attributes are of a class of your own: a frozen dataclass that inherits
+  from `OwnAttribute`.
 """
 
 from satura.rewrite.attributes import (
@@ -24,6 +34,7 @@ from satura.rewrite.attributes import (
     Shape,
     refuse_unless,
 )
+from satura.rewrite.check.generate import Draw
 from satura.rewrite.ops import Kind, Op
 from satura.rewrite.ops.elementwise import BITS, INTEGERS, NUMBERS
 from satura.rewrite.ops.own import local_ops
@@ -40,6 +51,7 @@ __all__ = [
     "Constant",
     "Count",
     "DType",
+    "Draw",
     "Kind",
     "Op",
     "OwnAttribute",

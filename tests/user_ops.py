@@ -16,6 +16,7 @@ from satura.ops import (
     FLOATS,
     Axis,
     Count,
+    Draw,
     DType,
     Op,
     OwnAttribute,
@@ -26,7 +27,6 @@ from satura.ops import (
     refuse_unless,
 )
 from satura.rewrite.attributes import Attribute
-from satura.rewrite.check.generate import Draw
 
 
 @dataclass(frozen=True)
