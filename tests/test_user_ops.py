@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from satura.ops import (
     Count,
     DType,
     Kind,
+    OwnAttribute,
     Scalar,
     TensorType,
     local_ops,
@@ -118,6 +120,18 @@ def _plain(x: TensorType, count: int) -> TensorType:
     return x
 
 
+@dataclass
+class Melting(OwnAttribute):
+    """An attribute class whose values can change."""
+
+    grade: int
+
+
+def _melting(x: TensorType, state: Melting) -> TensorType:
+    """An attribute that may be another one later."""
+    return x
+
+
 def _nameless(count: Count) -> TensorType:
     """No operand."""
     return TensorType(DType.F32, ())
@@ -181,6 +195,7 @@ MISTAKES = [
     (_late, {"reference": np.copy}, "the operand 'x' must come before the attributes"),
     (_many, {"reference": np.copy}, "give every operand a parameter of its own"),
     (_plain, {"reference": np.copy}, "'count: int' is no operand (TensorType) and no attribute"),
+    (_melting, {"reference": np.copy}, "Melting must be a dataclass, and frozen"),
     (_nameless, {"reference": np.copy}, "it needs an operand"),
     (_one, {"formula": "x", "domain": ""}, "its domain is that of ONNX's own ops"),
     (relu, {"formula": "x"}, "choose another"),

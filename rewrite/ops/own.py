@@ -155,10 +155,12 @@ def _check_name(declaration: Declaration) -> None:
 
 def _same_place(place: str, declaration: Declaration) -> bool:
     """Whether a declaration at `place` is this one; the cells of a notebook are one file."""
-    file, _, line = place.rpartition(":")
-    code = inspect.unwrap(declaration.type_rule).__code__
-    cells = file.startswith("<") or "ipykernel" in file
-    return int(line) == code.co_firstlineno and (file == code.co_filename or cells)
+    (file, _, line), (other, _, at) = place.rpartition(":"), declaration.place.rpartition(":")
+    return line == at and (file == other or (_is_cell(file) and _is_cell(other)))
+
+
+def _is_cell(file: str) -> bool:
+    return file.startswith("<") or "ipykernel" in file
 
 
 def _signature(declaration: Declaration) -> _Signature:
@@ -178,7 +180,9 @@ def _signature(declaration: Declaration) -> _Signature:
             operands.append(name)
         elif hint is TensorType:
             raise declaration.wrong(f"the operand '{name}' must come before the attributes")
-        elif isinstance(hint, type) and (hint in known or issubclass(hint, OwnAttribute)):
+        elif isinstance(hint, type) and issubclass(hint, OwnAttribute) and not _is_plain(hint):
+            raise declaration.wrong(f"{hint.__name__} must be a dataclass, and frozen")
+        elif isinstance(hint, type) and issubclass(hint, known):
             attributes[name] = hint
         else:
             raise declaration.wrong(
@@ -191,6 +195,12 @@ def _signature(declaration: Declaration) -> _Signature:
     if hints.get("return") is not TensorType:
         raise declaration.wrong("its type rule must be annotated to return a TensorType")
     return _Signature(tuple(operands), attributes)
+
+
+def _is_plain(sort: type) -> bool:
+    """Whether values of this class can be told apart by what they hold, for good."""
+    parameters = getattr(sort, "__dataclass_params__", None)
+    return bool(getattr(parameters, "frozen", False))
 
 
 def _on_host(declaration: Declaration, signature: _Signature, own: Own) -> Op:
@@ -228,9 +238,9 @@ def _elementwise(
     if not _is_scalar_function(draft, taken, to_bool):
         return replace(draft, own=own), None
     dtypes = frozenset(dtypes[0] for dtypes, _ in taken)
-    function = ScalarFunction(
-        draft.name, elements, dtypes, formula.text, formula.flops, to_bool, formula
-    )
+    one = tuple(TensorType(dtype, ()) for dtype in taken[0][0])
+    weight = draft.flops(one, (), TensorType(taken[0][1], ()))
+    function = ScalarFunction(draft.name, elements, dtypes, formula.text, weight, to_bool, formula)
     own = replace(own, function=UnaryFn(draft.name) if arity == 1 else BinaryFn(draft.name))
     return replace(draft, own=own), function
 
