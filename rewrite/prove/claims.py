@@ -14,6 +14,8 @@ from satura.rewrite.prove.paths import Fact, Path
 from satura.rewrite.prove.tensors import Elements
 from satura.rewrite.prove.terms import equal, within
 
+DIFFERS = "an element differs"
+
 
 class RefutedError(BaseException):
     """A claim that does not follow: what fails, and z3's model of it."""
@@ -63,7 +65,7 @@ def _verify(match: Match) -> None:
         here = left.at(index)  # once more: what the right side says of positions is known now
         if not here.eq(there):
             connect(match.path)
-            _claim(match.path, here == there, "an element differs")
+            _claim(match.path, here == there, DIFFERS)
     finally:
         solver.pop()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from satura.rewrite.dims import Dim, Monomial, SymbolicDim, product
+from satura.rewrite.dims import Dim, Monomial, SymbolicDim, exact_quotient, product
 
 STEPS = 100
 
@@ -50,6 +50,19 @@ class Equalities:
     def reduced(self, dim: Dim) -> Dim:
         """A dim that is 0 exactly where `dim` is: its normal form, without factors that are not."""
         return self._cancelled(self.normal(dim))
+
+    def quotient(self, dim: Dim, divisor: Dim) -> Dim | None:
+        """`dim / divisor` where it is seen to come out even, perhaps for an equal product."""
+        exact = exact_quotient(dim, divisor)
+        if exact is not None or isinstance(dim, int):
+            return exact
+        for pattern, value in self._products:
+            (monomial, coefficient), *more = dim.terms
+            if not more and value == _power(monomial):
+                exact = exact_quotient(_power(pattern) * coefficient, divisor)
+                if exact is not None:
+                    return exact
+        return None
 
     def zeros(self) -> list[Dim]:
         """What is 0 by the rules for symbols; with cancelled factors, more than was put in."""

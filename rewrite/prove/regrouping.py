@@ -23,7 +23,6 @@ from satura.rewrite.dims import (
     Dim,
     Monomial,
     SymbolicDim,
-    exact_quotient,
     product,
     symbol,
 )
@@ -46,6 +45,9 @@ class Positions:
 
     def normal(self, dim: Dim) -> Dim:
         return self.equalities.normal(dim)
+
+    def quotient(self, dim: Dim, divisor: Dim) -> Dim | None:
+        return self.equalities.quotient(self.normal(dim), divisor)
 
     def digits(self, digits: list[Digit]) -> list[Digit]:
         """The finest digits of the same position."""
@@ -71,7 +73,7 @@ class Positions:
             return list(parts)
         for position, ((first, _), *rest) in self.parts.items():
             row = self.row(rest)
-            rows, more = exact_quotient(extent, row), exact_quotient(index - position, row)
+            rows, more = self.quotient(extent, row), self.quotient(index - position, row)
             if rows is not None and more is not None:
                 return [(self.normal(first + more), self.normal(rows)), *rest]
         return []
@@ -82,14 +84,24 @@ class Positions:
 
     def _collapsed(self, digits: list[Digit]) -> list[Digit]:
         for start, (first, extent) in enumerate(digits):
-            for name in sorted(first.symbols) if isinstance(first, SymbolicDim) else ():
-                position, rest = self.groups.get(name, (0, ()))
-                if rest and digits[start + 1 : start + 1 + len(rest)] == list(rest):
-                    row = self.row(rest)
-                    whole = self.normal(position + (first - symbol(name)) * row)
-                    after = digits[start + 1 + len(rest) :]
-                    return [*digits[:start], (whole, self.normal(extent * row)), *after]
+            found = self.whole(first)
+            if found is not None:
+                position, rest = found
+                end = start + 1 + len(rest)
+                if digits[start + 1 : end] == list(rest):
+                    merged = (position, self.normal(extent * self.row(rest)))
+                    return [*digits[:start], merged, *digits[end:]]
         return digits
+
+    def whole(self, first: Dim) -> tuple[Dim, tuple[Digit, ...]] | None:
+        """The position whose first digit is `first`, and its other digits."""
+        for name in sorted(first.symbols) if isinstance(first, SymbolicDim) else ():
+            if name in self.groups:
+                position, rest = self.groups[name]
+                more = first - symbol(name)
+                if isinstance(more, int) or name not in more.symbols:
+                    return self.normal(position + more * self.row(rest)), rest
+        return None
 
     def position(self, digits: list[Digit]) -> Dim:
         """The digits as one number."""
@@ -106,10 +118,20 @@ class Positions:
         if len(extents) == 1:
             return [self.position(digits)]
         position, row = self.position(digits), self.row([(0, extent) for extent in extents[1:]])
+        if isinstance(position, int):
+            inner: list[Dim] = []
+            for extent in extents[:0:-1]:
+                if not isinstance(extent, int):
+                    break
+                inner.append(position % extent)
+                position = position // extent
+            else:
+                return [position, *inner[::-1]]
+            position = self.position(digits)
         rows: Dim = 0  # whole rows go to the first digit and leave the others alone
         for monomial, coefficient in terms(position):
             part = SymbolicDim(((monomial, coefficient),)) * 1 if monomial else coefficient
-            rows = rows + (exact_quotient(part, row) or 0)
+            rows = rows + (self.equalities.quotient(part, row) or 0)
         rest = self.normal(position - rows * row)
         text = f"{rest} in {extents[1:]}"
         names = [symbol(f"<{text}>{number}") for number in range(len(extents))]
@@ -148,13 +170,19 @@ def compare_rows(path: Path, position: Dim, extent: Dim, bound: Dim) -> None:
     """A position below `extent` is below a number of whole rows when its first digit is."""
     positions = positions_of(path)
     position, bound = positions.normal(position), positions.normal(bound)
+    whole = positions.whole(position)
+    if whole is not None:  # of a position that was split, by its own digits
+        row = positions.row(whole[1])
+        same = (formula(position) < formula(bound)) == (formula(whole[0]) < formula(bound * row))
+        path.assume(z3.Implies(z3.And(within(position, extent), formula(row) > 0), same))
+        compare_rows(path, whole[0], extent * row, bound * row)
     found = [positions.expanded(position, positions.normal(extent))]
     for name, (start, rest) in positions.groups.items():
         if start == position:
             found.append([(symbol(name), 0), *rest])
     for digits in found:
         row = positions.row(digits[1:])
-        rows = exact_quotient(bound, row)
+        rows = positions.quotient(bound, row)
         if digits and rows is not None:
             below = formula(position) < formula(bound)
             first = formula(digits[0][0]) < formula(rows)

@@ -10,7 +10,7 @@ import z3
 
 from satura.rewrite.attributes import Constant, Shape
 from satura.rewrite.dsl import Direction, Rule
-from satura.rewrite.prove.claims import RefutedError, verify
+from satura.rewrite.prove.claims import DIFFERS, RefutedError, verify
 from satura.rewrite.prove.matches import Match
 from satura.rewrite.prove.paths import OutOfTimeError, Path, Undecided
 from satura.rewrite.prove.proof import Proof
@@ -38,7 +38,10 @@ def search(rule: Rule, ranks: Sequence[int], seconds: float) -> Proof:
             if failure.sizes is not None:
                 text = f"at rank {rank}, {failure.sizes}"
                 return Proof(rule.name, "refuted", tuple(proved), text)
-            text = f"no proof at rank {rank}: {failure.reason}"
+            if rank == 0 and failure.reason == DIFFERS:
+                text = "it rests on what its functions compute, not on where elements come from"
+            else:
+                text = f"no proof at rank {rank}: {failure.reason}"
             return Proof(rule.name, "open", tuple(proved), text)
         proved.append(rank)
     return Proof(rule.name, "proved", tuple(proved), "for all sizes")
