@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 EXTENTS = (1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 6, 8)
 MOST_ELEMENTS = 300
+FEW_ELEMENTS = 12  # are drawn one by one: they can be shrunk
 SYMBOLS: tuple[Dim, ...] = (symbol("n"), symbol("m"))
 SIZES: tuple[Dim, ...] = (*SYMBOLS, *SYMBOLS, 2 * symbol("n"), symbol("n") + 2, 3 * symbol("m"))
 FLOAT_SPECIALS = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0, 0.5, -0.25, 3.0)
@@ -156,12 +157,15 @@ class Draw:
         if self.chance(0.12):
             return Padding((0,) * rank, (0,) * rank)
         inner_only = self.chance(0.4)
-        lo, hi = [0] * rank, [0] * rank
+        lo: list[Dim] = [0] * rank
+        hi: list[Dim] = [0] * rank
         for axis, dim in enumerate(shape):
             if (inner_only and axis in (0, rank - 1)) or self.chance(0.3):
                 continue
-            amounts = self.one_of(((1, 1), (0, 1), (1, 0), (2, 1), (0, 2)))
-            if known_at_least(dim - sum(amounts), 0):
+            amounts: tuple[Dim, Dim] = self.one_of(((1, 1), (0, 1), (1, 0), (2, 1), (0, 2)))
+            if isinstance(dim, SymbolicDim) and self.chance(0.5):
+                amounts = self.one_of(((SYMBOLS[0], 0), (0, SYMBOLS[0]), (0, SYMBOLS[1])))
+            if known_at_least(dim - amounts[0] - amounts[1], 0):
                 lo[axis], hi[axis] = amounts
         return Padding(tuple(lo), tuple(hi))
 
@@ -185,10 +189,35 @@ class Draw:
         """Elements of a concrete type; `moderate`: floats near 1 and small ints, no specials."""
         shape = tuple(int(str(dim)) for dim in type_.shape)
         count = int(str(product(shape)))
+        if count > FEW_ELEMENTS:
+            return self._elements(type_.dtype, count, moderate).reshape(shape)
         values = [self._element(type_.dtype, moderate) for _ in range(count)]
         with np.errstate(all="ignore"):
             flat = np.array(values, np.float64 if type_.dtype.is_float else object)
             return flat.astype(type_.dtype.numpy).reshape(shape)
+
+    def _elements(self, dtype: DType, count: int, moderate: bool) -> Array:
+        """Many elements, drawn as `_element` draws one."""
+        random = np.random.default_rng(self.random.getrandbits(64))
+        if dtype is DType.BOOL:
+            return random.integers(2, size=count).astype(np.bool_)
+        special: Sequence[float | int]
+        values: Array
+        if not dtype.is_float:
+            share, special = 0.2, (0, 1, *dtype.bounds)
+            values = random.integers(-9 if dtype.is_signed else 0, 10, count)
+        elif moderate:
+            share, special = 0.0, (1.0,)
+            values = random.choice((-1, 1), count) * random.uniform(0.8, 1.25, count)
+        else:
+            share, special = self.specials, FLOAT_SPECIALS
+            values = random.choice((1.0, 1.0, 100.0), count) * random.standard_normal(count)
+        with np.errstate(all="ignore"):
+            chosen = random.choice(np.array(special).astype(dtype.numpy), count)
+            result: Array = np.where(
+                random.random(count) < share, chosen, values.astype(dtype.numpy)
+            )
+            return result
 
     def _element(self, dtype: DType, moderate: bool) -> float | int:
         random = self.random
@@ -201,7 +230,7 @@ class Draw:
         if dtype is DType.BOOL:
             return random.randrange(2)
         if random.random() < 0.2:
-            return random.choice((0, 1, *dtype.bounds))
+            return random.choice((0, 1, *dtype.bounds, random.randint(*dtype.bounds)))
         return random.randint(-9 if dtype.is_signed else 0, 9)
 
 
