@@ -50,7 +50,8 @@ def saturate_guarded(
 
     Each rule that is dropped is named by a RuleDroppedWarning and in the report, and costs at most
     `limits.seconds` and five more. `strict` raises RuleError instead. Where every rule is ours,
-    this is `saturate`. Where processes cannot be forked, a rule that never returns stops all.
+    this is `saturate`. Where processes cannot be forked, nothing stops a rule that never returns or
+    ends the process, nor undoes what it changes.
     """
     dropped: list[DroppedRule] = []
     accused: list[tuple[Rule, _Failure]] = []  # of having driven the e-graph to a limit
@@ -81,12 +82,12 @@ def saturate_guarded(
 
 def _dropped(rule: Rule, failure: _Failure, strict: bool) -> DroppedRule:
     """The entry for the report. Warns of it, or raises RuleError where one is `strict`."""
-    entry = DroppedRule(rule.name, rule.place, _without_name(failure.what, rule))
-    message = (
-        f"{entry}; the program is compiled without it. Test it alone: satura check {rule.file}"
-    )
+    reason = _without_name(failure.what, rule)
+    advice = f"Test it alone: satura check {rule.file}"
     if strict:
-        raise RuleError(message)
+        raise RuleError(f"rule '{rule.name}' ({rule.place}) failed: {reason}. {advice}")
+    entry = DroppedRule(rule.name, rule.place, reason)
+    message = f"{entry}. The program is compiled without it. {advice}"
     warnings.warn(message, RuleDroppedWarning, stacklevel=3)
     return entry
 
@@ -129,7 +130,8 @@ def _attempt(
         return call(work, limits.seconds + _GRACE_SECONDS, _memory(), constants)
     except KilledError as killed:
         working, _, suspect = killed.doing.partition("\n")
-        return _Failure(working, suspect, f"it {killed.what}")
+        limit = f" (its limit is {limits.seconds:g} s)" if killed.reason == "seconds" else ""
+        return _Failure(working, suspect, f"it {killed.what}{limit}")
 
 
 def _guilty(failure: _Failure, foreign: list[Rule]) -> list[Rule]:
@@ -144,7 +146,7 @@ def _without_name(text: str, rule: Rule) -> str:
     """`text` without the name and place of the rule, where it begins with them."""
     for direction in rule.directions:
         text = text.removeprefix(f"rule '{direction.label}' ({direction.place})").lstrip(": ")
-    return text
+    return f"it {text}" if text.startswith("is unsound") else text
 
 
 def _text(error: BaseException) -> str:

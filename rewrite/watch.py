@@ -152,5 +152,4 @@ class Watch:
 
     def _growing(self) -> tuple[str, ...]:
         """Rules that still made e-nodes in the last rounds."""
-        lately = self.rounds[-1] + (self.rounds[-2] if len(self.rounds) > 1 else Counter())
-        return tuple(sorted(+lately))
+        return tuple(sorted(+sum(self.rounds[-2:], Counter())))
