@@ -39,14 +39,16 @@ class Interner:
 
 def content(value: object) -> Hashable:
     """A key that two values share only when they have one class and equal content."""
+    if type(value) is int:  # most are: numbers and tuples of them
+        return value
+    if isinstance(value, tuple):
+        return (tuple, *map(content, value))
     if isinstance(value, bool | str | bytes | Enum) or value is None:
         return (type(value), value)
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, float):
         return (float, struct.pack("<d", value))
-    if isinstance(value, tuple):
-        return (tuple, *map(content, value))
     if isinstance(value, Constant):
         return (Constant, value.digest)
     if is_dataclass(value):

@@ -98,22 +98,31 @@ class Evaluated:
     bound: Bound
 
 
-def evaluate_all(program: Program, arguments: Mapping[str, Array]) -> Evaluated:
-    """Evaluate a program without symbols and host calls, node by node."""
+def evaluate_all(program: Program, arguments: Mapping[str, Array], exact: bool) -> Evaluated:
+    """Evaluate a program without symbols and host calls, node by node.
+
+    What is `exact` has no bound.
+    """
     values: list[Array] = []
-    steps = 0.0
     for node in program.nodes:
         if node.op.name == "input":
             values.append(np.array(arguments[node.input_name], order="C"))
-            continue
-        values.append(apply_op(node.op, [values[i] for i in node.operands], node.attributes))
-        types = [program.nodes[i].type for i in node.operands]
-        steps += roundings(node.op, types, node.attributes)
+        else:
+            operands = [values[i] for i in node.operands]
+            values.append(apply_op(node.op, operands, node.attributes))
+    return Evaluated(tuple(values), EXACTLY if exact else _bound(program, values))
+
+
+def _bound(program: Program, values: Sequence[Array]) -> Bound:
+    steps = 0.0
+    for node in program.nodes:
+        if node.op.name != "input":
+            types = [program.nodes[i].type for i in node.operands]
+            steps += roundings(node.op, types, node.attributes)
     sources = [
         value for value, node in zip(values, program.nodes, strict=True) if not node.operands
     ]
-    only_finite = not all(map(is_finite, sources))
-    return Evaluated(tuple(values), Bound(magnitude(values), steps, only_finite))
+    return Bound(magnitude(values), steps, only_finite=not all(map(is_finite, sources)))
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ def refusal_sites(direction: Direction) -> tuple[Site, ...]:
 
     Only in what the rule's author wrote: not in satura's own methods of attributes.
     """
-    pending = list(_computing_functions(direction))
+    pending = list(authored_functions(direction))
     seen: dict[FunctionType, None] = {}
     while pending:
         function = pending.pop(0)
@@ -59,7 +59,8 @@ def _frames(traceback: TracebackType | None) -> Iterator[tuple[CodeType, int]]:
         traceback = traceback.tb_next
 
 
-def _computing_functions(direction: Direction) -> Iterator[FunctionType]:
+def authored_functions(direction: Direction) -> Iterator[FunctionType]:
+    """Functions that the direction computes with and that are not satura's own."""
     computed = [entry.expression for entry in (*direction.outputs, *direction.guards)]
     for expression in (*direction.conditions, *computed):
         if isinstance(expression, Apply):
