@@ -55,6 +55,7 @@ def _verify(match: Match) -> None:
         _claim_all(match.path, [*required.goals, *_same_types(left, right)])
         index = tuple(symbol(f"i{axis}") for axis in range(left.rank))
         solver.add(*(within(i, dim) for i, dim in zip(index, left.shape, strict=True)))
+        match.path.witness()
         for lemma in match.assumed.hints:  # more follows where there is an element at all
             lemma()
         match.path.side = "left"

@@ -27,6 +27,20 @@ class Equalities:
             (zero for zero in zeros if isinstance(zero, SymbolicDim)),
             key=lambda zero: len(zero.terms[0][0]),
         )
+        self._settle()
+
+    def with_actual(self, zeros: Iterable[Dim]) -> Equalities:
+        """These rules, and rules for dims that are 0 at the actual sizes only.
+
+        There no factor cancels: what is not 0 for all sizes may be 0 for some.
+        """
+        result = Equalities((), (), self._natural)
+        result._symbols, result._products = dict(self._symbols), list(self._products)
+        result._pending = [zero for zero in zeros if isinstance(zero, SymbolicDim)]
+        result._settle()
+        return result
+
+    def _settle(self) -> None:
         while any(map(self._eliminate, list(self._pending))) or any(
             map(self._orient, list(self._pending))
         ):
@@ -104,10 +118,11 @@ class Equalities:
 
     def _units(self, zero: SymbolicDim) -> list[str]:
         """Factors of a product that is 1, where none is negative: each is 1."""
-        if len(zero.terms) == 2 and zero.terms[1][0] == () and zero.terms[0][1] == 1:
-            (factors, _), (_, constant) = zero.terms
+        if len(zero.terms) == 2 and zero.terms[1][0] == ():
+            (factors, coefficient), (_, constant) = zero.terms
             names = [atom for atom in factors if isinstance(atom, str)]
-            if constant == -1 and len(names) == len(factors) and self._natural.issuperset(names):
+            plain = len(names) == len(factors) and self._natural.issuperset(names)
+            if plain and coefficient == -constant and abs(constant) == 1:
                 return names
         return []
 

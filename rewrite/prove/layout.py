@@ -135,7 +135,7 @@ def slice_(judge: Judge, x: Elements, slices: Slices) -> Elements:
     def compare() -> None:
         for start in starts:
             if isinstance(start, SymbolicDim) and judge.path.follows(formula(start) == 0):
-                judge.path.zeros.append(start)
+                judge.path.actual_zeros.append(start)
 
     judge.hint(compare)
     judge.hint(lambda: x.at(starts))

@@ -53,10 +53,12 @@ class Path:
     deadline: float
     folds: dict[str, Any] = field(default_factory=dict)  # of the two sides, see `folds`
     zeros: list[Dim] = field(default_factory=list)  # dims that are 0 for all sizes
+    actual_zeros: list[Dim] = field(default_factory=list)  # and dims that are 0 here
     nonzero: list[str] = field(default_factory=list)  # symbols that are not 0 for all sizes
     natural: set[str] = field(default_factory=set)  # symbols that are never negative
     positions: Any = None  # what is known of reshaped indices, see `regrouping`
     _equalities: tuple[tuple[int, int], Equalities] | None = None
+    witnessed: bool = False  # whether some path is possible, with an element to look at
     side: str = ""
     readings: Any = None  # while a function runs, see `readings`
     depth: int = 0
@@ -69,7 +71,8 @@ class Path:
         """The results of `function` on every path that does not die."""
         while True:
             self._position, self._decided, self.folds, self.depth = 0, {}, {}, 0
-            self.zeros, self.nonzero, self.positions, self._equalities = [], [], None, None
+            self.zeros, self.nonzero, self.actual_zeros = [], [], []
+            self.positions = self._equalities = None
             with suppress(Dead):
                 yield function(self)
             while self._trace and self._trace[-1].chosen + 1 == len(self._trace[-1].options):
@@ -111,6 +114,10 @@ class Path:
         """Facts that hold from here on."""
         if self._position > self._changed:
             self.solver.add(*facts)
+
+    def witness(self) -> None:
+        """Note whether the facts can hold; if they never do, nothing has been proved."""
+        self.witnessed = self.witnessed or self.solver.check() == z3.sat
 
     @property
     def equalities(self) -> Equalities:

@@ -39,8 +39,10 @@ Digit = tuple[Dim, Dim]  # an index and its extent
 class Positions:
     """What is known of the positions on one path."""
 
+    path: Path
     equalities: Equalities
     parts: dict[Dim, tuple[Digit, ...]] = field(default_factory=dict)
+    inside: dict[str, bool] = field(default_factory=dict)
     groups: dict[str, tuple[Dim, tuple[Digit, ...]]] = field(default_factory=dict)
 
     def normal(self, dim: Dim) -> Dim:
@@ -69,14 +71,25 @@ class Positions:
     def expanded(self, index: Dim, extent: Dim) -> list[Digit]:
         """The digits that `index` was put together from, if it was, up to a number of rows."""
         parts = self.parts.get(index, ())
-        if parts and self.equalities.same(product(n for _, n in parts), extent):
+        if (
+            parts
+            and self.are_digits(parts)
+            and self.equalities.same(product(n for _, n in parts), extent)
+        ):
             return list(parts)
         for position, ((first, _), *rest) in self.parts.items():
             row = self.row(rest)
             rows, more = self.quotient(extent, row), self.quotient(index - position, row)
-            if rows is not None and more is not None:
+            if rows is not None and more is not None and self.are_digits(rest):
                 return [(self.normal(first + more), self.normal(rows)), *rest]
         return []
+
+    def are_digits(self, digits: Sequence[Digit]) -> bool:
+        """Whether each is below its extent: only then are they the digits of their position."""
+        key = str(digits)
+        if key not in self.inside:
+            self.inside[key] = self.path.follows(z3.And(*(within(*digit) for digit in digits)))
+        return self.inside[key]
 
     def row(self, digits: Sequence[Digit]) -> Dim:
         """How many positions there are for these digits."""
@@ -160,9 +173,10 @@ class Positions:
 
 def positions_of(path: Path) -> Positions:
     """The positions of this path; new equalities make a new table."""
-    positions: Positions | None = path.positions
-    if positions is None or positions.equalities is not path.equalities:
-        positions = path.positions = Positions(path.equalities)
+    known = (path.equalities, len(path.actual_zeros))
+    if path.positions is None or path.positions[0] != known:
+        path.positions = (known, Positions(path, path.equalities.with_actual(path.actual_zeros)))
+    positions: Positions = path.positions[1]
     return positions
 
 

@@ -24,11 +24,13 @@ def search(rule: Rule, ranks: Sequence[int], seconds: float) -> Proof:
     """See `prove`."""
     deadline = time.process_time() + seconds
     proved: list[int] = []
+    witnessed: set[str] = set()
     for rank in ranks:
         try:
             for direction in rule.directions:
                 for sizes in rank_choices(direction, rank):
-                    _prove_direction(direction, sizes, deadline)
+                    if _prove_direction(direction, sizes, deadline):
+                        witnessed.add(direction.label)
         except Undecided as reason:
             return Proof(rule.name, "open", tuple(proved), f"at rank {rank}: {reason}")
         except OutOfTimeError:
@@ -44,15 +46,20 @@ def search(rule: Rule, ranks: Sequence[int], seconds: float) -> Proof:
                 text = f"no proof at rank {rank}: {failure.reason}"
             return Proof(rule.name, "open", tuple(proved), text)
         proved.append(rank)
+    for direction in rule.directions:
+        if direction.label not in witnessed:
+            return Proof(rule.name, "open", (), f"no sizes are found for which {direction} fires")
     return Proof(rule.name, "proved", tuple(proved), "for all sizes")
 
 
-def _prove_direction(direction: Direction, ranks: Mapping[str, int], deadline: float) -> None:
+def _prove_direction(direction: Direction, ranks: Mapping[str, int], deadline: float) -> bool:
+    """Prove it for these ranks; whether it can fire there at all."""
     solver = z3.Solver()
     solver.set("timeout", PATIENCE)
     path = Path(solver, deadline)
     for _ in path.runs(lambda path: verify(Match(path, direction, ranks))):
         pass
+    return path.witnessed
 
 
 def rank_choices(direction: Direction, rank: int) -> Iterator[dict[str, int]]:
