@@ -27,6 +27,7 @@ from satura.rewrite.watch import LimitError, Watch
 # A run stops by itself at its limit of seconds, if its rules let it.
 _GRACE_SECONDS = 2.0
 _READING_SECONDS = 30.0
+_LONGEST_REASON = 1000
 
 
 @dataclass(frozen=True)
@@ -150,9 +151,9 @@ def _without_name(text: str, rule: Rule) -> str:
 
 
 def _text(error: BaseException) -> str:
-    """One line on an exception, whatever its own methods do."""
+    """One line on an exception, of some length at most, whatever its own methods do."""
     try:
-        message = str(error)
+        message = " ".join(str(error).split())[:_LONGEST_REASON]
     except Exception:
         message = "without a message"
     if isinstance(error, RuleError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from time import perf_counter
 
@@ -61,7 +62,12 @@ def rule_set(rules: Rules) -> RuleSet:
 
 def is_ours(rule: Rule) -> bool:
     """Whether a rule is of satura's own book; others run in a process that can be stopped."""
-    return rule.file.resolve().parent == OUR_RULES
+    return _is_our_file(rule.file)
+
+
+@cache
+def _is_our_file(file: Path) -> bool:
+    return file.resolve().parent == OUR_RULES
 
 
 def rewrite(
