@@ -207,6 +207,24 @@ def why(
 
 
 @app.command()
+def explain(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="An ONNX file, or a light model's name.")
+    ],
+    nodes: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NODES]...", help="Numbers of rewritten nodes; all by default."),
+    ] = None,
+    rules: RuleSetName = "default",
+    json: AsJson = False,
+) -> None:
+    """Say which rules, one after the other, the nodes come from that MODEL is rewritten to."""
+    from satura.commands.explain import explain as explain_nodes
+
+    explain_nodes(model, nodes or [], rules, json)
+
+
+@app.command()
 def rules(
     rules: Annotated[str, typer.Argument(metavar="SET", help="The rule set.")] = "default",
     json: AsJson = False,

@@ -1,0 +1,180 @@
+"""Where a node of a rewritten program comes from: the rules that made it, one after the other.
+
+Every e-node says which rule made it first, in which round, and in which class that rule matched.
+What the rule matched there is found by matching its left side again, on what stood before that
+round; what was matched comes from earlier rounds in turn, down to the program's own nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+
+from satura.rewrite.attributes import Attribute, Constant, Scalar
+from satura.rewrite.class_graph import Graph
+from satura.rewrite.decode import Origin
+from satura.rewrite.eclasses import EClasses, ENode
+from satura.rewrite.errors import CallError
+from satura.rewrite.ir import Program
+from satura.rewrite.law import Direction, RuleSet
+from satura.rewrite.matcher import Match, Trace, trace
+from satura.rewrite.naming import Names
+from satura.rewrite.saturate import Saturation, find_class
+from satura.rewrite.terms import Application, ScalarTerm, Tensor, Term
+
+
+@dataclass(frozen=True)
+class Made:
+    """A rule fired: in which round, on what (root first), and the e-node that it made."""
+
+    rule: str
+    round: int
+    matched: tuple[str, ...]
+    made: str
+
+    def __str__(self) -> str:
+        lines = [f"round {self.round}, {self.rule} matched", *(f"    {t}" for t in self.matched)]
+        return "\n".join([*lines, f"  and made {self.made}"])
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A node of a rewritten program, and the firings that led to it, earliest first."""
+
+    node: str
+    steps: tuple[Made, ...]
+
+    def as_json(self) -> dict[str, object]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        if not self.steps:
+            return f"{self.node}\n  stands in the program as it was loaded"
+        return "\n".join([self.node, *map(str, self.steps)])
+
+
+class Explainer:
+    """Explains nodes of programs that were extracted from one saturation of `program`.
+
+    `rules` are those that ran. `names` are those that the program's nodes have elsewhere.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        saturation: Saturation,
+        rules: RuleSet,
+        names: Mapping[int, str] | None = None,
+    ) -> None:
+        self.saturation = saturation
+        self.names = Names(program, saturation, names or {})
+        self.directions = {d.label: d for rule in rules for d in rule.directions}
+        nodes = saturation.classes.nodes
+        self.homes = {node: number for number, own in enumerate(nodes) for node in own}
+        # One trace serves all nodes that one rule made in one round.
+        self.trace = cache(self._trace)
+
+    def explain(self, rewritten: Program, index: int) -> Explanation:
+        """Where node `index` of `rewritten` comes from. Raises CallError where it cannot tell."""
+        if not 0 <= index < len(rewritten.nodes):
+            raise CallError(f"there is no node %{index}; the last is %{len(rewritten.nodes) - 1}")
+        node = rewritten.nodes[index]
+        homes = find_class(self.saturation.classes, rewritten)
+        number = homes[index]
+        if number is None:
+            raise CallError(f"%{index} = {node} does not stand in the e-graph")
+        operands = tuple(home for i in node.operands if (home := homes[i]) is not None)
+        steps: dict[ENode, Made] = {}
+        self._collect(ENode(node.op.name, operands, node.attributes), steps)
+        ordered = sorted(steps.values(), key=lambda step: step.round)
+        return Explanation(f"%{index} = {node} : {node.type}", tuple(ordered))
+
+    def _collect(self, node: ENode, steps: dict[ENode, Made]) -> None:
+        """Add the firing that made `node`, and those that made what it matched."""
+        stack = [node]
+        while stack:
+            node = stack.pop()
+            number = self.homes[node]
+            if node in steps or self.names.maker(number, node) is None:
+                continue
+            origin = self._origin(number, node)
+            match = self._match(origin, number, node)
+            matched = [entry for _, entry in match]
+            steps[node] = Made(
+                origin.rule or "",
+                origin.round,
+                tuple(self.names.text(*entry) for entry in match),
+                self.names.term(number, node),
+            )
+            stack.extend(matched)
+
+    def _origin(self, number: int, node: ENode) -> Origin:
+        place = self.saturation.classes.nodes[number].index(node)
+        return self.saturation.origins[number][place]
+
+    def _match(self, origin: Origin, number: int, node: ENode) -> Match:
+        """What the rule matched when it made `node`; nothing where that cannot be told any more.
+
+        Classes are as they are at the end: what was matched may have merged with what was made.
+        """
+        if origin.rule not in self.directions:
+            return ()
+        root = number if origin.cause is None else origin.cause
+        direction = self.directions[origin.rule]
+        # Near a limit rules run one after the other and see what this round has made already. And
+        # of two e-nodes that became one when their operands merged, origin and cause may be mixed.
+        for round_, anywhere in ((origin.round, False), (origin.round + 1, False), (None, True)):
+            found = self.trace(direction.label, round_)
+            makers = [
+                match
+                for match in found.matches
+                if (anywhere or match[0][0] == root) and self._makes(direction, found, match, node)
+            ]
+            if makers:
+                return min(makers, key=self._age)
+        return ()
+
+    def _age(self, match: Match) -> int:
+        """The round in which a match was complete; of several the earliest is told."""
+        return max(self._origin(*entry).round for entry in match)
+
+    def _trace(self, label: str, round_: int | None) -> Trace:
+        classes = self.saturation.classes if round_ is None else self._before(round_)
+        return trace(self.directions[label], Graph(classes))
+
+    def _before(self, round_: int) -> EClasses:
+        """The e-nodes that stood before a round."""
+        classes = self.saturation.classes
+        nodes = tuple(
+            tuple(node for node, origin in zip(own, origins, strict=True) if origin.round < round_)
+            for own, origins in zip(classes.nodes, self.saturation.origins, strict=True)
+        )
+        return replace(classes, nodes=nodes)
+
+    def _makes(self, direction: Direction, found: Trace, match: Match, node: ENode) -> bool:
+        """Whether the right side for this match has `node` in it."""
+        values = found.bindings.values(match)
+        made: set[ENode] = set()
+
+        def build(term: Term) -> int | None:
+            if isinstance(term, Tensor):
+                return found.bindings.class_of(term.name, match)
+            if isinstance(term, ScalarTerm):
+                scalar = term.value.evaluate(values)
+                assert isinstance(scalar, Scalar)
+                entry = ENode("constant", (), (Constant(scalar.array),))
+            else:
+                assert isinstance(term, Application)
+                operands = [build(operand) for operand in term.operands]
+                attributes = [value.evaluate(values) for value in term.attributes]
+                entry = ENode(
+                    term.op.name,
+                    tuple(number for number in operands if number is not None),
+                    tuple(value for value in attributes if isinstance(value, Attribute)),
+                )
+            made.add(entry)
+            return self.homes.get(entry)
+
+        build(direction.right)
+        return node in made

@@ -1,0 +1,101 @@
+"""Explanations: each rewritten node says which rules made it from the program's own nodes."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import satura
+from satura.cli import main
+from satura.light import light
+from satura.rewrite.build import Builder
+from satura.rewrite.errors import CallError
+from satura.rewrite.explain import Explainer
+from satura.rewrite.extract import extract
+from satura.rewrite.ir import Program
+from satura.rewrite.saturate import Limits, saturate
+from satura.rewrite.types import DType
+from satura.rules import DEFAULT
+
+
+def turned_pad() -> Program:
+    """conv(transpose(pad(x))): the pad goes past the transpose, and then into the convolution."""
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 4, 6, 6))
+    w = build.constant(np.ones((3, 3, 4, 2), np.float32))
+    padded = build.transpose(build.pad(x, (0, 0, 1, 1), (0, 0, 1, 1)), (0, 2, 3, 1))
+    return build.program({"y": build.conv(padded, w, build.window(DType.F32, (3, 3)))})
+
+
+def explained(program: Program, limits: Limits) -> tuple[Explainer, Program]:
+    saturation = saturate(program, DEFAULT, limits)
+    return Explainer(program, saturation, DEFAULT), extract(saturation.classes).program
+
+
+def test_a_chain_of_rules_is_told_in_order() -> None:
+    program = turned_pad()
+    explainer, rewritten = explained(program, Limits())
+    last = dict(rewritten.outputs)["y"]
+    explanation = explainer.explain(rewritten, last)
+    assert [step.rule for step in explanation.steps] == [
+        "transpose_past_pad:backward",
+        "pad_into_conv",
+    ]
+    first, second = explanation.steps
+    assert (first.round, second.round) == (1, 2)
+    pad, turn, conv = len(program.nodes) - 3, len(program.nodes) - 2, len(program.nodes) - 1
+    assert [text.split(" = ")[0] for text in first.matched] == [f"%{turn}", f"%{pad}"]
+    assert f"= %{turn} :" in first.made and first.made.startswith("pad(transpose(")
+    assert second.matched[0].startswith(f"%{conv} = conv(")
+    assert second.matched[1].startswith(first.made)
+    assert "[3(1:1), 3(1:1)]" in second.made and f"= %{conv} :" in second.made
+    assert str(explanation).index("round 1") < str(explanation).index("round 2")
+
+
+def test_what_stands_in_the_program_needs_no_rule() -> None:
+    explainer, rewritten = explained(turned_pad(), Limits())
+    inputs = explainer.explain(rewritten, rewritten.inputs[0])
+    assert inputs.steps == () and "stands in the program as it was loaded" in str(inputs)
+    with pytest.raises(CallError, match=r"there is no node %99; the last is %"):
+        explainer.explain(rewritten, 99)
+
+
+# Near its limit of nodes, rules run one after the other.
+@pytest.mark.parametrize("limits", [Limits(), Limits(nodes=2_000)])
+def test_every_step_matched_what_stood_there(limits: Limits) -> None:
+    program = satura.load(light("light_squeezenet"))
+    explainer, rewritten = explained(program, limits)
+    steps = 0
+    for index in range(len(rewritten.nodes)):
+        explanation = explainer.explain(rewritten, index)
+        made = {step.made for step in explanation.steps}
+        for step in explanation.steps:
+            steps += 1
+            assert step.matched
+            for text in step.matched:
+                own = text.startswith("%")
+                assert own or text.partition("  (made by ")[0] in made, (step, text)
+    assert steps > 100
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as exit_:
+            main(["explain", *arguments])
+        captured = capsys.readouterr()
+        code = exit_.value.code
+        return code if isinstance(code, int) else 0, captured.out, captured.err
+
+    code, out, _ = run("light_squeezenet")
+    line = next(line for line in out.splitlines() if "  # " in line)
+    number = line.partition(" ")[0]
+    rule = line.partition("  # ")[2].partition(" ")[0]
+    assert code == 0 and rule.partition(":")[0] in DEFAULT
+    code, out, _ = run("light_squeezenet", number)
+    assert code == 0 and f"{rule} matched" in out and out.startswith(f"{number} = ")
+    code, out, _ = run("light_squeezenet", number, "--json")
+    assert code == 0 and json.loads(out)[0]["steps"][0]["rule"] == rule
+    code, _, err = run("light_squeezenet", "first")
+    assert code == 1 and "first is no number of a node" in err
