@@ -117,8 +117,8 @@ def _direction_lines(direction: DirectionReport) -> Iterator[str]:
             yield f"{'':23}  others: {ends}"
     if direction.matches:
         yield (
-            f"fires: {direction.matches:,} matches at {direction.places:,} places,"
-            f" {direction.new_nodes:,} new e-nodes"
+            f"fires: {_counted(direction.matches, 'match', 'matches')} at"
+            f" {_counted(direction.places, 'place')}, {_counted(direction.new_nodes, 'new e-node')}"
         )
         for firing in direction.firings[:MOST_FIRINGS]:
             yield from _firing_lines(firing)
@@ -147,3 +147,7 @@ def _miss_lines(miss: Miss) -> Iterator[str]:
         yield f"    is {node}"
     for name, value in miss.bound:
         yield f"  {name} = {value}"
+
+
+def _counted(count: int, one: str, many: str = "") -> str:
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -146,7 +146,7 @@ def test_a_firing_says_where_when_what_and_after_whom() -> None:
     assert made.startswith("conv(transpose(%") and "(1:1)" in made
     assert f"= %{outputs['a']} : f32[1, 6, 6, 2]" in made
     assert only_miss(answer).reason == "operand 1 of conv: no pad, but transpose 1, unary relu 1"
-    assert "fires: 1 matches at 1 places, 1 new e-nodes" in str(answer)
+    assert "fires: 1 match at 1 place, 1 new e-node\n" in str(answer)
 
 
 def test_a_refusal_shows_its_reason_and_the_values() -> None:
