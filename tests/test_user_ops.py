@@ -1,8 +1,8 @@
-"""Ops that users declare: what is checked at the declaration, and their place in rules."""
+"""Ops that users declare: what is checked at the declaration."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 import satura
-from satura.api import rewritten
 from satura.commands.pages import ops_page
-from satura.errors import CallError, OpError, ProgramError, RuleError
+from satura.errors import CallError, OpError, ProgramError
 from satura.ops import (
     FLOATS,
-    Axes,
     Axis,
     Count,
     DType,
@@ -28,27 +26,16 @@ from satura.ops import (
     refuse_unless,
 )
 from satura.rewrite.build import Builder
-from satura.rewrite.dsl import Law, Tensor, Varying, rewrites, rule
-from satura.rewrite.ir import Program
 from satura.rewrite.ops import OWN, REGISTRY
 from satura.rewrite.ops.elementwise import BINARY, UNARY
-from satura.rewrite.prove import prove
-from satura.rewrite.statistics import statistics
-from satura.rewrite.terms import unary
 from satura.rulefile import load_rules
-from satura.rules import BOOK, DEFAULT, NONE
-from satura.rules.elementwise import movement, with_movement
-from satura.testing import assert_sound, check
-from tests.user_ops import Shift, UserOps, user_ops
+from tests.user_ops import UserOps, user_ops
 
 
 @pytest.fixture
 def ops() -> Iterator[UserOps]:
     with user_ops() as declared:
         yield declared
-
-
-# Declarations
 
 
 def test_what_is_declared_is_known_until_the_context_ends() -> None:
@@ -283,184 +270,3 @@ def test_a_file_that_declares_ops_is_a_file_of_rules(tmp_path: Path) -> None:
         (tmp_path / "other.py").write_text(DECLARES)
         with pytest.raises(OpError, match=r"declared at .*cubed\.py:4; rename one"):
             load_rules(tmp_path / "other.py")
-
-
-# Rules
-
-
-def test_ops_stand_in_rules_by_their_own_name(ops: UserOps) -> None:
-    @rule
-    def odd(x: Tensor) -> Law:
-        """softsign(-x) = -softsign(x)"""
-        return rewrites(ops.softsign(unary("neg", x)), unary("neg", ops.softsign(x)))
-
-    @rule
-    def swapped(x: Tensor, y: Tensor) -> Law:
-        """hypotenuse(x, y) = hypotenuse(y, x)"""
-        return rewrites(ops.hypotenuse(x, y), ops.hypotenuse(y, x))
-
-    @rule
-    def sorted_twice(x: Tensor, axis: Axis) -> Law:
-        """sorted(sorted(x)) = sorted(x), along one axis"""
-        return rewrites(ops.sorted_rows(ops.sorted_rows(x, axis), axis), ops.sorted_rows(x, axis))
-
-    for law in (odd, swapped, sorted_twice):
-        assert_sound(law)
-    build = Builder()
-    x = build.input("x", DType.F32, (2, 3))
-    ordered = build.add(ops.sorted_rows, (build.add("sorted_rows", (x,), Axis(1)),), Axis(1))
-    found = satura.optimize(build.program({"y": ordered}), rules=DEFAULT + sorted_twice)
-    assert [node.op.name for node in found.nodes] == ["input", "sorted_rows"]
-
-
-def test_wrong_laws_about_them_are_refuted(ops: UserOps) -> None:
-    @rule
-    def elu_of_relu(x: Tensor, alpha: Scalar) -> Law:
-        """elu(relu(x), alpha) = relu(x), but not for an infinite alpha"""
-        return rewrites(ops.elu(unary("relu", x), alpha), unary("relu", x))
-
-    @rule
-    def lerp_of_one(x: Tensor, t: Tensor) -> Law:
-        """lerp(x, x, t) = x, but not where x or t is infinite"""
-        return rewrites(ops.lerp(x, x, t), x)
-
-    @rule
-    def sorted_everywhere(x: Tensor, axis: Axis, p: Axis) -> Law:
-        """sorted(sorted(x, a), b) = sorted(x, b), but sorting along a pairs other elements"""
-        return rewrites(ops.sorted_rows(ops.sorted_rows(x, axis), p), ops.sorted_rows(x, p))
-
-    for law in (elu_of_relu, lerp_of_one, sorted_everywhere):
-        report = check(law)
-        assert report.verdict == "refuted", report
-
-
-def test_a_wrong_use_in_a_rule_is_an_error(ops: UserOps) -> None:
-    with pytest.raises(RuleError, match=r"lerp\(x, y, t\) is given 2 arguments"):
-
-        @rule
-        def short(x: Tensor) -> Law:
-            """lerp(x, x) = x"""
-            return rewrites(ops.lerp(x, x), x)
-
-    with pytest.raises(RuleError, match="elu takes a"):
-
-        @rule
-        def swapped(x: Tensor, alpha: Scalar, a: Axes) -> Law:
-            """elu(x, a) = x"""
-            return rewrites(ops.elu(x, a), x)
-
-
-def test_an_attribute_that_nothing_draws_asks_for_a_generator(ops: UserOps) -> None:
-    @rule
-    def rolled_twice(x: Tensor, a: Shift) -> Law:
-        """rolled(rolled(x, a), a) = rolled(x, a)"""
-        return rewrites(ops.rolled(ops.rolled(x, a), a), ops.rolled(x, a))
-
-    with pytest.raises(OpError, match="a Shift cannot be drawn; give the op a generator"):
-        check(rolled_twice)
-
-
-# Movement
-
-
-def names(program: Program) -> list[str]:
-    return [node.op.name for node in program.nodes if node.op.kind is not Kind.SOURCE]
-
-
-def channels_first(ops: UserOps) -> Program:
-    """Transposes around one op of each kind, with one operand broadcast."""
-    build = Builder()
-    x, y = (build.input(name, DType.F32, (1, 4, 5, 3)) for name in "xy")
-    left, right = (build.transpose(node, (0, 3, 1, 2)) for node in (x, y))
-    weight = build.broadcast(build.constant([[[[0.25]]]], DType.F32), (1, 3, 4, 5))
-    mixed = build.add(ops.lerp, (left, build.add(ops.softsign, (right,)), weight))
-    bent = build.add(ops.elu, (build.add("hypotenuse", (mixed, left)),), _number(0.5))
-    return build.program({"y": build.transpose(bent, (0, 2, 3, 1))})
-
-
-def test_layouts_move_through_them(ops: UserOps) -> None:
-    program = channels_first(ops)
-    assert names(program).count("transpose") == 3
-    found = satura.optimize(program)
-    assert sorted(names(found)) == ["binary", "broadcast", "elu", "lerp", "unary"]
-
-
-def residual(act: Callable[[Builder, int, int], int]) -> Program:
-    """Three convolutions, channels first outside, each followed by `act` with a shortcut."""
-    build, random = Builder(), np.random.default_rng(0)
-    x = build.input("x", DType.F32, (1, 8, 6, 6))
-    for _ in range(3):
-        weights = build.constant(random.standard_normal((3, 3, 8, 8)).astype(np.float32))
-        window = build.window(DType.F32, (3, 3), lo=(1, 1), hi=(1, 1))
-        y = build.conv(build.transpose(x, (0, 2, 3, 1)), weights, window)
-        x = act(build, build.transpose(y, (0, 3, 1, 2)), x)
-    return build.program({"y": x})
-
-
-def test_networks_of_them_take_as_many_dispatches_as_with_ops_of_satura(ops: UserOps) -> None:
-    def usual(build: Builder, y: int, x: int) -> int:
-        return build.binary("add", build.unary("relu", y), x)
-
-    def own(build: Builder, y: int, x: int) -> int:
-        channels = np.linspace(0, 1, 8, dtype=np.float32).reshape((1, 8, 1, 1))
-        weight = build.broadcast(build.constant(channels), (1, 8, 6, 6))
-        return build.add(ops.lerp, (build.add(ops.elu, (y,), _number(0.5)), x, weight))
-
-    counts = [
-        statistics(rewritten(residual(act)).schedule)["dispatch-count"] for act in (usual, own)
-    ]
-    assert counts[0] == counts[1]
-
-
-def test_their_laws_are_in_force_where_those_of_the_book_are(ops: UserOps) -> None:
-    program = channels_first(ops)
-    assert len(with_movement(NONE, program)) == 0
-    reduced = with_movement(DEFAULT.without("transpose_past_select"), program)
-    assert "transpose_past_lerp" not in reduced and "reshape_past_lerp" in reduced
-    assert "transpose_past_lerp" in with_movement(DEFAULT, program)
-    models = {model for law, model in movement(ops.lerp)} | {m for _, m in movement(ops.elu)}
-    assert models <= {law.name for laws in BOOK.values() for law in laws}
-
-
-SAMPLES = {  # each kind of law once: two ops have the same law in the same way
-    "lerp": ("transpose_past", "reshape_out_of_second_of", "transpose_out_of_third_of"),
-    "elu": ("pad_out_of", "fold", "concat_into"),
-    "dequantize": ("reshape_past", "broadcast_out_of", "slice_into"),
-}
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_laws_of_movement_are_sound(name: str, ops: UserOps) -> None:
-    laws = {law.name: law for law, _ in movement(getattr(ops, name))}
-    for kind in SAMPLES[name]:
-        report = check(laws[f"{kind}_{name}"])
-        assert report.verdict == "tested", report
-
-
-def test_reshapes_slices_and_pads_move_through_them(ops: UserOps) -> None:
-    build = Builder()
-    x = build.input("x", DType.F32, (4, 6))
-    shaped = build.add(ops.elu, (build.reshape(x, (2, 2, 6)),), _number(0.5))
-    cut = build.slice(build.add(ops.elu, (x,), _number(2.0)), (0, 0), (1, 6))
-    program = build.program({"shaped": build.reshape(shaped, (4, 6)), "cut": cut})
-    found = satura.optimize(program)
-    assert names(found).count("reshape") == 0
-    sliced = found.nodes[dict(found.outputs)["cut"]]
-    assert sliced.op.name in ("elu", "slice")
-    assert sum(node.op.name == "elu" for node in found.nodes) == 2
-
-
-def test_a_law_of_movement_that_drops_an_attribute_is_refuted(ops: UserOps) -> None:
-    @rule
-    def forgets(x: Varying, alpha: Scalar, beta: Scalar) -> Law:
-        """elu(elu(x, a), b) = elu(elu(x, a), a): a wrong law"""
-        return rewrites(ops.elu(ops.elu(x, alpha), beta), ops.elu(ops.elu(x, alpha), alpha))
-
-    assert check(forgets).verdict == "refuted"
-    assert prove(forgets).status != "proved"
-
-
-def test_laws_of_movement_are_proved(ops: UserOps) -> None:
-    laws = {law.name: law for op_ in (ops.elu, ops.lerp) for law, _ in movement(op_)}
-    for name in ("transpose_past_elu", "slice_into_lerp", "broadcast_out_of_lerp"):
-        assert prove(laws[name]).status == "proved"
