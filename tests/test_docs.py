@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
@@ -16,9 +15,9 @@ from satura.commands.pages import ops_page, rules_page
 from satura.commands.verdicts import recorded
 from satura.rulefile import load_rules
 from satura.rules import DEFAULT
+from tests.documents import ENVIRONMENT, ROOT, satura
 from tests.onnx_models import make_model, node, random_input
 
-ROOT = Path(__file__).parent.parent
 DOCUMENTS = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
@@ -28,7 +27,6 @@ DOCUMENTS = [
 # The tutorial is followed step by step in tests/test_tutorial.py.
 SCRIPTS = [document for document in DOCUMENTS if document.name != "tutorial.md"]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 # What takes minutes as written is run on less.
 QUICKER = {"satura bench model.onnx": "satura bench model.onnx --rounds 1"}
 
@@ -83,9 +81,8 @@ def test_commands_run(document: Path, workplace: Path) -> None:
         if words[0] == "make":
             assert set(words[1:]) <= set(targets), command
         elif words[0] == "satura":
-            subprocess.run(
-                [sys.executable, "-m", *words], check=True, cwd=workplace, env=ENVIRONMENT
-            )
+            code, printed = satura(words[1:], workplace)
+            assert code == 0, (command, printed)
         else:
             assert words[0] in ("git", "cd", "pip"), f"{command} is not tested"
 

@@ -8,18 +8,18 @@ leaves out: lines where it is a line, else a part of its line.
 from __future__ import annotations
 
 import ast
-import os
 import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent
+from tests.documents import ENVIRONMENT, ROOT, satura
+
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 EXIT_CODE = re.compile(r"# exits with (\d)")
-PROGRAMS = {"satura": ["-m", "satura"], "pytest": ["-m", "pytest"], "python": []}
+PYTHON = {"python": [], "pytest": ["-m", "pytest"]}
 
 
 class Reader:
@@ -46,18 +46,20 @@ class Reader:
             program, *arguments = shlex.split(line, comments=True)
             if program == "pip":
                 continue
+            if program == "satura":
+                code, printed = satura(arguments, self.folder)
+            else:
+                code, printed = self._python(PYTHON[program] + arguments)
             expected = EXIT_CODE.search(line)
-            done = subprocess.run(
-                [sys.executable, *PROGRAMS[program], *arguments],
-                cwd=self.folder,
-                env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100"},
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-            )
-            assert done.returncode == (int(expected[1]) if expected else 0), (line, done.stdout)
-            self.printed += done.stdout
+            assert code == (int(expected[1]) if expected else 0), (line, printed)
+            self.printed += printed
+
+    def _python(self, arguments: list[str]) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, *arguments], cwd=self.folder, env=ENVIRONMENT,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+        )  # fmt: skip
+        return done.returncode, done.stdout
 
     def text(self, text: str) -> None:
         """Compare with what the last commands printed."""
