@@ -138,6 +138,8 @@ class Apply(Expression):
             return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
         if self.function in _INFIX:
             return f" {_INFIX[self.function]} ".join(map(_in_parentheses, self.arguments))
+        if self.function in _PREFIX:
+            return _PREFIX[self.function] + _in_parentheses(self.arguments[0])
         name = getattr(self.function, "__name__", str(self.function))
         return f"{name}({', '.join(texts)})"
 
@@ -147,6 +149,9 @@ _INFIX: dict[Callable[..., object], str] = {
     operator.ge: ">=", operator.add: "+", operator.sub: "-", operator.mul: "*",
     operator.floordiv: "//", operator.truediv: "/", operator.mod: "%", operator.and_: "&",
     operator.or_: "|", operator.xor: "^",
+}  # fmt: skip
+_PREFIX: dict[Callable[..., object], str] = {
+    operator.not_: "~", operator.invert: "~", operator.neg: "-",
 }  # fmt: skip
 
 

@@ -441,6 +441,7 @@ def test_conditions_are_negated_and_joined() -> None:
     (direction,) = law.directions
     type_ = TensorType(DType.F32, (1, 1, 1))
     (condition,) = direction.conditions
+    assert str(condition) == "(x.type.rank == 3) & ~p.is_identity"
     assert direction.holds(condition, {"x": type_, "p": Perm((1, 0, 2))})
     assert not direction.holds(condition, {"x": type_, "p": Perm((0, 1, 2))})
 
