@@ -14,6 +14,7 @@ from satura.commands.pages import ops_page
 from satura.errors import CallError, OpError, ProgramError
 from satura.ops import (
     FLOATS,
+    NUMBERS,
     Axis,
     Count,
     DType,
@@ -62,6 +63,18 @@ def test_a_formula_decides_which_element_types_an_op_takes(ops: UserOps) -> None
         build.add(ops.lerp, (x, x, s))
     with pytest.raises(ProgramError, match=r"0\.5 is no i8"):
         build.add(op(formula="x + alpha", domain="d", op_type="shifted")(_plus), (q,), _number(0.5))
+
+
+def test_a_number_makes_an_op_no_less_general() -> None:
+    with local_ops():
+        clipped = op(formula="min(max(x, low), 6)")(_clipped)
+        assert clipped.own is not None
+        assert {dtypes[0] for dtypes, _ in clipped.own.signatures} == NUMBERS
+
+
+def _clipped(x: TensorType, low: Scalar) -> TensorType:
+    """x, but at least `low` and at most 6"""
+    return x
 
 
 def _plus(x: TensorType, alpha: Scalar) -> TensorType:

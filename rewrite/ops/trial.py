@@ -18,7 +18,7 @@ Signature = tuple[tuple[DType, ...], DType]
 Wrong = Callable[[str], OpError]
 
 VALUES = 96  # tuples of operands per element type
-NUMBERS = (0.5, 1.0, 2.0, -1.0, 0.0)
+NUMBERS = (1.0, 0.5, 2.0, -1.0, 0.0)  # the first is one of every element type
 SHAPES: tuple[tuple[Dim, ...], ...] = ((), (1,), (3, 0), (2, 1, 2, 3), (symbol("n"), 2))
 FLOATS = (0.0, -0.0, 1.0, -1.0, 0.5, -0.25, 2.0, 3.5, -7.0, 30.0, -30.0, 100.0)
 SPECIAL = (np.inf, -np.inf, np.nan)
