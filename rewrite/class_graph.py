@@ -8,8 +8,7 @@ from functools import cached_property
 from satura.rewrite.attributes import BinaryFn, Constant, ReduceFn, Scalar, UnaryFn
 from satura.rewrite.eclasses import EClasses, ENode
 from satura.rewrite.ir import Program
-from satura.rewrite.ops import Kind
-from satura.rewrite.ops.registry import REGISTRY
+from satura.rewrite.ops import OWN, REGISTRY, Kind
 from satura.rewrite.types import DType
 
 FUNCTIONS = UnaryFn | BinaryFn | ReduceFn
@@ -69,7 +68,7 @@ class Graph:
 
 
 def _varies(node: ENode, varying: list[bool]) -> bool:
-    kind = REGISTRY[node.op].kind
+    kind = (REGISTRY if node.op in REGISTRY else OWN)[node.op].kind
     source = kind in (Kind.SOURCE, Kind.HOST) and node.op != "constant"
     return source or any(varying[operand] for operand in node.operands)
 

@@ -48,11 +48,12 @@ from satura.rewrite.ir import Program
 from satura.rewrite.matcher import trace
 from satura.rewrite.onnx.load import load_with_names
 from satura.rewrite.saturate import Limits, saturate
-from satura.rewrite.terms import binary, concat, conv, pad, scalar, transpose, unary
+from satura.rewrite.terms import application, binary, concat, conv, pad, scalar, transpose, unary
 from satura.rewrite.types import DType
 from satura.rewrite.why import why
 from satura.rules import DEFAULT
 from tests.random_programs import random_program
+from tests.user_ops import user_ops
 
 
 @attribute_function
@@ -265,6 +266,31 @@ def test_the_step_that_stops_a_rule_is_named(law: Rule, step: str, reason: str, 
     miss = direction.misses[-1]
     assert (miss.step, miss.count) == (step, count)
     assert miss.reason.startswith(reason)
+
+
+def test_ops_of_users_are_matched() -> None:
+    with user_ops() as ops:
+
+        @rule
+        def ends_alike(x: Varying, t: Tensor) -> Law:
+            """lerp(x, x, t) = x"""
+            return rewrites(application(ops.lerp, (x, x, t)), x)
+
+        @rule
+        def sorted_twice(x: Varying, axis: Axis) -> Law:
+            """sorted_rows(sorted_rows(x, axis), axis) = sorted_rows(x, axis)"""
+            inner = application(ops.sorted_rows, (x, axis))
+            return rewrites(application(ops.sorted_rows, (inner, axis)), inner)
+
+        build = Builder()
+        x, t = (build.input(name, DType.F32, (2, 2)) for name in "xt")
+        lerped = build.add(ops.lerp, (build.add(ops.lerp, (x, x, t)), t, t))
+        rows = build.add(ops.sorted_rows, (x,), Axis(1))
+        program = build.program({"a": lerped, "b": build.add(ops.sorted_rows, (rows,), Axis(0))})
+        answer = why(ends_alike, program, RuleSet())
+        assert answer.fires and only_miss(answer).step == "operand 2 of lerp is x again"
+        miss = only_miss(why(sorted_twice, program, RuleSet()))
+        assert miss.reason == "the axis of sorted_rows: it is 1, not 0"
 
 
 def test_each_direction_is_explained() -> None:
