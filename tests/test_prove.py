@@ -72,19 +72,19 @@ OPEN = {
 
 @pytest.mark.parametrize("name", [entry.name for entry in DEFAULT])
 def test_rule_of_the_book(name: str) -> None:
-    # The one law that needs three axes to say anything.
-    ranks = range(4 if name == "transpose_past_reshape" else 3)
-    proof = prove(DEFAULT[name], ranks)
+    proof = prove(DEFAULT[name], ranks=range(3))
     if not DEFAULT[name].exact:
         assert proof.status == "open" and proof.reason == ROUNDS
     elif name in OPEN:
         assert proof.status == "open" and OPEN[name] in proof.reason
+    elif name == "transpose_past_reshape":  # it says nothing of fewer than three axes
+        assert proof.status == "open" and "no sizes are found for which" in proof.reason
     else:
         assert proof.is_proved, str(proof)
-        assert proof.ranks == tuple(ranks)
+        assert proof.ranks == (0, 1, 2)
 
 
-@pytest.mark.parametrize("name", ["transpose_past_pad", "compose_slices", "concat_into_unary"])
+@pytest.mark.parametrize("name", ["transpose_past_pad", "concat_into_unary"])
 def test_higher_ranks(name: str) -> None:
     assert prove(DEFAULT[name]).ranks == (0, 1, 2, 3, 4)
 
@@ -115,7 +115,7 @@ def test_museum_piece_is_not_proved(name: str) -> None:
 def test_museum_piece_is_refuted_with_sizes(name: str) -> None:
     proof = prove(MUSEUM[name], ranks=range(4))
     assert proof.status == "refuted"
-    assert "x = f64[" in proof.reason
+    assert "for x = " in proof.reason
 
 
 def wrongly_proved(entry: Rule, ranks: range) -> list[str]:
@@ -279,11 +279,6 @@ def test_static_and_symbolic_shapes_are_told_apart() -> None:
 # What is asked of a proof
 
 
-def test_what_never_fires_is_not_proved() -> None:
-    proof = prove(DEFAULT["transpose_past_reshape"], ranks=range(3))
-    assert proof.status == "open" and "no sizes are found for which" in proof.reason
-
-
 def test_a_condition_on_units_is_understood() -> None:
     @rule
     def units_only(x: Tensor, p: Perm) -> Law:
@@ -298,11 +293,11 @@ def test_an_unknown_op_is_named() -> None:
     from satura.rewrite.terms import gather
 
     @rule
-    def gather_twice(x: Tensor, i: Tensor, a: Axis) -> Law:
-        """gather(x, i) = gather(x, i), which moves elements by data"""
-        return rewrites(gather(x, i, a), gather(x, i, a))
+    def gather_late(f: UnaryFn, x: Tensor, i: Tensor, a: Axis) -> Law:
+        """gather(f(x), i) = f(gather(x, i)), which moves elements by data"""
+        return rewrites(gather(unary(f, x), i, a), unary(f, gather(x, i, a)))
 
-    proof = prove(gather_twice, ranks=range(2))
+    proof = prove(gather_late, ranks=range(2))
     assert proof.status == "open" and "gather is not an op that the prover knows" in proof.reason
 
 

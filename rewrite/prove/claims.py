@@ -10,7 +10,7 @@ from satura.rewrite.dims import Dim, SymbolicDim, symbol
 from satura.rewrite.prove.counterexample import confirmed
 from satura.rewrite.prove.folds import connect
 from satura.rewrite.prove.matches import FailedError, Match, Required
-from satura.rewrite.prove.paths import Fact, Path
+from satura.rewrite.prove.paths import Fact, Path, Undecided
 from satura.rewrite.prove.tensors import Elements
 from satura.rewrite.prove.terms import equal, within
 
@@ -105,13 +105,18 @@ def _claim(path: Path, goal: Fact, reason: str) -> None:
 
 def _telling(path: Path, goal: Fact, model: z3.ModelRef) -> z3.ModelRef:
     """A model of plain small sizes, as many above 1 as possible, where there is one."""
-    names = [str(known)[7:] for known in model if str(known).startswith("static ")]
+    known = {str(declared) for declared in model}
+    names = {name[:-1] for name in known if name.endswith("'")}
+    names |= {name[7:] for name in known if name.startswith("static ")}
     wishes = [z3.And(*(z3.Bool(f"static {name}") for name in names))]
     wishes += [z3.Int(name) <= 4 for name in sorted(names)]
     wishes += [z3.Int(name) >= 2 for name in sorted(names)]
     granted: list[Fact] = []
     for wish in wishes:
-        better = path.counterexample(z3.Implies(z3.And(*granted, wish), goal))
+        try:
+            better = path.counterexample(z3.Implies(z3.And(*granted, wish), goal))
+        except Undecided:
+            continue
         if better is not None:
             granted.append(wish)
             model = better

@@ -17,7 +17,7 @@ from satura.rewrite.prove.proof import Proof
 from satura.rewrite.recorder import AttributeVariable
 from satura.rewrite.terms import Application, Tensor, subterms
 
-PATIENCE = 2000  # milliseconds for one question to z3
+PATIENCE = 2_000_000  # z3's own steps for one question, some seconds: the same on every machine
 
 
 def search(rule: Rule, ranks: Sequence[int], seconds: float) -> Proof:
@@ -55,7 +55,7 @@ def search(rule: Rule, ranks: Sequence[int], seconds: float) -> Proof:
 def _prove_direction(direction: Direction, ranks: Mapping[str, int], deadline: float) -> bool:
     """Prove it for these ranks; whether it can fire there at all."""
     solver = z3.Solver()
-    solver.set("timeout", PATIENCE)
+    solver.set("rlimit", PATIENCE)
     path = Path(solver, deadline)
     for _ in path.runs(lambda path: verify(Match(path, direction, ranks))):
         pass
