@@ -13,8 +13,8 @@ from satura.backend.target import host_target
 from satura.rewrite.errors import SaturaError
 
 _CODE_FILES = (
-    "kernel.py", "translate.py", "namespace.py", "vector.py", "microkernels", "emit/scalars.py",
-    "emit/approximations.py", "emit/memory.py", "emit/site.py",
+    "kernel.py", "translate.py", "frontend.py", "namespace.py", "vector.py", "microkernels",
+    "emit/scalars.py", "emit/approximations.py", "emit/memory.py", "emit/site.py",
 )  # fmt: skip
 
 

@@ -6,41 +6,21 @@ import linecache
 from types import FunctionType
 
 import llvmlite.binding as llvm
-from llvmlite import ir
-from numba.core import types
-from numba.core.compiler import Flags, compile_extra
-from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import NumbaError
-from numba.core.registry import cpu_target
 
+from satura.backend.frontend import lowered
 from satura.backend.kernel import CompiledKernel, KernelError, KernelSource
 from satura.backend.namespace import namespace_of
 from satura.backend.target import host_target
 
-_INT64 = ir.IntType(64)
-
 
 def compiled(source: KernelSource) -> CompiledKernel:
     """The kernel's object code. KernelError where the text does not type or lower."""
-    text = _translated(source.name, source.text, source.symbol)
-    return _object_code(source.symbol, llvm.parse_assembly(text))
-
-
-def _translated(name: str, text: str, symbol: str) -> str:
-    """LLVM text of a module that exports `void symbol(i64 args, i64 thread, i64 threads)`."""
-    function = _defined(text, symbol)
-    with global_compiler_lock:
-        typing, context = cpu_target.typing_context, cpu_target.target_context
-        library = context.codegen().create_library(symbol)
-        try:
-            compiled = compile_extra(
-                typing, context, function, (types.int64,) * 3, types.void, _flags(), {}, library
-            )
-        except NumbaError as error:
-            raise KernelError(f"kernel {name} does not compile: {error}") from error
-        library.add_ir_module(_exported(context, compiled.fndesc, symbol))
-        library.finalize()
-        return str(library.get_llvm_str())
+    try:
+        module = lowered(_defined(source.text, source.symbol), source.symbol)
+    except NumbaError as error:
+        raise KernelError(f"kernel {source.name} does not compile: {error}") from error
+    return _object_code(source.symbol, module)
 
 
 def _defined(text: str, symbol: str) -> FunctionType:
@@ -56,45 +36,13 @@ def _defined(text: str, symbol: str) -> FunctionType:
     return function
 
 
-def _flags() -> Flags:
-    """No allocation, no wrappers, no bounds checks, division as NumPy does it."""
-    flags = Flags()
-    options = {
-        "nrt": False, "no_compile": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True,
-        "error_model": "numpy",
-    }  # fmt: skip
-    for option, value in options.items():
-        setattr(flags, option, value)
-    return flags
-
-
-def _exported(context: object, descriptor: object, symbol: str) -> ir.Module:
-    """A module whose function `symbol` calls the lowered one by its plain C signature."""
-    # Numba has no types; importing its classes here would only name them.
-    convention = context.call_conv  # type: ignore[attr-defined]
-    restype, argtypes = descriptor.restype, descriptor.argtypes  # type: ignore[attr-defined]
-    module = ir.Module(symbol)
-    inner = ir.Function(
-        module,
-        convention.get_function_type(restype, argtypes),
-        descriptor.llvm_func_name,  # type: ignore[attr-defined]
-    )
-    outer = ir.Function(module, ir.FunctionType(ir.VoidType(), [_INT64] * 3), symbol)
-    builder = ir.IRBuilder(outer.append_basic_block())
-    convention.call_function(builder, inner, restype, argtypes, outer.args)
-    builder.ret_void()
-    return module
-
-
 def _object_code(symbol: str, module: llvm.ModuleRef) -> CompiledKernel:
-    """Machine code of a module in which only `symbol` stays visible from outside."""
+    """Optimised machine code of a module in which only `symbol` stays visible from outside."""
     for value in (*module.functions, *module.global_variables):
         if value.name != symbol and not value.is_declaration:
             value.linkage = "internal"
     machine = host_target().machine()
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_global_dead_code_eliminate_pass()
-    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
+    _optimise(module, machine)
     externals = tuple(
         sorted(
             function.name
@@ -103,3 +51,11 @@ def _object_code(symbol: str, module: llvm.ModuleRef) -> CompiledKernel:
         )
     )
     return CompiledKernel(symbol, externals, machine.emit_object(module))
+
+
+def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = True
+    options.slp_vectorization = False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)

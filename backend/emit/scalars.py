@@ -35,6 +35,15 @@ def _minimum(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
     return site.same(name, a, b)
 
 
+def _larger(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
+    """Python's max of two operands of one type; Numba's own is a function to compile and link."""
+    return site.builder.select(site.less(a, b), b, a)
+
+
+def _smaller(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
+    return site.builder.select(site.less(b, a), b, a)
+
+
 def _add_any_order(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
     """a + b in a sum whose order LLVM may choose, the same way for every thread count."""
     if site.is_float:
@@ -255,7 +264,7 @@ def helpers() -> Mapping[str, object]:
         "maximum": _maximum, "minimum": _minimum, "divide": _divide, "modulo": _modulo,
         "fmod": _remainder, "power": _power, "shift_left": partial(_shift, True),
         "shift_right": partial(_shift, False), "add_any_order": _add_any_order,
-        "mul_any_order": _mul_any_order, "quotient": _quotient,
+        "mul_any_order": _mul_any_order, "quotient": _quotient, "max": _larger, "min": _smaller,
     }  # fmt: skip
     found.update((name, helper(2, write)) for name, write in two.items())
     found["choose"] = helper(3, _choose, lambda condition, a, b: a)
