@@ -21,7 +21,7 @@ from satura.rewrite.attributes import (
     Scalar,
 )  # fmt: skip
 from satura.rewrite.dsl import Direction
-from satura.rewrite.egraph import EGraph, Row
+from satura.rewrite.egraph import EGraph, Row, Step
 from satura.rewrite.errors import SaturaError
 from satura.rewrite.intern import Interner, Value
 from satura.rewrite.schema import NodeTable
@@ -62,12 +62,11 @@ class Demands:
         self._interner = interner
         self._described = 0
 
-    def answer(self, demands: Iterable[Demand]) -> bool:
-        """Answer all new rows; whether anything was added."""
-        sizes = self._egraph.sizes()
+    def answer(self, demands: Iterable[Demand], asked: Step) -> bool:
+        """Answer all new rows that the run `asked` made; whether anything was added."""
         added = False
         for demand in demands:
-            if sizes[demand.want]:
+            if asked.matches.get(demand.want):
                 started = perf_counter()
                 added |= self._answer(demand)
                 demand.seconds += perf_counter() - started

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Hashable
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from functools import cache
 from numbers import Integral
 
 from satura.rewrite.attributes import Attribute, Constant
@@ -51,6 +52,14 @@ def content(value: object) -> Hashable:
         return (float, struct.pack("<d", value))
     if isinstance(value, Constant):
         return (Constant, value.digest)
+    if isinstance(value, TensorType):
+        return value  # its parts are never equal without being the same
     if is_dataclass(value):
-        return (type(value), *(content(getattr(value, field.name)) for field in fields(value)))
+        names = _names(type(value))
+        return (type(value), *(content(getattr(value, name)) for name in names))
     raise TypeError(f"{value!r} cannot stand in an attribute")
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))

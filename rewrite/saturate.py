@@ -200,9 +200,9 @@ class _Run:
     def settle(self) -> None:
         """Bring types and other facts up to date. Raises TypeConflictError."""
         self.start(None)
-        self.egraph.run("facts", saturate=True)
-        while self.demands.answer(self.types):
-            self.egraph.run("facts", saturate=True)
+        step = self.egraph.run("facts", saturate=True)
+        while self.demands.answer(self.types, step):
+            step = self.egraph.run("facts", saturate=True)
         conflicts = self.egraph.numbers("conflict")
         if conflicts:
             first, second = conflicts[0]
@@ -253,8 +253,9 @@ class _Run:
             if runner.watched:
                 self.start(runner.direction)
                 self.note(self.egraph.run(runner.code.matching, saturate=True))
-        self.note(self.egraph.run("demand"))
-        self.demands.answer(self.rule_demands)
+        step = self.egraph.run("demand")
+        self.note(step)
+        self.demands.answer(self.rule_demands, step)
 
     def fire_together(self, round_: int) -> bool:
         """Fire all rules that are not watched; whether anything changed."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from satura.rewrite.joins import Atom, staged
+from satura.rewrite.joins import Atom, rule_text, staged
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.registry import Kind, Op
 
@@ -143,7 +143,7 @@ def _typing(table: NodeTable, node: Atom) -> str:
 (relation ok_type_{name} ({sorts} i64))
 {clearing(want.table, table.width)}
 """
-    text += _fact([typing], str(want))
+    text += rule_text([typing], str(want), "facts", want.table)  # its name tells what it asked for
     text += _fact([typing, Atom(f"ok_type_{name}", (*columns, "y"))], "(type_of e y)")
     if table.op.name == "item":
         return text
