@@ -54,9 +54,9 @@ def content(value: object) -> Hashable:
         return (Constant, value.digest)
     if isinstance(value, TensorType):
         return value  # its parts are never equal without being the same
+    kind: type = type(value)
     if is_dataclass(value):
-        names = _names(type(value))
-        return (type(value), *(content(getattr(value, name)) for name in names))
+        return (kind, *(content(getattr(value, name)) for name in _names(kind)))
     raise TypeError(f"{value!r} cannot stand in an attribute")
 
 
