@@ -184,9 +184,10 @@ RULES = [entry.name for entry in DEFAULT if all(knows(way.left) for way in entry
 def test_left_sides_mean_what_they_compute(name: str) -> None:
     random = Random(crc32(name.encode()))
     compared = 0
-    for _ in range(60):
+    for attempt in range(200):
         instance = draw_instance(DEFAULT[name].directions[0], random)
-        if instance is not None:
+        least = 12 if attempt < 150 else 0  # smaller ones show little
+        if instance is not None and instance.weight >= least:
             compared += compare(instance)
         if compared == 2:
             break
