@@ -1,20 +1,21 @@
 """Where a node of a rewritten program comes from: the rules that made it, one after the other.
 
 Every e-node says which rule made it first, in which round, and in which class that rule matched.
-What the rule matched there is found by matching its left side again, on what stood before that
-round; what was matched comes from earlier rounds in turn, down to the program's own nodes.
+What the rule matched there is found by matching its left side again: of the matches whose right
+side has that e-node, the one that was complete first. What it matched was made in earlier rounds in
+turn, down to the program's own nodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache
 
 from satura.rewrite.attributes import Attribute, Constant, Scalar
 from satura.rewrite.class_graph import Graph
 from satura.rewrite.decode import Origin
-from satura.rewrite.eclasses import EClasses, ENode
+from satura.rewrite.eclasses import ENode
 from satura.rewrite.errors import CallError
 from satura.rewrite.ir import Program
 from satura.rewrite.law import Direction, RuleSet
@@ -72,8 +73,10 @@ class Explainer:
         self.directions = {d.label: d for rule in rules for d in rule.directions}
         nodes = saturation.classes.nodes
         self.homes = {node: number for number, own in enumerate(nodes) for node in own}
-        # One trace serves all nodes that one rule made in one round.
+        self.graph = Graph(saturation.classes)
+        # One trace serves all nodes that a rule made.
         self.trace = cache(self._trace)
+        self.matches = cache(self._matches)
 
     def explain(self, rewritten: Program, index: int) -> Explanation:
         """Where node `index` of `rewritten` comes from. Raises CallError where it cannot tell."""
@@ -122,35 +125,28 @@ class Explainer:
             return ()
         root = number if origin.cause is None else origin.cause
         direction = self.directions[origin.rule]
-        # Near a limit rules run one after the other and see what this round has made already. And
-        # of two e-nodes that became one when their operands merged, origin and cause may be mixed.
-        for round_, anywhere in ((origin.round, False), (origin.round + 1, False), (None, True)):
-            found = self.trace(direction.label, round_)
-            makers = [
-                match
-                for match in found.matches
-                if (anywhere or match[0][0] == root) and self._makes(direction, found, match, node)
-            ]
+        found = self.trace(direction.label)
+        here = self.matches(direction.label).get(root, [])
+        # Of two e-nodes that became one when their operands merged, origin and cause may be mixed.
+        for candidates in (here, found.matches):
+            makers = [match for match in candidates if self._makes(direction, found, match, node)]
             if makers:
                 return min(makers, key=self._age)
         return ()
 
     def _age(self, match: Match) -> int:
-        """The round in which a match was complete; of several the earliest is told."""
+        """The round in which a match was complete."""
         return max(self._origin(*entry).round for entry in match)
 
-    def _trace(self, label: str, round_: int | None) -> Trace:
-        classes = self.saturation.classes if round_ is None else self._before(round_)
-        return trace(self.directions[label], Graph(classes))
+    def _trace(self, label: str) -> Trace:
+        return trace(self.directions[label], self.graph)
 
-    def _before(self, round_: int) -> EClasses:
-        """The e-nodes that stood before a round."""
-        classes = self.saturation.classes
-        nodes = tuple(
-            tuple(node for node, origin in zip(own, origins, strict=True) if origin.round < round_)
-            for own, origins in zip(classes.nodes, self.saturation.origins, strict=True)
-        )
-        return replace(classes, nodes=nodes)
+    def _matches(self, label: str) -> dict[int, list[Match]]:
+        """The matches of a rule by the class of their root."""
+        found: dict[int, list[Match]] = {}
+        for match in self.trace(label).matches:
+            found.setdefault(match[0][0], []).append(match)
+        return found
 
     def _makes(self, direction: Direction, found: Trace, match: Match, node: ENode) -> bool:
         """Whether the right side for this match has `node` in it."""

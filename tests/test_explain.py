@@ -11,11 +11,13 @@ import satura
 from satura.cli import main
 from satura.light import light
 from satura.rewrite.build import Builder
+from satura.rewrite.dsl import Law, RuleSet, Tensor, rewrites, rule
 from satura.rewrite.errors import CallError
 from satura.rewrite.explain import Explainer
 from satura.rewrite.extract import extract
 from satura.rewrite.ir import Program
 from satura.rewrite.saturate import Limits, saturate
+from satura.rewrite.terms import binary, unary
 from satura.rewrite.types import DType
 from satura.rules import DEFAULT
 
@@ -62,6 +64,32 @@ def test_what_stands_in_the_program_needs_no_rule() -> None:
         explainer.explain(rewritten, 99)
 
 
+@rule
+def commutes(x: Tensor, y: Tensor) -> Law:
+    """x + y = y + x"""
+    return rewrites(binary("add", x, y), binary("add", y, x))
+
+
+@rule
+def subtracts(x: Tensor, y: Tensor) -> Law:
+    """x + y = -(-x - y)"""
+    return rewrites(binary("add", x, y), unary("neg", binary("sub", unary("neg", x), y)))
+
+
+def test_of_two_matches_in_a_class_the_one_that_made_the_node_is_told() -> None:
+    build = Builder()
+    x, y = (build.input(name, DType.F32, (2,)) for name in "xy")
+    program = build.program({"sum": build.binary("add", x, y)})
+    rules = RuleSet(commutes, subtracts)
+    explainer = Explainer(program, saturate(program, rules), rules)
+    for first, second, expected in ((x, y, ["subtracts"]), (y, x, ["commutes", "subtracts"])):
+        node = build.binary("sub", build.unary("neg", first), second)
+        rewritten = build.program({"difference": node})
+        steps = explainer.explain(rewritten, len(rewritten.nodes) - 1).steps
+        assert [step.rule for step in steps] == expected
+        assert f"(%{first}, %{second}) add" in steps[-1].matched[0]
+
+
 # Near its limit of nodes, rules run one after the other.
 @pytest.mark.parametrize("limits", [Limits(), Limits(nodes=2_000)])
 def test_every_step_matched_what_stood_there(limits: Limits) -> None:
@@ -75,8 +103,9 @@ def test_every_step_matched_what_stood_there(limits: Limits) -> None:
             steps += 1
             assert step.matched
             for text in step.matched:
-                own = text.startswith("%")
-                assert own or text.partition("  (made by ")[0] in made, (step, text)
+                term = text.partition("  (made by ")[0]
+                assert term != step.made
+                assert text.startswith("%") or term in made, (step, text)
     assert steps > 100
 
 
