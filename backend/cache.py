@@ -22,6 +22,9 @@ _SUFFIX = ".kernel"
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 DEFAULT_LIMIT = 256 * 1024 * 1024
+_COUNTS = 32
+# Bytes that this process stored in a folder since it counted the entries there.
+_uncounted: dict[Path, int] = {}
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,10 @@ class CacheStatistics:
 
 @dataclass(frozen=True)
 class Cache:
-    """Entries of at most `limit` bytes in all; the least recently used go first."""
+    """Entries of at most `limit` bytes in all; the least recently used go first.
+
+    A writing process may exceed the limit by a 32nd: it counts entries no more often than that.
+    """
 
     folder: Path
     limit: int = DEFAULT_LIMIT
@@ -71,7 +77,7 @@ class Cache:
             except BaseException:
                 Path(temporary).unlink(missing_ok=True)
                 raise
-            self._evict()
+            self._evict_when_due(len(payload))
         except OSError as error:
             _LOGGER.warning("%s cannot be written: %s", self.folder, error)
 
@@ -128,6 +134,14 @@ class Cache:
             if path.name.endswith(_SUFFIX):
                 found.append((status.st_mtime, status.st_size, path))
         return found
+
+    def _evict_when_due(self, stored: int) -> None:
+        """Evict on a process's first store, then whenever it has stored a 32nd of the limit."""
+        uncounted = _uncounted.get(self.folder, self.limit) + stored
+        if uncounted >= self.limit / _COUNTS:
+            uncounted = 0
+            self._evict()
+        _uncounted[self.folder] = uncounted
 
     def _evict(self) -> None:
         entries = sorted(self._entries())

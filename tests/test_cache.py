@@ -97,6 +97,25 @@ def test_the_least_recently_used_go_first(tmp_path: Path) -> None:
     assert present == ["a", "c", "d"]
 
 
+def test_the_limit_holds_though_entries_are_not_counted_at_every_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = 0
+    evict = Cache._evict
+
+    def counted(cache: Cache) -> None:
+        nonlocal counts
+        counts += 1
+        evict(cache)
+
+    monkeypatch.setattr(Cache, "_evict", counted)
+    cache = Cache(tmp_path / "kernels", limit=64_000)
+    for number in range(200):
+        cache.store(f"{number:064}", bytes(500))
+    assert 60_000 < cache.statistics().size <= 64_000 * 33 / 32
+    assert counts <= 51
+
+
 def test_clear_removes_entries_and_leftovers(cache: Cache) -> None:
     cache.store(KEY, b"object code")
     (cache.folder / ".new-killed").write_bytes(b"half an ent")
