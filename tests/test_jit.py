@@ -79,3 +79,33 @@ def test_a_kernel_that_allocates_is_refused() -> None:
     text = "def kernel(args, thread, threads):\n    np.zeros(threads)[thread] += 1\n"
     with pytest.raises(KernelError, match="kernel zeros does not compile"):
         kernel_address(KernelSource("zeros", text))
+
+
+def test_one_name_may_hold_integers_with_and_without_sign() -> None:
+    """A type for both would be a float, which holds neither."""
+    lines = (
+        "def kernel(args, thread, threads):",
+        "    value = read_u64(args, 0)",
+        "    write_u64(args, 1, value)",
+        "    value = read_i64(args, 0)",
+        "    write_i64(args, 2, value)",
+    )
+    words = (ctypes.c_uint64 * 3)(2**63 + 1)
+    address = kernel_address(KernelSource("two types", "\n".join([*lines, ""])))
+    kernel_function(address)(ctypes.addressof(words), 0, 1)
+    assert list(words) == [2**63 + 1] * 3
+
+
+def test_min_and_max_of_any_kind() -> None:
+    lines = (
+        "def kernel(args, thread, threads):",
+        "    store_int64(args, 0, max(min(load_int64(args, 0), 5), -3))",
+        "    put_f32(args, 2, min(get_f32(args, 2), get_f32(args, 3)))",
+    )
+    address = kernel_address(KernelSource("bounds", "\n".join([*lines, ""])))
+    for value, bounded in ((-9, -3), (4, 4), (9, 5)):
+        words = (ctypes.c_int64 * 2)(value)
+        floats = ctypes.cast(words, ctypes.POINTER(ctypes.c_float))
+        floats[2], floats[3] = 0.75, 0.25
+        kernel_function(address)(ctypes.addressof(words), 0, 1)
+        assert (words[0], floats[2]) == (bounded, 0.25)
