@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from satura.rewrite.check.testing import check
+from satura.rewrite.check.refute import refutation
 from satura.rules import DEFAULT
 from tests.rule_mutants import mutants
 
@@ -15,7 +15,7 @@ SAVES_WORK = "the condition only keeps the e-graph small"
 EQUIVALENT = {
     "without reorders": SAVES_WORK,
     "without regroups": SAVES_WORK,
-    "without !=(a.type.shape": SAVES_WORK,
+    "without a.type.shape != ": SAVES_WORK,
     "without is_smaller_joint": SAVES_WORK,
     "swapped arguments in pad(x, v, summed_padding(a, b))": "paddings add in any order",
     "constant_to_the_right, swapped": "it is commutativity itself",
@@ -32,8 +32,7 @@ EQUIVALENT = {
 def test_every_mutant_is_refuted(name: str) -> None:
     for what, mutant in mutants(DEFAULT[name]):
         if not any(part in what for part in EQUIVALENT):
-            result = check(mutant, attempts=1500, shrink=False)
-            assert result.verdict == "refuted", f"{what}: {result}"
+            assert refutation(mutant, attempts=1500) is not None, what
 
 
 def test_few_mutants_are_excused() -> None:

@@ -186,17 +186,21 @@ class Draw:
         return size, stride, dilation, self.up_to(2), self.up_to(2)
 
     def array(self, type_: TensorType, moderate: bool) -> Array:
-        """Elements of a concrete type; `moderate`: floats near 1 and small ints, no specials."""
+        """Elements of a concrete type; `moderate`: floats near 1 and small ints, no specials.
+
+        Half of the larger arrays have hardly any special float: a sum with NaN shows nothing.
+        """
         shape = tuple(int(str(dim)) for dim in type_.shape)
         count = int(str(product(shape)))
+        specials = self.specials * (0.05 if count > 3 and self.chance(0.5) else 1.0)
         if count > FEW_ELEMENTS:
-            return self._elements(type_.dtype, count, moderate).reshape(shape)
-        values = [self._element(type_.dtype, moderate) for _ in range(count)]
+            return self._elements(type_.dtype, count, moderate, specials).reshape(shape)
+        values = [self._element(type_.dtype, moderate, specials) for _ in range(count)]
         with np.errstate(all="ignore"):
             flat = np.array(values, np.float64 if type_.dtype.is_float else object)
             return flat.astype(type_.dtype.numpy).reshape(shape)
 
-    def _elements(self, dtype: DType, count: int, moderate: bool) -> Array:
+    def _elements(self, dtype: DType, count: int, moderate: bool, specials: float) -> Array:
         """Many elements, drawn as `_element` draws one."""
         random = np.random.default_rng(self.random.getrandbits(64))
         if dtype is DType.BOOL:
@@ -210,7 +214,7 @@ class Draw:
             share, special = 0.0, (1.0,)
             values = random.choice((-1, 1), count) * random.uniform(0.8, 1.25, count)
         else:
-            share, special = self.specials, FLOAT_SPECIALS
+            share, special = specials, FLOAT_SPECIALS
             values = random.choice((1.0, 1.0, 100.0), count) * random.standard_normal(count)
         with np.errstate(all="ignore"):
             chosen = random.choice(np.array(special).astype(dtype.numpy), count)
@@ -219,12 +223,12 @@ class Draw:
             )
             return result
 
-    def _element(self, dtype: DType, moderate: bool) -> float | int:
+    def _element(self, dtype: DType, moderate: bool, specials: float) -> float | int:
         random = self.random
         if dtype.is_float:
             if moderate:
                 return random.choice((-1, 1)) * random.uniform(0.8, 1.25)
-            if random.random() < self.specials:
+            if random.random() < specials:
                 return random.choice(FLOAT_SPECIALS)
             return random.choice((1.0, 1.0, 100.0)) * random.gauss(0, 1)
         if dtype is DType.BOOL:

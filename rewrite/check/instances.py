@@ -109,7 +109,10 @@ def _root_type(left: Application, draw: Draw) -> TensorType:
     dtype = DType.I64 if "arg_reduce" in names else draw.dtype()
     rank = draw.one_of((2, 3, 4)) if names & {"matmul", "conv"} else None
     scalars = all(isinstance(operand, ScalarTerm) for operand in left.operands)
-    return TensorType(dtype, draw.shape(0 if scalars and left.operands else rank))
+    shape = draw.shape(0 if scalars and left.operands else rank)
+    if "reduce" in names and draw.chance(0.4):  # several reduced axes
+        shape = draw.shrunk(shape)
+    return TensorType(dtype, shape)
 
 
 class _Pattern:
