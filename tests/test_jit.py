@@ -85,10 +85,12 @@ def test_one_name_may_hold_integers_with_and_without_sign() -> None:
     """A type for both would be a float, which holds neither."""
     lines = (
         "def kernel(args, thread, threads):",
-        "    value = read_u64(args, 0)",
-        "    write_u64(args, 1, value)",
-        "    value = read_i64(args, 0)",
-        "    write_i64(args, 2, value)",
+        "    for step in range(threads):",
+        "        value = read_u64(args, 0)",
+        "        write_i64(args, 1, cast_i64(value))",
+        "    for step in range(threads):",
+        "        value = read_i64(args, 0)",
+        "        write_i64(args, 2, cast_i64(value))",
     )
     words = (ctypes.c_uint64 * 3)(2**63 + 1)
     address = kernel_address(KernelSource("two types", "\n".join([*lines, ""])))
