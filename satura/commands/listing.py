@@ -45,6 +45,7 @@ def list_rules(name: str, json: bool) -> None:
                     "exact": rule.exact,
                     "directions": len(rule.directions),
                     "verdict": verdicts[rule.name].status,
+                    "ranks": list(verdicts[rule.name].ranks),
                     "reason": verdicts[rule.name].reason,
                     "file": _file(rule),
                     "line": rule.line,

@@ -65,7 +65,7 @@ def rules_page() -> str:
         "An *exact* law holds bit for bit, NaN and −0.0 included; one that *reassociates* holds up",
         'to rounding and is left out by `precision="exact"`. Every law is *tested* on random',
         f"instances of its own pattern; {proved} of the {len(verdicts)} are also *proved* for all",
-        "sizes at every rank up to 4, and of the others the last column says why not.",
+        "sizes at every rank up to 4. Of the others the last column says why not.",
     ]
     for name, rules in BOOK.items():
         summary = (inspect.getdoc(sys.modules[f"satura.rules.{name}"]) or "").partition("\n")[0]

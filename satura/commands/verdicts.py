@@ -17,28 +17,38 @@ from importlib.resources import files
 from satura.rewrite.law import Rule
 
 HOLDS = {True: "exact", False: "reassociates"}  # by Rule.exact
-# A rule of the book that is not proved is tested all the same.
+# A rule of the book that is not proved at all ranks is tested all the same.
 WORDS = {"proved": "proved", "open": "tested", "refuted": "refuted"}
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """`proved`, with what the proof covers, or `tested`, with the reason why there is no proof."""
+    """`proved`, or `tested` with the ranks at which it is proved and why it is not at all of them.
+
+    `reason` says of a proof what it covers.
+    """
 
     status: str
+    ranks: tuple[int, ...]
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.status}: {self.reason}" if self.reason else self.status
+        if self.status == "proved":
+            return self.status
+        partly = f", proved up to rank {self.ranks[-1]}" if self.ranks else ""
+        return f"{self.status}{partly}: {self.reason}"
 
 
-UNRECORDED = Verdict("tested", "nothing is recorded yet; run `make docs`")
+UNRECORDED = Verdict("tested", (), "nothing is recorded yet; run `make docs`")
 
 
 def recorded() -> Mapping[str, Verdict]:
     """The recorded verdict on every rule of the book, by name."""
     text = files("satura.rules").joinpath("verdicts.json").read_text("utf-8")
-    found = {name: Verdict(**verdict) for name, verdict in json.loads(text).items()}
+    found = {
+        name: Verdict(entry["status"], tuple(entry["ranks"]), entry["reason"])
+        for name, entry in json.loads(text).items()
+    }
     return defaultdict(lambda: UNRECORDED, found)
 
 
@@ -47,12 +57,13 @@ def verdict(rule: Rule) -> Verdict:
     from satura.rewrite.prove import prove
 
     proof = prove(rule)
-    return Verdict(WORDS[proof.status], proof.reason)
+    return Verdict(WORDS[proof.status], proof.ranks, proof.reason)
 
 
 def record(rules: Iterable[Rule]) -> str:
-    """The text of rules/verdicts.json, from proofs made now."""
-    return json.dumps({rule.name: asdict(verdict(rule)) for rule in rules}, indent=1) + "\n"
+    """The text of rules/verdicts.json, a line per rule, from proofs made now."""
+    lines = (f"  {json.dumps(rule.name)}: {json.dumps(asdict(verdict(rule)))}" for rule in rules)
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,39 @@
+"""What rules/verdicts.json records is what the prover finds."""
+
+from __future__ import annotations
+
+import pytest
+
+from satura.commands.verdicts import recorded, verdict
+from satura.rewrite.prove import prove
+from satura.rules import DEFAULT
+
+LOW = (0, 1)  # the ranks that are proved at once
+
+
+@pytest.mark.parametrize("name", [rule.name for rule in DEFAULT])
+def test_the_prover_finds_what_is_recorded_at_low_ranks(name: str) -> None:
+    proof = prove(DEFAULT[name], LOW)
+    if "no sizes are found for which" not in proof.reason:  # else it is about higher ranks only
+        assert proof.ranks == tuple(rank for rank in recorded()[name].ranks if rank in LOW)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", [rule.name for rule in DEFAULT if recorded()[rule.name].ranks])
+def test_the_prover_finds_what_is_recorded(name: str) -> None:
+    known = recorded()[name]
+    assert prove(DEFAULT[name], known.ranks, seconds=300).ranks == known.ranks
+
+
+def test_what_is_not_recorded_as_proved_has_a_reason() -> None:
+    for name, known in recorded().items():
+        assert known.status in ("proved", "tested"), name
+        assert known.status == "proved" or known.reason, name
+        assert known.status == "tested" or known.ranks == (0, 1, 2, 3, 4), name
+
+
+def test_a_verdict_is_what_the_prover_says() -> None:
+    known = verdict(DEFAULT["drop_zero_pad"])
+    assert (known.status, known.ranks) == ("proved", (0, 1, 2, 3, 4))
+    assert str(verdict(DEFAULT["fold_unary"])).startswith("tested: ")
+    assert verdict(DEFAULT["fold_unary"]).ranks == ()
