@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import linecache
 import re
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from random import Random
-from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -19,16 +13,12 @@ from satura.rewrite.attributes import (
     BinaryFn,
     Perm,
     ReduceFn,
-    Scalar,
     Shape,
     UnaryFn,
     Window,
 )  # fmt: skip
-from satura.rewrite.check.instances import draw_instance
 from satura.rewrite.dsl import (
     Law,
-    Rule,
-    RuleSet,
     Tensor,
     attribute_function,
     equates,
@@ -36,20 +26,16 @@ from satura.rewrite.dsl import (
     rule,
 )  # fmt: skip
 from satura.rewrite.errors import RuleError
-from satura.rewrite.possible_types import ANY_DTYPE, ANY_RANK, PossibleTypes
 from satura.rewrite.terms import (
     binary,
     concat,
     pool,
     reduce,
     reshape,
-    scalar,
     transpose,
-    type_of,
     unary,
 )  # fmt: skip
-from satura.rewrite.types import DType, TensorType
-from satura.rules import DEFAULT
+from satura.rewrite.types import TensorType
 
 
 @attribute_function
@@ -417,168 +403,3 @@ def test_a_mistake_is_reported_with_rule_file_and_line(
 def test_a_rule_needs_a_name() -> None:
     with pytest.raises(RuleError, match="a rule needs a name"):
         rule(lambda x: rewrites(x, x))
-
-
-def test_annotations_that_say_nothing_about_variables_do_not_matter() -> None:
-    def unannotated(x: Tensor, p: Perm):  # type: ignore[no-untyped-def]
-        """transpose(x, p) = x where p is the identity"""
-        return rewrites(transpose(x, p), x, p.is_identity)
-
-    def unresolved(x: Tensor, p: Perm) -> Lw:  # type: ignore[name-defined]  # noqa: F821
-        """transpose(x, p) = x where p is the identity"""
-        return rewrites(transpose(x, p), x, p.is_identity)
-
-    assert rule(unannotated).variables == rule(unresolved).variables == {"x": Tensor, "p": Perm}
-
-
-def test_conditions_are_negated_and_joined() -> None:
-    @rule
-    def law(x: Tensor, p: Perm) -> Law:
-        """a law for perms of three axes that move something"""
-        moves = ~p.is_identity
-        return rewrites(transpose(x, p), x, (x.type.rank == 3) & moves)  # type: ignore[arg-type]
-
-    (direction,) = law.directions
-    type_ = TensorType(DType.F32, (1, 1, 1))
-    (condition,) = direction.conditions
-    assert str(condition) == "(x.type.rank == 3) & ~p.is_identity"
-    assert direction.holds(condition, {"x": type_, "p": Perm((1, 0, 2))})
-    assert not direction.holds(condition, {"x": type_, "p": Perm((0, 1, 2))})
-
-
-def test_calls_that_fit_are_recorded() -> None:
-    @attribute_function
-    def first(*axes: Axis, kind: UnaryFn | BinaryFn, fill: Scalar | None = None) -> Axis:
-        return axes[0]
-
-    @rule
-    def law(f: BinaryFn, v: Scalar, x: Tensor, y: Tensor, axis: Axis) -> Law:
-        """a call with a union, a default and any number of axes"""
-        axes = first(axis, axis, kind=f, fill=v)
-        return rewrites(binary(f, concat(x, y, axis), scalar(v)), concat(y, x, axes))
-
-    axis, values = Axis(1), {"f": BinaryFn("add"), "v": Scalar.of(1, DType.F32)}
-    assert law.directions[0].compute({"axis": axis, **values}) == (axis,)
-
-
-HEAD = """\
-from satura.rewrite.attributes import Perm
-from satura.rewrite.dsl import Law, Tensor, rewrites, rule
-from satura.rewrite.terms import transpose, unary
-
-"""
-LAW = """\
-@rule
-def {name}(x: Tensor) -> Law:
-    \"\"\"a law\"\"\"
-    return rewrites(unary("neg", unary("neg", x)), {right})
-
-"""
-
-
-def _run(text: str, file: str) -> ModuleType:
-    """The module of this text, with its lines where tracebacks look for them."""
-    module = ModuleType("a_module_of_rules")
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    exec(compile(text, file, "exec"), vars(module))
-    return module
-
-
-def _load(path: Path, text: str, module: ModuleType | None = None) -> ModuleType:
-    """The module that `path` is after `text` is written there, loaded anew or again."""
-    path.write_text(text)
-    spec = importlib.util.spec_from_file_location("a_file_of_rules", path)
-    assert spec is not None and spec.loader is not None
-    found = importlib.util.module_from_spec(spec) if module is None else module
-    exec(compile(text, str(path), "exec"), vars(found))
-    return found
-
-
-def test_two_rules_of_one_name_in_a_file_are_reported_with_both_places(tmp_path: Path) -> None:
-    path = tmp_path / "rules.py"
-    twice = HEAD + LAW.format(name="law", right="x") + LAW.format(name="law", right="x")
-    with pytest.raises(RuleError) as caught:
-        _load(path, twice)
-    assert f"rule 'law' ({path}:10): another rule is called 'law', at {path}:5" in str(caught.value)
-    assert "rename one" in str(caught.value)
-
-
-def test_a_file_may_be_loaded_again_after_a_change(tmp_path: Path) -> None:
-    path = tmp_path / "rules.py"
-    law = LAW.format(name="law", right="x")
-    module = _load(path, HEAD + law)
-    assert vars(_load(path, HEAD + "# a comment\n" + law, module))["law"].line == 6
-
-
-def test_a_rule_may_not_hide_an_op() -> None:
-    with pytest.raises(RuleError, match=r"would hide the op 'transpose'.*rename the rule"):
-        _run(HEAD + LAW.format(name="transpose", right="x"), "<a text>")
-
-
-def test_rule_sets_say_what_is_no_rule_and_what_comes_twice(tmp_path: Path) -> None:
-    path = tmp_path / "rules.py"
-    text = HEAD + LAW.format(name="law", right="x")
-    first, again = (vars(_load(path, text))["law"] for _ in range(2))
-    assert isinstance(first, Rule)
-    with pytest.raises(RuleError, match="that file was loaded twice: import it once"):
-        RuleSet(first) + again
-    other = vars(_load(tmp_path / "others.py", text))["law"]
-    with pytest.raises(RuleError) as caught:
-        RuleSet(first) + RuleSet(other)
-    assert f"{path}:5 and {tmp_path / 'others.py'}:5" in str(caught.value)
-    assert "rename one, or leave one out: .without('law')" in str(caught.value)
-    with pytest.raises(RuleError, match=r"takes rules, not <function .*is @rule missing above it"):
-        RuleSet(_unused)  # type: ignore[arg-type]
-    with pytest.raises(RuleError, match="add sets with \\+"):
-        RuleSet(RuleSet(first))  # type: ignore[arg-type]
-
-
-def test_a_rule_of_an_interpreter_or_a_notebook_has_a_place(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    text = HEAD + LAW.format(name="law", right="x")
-    typed = vars(_run(text, "<stdin>"))["law"]
-    assert (typed.place, typed.line) == ("<stdin>:5", 5)
-
-    def label(file: str) -> tuple[str, str] | None:
-        return ("Cell", "In[3]") if file == "/tmp/ipykernel_7/123.py" else None
-
-    shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=label))
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    assert vars(_run(text, "/tmp/ipykernel_7/123.py"))["law"].place == "In[3]:5"
-    wrong = HEAD + LAW.format(name="law", right="y")
-    with pytest.raises(RuleError, match=r"rule 'law' \(In\[3\]:8\): NameError: name 'y'"):
-        _run(wrong, "/tmp/ipykernel_7/123.py")
-    assert vars(_run(text, "/a/file.py"))["law"].place == "/a/file.py:5"
-
-
-def test_rules_without_source_differ_by_their_code() -> None:
-    def digest(right: str) -> str:
-        text = HEAD + LAW.format(name="law", right=right)
-        scope: dict[str, object] = {}
-        exec(compile(text, "<unknown>", "exec"), scope)
-        law = scope["law"]
-        assert isinstance(law, Rule)
-        return law.digest
-
-    assert digest("x") == digest("x") != digest('unary("abs", x)')
-
-
-def test_a_function_that_is_defined_below_a_rule_is_found(tmp_path: Path) -> None:
-    path = tmp_path / "rules.py"
-    text = HEAD + LAW.format(name="law", right="later(x)") + "def later(x):\n    return x\n"
-    with pytest.raises(RuleError, match=r"it is defined below, in line 10: move it above the rule"):
-        _load(path, text)
-
-
-def test_what_is_drawn_is_among_the_types_that_are_possible() -> None:
-    drawn = 0
-    for direction in (direction for law in DEFAULT for direction in law.directions):
-        dtypes, ranks = PossibleTypes().of(direction.left, ANY_DTYPE, ANY_RANK)
-        for seed in range(12):
-            instance = draw_instance(direction, Random(seed))
-            if instance is not None:
-                type_ = type_of(direction.left, instance.bindings)
-                assert type_.dtype in dtypes and type_.rank in ranks, direction
-                drawn += 1
-    assert drawn > 400

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
-from pathlib import Path
-from time import perf_counter
-
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper
 
 import satura
-from satura.cli import main
 from satura.light import light
 from satura.rewrite import matcher
 from satura.rewrite.attributes import (
@@ -377,97 +369,3 @@ def test_why_takes_rules_by_name_and_by_value() -> None:
     assert not satura.why(pad_into_conv, program, "none").fires
     with pytest.raises(RuleError, match="did you mean 'pad_into_conv'"):
         satura.why("pad_in_conv", program)
-
-
-FILE = '''
-from satura.rewrite.attributes import Perm
-from satura.rewrite.dsl import Law, Tensor, attribute_function, rewrites, rule
-from satura.rewrite.terms import transpose, unary
-
-
-@rule
-def relu_twice(x: Tensor) -> Law:
-    """relu(relu(x)) = relu(x)"""
-    return rewrites(unary("relu", unary("relu", x)), unary("relu", x))
-'''
-SLOW = (
-    FILE
-    + '''
-import time
-
-
-@attribute_function
-def slowly(perm: Perm) -> bool:
-    time.sleep(60)
-    return True
-
-
-@rule
-def sleeps(x: Tensor, p: Perm) -> Law:
-    """transpose(x, p) = x where slowly(p), which is wrong"""
-    return rewrites(transpose(x, p), x, slowly(p))
-'''
-)
-
-
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    """relu of a transpose."""
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, 2])
-    nodes = [
-        helper.make_node("Transpose", ["x"], ["t"], "turn"),
-        helper.make_node("Relu", ["t"], ["y"]),
-    ]
-    graph = helper.make_graph(nodes, "g", [x], [y])
-    path = tmp_path / "model.onnx"
-    opsets = [helper.make_opsetid("", 17)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
-    return path
-
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def command(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as exit_:
-            main(["why", *map(str, arguments)])
-        captured = capsys.readouterr()
-        code = exit_.value.code
-        return code if isinstance(code, int) else 0, captured.out, captured.err
-
-    return command
-
-
-def test_the_command_explains_a_rule_of_the_book(model: Path, run: Run) -> None:
-    code, out, _ = run("transpose_past_unary", model)
-    assert code == 0 and "fires; the program has 3 nodes" in out
-    assert "at %2 = unary(%1) relu : f32[3, 2]  (Relu 'y')" in out
-    code, out, _ = run("transpose_past_unary", model, "--json")
-    answer = json.loads(out)
-    assert code == 0 and answer["fires"] and answer["directions"][0]["matches"] == 1
-
-
-def test_the_command_explains_rules_of_a_file(model: Path, run: Run, tmp_path: Path) -> None:
-    file = tmp_path / "mine.py"
-    file.write_text(FILE)
-    code, out, _ = run("relu_twice", model, "--with", file)
-    assert code == 0 and "operand 1 of unary: no unary relu, but" in out
-    code, _, err = run("relu_twise", model, "--with", file)
-    assert code == 1 and "did you mean 'relu_twice'" in err
-    code, _, err = run("relu_twice", tmp_path / "missing.onnx", "--with", file)
-    assert code == 1 and "is neither an ONNX file nor one of" in err
-    assert run("relu_twice", model, "--with", tmp_path / "missing.py")[0] == 2
-
-
-def test_the_command_gives_up_on_a_rule_that_does_not_end(
-    model: Path, run: Run, tmp_path: Path
-) -> None:
-    file = tmp_path / "slow.py"
-    file.write_text(SLOW)
-    started = perf_counter()
-    code, _, err = run("sleeps", model, "--with", file, "--seconds", 1)
-    assert perf_counter() - started < 20
-    assert code == 1 and f"asking for sleeps beside all rules of {file} took too long" in err
