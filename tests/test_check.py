@@ -281,12 +281,12 @@ def test_a_refuted_rule_names_the_first_differing_element() -> None:
 
 
 def test_a_sound_rule_is_tested_and_where_possible_proved() -> None:
-    entry = DEFAULT["compose_transposes"]
+    entry = DEFAULT["drop_identity_transpose"]
     assert checked(entry).verdict == "tested"
     proved = check(entry, proof_seconds=20)
     assert proved.verdict == "proved" and proved.proof
-    opaque = check(DEFAULT["merge_casts"], proof_seconds=20)
-    assert opaque.verdict == "tested" and opaque.proof
+    rounded = check(DEFAULT["multiply_by_reciprocal"], proof_seconds=20)
+    assert rounded.verdict == "tested" and rounded.proof
 
 
 def test_a_condition_that_never_changes_is_vacuous() -> None:
@@ -394,7 +394,7 @@ from satura.rules import DEFAULT
 from satura.testing import check
 from tests.test_check import minus_itself
 rules = [DEFAULT["compose_slices"], DEFAULT["drop_unit"], minus_itself]
-print(json.dumps([check(rule, seed=5).as_json() for rule in rules]))
+print(json.dumps([check(rule, seed=5, attempts=400).as_json() for rule in rules]))
 """
 
 
@@ -415,7 +415,8 @@ def test_reports_repeat_themselves_in_every_process() -> None:
 
 def test_another_seed_draws_others() -> None:
     entry = DEFAULT["drop_unit"]
-    assert check(entry, seed=1).directions != check(entry, seed=2).directions
+    reports = [check(entry, seed, attempts=200) for seed in (1, 2)]
+    assert reports[0].directions != reports[1].directions
 
 
 def test_a_deep_check_draws_ten_times_as_much() -> None:

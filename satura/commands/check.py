@@ -20,6 +20,7 @@ from satura.rewrite.killable import Doing, KilledError, call
 from satura.rulefile import load_rules
 
 SECONDS = 60.0  # for each rule
+PROOF_SECONDS = 2.0  # for a proof of each rule; most take a tenth of that
 MEMORY = 4 << 30  # bytes for each rule, beyond what is loaded
 BOOK = "the rule book"
 
@@ -108,7 +109,7 @@ def _report(
         doing(f"loading '{name}'")
         rule = source.load()[name]
         doing(f"rule '{name}'", seconds)
-        return check(rule, seed, deep=deep, proof_seconds=seconds / 3)
+        return check(rule, seed, deep=deep, proof_seconds=PROOF_SECONDS * (DEEP if deep else 1))
 
     try:
         return call(checked, seconds, MEMORY)
