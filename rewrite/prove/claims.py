@@ -59,12 +59,12 @@ def _verify(match: Match) -> None:
         for lemma in match.assumed.hints:  # more follows where there is an element at all
             lemma()
         match.path.side = "left"
-        left.at(index)
+        here = left.at(index)
         match.path.side = "right"
         there = right.at(index)
-        match.path.side = "left"
-        here = left.at(index)  # once more: what the right side says of positions is known now
         if not here.eq(there):
+            match.path.side = "left"
+            here = left.at(index)  # once more: what the right side says of positions is known now
             connect(match.path)
             _claim(match.path, here == there, DIFFERS)
     finally:
