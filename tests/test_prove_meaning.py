@@ -168,7 +168,10 @@ def compare(instance: Instance) -> bool:
         term = z3.simplify(tensor.at(index))
         if term.decl().name() != "fold 0" or expected.size < 20:
             value = Evaluator(arrays, judge.path.folds).value(term)
-            np.testing.assert_array_equal(value.astype(expected.dtype), expected[index])
+            # NumPy does not know that the NaNs of bfloat16 are equal.
+            wide = np.float64 if DType.of(expected.dtype).is_float else expected.dtype
+            rounded = value.astype(expected.dtype).astype(wide)
+            np.testing.assert_array_equal(rounded, expected[index].astype(wide))
     return True
 
 
@@ -184,9 +187,9 @@ RULES = [entry.name for entry in DEFAULT if all(knows(way.left) for way in entry
 def test_left_sides_mean_what_they_compute(name: str) -> None:
     random = Random(crc32(name.encode()))
     compared = 0
-    for attempt in range(200):
+    for attempt in range(400):
         instance = draw_instance(DEFAULT[name].directions[0], random)
-        least = 12 if attempt < 150 else 0  # smaller ones show little
+        least = 12 if attempt < 100 else 0  # smaller ones show little
         if instance is not None and instance.weight >= least:
             compared += compare(instance)
         if compared == 2:

@@ -18,11 +18,11 @@ DIFFERS = "an element differs"
 
 
 class RefutedError(BaseException):
-    """A claim that does not follow: what fails, and z3's model of it."""
+    """A claim that does not follow: what fails, and models of it, the most telling ones first."""
 
-    def __init__(self, reason: str, model: z3.ModelRef | None) -> None:
+    def __init__(self, reason: str, models: list[z3.ModelRef]) -> None:
         super().__init__(reason)
-        self.reason, self.model = reason, model
+        self.reason, self.models = reason, models
         self.sizes: str | None = None  # where both sides really differ
 
 
@@ -31,8 +31,10 @@ def verify(match: Match) -> None:
     try:
         _verify(match)
     except RefutedError as failure:
-        if failure.model is not None:
-            failure.sizes = confirmed(match.direction, match.values, failure.model)
+        for model in failure.models:
+            failure.sizes = confirmed(match.direction, match.values, model)
+            if failure.sizes is not None:
+                break
         raise
 
 
@@ -103,8 +105,8 @@ def _claim(path: Path, goal: Fact, reason: str) -> None:
     raise RefutedError(reason, _telling(path, goal, model))
 
 
-def _telling(path: Path, goal: Fact, model: z3.ModelRef) -> z3.ModelRef:
-    """A model of plain small sizes, as many above 1 as possible, where there is one."""
+def _telling(path: Path, goal: Fact, model: z3.ModelRef) -> list[z3.ModelRef]:
+    """Models of plain small sizes, first with as many above 1 as possible; then `model`."""
     known = {str(declared) for declared in model}
     names = {name[:-1] for name in known if name.endswith("'")}
     names |= {name[7:] for name in known if name.startswith("static ")}
@@ -112,6 +114,7 @@ def _telling(path: Path, goal: Fact, model: z3.ModelRef) -> z3.ModelRef:
     wishes += [z3.Int(name) <= 4 for name in sorted(names)]
     wishes += [z3.Int(name) >= 2 for name in sorted(names)]
     granted: list[Fact] = []
+    models = [model]
     for wish in wishes:
         try:
             better = path.counterexample(z3.Implies(z3.And(*granted, wish), goal))
@@ -119,8 +122,8 @@ def _telling(path: Path, goal: Fact, model: z3.ModelRef) -> z3.ModelRef:
             continue
         if better is not None:
             granted.append(wish)
-            model = better
-    return model
+            models.append(better)
+    return models[::-1]
 
 
 def _fail(path: Path, facts: list[Fact], reason: str) -> None:
