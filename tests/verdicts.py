@@ -1,0 +1,96 @@
+"""What the checker makes of a wrong rule, on instances that are drawn once for all mutants of it.
+
+An instance for which a mutant computes what its rule computes says nothing, as the rule is sound;
+so only the others are compared, and a mutant costs milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from satura.rewrite.attributes import Attribute, Refuse
+from satura.rewrite.check.instances import Instance
+from satura.rewrite.check.refute import draws, first_failure
+from satura.rewrite.check.testing import FIRINGS
+from satura.rewrite.dsl import Direction, Rule
+from satura.rewrite.recorder import Expression
+from satura.rules import DEFAULT
+
+# refuted: some instance shows that it is wrong. fails: its functions raise something.
+# vacuous: it hardly fires. narrower: it fires less often, and is right where it does.
+# same: it computes the same on all instances. survives: it does not, and none shows it wrong.
+MutantVerdict = Literal["refuted", "fails", "vacuous", "narrower", "same", "survives"]
+CAUGHT = ("refuted", "fails", "vacuous")
+Answer = tuple[Attribute, ...] | None
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Instances of a direction's left side, and what the sound rule answers; None: it refuses."""
+
+    direction: Direction
+    instances: Sequence[Instance]
+    answers: Sequence[Answer]
+
+
+@cache
+def drawn(name: str, attempts: int) -> tuple[Drawn, ...]:
+    """Instances of the left sides of a rule of the book."""
+    found = []
+    for direction in DEFAULT[name].directions:
+        instances = tuple(draws(direction, 0, attempts))
+        answers = tuple(_answer(direction, instance) for instance in instances)
+        found.append(Drawn(direction, instances, answers))
+    return tuple(found)
+
+
+def _answer(direction: Direction, instance: Instance) -> Answer:
+    try:
+        return direction.compute(instance.bindings)
+    except Refuse:
+        return None
+
+
+def _holds(direction: Direction, instance: Instance, condition: Expression) -> bool:
+    try:
+        return direction.holds(condition, instance.bindings)
+    except Refuse:
+        return False
+
+
+def verdict(rule: Rule, attempts: int) -> MutantVerdict:
+    """What shows on `attempts` draws per direction, while a mistake is planted in `rule`.
+
+    `drawn` must have been called before it was planted.
+    """
+    parts = [_verdict(part, rule.exact) for part in drawn(rule.name, attempts)]
+    order: list[MutantVerdict] = ["refuted", "fails", "vacuous", "survives", "narrower", "same"]
+    return min(parts, key=order.index)
+
+
+def _verdict(part: Drawn, exact: bool) -> MutantVerdict:
+    direction = part.direction
+    fired: set[object] = set()
+    conditions: dict[str, set[bool]] = {str(each): set() for each in direction.conditions}
+    narrower = differs = False
+    for instance, expected in zip(part.instances, part.answers, strict=True):
+        try:
+            for condition in direction.conditions:
+                conditions[str(condition)].add(_holds(direction, instance, condition))
+            answer = _answer(direction, instance)
+        except Exception:  # whatever a mistake raises
+            return "fails"
+        if answer is None:
+            narrower |= expected is not None
+            continue
+        fired.add(instance.values)
+        if answer != expected:
+            differs = True
+            if first_failure([instance], exact) is not None:
+                return "refuted"
+    if len(fired) < FIRINGS or any(len(seen) < 2 for seen in conditions.values()):
+        return "vacuous"
+    return "survives" if differs else "narrower" if narrower else "same"
