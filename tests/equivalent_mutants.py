@@ -77,6 +77,7 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ("part_of_reshape, constant: 0 -> -1", "", "no part of a well-typed whole is negative"),
     ("part_of_reshape, operand dropped", "", "no part of a well-typed whole is negative"),
     ("preimage, constant: 1 -> 2", "", "another value with the same image"),
+    ("preimage, branches swapped", "", "other guesses; each is checked"),
     ("preimage, sign or not dropped", "", "another value with the same image"),
     ("reduces_alike, constant: 1 -> 2", "", "an axis repeated once is not repeated"),
     ("rows_by_axis, sign or not dropped: -1 -> 1", "", "a matrix: its last axis is its second"),
