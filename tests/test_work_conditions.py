@@ -1,0 +1,121 @@
+"""Conditions that only keep the e-graph small: no counterexample shows where they are wrong.
+
+Such a law holds without its condition too, so the property test cannot miss it. Each is tried on a
+program where the rule has to fire and on one where it has to rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from satura.rewrite.build import Builder
+from satura.rewrite.dsl import RuleSet
+from satura.rewrite.ir import Program
+from satura.rewrite.saturate import Limits, saturate
+from satura.rewrite.types import DType
+from satura.rules import DEFAULT
+
+Made = Callable[[Builder], int]
+
+
+def tensor(build: Builder, name: str, *shape: int) -> int:
+    return build.input(name, DType.F32, shape)
+
+
+def twice_transposed(*shape: int) -> Made:
+    """Both transposes turn the three axes round by one."""
+    return lambda b: b.transpose(b.transpose(tensor(b, "x", *shape), [1, 2, 0]), [1, 2, 0])
+
+
+def padded(*shape: int) -> Made:
+    return lambda b: b.pad(b.transpose(tensor(b, "x", *shape), [1, 0]), [1, 0], [1, 0])
+
+
+def joined(first: tuple[int, int], second: tuple[int, int]) -> Made:
+    def make(build: Builder) -> int:
+        x, y = tensor(build, "x", *first), tensor(build, "y", *second)
+        return build.concat([build.transpose(x, [1, 0]), build.transpose(y, [1, 0])], 1)
+
+    return make
+
+
+def widened(*shape: int) -> Made:
+    def make(build: Builder) -> int:
+        turned = build.transpose(tensor(build, "x", *shape), [2, 1, 0])
+        return build.broadcast(turned, [4 if n == 1 else n for n in reversed(shape)])
+
+    return make
+
+
+def regrouped(left: bool, *repeated: int) -> Made:
+    """A reshape from 24 × 5 to 4 × 6 × 5, and a broadcast from `repeated` to that."""
+
+    def make(build: Builder) -> int:
+        split = build.reshape(tensor(build, "x", 24, 5), [4, 6, 5])
+        wide = build.broadcast(tensor(build, "y", *repeated), [4, 6, 5])
+        return build.binary("sub", *((split, wide) if left else (wide, split)))
+
+    return make
+
+
+def widened_pair(first: tuple[int, ...], second: tuple[int, ...]) -> Made:
+    def make(build: Builder) -> int:
+        wide = (4, 3, 5)
+        x, y = tensor(build, "x", *first), tensor(build, "y", *second)
+        return build.binary("sub", build.broadcast(x, wide), build.broadcast(y, wide))
+
+    return make
+
+
+def scaled_sum(first: tuple[int, int], second: tuple[int, int]) -> Made:
+    def make(build: Builder) -> int:
+        a, b = (
+            build.broadcast(build.constant(np.full(shape, 2, np.float32)), (2, 3))
+            for shape in (first, second)
+        )
+        return build.binary("mul", build.binary("add", tensor(build, "x", 2, 3), a), b)
+
+    return make
+
+
+# The rule, where it has to fire, and where it has to rest.
+CONDITIONS: list[tuple[str, Made, Made]] = [
+    ("compose_transposes", twice_transposed(2, 3, 4), twice_transposed(2, 1, 1)),
+    ("compose_transposes", twice_transposed(2, 3, 1), twice_transposed(1, 3, 1)),
+    ("transpose_past_pad", padded(2, 3), padded(1, 3)),
+    ("transpose_past_concat", joined((2, 3), (2, 3)), joined((1, 3), (1, 3))),
+    ("transpose_past_concat", joined((1, 3), (2, 3)), joined((1, 1), (2, 1))),
+    ("transpose_out_of_broadcast", widened(2, 3, 1), widened(1, 3, 1)),
+    ("reshape_out_of_left_operand", regrouped(True, 1, 1, 5), regrouped(True, 4, 1, 5)),
+    ("reshape_out_of_right_operand", regrouped(False, 1, 1, 5), regrouped(False, 4, 1, 5)),
+    (
+        "broadcast_out_of_unlike_binary",
+        widened_pair((4, 1, 1), (1, 1, 5)),
+        widened_pair((4, 1, 5), (1, 3, 1)),
+    ),
+    (
+        "broadcast_out_of_unlike_binary",
+        widened_pair((1, 1, 1), (4, 1, 1)),
+        widened_pair((4, 1, 1), (4, 1, 1)),
+    ),
+    ("scale_sum_with_unlike_constant", scaled_sum((1, 3), (1, 1)), scaled_sum((1, 3), (1, 3))),
+]
+
+
+def made_by(name: str, made: Made) -> int:
+    """How many e-nodes the rule, read forwards, makes of a program in its first round."""
+    builder = Builder()
+    program: Program = builder.program({"y": made(builder)})
+    saturation = saturate(program, RuleSet(DEFAULT[name]), Limits(rounds=1))
+    return saturation.report.rules[0].new_nodes
+
+
+@pytest.mark.parametrize(
+    ("name", "fires", "rests"), CONDITIONS, ids=[name for name, *_ in CONDITIONS]
+)
+def test_a_rule_works_where_it_pays(name: str, fires: Made, rests: Made) -> None:
+    assert made_by(name, fires) > 0, f"{name} does not fire where it should"
+    assert made_by(name, rests) == 0, f"{name} fires where it only makes work"
