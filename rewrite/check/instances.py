@@ -110,8 +110,8 @@ def _root_type(left: Application, draw: Draw) -> TensorType:
     rank = draw.one_of((2, 3, 4)) if names & {"matmul", "conv"} else None
     scalars = all(isinstance(operand, ScalarTerm) for operand in left.operands)
     shape = draw.shape(0 if scalars and left.operands else rank)
-    if "reduce" in names and draw.chance(0.4):  # several reduced axes
-        shape = draw.shrunk(shape)
+    if "reduce" in names:  # axes of extent 1 may be reduced ones: often several
+        shape = tuple(1 if draw.chance(0.5) else dim for dim in shape)
     return TensorType(dtype, shape)
 
 

@@ -18,8 +18,9 @@ from satura.rewrite.check.sides import Failure, UncomputableError, disagreement,
 from satura.rewrite.types import Array, DType
 
 REDRAWS = 150  # instances to draw afresh
-COMPARISONS = 3000  # of both sides, at most, to find a smaller instance
+TRIES = 800  # instances to compare, at most, to find a smaller one
 SPECIALS = (0.3, 0.9) * 3  # how many elements are special, for each of the values to try
+TINY = 12.0  # weight of an instance of so few elements that a special value is seldom among them
 SIMPLE = (0, 1, 2, -1, 3)  # 0 only for exact laws: others need not hold where it divides
 
 
@@ -69,7 +70,7 @@ class _Search:
         self.best = failure
         self.instance = instance
         self.exact = exact
-        self.left = COMPARISONS
+        self.left = TRIES
 
     def run(self) -> Failure:
         direction = self.instance.direction
@@ -101,8 +102,9 @@ class _Search:
     def accept(self, drawn: Instance) -> bool:
         """Whether the rule fails for `drawn`; small tensors need several values to show it."""
         floats = any(type_.dtype.is_float for type_ in drawn.types.values())
-        for seed, share in enumerate(SPECIALS if floats else SPECIALS[:2]):
-            self.left -= 1
+        tries = SPECIALS[:2] if not floats else SPECIALS * 4 if drawn.weight <= TINY else SPECIALS
+        self.left -= 1
+        for seed, share in enumerate(tries):
             found = examine(drawn, self.exact, Draw(Random(seed), specials=share))
             if found is not None:
                 self.best, self.instance = found, drawn
