@@ -30,6 +30,19 @@ def twice_transposed(*shape: int) -> Made:
     return lambda b: b.transpose(b.transpose(tensor(b, "x", *shape), [1, 2, 0]), [1, 2, 0])
 
 
+def transposed(perm: list[int], *shape: int) -> Made:
+    return lambda b: b.transpose(tensor(b, "x", *shape), perm)
+
+
+def reshaped(target: list[int], *shape: int) -> Made:
+    """The transpose turns the three axes round by one; then `target` is their shape."""
+    return lambda b: b.reshape(b.transpose(tensor(b, "x", *shape), [1, 2, 0]), target)
+
+
+def known(*shape: int) -> Made:
+    return lambda b: b.constant(np.full(shape, 3, np.float32))
+
+
 def padded(*shape: int) -> Made:
     return lambda b: b.pad(b.transpose(tensor(b, "x", *shape), [1, 0]), [1, 0], [1, 0])
 
@@ -85,6 +98,10 @@ def scaled_sum(first: tuple[int, int], second: tuple[int, int]) -> Made:
 CONDITIONS: list[tuple[str, Made, Made]] = [
     ("compose_transposes", twice_transposed(2, 3, 4), twice_transposed(2, 1, 1)),
     ("compose_transposes", twice_transposed(2, 3, 1), twice_transposed(1, 3, 1)),
+    ("transpose_of_units", transposed([1, 0], 1, 3), transposed([0, 1], 1, 3)),
+    ("transpose_past_reshape", reshaped([12, 2], 2, 3, 4), reshaped([3, 4, 2], 2, 3, 4)),
+    ("transpose_past_reshape", reshaped([6, 4], 4, 3, 2), reshaped([3], 1, 3, 1)),
+    ("constant_of_one_element", known(1, 1), known()),
     ("transpose_past_pad", padded(2, 3), padded(1, 3)),
     ("transpose_past_concat", joined((2, 3), (2, 3)), joined((1, 3), (1, 3))),
     ("transpose_past_concat", joined((1, 3), (2, 3)), joined((1, 1), (2, 1))),
