@@ -136,10 +136,13 @@ def _print(title: str, reports: Sequence[RuleReport]) -> None:
         ]
         for report in reports
     ]
-    print_table(f"{title}: {len(rows)} rules", header, rows)
+    print_table(f"{title}: {len(rows)} rule{'s' * (len(rows) != 1)}", header, rows)
     sides = [row for report in reports for each in report.directions for row in _side(each)]
     if sides:
         print_table("side conditions", ["direction", "condition", "true", "false"], sides)
+    unproved = [[each.rule, each.proof] for each in reports if each.verdict == "tested"]
+    if unproved:
+        print_table("tested, but not proved", ["rule", "because"], unproved)
     for report in reports:
         if not report.is_sound:
             print_line(f"\n{report}")
