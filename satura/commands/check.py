@@ -13,14 +13,13 @@ from pathlib import Path
 from satura.commands.terminal import print_json, print_line, print_table, progress
 from satura.rewrite.check.coverage import KINDS
 from satura.rewrite.check.report import DirectionReport, RuleReport
-from satura.rewrite.check.testing import DEEP, check
+from satura.rewrite.check.testing import DEEP, PROOF_SECONDS, check
 from satura.rewrite.dsl import RuleSet
 from satura.rewrite.errors import RuleError, SaturaError
 from satura.rewrite.killable import Doing, KilledError, call
 from satura.rulefile import load_rules
 
 SECONDS = 60.0  # for each rule
-PROOF_SECONDS = 2.0  # for a proof of each rule; most take a tenth of that
 MEMORY = 4 << 30  # bytes for each rule, beyond what is loaded
 BOOK = "the rule book"
 
