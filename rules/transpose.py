@@ -4,8 +4,8 @@ The importer writes every channels-first convolution as a channels-last one betw
 These laws carry transposes towards the outputs until they meet their inverse, so converting a
 model's layout is nothing but transposes that cancel. Where only one operand of a binary function is
 transposed, the other is transposed back. A transpose that moves only axes of extent 1 is a reshape:
-past ops that may widen those axes it goes as one, else every order of them would be a transpose of
-its own. In an equation p(s) are the entries of s in the order of the transposed axes.
+past ops with wider axes there it goes as one, else every order of them would be a transpose of its
+own. In an equation p(s) are the entries of s in the order of the transposed axes.
 """
 
 from __future__ import annotations
@@ -325,7 +325,7 @@ def transpose_past_pad(x: Varying, v: Tensor, padding: Padding, p: Perm) -> Law:
 
 @rule
 def transpose_past_slice(x: Varying, slices: Slices, p: Perm) -> Law:
-    """slice(transpose(x, p), p(s)) = transpose(slice(x, s), p)"""
+    """slice(transpose(x, p), p(s)) = transpose(slice(x, s), p), inwards when p is no reshape"""
     return both(
         rewrites(
             slice_(transpose(x, p), slices),
@@ -334,6 +334,7 @@ def transpose_past_slice(x: Varying, slices: Slices, p: Perm) -> Law:
         rewrites(
             transpose(slice_(x, slices), p),
             slice_(transpose(x, p), permuted_slices(slices, p)),
+            reorders(slice_(x, slices).type, p),
         ),
     )
 
