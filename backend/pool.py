@@ -44,6 +44,7 @@ class _Control(IntEnum):
     JOB = 1
     STOP = 2
     RUN = 3
+    POSTED = 4
     MUTEX = 1 * _WORDS_PER_LINE
     CONDITION = 4 * _WORDS_PER_LINE
     WORDS = 7 * _WORDS_PER_LINE
@@ -86,6 +87,10 @@ def kernel(control, thread, seen):
             relax()
         lock(mutex)
         if thread == 0:
+            posted = load_int64(control, {_Control.POSTED})
+            block = load_int64(control, {_Control.JOB})
+            for word in range({Job.THREADS + 1}):
+                store_int64(block, word, load_int64(posted, word))
             atomic_store(control, seen + 1)
             wake_all(condition)
         while atomic_load(control) == seen:
@@ -116,9 +121,12 @@ class Pool:
         self._control = (ctypes.c_int64 * _Control.WORDS)()
         self._address = ctypes.addressof(self._control)
         # Workers may still look at the last barrier of a job whose caller has gone on, so all
-        # jobs run in the pool's own block, whose counters never start again.
+        # jobs run in the pool's own block, whose counters never start again. What is posted is
+        # copied there under the mutex, together with the new generation: a worker that wakes late
+        # must never see the words of one job under the generation of another.
         self._job = (ctypes.c_int64 * Job.WORDS)()
         self._control[_Control.JOB] = ctypes.addressof(self._job)
+        self._control[_Control.POSTED] = ctypes.addressof(self._job)
         self._serve = kernel_function(kernel_address(_SERVE))
         self._control[_Control.RUN] = kernel_address(_RUN)
         library = ctypes.CDLL(None)
@@ -126,12 +134,15 @@ class Pool:
         library.pthread_cond_init(ctypes.c_void_p(self._at(_Control.CONDITION)), None)
 
     def try_run(self, job: int, threads: int) -> bool:
-        """Runs the job at address `job` on `threads` threads; False if the pool is taken."""
+        """Runs the job at address `job` on `threads` threads; False if the pool is taken.
+
+        The job must have a step: at its barrier thread 0 waits until all have begun.
+        """
         if not self._busy.acquire(blocking=False):
             return False
         try:
             self._grow(threads - 1)
-            ctypes.memmove(self._job, job, 8 * Job.ARRIVED)
+            self._control[_Control.POSTED] = job
             self._serve(self._address, 0, self._control[_Control.GENERATION])
         finally:
             self._busy.release()
@@ -144,6 +155,7 @@ class Pool:
         if not self._busy.acquire(timeout=1.0):
             return  # a call is under way in a thread that the interpreter does not wait for
         self._control[_Control.STOP] = 1
+        self._control[_Control.POSTED] = self._control[_Control.JOB]
         self._serve(self._address, 0, self._control[_Control.GENERATION])
         for worker in self._workers:
             worker.join(timeout=1.0)

@@ -78,8 +78,11 @@ class Executor:
 
     def run(self, first: int = 0, last: int | None = None) -> None:
         """Runs steps first … last-1 (all without arguments). CallError if a kernel reports one."""
+        end = len(self) if last is None else last
+        if first >= end:
+            return
         self._job[Job.FIRST] = first
-        self._job[Job.LAST] = len(self) if last is None else last
+        self._job[Job.LAST] = end
         self._job[Job.THREADS] = self._threads
         if self._threads == 1 or not pool().try_run(self._address, self._threads):
             run_alone(self._address)
