@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,6 +34,11 @@ class EClasses:
     known: tuple[bool, ...]
     inputs: tuple[int, ...]
     outputs: tuple[tuple[str, int], ...]
+
+    @cached_property
+    def homes(self) -> Mapping[ENode, int]:
+        """The class of each e-node."""
+        return {node: number for number, nodes in enumerate(self.nodes) for node in nodes}
 
     @cached_property
     def bytes(self) -> tuple[float, ...]:

@@ -8,7 +8,7 @@ turn, down to the program's own nodes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 
@@ -71,8 +71,7 @@ class Explainer:
         self.saturation = saturation
         self.names = Names(program, saturation, names or {})
         self.directions = {d.label: d for rule in rules for d in rule.directions}
-        nodes = saturation.classes.nodes
-        self.homes = {node: number for number, own in enumerate(nodes) for node in own}
+        self.homes = saturation.classes.homes
         self.graph = Graph(saturation.classes)
         # One trace serves all nodes that a rule made.
         self.trace = cache(self._trace)
@@ -80,10 +79,17 @@ class Explainer:
 
     def explain(self, rewritten: Program, index: int) -> Explanation:
         """Where node `index` of `rewritten` comes from. Raises CallError where it cannot tell."""
+        return self.explain_all(rewritten, [index])[0]
+
+    def explain_all(self, rewritten: Program, indices: Sequence[int]) -> list[Explanation]:
+        """Where those nodes of `rewritten` come from. Raises CallError where it cannot tell."""
+        homes = find_class(self.saturation.classes, rewritten)
+        return [self._explain(rewritten, homes, index) for index in indices]
+
+    def _explain(self, rewritten: Program, homes: Sequence[int | None], index: int) -> Explanation:
         if not 0 <= index < len(rewritten.nodes):
             raise CallError(f"there is no node %{index}; the last is %{len(rewritten.nodes) - 1}")
         node = rewritten.nodes[index]
-        homes = find_class(self.saturation.classes, rewritten)
         number = homes[index]
         if number is None:
             raise CallError(f"%{index} = {node} does not stand in the e-graph")
@@ -101,7 +107,7 @@ class Explainer:
             number = self.homes[node]
             if node in steps or self.names.maker(number, node) is None:
                 continue
-            origin = self._origin(number, node)
+            origin = self.names.origin(number, node)
             match = self._match(origin, number, node)
             matched = [entry for _, entry in match]
             steps[node] = Made(
@@ -111,10 +117,6 @@ class Explainer:
                 self.names.term(number, node),
             )
             stack.extend(matched)
-
-    def _origin(self, number: int, node: ENode) -> Origin:
-        place = self.saturation.classes.nodes[number].index(node)
-        return self.saturation.origins[number][place]
 
     def _match(self, origin: Origin, number: int, node: ENode) -> Match:
         """What the rule matched when it made `node`; nothing where that cannot be told any more.
@@ -136,7 +138,7 @@ class Explainer:
 
     def _age(self, match: Match) -> int:
         """The round in which a match was complete."""
-        return max(self._origin(*entry).round for entry in match)
+        return max(self.names.origin(*entry).round for entry in match)
 
     def _trace(self, label: str) -> Trace:
         return trace(self.directions[label], self.graph)

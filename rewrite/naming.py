@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from satura.rewrite.decode import Origin
 from satura.rewrite.eclasses import ENode
 from satura.rewrite.ir import Program
 from satura.rewrite.saturate import Saturation
@@ -43,12 +44,16 @@ class Names:
         """The first node of the program in a class; later than all where there is none."""
         return self._homes.get(number, len(self.program.nodes))
 
+    def origin(self, number: int, node: ENode) -> Origin:
+        """Where an e-node of a class comes from."""
+        place = self.saturation.classes.nodes[number].index(node)
+        return self.saturation.origins[number][place]
+
     def maker(self, number: int, node: ENode) -> str | None:
         """The rule that made an e-node, None for a node of the program."""
         if node in self._nodes:
             return None
-        place = self.saturation.classes.nodes[number].index(node)
-        return self.saturation.origins[number][place].rule
+        return self.origin(number, node).rule
 
     def of_class(self, number: int) -> str:
         """A class: a node of the program in it, or the first e-node that was made in it."""
@@ -66,8 +71,7 @@ class Names:
         """An e-node: that of the program, or its term, and which rule made it when."""
         if node in self._nodes:
             return self.of_node(self._nodes[node])
-        place = self.saturation.classes.nodes[number].index(node)
-        origin = self.saturation.origins[number][place]
+        origin = self.origin(number, node)
         return f"{self.term(number, node)}  (made by {origin.rule} in round {origin.round})"
 
     def term(self, number: int, node: ENode) -> str:

@@ -190,8 +190,10 @@ class _Run:
             self.runs[home] = (rule, round_)
             self.egraph.define(f"(delete ({now}))")
 
-    def count(self) -> int:
-        sizes = self.egraph.sizes()
+    def count(self, sizes: Mapping[str, int] | None = None) -> int:
+        """E-nodes that there are, by the tables' sizes where the caller has them."""
+        if sizes is None:
+            sizes = self.egraph.sizes()
         return sum(sizes[f"n_{name}"] for name in self.tables)
 
     def close_round(self) -> None:
@@ -227,7 +229,7 @@ class _Run:
         sizes = self.egraph.sizes()
         for runner in self.runners:
             runner.measure(sizes)
-        nodes = self.count()
+        nodes = self.count(sizes)
         single, changed = self.runners, False
         if not self.careful and nodes * _FAR < self.limits.nodes:
             single = [runner for runner in self.runners if runner.watched]
@@ -327,15 +329,12 @@ def find_class(classes: EClasses, program: Program) -> list[int | None]:
 
     Nodes are looked up, never added; inputs correspond by name.
     """
-    index: dict[ENode, int] = {
-        node: number for number, nodes in enumerate(classes.nodes) for node in nodes
-    }
     homes: list[int | None] = []
     for node in program.nodes:
         operands = [homes[operand] for operand in node.operands]
         known = tuple(operand for operand in operands if operand is not None)
         if len(known) == len(operands):
-            homes.append(index.get(ENode(node.op.name, known, node.attributes)))
+            homes.append(classes.homes.get(ENode(node.op.name, known, node.attributes)))
         else:
             homes.append(None)
     return homes

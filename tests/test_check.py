@@ -38,31 +38,13 @@ from satura.rewrite.terms import (
 from satura.rewrite.types import DType, TensorType
 from satura.rules import DEFAULT
 from satura.testing import RuleReport, UnsoundError, assert_sound, check
+from tests.museum import minus_itself, units, zero_of
 
 
 @rule
 def swap(x: Tensor, p: Perm, q: Perm) -> Law:
     """transpose(transpose(x, p), q) = transpose(x, q then p): the wrong way round"""
     return rewrites(transpose(transpose(x, p), q), transpose(x, q[p]))
-
-
-@attribute_function
-def zero_of(type_: TensorType) -> Scalar:
-    """0 in the type's dtype."""
-    return Scalar.of(0, type_.dtype)
-
-
-@attribute_function
-def units(type_: TensorType) -> Shape:
-    """A shape of one element with the type's rank."""
-    return Shape((1,) * type_.rank)
-
-
-@rule
-def minus_itself(x: Tensor) -> Law:
-    """x - x = 0, but NaN and infinities"""
-    zero = reshape(scalar(zero_of(x.type)), units(x.type))
-    return rewrites(binary("sub", x, x), broadcast(zero, Shape(x.type.shape)))
 
 
 @attribute_function

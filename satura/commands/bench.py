@@ -11,6 +11,7 @@ import onnx
 
 import satura
 from satura.backend.target import usable_threads
+from satura.commands.models import existing
 from satura.commands.terminal import print_json, print_table, progress
 from satura.commands.timing import medians
 from satura.compare import relative_error
@@ -86,7 +87,7 @@ def print_results(results: list[Result], threads: int, rounds: int) -> None:
 
 
 def _case(name: str, sizes: dict[str, int]) -> Case:
-    model = light(name) if name in NAMES else onnx.load(_existing(name))
+    model = light(name) if name in NAMES else onnx.load(existing(name))
     program = satura.load(model)
     named = {key: size for key, size in sizes.items() if key in program.symbols}
     return Case(Path(name).stem, model, random_inputs(program, named))
@@ -110,13 +111,6 @@ def _measure(case: Case, threads: int, rounds: int, precision: str) -> Result:
         "ratio": seconds["satura"] / seconds["onnxruntime"],
         "error": error,
     }
-
-
-def _existing(name: str) -> Path:
-    path = Path(name)
-    if not path.is_file():
-        raise CallError(f"{name} is neither an ONNX file nor one of {', '.join(NAMES)}")
-    return path
 
 
 def onnxruntime_runner(model: bytes, threads: int, arguments: dict[str, Array]) -> Runner:

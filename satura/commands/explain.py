@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from satura.commands.models import file_or_light
 from satura.commands.terminal import print_json, print_line, progress
-from satura.light import NAMES, light
 from satura.pipeline import rule_set
 from satura.rewrite.errors import CallError
 from satura.rewrite.explain import Explainer, Explanation
@@ -16,19 +14,18 @@ from satura.rewrite.saturate import saturate
 
 def explain(model: str, nodes: list[str], rules: str, json: bool) -> None:
     """Explain `nodes` (all by default) of what `model` is rewritten to."""
-    if not Path(model).is_file() and model not in NAMES:
-        raise CallError(f"{model} is neither an ONNX file nor one of {', '.join(NAMES)}")
+    source = file_or_light(model)
     chosen = rule_set(rules)
     with progress(f"explaining {model}") as phase:
         phase("load", 0.0)
-        program, names = load_with_names(model if Path(model).is_file() else light(model))
+        program, names = load_with_names(source)
         phase("saturate", 0.0)
         saturation = saturate(program, chosen)
         phase("extract", 0.0)
         rewritten = extract(saturation.classes).program
         explainer = Explainer(program, saturation, chosen, names)
         asked = list(map(_number, nodes)) or list(range(len(rewritten.nodes)))
-        found = [explainer.explain(rewritten, index) for index in asked]
+        found = explainer.explain_all(rewritten, asked)
     if json:
         print_json([explanation.as_json() for explanation in found])
     else:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from satura.commands.models import file_or_light
+from satura.commands.rule_files import with_files
 from satura.commands.terminal import print_json, print_line, progress
-from satura.light import NAMES, light
-from satura.pipeline import rule_set
-from satura.rewrite.errors import CallError
 from satura.rewrite.explanation import Why
 from satura.rewrite.killable import Doing, call
 from satura.rewrite.onnx.load import load_with_names
 from satura.rewrite.why import why as ask
-from satura.rulefile import load_rules
 
 
 def why(rule: str, model: str, files: list[Path], rules: str, seconds: float, json: bool) -> None:
@@ -20,16 +18,12 @@ def why(rule: str, model: str, files: list[Path], rules: str, seconds: float, js
 
     Where there are files, whose rules may not end, it is given up after `seconds`.
     """
-    everything = rule_set(rules)
-    for file in files:
-        everything = everything + load_rules(file)
+    everything = with_files(rules, files)
     chosen = everything[rule]
-    if not Path(model).is_file() and model not in NAMES:
-        raise CallError(f"{model} is neither an ONNX file nor one of {', '.join(NAMES)}")
-
+    source = file_or_light(model)
     with progress(f"asking {rule}") as phase:
         phase("load", 0.0)
-        program, names = load_with_names(model if Path(model).is_file() else light(model))
+        program, names = load_with_names(source)
         phase("saturate", 0.0)
 
         def answered(doing: Doing) -> Why:

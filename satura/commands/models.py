@@ -1,0 +1,23 @@
+"""Models named on the command line: ONNX files, or the onnx package's light models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from onnx import ModelProto
+
+from satura.light import NAMES, light
+from satura.rewrite.errors import CallError
+
+
+def existing(name: str) -> Path:
+    """The file of that name. Raises CallError where there is none."""
+    path = Path(name)
+    if not path.is_file():
+        raise CallError(f"{name} is neither an ONNX file nor one of {', '.join(NAMES)}")
+    return path
+
+
+def file_or_light(name: str) -> Path | ModelProto:
+    """The file of that name, else the light model. Raises CallError where there is neither."""
+    return light(name) if name in NAMES and not Path(name).is_file() else existing(name)
