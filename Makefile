@@ -27,6 +27,8 @@ lint: $(VENV)/ready-dev  ## ruff, ruff format and mypy
 docs: $(VENV)/ready-test  ## prove all rules and write the generated pages again (minutes)
 	$(BIN)/python -m satura.commands.verdicts > rules/verdicts.json.new
 	mv rules/verdicts.json.new rules/verdicts.json
+	$(BIN)/python -m tests.reach > tests/reach.json.new
+	mv tests/reach.json.new tests/reach.json
 	$(BIN)/satura ops --markdown > docs/ops.md.new
 	mv docs/ops.md.new docs/ops.md
 	$(BIN)/satura rules --markdown > docs/rules.md.new

@@ -11,6 +11,7 @@ from satura.rewrite.errors import RuleError
 from satura.rewrite.terms import binary, transpose, unary
 from satura.rules import BOOK, DEFAULT, EXACT, NONE
 from tests.museum import MUSEUM
+from tests.reach import reach, recorded
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in DEFAULT])
@@ -18,6 +19,12 @@ def test_rule_is_sound(name: str) -> None:
     result = check(DEFAULT[name])
     assert result.is_sound, str(result)
     assert all(direction.firings >= FIRINGS for direction in result.directions)
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in DEFAULT])
+def test_rule_fires_where_it_did(name: str) -> None:
+    """Where this fails and a change was meant, `make docs` makes the record anew."""
+    assert reach(DEFAULT[name]) == recorded().get(name)
 
 
 @pytest.mark.deep

@@ -39,6 +39,10 @@ def reshaped(target: list[int], *shape: int) -> Made:
     return lambda b: b.reshape(b.transpose(tensor(b, "x", *shape), [1, 2, 0]), target)
 
 
+def merged(perm: list[int], target: list[int]) -> Made:
+    return lambda b: b.reshape(b.transpose(tensor(b, "x", 2, 3, 1, 4), perm), target)
+
+
 def known(*shape: int) -> Made:
     return lambda b: b.constant(np.full(shape, 3, np.float32))
 
@@ -106,6 +110,7 @@ CONDITIONS: list[tuple[str, Made, Made]] = [
     ("transpose_of_units", transposed([1, 0], 1, 3), transposed([0, 1], 1, 3)),
     ("transpose_past_reshape", reshaped([12, 2], 2, 3, 4), reshaped([3, 4, 2], 2, 3, 4)),
     ("transpose_past_reshape", reshaped([6, 4], 4, 3, 2), reshaped([3], 1, 3, 1)),
+    ("transpose_past_reshape", merged([1, 3, 0, 2], [12, 2]), merged([3, 1, 0, 2], [12, 2])),
     ("constant_of_one_element", known(1, 1), known()),
     ("transpose_past_pad", padded(2, 3), padded(1, 3)),
     ("transpose_past_slice", sliced(2, 5), sliced(1, 5)),

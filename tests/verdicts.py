@@ -18,12 +18,13 @@ from satura.rewrite.check.testing import FIRINGS
 from satura.rewrite.dsl import Direction, Rule
 from satura.rewrite.recorder import Expression
 from satura.rules import DEFAULT
+from tests.reach import MATCHES, answer
 
 # refuted: some instance shows that it is wrong. fails: its functions raise something.
-# vacuous: it hardly fires. narrower: it fires less often, and is right where it does.
+# vacuous: it hardly fires. elsewhere: it fires more or less often than tests/reach.json records.
 # same: it computes the same on all instances. survives: it does not, and none shows it wrong.
-MutantVerdict = Literal["refuted", "fails", "vacuous", "narrower", "same", "survives"]
-CAUGHT = ("refuted", "fails", "vacuous")
+MutantVerdict = Literal["refuted", "fails", "vacuous", "elsewhere", "survives", "same"]
+CAUGHT: tuple[MutantVerdict, ...] = ("refuted", "fails", "vacuous", "elsewhere")
 Answer = tuple[Attribute, ...] | None
 
 
@@ -42,16 +43,9 @@ def drawn(name: str, attempts: int) -> tuple[Drawn, ...]:
     found = []
     for direction in DEFAULT[name].directions:
         instances = tuple(draws(direction, 0, attempts))
-        answers = tuple(_answer(direction, instance) for instance in instances)
+        answers = tuple(answer(direction, instance) for instance in instances)
         found.append(Drawn(direction, instances, answers))
     return tuple(found)
-
-
-def _answer(direction: Direction, instance: Instance) -> Answer:
-    try:
-        return direction.compute(instance.bindings)
-    except Refuse:
-        return None
 
 
 def _holds(direction: Direction, instance: Instance, condition: Expression) -> bool:
@@ -67,30 +61,33 @@ def verdict(rule: Rule, attempts: int) -> MutantVerdict:
     `drawn` must have been called before it was planted.
     """
     parts = [_verdict(part, rule.exact) for part in drawn(rule.name, attempts)]
-    order: list[MutantVerdict] = ["refuted", "fails", "vacuous", "survives", "narrower", "same"]
+    order: list[MutantVerdict] = [*CAUGHT, "survives", "same"]
     return min(parts, key=order.index)
 
 
 def _verdict(part: Drawn, exact: bool) -> MutantVerdict:
     direction = part.direction
     fired: set[object] = set()
+    fires: list[bool] = []
     conditions: dict[str, set[bool]] = {str(each): set() for each in direction.conditions}
-    narrower = differs = False
+    differs = False
     for instance, expected in zip(part.instances, part.answers, strict=True):
         try:
             for condition in direction.conditions:
                 conditions[str(condition)].add(_holds(direction, instance, condition))
-            answer = _answer(direction, instance)
+            found = answer(direction, instance)
         except Exception:  # whatever a mistake raises
             return "fails"
-        if answer is None:
-            narrower |= expected is not None
+        fires.append(found is not None)
+        if found is None:
             continue
         fired.add(instance.values)
-        if answer != expected:
+        if found != expected:
             differs = True
             if first_failure([instance], exact) is not None:
                 return "refuted"
     if len(fired) < FIRINGS or any(len(seen) < 2 for seen in conditions.values()):
         return "vacuous"
-    return "survives" if differs else "narrower" if narrower else "same"
+    if sum(fires[:MATCHES]) != sum(expected is not None for expected in part.answers[:MATCHES]):
+        return "elsewhere"
+    return "survives" if differs else "same"

@@ -188,11 +188,14 @@ class Draw:
     def array(self, type_: TensorType, moderate: bool) -> Array:
         """Elements of a concrete type; `moderate`: floats near 1 and small ints, no specials.
 
-        Half of the larger arrays have hardly any special float: a sum with NaN shows nothing.
+        Half of the larger arrays have hardly any special float: a sum with NaN shows nothing. A
+        few have hardly any other: -0.0 is rare elsewhere.
         """
         shape = tuple(int(str(dim)) for dim in type_.shape)
         count = int(str(product(shape)))
-        specials = self.specials * (0.05 if count > 3 and self.chance(0.5) else 1.0)
+        specials = self.specials
+        if count > 3:
+            specials *= 3.0 if self.chance(0.1) else 0.05 if self.chance(0.5) else 1.0
         if count > FEW_ELEMENTS:
             return self._elements(type_.dtype, count, moderate, specials).reshape(shape)
         values = [self._element(type_.dtype, moderate, specials) for _ in range(count)]
