@@ -203,6 +203,11 @@ class Window:
 
     def outer(self, shape: Iterable[Dim]) -> tuple[Dim, ...]:
         """Extents of the result for an operand of `shape`; Refuse where it does not fit."""
+        steps = (self.sizes, self.strides, self.dilations)
+        same = all(len(part) == self.rank for part in (*steps, self.lo, self.hi))
+        refuse_unless(same, f"the parts of window {self} differ in length")
+        positive = all(number >= 1 for part in steps for number in part)
+        refuse_unless(positive, f"window {self} has a size, stride or dilation below 1")
         result: list[Dim] = []
         for axis, dim in enumerate(shape):
             reach = self.dilations[axis] * (self.sizes[axis] - 1) + 1
@@ -237,7 +242,7 @@ class Window:
         )
 
     def __str__(self) -> str:
-        axes = zip(self.sizes, self.strides, self.dilations, self.lo, self.hi, strict=True)
+        axes = zip(self.sizes, self.strides, self.dilations, self.lo, self.hi, strict=False)
         text = ", ".join(
             f"{k}" + (f"/{s}" if s != 1 else "") + (f"~{d}" if d != 1 else "")
             + (f"({lo}:{hi})" if lo or hi else "")

@@ -5,7 +5,7 @@ after the other, those with fewest matches first, with the limits checked after 
 rule that has too many. Hitting a limit is no error: what is there by then is the result.
 
 Nothing inside a round can be interrupted. So rules that are not ours are watched: they run one at a
-time, each announced before it starts; see `rewrite/guarded.py`.
+time, each announced before it starts; see `rewrite/untrusted/guarded.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from satura.rewrite.ir import Program
 from satura.rewrite.report import Report, Round, RuleStatistics
 from satura.rewrite.rulecode import RuleCode, compile_direction
 from satura.rewrite.schema import node_tables, schema
-from satura.rewrite.watch import Watch
+from satura.rewrite.untrusted.watch import Watch
 
 # How many times the e-graph may grow before it reaches the limit, for all rules to run at once.
 _FAR = 4

@@ -42,6 +42,21 @@ def blocks(old: Sequence[Dim], new: Sequence[Dim]) -> list[Block]:
     return result
 
 
+def order_of_groups(order: tuple[int, ...], groups: list[tuple[int, ...]]) -> list[int]:
+    """Numbers of the groups in the order in which `order` lists their axes.
+
+    Refuses unless the axes of each group stand side by side and in order. Axes in no group are
+    ignored.
+    """
+    grouped = {axis for group in groups for axis in group}
+    places = {axis: place for place, axis in enumerate(a for a in order if a in grouped)}
+    for group in groups:
+        first = places[group[0]]
+        whole = [places[axis] for axis in group] == list(range(first, first + len(group)))
+        refuse_unless(whole, "the transpose tears a group apart")
+    return sorted(range(len(groups)), key=lambda n: places[groups[n][0]])
+
+
 def with_units(groups: Sequence[Sequence[int]], rank: int) -> list[tuple[int, ...]]:
     """`groups` of increasing axes, each extended by the axes that follow it and are in no group.
 

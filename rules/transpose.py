@@ -52,7 +52,7 @@ from satura.rewrite.terms import (
     unary,
 )
 from satura.rewrite.types import DType, TensorType
-from satura.rules.regroup import blocks, with_units
+from satura.rules.regroup import blocks, order_of_groups, with_units
 
 
 @attribute_function
@@ -374,21 +374,6 @@ def transpose_out_of_broadcast(x: Varying, shape: Shape, p: Perm) -> Law:
     )
 
 
-def _order_of_groups(order: tuple[int, ...], groups: list[tuple[int, ...]]) -> list[int]:
-    """Numbers of the groups in the order in which `order` lists their axes.
-
-    Refuses unless the axes of each group stand side by side and in order. Axes in no group are
-    ignored.
-    """
-    grouped = {axis for group in groups for axis in group}
-    places = {axis: place for place, axis in enumerate(a for a in order if a in grouped)}
-    for group in groups:
-        first = places[group[0]]
-        whole = [places[axis] for axis in group] == list(range(first, first + len(group)))
-        refuse_unless(whole, "the transpose tears a group apart")
-    return sorted(range(len(groups)), key=lambda n: places[groups[n][0]])
-
-
 @attribute_function
 def regrouped_source(type_: TensorType, perm: Perm, shape: Shape) -> Shape:
     """s' such that reshape(transpose(x, p), s) = transpose(reshape(x, s'), p')."""
@@ -406,7 +391,7 @@ def _source_order(type_: TensorType, perm: Perm, shape: Shape) -> tuple[int, ...
     refuse_unless(not moves_only_units(type_, perm), "the transpose is a reshape")
     refuse_unless(shape.dims != perm.apply(type_.shape), "the reshape changes nothing")
     groups = blocks(perm.apply(type_.shape), shape.dims)
-    order = _order_of_groups(perm.inverse.order, [mine for mine, _ in groups])
+    order = order_of_groups(perm.inverse.order, [mine for mine, _ in groups])
     targets = with_units([theirs for _, theirs in groups], len(shape.dims))
     return tuple(axis for number in order for axis in targets[number])
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from satura.compiled import Compiled
     from satura.pipeline import Rewritten
     from satura.rewrite.dsl import Rule, RuleSet
-    from satura.rewrite.explanation import Why
+    from satura.rewrite.explain.findings import Why
     from satura.rewrite.ir import Program
     from satura.rewrite.saturate import Limits
     from satura.rewrite.types import Array
@@ -78,9 +78,9 @@ def why(
     Raises RuleError where there is no such rule, or where it fails in a computation.
     """
     from satura.pipeline import rule_set
+    from satura.rewrite.explain.why import why as ask
     from satura.rewrite.ir import Program
     from satura.rewrite.onnx.load import load_with_names
-    from satura.rewrite.why import why as ask
 
     chosen = rule_set(rules)
     asked = chosen[rule] if isinstance(rule, str) else rule

@@ -185,16 +185,7 @@ def why(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="An ONNX file, or a light model's name.")
     ],
-    with_: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--with",
-            metavar="FILE",
-            help="A Python file with rules of your own; repeatable.",
-            exists=True,
-            dir_okay=False,
-        ),
-    ] = None,
+    with_: With = None,
     rules: RuleSetName = "default",
     seconds: Annotated[float, typer.Option(min=0.1, help="When to give up.")] = 120.0,
     json: AsJson = False,

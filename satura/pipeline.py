@@ -14,10 +14,10 @@ from satura.api import Model, Progress, Rules, load
 from satura.rewrite.dsl import Rule, RuleSet
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract import extract
-from satura.rewrite.guarded import saturate_guarded
 from satura.rewrite.ir import Program
 from satura.rewrite.saturate import Limits, Saturation
 from satura.rewrite.schedule import Schedule
+from satura.rewrite.untrusted.guarded import saturate_guarded
 from satura.rules import DEFAULT, EXACT, NONE
 from satura.rules.elementwise import with_movement
 

@@ -10,7 +10,7 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from satura.cli import main
-from satura.rewrite.killable import Doing, call
+from satura.rewrite.untrusted.killable import Doing, call
 
 ROOT = Path(__file__).parent.parent
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}

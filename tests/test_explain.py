@@ -13,7 +13,7 @@ from satura.light import light
 from satura.rewrite.build import Builder
 from satura.rewrite.dsl import Law, RuleSet, Tensor, rewrites, rule
 from satura.rewrite.errors import CallError
-from satura.rewrite.explain import Explainer
+from satura.rewrite.explain.origins import Explainer
 from satura.rewrite.extract import extract
 from satura.rewrite.ir import Program
 from satura.rewrite.saturate import Limits, saturate

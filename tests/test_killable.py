@@ -22,8 +22,8 @@ import pytest
 from satura.rewrite.attributes import Constant
 from satura.rewrite.build import Builder
 from satura.rewrite.errors import SaturaError
-from satura.rewrite.killable import FORKS, Doing, KilledError, call
 from satura.rewrite.saturate import saturate
+from satura.rewrite.untrusted.killable import FORKS, Doing, KilledError, call
 from satura.rules import NONE
 
 pytestmark = pytest.mark.skipif(not FORKS, reason="there is no fork here")

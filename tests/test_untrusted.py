@@ -17,17 +17,17 @@ import pytest
 
 import satura
 from satura.ops import OwnAttribute, local_ops, op, refuse_unless
-from satura.rewrite import guarded, killable
 from satura.rewrite.attributes import Perm, UnaryFn
 from satura.rewrite.build import Builder
 from satura.rewrite.dsl import Law, RuleSet, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.errors import RuleDroppedWarning, RuleError, RuleWarning
-from satura.rewrite.guarded import saturate_guarded
 from satura.rewrite.ir import Program
 from satura.rewrite.law import Rule
 from satura.rewrite.saturate import Limits, Saturation, saturate
 from satura.rewrite.terms import unary
 from satura.rewrite.types import DType, TensorType
+from satura.rewrite.untrusted import guarded, killable
+from satura.rewrite.untrusted.guarded import saturate_guarded
 from satura.rules import DEFAULT
 from tests.bad_rules import (
     NAMES,

@@ -7,7 +7,6 @@ import pytest
 
 import satura
 from satura.light import light
-from satura.rewrite import matcher
 from satura.rewrite.attributes import (
     Axis,
     BinaryFn,
@@ -20,7 +19,6 @@ from satura.rewrite.attributes import (
     Window,
 )  # fmt: skip
 from satura.rewrite.build import Builder
-from satura.rewrite.class_graph import Graph
 from satura.rewrite.dims import symbol
 from satura.rewrite.dsl import (
     Known,
@@ -35,14 +33,16 @@ from satura.rewrite.dsl import (
     rule,
 )  # fmt: skip
 from satura.rewrite.errors import RuleError
-from satura.rewrite.explanation import Miss, Why
+from satura.rewrite.explain import matcher
+from satura.rewrite.explain.class_graph import Graph
+from satura.rewrite.explain.findings import Miss, Why
+from satura.rewrite.explain.matcher import trace
+from satura.rewrite.explain.why import why
 from satura.rewrite.ir import Program
-from satura.rewrite.matcher import trace
 from satura.rewrite.onnx.load import load_with_names
 from satura.rewrite.saturate import Limits, saturate
 from satura.rewrite.terms import application, binary, concat, conv, pad, scalar, transpose, unary
 from satura.rewrite.types import DType
-from satura.rewrite.why import why
 from satura.rules import DEFAULT
 from tests.random_programs import random_program
 from tests.user_ops import user_ops

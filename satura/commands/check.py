@@ -16,7 +16,7 @@ from satura.rewrite.check.report import DirectionReport, RuleReport
 from satura.rewrite.check.testing import DEEP, PROOF_SECONDS, check
 from satura.rewrite.dsl import RuleSet
 from satura.rewrite.errors import RuleError, SaturaError
-from satura.rewrite.killable import Doing, KilledError, call
+from satura.rewrite.untrusted.killable import Doing, KilledError, call
 from satura.rulefile import load_rules
 
 SECONDS = 60.0  # for each rule

@@ -8,7 +8,7 @@ from pathlib import Path
 from satura.pipeline import rule_set
 from satura.rewrite.dsl import RuleSet
 from satura.rewrite.errors import RuleError
-from satura.rewrite.killable import Doing, KilledError, call
+from satura.rewrite.untrusted.killable import Doing, KilledError, call
 from satura.rulefile import load_rules
 
 LOADING_SECONDS = 20.0

@@ -7,10 +7,10 @@ from pathlib import Path
 from satura.commands.models import file_or_light
 from satura.commands.rule_files import with_files
 from satura.commands.terminal import print_json, print_line, progress
-from satura.rewrite.explanation import Why
-from satura.rewrite.killable import Doing, call
+from satura.rewrite.explain.findings import Why
+from satura.rewrite.explain.why import why as ask
 from satura.rewrite.onnx.load import load_with_names
-from satura.rewrite.why import why as ask
+from satura.rewrite.untrusted.killable import Doing, call
 
 
 def why(rule: str, model: str, files: list[Path], rules: str, seconds: float, json: bool) -> None:

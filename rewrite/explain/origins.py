@@ -13,14 +13,14 @@ from dataclasses import asdict, dataclass
 from functools import cache
 
 from satura.rewrite.attributes import Attribute, Constant, Scalar
-from satura.rewrite.class_graph import Graph
 from satura.rewrite.decode import Origin
 from satura.rewrite.eclasses import ENode
 from satura.rewrite.errors import CallError
+from satura.rewrite.explain.class_graph import Graph
+from satura.rewrite.explain.matcher import Match, Trace, trace
+from satura.rewrite.explain.naming import Names
 from satura.rewrite.ir import Program
 from satura.rewrite.law import Direction, RuleSet
-from satura.rewrite.matcher import Match, Trace, trace
-from satura.rewrite.naming import Names
 from satura.rewrite.saturate import Saturation, find_class
 from satura.rewrite.terms import Application, ScalarTerm, Tensor, Term
 

@@ -1,7 +1,7 @@
 """What attributes and types may not contain, whoever computed them.
 
 Type rules check how attributes fit their operands; they take it for granted that a permutation
-holds ints and a window has strides.
+holds ints.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numbers import Integral
 
 import numpy as np
 
-from satura.rewrite.attributes import Constant, OwnAttribute, Scalar, Window
+from satura.rewrite.attributes import Constant, OwnAttribute, Scalar
 from satura.rewrite.dims import SymbolicDim
 from satura.rewrite.types import TensorType
 
@@ -41,8 +41,6 @@ def flaw(value: object, constant_bytes: int = 0) -> str | None:
         return f"a constant of {size:,} bytes" if size > most else None
     if isinstance(value, Scalar) and len(value.bits) != value.dtype.itemsize:
         return f"a {value.dtype.value} of {len(value.bits)} bytes"
-    if isinstance(value, Window) and (problem := _window_flaw(value)):
-        return problem
     if isinstance(value, tuple):
         parts = value
     elif is_dataclass(value) and not isinstance(value, type):
@@ -52,15 +50,6 @@ def flaw(value: object, constant_bytes: int = 0) -> str | None:
     else:
         return f"the {type(value).__name__} {value!r} cannot stand in an attribute"
     return next(filter(None, (flaw(part, constant_bytes) for part in parts)), None)
-
-
-def _window_flaw(window: Window) -> str | None:
-    steps = window.sizes, window.strides, window.dilations
-    if any(len(part) != window.rank for part in (*steps, window.lo, window.hi)):
-        return f"the parts of window {window} differ in length"
-    if any(number < 1 for part in steps for number in part):
-        return f"window {window} has a size, stride or dilation below 1"
-    return None
 
 
 def type_flaw(result: TensorType) -> str | None:

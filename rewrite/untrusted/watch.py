@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from satura.rewrite.attributes import Constant, Scalar
 from satura.rewrite.demand import Answer, TypeConflictError
 from satura.rewrite.errors import RuleError
-from satura.rewrite.flaws import flaw, is_intact, type_flaw
 from satura.rewrite.intern import Value, content
 from satura.rewrite.law import Direction, Rule
 from satura.rewrite.report import Report
 from satura.rewrite.types import TensorType
+from satura.rewrite.untrusted.flaws import flaw, is_intact, type_flaw
 
 # Which part of the seconds makes a rule guilty of a limit.
 _GUILTY_SHARE = 0.25

@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from satura.rewrite.attributes import Constant
 from satura.rewrite.errors import RuleDroppedWarning, RuleError, RuleWarning
 from satura.rewrite.ir import Program
-from satura.rewrite.killable import FORKS, Doing, KilledError, call
 from satura.rewrite.law import Rule, RuleSet
 from satura.rewrite.report import DroppedRule
 from satura.rewrite.saturate import Limits, Saturation, saturate
-from satura.rewrite.watch import LimitError, Watch
+from satura.rewrite.untrusted.killable import FORKS, Doing, KilledError, call
+from satura.rewrite.untrusted.watch import LimitError, Watch
 
 # A run stops by itself at its limit of seconds, if its rules let it.
 _GRACE_SECONDS = 2.0

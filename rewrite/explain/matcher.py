@@ -15,8 +15,8 @@ from satura.rewrite.attributes import (
     Refuse,
     Scalar,
 )  # fmt: skip
-from satura.rewrite.class_graph import FUNCTIONS, Graph, op_text
 from satura.rewrite.eclasses import ENode
+from satura.rewrite.explain.class_graph import FUNCTIONS, Graph, op_text
 from satura.rewrite.intern import content
 from satura.rewrite.law import Computed, Direction
 from satura.rewrite.recorder import AttributeVariable, Expression, Literal
