@@ -42,6 +42,7 @@ class OutOfTimeError(BaseException):
 class _Decision:
     options: list[object]
     facts: list[Fact | None]
+    remembered: int  # results that were known before it
     chosen: int = 0
 
 
@@ -67,11 +68,14 @@ class Path:
     _ticks: int = 0
     _changed: int = -1  # decisions up to this one, and their facts, are in the solver already
     _decided: dict[str, object] = field(default_factory=dict)
+    _memory: list[Any] = field(default_factory=list)
+    _recalled: int = 0
 
     def runs(self, function: Callable[[Path], T]) -> Iterator[T]:
         """The results of `function` on every path that does not die."""
         while True:
             self._position, self._decided, self.folds, self.depth = 0, {}, {}, 0
+            self._recalled = 0
             self.zeros, self.nonzero, self.actual_zeros = [], [], []
             self.positions = self._equalities = None
             with suppress(Dead):
@@ -84,6 +88,7 @@ class Path:
             self.solver.pop()
             self._trace[-1].chosen += 1
             self._changed = len(self._trace) - 1
+            del self._memory[self._trace[-1].remembered :]
 
     def choose(self, key: str, options: list[T], facts: list[Fact | None] | None = None) -> T:
         """One of `options`, each with the fact that it stands for; the same for the same key."""
@@ -94,7 +99,7 @@ class Path:
         if self._position == len(self._trace):
             self._check_time()
             chosen, said = self._possible(options, facts or [None] * len(options))
-            self._trace.append(_Decision(chosen, said))
+            self._trace.append(_Decision(chosen, said, self._recalled))
             self._changed = self._position
         decision = self._trace[self._position]
         if self._position >= self._changed:
@@ -110,6 +115,17 @@ class Path:
     def decide(self, key: str, when_true: Fact, when_false: Fact) -> bool:
         """Whether something holds; the facts are what each answer tells."""
         return self.choose(key, [True, False], [when_true, when_false])
+
+    def remember(self, compute: Callable[[], T]) -> T:
+        """The result of `compute`, which earlier decisions determine.
+
+        Until the first decision that is another one, a run repeats the one before: there the result
+        is known already.
+        """
+        if self._recalled == len(self._memory):
+            self._memory.append(compute())
+        self._recalled += 1
+        return self._memory[self._recalled - 1]  # type: ignore[no-any-return]
 
     def assume(self, *facts: Fact) -> None:
         """Facts that hold from here on."""

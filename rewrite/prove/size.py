@@ -84,7 +84,8 @@ class Size(StandIn):
     def __eq__(self, other: object) -> bool:
         if not is_number(other):
             return False
-        difference = self.path.equalities.reduced(self.term - term_of(other))
+        plain = self.term - term_of(other)
+        difference = self.path.remember(lambda: self.path.equalities.reduced(plain))
         if isinstance(difference, int):
             return difference == 0
         key = min(str(difference), str(-difference))
