@@ -124,7 +124,7 @@ def _compiled(codes: list[Code], progress: Progress | None) -> dict[str, int]:
         tell = progress
 
         def report(done: int, total: int) -> None:
-            tell("kernels", done / total)
+            tell("kernels", done / max(total, 1))  # a program may need no kernel
 
     return dict(zip(distinct, compile_all(list(distinct.values()), report), strict=True))
 

@@ -13,9 +13,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+import satura
 from satura import __version__
 from satura.cli import main
-from satura.rewrite.types import Array
+from satura.rewrite.build import Builder
+from satura.rewrite.types import Array, DType
 from satura.rules import DEFAULT
 
 STATISTICS = [
@@ -96,6 +98,22 @@ def test_optimize_writes_a_valid_model(model: Path, value: Array, tmp_path: Path
     session = onnxruntime.InferenceSession(output)
     np.testing.assert_array_equal(session.run(None, {"x": value})[0], np.maximum(value, 0) + 1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["faster.onnx", "model.onnx"]
+
+
+def test_models_that_need_no_kernel_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    constant, empty = Builder(), Builder()
+    ones = constant.constant(np.ones((2, 2), np.float32))
+    nothing = empty.input("x", DType.F32, (0, 4))
+    programs = [
+        constant.program({"y": constant.unary("neg", ones)}),
+        empty.program({"y": empty.unary("neg", nothing)}),
+    ]
+    for program, shape in zip(programs, ([2, 2], [0, 4]), strict=True):
+        satura.save(program, tmp_path / "trivial.onnx")
+        assert cli("run", tmp_path / "trivial.onnx", "--verify", "--json") == 0
+        assert json.loads(capsys.readouterr().out)["y"]["shape"] == shape
+        assert cli("stats", tmp_path / "trivial.onnx", "--json") == 0
+        assert json.loads(capsys.readouterr().out)["executables"] == []
 
 
 def test_stats_has_every_key(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
