@@ -13,13 +13,15 @@ import sys
 import textwrap
 import traceback
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FunctionType
 
 from satura.rewrite import attributes, recorder, terms
 from satura.rewrite.attributes import Attribute
-from satura.rewrite.hints import MistakeError, suggestion
+from satura.rewrite.declared import caller
+from satura.rewrite.errors import RuleError
+from satura.rewrite.hints import MistakeError, article, suggestion
 from satura.rewrite.law import Rule
 from satura.rewrite.terms import Known, Tensor, Varying
 
@@ -61,22 +63,36 @@ def file_of(code: CodeType) -> Path:
 
 def law_line() -> int:
     """The line, in the innermost function outside of the rule language, that is being run."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__") in _LANGUAGE:
-        frame = frame.f_back
-    return frame.f_lineno
+    return caller(_LANGUAGE).f_lineno
 
 
-_LANGUAGE = (__name__, "satura.rewrite.dsl")
+_LANGUAGE = (__name__, "satura.rewrite.declared", "satura.rewrite.dsl")
+
+
+def inner_function(function: Callable[..., object]) -> FunctionType:
+    """The function that was written where `function` is declared as a rule: without its wrappers.
+
+    Raises RuleError for what is no function.
+    """
+    inner: object = inspect.unwrap(function)
+    if isinstance(inner, FunctionType) and callable(function):
+        return inner
+    frame = caller(_LANGUAGE)
+    what = "a class" if isinstance(function, type) else article(type(function))
+    raise RuleError(
+        f"{file_of(frame.f_code)}:{frame.f_lineno}: @rule stands directly above a function, not"
+        f" above {what}"
+    )
 
 
 def sorts_of(function: Callable[..., object]) -> dict[str, Sort]:
     """The sorts of the parameters. Raises ParameterError where one has none."""
     sorts: dict[str, Sort] = {}
+    inner = inspect.unwrap(function)
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise ParameterError(name, f"'{parameter}': a law has a fixed number of variables")
-        sorts[name] = _sort(name, parameter.annotation, function)
+        sorts[name] = _sort(name, parameter.annotation, inner)
     return sorts
 
 
@@ -150,25 +166,30 @@ def reason_of(error: Exception, function: Callable[..., object]) -> str:
 
 
 def _name_advice(name: str, function: Callable[..., object]) -> str:
+    code = function.__code__
+    return name_advice(name, code.co_filename, [*_globals(function), *code.co_varnames], "the rule")
+
+
+def name_advice(name: str, file: str, known: Iterable[str], user: str) -> str:
+    """What to do where `user`, in `file`, needs `name`, which is not among the `known`."""
     for module in (terms, attributes, recorder):
         if hasattr(module, name) and not name.startswith("_"):
             home = getattr(getattr(module, name), "__module__", module.__name__)
             return f"; add `from {home} import {name}`"
-    lines = linecache.getlines(function.__code__.co_filename)
-    for number, text in enumerate(lines, 1):
+    for number, text in enumerate(linecache.getlines(file), 1):
         if re.match(rf"(def|class) {re.escape(name)}\b|{re.escape(name)}\b[^=(]*=", text):
-            return f"; it is defined below, in line {number}: move it above the rule"
-    known = [*_globals(function), *vars(terms), *_SORT_NAMES, *function.__code__.co_varnames]
-    return suggestion(name, [entry for entry in known if not entry.startswith("_")])
+            return f"; it is defined below, in line {number}: move it above {user}"
+    choices = [*known, *vars(terms), *_SORT_NAMES]
+    return suggestion(name, [entry for entry in choices if not entry.startswith("_")])
 
 
 def _plain_signature(function: Callable[..., object]) -> str:
     return f"({', '.join(inspect.signature(function).parameters)})"
 
 
-def check_name(function: Callable[..., object]) -> None:
+def check_name(name: str, function: FunctionType) -> None:
     """Raise MistakeError where the rule's name already means something in its module."""
-    name, code = function.__name__, function.__code__
+    code = function.__code__
     if name == "<lambda>":
         raise MistakeError("a rule needs a name: write it as a function")
     if function.__qualname__ != name:

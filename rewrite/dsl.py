@@ -33,11 +33,13 @@ from types import FunctionType
 from typing import overload
 
 from satura.rewrite.attributes import Scalar
+from satura.rewrite.declared import note
 from satura.rewrite.definition import (
     SORTS,
     ParameterError,
     check_name,
     file_of,
+    inner_function,
     law_line,
     mistake_line,
     reason_of,
@@ -125,12 +127,13 @@ def rule(
 
 
 def _declare(function: Callable[..., Law], exact: bool) -> Rule:
-    name, code = function.__name__, function.__code__
+    inner = inner_function(function)
+    name, code = getattr(function, "__name__", inner.__name__), inner.__code__
     file, line = file_of(code), code.co_firstlineno
     law = inspect.cleandoc(function.__doc__ or "")
     at = line
     try:
-        check_name(function)
+        check_name(name, inner)
         if not law:
             raise MistakeError(
                 "the docstring is missing: state the law there, as in"
@@ -148,10 +151,12 @@ def _declare(function: Callable[..., Law], exact: bool) -> Rule:
             directions.append(_direction(name, number, side, variables, place, count))
         _check_use(variables, directions)
     except Exception as error:
-        where = f"{file}:{mistake_line(error, function, at)}"
+        where = f"{file}:{mistake_line(error, inner, at)}"
         cause = None if isinstance(error, MistakeError) else error
-        raise RuleError(f"rule '{name}' ({where}): {reason_of(error, function)}") from cause
-    return Rule(name, law, tuple(directions), variables, exact, file, line, source_of(function))
+        raise RuleError(f"rule '{name}' ({where}): {reason_of(error, inner)}") from cause
+    declared = Rule(name, law, tuple(directions), variables, exact, file, line, source_of(function))
+    note(declared)
+    return declared
 
 
 def _check_use(variables: Mapping[str, Sort], directions: list[Direction]) -> None:

@@ -38,6 +38,7 @@ from satura.rewrite.terms import (
     type_of,
 )  # fmt: skip
 from satura.rewrite.types import DType, TensorType
+from satura.rulefile import load_rules
 from satura.rules import DEFAULT
 
 
@@ -128,6 +129,134 @@ def test_two_rules_of_one_name_in_a_file_are_reported_with_both_places(tmp_path:
         _load(path, twice)
     assert f"rule 'law' ({path}:10): another rule is called 'law', at {path}:5" in str(caught.value)
     assert "rename one" in str(caught.value)
+
+
+DECORATORS = """\
+import functools
+
+def plain(function):
+    @functools.wraps(function)
+    def call(*arguments, **keywords):
+        return function(*arguments, **keywords)
+    return call
+
+def made(rule, function, name):
+    function.__name__ = name
+    return rule(function)
+"""
+
+KEPT = {
+    "in a list": ("RULES = [{law}]", ["law"]),
+    "in a set": ("RULES = RuleSet({law})", ["law"]),
+    "in a table": ("RULES = {{'a': {law}}}", ["law"]),
+    "under a decorator of this file": ("law = attribute_function({law})", ["law"]),
+    "over a decorator of another file": ("law = rule(plain(law))", ["law"]),
+    "by a function of another file": ("made(rule, law, 'other')", ["other"]),
+    "in a loop": (
+        "for name in ('one', 'two'):\n    law.__name__ = name\n    rule(law)", ["one", "two"]
+    ),
+    "in a text": ("exec('@rule\\ndef law(x: Tensor) -> Law:\\n    \"l\"\\n    return body(x)')",
+                  ["law"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", KEPT)
+def test_rules_count_wherever_their_file_keeps_them(tmp_path: Path, how: str) -> None:
+    (tmp_path / "decorators_of_rules.py").write_text(DECORATORS)
+    statement, names = KEPT[how]
+    text = HEAD + (
+        "from satura.rewrite.dsl import RuleSet, attribute_function\n"
+        "from satura.rules.algebra import drop_unit\n"
+        "from decorators_of_rules import made, plain\n"
+        "def body(x):\n    return rewrites(unary('neg', unary('neg', x)), x)\n"
+        "def law(x: Tensor) -> Law:\n    'a law'\n    return body(x)\n"
+    )
+    path = tmp_path / "rules.py"
+    path.write_text(text + statement.format(law="rule(law)") + "\n")
+    for _ in range(2):
+        assert [law.name for law in load_rules(path)] == names
+    if "text" not in how:
+        assert all(law.place == f"{path}:10" for law in load_rules(path))
+
+
+REPEATED = {
+    "a loop": (
+        "for f in ('neg', 'bitnot'):\n    @rule\n    def law(x: Tensor) -> Law:\n"
+        "        'a law'\n        return rewrites(unary(f, unary(f, x)), x)\n",
+        r"rule 'law' \(.*:6\) is declared there more than once.*`function.__name__ = …`",
+    ),
+    "a function": (
+        "def made(f):\n    @rule\n    def law(x: Tensor) -> Law:\n        'a law'\n"
+        "        return rewrites(unary(f, unary(f, x)), x)\n    return law\n"
+        "a = made('neg'); b = made('bitnot')\n",
+        r"rule 'law' \(.*:6\) is declared there more than once.*`function.__name__ = …`",
+    ),
+    "two blocks": (
+        "if True:\n    @rule\n    def law(x: Tensor) -> Law:\n        'a law'\n"
+        "        return rewrites(unary('neg', unary('neg', x)), x)\n"
+        "try:\n    @rule\n    def law(x: Tensor) -> Law:\n        'a law'\n"
+        "        return rewrites(unary('bitnot', unary('bitnot', x)), x)\nfinally:\n    pass\n",
+        r"rule 'law' \(.*:11\): another rule is called so, at .*:6; rename one",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", REPEATED)
+def test_no_rule_of_a_file_is_lost_to_another_of_its_name(tmp_path: Path, how: str) -> None:
+    text, message = REPEATED[how]
+    (tmp_path / "rules.py").write_text(HEAD + text)
+    with pytest.raises(RuleError, match=message):
+        load_rules(tmp_path / "rules.py")
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("rule(rule(law))", "a Rule"), ("@rule\nclass Law2:\n    'a law'", "a class"),
+        ("rule(5)", "an int"), ("rule(functools.partial(law))", "a partial"),
+        ("rule(reassociates=True)('law')", "a str"), ("rule(classmethod(law))", "a classmethod"),
+    ],
+)  # fmt: skip
+def test_a_rule_is_a_function(tmp_path: Path, line: str, what: str) -> None:
+    path = tmp_path / "rules.py"
+    text = LAW.format(name="law", right="x").removeprefix("@rule\n")
+    path.write_text(f"import functools\n{HEAD}{text}{line}\n")
+    message = rf"rules.py:10: @rule stands directly above a function, not above {what}$"
+    with pytest.raises(RuleError, match=message):
+        load_rules(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("rules.txt", b""), ("rules", b""), ("bom.py", b"\xef\xbb\xbf"),
+        ("latin.py", b"# -*- coding: latin-1 -*-\n# \xe9\n"),
+    ],
+)  # fmt: skip
+def test_any_file_of_python_will_do(tmp_path: Path, name: str, data: bytes) -> None:
+    text = HEAD + LAW.format(name="law", right="x")
+    (tmp_path / name).write_bytes(data + text.encode())
+    (law,) = load_rules(tmp_path / name)
+    assert "def law" in law.source
+    (tmp_path / name).write_bytes(data + text.replace("law", "low").encode())
+    (law,) = load_rules(tmp_path / name)
+    assert law.name == "low", "what is read is what is run"
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("Tenser", "did you mean 'Tensor'?"), ("reshape", "import reshape`"),
+        ("from satura.rewrite.terms import transpos", "did you mean 'transpose'?"),
+        ("import math; math.srqt(4)", "did you mean 'sqrt'?"),
+    ],
+)  # fmt: skip
+def test_names_that_are_not_there_are_corrected(tmp_path: Path, line: str, advice: str) -> None:
+    (tmp_path / "rules.py").write_text(HEAD + line)
+    with pytest.raises(RuleError) as caught:
+        load_rules(tmp_path / "rules.py")
+    assert "rules.py:5 cannot be run" in str(caught.value)
+    assert str(caught.value).endswith(advice)
 
 
 def test_a_file_may_be_loaded_again_after_a_change(tmp_path: Path) -> None:
