@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -13,14 +13,6 @@ from satura.rewrite.errors import RuleError
 from satura.rewrite.law import Rule
 
 _IMPORT = "importlib._bootstrap"
-
-
-def caller(modules: Collection[str]) -> FrameType:
-    """The innermost frame that is in none of `modules`."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__") in modules:
-        frame = frame.f_back
-    return frame
 
 
 @dataclass(frozen=True)

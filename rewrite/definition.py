@@ -19,8 +19,8 @@ from types import CodeType, FunctionType
 
 from satura.rewrite import attributes, recorder, terms
 from satura.rewrite.attributes import Attribute
-from satura.rewrite.declared import caller
 from satura.rewrite.errors import RuleError
+from satura.rewrite.frames import caller
 from satura.rewrite.hints import MistakeError, article, suggestion
 from satura.rewrite.law import Rule
 from satura.rewrite.terms import Known, Tensor, Varying
@@ -66,7 +66,7 @@ def law_line() -> int:
     return caller(_LANGUAGE).f_lineno
 
 
-_LANGUAGE = (__name__, "satura.rewrite.declared", "satura.rewrite.dsl")
+_LANGUAGE = (__name__, "satura.rewrite.dsl")
 
 
 def inner_function(function: Callable[..., object]) -> FunctionType:

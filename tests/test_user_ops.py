@@ -91,6 +91,12 @@ def _one(x: TensorType) -> TensorType:
     return x
 
 
+def _one_float(x: TensorType) -> TensorType:
+    """Something of a float."""
+    refuse_unless(x.dtype in FLOATS)
+    return x
+
+
 def _two(x: TensorType, y: TensorType) -> TensorType:
     """Something of x and y."""
     return x
@@ -198,6 +204,12 @@ MISTAKES = [
     (_melting, {"reference": np.copy}, "Melting must be a dataclass, and frozen"),
     (_nameless, {"reference": np.copy}, "it needs an operand"),
     (_one, {"formula": "x", "domain": ""}, "its domain is that of ONNX's own ops"),
+    (_one, {"formula": "x", "domain": "my dom"}, "its domain 'my dom' is none in ONNX"),
+    (_one, {"formula": "x", "op_type": "a b/c"}, "its op_type 'a b/c' is no name in ONNX"),
+    (_one, {"formula": "x", "domain": "my-org.ops_2", "op_type": "One_2"}, ""),
+    (_one_float, {"formula": "x + 0", "reference": np.copy}, "0.0 where its reference gives -0.0"),
+    (_one_float, {"formula": "-(-x)", "reference": np.copy}, ""),
+    (_one_float, {"formula": "-x", "reference": lambda x: np.where(x != x, np.nan, -x)}, ""),
     (relu, {"formula": "x"}, "choose another"),
     (known, {"formula": "x"}, "this name has a meaning in the e-graph"),
 ]  # fmt: skip
@@ -229,6 +241,36 @@ def test_a_second_op_of_a_name_is_refused(ops: UserOps) -> None:
 
     with pytest.raises(OpError, match="elu has the same name and domain in ONNX models"):
         op(formula="x", domain="test.domain", op_type="MyElu")(_one)
+
+
+LOOPS = {
+    "another formula": "@op(formula=f'x * {k}')",
+    "another number in a default": "@op(reference=lambda x, k=k: x * k)",
+    "another number in a closure": "@op(reference=times(k))",
+    "another ONNX name": "@op(formula='x', op_type=f'F{k}')",
+}
+
+
+@pytest.mark.parametrize("how", LOOPS)
+def test_no_op_is_lost_to_another_of_its_line(tmp_path: Path, how: str) -> None:
+    head = "from satura.ops import TensorType, op\ndef times(k):\n    return lambda x: x * k\n"
+    body = "    def scaled(x: TensorType) -> TensorType:\n        'x scaled'\n        return x\n"
+    path = tmp_path / "scaled.py"
+    with local_ops():
+        path.write_text(f"{head}for k in (2, 3):\n    {LOOPS[how]}\n{body}")
+        with pytest.raises(OpError, match=r"'scaled' \(.*scaled.py:5\): this line has declared"):
+            load_rules(path)
+        for numbers in ("2", "3", "3, 3"):  # edited and loaded again; the same one again
+            path.write_text(f"{head}for k in ({numbers},):\n    {LOOPS[how]}\n{body}")
+            load_rules(path)
+
+
+@pytest.mark.parametrize("what", [UserOps, 5, np.exp, satura])
+def test_an_op_is_a_function(what: object) -> None:
+    with pytest.raises(
+        OpError, match=r"test_user_ops.py:\d+: @op\(…\) stands directly above a func"
+    ):
+        op(formula="x")(what)  # type: ignore[arg-type]
 
 
 def test_the_decorator_needs_its_parentheses() -> None:

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from satura.rewrite.attributes import Attribute, Axes, Axis, Count, Perm, Scalar, Shape
+from collections.abc import Sequence
+from typing import Any, TypeGuard
+
+from satura.rewrite.attributes import Attribute, Axes, Axis, Count, Perm, Refuse, Scalar, Shape
 from satura.rewrite.check.generate import Draw, DrawError, reject_unless
 from satura.rewrite.check.operands import DRAWN, Drawn, Given, Types
 from satura.rewrite.errors import OpError, ProgramError
 from satura.rewrite.ops import Op
+from satura.rewrite.ops.registry import Generator
+from satura.rewrite.ops.user_code import TypeRuleError
 from satura.rewrite.types import DType, TensorType
 
 
 def drawn(op: Op, draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     """What `op` could have made `result` from; attributes that are `given` stay.
 
-    Raises DrawError where there is nothing, OpError for an op that needs a generator.
+    Raises DrawError where there is nothing, OpError for an op that needs a generator, and where its
+    generator or its type rule is mistaken.
     """
     if op.own is None:
         if op.name not in DRAWN:
             raise DrawError(f"{op.name} is not drawn")
         return DRAWN[op.name](draw, result, given, known)
     if op.own.generator is not None:
-        types, attributes = op.own.generator(draw, result)
+        types, attributes = _generated(op, op.own.generator, draw, result)
     else:
         types = _operand_types(op, draw, result)
         attributes = tuple(_attribute(op, sort, draw, result) for sort in op.attributes)
@@ -29,9 +35,47 @@ def drawn(op: Op, draw: Draw, result: TensorType, given: Given, known: Types) ->
     )
     try:
         reject_unless(op.infer(types, chosen) == result)
+    except TypeRuleError as error:  # says which op it is
+        raise OpError(str(error)) from error
     except ProgramError as error:
         raise DrawError(str(error)) from error
     return types, chosen
+
+
+def _generated(op: Op, generator: Generator, draw: Draw, result: TensorType) -> Drawn:
+    """What the op's own generator draws. Raises OpError where that cannot be."""
+    try:
+        made: object = generator(draw, result)
+    except (DrawError, Refuse):
+        raise
+    except Exception as error:
+        raise _wrong(
+            op, f"its generator failed for {result}: {type(error).__name__}: {error}"
+        ) from error
+    operands = (TensorType,) * (op.arity or 0)
+    match made:
+        case (types, attributes) if _are(types, operands) and _are(attributes, op.attributes):
+            return tuple(types), tuple(attributes)
+    sorts = ", ".join(sort.__name__ for sort in op.attributes)
+    raise _wrong(
+        op,
+        f"its generator gave {made!r} for {result}; it must give a tuple of {op.arity} TensorType"
+        f" and a tuple of the attributes ({sorts})",
+    )
+
+
+def _are(values: object, sorts: Sequence[type]) -> TypeGuard[Sequence[Any]]:
+    """Whether there is one value of each class."""
+    return (
+        isinstance(values, tuple | list)
+        and len(values) == len(sorts)
+        and all(map(isinstance, values, sorts))
+    )
+
+
+def _wrong(op: Op, reason: str) -> OpError:
+    assert op.own is not None
+    return OpError(f"op '{op.name}' ({op.own.place}): {reason}")
 
 
 def _operand_types(op: Op, draw: Draw, result: TensorType) -> tuple[TensorType, ...]:
@@ -58,8 +102,8 @@ def _attribute(op: Op, sort: type, draw: Draw, result: TensorType) -> Attribute:
         return draw.perm(result.rank)
     if sort is Shape:
         return Shape(result.shape)
-    assert op.own is not None
-    raise OpError(
-        f"op '{op.name}' ({op.own.place}): rules about it cannot be checked, because a"
-        f" {sort.__name__} cannot be drawn; give the op a generator"
+    raise _wrong(
+        op,
+        f"rules about it cannot be checked, because a {sort.__name__} cannot be drawn; give the op"
+        " a generator",
     )

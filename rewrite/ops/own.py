@@ -16,15 +16,20 @@ reference.
 from __future__ import annotations
 
 import inspect
+import re
 import typing
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from types import FunctionType
 from typing import cast
+
+import numpy as np
 
 from satura.rewrite.attributes import Attribute, BinaryFn, Count, OwnAttribute, Scalar, UnaryFn
 from satura.rewrite.errors import OpError
-from satura.rewrite.ops import user_code
+from satura.rewrite.frames import caller
+from satura.rewrite.ops import registry, user_code
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
 from satura.rewrite.ops.formula import Formula
 from satura.rewrite.ops.formula_text import FormulaError, parse
@@ -45,7 +50,9 @@ from satura.rewrite.types import Array, DType, TensorType
 MOST_OPERANDS = 3  # of an op with a formula
 NUMBERS = (Scalar, Count)  # attributes that a formula can name
 _RESERVED = ("known", "varying", "host")  # the e-graph has tables for these
-_TABLES: tuple[dict[str, Op] | dict[str, ScalarFunction], ...] = (REGISTRY, OWN, UNARY, BINARY)
+_PLAIN = (int, float, str, bytes, np.generic)
+_WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_DOMAIN = re.compile(r"\w[\w-]*(\.\w[\w-]*)*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -78,6 +85,12 @@ class Declaration:
         return OpError(f"{self.label}: {reason}")
 
 
+_DECLARED: dict[str, Declaration] = {}  # what made the ops in OWN
+_TABLES: tuple[dict[str, Op] | dict[str, ScalarFunction] | dict[str, Declaration], ...] = (
+    REGISTRY, OWN, UNARY, BINARY, _DECLARED,
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class _Signature:
     operands: tuple[str, ...]
@@ -86,7 +99,9 @@ class _Signature:
 
 def declared(declaration: Declaration) -> Op:
     """The op that is declared, now known everywhere. Raises OpError."""
+    _check_function(declaration.type_rule)
     _check_name(declaration)
+    _check_onnx(declaration)
     signature = _signature(declaration)
     own = Own(
         declaration.domain, declaration.op_type or declaration.name, declaration.place,
@@ -105,7 +120,7 @@ def declared(declaration: Declaration) -> Op:
     for table in (REGISTRY, UNARY, BINARY):
         if table is not home:
             table.pop(made.name, None)  # where this declaration was before it was run again
-    OWN[made.name] = made
+    OWN[made.name], _DECLARED[made.name] = made, declaration
     return made
 
 
@@ -129,6 +144,17 @@ def local_ops() -> Iterator[None]:
                 del table[name]
 
 
+def _check_function(type_rule: object) -> None:
+    inner = inspect.unwrap(type_rule) if callable(type_rule) else None
+    if not isinstance(inner, FunctionType):
+        frame = caller((__name__, registry.__name__))
+        what = type_rule.__name__ if isinstance(type_rule, type) else repr(type_rule)
+        raise OpError(
+            f"{frame.f_code.co_filename}:{frame.f_lineno}: @op(…) stands directly above a function,"
+            f" the op's type rule, not above {what}"
+        )
+
+
 def _check_name(declaration: Declaration) -> None:
     """Raise OpError for a name that is taken, unless by this declaration when it was run before."""
     name = declaration.name
@@ -136,21 +162,63 @@ def _check_name(declaration: Declaration) -> None:
         raise declaration.wrong("its name must be a word of ASCII letters: write it as a function")
     if not inspect.getdoc(declaration.type_rule):
         raise declaration.wrong("the docstring is missing: say there what the op computes")
-    if not declaration.domain or declaration.domain == "ai.onnx":
-        raise declaration.wrong("its domain is that of ONNX's own ops; choose another")
-    twin = find(declaration.domain, declaration.op_type or name)
-    if twin is not None and twin.name != name:
-        raise declaration.wrong(f"{twin.name} has the same name and domain in ONNX models")
     other = OWN[name].own if name in OWN else None
     if other is not None:
         if not _same_place(other.place, declaration):
             raise declaration.wrong(f"an op of this name is declared at {other.place}; rename one")
+        if _repeats(_DECLARED[name], declaration):
+            raise declaration.wrong(
+                "this line has declared another op of this name, in a loop or a function that is"
+                " called again: give each a name of its own, by `function.__name__ = …` before"
+                " `op(…)(function)`"
+            )
     elif name in REGISTRY or name in UNARY or name in BINARY or name in DType._value2member_map_:
         raise declaration.wrong(
             "satura has an op, a function or an element type of this name; choose another"
         )
     elif name in _RESERVED or name.startswith("host_"):
         raise declaration.wrong("this name has a meaning in the e-graph; choose another")
+
+
+def _check_onnx(declaration: Declaration) -> None:
+    """Raise OpError where ONNX models cannot have the op under its domain and name there."""
+    domain, op_type = declaration.domain, declaration.op_type or declaration.name
+    if not domain or domain == "ai.onnx":
+        raise declaration.wrong("its domain is that of ONNX's own ops; choose another")
+    if not _DOMAIN.fullmatch(domain):
+        raise declaration.wrong(f"its domain '{domain}' is none in ONNX: write it like com.example")
+    if not _WORD.fullmatch(op_type):
+        raise declaration.wrong(
+            f"its op_type '{op_type}' is no name in ONNX: write a word of ASCII letters, digits and"
+            " underscores"
+        )
+    twin = find(domain, op_type)
+    if twin is not None and twin.name != declaration.name:
+        raise declaration.wrong(f"{twin.name} has the same name and domain in ONNX models")
+
+
+def _repeats(before: Declaration, declaration: Declaration) -> bool:
+    """Whether code that was loaded once declares two ops; loaded again it may have been edited."""
+    first, second = inspect.unwrap(before.type_rule), inspect.unwrap(declaration.type_rule)
+    return first.__code__ is second.__code__ and _meaning(before) != _meaning(declaration)
+
+
+def _meaning(declaration: Declaration) -> list[object]:
+    """What tells ops apart that one line declares, as far as numbers and texts do."""
+    functions = (declaration.reference, declaration.flops, declaration.generator)
+    said = [declaration.formula, declaration.domain, declaration.op_type]
+    return [*said, *(part for each in (declaration.type_rule, *functions) for part in _parts(each))]
+
+
+def _parts(function: object) -> Iterator[object]:
+    """Code, and the numbers and texts that it was given or closes over."""
+    inner = inspect.unwrap(function) if callable(function) else None
+    if isinstance(inner, FunctionType):
+        yield inner.__code__
+        yield [value for value in inner.__defaults__ or () if isinstance(value, _PLAIN)]
+        for cell in inner.__closure__ or ():
+            with suppress(ValueError):  # nothing was assigned yet
+                yield cell.cell_contents if isinstance(cell.cell_contents, _PLAIN) else None
 
 
 def _same_place(place: str, declaration: Declaration) -> bool:

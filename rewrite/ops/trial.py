@@ -126,12 +126,14 @@ def _operands(dtypes: Sequence[DType]) -> list[Array]:
 
 
 def _first_difference(got: Array, expected: Array, dtype: DType) -> int | None:
+    """Where they differ by more than rounding, or in a zero's sign; all NaNs are alike."""
     with np.errstate(all="ignore"):
         if dtype.is_float:
             a, b = got.astype(np.float64), expected.astype(np.float64)
             scale = np.maximum(1.0, np.maximum(np.abs(a), np.abs(b)))
             same = (a == b) | (np.isnan(a) & np.isnan(b))
             same |= np.isfinite(a) & np.isfinite(b) & (np.abs(a - b) <= TOLERANCES[dtype] * scale)
+            same &= (a != 0) | (b != 0) | (np.signbit(a) == np.signbit(b))
         else:
             same = np.asarray(got == expected)
     wrong = np.flatnonzero(~same)

@@ -16,6 +16,10 @@ TypeRule = Callable[..., TensorType]
 Reference = Callable[..., Array]
 
 
+class TypeRuleError(ProgramError):
+    """A user's type rule that neither gives a type that can be nor refuses."""
+
+
 def type_rule(
     rule: Callable[..., object], arity: int, name: str, formula: Formula | None
 ) -> TypeRule:
@@ -35,12 +39,12 @@ def type_rule(
             raise
         except Exception as error:
             shown = ", ".join(map(str, arguments))
-            raise ProgramError(
+            raise TypeRuleError(
                 f"{name}: its type rule failed on ({shown}): {type(error).__name__}: {error};"
                 " it must answer or raise Refuse"
             ) from error
         if not isinstance(result, TensorType):
-            raise ProgramError(f"{name}: its type rule gave {result!r}, not a TensorType")
+            raise TypeRuleError(f"{name}: its type rule gave {result!r}, not a TensorType")
         if formula is not None:
             _check_result(name, types, _attributes(arguments[arity:]), result, formula)
         return result
@@ -54,12 +58,12 @@ def _check_result(
 ) -> None:  # fmt: skip
     steps = formula.steps([type_.dtype for type_ in types], attributes)
     if result.shape != types[0].shape:
-        raise ProgramError(
+        raise TypeRuleError(
             f"{name}: its type rule gave {result} for operands of shape {list(types[0].shape)};"
             " the result of an op with a formula has the shape of its operands"
         )
     if result.dtype.compute is not steps[-1].dtype:
-        raise ProgramError(
+        raise TypeRuleError(
             f"{name}: for ({', '.join(type_.dtype.value for type_ in types)}) its type rule gives"
             f" {result.dtype.value}, but its formula {steps[-1].dtype.value}"
         )
