@@ -46,6 +46,17 @@ def bind_sizes(program: Program, arguments: Mapping[str, Array]) -> dict[str, in
     return sizes
 
 
+def as_arrays(arguments: Mapping[str, object]) -> dict[str, Array]:
+    """What is called like an array: numbers and nested lists, too. Raises CallError."""
+    arrays: dict[str, Array] = {}
+    for name, value in arguments.items():
+        try:
+            arrays[name] = np.asarray(value)
+        except (TypeError, ValueError) as error:
+            raise CallError(f"input {name!r} is no array: {error}") from error
+    return arrays
+
+
 def host_results(node: Node, operands: list[Array]) -> tuple[Array, ...]:
     """Results of a host call, by the onnx package's reference implementation, or of a user's op.
 
@@ -65,6 +76,7 @@ def evaluate_nodes(
     keep: Callable[[int], bool] = lambda index: False,
 ) -> dict[int, Array]:
     """Values of the outputs, and of the nodes that `keep` asks for, by node index."""
+    arguments = as_arrays(arguments)
     program = program.concrete(bind_sizes(program, arguments))
     last_use = {i: index for index, node in enumerate(program.nodes) for i in node.operands}
     outputs = set(program.output_nodes)

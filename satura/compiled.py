@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from satura.backend import compile as compile_schedule
 from satura.pipeline import Phases, Rewritten
 from satura.rewrite.dims import representative, symbol
 from satura.rewrite.errors import CallError, ProgramError
+from satura.rewrite.interpreter import as_arrays
 from satura.rewrite.ir import Program
 from satura.rewrite.report import Report
 from satura.rewrite.statistics import statistics
@@ -102,7 +101,7 @@ class Compiled:
         Raises CallError for a missing or unknown name, a wrong dtype, rank or extent, and for
         sizes that the program is not made for, such as a sequence longer than its table.
         """
-        arrays = {name: np.asarray(value) for name, value in arguments.items()}
+        arrays = as_arrays(arguments)
         try:
             return self._kernels.run(arrays)
         except ProgramError as error:

@@ -12,13 +12,14 @@ import pytest
 import satura
 from satura.compare import relative_error
 from satura.inputs import random_inputs
+from satura.ops import local_ops, op
 from satura.rewrite.build import Builder
 from satura.rewrite.dims import symbol
 from satura.rewrite.dsl import Law, RuleSet, Tensor, rewrites, rule
 from satura.rewrite.errors import CallError, VerificationError
 from satura.rewrite.ir import Program
 from satura.rewrite.terms import unary
-from satura.rewrite.types import DType
+from satura.rewrite.types import DType, TensorType
 
 X = np.array([[1, -2, 3], [-4, 5, np.nan]], np.float32)
 Y = np.array([[0.5, np.inf, -0.0], [1, 2, 3]], np.float32)
@@ -99,14 +100,34 @@ WRONG_CALLS: dict[str, tuple[dict[str, object], str]] = {
     "wrong extent": ({"x": X[:, :2], "y": Y[:, :2]}, "axis 1"),
     "sizes that contradict": ({"x": X, "y": Y[:1]}, "rows"),
     "a list": ({"x": X.tolist(), "y": Y}, "'x'"),
+    "a number": ({"x": 2.0, "y": Y}, "'x' must be f32"),
+    "a list of lists of several lengths": ({"x": [[1.0], []], "y": Y}, "'x' is no array"),
+    "nothing": ({"x": None, "y": Y}, "'x' must be f32"),
 }
 
 
 @pytest.mark.parametrize("case", WRONG_CALLS)
-def test_wrong_arguments_are_named(compiled: satura.Compiled, case: str) -> None:
+def test_wrong_arguments_are_named(compiled: satura.Compiled, program: Program, case: str) -> None:
     arguments, expected = WRONG_CALLS[case]
     with pytest.raises(CallError, match=expected):
         compiled.run(arguments)
+    with pytest.raises(CallError, match=expected):
+        satura.interpret(program, arguments)  # type: ignore[arg-type]
+
+
+def test_scalars_of_numpy_are_arrays() -> None:
+    def chosen(x: TensorType, y: TensorType, t: TensorType) -> TensorType:
+        """x where t, else y"""
+        return x
+
+    build = Builder()
+    operands = [build.input(name, DType.BOOL, ()) for name in "xyt"]
+    with local_ops():
+        pick = op(reference=lambda x, y, t: np.where(t, x, y))(chosen)
+        program = build.program({"z": build.add(pick, tuple(operands))})
+        arguments = {"x": np.True_, "y": np.False_, "t": np.True_}
+        found = satura.interpret(program, arguments)["z"]  # type: ignore[arg-type]
+        assert found.shape == () and bool(found)
 
 
 def test_sizes_that_the_program_is_not_made_for() -> None:

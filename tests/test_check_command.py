@@ -186,6 +186,16 @@ def test_several_files_and_one_rule(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert len(json.loads(capsys.readouterr().out)["rules"]) == 1
     assert cli("check", *files, "--rule", "redo") == 1
     assert "there is no rule 'redo'" in capsys.readouterr().err
+    assert cli("check", *files, "--rule", "undoo") == 1
+    assert "did you mean 'undo'?" in capsys.readouterr().err
+
+
+def test_a_file_that_is_given_twice_is_checked_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(write(tmp_path / "good.py", GOOD).parent)
+    assert cli("check", "good.py", tmp_path / "good.py", "./good.py", "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)["rules"]) == 1
 
 
 def test_the_book_is_checked_by_default(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from satura.rewrite.check.report import DirectionReport, RuleReport
 from satura.rewrite.check.testing import DEEP, PROOF_SECONDS, check
 from satura.rewrite.dsl import RuleSet
 from satura.rewrite.errors import RuleError, SaturaError
+from satura.rewrite.hints import suggestion
 from satura.rewrite.untrusted.killable import Doing, KilledError, call
 from satura.rulefile import load_rules
 
@@ -52,7 +53,8 @@ def check_rules(
     Raises RuleError for a file that cannot be loaded, and for a name that no source has.
     """
     limit = seconds or SECONDS * (DEEP if deep else 1)
-    sources = [_file(file, limit) for file in files]
+    distinct = {file.resolve(): file for file in files}
+    sources = [_file(file, limit) for file in distinct.values()]
     if book or not files:
         sources.append(_book())
     _refuse_unknown(names, sources)
@@ -96,9 +98,8 @@ def _refuse_unknown(names: Sequence[str], sources: Sequence[Source]) -> None:
     known = {name for source in sources for name, _ in source.rules}
     for name in names:
         if name not in known:
-            raise RuleError(
-                f"there is no rule '{name}' in {', '.join(source.name for source in sources)}"
-            )
+            places = ", ".join(source.name for source in sources)
+            raise RuleError(f"there is no rule '{name}' in {places}{suggestion(name, known)}")
 
 
 def _report(
