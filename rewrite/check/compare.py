@@ -20,8 +20,9 @@ from satura.rewrite.types import Array, DType, TensorType
 class Bound:
     """How far two results may be apart: not at all, or `steps` roundings at `magnitude`.
 
-    Where NaN or infinities went in, a law that holds up to rounding says nothing of the results
-    that are not finite: such elements are not compared if `only_finite`.
+    Where NaN or infinities went in, or came of a constant (x / 0, x * 1e38), a law that holds up to
+    rounding says nothing of the results that are not finite: such elements are not compared if
+    `only_finite`.
     """
 
     magnitude: float = 0.0
@@ -115,14 +116,18 @@ def evaluate_all(program: Program, arguments: Mapping[str, Array], exact: bool) 
 
 def _bound(program: Program, values: Sequence[Array]) -> Bound:
     steps = 0.0
-    for node in program.nodes:
+    only_finite = False
+    finite = [is_finite(value) for value in values]
+    constant: list[bool] = []
+    for index, node in enumerate(program.nodes):
+        given = [constant[i] for i in node.operands]
+        constant.append(all(given) and node.op.name != "input")
+        if not node.operands or (any(given) and all(finite[i] for i in node.operands)):
+            only_finite |= not finite[index]
         if node.op.name != "input":
             types = [program.nodes[i].type for i in node.operands]
             steps += roundings(node.op, types, node.attributes)
-    sources = [
-        value for value, node in zip(values, program.nodes, strict=True) if not node.operands
-    ]
-    return Bound(magnitude(values), steps, only_finite=not all(map(is_finite, sources)))
+    return Bound(magnitude(values), steps, only_finite)
 
 
 @dataclass(frozen=True)
@@ -197,11 +202,13 @@ def _value(
 
 
 def _node_bound(node: ENode, values: Sequence[Array], sizes: Mapping[str, int]) -> Bound:
-    """Room for the roundings of this e-node and of the ones that its class stands for."""
+    """Room for the roundings of this e-node and of the ones that its class stands for.
+
+    What is not finite may have come of a constant anywhere in these classes.
+    """
     if not node.operands:
         return Bound(magnitude(values), 16)
     types = [TensorType(DType.of(v.dtype), v.shape) for v in values[: len(node.operands)]]
     attributes = [concrete_attribute(value, sizes) for value in node.attributes]
-    only_finite = not all(map(is_finite, values[: len(node.operands)]))
     steps = 16 * roundings(REGISTRY[node.op], types, attributes)
-    return Bound(magnitude(values), steps, only_finite)
+    return Bound(magnitude(values), steps, only_finite=True)

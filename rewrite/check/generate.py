@@ -9,9 +9,11 @@ identity permutations, empty paddings, NaN, infinities and both zeros. Where all
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from random import Random
 from typing import TypeVar
 
+import ml_dtypes
 import numpy as np
 
 from satura.rewrite.attributes import Padding, Perm, Scalar, Slices, Window
@@ -26,6 +28,8 @@ FEW_ELEMENTS = 12  # are drawn one by one: they can be shrunk
 SYMBOLS: tuple[Dim, ...] = (symbol("n"), symbol("m"))
 SIZES: tuple[Dim, ...] = (*SYMBOLS, *SYMBOLS, 2 * symbol("n"), symbol("n") + 2, 3 * symbol("m"))
 FLOAT_SPECIALS = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0, 0.5, -0.25, 3.0)
+PADS: tuple[tuple[Dim, Dim], ...] = ((1, 1), (0, 1), (1, 0), (2, 1), (0, 2), (3, 0), (1, 3))
+WIDE = (0.0, 0.25, 3.0, 100.0)  # scales of floats that laws up to rounding must stand, too
 
 
 class DrawError(Exception):
@@ -50,6 +54,7 @@ class Draw:
         self.slices: list[Slices] = []
         self.casts: list[DType] = []
         self.regrouped: dict[tuple[Dim, ...], tuple[Dim, ...]] = {}
+        self.elements: dict[tuple[DType, int], Array] = {}
 
     def chance(self, probability: float) -> bool:
         """True with this probability; False for the least random number."""
@@ -162,7 +167,7 @@ class Draw:
         for axis, dim in enumerate(shape):
             if (inner_only and axis in (0, rank - 1)) or self.chance(0.3):
                 continue
-            amounts: tuple[Dim, Dim] = self.one_of(((1, 1), (0, 1), (1, 0), (2, 1), (0, 2)))
+            amounts: tuple[Dim, Dim] = self.one_of(PADS)
             if isinstance(dim, SymbolicDim) and self.chance(0.5):
                 amounts = self.one_of(((SYMBOLS[0], 0), (0, SYMBOLS[0]), (0, SYMBOLS[1])))
             if known_at_least(dim - amounts[0] - amounts[1], 0):
@@ -180,65 +185,110 @@ class Draw:
         )
 
     def _window_axis(self) -> tuple[int, int, int, int, int]:
+        """Size, stride, dilation and border."""
+        stride, dilation = self.one_of((1, 1, 1, 2, 2, 3)), self.one_of((1, 1, 2))
         if self.chance(0.35):
-            return 1, self.one_of((1, 1, 2)), 1, 0, 0
-        size, stride, dilation = self.one_of((2, 3)), self.one_of((1, 1, 2)), self.one_of((1, 1, 2))
-        return size, stride, dilation, self.up_to(2), self.up_to(2)
+            lo, hi = self.one_of(((0, 0), (0, 0), (0, 0), (0, 1), (1, 0), (1, 1)))
+            return 1, stride, dilation, lo, hi
+        return self.one_of((2, 2, 2, 3, 3, 4)), stride, dilation, self.up_to(2), self.up_to(2)
 
     def array(self, type_: TensorType, moderate: bool) -> Array:
-        """Elements of a concrete type; `moderate`: floats near 1 and small ints, no specials.
+        """Elements of a concrete type; `moderate`: finite floats and small ints.
 
-        Half of the larger arrays have hardly any special float: a sum with NaN shows nothing. A
-        few have hardly any other: -0.0 is rare elsewhere.
+        Most moderate floats are near 1, a quarter of the arrays has zeros and up to hundreds. Half
+        of the larger arrays have hardly any special float: a sum with NaN shows nothing. A few have
+        hardly any other: -0.0 is rare elsewhere. Some have neighbours of what was drawn before.
         """
+        dtype = type_.dtype
         shape = tuple(int(str(dim)) for dim in type_.shape)
         count = int(str(product(shape)))
-        specials = self.specials
-        if count > 3:
-            specials *= 3.0 if self.chance(0.1) else 0.05 if self.chance(0.5) else 1.0
-        if count > FEW_ELEMENTS:
-            return self._elements(type_.dtype, count, moderate, specials).reshape(shape)
-        values = [self._element(type_.dtype, moderate, specials) for _ in range(count)]
-        with np.errstate(all="ignore"):
-            flat = np.array(values, np.float64 if type_.dtype.is_float else object)
-            return flat.astype(type_.dtype.numpy).reshape(shape)
+        specials = 0.2
+        if dtype.is_float and moderate:
+            specials = 1.0 if dtype.itemsize > 2 and self.chance(0.25) else 0.0
+        elif dtype.is_float:
+            specials = self.specials
+            if count > 3:
+                specials *= 3.0 if self.chance(0.1) else 0.05 if self.chance(0.5) else 1.0
+        result = self._elements(dtype, count, moderate, specials)
+        if count and not moderate and self.chance(0.15):
+            result = self._beside(dtype, result)
+        self.elements[dtype, count] = result
+        return result.reshape(shape)
+
+    def _beside(self, dtype: DType, values: Array) -> Array:
+        """`values`, where about half are what comes next after other elements drawn before."""
+        if dtype is DType.BOOL:
+            return values
+        random = np.random.default_rng(self.random.getrandbits(64))
+        before = random.permutation(values)
+        if self.chance(0.5):
+            before = self.elements.get((dtype, values.size), before)
+        bits = before.view(f"u{dtype.itemsize}")
+        following = (bits + np.ones_like(bits)).view(dtype.numpy)
+        chosen = random.random(values.size) < 0.5
+        if dtype.is_float:
+            chosen &= np.isfinite(before)
+        beside: Array = np.where(chosen, following, values)
+        return beside
 
     def _elements(self, dtype: DType, count: int, moderate: bool, specials: float) -> Array:
-        """Many elements, drawn as `_element` draws one."""
-        random = np.random.default_rng(self.random.getrandbits(64))
-        if dtype is DType.BOOL:
-            return random.integers(2, size=count).astype(np.bool_)
-        special: Sequence[float | int]
-        values: Array
-        if not dtype.is_float:
-            share, special = 0.2, (0, 1, *dtype.bounds)
-            values = random.integers(-9 if dtype.is_signed else 0, 10, count)
-        elif moderate:
-            share, special = 0.0, (1.0,)
-            values = random.choice((-1, 1), count) * random.uniform(0.8, 1.25, count)
-        else:
-            share, special = specials, FLOAT_SPECIALS
-            values = random.choice((1.0, 1.0, 100.0), count) * random.standard_normal(count)
+        """Elements of which this share is special; many are not drawn one by one."""
         with np.errstate(all="ignore"):
-            chosen = random.choice(np.array(special).astype(dtype.numpy), count)
+            if count <= FEW_ELEMENTS:
+                drawn = [self._element(dtype, moderate, specials) for _ in range(count)]
+                few = np.array(drawn, np.float64 if dtype.is_float else object)
+                return few.astype(dtype.numpy)
+            random = np.random.default_rng(self.random.getrandbits(64))
+            values: Array
+            if dtype is DType.BOOL:
+                return random.integers(2, size=count).astype(np.bool_)
+            if not dtype.is_float:
+                values = random.integers(-9 if dtype.is_signed else 0, 10, count)
+            elif moderate:
+                values = random.choice((-1, 1), count) * random.uniform(0.8, 1.25, count)
+            else:
+                values = random.choice((1.0, 1.0, 100.0), count) * random.standard_normal(count)
+            special = np.array(self._specials(dtype, moderate)).astype(dtype.numpy)
+            chosen = random.random(count) < specials
             result: Array = np.where(
-                random.random(count) < share, chosen, values.astype(dtype.numpy)
+                chosen, random.choice(special, count), values.astype(dtype.numpy)
             )
             return result
 
     def _element(self, dtype: DType, moderate: bool, specials: float) -> float | int:
+        """One element, drawn as `_elements` draws many."""
         random = self.random
-        if dtype.is_float:
-            if moderate:
-                return random.choice((-1, 1)) * random.uniform(0.8, 1.25)
-            if random.random() < specials:
-                return random.choice(FLOAT_SPECIALS)
-            return random.choice((1.0, 1.0, 100.0)) * random.gauss(0, 1)
         if dtype is DType.BOOL:
             return random.randrange(2)
-        if random.random() < 0.2:
-            return random.choice((0, 1, *dtype.bounds, random.randint(*dtype.bounds)))
-        return random.randint(-9 if dtype.is_signed else 0, 9)
+        if random.random() < specials:
+            return random.choice(self._specials(dtype, moderate))
+        if not dtype.is_float:
+            return random.randint(-9 if dtype.is_signed else 0, 9)
+        if moderate:
+            return random.choice((-1, 1)) * random.uniform(0.8, 1.25)
+        return random.choice((1.0, 1.0, 100.0)) * random.gauss(0, 1)
+
+    def _specials(self, dtype: DType, moderate: bool) -> Sequence[float | int]:
+        """Elements at which something changes, or that are larger or smaller than others."""
+        if not dtype.is_float:
+            least, most = dtype.bounds
+            power = 1 << self.random.randrange(8 * dtype.itemsize - dtype.is_signed)
+            ends = (least, least + 1, most - 1, most, most // 2 + 1)
+            any_one = self.random.randint(least, most)
+            return 0, 1, *ends, power - 1, power, power + 1, any_one
+        if moderate:
+            return [scale * self.random.gauss(0, 1) for scale in WIDE * 8]
+        largest, *smallest = _limits(dtype)
+        last = (largest, *smallest, -largest, *(-each for each in smallest))
+        scaled = [largest**power * self.random.gauss(0, 1) for power in (0.25, 0.8, -0.25, -0.8)]
+        return *FLOAT_SPECIALS, *FLOAT_SPECIALS, *last, *scaled
+
+
+@cache
+def _limits(dtype: DType) -> tuple[float, float, float]:
+    """The largest finite, the smallest normal and the smallest float above 0."""
+    info = ml_dtypes.finfo(dtype.numpy)
+    return float(info.max), float(info.tiny), float(info.smallest_subnormal)
 
 
 def is_concrete(shape: Sequence[Dim]) -> bool:

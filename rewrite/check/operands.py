@@ -34,6 +34,8 @@ from satura.rewrite.ops.combining import REDUCTIONS
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
 from satura.rewrite.types import DType, TensorType
 
+STEPS = (1, 1, 1, 2, -1, -2, 3, -3)
+
 Given = tuple[Attribute | None, ...]
 Types = tuple[TensorType | None, ...]
 Drawn = tuple[tuple[TensorType, ...], tuple[Attribute, ...]]
@@ -133,7 +135,7 @@ def _slice_axis(draw: Draw, size: Dim) -> tuple[Dim, int, Dim]:
         return 0, 1, size
     if isinstance(size, SymbolicDim) and draw.chance(0.3):
         return 0, 1, draw.dim()  # it may or may not fit
-    step = draw.one_of((1, 1, 1, 2, -1, -2))
+    step = draw.one_of(STEPS)
     first, slack = draw.up_to(2), draw.up_to(8 if draw.chance(0.2) else 2)
     if size == 0:
         return first, step, first + slack
@@ -149,11 +151,18 @@ def _slices_of(draw: Draw, operand: TensorType, result: TensorType) -> Slices:
     if draw.slices and draw.chance(0.5):
         return _continued(draw, draw.one_of(draw.slices), result)
     starts: list[Dim] = []
+    steps: list[int] = []
     for dim, size in zip(operand.shape, result.shape, strict=True):
-        slack = int(str(dim)) - int(str(size))
+        step = draw.one_of(STEPS) if draw.chance(0.2) else 1
+        if int(str(size)) and not known_at_least(dim - (size - 1) * abs(step) - 1, 0):
+            step = 1
+        reach = max(int(str(size)) - 1, 0) * abs(step)
+        slack = int(str(dim)) - reach - min(1, int(str(size)))
         reject_unless(slack >= 0)
-        starts.append(draw.one_of((0, slack, slack, draw.up_to(slack))))
-    return Slices(tuple(starts), result.shape, (1,) * result.rank)
+        first = draw.one_of((0, slack, slack, draw.up_to(slack)))
+        starts.append(first if step > 0 else first + reach)
+        steps.append(step)
+    return Slices(tuple(starts), result.shape, tuple(steps))
 
 
 def _continued(draw: Draw, before: Slices, result: TensorType) -> Slices:
@@ -161,10 +170,12 @@ def _continued(draw: Draw, before: Slices, result: TensorType) -> Slices:
     sizes = before.sizes
     reject_unless(len(sizes) == result.rank)
     at = draw.one_of(range(result.rank))
-    starts = list(before.starts)
-    step = draw.one_of((1, 2)) if draw.chance(0.2) else before.steps[at]
-    starts[at] = starts[at] + sizes[at] * step
-    return Slices(tuple(starts), result.shape, before.steps)
+    starts, steps = list(before.starts), list(before.steps)
+    skipped = draw.one_of((1, 2)) if draw.chance(0.2) else steps[at]
+    starts[at] = starts[at] + sizes[at] * skipped
+    if draw.chance(0.25):
+        steps[at] = draw.one_of((2, -1, -1, -2))
+    return Slices(tuple(starts), result.shape, tuple(steps))
 
 
 def _pad(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
@@ -206,7 +217,7 @@ def _reduce(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn
     reject_unless(set(axes.indices) <= set(units))
     shape = list(result.shape)
     for axis in axes.indices:
-        shape[axis] = draw.dim()
+        shape[axis] = 0 if draw.chance(0.05) else draw.dim()
     return (result.with_shape(tuple(shape)),), (f, axes)
 
 
@@ -245,7 +256,7 @@ def _pool(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
 
 def _matmul(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     reject_unless(result.rank >= 2 and result.dtype is not DType.BOOL)
-    inner = draw.one_of((1, 2, 3, 6, 12))
+    inner = draw.dim() if draw.chance(0.2) else draw.one_of((1, 1, 2, 2, 3, 6, 12, 0))
     left, right = (*result.shape[:-1], inner), (*result.shape[:-2], inner, result.shape[-1])
     return (result.with_shape(left), result.with_shape(right)), ()
 
@@ -259,7 +270,7 @@ def _conv(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
         count for count in (1, 2, 3, outer) if count and int(str(outer)) % int(str(count)) == 0
     ]
     groups = cast(Groups, given[1] or Groups(int(str(draw.one_of(divisors)))))
-    inner = draw.one_of((1, 2, 3))
+    inner = 0 if draw.chance(0.03) else draw.one_of((1, 2, 3))
     spatial = _windowed(draw, window, result.shape[1:-1])
     x = result.with_shape((result.shape[0], *spatial, inner * groups.count))
     w = result.with_shape((*window.sizes, inner, outer))
