@@ -9,11 +9,13 @@ rule that is refuted, or vacuous: it fires too rarely, or a condition of it is a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
+from typing import cast
 from zlib import crc32
 
+from satura.rewrite.attributes import Attribute
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.coverage import Coverage
 from satura.rewrite.check.firings import Firings
@@ -25,13 +27,15 @@ from satura.rewrite.check.shrink import smallest
 from satura.rewrite.check.sides import Failure, examine, left_side, without_right
 from satura.rewrite.dsl import Rule
 from satura.rewrite.errors import RuleError
-from satura.rewrite.prove import prove
+from satura.rewrite.prove import Proof, prove
+from satura.rewrite.types import TensorType
 
 FIRINGS = 50  # fewer, and the rule is vacuous
 WANTED = 150  # distinct firings to look for per direction
 ATTEMPTS = 6000  # draws per direction, at most
 IN_EGRAPH = 40  # firings per direction in one e-graph
 DEEP = 10  # times as much of all this in a deep check
+VALUES = 10  # arrays to show the difference that a proof found with
 PROOF_SECONDS = 2.0  # for a proof of each rule; most take a tenth of that
 
 
@@ -79,14 +83,11 @@ def check(
         coverage.dims,
     )
     if failure is not None:
-        if shrink:
-            failure = smallest(failure, rule.exact)
-        shown = counterexample(failure, rule)
-        return replace(report, verdict="refuted", reason=shown.reason, counterexample=shown)
+        return _refuted(rule, report, failure, shrink)
     reasons = [reason for direction in report.directions for reason in _gaps(direction)]
     if reasons:
         return replace(report, verdict="vacuous", reason="\n".join(reasons))
-    return _proved(rule, report, proof_seconds) if proof_seconds else report
+    return _proved(rule, report, proof_seconds, shrink) if proof_seconds else report
 
 
 def _search(
@@ -142,9 +143,31 @@ def _gaps(direction: DirectionReport) -> Sequence[str]:
     return gaps
 
 
-def _proved(rule: Rule, report: RuleReport, seconds: float) -> RuleReport:
+def _refuted(rule: Rule, report: RuleReport, failure: Failure, shrink: bool) -> RuleReport:
+    if shrink:
+        failure = smallest(failure, rule.exact)
+    shown = counterexample(failure, rule)
+    return replace(report, verdict="refuted", reason=shown.reason, counterexample=shown)
+
+
+def _proved(rule: Rule, report: RuleReport, seconds: float, shrink: bool) -> RuleReport:
     proof = prove(rule, seconds=seconds)
     if proof.status == "refuted":
-        return replace(report, verdict="refuted", proof=proof.reason, reason=proof.reason)
+        report = replace(report, verdict="refuted", proof=proof.reason, reason=proof.reason)
+        failure = _shown(proof, rule.exact)
+        return report if failure is None else _refuted(rule, report, failure, shrink)
     verdict: Verdict = "proved" if proof.status == "proved" else "tested"
     return replace(report, verdict=verdict, proof=proof.reason)
+
+
+def _shown(proof: Proof, exact: bool) -> Failure | None:
+    """How the rule fails for the match that refutes it, where random values show it."""
+    if proof.found is None:
+        return None
+    values = cast(Mapping[str, TensorType | Attribute], proof.found.bindings)
+    instance = Instance(proof.found.direction, tuple(values.items()), 0)
+    for seed in range(VALUES):
+        failure = examine(instance, exact, Draw(Random(seed), specials=seed % 2 / 2))
+        if failure is not None:
+            return failure
+    return None

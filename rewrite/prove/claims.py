@@ -11,6 +11,7 @@ from satura.rewrite.prove.counterexample import confirmed
 from satura.rewrite.prove.folds import connect
 from satura.rewrite.prove.matches import FailedError, Match, Required
 from satura.rewrite.prove.paths import Fact, Path, Undecided
+from satura.rewrite.prove.proof import Found
 from satura.rewrite.prove.tensors import Elements
 from satura.rewrite.prove.terms import equal, within
 
@@ -23,7 +24,7 @@ class RefutedError(BaseException):
     def __init__(self, reason: str, models: list[z3.ModelRef]) -> None:
         super().__init__(reason)
         self.reason, self.models = reason, models
-        self.sizes: str | None = None  # where both sides really differ
+        self.found: Found | None = None  # where both sides really differ
 
 
 def verify(match: Match) -> None:
@@ -32,8 +33,8 @@ def verify(match: Match) -> None:
         _verify(match)
     except RefutedError as failure:
         for model in failure.models:
-            failure.sizes = confirmed(match.direction, match.values, model)
-            if failure.sizes is not None:
+            failure.found = confirmed(match.direction, match.values, model)
+            if failure.found is not None:
                 break
         raise
 

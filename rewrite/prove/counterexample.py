@@ -30,6 +30,7 @@ from satura.rewrite.prove.opaque import (
     is_open_name,
     scalar_parts,
 )
+from satura.rewrite.prove.proof import Found
 from satura.rewrite.prove.size import Size
 from satura.rewrite.prove.terms import DTYPES, formula
 from satura.rewrite.recorder import Values
@@ -79,8 +80,8 @@ class Concrete:
         return value
 
 
-def confirmed(direction: Direction, values: Values, model: z3.ModelRef) -> str | None:
-    """What the model's sizes are, when both sides really differ there."""
+def confirmed(direction: Direction, values: Values, model: z3.ModelRef) -> Found | None:
+    """The match of the model's sizes, when both sides really differ there."""
     concrete = Concrete(model)
     bindings = {name: concrete.value(values[name]) for name in direction.variables}
     shown = ", ".join(f"{name} = {value}" for name, value in bindings.items())
@@ -94,11 +95,11 @@ def confirmed(direction: Direction, values: Values, model: z3.ModelRef) -> str |
     try:
         right = _evaluated(direction.right, bindings)
     except (ProgramError, Refuse, ValueError) as error:
-        return f"for {shown}: the right side fails: {error}"
+        return Found(direction, bindings, f"for {shown}: the right side fails: {error}")
     same = right is not None and left.shape == right.shape and left.dtype == right.dtype
     if right is None or (same and left.tobytes() == right.tobytes()):
         return None
-    return f"for {shown}: the sides differ"
+    return Found(direction, bindings, f"for {shown}: the sides differ")
 
 
 def _evaluated(term: Term, bindings: Mapping[str, object]) -> Array | None:

@@ -102,10 +102,11 @@ class OpenType(TensorType):
         return self.shape == other.shape and self.open_dtype.equals(theirs)
 
     def __hash__(self) -> int:
-        raise Undecided("it hashes an unknown type")
+        self.open_dtype.path.refuse("it hashes an unknown type")
 
     def __str__(self) -> str:
-        return f"?[{', '.join(map(str, self.shape))}]"
+        path = self.open_dtype.path
+        return path.spelled(f"?[rank {len(self.shape)}]", super().__str__)
 
 
 class _OpenName:
@@ -125,13 +126,18 @@ class _OpenName:
         return path.choose(*_name_choice(sort, term))
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (hasattr(other, "name") and self.name == other.name)
+        sort: type = object.__getattribute__(self, "sort")
+        if self is other or not isinstance(other, sort):
+            return self is other
+        return bool(self.name == getattr(other, "name", None))
 
     def __hash__(self) -> int:
-        raise Undecided("it hashes an unknown function")
+        path: Path = object.__getattribute__(self, "path")
+        path.refuse("it hashes an unknown function")
 
     def __str__(self) -> str:
-        return "f"
+        path: Path = object.__getattribute__(self, "path")
+        return path.spelled("f", lambda: self.name)
 
 
 class OpenUnary(_OpenName, UnaryFn):
@@ -187,24 +193,28 @@ class OpenScalar(Scalar):
 
     def __getattr__(self, name: str) -> NoReturn:
         if name == "bits":
-            raise Undecided("it computes element values")
+            _path(self).refuse("it computes element values")
         raise AttributeError(name)
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
         if not isinstance(other, OpenScalar):
-            raise Undecided("it compares element values")
+            _path(self).refuse("it compares element values")
         mine, theirs = scalar_parts(self), scalar_parts(other)
         same = z3.And(mine[0] == theirs[0], mine[1] == theirs[1])
-        path: Path = object.__getattribute__(self, "path")
-        return path.decide(str(same), same, z3.Not(same))
+        return _path(self).decide(str(same), same, z3.Not(same))
 
     def __hash__(self) -> int:
-        raise Undecided("it hashes an unknown element")
+        _path(self).refuse("it hashes an unknown element")
 
     def __str__(self) -> str:
-        return "c"
+        return _path(self).spelled("c")
+
+
+def _path(value: OpenScalar) -> Path:
+    path: Path = object.__getattribute__(value, "path")
+    return path
 
 
 def scalar_parts(value: Scalar) -> tuple[z3.ExprRef, z3.ArithRef]:
@@ -233,16 +243,20 @@ class OpenConstant(Constant):
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in ("array", "digest"):
-            raise Undecided("it computes element values")
+            self._path.refuse("it computes element values")
         raise AttributeError(name)
+
+    @property
+    def _path(self) -> Path:
+        return self.open_type.open_dtype.path
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        raise Undecided("it compares constants")
+        self._path.refuse("it compares constants")
 
     def __hash__(self) -> int:
-        raise Undecided("it hashes an unknown constant")
+        self._path.refuse("it hashes an unknown constant")
 
     def __str__(self) -> str:
-        return "constant"
+        return self._path.spelled("constant")

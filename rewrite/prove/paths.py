@@ -8,16 +8,18 @@ contradicts the facts of the path, by z3, is never given.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import z3
 
 from satura.rewrite.dims import Dim
 from satura.rewrite.prove.equalities import Equalities
+from satura.rewrite.prove.messages import in_message
 
 T = TypeVar("T")
 Fact: TypeAlias = z3.BoolRef
@@ -62,6 +64,7 @@ class Path:
     witnessed: bool = False  # whether some path is possible, with an element to look at
     side: str = ""
     readings: Any = None  # while a function runs, see `readings`
+    refused: Undecided | None = None  # what that function asked for in vain
     depth: int = 0
     _trace: list[_Decision] = field(default_factory=list)
     _position: int = 0
@@ -131,6 +134,22 @@ class Path:
         """Facts that hold from here on."""
         if self._position > self._changed:
             self.solver.add(*facts)
+
+    def refuse(self, reason: str) -> NoReturn:
+        """A function asks what is not known: no answer of it counts, even if it catches this."""
+        self.refused = Undecided(reason)
+        raise self.refused
+
+    def spelled(self, text: str, actual: Callable[[], str] | None = None) -> str:
+        """What a stand-in spells out: `text`, where no function decides anything by it.
+
+        Else what is `actual`ly there. To be called by methods like `__str__`.
+        """
+        if self.readings is None or in_message(sys._getframe(2)):
+            return text
+        if actual is not None:
+            return actual()
+        self.refuse("it turns unknown values into text")
 
     def witness(self) -> None:
         """Note whether the facts can hold; if they never do, nothing has been proved."""

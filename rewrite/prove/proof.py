@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from satura.rewrite.dsl import Direction
+
+
+@dataclass(frozen=True)
+class Found:
+    """A match for which the two sides of a direction really differ, and how as text."""
+
+    direction: Direction
+    bindings: Mapping[str, object]
+    text: str
 
 
 @dataclass(frozen=True)
@@ -11,13 +23,15 @@ class Proof:
 
     "proved": both sides read the same elements, for all sizes, at every rank in `ranks`; what
     `reason` says is then what the proof covers. "refuted": `reason` shows sizes for which the law
-    fails. "open": neither; `reason` says why, and `ranks` are those that are proved all the same.
+    fails, and so does `found`. "open": neither; `reason` says why, and `ranks` are those that are
+    proved all the same.
     """
 
     rule: str
     status: str
     ranks: tuple[int, ...] = ()
     reason: str = ""
+    found: Found | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_proved(self) -> bool:

@@ -55,7 +55,9 @@ def answer(path: Path, key: str, function: Callable[[], object]) -> object:
     readings = Readings()
     groups: dict[object, tuple[object, list[Fact]]] = {}
     while True:
-        path.readings = readings
+        path.readings, path.refused = readings, None
+        failed: Exception | None = None
+        value: object = None
         try:
             value = function()
         except (Refuse, Dead):
@@ -63,10 +65,14 @@ def answer(path: Path, key: str, function: Callable[[], object]) -> object:
         except Undecided as reason:
             value = reason
         except Exception as error:
-            what = f"{type(error).__name__}: {error}"
-            value = Undecided(f"{key} does not run on unknown sizes: {what}")
+            failed = error
         finally:
             path.readings = None
+        if path.refused is not None:
+            value = path.refused
+        elif failed is not None:
+            what = f"{type(failed).__name__}: {failed}"
+            value = Undecided(f"{key} does not run on unknown sizes: {what}")
         facts = readings.facts()
         mark = _mark(value)
         groups.setdefault(mark, (value, []))[1].append(z3.And(*facts))

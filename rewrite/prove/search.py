@@ -11,6 +11,7 @@ import z3
 
 from satura.rewrite.attributes import Constant, Shape
 from satura.rewrite.dsl import Direction, Rule
+from satura.rewrite.prove.authored import objection
 from satura.rewrite.prove.claims import DIFFERS, RefutedError, verify
 from satura.rewrite.prove.matches import Match
 from satura.rewrite.prove.paths import OutOfTimeError, Path, Undecided
@@ -23,25 +24,34 @@ PATIENCE = 2_000_000  # z3's own steps for one question, some seconds: the same 
 
 def search(rule: Rule, ranks: Sequence[int], seconds: float) -> Proof:
     """See `prove`."""
+    proof = _search(rule, ranks, seconds)
+    reason = objection(rule) if proof.ranks and proof.status != "refuted" else ""
+    return Proof(rule.name, "open", (), reason) if reason else proof
+
+
+def _search(rule: Rule, ranks: Sequence[int], seconds: float) -> Proof:
     deadline = time.process_time() + seconds
     proved: list[int] = []
-    witnessed: set[str] = set()
+    witnessed: set[str] = set()  # directions that fire at some rank
     conditional: set[str] = set()  # directions that do not hold without their conditions
     for rank in ranks:
         try:
             for direction in rule.directions:
-                for sizes in rank_choices(direction, rank):
-                    if _prove_somehow(direction, sizes, deadline, conditional):
-                        witnessed.add(direction.label)
+                choices = list(rank_choices(direction, rank))
+                fires = [_prove_somehow(direction, s, deadline, conditional) for s in choices]
+                if any(fires):
+                    witnessed.add(direction.label)
+                elif choices and direction.label in witnessed:
+                    raise Undecided(f"no sizes are found for which {direction} fires")
         except Undecided as reason:
             return Proof(rule.name, "open", tuple(proved), f"at rank {rank}: {reason}")
         except OutOfTimeError:
             late = f"undecided at rank {rank} within {seconds:g} s"
             return Proof(rule.name, "open", tuple(proved), late)
         except RefutedError as failure:
-            if failure.sizes is not None:
-                text = f"at rank {rank}, {failure.sizes}"
-                return Proof(rule.name, "refuted", tuple(proved), text)
+            if failure.found is not None:
+                text = f"at rank {rank}, {failure.found.text}"
+                return Proof(rule.name, "refuted", tuple(proved), text, failure.found)
             if rank == 0 and failure.reason == DIFFERS:
                 text = "it rests on what its functions compute, not on where elements come from"
             else:

@@ -6,12 +6,14 @@ equal; that it is false tells that they differ only where both are ints, for sym
 as soon as they are not equal for all sizes. Whether a size is an int is decided when the function
 asks (`isinstance`).
 
-A size is no int. What Python would do with the number itself (`range`, indexing, hashing) is an
-error, so that no proof rests on a number that was made up.
+A size is no int. What Python would do with the number itself (`range`, indexing, hashing, text,
+fractions, bits) ends the proof, so that none rests on a number that was made up. What asks for the
+class of a size behind its back is found in the text of the function, see `authored`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NoReturn, cast
 
 import z3
@@ -28,6 +30,8 @@ from satura.rewrite.prove.terms import (
     is_zero,
 )
 
+OTHERS = (type(None), str, bytes, tuple, list, dict, set, frozenset)  # equal to no number
+
 
 class Size(StandIn):
     """An unknown number in an attribute."""
@@ -41,10 +45,10 @@ class Size(StandIn):
     # Arithmetic
 
     def __add__(self, other: object) -> Dim:
-        return self._result(self.term + term_of(other))
+        return self._result(self.term + self._term(other))
 
     def __mul__(self, other: object) -> Dim:
-        return self._result(self.term * term_of(other))
+        return self._result(self.term * self._term(other))
 
     __radd__ = __add__
     __rmul__ = __mul__
@@ -52,20 +56,23 @@ class Size(StandIn):
     def __neg__(self) -> Dim:
         return self._result(-self.term)
 
+    def __abs__(self) -> Dim:
+        return cast(Dim, self) if self._is_at_least(0) else -self
+
     def __sub__(self, other: object) -> Dim:
-        return self._result(self.term - term_of(other))
+        return self._result(self.term - self._term(other))
 
     def __rsub__(self, other: object) -> Dim:
-        return self._result(term_of(other) - self.term)
+        return self._result(self._term(other) - self.term)
 
     def __floordiv__(self, other: object) -> Dim:
-        return self._divided(self.term, term_of(other))
+        return self._divided(self.term, self._term(other))
 
     def __rfloordiv__(self, other: object) -> Dim:
-        return self._divided(term_of(other), self.term)
+        return self._divided(self._term(other), self.term)
 
     def __mod__(self, other: object) -> Dim:
-        divisor = term_of(other)
+        divisor = self._term(other)
         whole = self._divided(self.term, divisor)
         return self._result(self.term - term_of(whole) * divisor)
 
@@ -82,9 +89,9 @@ class Size(StandIn):
     # Comparisons
 
     def __eq__(self, other: object) -> bool:
-        if not is_number(other):
+        if type(other) in OTHERS:
             return False
-        plain = self.term - term_of(other)
+        plain = self.term - self._term(other)
         difference = self.path.remember(lambda: self.path.equalities.reduced(plain))
         if isinstance(difference, int):
             return difference == 0
@@ -109,7 +116,7 @@ class Size(StandIn):
         return not self <= other
 
     def __le__(self, other: object) -> bool:
-        difference = term_of(other) - self.term
+        difference = self._term(other) - self.term
         if isinstance(difference, int):
             return difference >= 0
         return Size(self.path, difference)._is_at_least(0)
@@ -118,11 +125,11 @@ class Size(StandIn):
         return self != 0
 
     def _is_at_least(self, other: object) -> bool:
-        difference = self.term - term_of(other)
+        difference = self.term - self._term(other)
         if isinstance(difference, int):
             return difference >= 0
         if not self._is_static(difference):
-            raise Undecided("it puts symbolic sizes in an order")
+            self.path.refuse("it puts symbolic sizes in an order")
         holds = formula(difference) >= 0
         return self.path.decide(f"{difference} >= 0", holds, z3.Not(holds))
 
@@ -148,7 +155,7 @@ class Size(StandIn):
         )
 
     def quotient(self, numerator: Dim, denominator: Dim) -> Dim | None:
-        above, below = term_of(numerator), term_of(denominator)
+        above, below = self._term(numerator), self._term(denominator)
         key = f"({above})/({below})"
         whole = symbol(key)
         static = z3.Implies(is_static(above, below), z3.And(formula(below) != 0, is_static(whole)))
@@ -159,12 +166,20 @@ class Size(StandIn):
         return None
 
     def __str__(self) -> str:
-        return str(self.term)
+        return self.path.spelled(str(self.term))
 
     __repr__ = __str__
 
+    def __format__(self, how: str) -> str:
+        return self.path.spelled(str(self.term))
+
     def _refused(self, what: str) -> NoReturn:
-        raise Undecided(f"it {what} an unknown size")
+        self.path.refuse(f"it {what} an unknown size")
+
+    def _term(self, other: object) -> Dim:
+        if not is_number(other):
+            self.path.refuse("it computes with an unknown size and what is no int")
+        return term_of(other)
 
     def __hash__(self) -> int:
         self._refused("hashes")
@@ -178,6 +193,23 @@ class Size(StandIn):
         if name.startswith("__"):
             raise AttributeError(name)
         self._refused(f"reads '{name}' of")
+
+
+def _refusing(operation: str) -> Callable[..., object]:
+    def refuse(size: Size, *_: object, **__: object) -> NoReturn:
+        size._refused(f"computes {operation} of")
+
+    return refuse
+
+
+# What an int answers, and what NumPy asks of anything.
+REFUSED = [
+    "pos", "invert", "truediv", "rtruediv", "pow", "rpow", "rmod", "divmod", "rdivmod", "round",
+    "trunc", "floor", "ceil", "float", "complex", "lshift", "rlshift", "rshift", "rrshift", "and",
+    "rand", "or", "ror", "xor", "rxor", "array", "array_ufunc", "array_function",
+]  # fmt: skip
+for _name in REFUSED:
+    setattr(Size, f"__{_name}__", _refusing(_name))
 
 
 def is_number(value: object) -> bool:

@@ -1,0 +1,385 @@
+"""No proof rests on what a function says of a stand-in and would not say of a number."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from satura.rewrite.attributes import Padding, Refuse, Slices, UnaryFn, Window, refuse_unless
+from satura.rewrite.check.testing import check
+from satura.rewrite.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.prove import prove
+from satura.rewrite.prove.authored import objection
+from satura.rewrite.terms import pad, pool, slice_, unary
+from satura.rewrite.types import TensorType
+from satura.rules import DEFAULT
+
+Changed = Callable[[Any], Any]  # of a step, a plain int that is never symbolic
+
+
+def with_steps(changed: Changed) -> Rule:
+    """The law that slices may have changed steps."""
+
+    @attribute_function
+    def other(s: Slices) -> Slices:
+        return Slices(s.starts, s.sizes, tuple(changed(n) for n in s.steps))
+
+    @rule
+    def steps_changed(x: Tensor, s: Slices) -> Law:
+        """slice(x, s) = slice(x, s with other steps)"""
+        return rewrites(slice_(x, s), slice_(x, other(s)))
+
+    return steps_changed
+
+
+def spelled(n: Any) -> Any:
+    try:
+        return max(-2, min(2, int(str(n))))
+    except ValueError:
+        raise Refuse("symbolic") from None
+
+
+def of_type(n: Any) -> Any:
+    if type(n) is not int:
+        raise Refuse("symbolic")
+    return max(-2, min(2, n))
+
+
+def in_a_table(n: Any) -> Any:
+    return max(-2, min(2, n)) if TABLE["kind"](n) is int else n
+
+
+TABLE: dict[str, Any] = {"kind": type}
+
+
+class Kinds:
+    @staticmethod
+    def of(n: Any) -> object:
+        return TABLE["kind"](n)
+
+
+def by_a_helper(n: Any) -> Any:
+    return max(-2, min(2, n)) if Kinds.of(n) is int else n
+
+
+def by_default(n: Any, kind: Any = type) -> Any:
+    return max(-2, min(2, n)) if kind(n) is int else n
+
+
+def by_map(n: Any) -> Any:
+    return max(-2, min(2, n)) if list(map(type, [n])) == [int] else n
+
+
+def of_class(n: Any) -> Any:
+    return n if object.__getattribute__(n, "__class__") is not int else max(-2, min(2, n))
+
+
+def absolute(n: Any) -> Any:
+    try:
+        return n if abs(n) < 3 else n // abs(n) * 2
+    except TypeError:
+        raise Refuse("no order") from None
+
+
+def a_fraction(n: Any) -> Any:
+    return 2 if n == 3.0 else n
+
+
+def of_numpy(n: Any) -> Any:
+    return 2 if np.int64(3) == n else n
+
+
+def of_numpy_last(n: Any) -> Any:
+    return 2 if n == np.int64(3) else n
+
+
+def as_array(n: Any) -> Any:
+    return 2 if np.asarray(n).dtype != object and n == 3 else n
+
+
+def of_digits(n: Any) -> Any:
+    return n if f"{n}" in ("-2", "-1", "0", "1", "2") or not f"{n}".lstrip("-").isdigit() else 2
+
+
+def of_percents(n: Any) -> Any:
+    return 2 if "%s" % (n,) == "3" else n  # noqa: UP031
+
+
+def of_joined(n: Any) -> Any:
+    return 2 if "{:>2}".format(n) == " 3" else n  # noqa: UP032
+
+
+def of_repr(n: Any) -> Any:
+    return 2 if repr((n,)) == "(3,)" else n
+
+
+def bare(n: Any) -> Any:
+    try:
+        return 2 if round(n) == 3 else n
+    except:  # noqa: E722
+        return n
+
+
+def all_errors(n: Any) -> Any:
+    try:
+        return 2 if 6 % n == 0 and n > 2 else n
+    except BaseException:
+        return n
+
+
+def suppressed(n: Any) -> Any:
+    with contextlib.suppress(BaseException):
+        return 2 if n / 1 == 3 else n
+    return n
+
+
+def finally_(n: Any) -> Any:
+    result = n
+    try:
+        result = 2 if n**2 == 9 else n
+    finally:
+        return result  # noqa: B012
+
+
+def by_json(n: Any) -> Any:
+    return 2 if json.dumps(n, default=lambda _: "") == "3" else n
+
+
+def by_import(n: Any) -> Any:
+    import json as other
+
+    return 2 if other.dumps(n, default=lambda _: "") == "3" else n
+
+
+def by_attributes(n: Any) -> Any:
+    return 2 if "term" not in dir(n) and n == 3 else n
+
+
+def of_message(n: Any) -> Any:
+    try:
+        raise Refuse(f"{n}")
+    except Refuse as refusal:
+        return 2 if str(refusal) == "3" else n
+
+
+def of_own_message(n: Any) -> Any:
+    said: list[str] = []
+
+    def refuse_unless(condition: bool, reason: str) -> None:
+        said.append(reason)
+
+    refuse_unless(True, f"{n}")
+    return 2 if said == ["3"] else n
+
+
+def of_called_message(n: Any) -> Any:
+    said: dict[int, str] = {}
+    refuse_unless(True, f"{said.setdefault(0, f'{n}')}")
+    return 2 if said == {0: "3"} else n
+
+
+WRONG = [
+    spelled, of_type, in_a_table, by_a_helper, by_default, by_map, of_class, absolute, a_fraction,
+    of_numpy, of_numpy_last, as_array, of_digits, of_percents, of_joined, of_repr, bare, all_errors,
+    suppressed, finally_, by_json, by_import, by_attributes, of_message, of_own_message,
+    of_called_message,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("changed", WRONG, ids=lambda each: each.__name__)
+def test_a_function_that_looks_behind_a_size_proves_nothing(changed: Changed) -> None:
+    assert changed(3) == 2
+    assert not prove(with_steps(changed), range(3)).is_proved
+
+
+@pytest.mark.parametrize("changed", [of_type, in_a_table, by_a_helper, by_default, by_map])
+def test_what_is_to_be_used_instead_of_type_is_said(changed: Changed) -> None:
+    assert objection(with_steps(changed)).endswith("uses type, which tells unknown sizes from"
+                                                   " numbers; use isinstance")  # fmt: skip
+
+
+def test_an_absolute_value_is_understood() -> None:
+    def turned(n: Any) -> Any:
+        return n if abs(n) >= 3 and n < 0 else abs(n) * (1 if n > 0 else -1)
+
+    assert prove(with_steps(turned), range(3)).is_proved
+
+
+@attribute_function
+def short_padding(b: Padding) -> Padding:
+    """pads beyond 2 become 2: wrong"""
+    return Padding(tuple(min(2, n) if type(n) is int else n for n in b.lo), b.hi)
+
+
+@rule
+def pad_short(x: Tensor, v: Tensor, b: Padding) -> Law:
+    """pad(x, v, b) = pad(x, v, b up to 2)"""
+    return rewrites(pad(x, v, b), pad(x, v, short_padding(b)))
+
+
+@attribute_function
+def short_strides(w: Window) -> Window:
+    """strides up to 2, where they are plain: wrong"""
+    return replace(w, strides=tuple(min(2, n) if type(n) is int else n for n in w.strides))
+
+
+@rule
+def pool_short(x: Tensor, w: Window) -> Law:
+    """pool(max, x, w) = pool(max, x, w with strides up to 2)"""
+    return rewrites(pool("max", x, w), pool("max", x, short_strides(w)))
+
+
+@attribute_function
+def short_sizes(s: Slices) -> Slices:
+    """at most 20 elements: wrong"""
+    for n in s.sizes:
+        if type(n) is not int:
+            raise Refuse("symbolic")
+    return Slices(s.starts, tuple(min(n, 20) for n in s.sizes if isinstance(n, int)), s.steps)
+
+
+@rule
+def slice_short(x: Tensor, s: Slices) -> Law:
+    """slice(x, s) = the first 20 of it"""
+    return rewrites(slice_(x, s), slice_(x, short_sizes(s)))
+
+
+@attribute_function
+def takes_all(x: TensorType, s: Slices) -> bool:
+    """Whether s takes everything, where sizes are known."""
+    try:
+        starts = [int(str(start)) for start in s.starts]
+    except ValueError:
+        raise Refuse("a symbolic size") from None
+    return not any(starts) and s.sizes == x.shape and set(map(str, s.steps)) <= {"1"}
+
+
+@rule
+def drop_slice(x: Tensor, s: Slices) -> Law:
+    """slice(x, s) = x, when s takes everything: right, but it takes numbers to see it"""
+    return rewrites(slice_(x, s), x, takes_all(x.type, s))
+
+
+@attribute_function
+def is_named_relu(f: UnaryFn) -> bool:
+    """Whether it is not relu, by what it looks like."""
+    return f"{f}" != "relu" and repr(f) != "UnaryFn(name='relu')"
+
+
+@rule
+def doubled(f: UnaryFn, x: Tensor) -> Law:
+    """f(f(x)) = f(f(f(x))), when f is not relu: wrong"""
+    once = unary(f, unary(f, x))
+    return rewrites(once, unary("relu", once), is_named_relu(f))
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [pad_short, pool_short, slice_short, drop_slice, doubled],
+    ids=lambda each: each.name,
+)
+def test_a_law_that_takes_numbers_is_not_proved(entry: Rule) -> None:
+    proof = prove(entry, range(3))
+    assert not proof.is_proved and proof.reason
+
+
+def test_a_function_is_known_by_its_text() -> None:
+    @attribute_function
+    def same(f: UnaryFn) -> bool:
+        return str(f) != "relu" or f"{f!r}" == "UnaryFn(name='relu')"
+
+    @rule
+    def relu_alone(f: UnaryFn, x: Tensor, s: Slices) -> Law:
+        """f(slice(x, s)) = slice(f(x), s), under a condition that always holds"""
+        return rewrites(unary(f, slice_(x, s)), slice_(unary(f, x), s), same(f))
+
+    assert prove(relu_alone, range(2)).is_proved
+
+
+def test_messages_of_refusals_may_spell_sizes_out() -> None:
+    @attribute_function
+    def checked(x: TensorType, s: Slices) -> Slices:
+        for start, step in zip(s.starts, s.steps, strict=True):
+            refuse_unless(step > 0, f"the step {step:>3} of {s} in {x} goes back")
+            if start != 0:
+                raise Refuse(f"it begins at {start}, in axes {s.starts!r}")
+        return s
+
+    @rule
+    def forward(f: UnaryFn, x: Tensor, s: Slices) -> Law:
+        """f(slice(x, s)) = slice(f(x), s), forwards"""
+        return rewrites(unary(f, slice_(x, s)), slice_(unary(f, x), checked(x.type, s)))
+
+    assert prove(forward, range(2)).is_proved
+
+
+def test_refusals_may_be_caught() -> None:
+    @attribute_function
+    def checked(s: Slices) -> Slices:
+        try:
+            refuse_unless(all(step > 0 for step in s.steps), "backwards")
+        except Refuse:
+            return s
+        return Slices(s.starts, s.sizes, s.steps)
+
+    @rule
+    def either_way(f: UnaryFn, x: Tensor, s: Slices) -> Law:
+        """f(slice(x, s)) = slice(f(x), s), whatever the steps"""
+        return rewrites(unary(f, slice_(x, s)), slice_(unary(f, x), checked(s)))
+
+    assert prove(either_way, range(2)).is_proved
+
+
+def test_no_proof_of_the_book_rests_on_such_a_function() -> None:
+    found = {entry.name for entry in DEFAULT if objection(entry)}
+    assert all(not prove(DEFAULT[name], (0, 1)).ranks for name in found)
+
+
+def test_a_law_that_fires_only_without_axes_is_not_proved() -> None:
+    @attribute_function
+    def small(x: TensorType) -> bool:
+        return not x.shape
+
+    @rule
+    def only_scalars(f: UnaryFn, x: Tensor, s: Slices) -> Law:
+        """slice(f(x), s) = f(x), of one element"""
+        return rewrites(slice_(unary(f, x), s), unary(f, x), small(x.type))
+
+    proof = prove(only_scalars, range(3))
+    assert (proof.status, proof.ranks) == ("open", (0,))
+    assert "at rank 1: no sizes are found for which" in proof.reason
+
+
+@attribute_function
+def up_to_a_hundred(b: Padding) -> Padding:
+    """pads beyond 100 become 100: no instance that is drawn has such"""
+    return Padding(tuple(min(100, n) if isinstance(n, int) else n for n in b.lo), b.hi)
+
+
+@rule
+def wide_pads(x: Tensor, v: Tensor, b: Padding) -> Law:
+    """pad(x, v, b) = pad(x, v, b up to 100): wrong"""
+    return rewrites(pad(x, v, b), pad(x, v, up_to_a_hundred(b)))
+
+
+def test_what_a_proof_refutes_is_shown_by_a_program(tmp_path: Path) -> None:
+    assert check(wide_pads, attempts=600).verdict == "tested"
+    report = check(wide_pads, attempts=600, proof_seconds=20)
+    found = report.counterexample
+    assert report.verdict == "refuted" and found is not None
+    assert report.proof.startswith("at rank 1, for x = ") and report.reason == found.reason
+    script = tmp_path / "pasted.py"
+    script.write_text(found.program)
+    run = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    left, right = run.stdout.splitlines()
+    assert left.split()[0] == "left" and right.split()[0] == "right"
+    assert left.split()[1:] != right.split()[1:]
