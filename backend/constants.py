@@ -8,10 +8,15 @@ from dataclasses import replace
 import numpy as np
 
 from satura.rewrite.attributes import Constant
+from satura.rewrite.errors import CallError
 from satura.rewrite.ir import Node, Program
 from satura.rewrite.ops import REGISTRY
+from satura.rewrite.ops.registry import Kind
 from satura.rewrite.schedule import Schedule
 from satura.rewrite.types import Array
+from satura.rewrite.untrusted.killable import KilledError, call
+
+OWN_SECONDS = 20.0  # for code of users that gives a constant
 
 
 def folded(schedule: Schedule) -> Schedule:
@@ -32,7 +37,7 @@ def folded(schedule: Schedule) -> Schedule:
     for index in sorted(needed):
         node = nodes[index]
         operands = [values[operand] for operand in node.operands]
-        values[index] = np.asarray(node.op.reference(*operands, *node.attributes))
+        values[index] = _evaluated(node, operands)
         values[index].flags.writeable = False  # nobody else has it: no need for a copy
         if index in wanted and node.op.name != "constant":
             constant = Constant(values[index])
@@ -42,6 +47,24 @@ def folded(schedule: Schedule) -> Schedule:
                 del values[operand]
     program = schedule.program
     return replace(schedule, program=Program(tuple(nodes), program.inputs, program.outputs))
+
+
+def _evaluated(node: Node, operands: list[Array]) -> Array:
+    """The node's value. Raises CallError where code of a user does not give it in time."""
+
+    def value() -> Array:
+        return np.asarray(node.op.reference(*operands, *node.attributes))
+
+    own = node.op.own
+    if own is None or node.op.kind is not Kind.HOST:
+        return value()
+    try:
+        return call(lambda doing: value(), OWN_SECONDS)
+    except KilledError as killed:
+        raise CallError(
+            f"op '{node.op.name}' ({own.place}) of constants, which is computed when a program is"
+            f" compiled, {killed.what} (the limit is {OWN_SECONDS:g} s)"
+        ) from None
 
 
 class ConstantStore:

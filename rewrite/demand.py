@@ -144,7 +144,7 @@ def rule_demand(direction: Direction, want: str, ok: str) -> Demand:
             return None
         pairs = zip(results, direction.outputs, strict=True)
         return tuple(
-            Constant(value.array) if isinstance(value, Scalar) and output.sort is Scalar else value
+            Constant(value.array) if isinstance(value, Scalar) and output.is_element else value
             for value, output in pairs
         )
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from satura.rewrite.attributes import Attribute, Refuse, Scalar
 from satura.rewrite.errors import RuleError
 from satura.rewrite.hints import suggestion
+from satura.rewrite.plain import plain
 from satura.rewrite.recorder import Apply, AttributeVariable, Expression, Literal, Values
 from satura.rewrite.terms import Application, ScalarTerm, Term, subterms
 
@@ -33,17 +34,24 @@ class Law:
 
 @dataclass(frozen=True)
 class Computed:
-    """An attribute expression to be evaluated for each match, and the class of its value."""
+    """An attribute expression to be evaluated for each match, and the class of its value.
+
+    `is_element`: a scalar that is a tensor of the term, not an attribute of an op.
+    """
 
     expression: Expression
     sort: Sort
+    is_element: bool = False
 
     def value(self, values: Values) -> Attribute:
-        """Raises Refuse where there is none, TypeError where it is of another class."""
+        """Raises Refuse where there is none, TypeError where it is no such attribute."""
         result = self.expression.evaluate(values)
-        if not isinstance(result, self.sort):
-            raise TypeError(f"{self.expression} must be a {self.sort.__name__}, not {result!r}")
-        return typing.cast(Attribute, result)
+        if type(result) is not self.sort:  # a subclass could answer anything, anywhere
+            kind = type(result).__name__
+            raise TypeError(
+                f"{self.expression} must be a {self.sort.__name__}, not a {kind}: {result!r}"
+            )
+        return typing.cast(Attribute, plain(result))
 
 
 @dataclass(frozen=True)
@@ -62,13 +70,13 @@ class Direction:
 
     @cached_property
     def outputs(self) -> tuple[Computed, ...]:
-        """What the right side computes, operands first; a `Scalar` becomes a constant."""
-        return tuple(dict.fromkeys(_computed(self.right)))
+        """What the right side computes, operands first."""
+        return tuple(dict.fromkeys(_computed(self.right, self.left)))
 
     @cached_property
     def guards(self) -> tuple[Computed, ...]:
         """What the left side's attributes must be equal to, operands first."""
-        return tuple(dict.fromkeys(_computed(self.left)))
+        return tuple(dict.fromkeys(_computed(self.left, self.left)))
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
@@ -128,11 +136,14 @@ class Direction:
         return f"{self.left} -> {self.right}{conditions}"
 
 
-def _computed(side: Term) -> Iterator[Computed]:
+def _computed(side: Term, left: Term) -> Iterator[Computed]:
+    """What `side` computes where `left` has matched; a scalar that `left` has is there already."""
+    matched = frozenset(subterms(left))
     for term in subterms(side):
         if isinstance(term, ScalarTerm):
-            if not isinstance(term.value, AttributeVariable | Literal):
-                yield Computed(term.value, Scalar)
+            is_there = isinstance(term.value, AttributeVariable) and term in matched
+            if not is_there and not isinstance(term.value, Literal):
+                yield Computed(term.value, Scalar, is_element=True)
         elif isinstance(term, Application):
             for attribute, sort in zip(term.attributes, term.op.attributes, strict=True):
                 if not isinstance(attribute, AttributeVariable | Literal):

@@ -113,7 +113,7 @@ class _Writer:
             return name
         name = self.matched[term] = f"e{len(self.matched)}"
         if isinstance(term, ScalarTerm):
-            value = self.left_attribute(term.value, Scalar)
+            value = self.left_scalar(term.value)
             self.facts.append(Atom("scalar_of", (name,), value))
             return name
         assert isinstance(term, Application)
@@ -168,6 +168,11 @@ class _Writer:
             return self.literal(expression.value)
         return self.guards[Computed(expression, sort)]
 
+    def left_scalar(self, expression: Expression) -> str:
+        if isinstance(expression, AttributeVariable | Literal):
+            return self.left_attribute(expression, Scalar)
+        return self.guards[Computed(expression, Scalar, is_element=True)]
+
     def right_attribute(self, expression: Expression, sort: type) -> str:
         if isinstance(expression, AttributeVariable):
             return f"a_{expression.name}"
@@ -180,7 +185,7 @@ class _Writer:
         if isinstance(expression, Literal):
             assert isinstance(expression.value, Scalar)
             return str(self.interner.number(Constant(expression.value.array)))
-        return self.outputs[Computed(expression, Scalar)]
+        return self.outputs[Computed(expression, Scalar, is_element=True)]
 
     def literal(self, value: object) -> str:
         assert isinstance(value, Attribute)

@@ -37,6 +37,7 @@ from satura.rewrite.hints import MistakeError, article, hints
 from satura.rewrite.ir import ProgramBuilder
 from satura.rewrite.literals import FUNCTIONS, check_function, spelling
 from satura.rewrite.ops import REGISTRY, Op
+from satura.rewrite.plain import plain
 from satura.rewrite.recorder import (
     AttributeVariable,
     Expression,
@@ -184,7 +185,7 @@ def type_of(term: Term, values: Values) -> TensorType:
         return TensorType(assume(Scalar, term.value.evaluate(values)).dtype, ())
     assert isinstance(term, Application)
     operands = tuple(type_of(operand, values) for operand in term.operands)
-    attributes = tuple(assume(Attribute, value.evaluate(values)) for value in term.attributes)
+    attributes = tuple(_valued(value, values) for value in term.attributes)
     try:
         result = term.op.infer(operands, attributes)
     except ProgramError as error:
@@ -207,8 +208,12 @@ def build_term(
         return builder.add("constant", (), Constant(scalar.array))
     assert isinstance(term, Application)
     operands = [build_term(operand, builder, tensors, values) for operand in term.operands]
-    attributes = [assume(Attribute, value.evaluate(values)) for value in term.attributes]
+    attributes = [_valued(value, values) for value in term.attributes]
     return builder.add(term.op.name, operands, *attributes)
+
+
+def _valued(expression: Expression, values: Values) -> Attribute:
+    return plain(assume(Attribute, expression.evaluate(values)))
 
 
 Operand = Term | Scalar

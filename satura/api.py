@@ -75,17 +75,18 @@ def why(
 ) -> Why:
     """Why a rule (or the rule of that name in `rules`) fires on `model` beside `rules`, or not.
 
-    Raises RuleError where there is no such rule, or where it fails in a computation.
+    Raises RuleError where there is no such rule, or where it fails in a computation. Rules of your
+    own that do not end are stopped, as by `compile`.
     """
-    from satura.pipeline import rule_set
-    from satura.rewrite.explain.why import why as ask
+    from satura.pipeline import rule_set, saturate_beside
+    from satura.rewrite.explain.why import explained
     from satura.rewrite.ir import Program
     from satura.rewrite.onnx.load import load_with_names
 
     chosen = rule_set(rules)
     asked = chosen[rule] if isinstance(rule, str) else rule
     program, names = (model, {}) if isinstance(model, Program) else load_with_names(model)
-    return ask(asked, program, chosen, limits, names)
+    return explained(asked, program, saturate_beside(asked, program, chosen, limits), names)
 
 
 def compile(

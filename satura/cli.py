@@ -5,10 +5,14 @@ Exit codes: 0 fine, 1 an error that satura reports (one line on stderr), 2 wrong
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import warnings
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, TextIO
+from types import FrameType
+from typing import Annotated, NoReturn, TextIO
 
 import typer
 
@@ -187,7 +191,9 @@ def why(
     ],
     with_: With = None,
     rules: RuleSetName = "default",
-    seconds: Annotated[float, typer.Option(min=0.1, help="When to give up.")] = 120.0,
+    seconds: Annotated[
+        float, typer.Option(min=0.1, help="When to give up a rule that does not end.")
+    ] = 30.0,
     json: AsJson = False,
 ) -> None:
     """Say why RULE fires on MODEL or does not: what each step of its pattern matches, what it made,
@@ -268,6 +274,15 @@ def cache_clear() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line `arguments` (this process's by default) and exit."""
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _leave)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed, as some daemons have it
+            setattr(sys, name, Path(os.devnull).open("w"))
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # what the terminal cannot show must not end us
+            stream.reconfigure(errors="backslashreplace")
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -278,13 +293,19 @@ def main(arguments: list[str] | None = None) -> None:
         _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
 
 
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    """Leave as Ctrl-C would have us leave: children ended, temporary files removed."""
+    sys.exit(128 + number)
+
+
 def _fail(message: str) -> None:
     _complain(message)
     sys.exit(1)
 
 
 def _complain(message: str) -> None:
-    print(f"satura: {' '.join(message.split())}", file=sys.stderr)
+    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(message.split()))
+    print(f"satura: {shown}", file=sys.stderr)
 
 
 def _show_warning(

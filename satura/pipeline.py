@@ -12,7 +12,7 @@ from time import perf_counter
 from satura import rules as rules_package
 from satura.api import Model, Progress, Rules, load
 from satura.rewrite.dsl import Rule, RuleSet
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, RuleError
 from satura.rewrite.extract import extract
 from satura.rewrite.ir import Program
 from satura.rewrite.saturate import Limits, Saturation
@@ -68,6 +68,21 @@ def is_ours(rule: Rule) -> bool:
 @cache
 def _is_our_file(file: Path) -> bool:
     return file.resolve().parent == OUR_RULES
+
+
+def saturate_beside(
+    rule: Rule, program: Program, rules: RuleSet, limits: Limits | None
+) -> Saturation:
+    """A saturation with `rule` and those of `rules` that behave.
+
+    Raises RuleError where `rule` is one that does not.
+    """
+    everything = rules if rule.name in rules else rules + rule
+    saturation = saturate_guarded(program, everything, limits or Limits(), is_ours)
+    for dropped in saturation.report.dropped:
+        if dropped.name == rule.name:
+            raise RuleError(str(dropped))
+    return saturation
 
 
 def rewrite(

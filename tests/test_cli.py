@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -192,6 +194,51 @@ def test_stats_list_dropped_rules(
     (dropped,) = found["rules"]["dropped"]
     assert dropped["name"] == "break_transpose"
     assert "no such permutation" in dropped["reason"]
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("import threading, time; threading.Thread(target=time.sleep, args=[9]).start()", "thread"),
+        ("import os, time; os.fork() or time.sleep(9)", "process"),
+        ("import sys; sys.stdout.close()", "closes stdout"),
+    ],
+)
+def test_a_file_of_rules_leaves_nothing_behind(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], code: str, reason: str
+) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(f"{RULES}\n{code}\n")
+    assert cli("optimize", model, tmp_path / "faster.onnx", "--with", path) == 1
+    message = capsys.readouterr().err
+    assert "this file of rules" in message and reason in message
+
+
+def test_what_a_file_of_rules_prints_is_no_result(
+    model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(f"{RULES}\nprint('hello')\n")
+    assert cli("stats", model, "--with", path, "--json") == 0
+    captured = capfd.readouterr()
+    assert json.loads(captured.out) and "hello" in captured.err
+
+
+def test_an_end_from_outside_removes_what_was_begun(model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text("while True:\n    pass\n")
+    command = [sys.executable, "-m", "satura", "optimize"]
+    process = subprocess.Popen(
+        [*command, str(model), "out.onnx", "--with", str(path)],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    deadline = time.monotonic() + 20
+    while not list(tmp_path.glob("satura-call-*")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.terminate()
+    assert process.wait(10) == 128 + signal.SIGTERM
+    assert not list(tmp_path.glob("satura-call-*"))
 
 
 def test_a_file_of_rules_that_ends_the_process_is_an_error(

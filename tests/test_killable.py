@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import io
 import os
 import signal
 import subprocess
@@ -171,6 +172,47 @@ def test_processes_that_the_child_started_end_with_it() -> None:
     while _is_alive(int(caught.value.doing)) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not _is_alive(int(caught.value.doing))
+
+
+def test_processes_that_left_the_group_of_the_child_end_with_it() -> None:
+    def strays(doing: Doing) -> int:
+        process = os.fork()
+        if not process:
+            os.setsid()
+            time.sleep(60)
+        return process
+
+    process = call(strays, 10)
+    deadline = time.monotonic() + 5
+    while _is_alive(process) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not _is_alive(process)
+
+
+def test_an_answer_that_cannot_be_read_is_none() -> None:
+    def garbles(doing: Doing) -> None:
+        for entry in list(Path("/proc/self/fd").iterdir()):
+            with suppress(OSError):
+                if "satura-result" in str(entry.readlink()):
+                    os.write(int(entry.name), b"no pickle")
+        os._exit(0)
+
+    with pytest.raises(KilledError, match="left no answer that can be read"):
+        call(garbles, 10)
+
+
+def test_a_lock_on_stderr_that_another_thread_holds_stops_no_child(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Locked(io.StringIO):
+        def write(self, text: str) -> int:
+            with lock:
+                return super().write(text)
+
+    lock = threading.Lock()
+    monkeypatch.setattr(sys, "stderr", Locked())
+    with lock:
+        call(lambda doing: print("from the child"), 5)
 
 
 def _loops_quietly() -> NoReturn:

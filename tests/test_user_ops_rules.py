@@ -16,13 +16,26 @@ from satura.ops import (
     DType,
     Kind,
     Scalar,
+    Shape,
+    TensorType,
+    local_ops,
+    op,
+    refuse_unless,
 )
 from satura.rewrite.build import Builder
-from satura.rewrite.dsl import Law, Tensor, Varying, rewrites, rule
+from satura.rewrite.dsl import (
+    Law,
+    RuleSet,
+    Tensor,
+    Varying,
+    attribute_function,
+    rewrites,
+    rule,
+)
 from satura.rewrite.ir import Program
 from satura.rewrite.prove import prove
 from satura.rewrite.statistics import statistics
-from satura.rewrite.terms import unary
+from satura.rewrite.terms import binary, broadcast, reshape, scalar, unary
 from satura.rules import BOOK, DEFAULT, NONE
 from satura.rules.elementwise import movement, with_movement
 from satura.testing import assert_sound, check
@@ -62,6 +75,58 @@ def test_ops_stand_in_rules_by_their_own_name(ops: UserOps) -> None:
     ordered = build.add(ops.sorted_rows, (build.add("sorted_rows", (x,), Axis(1)),), Axis(1))
     found = satura.optimize(build.program({"y": ordered}), rules=DEFAULT + sorted_twice)
     assert [node.op.name for node in found.nodes] == ["input", "sorted_rows"]
+
+
+def test_a_scalar_may_be_an_attribute_on_one_side_and_a_tensor_on_the_other() -> None:
+    @attribute_function
+    def minus(a: Scalar) -> Scalar:
+        """-a"""
+        return Scalar.of(-float(a.value), a.dtype)
+
+    @attribute_function
+    def is_f32(a: Scalar) -> bool:
+        """Whether a is an f32."""
+        return a.dtype is DType.F32
+
+    @attribute_function
+    def units(type_: TensorType) -> Shape:
+        """As many 1s as the type has axes."""
+        return Shape((1,) * type_.rank)
+
+    with local_ops():
+
+        @op(formula="x * alpha")
+        def scaled(x: TensorType, alpha: Scalar) -> TensorType:
+            """x * alpha"""
+            refuse_unless(x.dtype is DType.F32 is alpha.dtype, "scaled takes f32")
+            return x
+
+        @rule
+        def scaled_negated(x: Tensor, a: Scalar) -> Law:
+            """scaled(-x, a) = scaled(x, -a)"""
+            return rewrites(scaled(unary("neg", x), a), scaled(x, minus(a)))
+
+        @rule
+        def scaled_as_product(x: Tensor, a: Scalar) -> Law:
+            """scaled(x, a) = x * a"""
+            wide = broadcast(reshape(scalar(a), units(x.type)), Shape(x.type.shape))
+            return rewrites(scaled(x, a), binary("mul", x, wide))
+
+        @rule
+        def product_as_scaled(x: Tensor, a: Scalar, ones: Shape, s: Shape) -> Law:
+            """x * a = scaled(x, a)"""
+            wide = broadcast(reshape(scalar(a), ones), s)
+            return rewrites(binary("mul", x, wide), scaled(x, a), is_f32(a))
+
+        for law in (scaled_negated, scaled_as_product, product_as_scaled):
+            assert_sound(law)
+        build = Builder()
+        x = build.input("x", DType.F32, (2, 3))
+        y = build.add(scaled, (build.unary("neg", x),), _number(3))
+        only = RuleSet(scaled_negated, scaled_as_product)
+        program = satura.optimize(build.program({"y": y}), rules=only, strict=True)
+        value = np.array([[1, 2, 3], [-4, 0, -6]], np.float32)
+        np.testing.assert_array_equal(satura.interpret(program, {"x": value})["y"], -3 * value)
 
 
 def test_wrong_laws_about_them_are_refuted(ops: UserOps) -> None:

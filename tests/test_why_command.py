@@ -104,4 +104,14 @@ def test_the_command_gives_up_on_a_rule_that_does_not_end(
     started = perf_counter()
     code, _, err = run("sleeps", model, "--with", file, "--seconds", 1)
     assert perf_counter() - started < 20
-    assert code == 1 and f"asking for sleeps beside all rules of {file} took too long" in err
+    assert code == 1 and f"rule 'sleeps' ({file}:21) was dropped: it took too long" in err
+
+
+def test_the_command_goes_on_without_another_rule_that_does_not_end(
+    model: Path, run: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "both.py"
+    file.write_text(SLOW)
+    code, out, err = run("relu_twice", model, "--with", file, "--seconds", 1)
+    assert code == 0 and "operand 1 of unary: no unary relu, but" in out
+    assert "rule 'sleeps'" in err and "was dropped: it took too long" in err

@@ -231,6 +231,7 @@ class _Steps(Bindings):
         sort: type,
         value_of: Callable[[Match], Attribute],
         where: str,
+        is_element: bool = False,
     ) -> None:
         """The steps for an attribute or a scalar of the pattern to be what `value_of` gives."""
         if isinstance(expression, Literal):
@@ -243,7 +244,9 @@ class _Steps(Bindings):
             )
             return
         key = (
-            expression if isinstance(expression, AttributeVariable) else Computed(expression, sort)
+            expression
+            if isinstance(expression, AttributeVariable)
+            else Computed(expression, sort, is_element)
         )
         first = self.attributes.setdefault(key, value_of)
         if first is not value_of:
@@ -285,7 +288,7 @@ class _Steps(Bindings):
                     raise LookupError(f"{term} is not bound")
                 return value
 
-            self.value(term.value, Scalar, value_of, "the scalar")
+            self.value(term.value, Scalar, value_of, "the scalar", is_element=True)
 
     def prefix(self) -> str:
         """The pattern as far as its ops are matched."""

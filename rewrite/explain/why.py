@@ -35,9 +35,15 @@ def why(
     in a computation, or makes badly typed nodes.
     """
     everything = rules if rule.name in rules else rules + rule
+    return explained(rule, program, saturate(program, everything, limits or Limits()), names)
+
+
+def explained(
+    rule: Rule, program: Program, saturation: Saturation, names: Mapping[int, str] | None = None
+) -> Why:
+    """What `why` says, of a saturation of `program` with rules among which is `rule`."""
     loaded = Graph.of_program(program)
     before = [trace(direction, loaded) for direction in rule.directions]
-    saturation = saturate(program, everything, limits or Limits())
     graph = Graph(saturation.classes)
     naming = Names(program, saturation, names or {})
     directions = tuple(

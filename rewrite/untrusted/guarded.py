@@ -26,7 +26,7 @@ from satura.rewrite.untrusted.watch import LimitError, Watch
 
 # A run stops by itself at its limit of seconds, if its rules let it.
 _GRACE_SECONDS = 2.0
-_READING_SECONDS = 30.0
+_READING_SECONDS = 10.0
 _LONGEST_REASON = 1000
 
 
@@ -128,7 +128,10 @@ def _attempt(
         return saturation
 
     try:
-        return call(work, limits.seconds + _GRACE_SECONDS, _memory(), constants)
+        outcome = call(work, limits.seconds + _GRACE_SECONDS, half_of_memory(), constants)
+        if isinstance(outcome, Saturation | _Failure):
+            return outcome
+        return _Failure("", "", "it changed satura itself: the run gave no saturation")
     except KilledError as killed:
         working, _, suspect = killed.doing.partition("\n")
         limit = f" (its limit is {limits.seconds:g} s)" if killed.reason == "seconds" else ""
@@ -169,8 +172,8 @@ def _constants(program: Program) -> Iterable[Constant]:
                 yield attribute
 
 
-def _memory() -> int | None:
-    """What a child may take: half of the machine's memory."""
+def half_of_memory() -> int | None:
+    """What a child may take, in bytes: half of the machine's memory."""
     if not FORKS:
         return None
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2

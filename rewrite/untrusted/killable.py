@@ -8,6 +8,7 @@ nothing stops it but what it checks itself.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import gc
 import io
 import mmap
@@ -20,7 +21,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,7 @@ FORKS = sys.platform.startswith("linux")
 _LOOK_SECONDS = 0.005
 _DEADLINE = struct.Struct("d")
 _PAGE = 4096
+_RESULT = "satura-result"  # the name of files for results
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 
@@ -109,7 +111,7 @@ def call(
         if not FORKS:
             return function(doing)
         with (
-            os.fdopen(os.memfd_create("satura-result"), "w+b") as result,
+            _unnamed_file() as result,
             TemporaryDirectory(prefix="satura-call-", ignore_cleanup_errors=True) as folder,
         ):
             child = _Child(function, memory, shared, folder)
@@ -120,6 +122,15 @@ def call(
             return cast(T, _outcome(result, status, doing.text, memory, shared))
     finally:
         doing.close()
+
+
+def _unnamed_file() -> BinaryIO:
+    """A file in memory that the child inherits; never one of the standard streams."""
+    number = os.memfd_create(_RESULT)
+    try:
+        return os.fdopen(fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 3), "w+b")
+    finally:
+        os.close(number)
 
 
 @dataclass(frozen=True)
@@ -149,6 +160,9 @@ class _Child:
         status = 1
         try:
             _isolate(self.memory)
+            mine = os.fstat(result.fileno()).st_ino
+            for other in list(_results(Path("/proc/self"), mine, same=False)):
+                os.close(other)  # of calls in other threads: by these files strays are known
             tempfile.tempdir = self.folder  # what a killed child leaves there, its parent removes
             outcome: _Outcome
             try:
@@ -194,6 +208,32 @@ def _run(child: _Child, doing: Doing, result: BinaryIO) -> int | None:
     finally:
         if number:
             _kill(number)
+            _kill_strays(number, os.fstat(result.fileno()).st_ino)
+
+
+def _kill_strays(child: int, inode: int) -> None:
+    """End what left the child's group, as far as it still holds the file for the result."""
+    for process in Path("/proc").iterdir():
+        if process.name.isdecimal() and int(process.name) > child and _strayed(process, inode):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(int(process.name), signal.SIGKILL)
+
+
+def _strayed(process: Path, inode: int) -> bool:
+    """Whether a process holds the file, and is no child of ours that another thread has forked."""
+    with suppress(OSError, IndexError):
+        parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+        return int(parent) != os.getpid() and any(_results(process, inode, same=True))
+    return False
+
+
+def _results(process: Path, inode: int, same: bool) -> Iterator[int]:
+    """File descriptors of a process for files of results: of the one with `inode`, or others."""
+    for entry in (process / "fd").iterdir():
+        with suppress(OSError):
+            is_result = _RESULT in str(entry.readlink())
+            if is_result and (entry.stat().st_ino == inode) is same:
+                yield int(entry.name)
 
 
 def _kill(child: int) -> None:
@@ -216,7 +256,10 @@ def _isolate(memory: int | None) -> None:
     os.close(nothing)
     with suppress(OSError):
         os.dup2(2, 1)  # what rules print must not get into a command's output
-    sys.stdout = sys.stderr
+    # A stream of its own: another thread may have held the lock of the old one at the fork.
+    sys.stdout = sys.stderr = os.fdopen(
+        2, "w", buffering=1, closefd=False, errors="backslashreplace"
+    )
     import resource  # only where there is a fork
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -251,7 +294,7 @@ def _outcome(
     """The value that the child wrote; raises what it raised, or why there is nothing."""
     try:
         outcome = _loads(result, shared) if status == 0 else None
-    except EOFError:
+    except Exception:  # whatever stands there if the child has written to all its files
         outcome = None
     if isinstance(outcome, _Outcome):
         value = outcome.value
@@ -262,9 +305,12 @@ def _outcome(
         if isinstance(value, Exception):
             raise value from _ChildError(outcome.traceback)
         raise KilledError(doing, "crash", str(value))
-    if status == -signal.SIGKILL or (status == -signal.SIGABRT and memory is not None):
-        # The kernel kills what takes all memory; native code aborts where it gets no more.
+    if status == -signal.SIGKILL:  # by the kernel, mostly, as what takes all memory
+        raise KilledError(doing, "memory", "was killed (SIGKILL): it ran out of memory, perhaps")
+    if status == -signal.SIGABRT and memory is not None:  # native code that gets no more
         raise KilledError(doing, "memory", "ran out of memory")
+    if status == 0 and os.fstat(result.fileno()).st_size:
+        raise KilledError(doing, "crash", "left no answer that can be read")
     end = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
     raise KilledError(doing, "crash", f"ended its process ({end})")
 

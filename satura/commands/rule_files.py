@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 
 from satura.pipeline import rule_set
 from satura.rewrite.dsl import RuleSet
 from satura.rewrite.errors import RuleError
+from satura.rewrite.untrusted.guarded import half_of_memory
 from satura.rewrite.untrusted.killable import Doing, KilledError, call
 from satura.rulefile import load_rules
 
@@ -23,15 +28,32 @@ def with_files(rules: str, files: Sequence[Path]) -> RuleSet:
     chosen = rule_set(rules)
     for file in files:
         try:
-            call(_loading(file), LOADING_SECONDS)
+            call(_trial(file), LOADING_SECONDS, half_of_memory())
         except KilledError as killed:
             raise RuleError(f"{file}: running this file of rules {killed.what}") from None
-        chosen += load_rules(file)
+        with redirect_stdout(sys.stderr):  # stdout is for the command's result
+            chosen += load_rules(file)
     return chosen
 
 
-def _loading(file: Path) -> Callable[[Doing], None]:
+def _trial(file: Path) -> Callable[[Doing], None]:
+    """Loads the file. Raises RuleError where that leaves behind what would outlive the command."""
+
     def load(doing: Doing) -> None:
         load_rules(file)
+        if any(not each.daemon for each in threading.enumerate()[1:]):
+            raise RuleError(f"{file}: this file of rules starts a thread that does not end")
+        if _has_children():
+            raise RuleError(f"{file}: this file of rules starts a process that does not end")
+        if sys.stdout.closed or sys.stderr.closed:
+            raise RuleError(f"{file}: this file of rules closes stdout or stderr")
 
     return load
+
+
+def _has_children() -> bool:
+    """Whether this process, the child that tries a file, has children of its own."""
+    try:
+        return os.waitpid(-1, os.WNOHANG) == (0, 0)
+    except ChildProcessError:
+        return False

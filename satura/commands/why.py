@@ -7,16 +7,19 @@ from pathlib import Path
 from satura.commands.models import file_or_light
 from satura.commands.rule_files import with_files
 from satura.commands.terminal import print_json, print_line, progress
+from satura.pipeline import saturate_beside
 from satura.rewrite.explain.findings import Why
-from satura.rewrite.explain.why import why as ask
+from satura.rewrite.explain.why import explained
 from satura.rewrite.onnx.load import load_with_names
+from satura.rewrite.saturate import Limits
+from satura.rewrite.untrusted.guarded import half_of_memory
 from satura.rewrite.untrusted.killable import Doing, call
 
 
 def why(rule: str, model: str, files: list[Path], rules: str, seconds: float, json: bool) -> None:
     """Explain `rule`, of the set `rules` or of one of `files`, on `model`.
 
-    Where there are files, whose rules may not end, it is given up after `seconds`.
+    Rules of files may not end: each is given up after `seconds`, and the others go on without it.
     """
     everything = with_files(rules, files)
     chosen = everything[rule]
@@ -25,12 +28,13 @@ def why(rule: str, model: str, files: list[Path], rules: str, seconds: float, js
         phase("load", 0.0)
         program, names = load_with_names(source)
         phase("saturate", 0.0)
+        saturation = saturate_beside(chosen, program, everything, Limits(seconds=seconds))
 
         def answered(doing: Doing) -> Why:
-            doing(f"asking for {rule} beside all rules of {', '.join(map(str, files)) or rules}")
-            return ask(chosen, program, everything, names=names)
+            doing(f"matching rule '{rule}' ({chosen.place}) again")
+            return explained(chosen, program, saturation, names)
 
-        answer = call(answered, seconds)
+        answer = call(answered, seconds, half_of_memory())
     if json:
         print_json(answer.as_json())
     else:

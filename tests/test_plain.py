@@ -1,0 +1,88 @@
+"""What attribute functions compute is made plain before anyone else meets it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import NoReturn
+
+import numpy as np
+import pytest
+
+import satura
+from satura.rewrite.attributes import Perm, Scalar, Shape, UnaryFn
+from satura.rewrite.build import Builder
+from satura.rewrite.dims import symbol
+from satura.rewrite.dsl import Law, RuleSet, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.plain import plain
+from satura.rewrite.terms import reshape, unary
+from satura.rewrite.types import DType, TensorType
+from satura.testing import check
+
+
+class _Sly(int):
+    """An int that would run code wherever it is compared or sent."""
+
+    def __eq__(self, other: object) -> bool:
+        os._exit(7)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (os._exit, (9,))
+
+    def __hash__(self) -> int:
+        return 0
+
+
+class _SlyTuple(tuple[int, ...]):
+    def __iter__(self) -> NoReturn:
+        os._exit(11)
+
+
+@pytest.mark.parametrize(
+    "order",  # made late: pytest compares
+    [
+        lambda: (_Sly(1), _Sly(0)),
+        lambda: _SlyTuple((1, 0)),
+        lambda: tuple(np.array([1, 0])),
+        lambda: (np.uint8(1), np.int64(0)),
+    ],
+    ids=["ints", "tuple", "numpy", "numpy, mixed"],
+)
+def test_values_are_plain_before_anyone_meets_them(order: Callable[[], tuple[int, ...]]) -> None:
+    made = plain(Perm(order()))
+    assert type(made.order) is tuple and [type(axis) for axis in made.order] == [int, int]
+    assert made == Perm((1, 0))
+
+
+def test_plain_values_stay_what_they_are() -> None:
+    for value in (Perm((1, 0)), Shape((2, symbol("n") + 1)), Scalar.of(-0.0, DType.F32), DType.I8):
+        assert plain(value) is value
+    with pytest.raises(TypeError, match="the list"):
+        plain(Shape(([1],)))  # type: ignore[arg-type]
+
+
+def test_numpy_integers_may_stand_in_what_a_rule_computes() -> None:
+    @attribute_function
+    def flat(type_: TensorType) -> Shape:
+        """All elements along one axis."""
+        size: int = np.prod([int(str(dim)) for dim in type_.shape], dtype=np.int64)  # type: ignore
+        return Shape((size,))
+
+    @attribute_function
+    def is_concrete(type_: TensorType) -> bool:
+        """Whether the type has no symbolic sizes."""
+        return not type_.symbols
+
+    @rule
+    def flat_unary(f: UnaryFn, x: Tensor) -> Law:
+        """f(x) = f(x, flat), in the shape of x"""
+        shaped = reshape(unary(f, reshape(x, flat(x.type))), Shape(x.type.shape))
+        return rewrites(unary(f, x), shaped, is_concrete(x.type))
+
+    assert check(flat_unary).is_sound
+    build = Builder()
+    x = build.input("x", DType.F32, (2, 3))
+    program = build.program({"y": build.unary("neg", x)})
+    found = satura.optimize(program, rules=RuleSet(flat_unary), strict=True)
+    value = np.array([[1, 2, 3], [-4, 0, -6]], np.float32)
+    np.testing.assert_array_equal(satura.interpret(found, {"x": value})["y"], -value)
