@@ -279,7 +279,7 @@ def main(arguments: list[str] | None = None) -> None:
             signal.signal(getattr(signal, name), _leave)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed, as some daemons have it
-            setattr(sys, name, Path(os.devnull).open("w"))
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # what the terminal cannot show must not end us
             stream.reconfigure(errors="backslashreplace")
