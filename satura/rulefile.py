@@ -17,7 +17,7 @@ from satura.rewrite.definition import name_advice
 from satura.rewrite.dsl import RuleSet
 from satura.rewrite.errors import RuleError, SaturaError
 from satura.rewrite.hints import suggestion
-from satura.rewrite.ops import Op
+from satura.rewrite.ops import OWN, Op
 
 
 def load_rules(path: str | Path) -> RuleSet:
@@ -32,9 +32,17 @@ def load_rules(path: str | Path) -> RuleSet:
     code = _code(file, path)
     with declared_by(code) as own:
         module = _run(file, code)
-    if not own.rules and not any(isinstance(value, Op) for value in vars(module).values()):
+    if not own.rules and not _has_ops(module, file):
         raise RuleError(f"{file} defines no rules; declare them with @rule of satura.rewrite.dsl")
     return RuleSet(*own.rules.values())
+
+
+def _has_ops(module: ModuleType, file: Path) -> bool:
+    """Whether the file declares ops, wherever it keeps them, or imports some."""
+    places = (op.own.place for op in OWN.values() if op.own)
+    return any(isinstance(value, Op) for value in vars(module).values()) or any(
+        place.rpartition(":")[0] == str(file) for place in places
+    )
 
 
 def _code(file: Path, path: str | Path) -> CodeType:

@@ -265,6 +265,17 @@ def test_no_op_is_lost_to_another_of_its_line(tmp_path: Path, how: str) -> None:
             load_rules(path)
 
 
+def test_ops_of_a_loop_have_names_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "scaled.py").write_text(
+        "from satura.ops import TensorType, op\nfor k in (2, 3):\n"
+        "    def scaled(x: TensorType) -> TensorType:\n        'x scaled'\n        return x\n"
+        "    scaled.__name__ = f'scaled_{k}'\n    op(formula=f'x * {k}')(scaled)\n"
+    )
+    with local_ops():
+        assert len(load_rules(tmp_path / "scaled.py")) == 0
+        assert {"scaled_2", "scaled_3"} <= OWN.keys()
+
+
 @pytest.mark.parametrize("what", [UserOps, 5, np.exp, satura])
 def test_an_op_is_a_function(what: object) -> None:
     with pytest.raises(
