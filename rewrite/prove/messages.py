@@ -31,7 +31,7 @@ def in_message(frame: FrameType | None) -> bool:
     first, last, left, right = list(code.co_positions())[frame.f_lasti // 2]
     if first is None or last is None or left is None or right is None:
         return False
-    for name, start, end in _messages(code.co_filename):
+    for name, start, end in _messages(code):
         if start <= (first, left) and (last, right) <= end:
             return _is_global(name, code) and frame.f_globals.get(name) is MEANT[name]
     return False
@@ -48,10 +48,11 @@ def _is_global(name: str, code: CodeType) -> bool:
 
 
 @cache
-def _messages(file: str) -> list[tuple[str, Place, Place]]:
+def _messages(code: CodeType) -> list[tuple[str, Place, Place]]:
     """Every message of a refusal in a file: what it is given to, and from where to where it is."""
+    linecache.checkcache(code.co_filename)
     try:
-        tree = ast.parse("".join(linecache.getlines(file)))
+        tree = ast.parse("".join(linecache.getlines(code.co_filename)))
     except (SyntaxError, ValueError):
         return []
     return list(_found(tree))
