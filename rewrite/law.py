@@ -217,7 +217,8 @@ class RuleSet:
                 raise RuleError(
                     f"two rules are called '{entry.name}': {other.place} and {entry.place}; "
                     + (
-                        "that file was loaded twice: import it once"
+                        "a file loaded twice is to be imported once, rules made in a loop are to be"
+                        " given names (`function.__name__ = …` before `rule(function)`)"
                         if other.place == entry.place
                         else f"rename one, or leave one out: .without('{entry.name}')"
                     )

@@ -26,7 +26,7 @@ def with_files(rules: str, files: Sequence[Path]) -> RuleSet:
     stopped before it is loaded here: a file may hang, or end the process that runs it.
     """
     chosen = rule_set(rules)
-    for file in files:
+    for file in dict.fromkeys(file.resolve() for file in files):
         try:
             call(_trial(file), LOADING_SECONDS, half_of_memory())
         except KilledError as killed:
