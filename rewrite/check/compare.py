@@ -10,7 +10,8 @@ import numpy as np
 
 from satura.rewrite.attributes import Attribute, concrete_attribute
 from satura.rewrite.eclasses import EClasses, ENode
-from satura.rewrite.ir import Program, ProgramBuilder
+from satura.rewrite.errors import CallError
+from satura.rewrite.ir import Node, Program, ProgramBuilder
 from satura.rewrite.ops import REGISTRY, Op
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.types import Array, DType, TensorType
@@ -104,14 +105,20 @@ def evaluate_all(program: Program, arguments: Mapping[str, Array], exact: bool) 
 
     What is `exact` has no bound.
     """
+    values = evaluate_nodes(program.nodes, arguments)
+    return Evaluated(tuple(values), EXACTLY if exact else _bound(program, values))
+
+
+def evaluate_nodes(nodes: Sequence[Node], arguments: Mapping[str, Array]) -> list[Array]:
+    """The values of the first nodes of a program."""
     values: list[Array] = []
-    for node in program.nodes:
+    for node in nodes:
         if node.op.name == "input":
             values.append(np.array(arguments[node.input_name], order="C"))
         else:
             operands = [values[i] for i in node.operands]
             values.append(apply_op(node.op, operands, node.attributes))
-    return Evaluated(tuple(values), EXACTLY if exact else _bound(program, values))
+    return values
 
 
 def _bound(program: Program, values: Sequence[Array]) -> Bound:
@@ -179,7 +186,10 @@ def conflicts(
                 checked.add((eclass, number))
                 progress = True
                 operands = [values[operand] for operand in node.operands]
-                value = _value(node, operands, arguments, sizes)
+                try:
+                    value = _value(node, operands, arguments, sizes)
+                except CallError:  # for these arguments the program has no value either
+                    continue
                 expected = values.setdefault(eclass, value)
                 chosen.setdefault(eclass, node)
                 bound = EXACTLY if exact else _node_bound(node, [*operands, value, expected], sizes)

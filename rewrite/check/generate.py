@@ -53,6 +53,7 @@ class Draw:
         self.scalars: list[Scalar] = []
         self.slices: list[Slices] = []
         self.casts: list[DType] = []
+        self.taken = frozenset(DType)  # what the operands of the op being drawn may have
         self.regrouped: dict[tuple[Dim, ...], tuple[Dim, ...]] = {}
         self.elements: dict[tuple[DType, int], Array] = {}
 
@@ -107,7 +108,11 @@ class Draw:
         before = [scalar for scalar in self.scalars if scalar.dtype is dtype]
         if before and self.chance(0.5):
             return self.one_of(before)
-        scalar = Scalar(dtype, self.array(TensorType(dtype, ()), moderate=False).tobytes())
+        if dtype.is_integer and self.chance(0.8):
+            element = np.array(self.one_of(self._specials(dtype, moderate=False)), dtype.numpy)
+        else:
+            element = self.array(TensorType(dtype, ()), moderate=False)
+        scalar = Scalar(dtype, element.tobytes())
         self.scalars.append(scalar)
         return scalar
 
@@ -272,10 +277,11 @@ class Draw:
         """Elements at which something changes, or that are larger or smaller than others."""
         if not dtype.is_float:
             least, most = dtype.bounds
-            power = 1 << self.random.randrange(8 * dtype.itemsize - dtype.is_signed)
+            bits = 8 * dtype.itemsize - dtype.is_signed
+            power = 1 << (bits - 1 if self.chance(0.5) else self.random.randrange(bits))
             ends = (least, least + 1, most - 1, most, most // 2 + 1)
             any_one = self.random.randint(least, most)
-            return 0, 1, *ends, power - 1, power, power + 1, any_one
+            return 0, 1, *ends, power - 1, power, power, power + 1, any_one
         if moderate:
             return [scale * self.random.gauss(0, 1) for scale in WIDE * 8]
         largest, *smallest = _limits(dtype)

@@ -14,6 +14,7 @@ from satura.rewrite.check.own import drawn
 from satura.rewrite.dims import representative
 from satura.rewrite.dsl import Direction
 from satura.rewrite.ir import ProgramBuilder
+from satura.rewrite.possible_types import ANY_DTYPE, ANY_RANK, PossibleTypes
 from satura.rewrite.recorder import AttributeVariable, Literal
 from satura.rewrite.terms import (
     Application,
@@ -23,6 +24,7 @@ from satura.rewrite.terms import (
     Term,
     build_term,
     subterms,
+    term_variables,
     type_of,
 )
 from satura.rewrite.types import DType, TensorType
@@ -86,9 +88,10 @@ def draw_instance(direction: Direction, random: Random) -> Instance | None:
 def draw_from(direction: Direction, source: Random, seed: int) -> Instance | None:
     """The match that the numbers of `source` lead to, or None where they lead to nothing."""
     draw = Draw(source, symbolic=source.random() >= 0.7)
-    pattern = _Pattern(direction, draw)
+    possible = _possible(direction.left)
+    pattern = _Pattern(draw, possible)
     try:
-        pattern.bind(direction.left, _root_type(direction.left, draw))
+        pattern.bind(direction.left, _root_type(possible, draw))
         instance = Instance(
             direction,
             tuple(
@@ -103,13 +106,49 @@ def draw_from(direction: Direction, source: Random, seed: int) -> Instance | Non
     return instance
 
 
-def _root_type(left: Application, draw: Draw) -> TensorType:
+class _Possible:
+    """What is known of a left side before anything is drawn: what its parts can be at all."""
+
+    def __init__(self, left: Application) -> None:
+        self.left = left
+        terms = list(subterms(left))
+        self.names = {term.op.name for term in terms if isinstance(term, Application)}
+        self.variables = {id(term): frozenset(term_variables(term)) for term in terms}
+        types = PossibleTypes()
+        dtypes, self.ranks = types.of(left, ANY_DTYPE, ANY_RANK)
+        self.dtypes = {id(term): types.dtype(term, ANY_DTYPE) for term in terms}
+        self.dtypes[id(left)] &= dtypes
+
+    def operands(self, term: Application) -> frozenset[DType]:
+        """What the first operand of `term` can have."""
+        return self.dtypes[id(term.operands[0])] if term.operands else ANY_DTYPE
+
+
+_POSSIBLE: dict[int, _Possible] = {}  # of the sides looked at last: one is drawn many times
+
+
+def _possible(left: Application) -> _Possible:
+    found = _POSSIBLE.get(id(left))
+    if found is None or found.left is not left:
+        if len(_POSSIBLE) > 100:
+            _POSSIBLE.clear()
+        found = _POSSIBLE[id(left)] = _Possible(left)
+    return found
+
+
+def _root_type(possible: _Possible, draw: Draw) -> TensorType:
     """A type for the whole left side; some ops give only some types."""
-    names = {term.op.name for term in subterms(left) if isinstance(term, Application)}
-    dtype = DType.I64 if "arg_reduce" in names else draw.dtype()
-    rank = draw.one_of((2, 3, 4)) if names & {"matmul", "conv"} else None
+    names, left = possible.names, possible.left
+    dtypes = possible.dtypes[id(left)]
+    indices = names & {"arg_reduce", "extent"} and DType.I64 in dtypes
+    dtype = DType.I64 if indices else draw.dtype(dtypes)
     scalars = all(isinstance(operand, ScalarTerm) for operand in left.operands)
-    shape = draw.shape(0 if scalars and left.operands else rank)
+    rank = draw.one_of((2, 3, 4)) if names & {"matmul", "conv"} else None
+    if possible.ranks != ANY_RANK:
+        rank = draw.one_of(sorted(possible.ranks))
+    elif (scalars and left.operands) or left.op.name == "extent":
+        rank = 0
+    shape = draw.shape(rank)
     if "reduce" in names:  # axes of extent 1 may be reduced ones: often several
         shape = tuple(1 if draw.chance(0.5) else dim for dim in shape)
     return TensorType(dtype, shape)
@@ -118,9 +157,9 @@ def _root_type(left: Application, draw: Draw) -> TensorType:
 class _Pattern:
     """A left side whose variables are bound one after the other, from the root down."""
 
-    def __init__(self, direction: Direction, draw: Draw) -> None:
-        self.variables = direction.variables
+    def __init__(self, draw: Draw, possible: _Possible) -> None:
         self.draw = draw
+        self.possible = possible
         self.values: dict[str, object] = {}
 
     def bind(self, term: Term, wanted: TensorType) -> None:
@@ -140,6 +179,7 @@ class _Pattern:
 
     def _bind_application(self, term: Application, wanted: TensorType) -> None:
         known = tuple(self._known(operand, wanted) for operand in term.operands)
+        self.draw.taken = self.possible.operands(term)
         types, attributes = drawn(term.op, self.draw, wanted, self._given(term), known)
         for expression, value in zip(term.attributes, attributes, strict=True):
             if isinstance(expression, AttributeVariable):
@@ -148,12 +188,14 @@ class _Pattern:
             self.bind(operand, type_)
 
     def _known(self, operand: Term, wanted: TensorType) -> TensorType | None:
-        """The operand's type, where it is decided already: bound before, or made of a scalar."""
+        """The operand's type, where it is decided already: all is bound, or made of a scalar."""
         if isinstance(operand, Tensor):
             return cast(TensorType | None, self.values.get(operand.name))
         if isinstance(operand, ScalarTerm):
             return wanted.with_shape(())
         assert isinstance(operand, Application)
+        if self.possible.variables[id(operand)] <= self.values.keys():
+            return type_of(operand, self.values)
         of_scalar = operand.op.name == "reshape" and isinstance(operand.operands[0], ScalarTerm)
         return wanted.with_shape((1,) * wanted.rank) if of_scalar else None
 

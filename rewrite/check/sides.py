@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
-from satura.rewrite.attributes import Constant, Refuse
-from satura.rewrite.check.compare import evaluate_all, first_difference
+from satura.rewrite.attributes import Axis, Constant, Refuse
+from satura.rewrite.check.compare import evaluate_all, evaluate_nodes, first_difference
 from satura.rewrite.check.generate import Draw
 from satura.rewrite.check.instances import Instance
-from satura.rewrite.errors import ProgramError, RuleError
+from satura.rewrite.errors import CallError, ProgramError, RuleError
 from satura.rewrite.intern import content
 from satura.rewrite.ir import Program, ProgramBuilder
 from satura.rewrite.ops.registry import size_of
@@ -171,6 +172,10 @@ def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) 
             if size_of(node.type) > MOST_ELEMENTS:
                 raise ProgramError(f"{node} would be a {node.type}")
         evaluated = evaluate_all(program, arguments, exact)
+    except CallError as error:
+        if not _has_left(program, arguments):
+            return ""  # the arguments are at fault
+        raise UncomputableError(_failing(error)) from error
     except Exception as error:  # a reference may raise anything for attributes that make no sense
         raise UncomputableError(_failing(error)) from error
     left, right = (evaluated.values[index] for index in program.output_nodes)
@@ -183,10 +188,44 @@ def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) 
     return f"at {list(index)} the left side is {left[index]!s}, the right side {right[index]!s}"
 
 
+def _has_left(program: Program, arguments: Mapping[str, Array]) -> bool:
+    """Whether the left side has a value for these arguments."""
+    try:
+        evaluate_nodes(program.nodes[: program.output_nodes[0] + 1], arguments)
+    except CallError:
+        return False
+    return True
+
+
 def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, Array]:
-    """A random value for every input of a program without symbols."""
-    nodes = [program.nodes[index] for index in program.inputs]
-    return {node.input_name: draw.array(node.type, moderate) for node in nodes}
+    """A random value for every input of a program without symbols; indices lie in range."""
+    extents = _indexed(program)
+    arguments: dict[str, Array] = {}
+    for index in program.inputs:
+        node = program.nodes[index]
+        array = draw.array(node.type, moderate)
+        if index in extents and node.type.dtype.is_integer:
+            extent = extents[index]
+            wide = array.astype(np.int64) + extent
+            array = (wide % (2 * extent) - extent).astype(array.dtype)
+        arguments[node.input_name] = array
+    return arguments
+
+
+def _indexed(program: Program) -> dict[int, int]:
+    """The nodes that the indices of gathers are made of, with the least extent these read from."""
+    extents: dict[int, int] = {}
+    for index in reversed(range(len(program.nodes))):
+        node = program.nodes[index]
+        read = dict.fromkeys(node.operands, extents.get(index, 0))
+        if node.op.name == "gather":
+            x, indices = node.operands
+            axis = cast(Axis, node.attributes[0])
+            read = {indices: int(str(program.nodes[x].type.shape[axis.index]))}
+        for operand, extent in read.items():
+            if extent:
+                extents[operand] = min(extent, extents.get(operand, extent))
+    return extents
 
 
 def left_side(instance: Instance) -> Program:
