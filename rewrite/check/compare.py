@@ -23,7 +23,8 @@ class Bound:
 
     Where NaN or infinities went in, or came of a constant (x / 0, x * 1e38), a law that holds up to
     rounding says nothing of the results that are not finite: such elements are not compared if
-    `only_finite`.
+    `only_finite`. Integers and bools have no bound: a law up to rounding that makes them of floats
+    is refuted.
     """
 
     magnitude: float = 0.0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from satura.rewrite.attributes import Constant, OwnAttribute
 from satura.rewrite.check.report import Counterexample
 from satura.rewrite.check.sides import Failure
@@ -63,7 +65,8 @@ def _known(direction: Direction, arguments: Mapping[str, Array]) -> dict[str, Ar
 
 def _results(program: Program, arguments: Mapping[str, Array]) -> dict[str, str]:
     try:
-        results = interpret(program, arguments)
+        with np.errstate(all="ignore"):
+            results = interpret(program, arguments)
     except Exception:  # the right side cannot be computed: the reason says so
         return {}
     return {

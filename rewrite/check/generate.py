@@ -55,6 +55,7 @@ class Draw:
         self.casts: list[DType] = []
         self.taken = frozenset(DType)  # what the operands of the op being drawn may have
         self.regrouped: dict[tuple[Dim, ...], tuple[Dim, ...]] = {}
+        self.wide = False  # whether the moderate floats drawn last were far from 1
         self.elements: dict[tuple[DType, int], Array] = {}
 
     def chance(self, probability: float) -> bool:
@@ -104,15 +105,20 @@ class Draw:
         return Perm(tuple(order))
 
     def scalar(self, dtype: DType) -> Scalar:
-        """One element, often one that was drawn before."""
+        """One element, often one that was drawn before.
+
+        Floats are neither very large nor very small: products of several would soon be 0.
+        """
         before = [scalar for scalar in self.scalars if scalar.dtype is dtype]
         if before and self.chance(0.5):
             return self.one_of(before)
-        if dtype.is_integer and self.chance(0.8):
-            element = np.array(self.one_of(self._specials(dtype, moderate=False)), dtype.numpy)
-        else:
-            element = self.array(TensorType(dtype, ()), moderate=False)
-        scalar = Scalar(dtype, element.tobytes())
+        value: float | int = self._element(dtype, moderate=False, specials=0.0)
+        if dtype.is_float and self.random.random() < self.specials:
+            value = self.one_of(FLOAT_SPECIALS)
+        elif dtype.is_integer and self.random.random() < 0.9:
+            value = self.one_of(self._specials(dtype, moderate=False))
+        with np.errstate(all="ignore"):
+            scalar = Scalar(dtype, np.array(value).astype(dtype.numpy).tobytes())
         self.scalars.append(scalar)
         return scalar
 
@@ -209,7 +215,8 @@ class Draw:
         count = int(str(product(shape)))
         specials = 0.2
         if dtype.is_float and moderate:
-            specials = 1.0 if dtype.itemsize > 2 and self.chance(0.25) else 0.0
+            self.wide = dtype.itemsize > 2 and self.chance(0.6 if self.wide else 0.15)
+            specials = 1.0 if self.wide else 0.0
         elif dtype.is_float:
             specials = self.specials
             if count > 3:
@@ -285,7 +292,7 @@ class Draw:
         if moderate:
             return [scale * self.random.gauss(0, 1) for scale in WIDE * 8]
         largest, *smallest = _limits(dtype)
-        last = (largest, *smallest, -largest, *(-each for each in smallest))
+        last = (largest, largest, *smallest, -largest, -largest, *(-each for each in smallest))
         scaled = [largest**power * self.random.gauss(0, 1) for power in (0.25, 0.8, -0.25, -0.8)]
         return *FLOAT_SPECIALS, *FLOAT_SPECIALS, *last, *scaled
 

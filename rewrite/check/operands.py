@@ -202,7 +202,7 @@ def _continued(draw: Draw, before: Slices, result: TensorType) -> Slices:
     starts, steps = list(before.starts), list(before.steps)
     skipped = draw.one_of((1, 2)) if draw.chance(0.2) else steps[at]
     starts[at] = starts[at] + sizes[at] * skipped
-    if draw.chance(0.25):
+    if draw.chance(0.4):
         steps[at] = draw.one_of((2, -1, -1, -2))
     return Slices(tuple(starts), result.shape, tuple(steps))
 

@@ -17,8 +17,8 @@ from satura.rewrite.check.instances import Instance, draw_from
 from satura.rewrite.check.sides import Failure, UncomputableError, disagreement, examine
 from satura.rewrite.types import Array, DType
 
-REDRAWS = 150  # instances to draw afresh
-TRIES = 800  # instances to compare, at most, to find a smaller one
+REDRAWS = 400  # instances to draw afresh
+TRIES = 1600  # instances to compare, at most, to find a smaller one
 SPECIALS = (0.3, 0.9) * 3  # how many elements are special, for each of the values to try
 TINY = 12.0  # weight of an instance of so few elements that a special value is seldom among them
 SIMPLE = (0, 1, 2, -1, 3)  # 0 only for exact laws: others need not hold where it divides

@@ -1,0 +1,238 @@
+"""What the checker draws: laws that are wrong for few values are refuted, right ones do fire."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from satura.rewrite.attributes import (
+    Axis,
+    Count,
+    Padding,
+    ReduceFn,
+    Scalar,
+    Shape,
+    Slices,
+    UnaryFn,
+    Window,
+    refuse_unless,
+)
+from satura.rewrite.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.terms import (
+    Term,
+    arg_reduce,
+    binary,
+    broadcast,
+    cast,
+    extent,
+    gather,
+    matmul,
+    pad,
+    pool,
+    reshape,
+    scalar,
+    slice_,
+    unary,
+)
+from satura.rewrite.types import DType, TensorType
+from satura.testing import check
+
+
+def filled(value: Scalar, ones: Shape, s: Shape) -> Term:
+    """`value` in every element."""
+    return broadcast(reshape(value, ones), s)
+
+
+@rule(reassociates=True)
+def clip_vanishes(x: Tensor, ones: Shape, s: Shape) -> Law:
+    """min(x, 6) = x: not for 7"""
+    return rewrites(binary("min", x, filled(Scalar.of(6.0, DType.F32), ones, s)), x)
+
+
+@rule(reassociates=True)
+def cancel_division(x: Tensor, y: Tensor) -> Law:
+    """(x / y) * y = x: not for y = 0"""
+    return rewrites(binary("mul", binary("div", x, y), y), x, x.type.dtype.is_float)
+
+
+@rule(reassociates=True)
+def exp_of_difference(x: Tensor, y: Tensor) -> Law:
+    """exp(x - y) = exp(x) / exp(y): not for two numbers near 100"""
+    return rewrites(
+        unary("exp", binary("sub", x, y)), binary("div", unary("exp", x), unary("exp", y))
+    )
+
+
+@rule
+def isinf_doubled(x: Tensor) -> Law:
+    """isinf(x + x) = isinf(x): not for the largest float"""
+    return rewrites(unary("isinf", binary("add", x, x)), unary("isinf", x))
+
+
+@rule
+def sign_of_square(x: Tensor) -> Law:
+    """sign(x * x) = |sign(x)|: not for 1e-30"""
+    return rewrites(
+        unary("sign", binary("mul", x, x)), unary("abs", unary("sign", x)), x.type.dtype.is_float
+    )
+
+
+@rule
+def arg_of_cast(f: ReduceFn, x: Tensor, a: Axis, last: Count) -> Law:
+    """arg_reduce(f, cast(x, f32)) = arg_reduce(f, x) on integers: not for large neighbours"""
+    return rewrites(
+        arg_reduce(f, cast(x, DType.F32), a, last),
+        arg_reduce(f, x, a, last),
+        x.type.dtype.is_integer,
+    )
+
+
+@attribute_function
+def seems_trivial(w: Window) -> bool:
+    """Sizes and strides 1, whatever the border."""
+    return all(n == 1 for n in (*w.sizes, *w.strides))
+
+
+@rule
+def pool_of_one(f: ReduceFn, x: Tensor, w: Window) -> Law:
+    """pool(f, x, w) = x for windows of 1: not with a border"""
+    return rewrites(pool(f, x, w), x, seems_trivial(w))
+
+
+@attribute_function
+def strides_up_to_two(w: Window) -> Window:
+    """Strides of 3 become 2."""
+    return replace(w, strides=tuple(min(2, n) for n in w.strides))
+
+
+@rule
+def pool_by_two(f: ReduceFn, x: Tensor, w: Window) -> Law:
+    """pool(f, x, w) = pool(f, x, w with strides up to 2)"""
+    return rewrites(pool(f, x, w), pool(f, x, strides_up_to_two(w)))
+
+
+@attribute_function
+def steps_up_to_two(s: Slices) -> Slices:
+    """Steps of 3 become 2."""
+    return Slices(s.starts, s.sizes, tuple(max(-2, min(2, n)) for n in s.steps))
+
+
+@rule
+def slice_by_two(x: Tensor, s: Slices) -> Law:
+    """slice(x, s) = slice(x, s with steps up to 2)"""
+    return rewrites(slice_(x, s), slice_(x, steps_up_to_two(s)))
+
+
+@attribute_function
+def at_most_two(b: Padding) -> Padding:
+    """3 elements before an axis become 2."""
+    return Padding(tuple(min(2, n) if isinstance(n, int) else n for n in b.lo), b.hi)
+
+
+@rule
+def pad_by_two(x: Tensor, v: Tensor, b: Padding) -> Law:
+    """pad(x, v, b) = pad(x, v, b up to 2)"""
+    return rewrites(pad(x, v, b), pad(x, v, at_most_two(b)))
+
+
+@attribute_function
+def is_thin(x: TensorType) -> bool:
+    """An inner extent of at most 1."""
+    inner = x.shape[-1]
+    return isinstance(inner, int) and inner < 2
+
+
+@attribute_function
+def outer(x: TensorType, y: TensorType) -> Shape:
+    """The product's shape."""
+    return Shape((*x.shape[:-1], y.shape[-1]))
+
+
+@rule(reassociates=True)
+def outer_product(x: Tensor, y: Tensor) -> Law:
+    """matmul(x, y) = x * y for an inner extent of 1: not of 0"""
+    s = outer(x.type, y.type)
+    product = binary("mul", broadcast(x, s), broadcast(y, s))
+    return rewrites(matmul(x, y), product, is_thin(x.type))
+
+
+WRONG = [
+    clip_vanishes,
+    cancel_division,
+    exp_of_difference,
+    isinf_doubled,
+    sign_of_square,
+    arg_of_cast,
+    pool_of_one,
+    pool_by_two,
+    slice_by_two,
+    pad_by_two,
+    outer_product,
+]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda each: each.name)
+def test_rare_values_refute(wrong: Rule, seed: int) -> None:
+    assert check(wrong, seed, shrink=False).verdict == "refuted"
+
+
+@rule(reassociates=True)
+def three_scales(x: Tensor, a: Scalar, b: Scalar, c: Scalar, p: Shape, s: Shape) -> Law:
+    """((x * a) / b) * c = x * ((a / b) * c): what constants make infinite does not count"""
+    scaled = binary("div", binary("mul", x, filled(a, p, s)), filled(b, p, s))
+    scale = binary("mul", binary("div", filled(a, p, s), filled(b, p, s)), filled(c, p, s))
+    left = binary("mul", scaled, filled(c, p, s))
+    return rewrites(left, binary("mul", x, scale), x.type.dtype.is_float)
+
+
+@rule
+def gather_past_unary(f: UnaryFn, x: Tensor, i: Tensor, a: Axis) -> Law:
+    """gather(f(x), i) = f(gather(x, i))"""
+    return rewrites(gather(unary(f, x), i, a), unary(f, gather(x, i, a)))
+
+
+@attribute_function
+def size(d: Shape) -> Scalar:
+    """The size, where it is known."""
+    refuse_unless(isinstance(d.dims[0], int))
+    return Scalar.of(int(str(d.dims[0])), DType.I64)
+
+
+@rule
+def extent_of_known(d: Shape) -> Law:
+    """extent(3) = 3"""
+    return rewrites(extent(d), scalar(size(d)))
+
+
+@rule
+def not_below(x: Tensor, ones: Shape, s: Shape) -> Law:
+    """not(x < 0) = 0 <= x on i32: a literal decides the element type"""
+    zero = filled(Scalar.of(0, DType.I32), ones, s)
+    return rewrites(unary("not", binary("lt", x, zero)), binary("le", zero, x))
+
+
+@attribute_function
+def reverses(x: TensorType, s: Slices) -> bool:
+    """Whether s reverses every axis."""
+    return x.shape == s.sizes and all(
+        start == dim - 1 and step == -1
+        for dim, start, step in zip(x.shape, s.starts, s.steps, strict=True)
+    )
+
+
+@rule
+def reverse_twice(x: Tensor, s: Slices) -> Law:
+    """slice(slice(x, s), s) = x, when s reverses x"""
+    return rewrites(slice_(slice_(x, s), s), x, reverses(x.type, s))
+
+
+RIGHT = [three_scales, gather_past_unary, extent_of_known, not_below, reverse_twice]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("right", RIGHT, ids=lambda each: each.name)
+def test_right_laws_fire(right: Rule, seed: int) -> None:
+    report = check(right, seed)
+    assert report.verdict == "tested", str(report)
