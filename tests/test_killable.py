@@ -126,7 +126,7 @@ def test_results_that_cannot_be_pickled_are_reported() -> None:
         (lambda doing: sys.exit("bye"), r"raised SystemExit\(bye\)"),
         (lambda doing: os._exit(0), "exit status 0"),
         (lambda doing: os._exit(7), "exit status 7"),
-        (lambda doing: os.kill(os.getpid(), signal.SIGTERM), "signal SIGTERM"),
+        (lambda doing: os.kill(os.getpid(), signal.SIGSEGV), "signal SIGSEGV"),
     ],
 )
 def test_an_end_without_an_answer_is_a_crash(end: object, message: str) -> None:
