@@ -339,7 +339,7 @@ def _window_between(
 
 def _matmul(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     reject_unless(result.rank >= 2 and result.dtype is not DType.BOOL)
-    inner = draw.dim() if draw.chance(0.2) else draw.one_of((1, 1, 2, 2, 3, 6, 12, 0))
+    inner = draw.dim() if draw.chance(0.2) else draw.one_of((1, 1, 2, 2, 3, 6, 8, 12, 12, 24, 0))
     if known[0] is not None and known[0].rank == result.rank:
         inner = known[0].shape[-1]
     elif known[1] is not None and known[1].rank == result.rank:

@@ -39,7 +39,7 @@ def slice_(x: TensorType, slices: Slices) -> TensorType:
     for dim, start, size, step in zip(
         x.shape, slices.starts, slices.sizes, slices.steps, strict=True
     ):
-        refuse_unless(step != 0, "a step is 0")
+        refuse_unless(isinstance(step, int) and step != 0, f"a step is {step}")
         known = all(isinstance(value, int) for value in (dim, start, size))
         if known and size != 0:
             last = start + (size - 1) * step
