@@ -11,7 +11,8 @@ UNITS = "an axis of extent 1 may count as any other such axis, or as untouched"
 EMPTY = "of an empty tensor only the shape counts; the rule merely leaves it alone"
 ONE = "the step of at most one element says nothing, nor does the start of none"
 NEVER = "no such value occurs"
-LAST = "there is one axis, and nothing comes after it"
+LAST = "there is one axis, and nothing comes after it; of both parts the same is merged"
+ANY_UNIT = "repeated axes have extent 1: any will do"
 ASKED = "the rule asks only whether it refuses, which stays the same"
 
 EQUIVALENT: tuple[tuple[str, str, str], ...] = (
@@ -21,14 +22,23 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ("order_of_groups, constant: 0 -> -1", "", "last axes stand in the order of first ones"),
     ("order_of_groups, filter dropped", "", "rare; tests/test_work_conditions.py shows it"),
     ("_sums, arguments swapped", "", SYMMETRIC),
-    ("blocks", "reshape_out_of_left_operand", ASKED),
-    ("blocks", "reshape_out_of_right_operand", ASKED),
+    *(
+        (start, f"reshape_out_of_{side}_operand", ASKED)
+        for side in ("left", "right")
+        for start in (
+            "blocks, constant",
+            "blocks, off by one",
+            "blocks, arithmetic",
+            "broadcast_before_reshape, condition inverted: if not repeated",
+            "broadcast_before_reshape, sign or not dropped",
+            "broadcast_before_reshape, constant",
+            "broadcast_before_reshape, comparison: type_.shape[axis] == 1",
+        )
+    ),
     ("blocks, constant: 1 -> 0", "", UNITS),
     ("blocks, filter dropped:  for axis, dim in enumerate(new)", "", UNITS),
     ("blocks, off by one: range(len(theirs)) -> range(len(theirs) + 1)", "", "past the end"),
     ("blocks, off by one: start:end -> start:end + 1", "", "a later group takes its axes back"),
-    ("broadcast_before_reshape", "reshape_out_of_left_operand", ASKED),
-    ("broadcast_before_reshape", "reshape_out_of_right_operand", ASKED),
     ("broadcast_before_reshape, constant: 0 -> -1", "", "all entries are equal there"),
     ("broadcast_under_reshape, arguments swapped", "", SYMMETRIC),
     ("composed_slices, constant", "", ONE),
@@ -39,8 +49,11 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ("is_whole, constant: 0", "", EMPTY),
     ("joined_slices, lo/hi, starts/sizes: a.sizes -> a.starts", "", "of equal length"),
     ("joint_shape, arguments swapped", "", "where none is 1 both are equal"),
-    ("matched_axes", "reshape_out_of_broadcast", "repeated axes have extent 1: any will do"),
-    ("matched_axes", "reshape_out_of_concat", LAST + "; of both parts the same is merged"),
+    ("matched_axes, arithmetic", "reshape_out_of_broadcast", ANY_UNIT),
+    ("matched_axes, constant", "reshape_out_of_broadcast", ANY_UNIT),
+    ("matched_axes, off by one", "reshape_out_of_broadcast", ANY_UNIT),
+    ("matched_axes, arithmetic", "reshape_out_of_concat", LAST),
+    ("matched_axes, constant", "reshape_out_of_concat", LAST),
     ("pads_other_axes, arguments swapped", "", SYMMETRIC),
     ("part_of_reshape, constant: 0 -> -1", "", "no part of a well-typed whole is negative"),
     ("part_of_reshape, operand dropped", "", "no part of a well-typed whole is negative"),

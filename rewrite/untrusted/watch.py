@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from satura.rewrite.attributes import Constant
 from satura.rewrite.demand import Answer, TypeConflictError
 from satura.rewrite.errors import RuleError
 from satura.rewrite.intern import Value, content
@@ -93,13 +92,7 @@ class Watch:
             if tuple(map(content, arguments)) != before or not all(map(is_intact, arguments)):
                 raise RuleError(f"{place}: it changed its arguments ({shown})")
             for value, output in zip(results or (), direction.outputs, strict=results is not None):
-                sort = Constant if output.is_element else output.sort
-                problem = (
-                    f"the result is a {type(value).__name__}, not a {sort.__name__}"
-                    if type(value) is not sort
-                    else flaw(value, self.constant_bytes)
-                )
-                if problem:
+                if problem := flaw(value, self.constant_bytes):
                     raise RuleError(f"{place}: {output.expression} for {shown}: {problem}")
             return results
 
