@@ -16,11 +16,14 @@ from typing import TypeVar
 import ml_dtypes
 import numpy as np
 
-from satura.rewrite.attributes import Padding, Perm, Scalar, Slices, Window
+from satura.rewrite.attributes import Attribute, Padding, Perm, Scalar, Slices, Window
 from satura.rewrite.dims import Dim, SymbolicDim, exact_quotient, known_at_least, product, symbol
 from satura.rewrite.types import Array, DType, TensorType
 
 T = TypeVar("T")
+Given = tuple[Attribute | None, ...]
+Types = tuple[TensorType | None, ...]
+Drawn = tuple[tuple[TensorType, ...], tuple[Attribute, ...]]
 
 EXTENTS = (1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 6, 8)
 MOST_ELEMENTS = 300

@@ -8,8 +8,7 @@ from random import Random
 from typing import cast
 
 from satura.rewrite.attributes import Attribute, Constant, Parameter, Refuse, Scalar
-from satura.rewrite.check.generate import Draw, DrawError, is_concrete, reject_unless
-from satura.rewrite.check.operands import Given
+from satura.rewrite.check.generate import Draw, DrawError, Given, is_concrete, reject_unless
 from satura.rewrite.check.own import drawn
 from satura.rewrite.dims import representative
 from satura.rewrite.dsl import Direction

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 from satura.rewrite.attributes import Attribute, Axes, Axis, Count, Perm, Refuse, Scalar, Shape
-from satura.rewrite.check.generate import Draw, DrawError, reject_unless
-from satura.rewrite.check.operands import DRAWN, Drawn, Given, Types
+from satura.rewrite.check.generate import Draw, DrawError, Drawn, Given, Types, reject_unless
+from satura.rewrite.check.operands import DRAWN
 from satura.rewrite.errors import OpError, ProgramError
 from satura.rewrite.ops import Op
 from satura.rewrite.ops.registry import Generator
