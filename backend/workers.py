@@ -20,7 +20,11 @@ from satura.backend.kernel import CompiledKernel, KernelError, KernelSource
 from satura.backend.target import usable_threads
 
 _KERNELS_PER_HELPER = 4  # a helper first spends the time of one or two on importing Numba
-_COMMAND = "from satura.backend.workers import serve; serve()"
+# A helper imports from where this process does, but for the current folder, which `-c` and
+# interactive sessions put first: code beside a model must not run.
+_COMMAND = (
+    "import sys; sys.path[:] = sys.argv[1:]; from satura.backend.workers import serve; serve()"
+)
 _LENGTH_BYTES = 8
 _LONGEST_ANSWER = 1 << 26
 
@@ -79,10 +83,9 @@ def serve() -> None:
 
 def _drive(waiting: deque[KernelSource], results: SimpleQueue[Result]) -> None:
     """Feeds one helper until nothing waits or the helper fails."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     with subprocess.Popen(
-        [sys.executable, "-c", _COMMAND], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL, env=environment,
+        [sys.executable, "-c", _COMMAND, *filter(None, sys.path)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     ) as helper:  # fmt: skip
         while (source := _taken(waiting)) is not None:
             answer = _asked(helper, source)

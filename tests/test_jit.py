@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import pkgutil
+import subprocess
+import sys
+from collections import deque
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
+import satura
 from satura.backend import workers
 from satura.backend.cache import statistics
 from satura.backend.jit import (
@@ -17,6 +24,8 @@ from satura.backend.jit import (
     kernel_address,
     kernel_function,
 )
+from satura.rewrite.build import Builder
+from satura.rewrite.types import DType
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +48,7 @@ def written(address: int) -> int:
 
 @pytest.mark.parametrize(
     "command",
-    ["from satura.backend.workers import serve; serve()", "raise SystemExit(1)", "print('x' * 99)"],
+    [workers._COMMAND, "raise SystemExit(1)", "print('x' * 99)"],
     ids=["helpers", "helpers that die", "helpers that babble"],
 )
 def test_many_kernels_compile_at_once(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,6 +62,48 @@ def test_many_kernels_compile_at_once(command: str, monkeypatch: pytest.MonkeyPa
     assert [written(address) for address in addresses] == [base + i for i in (*range(9), 3)]
     assert seen == [(done, 9) for done in range(10)]
     assert statistics().entries == 9
+
+
+@pytest.fixture
+def trap(tmp_path: Path) -> Path:
+    """A folder with a module of every name there is; whatever is imported leaves `imported`."""
+    folder = tmp_path / "trap"
+    folder.mkdir()
+    text = "open(__file__ + '.imported', 'w').close()\nraise ImportError(__name__)\n"
+    for name in {module.name for module in pkgutil.iter_modules()} | sys.stdlib_module_names:
+        (folder / f"{name}.py").write_text(text)
+    return folder
+
+
+def test_helpers_import_nothing_from_the_current_folder(
+    trap: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(trap)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])  # as in an interactive session
+    waiting = deque(map(number, range(3)))
+    results: SimpleQueue[workers.Result] = SimpleQueue()
+    workers._drive(waiting, results)
+    assert list(trap.glob("*.imported")) == []
+    assert not waiting
+    assert results.qsize() == 3
+
+
+def test_commands_import_nothing_from_the_current_folder(trap: Path) -> None:
+    build = Builder()
+    names = ("neg", "abs", "exp", "tanh", "sigmoid", "relu", "erf", "floor")
+    outputs = {
+        name: build.unary(name, build.input(f"of_{name}", DType.F32, (3 + index,)))
+        for index, name in enumerate(names)
+    }
+    satura.save(build.program(outputs), trap / "model.onnx")
+    source = Path(satura.__file__).parent.parent
+    environment = {**os.environ, "PYTHONPATH": str(source), "SATURA_COMPILERS": "2"}
+    subprocess.run(
+        [sys.executable, "-P", "-m", "satura", "run", "model.onnx", "--verify"],
+        cwd=trap, env=environment, check=True, capture_output=True,
+    )  # fmt: skip
+    assert list(trap.glob("*.imported")) == []
+    assert statistics().entries >= 2 * workers._KERNELS_PER_HELPER
 
 
 def test_one_wrong_kernel_among_many_is_named() -> None:
