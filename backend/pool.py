@@ -117,7 +117,7 @@ class Pool:
     def __init__(self) -> None:
         self._process = os.getpid()
         self._busy = threading.Lock()
-        self._workers: list[threading.Thread] = []
+        self._workers: dict[int, threading.Thread] = {}  # each enters itself
         self._control = (ctypes.c_int64 * _Control.WORDS)()
         self._address = ctypes.addressof(self._control)
         # Workers may still look at the last barrier of a job whose caller has gone on, so all
@@ -138,14 +138,14 @@ class Pool:
 
         The job must have a step: at its barrier thread 0 waits until all have begun.
         """
-        if not self._busy.acquire(blocking=False):
+        if self._busy.locked():
             return False
-        try:
+        # Not `acquire(blocking=False)`: an interrupt right after it would leave the lock taken.
+        # Where another thread comes first, this one waits for one job.
+        with self._busy:
             self._grow(threads - 1)
             self._control[_Control.POSTED] = job
             self._serve(self._address, 0, self._control[_Control.GENERATION])
-        finally:
-            self._busy.release()
         return True
 
     def close(self) -> None:
@@ -157,7 +157,7 @@ class Pool:
         self._control[_Control.STOP] = 1
         self._control[_Control.POSTED] = self._control[_Control.JOB]
         self._serve(self._address, 0, self._control[_Control.GENERATION])
-        for worker in self._workers:
+        for worker in list(self._workers.values()):
             worker.join(timeout=1.0)
 
     def _at(self, word: int) -> int:
@@ -165,15 +165,20 @@ class Pool:
 
     def _grow(self, workers: int) -> None:
         generation = self._control[_Control.GENERATION]
-        for number in range(len(self._workers) + 1, workers + 1):
-            worker = threading.Thread(
-                target=self._serve,
-                args=(self._address, number, generation),
-                name=f"satura-{number}",
-                daemon=True,
-            )
-            worker.start()
-            self._workers.append(worker)
+        for number in range(1, workers + 1):
+            if number not in self._workers:
+                threading.Thread(
+                    target=self._work,
+                    args=(number, generation),
+                    name=f"satura-{number}",
+                    daemon=True,
+                ).start()
+
+    def _work(self, number: int, generation: int) -> None:
+        """A worker's life. Of two with one number, as an interrupt makes them, the second ends."""
+        this = threading.current_thread()
+        if self._workers.setdefault(number, this) is this:
+            self._serve(self._address, number, generation)
 
 
 class _Singleton:
@@ -188,8 +193,9 @@ class _Singleton:
     def get(self) -> Pool:
         with self._lock:
             if self._pool is None:
-                self._pool = Pool()
-                atexit.register(self._pool.close)
+                made = Pool()
+                atexit.register(made.close)
+                self._pool = made
             return self._pool
 
     def _forget(self) -> None:

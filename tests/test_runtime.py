@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import dis
 import os
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from satura.backend.jit import KernelSource, kernel_address
+from satura.backend.pool import Pool
 from satura.backend.runtime import Executor, Status, Step
 from satura.rewrite.errors import CallError
+
+if TYPE_CHECKING:
+    from _typeshed import TraceFunction
 
 # y[i] = 2 * y[i] + x[i]
 SCALE = KernelSource(
@@ -140,11 +148,76 @@ def test_the_pool_survives_a_fork() -> None:
 SCRIPT = """
 import threading, time
 from satura.backend.jit import KernelSource, kernel_address
+from satura.backend.pool import Pool
 from satura.backend.runtime import Executor, Step
 nothing = KernelSource("nothing", "def kernel(args, thread, threads):\\n    pass\\n")
 executor = Executor([Step(kernel_address(nothing), 0)] * 3, 3)
 executor.run()
 """
+
+
+INTERRUPTED = """
+import threading
+import numpy as np
+from tests.test_runtime import Case
+start = threading.Thread.start
+def interrupted(thread):
+    {0}
+    raise KeyboardInterrupt
+threading.Thread.start = interrupted
+case = Case(1000, 8, 3)
+try:
+    case.executor.run()
+    raise SystemExit("no worker started")
+except KeyboardInterrupt:
+    threading.Thread.start = start
+for _ in range(300):
+    case = Case(1000, 8, 3)
+    expected = case.expected()
+    case.executor.run()
+    np.testing.assert_array_equal(case.y, expected)
+"""
+
+
+@pytest.mark.parametrize("before", ["start(thread)", "pass"], ids=["started", "not yet started"])
+def test_calls_go_on_after_an_interrupt_of_a_worker_s_start(before: str) -> None:
+    run = [sys.executable, "-c", INTERRUPTED.format(before)]
+    subprocess.run(run, cwd=Path(__file__).parent.parent, check=True, timeout=60)
+
+
+def interrupt_after(number: int) -> TraceFunction:
+    """A trace function that interrupts `Pool.try_run` where signals do: after one of its calls."""
+    calls, has_called = 0, False
+
+    def trace(frame: FrameType, event: str, argument: object) -> TraceFunction | None:
+        nonlocal calls, has_called
+        if frame.f_code is not Pool.try_run.__code__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            calls += has_called
+            if has_called and calls == number:
+                raise KeyboardInterrupt
+            has_called = dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith("CALL")
+        return trace
+
+    return trace
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_the_pool_is_free_after_an_interrupt(number: int) -> None:
+    case, pool = Case(100, 3, 2), Pool()
+    case.executor.run()
+    job = case.executor._address
+    before = sys.gettrace()
+    sys.settrace(interrupt_after(number))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            pool.try_run(job, 2)
+    finally:
+        sys.settrace(before)
+    assert pool.try_run(job, 2)
+    pool.close()
 
 
 def test_an_idle_pool_uses_no_processor() -> None:
