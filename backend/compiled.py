@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping
+from weakref import WeakSet
 
 from satura.backend.constants import ConstantStore, folded
 from satura.backend.executable import Executable
@@ -27,6 +29,11 @@ class CompiledSchedule:
         self.threads = threads
         self._store = ConstantStore()
         self._plans: dict[Sizes, _Pool] = {}
+        self._lock = threading.Lock()
+        _compiled.add(self)
+
+    def renew_lock(self) -> None:
+        """Unlock a forked copy: the thread of the parent that may have held the lock is gone."""
         self._lock = threading.Lock()
 
     def run(self, arguments: Mapping[str, Array]) -> dict[str, Array]:
@@ -82,6 +89,18 @@ class CompiledSchedule:
                         del self._plans[next(iter(self._plans))]
                     self._plans[key] = pool
         return pool
+
+
+_compiled: WeakSet[CompiledSchedule] = WeakSet()
+
+
+def _renew_locks() -> None:
+    for schedule in _compiled:
+        schedule.renew_lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
 
 
 class _Pool:

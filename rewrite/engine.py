@@ -30,11 +30,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def fresh_bindings() -> ModuleType | None:
-    """A copy of `egglog.bindings`, at the first call after a fork; None where it is not needed."""
+    """A copy of `egglog.bindings`, once after each fork; None where it is not needed."""
     global _copied_after
     if _copied_after == _forks or not hasattr(os, "memfd_create"):
         return None
-    _copied_after = _forks
     # Another file: the loader would give the same library for the same one.
     copy = os.memfd_create(f"egglog-{os.getpid()}")
     try:
@@ -49,6 +48,7 @@ def fresh_bindings() -> ModuleType | None:
         loader.exec_module(module)
     finally:
         os.close(copy)
+    _copied_after = _forks  # not earlier: there may be no room for the copy
     return module
 
 

@@ -23,6 +23,7 @@ import pytest
 from satura.rewrite.attributes import Constant
 from satura.rewrite.build import Builder
 from satura.rewrite.errors import SaturaError
+from satura.rewrite.ir import Program
 from satura.rewrite.saturate import saturate
 from satura.rewrite.untrusted.killable import FORKS, Doing, KilledError, call
 from satura.rules import NONE
@@ -258,10 +259,13 @@ def test_calls_from_threads_are_independent() -> None:
     assert results == {0: 0, 1: "seconds", 2: 2, 3: "seconds", 4: 4, 5: "seconds"}
 
 
-def test_the_engine_works_in_a_child_of_a_process_that_has_used_it() -> None:
+def _negation() -> Program:
     build = Builder()
-    x = build.constant(np.ones(3, np.float32))
-    program = build.program({"y": build.unary("neg", x)})
+    return build.program({"y": build.unary("neg", build.constant(np.ones(3, np.float32)))})
+
+
+def test_the_engine_works_in_a_child_of_a_process_that_has_used_it() -> None:
+    program = _negation()
     here = saturate(program, NONE)
 
     def nested(doing: Doing) -> object:
@@ -269,3 +273,20 @@ def test_the_engine_works_in_a_child_of_a_process_that_has_used_it() -> None:
         return call(lambda doing: saturate(program, NONE).classes, 20)
 
     assert call(nested, 30) == here.classes
+
+
+def test_a_child_that_cannot_copy_the_engine_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = _negation()
+    here = saturate(program, NONE)
+
+    def work(doing: Doing) -> object:
+        with monkeypatch.context() as patch, pytest.raises(OSError, match="no room"):
+            patch.setattr(os, "memfd_create", _fails)
+            saturate(program, NONE)
+        return saturate(program, NONE).classes
+
+    assert call(work, 30) == here.classes
+
+
+def _fails(name: str) -> NoReturn:
+    raise OSError("no room")

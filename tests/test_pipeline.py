@@ -14,13 +14,16 @@ import pytest
 
 import satura
 from benchmarks.models import TINY, build, example_inputs
+from satura.backend.compiled import compile_schedule
 from satura.pipeline import rewrite
 from satura.rewrite.attributes import Constant, Window
 from satura.rewrite.build import Builder
+from satura.rewrite.dims import symbol
 from satura.rewrite.interpreter import interpret
 from satura.rewrite.ir import Program
 from satura.rewrite.statistics import statistics
 from satura.rewrite.types import Array, DType
+from satura.rewrite.untrusted.killable import call
 from tests.test_acceptance import assert_close, onnxruntime_outputs
 
 ROOT = Path(__file__).parent.parent
@@ -28,6 +31,7 @@ SIZES = {"batch": 2, "seq": 9}
 PRINT = """
 import sys
 from benchmarks.models import build
+from satura.backend.compiled import compile_schedule
 from satura.pipeline import rewrite
 for name in sys.argv[1:]:
     schedule = rewrite(build(name), "default", None, None).schedule
@@ -86,6 +90,16 @@ def test_eight_threads_share_one_program() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(calls, range(8)))
+
+
+def test_a_fork_plans_sizes_that_its_parent_was_planning() -> None:
+    build_ = Builder()
+    x = build_.input("x", DType.F32, (symbol("n"),))
+    rewritten = rewrite(build_.program({"y": build_.unary("neg", x)}), "default", None, None)
+    compiled = compile_schedule(rewritten.schedule, 1)
+    with compiled._lock:  # as another thread of the parent may hold it
+        got = call(lambda doing: compiled.run({"x": np.ones(3, np.float32)})["y"], 60)
+    assert got.tolist() == [-1] * 3
 
 
 def test_a_chain_of_five_thousand_nodes() -> None:
