@@ -67,10 +67,11 @@ class Anchor:
 class Fragment:
     """E-node `node` of class `cls`, computed together with its parts; None is a leaf.
 
-    `reads` are bytes read per leaf, `loop_flops` the elementwise work, `anchor_seconds` the time
-    of the anchor. `axes` and `full` describe a ROW's reductions; `reduced` says on which side of
-    them the result is. `stored` is the index of the result in the anchor's variables once a layout
-    op was passed (identity before). A `closed` fragment takes no further work.
+    A class is either read or computed in a fragment, never both. `reads` are bytes read per leaf,
+    `loop_flops` the elementwise work, `anchor_seconds` the time of the anchor. `axes` and `full`
+    describe a ROW's reductions; `reduced` says on which side of them the result is. `stored` is the
+    index of the result in the anchor's variables once a layout op was passed (identity before). A
+    `closed` fragment takes no further work.
     """
 
     cls: int
@@ -98,10 +99,9 @@ class Fragment:
         return model.dispatch(moved, self.loop_flops, self.anchor_seconds) + tie
 
     @cached_property
-    def inside(self) -> frozenset[int]:
-        """The classes that are computed in the parts."""
-        parts = [part for part in self.parts if part is not None]
-        return frozenset(part.cls for part in parts).union(*(part.inside for part in parts))
+    def computed(self) -> frozenset[int]:
+        """The classes that are computed here: its own and those of its parts."""
+        return frozenset((self.cls,)).union(*(part.computed for part in self.parts if part))
 
     def but(self, **changes: object) -> Fragment:
         """This fragment with some fields changed, not its parts: `dataclasses.replace` at a tenth
@@ -131,6 +131,8 @@ def combine(
         return None
     reads = _reads(classes, node, parts)
     base = Fragment(cls, node, parts, Fused.LOOP, reads, loop_flops, size)
+    if not base.computed.isdisjoint(reads):
+        return None  # a program has one node for both, and a node that is read has no anchor in it
     if kind is Kind.LAYOUT:
         return _layout(classes, base, model)
     if kind is Kind.ELEMENTWISE:

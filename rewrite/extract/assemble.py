@@ -118,7 +118,7 @@ class _Assembler:
                 return emitted[id(part)]
             operands = []
             for operand, below in zip(part.node.operands, part.parts, strict=True):
-                if below is None or operand in fragment.reads:
+                if below is None:
                     operands.append(self.node_of[operand])
                     read[operands[-1]] = None
                 else:

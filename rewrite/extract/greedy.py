@@ -165,8 +165,6 @@ def _parts(choice: Choice, cls: int, node: ENode) -> Iterator[tuple[Fragment | N
 
 def _offer(choice: Choice, cls: int, fragment: Fragment) -> bool:
     """Keep `fragment` where it is the best of its form, and as the class's dispatch if it wins."""
-    if cls in fragment.reads:
-        return False
     below, bits = choice.price_of(fragment.reads)
     if bits >> cls & 1 or below == inf:
         return False

@@ -46,7 +46,7 @@ def share_repeated_work(choice: Choice) -> bool:
             current = choice.chosen[reader]
             if current is None:
                 continue
-            if reader not in option_readers.get(cls, ()) and cls not in current.inside:
+            if reader not in option_readers.get(cls, ()) and cls not in current.computed:
                 continue
             better = _reread(choice, reader, cls, stored)
             if better is not None:
@@ -95,13 +95,13 @@ def _reread(choice: Choice, reader: int, cls: int, stored: set[int]) -> Fragment
 
 def _read_instead(choice: Choice, fragment: Fragment, cls: int) -> Fragment | None:
     """`fragment` with the parts that compute `cls` replaced by reads of it."""
-    if cls not in fragment.inside:
+    if cls not in fragment.computed:
         return None
     parts: list[Fragment | None] = []
     for part in fragment.parts:
         if part is None or part.cls == cls:
             parts.append(None)
-        elif cls in part.inside:
+        elif cls in part.computed:
             changed = _read_instead(choice, part, cls)
             if changed is None:
                 return None
@@ -178,7 +178,7 @@ def _best_move(choice: Choice, cls: int, readers: dict[int, list[int]]) -> _Move
             continue
         inlined = choice.options[cls][form, None][1]
         stored = all(leaf in readers or choice.is_given(leaf) for leaf in inlined.reads)
-        if not stored or cls in inlined.reads:
+        if not stored:
             continue
         gain = choice.seconds[cls]
         rewritten: dict[int, Fragment] = {}
@@ -186,7 +186,7 @@ def _best_move(choice: Choice, cls: int, readers: dict[int, list[int]]) -> _Move
             fragment = choice.chosen[reader]
             assert fragment is not None
             changed = None
-            if fragment.form is not Fused.PLACEMENT and reader not in inlined.reads:
+            if fragment.form is not Fused.PLACEMENT:
                 changed = _substitute(choice, fragment, cls, inlined)
             if changed is None:
                 break

@@ -1,0 +1,69 @@
+"""Fragments: whatever `combine` admits is a dispatch that the backend can lower."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from satura.backend.constants import ConstantStore
+from satura.backend.kernels import kernel_code
+from satura.pipeline import rewrite
+from satura.rewrite.attributes import Parameter
+from satura.rewrite.cost import CostModel
+from satura.rewrite.dispatch import INLINED, Fragment, combine
+from satura.rewrite.eclasses import EClasses, ENode
+from satura.rewrite.extract import greedy, local_search
+from satura.rewrite.extract.assemble import assemble
+from satura.rewrite.interpreter import bind_sizes
+from satura.rewrite.placement import place
+from satura.rewrite.schedule import Schedule
+from tests.random_programs import random_program
+
+MODEL = CostModel()
+
+
+def admitted(classes: EClasses, monkeypatch: pytest.MonkeyPatch) -> list[Fragment]:
+    """Every fragment that becomes a kernel of its own or a part of one during extraction."""
+    found: list[Fragment] = []
+
+    def recorded(
+        classes: EClasses, cls: int, node: ENode, parts: tuple[Fragment | None, ...],
+        model: CostModel,
+    ) -> Fragment | None:  # fmt: skip
+        fragment = combine(classes, cls, node, parts, model)
+        if fragment is not None and fragment.form in INLINED:
+            found.append(fragment)
+        return fragment
+
+    monkeypatch.setattr(greedy, "combine", recorded)
+    monkeypatch.setattr(local_search, "combine", recorded)
+    local_search.improve(greedy.choose(classes, MODEL))
+    return found
+
+
+def alone(classes: EClasses, fragment: Fragment) -> Schedule:
+    """The schedule whose one dispatch is `fragment`; what it reads are inputs."""
+    nodes = list(classes.nodes)
+    for leaf in fragment.reads:
+        nodes[leaf] = (ENode("input", (), (Parameter(f"x{leaf}", classes.types[leaf]),)),)
+    isolated = replace(
+        classes, nodes=tuple(nodes), inputs=tuple(fragment.reads), outputs=(("y", fragment.cls),)
+    )
+    choice = greedy.Choice(isolated, MODEL, shared=True)
+    choice.chosen[fragment.cls] = fragment
+    return place(assemble(choice), MODEL)
+
+
+@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("rules", ["none", "default"])
+def test_every_fragment_lowers(seed: int, rules: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, arguments, _ = random_program(seed)
+    sizes = bind_sizes(program, arguments)
+    classes = rewrite(program, rules, None, None).saturation.classes
+    fragments = admitted(classes, monkeypatch)
+    assert fragments
+    for fragment in fragments:
+        schedule = alone(classes, fragment).concrete(sizes)
+        (dispatch,) = schedule.dispatches
+        kernel_code(schedule, dispatch, 1, ConstantStore(), bool(sizes))
