@@ -29,6 +29,8 @@ from numba.core.typed_passes import (
 )
 from numba.core.untyped_passes import FixupArgs, IRProcessing, ReconstructSSA, TranslateByteCode
 
+from satura.backend.vector import prefer_wide
+
 _INT64 = ir.IntType(64)
 
 
@@ -183,6 +185,7 @@ def _exported(context: object, descriptor: object, symbol: str) -> ir.Module:
     )
     kind = ir.FunctionType(ir.VoidType(), [_INT64] * len(argtypes))
     outer = ir.Function(module, kind, symbol)
+    prefer_wide(outer)
     builder = ir.IRBuilder(outer.append_basic_block())
     convention.call_function(builder, inner, restype, argtypes, outer.args)
     builder.ret_void()

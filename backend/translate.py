@@ -19,12 +19,32 @@ from satura.backend.target import host_target
 
 def compiled(source: KernelSource) -> CompiledKernel:
     """The kernel's object code. KernelError where the text does not type or lower."""
+    module = optimised(source)
+    externals = tuple(
+        sorted(
+            function.name
+            for function in module.functions
+            if function.is_declaration and not function.name.startswith("llvm.")
+        )
+    )
+    return CompiledKernel(source.symbol, externals, host_target().machine().emit_object(module))
+
+
+def optimised(source: KernelSource) -> llvm.ModuleRef:
+    """The kernel's optimised module, in which nothing else is visible from outside.
+
+    Raises KernelError where the text does not type or lower.
+    """
     try:
         with _without_collections():
             module = lowered(_defined(source.text, source.symbol), source.symbol)
     except NumbaError as error:
         raise KernelError(f"kernel {source.name} does not compile: {error}") from error
-    return _object_code(source.symbol, module)
+    for value in (*module.functions, *module.global_variables):
+        if value.name != source.symbol and not value.is_declaration:
+            value.linkage = "internal"
+    _optimise(module, host_target().machine())
+    return module
 
 
 @contextmanager
@@ -50,23 +70,6 @@ def _defined(text: str, symbol: str) -> FunctionType:
     if not isinstance(function, FunctionType):
         raise TypeError(f"{symbol} does not define a function 'kernel'")
     return function
-
-
-def _object_code(symbol: str, module: llvm.ModuleRef) -> CompiledKernel:
-    """Optimised machine code of a module in which only `symbol` stays visible from outside."""
-    for value in (*module.functions, *module.global_variables):
-        if value.name != symbol and not value.is_declaration:
-            value.linkage = "internal"
-    machine = host_target().machine()
-    _optimise(module, machine)
-    externals = tuple(
-        sorted(
-            function.name
-            for function in module.functions
-            if function.is_declaration and not function.name.startswith("llvm.")
-        )
-    )
-    return CompiledKernel(symbol, externals, machine.emit_object(module))
 
 
 def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:

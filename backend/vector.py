@@ -167,7 +167,7 @@ def outlined(name: str, lanes: int, write: Writer, arguments: int) -> object:
             function = ir.Function(module, kind, name)
             function.linkage = "internal"
             function.attributes.add("noinline")
-            _prefer_wide(function)
+            prefer_wide(function)
             builder = ir.IRBuilder(function.append_basic_block())
             write(Code(builder, lanes), *function.args)
             builder.ret_void()
@@ -214,10 +214,10 @@ def _call_kernel(code: Code, address: ir.Value, *arguments: ir.Value) -> None:
 
 
 def _prefer_wide_here(code: Code) -> None:
-    _prefer_wide(code.builder.function)
+    prefer_wide(code.builder.function)
 
 
-def _prefer_wide(function: ir.Function) -> None:
+def prefer_wide(function: ir.Function) -> None:
     """LLVM's tuning for some CPUs stops at half of their vectors' width; this lifts that.
 
     llvmlite admits only the attributes it knows, hence the call of the plain set's method.

@@ -1,16 +1,18 @@
 """Dims: how long an axis is, as an int or as a symbolic expression in normal form.
 
 A symbolic dim is a polynomial with integer coefficients over atoms. An atom is a named size
-(`seq`) or a floor division that does not come out even (`(seq+1)//2`). Because the normal form is
-unique, `2*seq == seq + seq` is plain equality. A comparison that does not hold for all sizes is
-not decided: the functions `known_…` answer False for "no" and for "cannot tell" alike.
+(`seq`) or a floor division that does not come out even (`(seq+1)//2`). The normal form of
+polynomials is unique, so that `2*seq == seq + seq` is plain equality. A floor division is freed
+of common factors and of whole multiples of its divisor: `(6*seq+8)//4` is `(seq)//2+seq+2`. A
+comparison that does not hold for all sizes is not decided: the functions `known_…` answer False
+for "no" and for "cannot tell" alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from math import gcd
 
 from satura.rewrite.errors import ProgramError
@@ -56,16 +58,10 @@ class SymbolicDim:
         return -self + other
 
     def __floordiv__(self, other: Dim) -> Dim:
-        exact = exact_quotient(self, other)
-        if exact is not None:
-            return exact
-        return _normal([((Quotient(self, other),), 1)])
+        return _floor_quotient(self, other)
 
     def __rfloordiv__(self, other: int) -> Dim:
-        exact = exact_quotient(other, self)
-        if exact is not None:
-            return exact
-        return _normal([((Quotient(SymbolicDim((((), other),)), self),), 1)])
+        return _floor_quotient(other, self)
 
     def __mod__(self, other: Dim) -> Dim:
         return self - (self // other) * other
@@ -161,57 +157,59 @@ def exact_quotient(numerator: Dim, denominator: Dim) -> Dim | None:
             return dim.quotient(numerator, denominator)
     if isinstance(numerator, int) and isinstance(denominator, int):
         return None if denominator == 0 or numerator % denominator else numerator // denominator
-    if numerator == denominator:
-        return 1
-    below = _terms(denominator)
-    if len(below) != 1:
-        return _divide_by_sum(_terms(numerator), denominator)
-    (divisor, factor) = below[0]
-    quotient = []
-    for monomial, coefficient in _terms(numerator):
-        rest = list(monomial)
-        for atom in divisor:
-            if atom not in rest:
-                return None
-            rest.remove(atom)
-        if factor == 0 or coefficient % factor:
-            return None
-        quotient.append((tuple(rest), coefficient // factor))
-    return _normal(quotient)
-
-
-def _divide_by_sum(numerator: tuple[tuple[Monomial, int], ...], denominator: Dim) -> Dim | None:
-    """Division by a polynomial of several terms, when the numerator is a monomial times it."""
-    common = _common_monomial(numerator)
-    scale = reduce(gcd, (abs(coefficient) for _, coefficient in numerator), 0)
-    base = _terms(denominator)
-    base_scale = reduce(gcd, (abs(coefficient) for _, coefficient in base), 0)
-    if not base_scale or scale % base_scale:
+    if denominator == 0:
         return None
-    shared = _common_monomial(base)
-    rest = list(common)
-    for atom in shared:
+    whole, rest = _division(numerator, denominator)
+    return whole if rest == 0 else None
+
+
+def _floor_quotient(numerator: Dim, denominator: Dim) -> Dim:
+    """The normal form of `numerator // denominator`, of which at least one is symbolic."""
+    exact = exact_quotient(numerator, denominator)
+    if exact is not None:
+        return exact
+    if denominator == 0:
+        return SymbolicDim((((Quotient(SymbolicDim(_terms(numerator)), 0),), 1),))
+    if _terms(denominator)[0][1] < 0:
+        numerator, denominator = -numerator, -denominator
+    whole, rest = _division(numerator, denominator)
+    # The rest of a fixed divisor may lose what never reaches it: (2*n+1)//4 is (n)//2.
+    is_fixed = isinstance(denominator, int)
+    factors = [factor for monomial, factor in _terms(rest) if monomial or not is_fixed]
+    scale = gcd(*factors, *(factor for _, factor in _terms(denominator)))
+    above, below = (
+        _normal([(monomial, factor // scale) for monomial, factor in _terms(dim)])
+        for dim in (rest, denominator)
+    )
+    if above == 0:
+        return whole
+    return whole + SymbolicDim((((Quotient(SymbolicDim(_terms(above)), below),), 1),))
+
+
+def _division(numerator: Dim, denominator: Dim) -> tuple[Dim, Dim]:
+    """`whole` and `rest`, where `numerator == whole * denominator + rest`.
+
+    No multiple of the denominator's leading term is left in `rest`, which makes both unique.
+    """
+    leading, factor = _terms(denominator)[0]
+    whole: Dim = 0
+    rest = numerator
+    while True:
+        shares = [(_without(monomial, leading), c // factor) for monomial, c in _terms(rest)]
+        step = _normal([(others, share) for others, share in shares if others is not None])
+        if step == 0:
+            return whole, rest
+        whole, rest = whole + step, rest - step * denominator
+
+
+def _without(monomial: Monomial, divisor: Monomial) -> Monomial | None:
+    """`monomial / divisor`; None where an atom is missing."""
+    rest = list(monomial)
+    for atom in divisor:
         if atom not in rest:
             return None
         rest.remove(atom)
-    for sign in (1, -1):
-        candidate = _normal([(tuple(rest), sign * scale // base_scale)])
-        if candidate * denominator == _normal(numerator):
-            return candidate
-    return None
-
-
-def _common_monomial(terms: tuple[tuple[Monomial, int], ...]) -> Monomial:
-    common = list(terms[0][0]) if terms else []
-    for monomial, _ in terms[1:]:
-        rest = list(monomial)
-        kept = []
-        for atom in common:
-            if atom in rest:
-                rest.remove(atom)
-                kept.append(atom)
-        common = kept
-    return tuple(common)
+    return tuple(rest)
 
 
 def known_at_least(dim: Dim, bound: int) -> bool:

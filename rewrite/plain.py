@@ -14,13 +14,13 @@ from typing import TypeVar, cast, get_args
 import numpy as np
 
 from satura.rewrite.attributes import Attribute, Constant, OwnAttribute
-from satura.rewrite.dims import SymbolicDim
+from satura.rewrite.dims import Quotient, SymbolicDim
 from satura.rewrite.types import TensorType
 
 T = TypeVar("T")
 
 _LEAVES = frozenset({int, float, bool, str, bytes, type(None)})
-_WHOLES = {*get_args(Attribute), SymbolicDim, TensorType}
+_WHOLES = {*get_args(Attribute), SymbolicDim, Quotient, TensorType}
 
 
 def plain(value: T) -> T:

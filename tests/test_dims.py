@@ -57,9 +57,47 @@ def test_exact_quotient_is_exact(left: Dim, right: Dim) -> None:
         assert quotient * right == left * right
 
 
+@given(dims(), st.sampled_from([*DIVISORS, -3, 6, 2 * BATCH, SEQ - 1]), dims(), st.integers(1, 6))
+def test_quotients_are_equal_after_shifts_and_scaling(
+    above: Dim, below: Dim, shift: Dim, scale: int
+) -> None:
+    quotient = above // below
+    assert (above + shift * below) // below == quotient + shift
+    assert (above * scale) // (below * scale) == quotient
+    assert (above * -scale) // (below * -scale) == quotient
+
+
+@given(dims(), st.integers(1, 12), st.integers(1, 6), st.data())
+def test_what_never_reaches_a_fixed_divisor_is_dropped(
+    above: Dim, below: int, scale: int, data: st.DataObject
+) -> None:
+    less = data.draw(st.integers(0, scale - 1))
+    assert (above * scale + less) // (below * scale) == above // below
+
+
+@given(dims(), dims(), st.integers(1, 40), st.integers(1, 40))
+def test_floor_divisions_agree_with_integers(above: Dim, below: Dim, batch: int, seq: int) -> None:
+    sizes = {"batch": batch, "seq": seq}
+    divisor = evaluate(below, sizes)
+    if divisor:
+        assert evaluate(above // below, sizes) == evaluate(above, sizes) // divisor
+
+
+def test_quotients_have_one_form() -> None:
+    assert (3 * SEQ - 2) // 3 == (6 * SEQ - 4) // 6 == SEQ - 1
+    assert str((6 * SEQ + 8) // 4) == "(seq)//2+seq+2"
+    assert -(-SEQ // 2) == SEQ - SEQ // 2
+    assert (2 * SEQ + 1) // 4 == SEQ // 2
+    assert SEQ // -BATCH == -SEQ // BATCH
+    assert (SEQ + BATCH) // BATCH == SEQ // BATCH + 1
+    with pytest.raises(ProgramError, match="divides by zero"):
+        evaluate(SEQ // 0, SIZES)
+
+
 def test_quotients_come_out_even_where_they_can() -> None:
     assert (2 * SEQ + SEQ) // SEQ == 3
     assert (BATCH * SEQ + BATCH) // (SEQ + 1) == BATCH
+    assert (SEQ * SEQ - 1) // (SEQ + 1) == SEQ - 1
     assert str((SEQ + 1) // 2) == "(seq+1)//2"
     assert product([BATCH, 12, SEQ]) == SEQ * BATCH * 12
 

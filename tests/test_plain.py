@@ -12,7 +12,7 @@ import pytest
 import satura
 from satura.rewrite.attributes import Perm, Scalar, Shape, UnaryFn
 from satura.rewrite.build import Builder
-from satura.rewrite.dims import symbol
+from satura.rewrite.dims import Quotient, SymbolicDim, symbol
 from satura.rewrite.dsl import Law, RuleSet, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.plain import plain
 from satura.rewrite.terms import reshape, unary
@@ -55,10 +55,37 @@ def test_values_are_plain_before_anyone_meets_them(order: Callable[[], tuple[int
 
 
 def test_plain_values_stay_what_they_are() -> None:
-    for value in (Perm((1, 0)), Shape((2, symbol("n") + 1)), Scalar.of(-0.0, DType.F32), DType.I8):
+    n = symbol("n")
+    shapes = (Shape((2, n + 1)), Shape((n // 2, n * (n // (n + 1)))))
+    for value in (Perm((1, 0)), *shapes, Scalar.of(-0.0, DType.F32), DType.I8):
         assert plain(value) is value
     with pytest.raises(TypeError, match="the list"):
         plain(Shape(([1],)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("stride", [2, 3])
+@pytest.mark.parametrize("order", [(0, 2, 1), (1, 0, 2), (2, 1, 0)], ids=str)
+def test_rules_compute_on_extents_with_floor_divisions(order: tuple[int, ...], stride: int) -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (symbol("n"), 1, 4))
+    window = build.window(DType.F32, (3, 1, 1), (stride, 1, 1))
+    moved = build.transpose(build.pool("max", x, window), order)
+    program = build.program({"y": build.unary("relu", moved)})
+    found = satura.optimize(program)
+    for n in (3, 8):
+        value = {"x": np.arange(-2 * n, 2 * n, dtype=np.float32).reshape(n, 1, 4)}
+        expected = satura.interpret(program, value)["y"]
+        np.testing.assert_array_equal(satura.interpret(found, value)["y"], expected)
+
+
+def test_numpy_integers_of_a_quotient_are_made_plain() -> None:
+    quotient = Quotient(symbol("n"), np.int64(2))  # type: ignore[arg-type]
+    made = plain(Shape((SymbolicDim((((quotient,), 1),)),)))
+    assert made == Shape((symbol("n") // 2,))
+    (dim,) = made.dims
+    assert isinstance(dim, SymbolicDim)
+    (((atom,), _),) = dim.terms
+    assert isinstance(atom, Quotient) and type(atom.denominator) is int
 
 
 def test_numpy_integers_may_stand_in_what_a_rule_computes() -> None:

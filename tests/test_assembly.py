@@ -1,0 +1,30 @@
+"""Kernels use the widest vectors of the CPU that they are compiled for."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+CPUS = [
+    ("skylake-avx512", 64), ("icelake-server", 64), ("sapphirerapids", 64), ("znver5", 64),
+    ("haswell", 32),
+]  # fmt: skip
+REGISTERS = {64: "zmm", 32: "ymm"}
+
+
+@pytest.mark.parametrize(("cpu", "vector_bytes"), CPUS)
+@pytest.mark.parametrize(
+    ("program", "instructions"), [("elementwise", ["sqrt"]), ("contraction", ["sqrt", "fmadd"])]
+)
+def test_vectors_are_as_wide_as_the_cpu_has_them(
+    program: str, instructions: list[str], cpu: str, vector_bytes: int
+) -> None:
+    command = [sys.executable, "-m", "tests.assembly", cpu, str(vector_bytes), program]
+    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    for instruction in instructions:
+        lines = re.findall(rf"\tv{instruction}\w*ps\t.*", text)
+        registers = re.findall(r"[xyz]mm", " ".join(lines))
+        assert max(registers) == REGISTERS[vector_bytes]
