@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from satura.rewrite.schedule import Schedule
+from satura.rewrite.extract.schedule import Schedule
 
 if TYPE_CHECKING:
-    from satura.backend.compiled import CompiledSchedule
+    from satura.backend.plan.compiled import CompiledSchedule
 
 
 def compile(
@@ -21,6 +21,6 @@ def compile(
     progress: Callable[[str, float], None] | None = None,
 ) -> CompiledSchedule:
     """Compile `schedule` for `threads` threads (default: all cores)."""
-    from satura.backend.compiled import compile_schedule
+    from satura.backend.plan.compiled import compile_schedule
 
     return compile_schedule(schedule, threads, progress)

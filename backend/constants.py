@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from satura.rewrite.attributes import Constant
 from satura.rewrite.errors import CallError
-from satura.rewrite.ir import Node, Program
+from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.isolation.process import KilledError, call
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.registry import Kind
-from satura.rewrite.schedule import Schedule
-from satura.rewrite.types import Array
-from satura.rewrite.untrusted.killable import KilledError, call
+from satura.rewrite.program.program import Node, Program
+from satura.rewrite.types.attributes import Constant
+from satura.rewrite.types.tensor_type import Array
 
 OWN_SECONDS = 20.0  # for code of users that gives a constant
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 import satura
-from satura.rewrite.build import Builder
-from satura.rewrite.dsl import Law, RuleSet, Tensor, rewrites, rule
-from satura.rewrite.ir import Program
-from satura.rewrite.terms import unary
-from satura.rewrite.types import DType
+from satura.rewrite.language.dsl import Law, RuleSet, Tensor, rewrites, rule
+from satura.rewrite.language.terms import unary
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.tensor_type import DType
 
 
 @rule

@@ -9,9 +9,9 @@ import sys
 
 import satura
 from satura.light import light
-from satura.rewrite.extract import extract
-from satura.rewrite.saturate import saturate
-from satura.rewrite.statistics import statistics
+from satura.rewrite.egraph.saturate import saturate
+from satura.rewrite.extract.extract import extract
+from satura.rewrite.extract.statistics import statistics
 from satura.rules import DEFAULT
 
 

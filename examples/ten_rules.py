@@ -9,7 +9,29 @@ from __future__ import annotations
 import numpy as np
 
 import satura
-from satura.rewrite.attributes import (
+from satura.rewrite.language.dsl import (
+    Known,
+    Law,
+    RuleSet,
+    Tensor,
+    attribute_function,
+    both,
+    rewrites,
+    rule,
+)
+from satura.rewrite.language.terms import (
+    binary,
+    broadcast,
+    concat,
+    pad,
+    reduce,
+    reshape,
+    select,
+    unary,
+)
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.attributes import (
     Axes,
     Axis,
     BinaryFn,
@@ -20,20 +42,7 @@ from satura.rewrite.attributes import (
     Shape,
     UnaryFn,
 )
-from satura.rewrite.build import Builder
-from satura.rewrite.dsl import (
-    Known,
-    Law,
-    RuleSet,
-    Tensor,
-    attribute_function,
-    both,
-    rewrites,
-    rule,
-)
-from satura.rewrite.ir import Program
-from satura.rewrite.terms import binary, broadcast, concat, pad, reduce, reshape, select, unary
-from satura.rewrite.types import DType, TensorType
+from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.rules import DEFAULT
 
 

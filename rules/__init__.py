@@ -1,6 +1,6 @@
 """The rule book: laws by concern, and the named sets `NONE`, `EXACT` and `DEFAULT`."""
 
-from satura.rewrite.dsl import RuleSet
+from satura.rewrite.language.dsl import RuleSet
 from satura.rules import (
     algebra,
     broadcast,

@@ -9,10 +9,18 @@ from __future__ import annotations
 
 from math import frexp
 
-from satura.rewrite.attributes import BinaryFn, Scalar, Shape, UnaryFn, refuse_unless
-from satura.rewrite.dsl import Known, Law, Tensor, Varying, attribute_function, rewrites, rule
-from satura.rewrite.terms import binary, broadcast, cast, reshape, scalar, unary
-from satura.rewrite.types import DType, TensorType
+from satura.rewrite.language.dsl import (
+    Known,
+    Law,
+    Tensor,
+    Varying,
+    attribute_function,
+    rewrites,
+    rule,
+)
+from satura.rewrite.language.terms import binary, broadcast, cast, reshape, scalar, unary
+from satura.rewrite.types.attributes import BinaryFn, Scalar, Shape, UnaryFn, refuse_unless
+from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.rules.folding import applied_to_two
 
 COMMUTATIVE = ("add", "mul", "max", "min", "eq", "and", "or", "xor")

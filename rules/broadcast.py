@@ -6,11 +6,28 @@ are combined as vectors and never at the size of the activations.
 
 from __future__ import annotations
 
-from satura.rewrite.attributes import Axes, BinaryFn, Padding, ReduceFn, Shape, Slices, UnaryFn
-from satura.rewrite.dims import known_at_least
-from satura.rewrite.dsl import Law, Tensor, attribute_function, rewrites, rule
-from satura.rewrite.terms import binary, broadcast, cast, pad, reduce, select, slice_, unary
-from satura.rewrite.types import DType, TensorType
+from satura.rewrite.language.dsl import Law, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.language.terms import (
+    binary,
+    broadcast,
+    cast,
+    pad,
+    reduce,
+    select,
+    slice_,
+    unary,
+)
+from satura.rewrite.types.attributes import (
+    Axes,
+    BinaryFn,
+    Padding,
+    ReduceFn,
+    Shape,
+    Slices,
+    UnaryFn,
+)
+from satura.rewrite.types.dims import known_at_least
+from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.rules.reshape import with_units_at
 
 

@@ -5,10 +5,18 @@ All of these laws change how products and sums are rounded.
 
 from __future__ import annotations
 
-from satura.rewrite.attributes import Groups, Perm, Shape, Window, refuse_unless
-from satura.rewrite.dsl import Known, Law, Tensor, Varying, attribute_function, rewrites, rule
-from satura.rewrite.terms import binary, broadcast, conv, matmul, reshape, transpose
-from satura.rewrite.types import TensorType
+from satura.rewrite.language.dsl import (
+    Known,
+    Law,
+    Tensor,
+    Varying,
+    attribute_function,
+    rewrites,
+    rule,
+)
+from satura.rewrite.language.terms import binary, broadcast, conv, matmul, reshape, transpose
+from satura.rewrite.types.attributes import Groups, Perm, Shape, Window, refuse_unless
+from satura.rewrite.types.tensor_type import TensorType
 
 
 @attribute_function

@@ -16,8 +16,7 @@ from typing import cast
 
 import numpy as np
 
-from satura.rewrite.attributes import Attribute, Axis, Padding, Perm, Scalar, Shape, Slices
-from satura.rewrite.dsl import (
+from satura.rewrite.language.dsl import (
     Law,
     Rule,
     RuleSet,
@@ -28,10 +27,11 @@ from satura.rewrite.dsl import (
     rewrites,
     rule,
 )
-from satura.rewrite.ir import Program
+from satura.rewrite.language.terms import broadcast, concat, pad, reshape, scalar, slice_, transpose
 from satura.rewrite.ops import Kind, Op
-from satura.rewrite.terms import broadcast, concat, pad, reshape, scalar, slice_, transpose
-from satura.rewrite.types import DType
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.attributes import Attribute, Axis, Padding, Perm, Scalar, Shape, Slices
+from satura.rewrite.types.tensor_type import DType
 from satura.rules.reshape import regroups
 
 Applied = Callable[..., Term]

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from satura.rewrite.attributes import (
+from satura.rewrite.errors import ProgramError
+from satura.rewrite.language.dsl import Law, attribute_function, rewrites, rule
+from satura.rewrite.language.terms import binary, cast, constant, reshape, scalar, unary
+from satura.rewrite.ops import REGISTRY
+from satura.rewrite.types.attributes import (
     Attribute,
     BinaryFn,
     Constant,
@@ -14,11 +18,7 @@ from satura.rewrite.attributes import (
     UnaryFn,
     refuse_unless,
 )
-from satura.rewrite.dsl import Law, attribute_function, rewrites, rule
-from satura.rewrite.errors import ProgramError
-from satura.rewrite.ops import REGISTRY
-from satura.rewrite.terms import binary, cast, constant, reshape, scalar, unary
-from satura.rewrite.types import DType
+from satura.rewrite.types.tensor_type import DType
 
 
 def _computed(op: str, scalars: tuple[Scalar, ...], *attributes: Attribute) -> Scalar:

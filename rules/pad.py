@@ -9,23 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from satura.rewrite.attributes import (
-    Axis,
-    BinaryFn,
-    Groups,
-    Padding,
-    ReduceFn,
-    Refuse,
-    Scalar,
-    Shape,
-    Slices,
-    UnaryFn,
-    Window,
-    refuse_unless,
-)
-from satura.rewrite.dims import Dim, known_at_least
-from satura.rewrite.dsl import Law, Tensor, attribute_function, rewrites, rule
-from satura.rewrite.terms import (
+from satura.rewrite.language.dsl import Law, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.language.terms import (
     binary,
     broadcast,
     cast,
@@ -39,7 +24,22 @@ from satura.rewrite.terms import (
     slice_,
     unary,
 )
-from satura.rewrite.types import DType, TensorType
+from satura.rewrite.types.attributes import (
+    Axis,
+    BinaryFn,
+    Groups,
+    Padding,
+    ReduceFn,
+    Refuse,
+    Scalar,
+    Shape,
+    Slices,
+    UnaryFn,
+    Window,
+    refuse_unless,
+)
+from satura.rewrite.types.dims import Dim, known_at_least
+from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.rules.folding import applied, applied_to_two, converted
 
 

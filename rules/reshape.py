@@ -6,21 +6,7 @@ let a reshape pass when it only regroups other axes: `matched_axes` says where t
 
 from __future__ import annotations
 
-from satura.rewrite.attributes import (
-    Axes,
-    Axis,
-    BinaryFn,
-    Constant,
-    Padding,
-    ReduceFn,
-    Refuse,
-    Shape,
-    Slices,
-    UnaryFn,
-    refuse_unless,
-)
-from satura.rewrite.dims import Dim, exact_quotient, known_at_least, product
-from satura.rewrite.dsl import (
+from satura.rewrite.language.dsl import (
     Law,
     Tensor,
     Varying,
@@ -30,7 +16,7 @@ from satura.rewrite.dsl import (
     rewrites,
     rule,
 )
-from satura.rewrite.terms import (
+from satura.rewrite.language.terms import (
     binary,
     broadcast,
     cast,
@@ -43,8 +29,22 @@ from satura.rewrite.terms import (
     slice_,
     unary,
 )
-from satura.rewrite.types import DType, TensorType
-from satura.rules.regroup import Block, blocks, matched_axes, replaced
+from satura.rewrite.types.attributes import (
+    Axes,
+    Axis,
+    BinaryFn,
+    Constant,
+    Padding,
+    ReduceFn,
+    Refuse,
+    Shape,
+    Slices,
+    UnaryFn,
+    refuse_unless,
+)
+from satura.rewrite.types.dims import Dim, exact_quotient, known_at_least, product
+from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.rules.axis_groups import Block, blocks, matched_axes, replaced
 
 
 @rule

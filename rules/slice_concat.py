@@ -7,7 +7,18 @@ of two operands that pays only where pieces meet; done everywhere it would fill 
 
 from __future__ import annotations
 
-from satura.rewrite.attributes import (
+from satura.rewrite.language.dsl import Law, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.language.terms import (
+    binary,
+    broadcast,
+    cast,
+    concat,
+    reduce,
+    select,
+    slice_,
+    unary,
+)
+from satura.rewrite.types.attributes import (
     Axes,
     Axis,
     BinaryFn,
@@ -17,11 +28,9 @@ from satura.rewrite.attributes import (
     UnaryFn,
     refuse_unless,
 )
-from satura.rewrite.dims import Dim, known_at_least
-from satura.rewrite.dsl import Law, Tensor, attribute_function, rewrites, rule
-from satura.rewrite.terms import binary, broadcast, cast, concat, reduce, select, slice_, unary
-from satura.rewrite.types import DType, TensorType
-from satura.rules.regroup import replaced
+from satura.rewrite.types.dims import Dim, known_at_least
+from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.rules.axis_groups import replaced
 
 
 @attribute_function

@@ -10,22 +10,7 @@ own. In an equation p(s) are the entries of s in the order of the transposed axe
 
 from __future__ import annotations
 
-from satura.rewrite.attributes import (
-    Axes,
-    Axis,
-    BinaryFn,
-    Constant,
-    Count,
-    Padding,
-    Perm,
-    ReduceFn,
-    Shape,
-    Slices,
-    UnaryFn,
-    Window,
-    refuse_unless,
-)
-from satura.rewrite.dsl import (
+from satura.rewrite.language.dsl import (
     Known,
     Law,
     Tensor,
@@ -35,7 +20,7 @@ from satura.rewrite.dsl import (
     rewrites,
     rule,
 )
-from satura.rewrite.terms import (
+from satura.rewrite.language.terms import (
     arg_reduce,
     binary,
     broadcast,
@@ -51,8 +36,23 @@ from satura.rewrite.terms import (
     transpose,
     unary,
 )
-from satura.rewrite.types import DType, TensorType
-from satura.rules.regroup import blocks, order_of_groups, with_units
+from satura.rewrite.types.attributes import (
+    Axes,
+    Axis,
+    BinaryFn,
+    Constant,
+    Count,
+    Padding,
+    Perm,
+    ReduceFn,
+    Shape,
+    Slices,
+    UnaryFn,
+    Window,
+    refuse_unless,
+)
+from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.rules.axis_groups import blocks, order_of_groups, with_units
 
 
 @attribute_function

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from satura.compiled import Compiled
     from satura.pipeline import Rewritten
-    from satura.rewrite.dsl import Rule, RuleSet
+    from satura.rewrite.egraph.saturate import Limits
     from satura.rewrite.explain.findings import Why
-    from satura.rewrite.ir import Program
-    from satura.rewrite.saturate import Limits
-    from satura.rewrite.types import Array
+    from satura.rewrite.language.dsl import Rule, RuleSet
+    from satura.rewrite.program.program import Program
+    from satura.rewrite.types.tensor_type import Array
 
 Model: TypeAlias = "str | Path | bytes | ModelProto | Program"
 """A path to an ONNX file, its bytes, the parsed model, or a program."""
@@ -36,15 +36,15 @@ def load(model: Model) -> Program:
 
     Raises ModelError for a file that cannot be read, UnsupportedError for what cannot be run.
     """
-    from satura.rewrite.ir import Program
     from satura.rewrite.onnx.load import load as load_onnx
+    from satura.rewrite.program.program import Program
 
     return model if isinstance(model, Program) else load_onnx(model)
 
 
 def save(program: Program, path: str | Path) -> None:
     """Write `program` as an ONNX model; the file appears complete or not at all."""
-    from satura.rewrite.onnx.save import save as save_onnx
+    from satura.rewrite.onnx.write.save import save as save_onnx
 
     save_onnx(program, path)
 
@@ -54,7 +54,7 @@ def interpret(program: Program, arguments: Mapping[str, Array]) -> dict[str, Arr
 
     Raises CallError when the arguments do not fit the program's inputs.
     """
-    from satura.rewrite.interpreter import interpret as interpret_program
+    from satura.rewrite.program.interpreter import interpret as interpret_program
 
     return interpret_program(program, arguments)
 
@@ -80,8 +80,8 @@ def why(
     """
     from satura.pipeline import rule_set, saturate_beside
     from satura.rewrite.explain.why import explained
-    from satura.rewrite.ir import Program
     from satura.rewrite.onnx.load import load_with_names
+    from satura.rewrite.program.program import Program
 
     chosen = rule_set(rules)
     asked = chosen[rule] if isinstance(rule, str) else rule

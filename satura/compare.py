@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from satura.rewrite.types import Array
+from satura.rewrite.types.tensor_type import Array
 
 
 def relative_error(results: Mapping[str, Array], expected: Mapping[str, Array]) -> float:

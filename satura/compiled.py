@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from satura.backend import compile as compile_schedule
 from satura.pipeline import Phases, Rewritten
-from satura.rewrite.dims import representative, symbol
+from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import CallError, ProgramError
-from satura.rewrite.interpreter import as_arrays
-from satura.rewrite.ir import Program
-from satura.rewrite.report import Report
-from satura.rewrite.statistics import statistics
-from satura.rewrite.types import Array, TensorType
+from satura.rewrite.extract.statistics import statistics
+from satura.rewrite.program.interpreter import as_arrays
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.dims import representative, symbol
+from satura.rewrite.types.tensor_type import Array, TensorType
 
 if TYPE_CHECKING:
     from satura.api import Progress

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from satura.rewrite.dims import evaluate
 from satura.rewrite.errors import CallError
-from satura.rewrite.ir import Program
-from satura.rewrite.types import Array, TensorType
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.dims import evaluate
+from satura.rewrite.types.tensor_type import Array, TensorType
 
 DEFAULT_SIZE = 16
 

@@ -13,7 +13,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from satura.rewrite.errors import ModelError
-from satura.rewrite.types import Array
+from satura.rewrite.types.tensor_type import Array
 
 FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 NAMES = (

@@ -22,7 +22,11 @@ From then on `softsign(x)` may stand in rules, `build.add(softsign, (x,))` in pr
   from `OwnAttribute`.
 """
 
-from satura.rewrite.attributes import (
+from satura.rewrite.check.generate import Draw
+from satura.rewrite.ops import Kind, Op
+from satura.rewrite.ops.elementwise import BITS, INTEGERS, NUMBERS
+from satura.rewrite.ops.registry import op, size_of
+from satura.rewrite.types.attributes import (
     Axes,
     Axis,
     Constant,
@@ -34,12 +38,8 @@ from satura.rewrite.attributes import (
     Shape,
     refuse_unless,
 )
-from satura.rewrite.check.generate import Draw
-from satura.rewrite.ops import Kind, Op
-from satura.rewrite.ops.elementwise import BITS, INTEGERS, NUMBERS
-from satura.rewrite.ops.own import local_ops
-from satura.rewrite.ops.registry import op, size_of
-from satura.rewrite.types import FLOATS, DType, TensorType
+from satura.rewrite.types.tensor_type import FLOATS, DType, TensorType
+from satura.rewrite.user_ops.declare import local_ops
 
 __all__ = [
     "BITS",

@@ -11,13 +11,13 @@ from time import perf_counter
 
 from satura import rules as rules_package
 from satura.api import Model, Progress, Rules, load
-from satura.rewrite.dsl import Rule, RuleSet
+from satura.rewrite.egraph.saturate import Limits, Saturation
 from satura.rewrite.errors import CallError, RuleError
-from satura.rewrite.extract import extract
-from satura.rewrite.ir import Program
-from satura.rewrite.saturate import Limits, Saturation
-from satura.rewrite.schedule import Schedule
-from satura.rewrite.untrusted.guarded import saturate_guarded
+from satura.rewrite.extract.extract import extract
+from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.isolation.guarded import saturate_guarded
+from satura.rewrite.language.dsl import Rule, RuleSet
+from satura.rewrite.program.program import Program
 from satura.rules import DEFAULT, EXACT, NONE
 from satura.rules.elementwise import with_movement
 

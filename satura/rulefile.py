@@ -12,11 +12,11 @@ from importlib.util import decode_source, module_from_spec, spec_from_file_locat
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from satura.rewrite.declared import declared_by
-from satura.rewrite.definition import name_advice
-from satura.rewrite.dsl import RuleSet
 from satura.rewrite.errors import RuleError, SaturaError
-from satura.rewrite.hints import suggestion
+from satura.rewrite.language.annotations import suggestion
+from satura.rewrite.language.declared import declared_by
+from satura.rewrite.language.definition import name_advice
+from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.ops import OWN, Op
 
 
@@ -33,7 +33,9 @@ def load_rules(path: str | Path) -> RuleSet:
     with declared_by(code) as own:
         module = _run(file, code)
     if not own.rules and not _has_ops(module, file):
-        raise RuleError(f"{file} defines no rules; declare them with @rule of satura.rewrite.dsl")
+        raise RuleError(
+            f"{file} defines no rules; declare them with @rule of satura.rewrite.language.dsl"
+        )
     return RuleSet(*own.rules.values())
 
 

@@ -9,7 +9,7 @@ from satura.compare import relative_error
 from satura.compiled import Compiled
 from satura.inputs import random_inputs
 from satura.rewrite.errors import VerificationError
-from satura.rewrite.types import Array
+from satura.rewrite.types.tensor_type import Array
 
 TOLERANCE = 1e-4
 

@@ -10,9 +10,9 @@ from dataclasses import replace
 from unittest.mock import patch
 
 from satura.backend import target
-from satura.rewrite.build import Builder
-from satura.rewrite.ir import Program
-from satura.rewrite.types import DType
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.tensor_type import DType
 
 
 def elementwise() -> Program:
@@ -36,9 +36,9 @@ def assembly(program: Program) -> str:
     """The code of `program` as one kernel, for the CPU that `host_target` names."""
     # Imported here: these modules take the name `host_target` as it is at that moment.
     from satura.backend.constants import ConstantStore
-    from satura.backend.executable import source_of
-    from satura.backend.kernels import kernel_code
-    from satura.backend.translate import optimised
+    from satura.backend.jit.translate import optimised
+    from satura.backend.plan.executables import source_of
+    from satura.backend.plan.kernels import kernel_code
     from tests.trivial_scheduler import one_dispatch
 
     schedule = one_dispatch(program)

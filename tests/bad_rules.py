@@ -10,10 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from satura.rewrite.attributes import Constant, Perm, Scalar, Shape, UnaryFn, Window
-from satura.rewrite.dsl import Law, Tensor, attribute_function, equates, rewrites, rule
-from satura.rewrite.law import Rule
-from satura.rewrite.terms import (
+from satura.rewrite.language.dsl import Law, Tensor, attribute_function, equates, rewrites, rule
+from satura.rewrite.language.rule import Rule
+from satura.rewrite.language.terms import (
     binary,
     broadcast,
     constant,
@@ -23,7 +22,8 @@ from satura.rewrite.terms import (
     transpose,
     unary,
 )
-from satura.rewrite.types import TensorType
+from satura.rewrite.types.attributes import Constant, Perm, Scalar, Shape, UnaryFn, Window
+from satura.rewrite.types.tensor_type import TensorType
 
 # Attribute functions that misbehave.
 

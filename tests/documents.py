@@ -10,13 +10,15 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from satura.cli import main
-from satura.rewrite.untrusted.killable import Doing, call
+from satura.rewrite.isolation.process import Doing, call
 
 ROOT = Path(__file__).parent.parent
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 SECONDS = 300.0
 
-for _module in ("egglog", "satura.backend.jit", "satura.commands.check", "satura.commands.why"):
+for _module in (
+    "egglog", "satura.backend.jit.machine_code", "satura.commands.check", "satura.commands.why",
+):  # fmt: skip
     importlib.import_module(_module)  # or each command would, in its own process
 
 

@@ -19,9 +19,9 @@ from functools import cache
 from types import CodeType, FunctionType
 from typing import cast
 
-from satura.rewrite.attributes import Padding, Perm, Window
-from satura.rewrite.dsl import Rule
-from satura.rewrite.recorder import Apply, Literal
+from satura.rewrite.language.dsl import Rule
+from satura.rewrite.language.expressions import Apply, Literal
+from satura.rewrite.types.attributes import Padding, Perm, Window
 from satura.rules import DEFAULT
 from tests.mistakes import mistakes
 

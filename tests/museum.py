@@ -10,21 +10,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import replace
 
-from satura.rewrite.attributes import (
-    Axes,
-    Axis,
-    Groups,
-    Padding,
-    Perm,
-    ReduceFn,
-    Scalar,
-    Shape,
-    Slices,
-    Window,
-    refuse_unless,
-)
-from satura.rewrite.dims import representative
-from satura.rewrite.dsl import (
+from satura.rewrite.language.dsl import (
     Direction,
     Law,
     Rule,
@@ -34,9 +20,8 @@ from satura.rewrite.dsl import (
     rewrites,
     rule,
 )
-from satura.rewrite.ops.combining import reduction_identity
-from satura.rewrite.recorder import Apply, AttributeVariable, Expression
-from satura.rewrite.terms import (
+from satura.rewrite.language.expressions import Apply, AttributeVariable, Expression
+from satura.rewrite.language.terms import (
     TypeOf,
     binary,
     broadcast,
@@ -52,9 +37,24 @@ from satura.rewrite.terms import (
     transpose,
     unary,
 )
-from satura.rewrite.types import DType, TensorType
+from satura.rewrite.ops.reductions import reduction_identity
+from satura.rewrite.types.attributes import (
+    Axes,
+    Axis,
+    Groups,
+    Padding,
+    Perm,
+    ReduceFn,
+    Scalar,
+    Shape,
+    Slices,
+    Window,
+    refuse_unless,
+)
+from satura.rewrite.types.dims import representative
+from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.rules.axis_groups import blocks, replaced, with_units
 from satura.rules.broadcast import reduces_alike
-from satura.rules.regroup import blocks, replaced, with_units
 from satura.rules.slice_concat import joined_slices
 from satura.rules.transpose import moves_units
 

@@ -10,10 +10,10 @@ import onnx
 import onnxruntime
 from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from satura.rewrite.interpreter import interpret
-from satura.rewrite.ir import Program
 from satura.rewrite.onnx.load import load
-from satura.rewrite.types import Array
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.tensor_type import Array
 
 Shape = Sequence[int | str | None]
 F32 = TensorProto.FLOAT

@@ -12,7 +12,7 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper
 
-from satura.rewrite.types import Array, DType
+from satura.rewrite.types.tensor_type import Array, DType
 
 BF16 = DType.BF16.numpy
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from satura.rewrite.build import Builder
-from satura.rewrite.dims import Dim, SymbolicDim, evaluate, symbol
-from satura.rewrite.ir import Program
-from satura.rewrite.types import Array, DType
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, symbol
+from satura.rewrite.types.tensor_type import Array, DType
 
 DIMS = (0, 1, 1, 2, 3, 4, 5, 7, 8, 16, 17)
 DTYPES = (

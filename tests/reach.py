@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
-from satura.rewrite.attributes import Attribute, Refuse
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.check.refute import draws
-from satura.rewrite.dsl import Direction, Rule
+from satura.rewrite.language.dsl import Direction, Rule
+from satura.rewrite.types.attributes import Attribute, Refuse
 from satura.rules import DEFAULT
 
 RECORD = Path(__file__).with_suffix(".json")

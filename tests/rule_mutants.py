@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar, cast
 
-from satura.rewrite.attributes import (
+from satura.rewrite.language.dsl import Direction, Rule
+from satura.rewrite.language.expressions import Apply, Expression, Literal
+from satura.rewrite.language.terms import Application, ScalarTerm, Tensor, Term, subterms
+from satura.rewrite.types.attributes import (
     Axes,
     Axis,
     BinaryFn,
@@ -22,9 +25,6 @@ from satura.rewrite.attributes import (
     Slices,
     Window,
 )
-from satura.rewrite.dsl import Direction, Rule
-from satura.rewrite.recorder import Apply, Expression, Literal
-from satura.rewrite.terms import Application, ScalarTerm, Tensor, Term, subterms
 
 Mutation = tuple[str, Direction]
 SYMMETRIC = ((Literal(BinaryFn("add")),), (Literal(BinaryFn("mul")),))

@@ -13,10 +13,10 @@ import pytest
 import satura
 from benchmarks.models import LIGHT, build, example_inputs, original_light
 from satura.pipeline import rewrite
-from satura.rewrite.onnx.save import to_model
-from satura.rewrite.schedule import Schedule
-from satura.rewrite.statistics import statistics as count
-from satura.rewrite.types import Array
+from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.extract.statistics import statistics as count
+from satura.rewrite.onnx.write.save import to_model
+from satura.rewrite.types.tensor_type import Array
 
 RESNETS = ("resnet50", "resnet50_pad", "resnet50_tf")
 STATIC = (*LIGHT, *RESNETS, "mobilenetv2_224", "deeplabv3_mobilenetv2_257", "esrgan_rrdb3")

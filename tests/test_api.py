@@ -13,13 +13,13 @@ import satura
 from satura.compare import relative_error
 from satura.inputs import random_inputs
 from satura.ops import local_ops, op
-from satura.rewrite.build import Builder
-from satura.rewrite.dims import symbol
-from satura.rewrite.dsl import Law, RuleSet, Tensor, rewrites, rule
 from satura.rewrite.errors import CallError, VerificationError
-from satura.rewrite.ir import Program
-from satura.rewrite.terms import unary
-from satura.rewrite.types import DType, TensorType
+from satura.rewrite.language.dsl import Law, RuleSet, Tensor, rewrites, rule
+from satura.rewrite.language.terms import unary
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.tensor_type import DType, TensorType
 
 X = np.array([[1, -2, 3], [-4, 5, np.nan]], np.float32)
 Y = np.array([[0.5, np.inf, -0.0], [1, 2, 3]], np.float32)

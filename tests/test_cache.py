@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from satura.backend.cache import Cache, clear, default_cache, statistics
+from satura.backend.jit.cache import Cache, clear, default_cache, statistics
 
 KEY, OTHER = "a" * 64, "b" * 64
 
@@ -136,7 +136,7 @@ def test_the_users_cache_is_where_the_environment_says(
 COMPILE = textwrap.dedent(
     """
     import sys
-    from satura.backend.jit import KernelSource, kernel_address
+    from satura.backend.jit.machine_code import KernelSource, kernel_address
     text = "def kernel(args, thread, threads):\\n    store_int64(args, 0, {number})\\n"
     for number in range(40):
         print(number, flush=True)
@@ -158,7 +158,7 @@ def test_a_killed_compile_hurts_no_later_one(
     script = COMPILE.replace("range(40)", "range(3)") + textwrap.dedent(
         """
         import ctypes
-        from satura.backend.jit import kernel_function
+        from satura.backend.jit.machine_code import kernel_function
         word = ctypes.c_int64()
         for number in range(3):
             source = KernelSource("number", text.format(number=number))

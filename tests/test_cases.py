@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from satura.rewrite.attributes import Window
-from satura.rewrite.build import Builder
-from satura.rewrite.cost import CostModel
-from satura.rewrite.eclasses import EClasses
+from satura.rewrite.egraph.classes import EClasses
+from satura.rewrite.egraph.saturate import find_class, saturate
+from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.greedy import choose
-from satura.rewrite.interpreter import interpret
-from satura.rewrite.ir import Program
-from satura.rewrite.saturate import find_class, saturate
-from satura.rewrite.types import Array, DType
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.attributes import Window
+from satura.rewrite.types.tensor_type import Array, DType
 from satura.rules import DEFAULT, NONE
 
 F32 = DType.F32

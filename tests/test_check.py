@@ -11,21 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from satura.rewrite.attributes import (
-    BinaryFn,
-    Padding,
-    Perm,
-    Scalar,
-    Shape,
-    Slices,
-    UnaryFn,
-    refuse_unless,
-)
 from satura.rewrite.check.coverage import KINDS
 from satura.rewrite.check.testing import FIRINGS
-from satura.rewrite.dims import representative
-from satura.rewrite.dsl import Law, Rule, Tensor, attribute_function, equates, rewrites, rule
-from satura.rewrite.terms import (
+from satura.rewrite.language.dsl import (
+    Law,
+    Rule,
+    Tensor,
+    attribute_function,
+    equates,
+    rewrites,
+    rule,
+)
+from satura.rewrite.language.terms import (
     binary,
     broadcast,
     pad,
@@ -35,7 +32,18 @@ from satura.rewrite.terms import (
     transpose,
     unary,
 )
-from satura.rewrite.types import DType, TensorType
+from satura.rewrite.types.attributes import (
+    BinaryFn,
+    Padding,
+    Perm,
+    Scalar,
+    Shape,
+    Slices,
+    UnaryFn,
+    refuse_unless,
+)
+from satura.rewrite.types.dims import representative
+from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.rules import DEFAULT
 from satura.testing import RuleReport, UnsoundError, assert_sound, check
 from tests.museum import minus_itself, units, zero_of

@@ -19,9 +19,9 @@ from satura.rules import DEFAULT
 
 HEAD = """
 import os
-from satura.rewrite.attributes import Perm, refuse_unless
-from satura.rewrite.dsl import Law, Tensor, attribute_function, rewrites, rule
-from satura.rewrite.terms import transpose, unary
+from satura.rewrite.types.attributes import Perm, refuse_unless
+from satura.rewrite.language.dsl import Law, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.language.terms import transpose, unary
 """
 
 GOOD = """

@@ -6,20 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from satura.rewrite.attributes import (
-    Axis,
-    Count,
-    Padding,
-    ReduceFn,
-    Scalar,
-    Shape,
-    Slices,
-    UnaryFn,
-    Window,
-    refuse_unless,
-)
-from satura.rewrite.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
-from satura.rewrite.terms import (
+from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.language.terms import (
     Term,
     arg_reduce,
     binary,
@@ -35,7 +23,19 @@ from satura.rewrite.terms import (
     slice_,
     unary,
 )
-from satura.rewrite.types import DType, TensorType
+from satura.rewrite.types.attributes import (
+    Axis,
+    Count,
+    Padding,
+    ReduceFn,
+    Scalar,
+    Shape,
+    Slices,
+    UnaryFn,
+    Window,
+    refuse_unless,
+)
+from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.testing import check
 
 

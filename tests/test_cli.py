@@ -18,8 +18,8 @@ from onnx import TensorProto, helper
 import satura
 from satura import __version__
 from satura.cli import main
-from satura.rewrite.build import Builder
-from satura.rewrite.types import Array, DType
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.tensor_type import Array, DType
 from satura.rules import DEFAULT
 
 STATISTICS = [
@@ -139,9 +139,9 @@ def test_stats_table_names_every_statistic(model: Path, capsys: pytest.CaptureFi
 
 
 RULES = """
-from satura.rewrite.attributes import Perm, UnaryFn
-from satura.rewrite.dsl import Law, Tensor, attribute_function, rewrites, rule
-from satura.rewrite.terms import transpose, unary
+from satura.rewrite.types.attributes import Perm, UnaryFn
+from satura.rewrite.language.dsl import Law, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.language.terms import transpose, unary
 
 
 @rule

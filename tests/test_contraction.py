@@ -15,7 +15,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from satura.backend.contraction import (
+from satura.backend.contraction.emit import contraction_source
+from satura.backend.contraction.spec import (
     ContractionCall,
     ContractionSpec,
     RowAxis,
@@ -26,11 +27,10 @@ from satura.backend.contraction import (
     parameters,
     planned,
 )  # fmt: skip
-from satura.backend.emit.contraction import contraction_source
-from satura.backend.jit import kernel_address, kernel_function
-from satura.rewrite.attributes import Groups, Scalar, Window
-from satura.rewrite.ops.combining import _conv
-from satura.rewrite.types import DType
+from satura.backend.jit.machine_code import kernel_address, kernel_function
+from satura.rewrite.ops.reductions import _conv
+from satura.rewrite.types.attributes import Groups, Scalar, Window
+from satura.rewrite.types.tensor_type import DType
 
 Floats = NDArray[np.float32]
 # Property tests use one tile, since each kind of kernel takes a second to compile.
@@ -317,9 +317,9 @@ NARROW = """
 import numpy as np
 from satura.backend.target import host_target
 from tests.test_contraction import check_conv
-from satura.backend.contraction import choose_tile
-from satura.rewrite.attributes import Scalar, Window
-from satura.rewrite.types import DType
+from satura.backend.contraction.spec import choose_tile
+from satura.rewrite.types.attributes import Scalar, Window
+from satura.rewrite.types.tensor_type import DType
 
 window = Window((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), Scalar.of(0.0, DType.F32))
 draw = np.random.default_rng(0).normal

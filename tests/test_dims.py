@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from satura.rewrite.dims import Dim, evaluate, exact_quotient, known_at_least, product, symbol
 from satura.rewrite.errors import ProgramError
+from satura.rewrite.types.dims import Dim, evaluate, exact_quotient, known_at_least, product, symbol
 
 SIZES = {"batch": 3, "seq": 7}
 BATCH, SEQ = symbol("batch"), symbol("seq")

@@ -10,20 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from satura.rewrite.attributes import (
-    Axes,
-    Axis,
-    BinaryFn,
-    Constant,
-    Padding,
-    Perm,
-    Refuse,
-    Scalar,
-    Shape,
-    Slices,
-)  # fmt: skip
-from satura.rewrite.build import Builder
-from satura.rewrite.dsl import (
+from satura.rewrite.errors import RuleError
+from satura.rewrite.language.dsl import (
     Direction,
     Known,
     Law,
@@ -36,8 +24,7 @@ from satura.rewrite.dsl import (
     rewrites,
     rule,
 )  # fmt: skip
-from satura.rewrite.errors import RuleError
-from satura.rewrite.terms import (
+from satura.rewrite.language.terms import (
     binary,
     build_term,
     constant,
@@ -49,7 +36,20 @@ from satura.rewrite.terms import (
     transpose,
     unary,
 )  # fmt: skip
-from satura.rewrite.types import DType, TensorType
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.attributes import (
+    Axes,
+    Axis,
+    BinaryFn,
+    Constant,
+    Padding,
+    Perm,
+    Refuse,
+    Scalar,
+    Shape,
+    Slices,
+)  # fmt: skip
+from satura.rewrite.types.tensor_type import DType, TensorType
 
 
 @attribute_function
@@ -241,7 +241,7 @@ def test_the_digest_follows_the_text_of_rules_and_not_the_process() -> None:
     rules = RuleSet(compose, through)
     assert rules.digest != RuleSet(through, compose).digest != RuleSet(compose).digest
     code = (
-        "from satura.rewrite.dsl import RuleSet; import runpy, sys\n"
+        "from satura.rewrite.language.dsl import RuleSet; import runpy, sys\n"
         f"found = runpy.run_path({__file__!r})\n"
         "print(RuleSet(found['compose'], found['through']).digest)"
     )

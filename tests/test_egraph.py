@@ -10,18 +10,11 @@ from time import perf_counter
 import numpy as np
 import pytest
 
-from satura.rewrite.attributes import (
-    BinaryFn,
-    Constant,
-    HostCall,
-    Perm,
-    Scalar,
-    Shape,
-    UnaryFn,
-)  # fmt: skip
-from satura.rewrite.build import Builder
-from satura.rewrite.dims import symbol
-from satura.rewrite.dsl import (
+from satura.rewrite.egraph.classes import EClasses
+from satura.rewrite.egraph.interner import Interner, Value
+from satura.rewrite.egraph.saturate import Limits, Saturation, find_class, in_same_class, saturate
+from satura.rewrite.errors import RuleError
+from satura.rewrite.language.dsl import (
     Law,
     Rule,
     RuleSet,
@@ -31,19 +24,26 @@ from satura.rewrite.dsl import (
     rewrites,
     rule,
 )  # fmt: skip
-from satura.rewrite.eclasses import EClasses
-from satura.rewrite.errors import RuleError
-from satura.rewrite.intern import Interner, Value
-from satura.rewrite.ir import Program
-from satura.rewrite.saturate import Limits, Saturation, find_class, in_same_class, saturate
-from satura.rewrite.terms import (
+from satura.rewrite.language.terms import (
     binary,
     reshape,
     scalar,
     transpose,
     unary,
 )  # fmt: skip
-from satura.rewrite.types import DType, TensorType
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.attributes import (
+    BinaryFn,
+    Constant,
+    HostCall,
+    Perm,
+    Scalar,
+    Shape,
+    UnaryFn,
+)  # fmt: skip
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.tensor_type import DType, TensorType
 
 CALLS: list[tuple[Perm, Perm]] = []
 
@@ -298,7 +298,7 @@ def test_interned_values_are_told_apart_by_class_and_content() -> None:
 
 _PRINT = """
 from tests.test_egraph import MOVEMENT, mixed, program_of, residual
-from satura.rewrite.saturate import saturate
+from satura.rewrite.egraph.saturate import saturate
 for program in (mixed(), residual(4)):
     print(program_of(saturate(program, MOVEMENT).classes))
 """

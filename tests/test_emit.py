@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 import satura
-from satura.rewrite.build import Builder
-from satura.rewrite.interpreter import interpret
-from satura.rewrite.types import DType
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.types.tensor_type import DType
 
 
 def test_one_element_is_gathered_by_an_index_that_no_loop_moves() -> None:

@@ -10,15 +10,15 @@ import pytest
 import satura
 from satura.cli import main
 from satura.light import light
-from satura.rewrite.build import Builder
-from satura.rewrite.dsl import Law, RuleSet, Tensor, rewrites, rule
+from satura.rewrite.egraph.saturate import Limits, saturate
 from satura.rewrite.errors import CallError
 from satura.rewrite.explain.origins import Explainer
-from satura.rewrite.extract import extract
-from satura.rewrite.ir import Program
-from satura.rewrite.saturate import Limits, saturate
-from satura.rewrite.terms import binary, unary
-from satura.rewrite.types import DType
+from satura.rewrite.extract.extract import extract
+from satura.rewrite.language.dsl import Law, RuleSet, Tensor, rewrites, rule
+from satura.rewrite.language.terms import binary, unary
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT
 
 

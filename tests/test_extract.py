@@ -7,15 +7,15 @@ import warnings
 import numpy as np
 import pytest
 
-from satura.rewrite.build import Builder
-from satura.rewrite.dims import symbol
-from satura.rewrite.eclasses import EClasses, ENode
-from satura.rewrite.extract import Method, extract
-from satura.rewrite.interpreter import interpret
-from satura.rewrite.ir import Program
-from satura.rewrite.schedule import Form, Schedule
-from satura.rewrite.statistics import statistics
-from satura.rewrite.types import DType
+from satura.rewrite.egraph.classes import EClasses, ENode
+from satura.rewrite.extract.extract import Method, extract
+from satura.rewrite.extract.schedule import Form, Schedule
+from satura.rewrite.extract.statistics import statistics
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.tensor_type import DType
 from tests.random_programs import compare, random_program
 
 

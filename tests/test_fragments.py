@@ -7,17 +7,17 @@ from dataclasses import replace
 import pytest
 
 from satura.backend.constants import ConstantStore
-from satura.backend.kernels import kernel_code
+from satura.backend.plan.kernels import kernel_code
 from satura.pipeline import rewrite
-from satura.rewrite.attributes import Parameter
-from satura.rewrite.cost import CostModel
-from satura.rewrite.dispatch import INLINED, Fragment, combine
-from satura.rewrite.eclasses import EClasses, ENode
+from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract import greedy, local_search
 from satura.rewrite.extract.assemble import assemble
-from satura.rewrite.interpreter import bind_sizes
-from satura.rewrite.placement import place
-from satura.rewrite.schedule import Schedule
+from satura.rewrite.extract.candidates import INLINED, Fragment, combine
+from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.placement import place
+from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.program.interpreter import bind_sizes
+from satura.rewrite.types.attributes import Parameter
 from tests.random_programs import random_program
 
 MODEL = CostModel()

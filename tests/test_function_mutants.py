@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from satura.rewrite.dsl import Rule
+from satura.rewrite.language.dsl import Rule
 from satura.rules import DEFAULT
 from tests.equivalent_mutants import EQUIVALENT, excuse
 from tests.function_mutants import DECIDED, FunctionMutant, function_mutants, functions_of, planted

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from satura.rewrite.attributes import Attribute, Perm, Shape, Slices
-from satura.rewrite.dims import evaluate, symbol
-from satura.rewrite.index_map import (
+from satura.rewrite.types.attributes import Attribute, Perm, Shape, Slices
+from satura.rewrite.types.dims import evaluate, symbol
+from satura.rewrite.types.index_map import (
     is_affine,
     offset,
     pull,

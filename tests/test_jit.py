@@ -14,9 +14,9 @@ from queue import SimpleQueue
 import pytest
 
 import satura
-from satura.backend import workers
-from satura.backend.cache import statistics
-from satura.backend.jit import (
+from satura.backend.jit import workers
+from satura.backend.jit.cache import statistics
+from satura.backend.jit.machine_code import (
     KernelError,
     KernelSource,
     compile_all,
@@ -24,8 +24,8 @@ from satura.backend.jit import (
     kernel_address,
     kernel_function,
 )
-from satura.rewrite.build import Builder
-from satura.rewrite.types import DType
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.tensor_type import DType
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from satura.rewrite.egraph import EGraph
-from satura.rewrite.joins import Atom, rule_text, staged
+from satura.rewrite.egraph.engine import EGraph
+from satura.rewrite.egraph.queries import Atom, rule_text, staged
 
 
 def test_no_query_joins_more_than_two_tables() -> None:

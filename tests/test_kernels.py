@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from satura.backend.compiled import compile_schedule
-from satura.rewrite.build import Builder
+from satura.backend.plan.compiled import compile_schedule
 from satura.rewrite.errors import CallError
-from satura.rewrite.interpreter import interpret
-from satura.rewrite.ir import Program
 from satura.rewrite.ops.elementwise import BINARY, UNARY
-from satura.rewrite.types import Array, DType
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.tensor_type import Array, DType
 from tests.random_programs import compare, random_program
 from tests.trivial_scheduler import one_dispatch, one_dispatch_per_node
 

@@ -20,12 +20,12 @@ from typing import NoReturn
 import numpy as np
 import pytest
 
-from satura.rewrite.attributes import Constant
-from satura.rewrite.build import Builder
+from satura.rewrite.egraph.saturate import saturate
 from satura.rewrite.errors import SaturaError
-from satura.rewrite.ir import Program
-from satura.rewrite.saturate import saturate
-from satura.rewrite.untrusted.killable import FORKS, Doing, KilledError, call
+from satura.rewrite.isolation.process import FORKS, Doing, KilledError, call
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.attributes import Constant
 from satura.rules import NONE
 
 pytestmark = pytest.mark.skipif(not FORKS, reason="there is no fork here")

@@ -10,10 +10,10 @@ import onnx
 import pytest
 from onnx import NodeProto, helper
 
-from satura.rewrite.interpreter import interpret
-from satura.rewrite.ir import Program
-from satura.rewrite.onnx.host import HostFallbackWarning
 from satura.rewrite.onnx.load import load
+from satura.rewrite.program.host_call import HostFallbackWarning
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
 from tests.onnx_models import (
     agrees_with_onnxruntime,
     assert_close,

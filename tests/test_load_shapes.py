@@ -9,8 +9,8 @@ import pytest
 from onnx import ModelProto, helper, numpy_helper
 
 from satura.rewrite.errors import UnsupportedError
-from satura.rewrite.interpreter import interpret
 from satura.rewrite.onnx.load import load
+from satura.rewrite.program.interpreter import interpret
 from tests.onnx_models import (
     F32,
     I64,

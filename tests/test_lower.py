@@ -9,17 +9,17 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from satura.backend.buffers import Lifetime, planned
-from satura.backend.canonical import canonical
-from satura.backend.compiled import CompiledSchedule, compile_schedule
-from satura.backend.lower import lower
-from satura.rewrite.build import Builder
-from satura.rewrite.dims import symbol
+from satura.backend.lower.canonical import canonical
+from satura.backend.lower.loop_nests import lower
+from satura.backend.plan.buffers import Lifetime, planned
+from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
 from satura.rewrite.errors import CallError
-from satura.rewrite.interpreter import interpret
-from satura.rewrite.ir import Program
-from satura.rewrite.schedule import Dispatch, Form, Home, Schedule
-from satura.rewrite.types import Array, DType
+from satura.rewrite.extract.schedule import Dispatch, Form, Home, Schedule
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.tensor_type import Array, DType
 from tests.random_programs import compare
 from tests.trivial_scheduler import one_dispatch, one_dispatch_per_node
 
@@ -348,7 +348,7 @@ import sys
 
 import numpy as np
 from tests.test_lower import warm_program
-from satura.backend.compiled import compile_schedule
+from satura.backend.plan.compiled import compile_schedule
 from tests.trivial_scheduler import one_dispatch_per_node
 compiled = compile_schedule(one_dispatch_per_node(warm_program()), 2)
 compiled.run({"x": np.ones((2, 6, 8), np.float32)})

@@ -5,19 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from satura.rewrite.attributes import (
-    Axis,
-    BinaryFn,
-    Constant,
-    Padding,
-    Scalar,
-    Shape,
-    UnaryFn,
-    refuse_unless,
-)  # fmt: skip
-from satura.rewrite.build import Builder
-from satura.rewrite.dims import symbol
-from satura.rewrite.dsl import (
+from satura.rewrite.egraph.saturate import in_same_class, saturate
+from satura.rewrite.errors import RuleError
+from satura.rewrite.language.dsl import (
     Known,
     Law,
     RuleSet,
@@ -26,9 +16,7 @@ from satura.rewrite.dsl import (
     rewrites,
     rule,
 )  # fmt: skip
-from satura.rewrite.errors import RuleError
-from satura.rewrite.saturate import in_same_class, saturate
-from satura.rewrite.terms import (
+from satura.rewrite.language.terms import (
     binary,
     broadcast,
     constant,
@@ -38,7 +26,19 @@ from satura.rewrite.terms import (
     scalar,
     unary,
 )  # fmt: skip
-from satura.rewrite.types import DType
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.attributes import (
+    Axis,
+    BinaryFn,
+    Constant,
+    Padding,
+    Scalar,
+    Shape,
+    UnaryFn,
+    refuse_unless,
+)  # fmt: skip
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.tensor_type import DType
 
 
 def test_known_matches_what_depends_on_constants_alone() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from satura.rewrite.check.refute import refutation
-from satura.rewrite.dsl import Rule
+from satura.rewrite.language.dsl import Rule
 from satura.testing import check
 from tests.museum import MENDED, MUSEUM
 from tests.variants import mirrored, renamed, swapped, turned

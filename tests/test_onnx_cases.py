@@ -16,12 +16,12 @@ from onnx import ModelProto, TensorProto, numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
 
-from satura.rewrite.attributes import HostCall
 from satura.rewrite.errors import SaturaError, UnsupportedError
-from satura.rewrite.interpreter import interpret
-from satura.rewrite.ir import Program
 from satura.rewrite.onnx.load import load
-from satura.rewrite.types import Array
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.attributes import HostCall
+from satura.rewrite.types.tensor_type import Array
 
 HOST_OPS = {
     "ArrayFeatureExtractor", "Adagrad", "Adam", "BatchNormalization", "Binarizer", "BitCast",

@@ -14,16 +14,16 @@ import pytest
 
 import satura
 from benchmarks.models import TINY, build, example_inputs
-from satura.backend.compiled import compile_schedule
+from satura.backend.plan.compiled import compile_schedule
 from satura.pipeline import rewrite
-from satura.rewrite.attributes import Constant, Window
-from satura.rewrite.build import Builder
-from satura.rewrite.dims import symbol
-from satura.rewrite.interpreter import interpret
-from satura.rewrite.ir import Program
-from satura.rewrite.statistics import statistics
-from satura.rewrite.types import Array, DType
-from satura.rewrite.untrusted.killable import call
+from satura.rewrite.extract.statistics import statistics
+from satura.rewrite.isolation.process import call
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.attributes import Constant, Window
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.tensor_type import Array, DType
 from tests.test_acceptance import assert_close, onnxruntime_outputs
 
 ROOT = Path(__file__).parent.parent
@@ -31,7 +31,7 @@ SIZES = {"batch": 2, "seq": 9}
 PRINT = """
 import sys
 from benchmarks.models import build
-from satura.backend.compiled import compile_schedule
+from satura.backend.plan.compiled import compile_schedule
 from satura.pipeline import rewrite
 for name in sys.argv[1:]:
     schedule = rewrite(build(name), "default", None, None).schedule

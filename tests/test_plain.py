@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import satura
-from satura.rewrite.attributes import Perm, Scalar, Shape, UnaryFn
-from satura.rewrite.build import Builder
-from satura.rewrite.dims import Quotient, SymbolicDim, symbol
-from satura.rewrite.dsl import Law, RuleSet, Tensor, attribute_function, rewrites, rule
-from satura.rewrite.plain import plain
-from satura.rewrite.terms import reshape, unary
-from satura.rewrite.types import DType, TensorType
+from satura.rewrite.language.dsl import Law, RuleSet, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.language.terms import reshape, unary
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.attributes import Perm, Scalar, Shape, UnaryFn
+from satura.rewrite.types.dims import Quotient, SymbolicDim, symbol
+from satura.rewrite.types.plain import plain
+from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.testing import check
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import satura
-from satura.rewrite.build import Builder
-from satura.rewrite.interpreter import interpret
-from satura.rewrite.types import DType
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.types.tensor_type import DType
 
 
 @pytest.mark.parametrize("consumer", ["matmul", "loop", "transposed"])

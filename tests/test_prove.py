@@ -8,21 +8,8 @@ from typing import cast
 
 import pytest
 
-from satura.rewrite.attributes import (
-    Axes,
-    Axis,
-    BinaryFn,
-    Padding,
-    Perm,
-    ReduceFn,
-    Shape,
-    Slices,
-    UnaryFn,
-)
-from satura.rewrite.dims import SymbolicDim, known_at_least
-from satura.rewrite.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
-from satura.rewrite.prove import NOT_INSTALLED, prove
-from satura.rewrite.terms import (
+from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.language.terms import (
     binary,
     broadcast,
     concat,
@@ -33,10 +20,23 @@ from satura.rewrite.terms import (
     transpose,
     unary,
 )
-from satura.rewrite.types import TensorType
+from satura.rewrite.prove import NOT_INSTALLED, prove
+from satura.rewrite.types.attributes import (
+    Axes,
+    Axis,
+    BinaryFn,
+    Padding,
+    Perm,
+    ReduceFn,
+    Shape,
+    Slices,
+    UnaryFn,
+)
+from satura.rewrite.types.dims import SymbolicDim, known_at_least
+from satura.rewrite.types.tensor_type import TensorType
 from satura.rules import DEFAULT
+from satura.rules.axis_groups import replaced
 from satura.rules.pad import slices_inside
-from satura.rules.regroup import replaced
 from satura.rules.transpose import moves_only_units
 from tests.museum import MUSEUM
 from tests.rule_mutants import mutants
@@ -302,7 +302,7 @@ def test_a_condition_on_units_is_understood() -> None:
 
 
 def test_an_unknown_op_is_named() -> None:
-    from satura.rewrite.terms import gather
+    from satura.rewrite.language.terms import gather
 
     @rule
     def gather_late(f: UnaryFn, x: Tensor, i: Tensor, a: Axis) -> Law:

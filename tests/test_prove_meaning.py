@@ -12,23 +12,30 @@ import numpy as np
 import pytest
 import z3
 
-from satura.rewrite.attributes import Attribute, Parameter, Scalar, Shape
 from satura.rewrite.check.generate import is_concrete
 from satura.rewrite.check.instances import Instance, draw_instance
-from satura.rewrite.dims import Dim
-from satura.rewrite.interpreter import interpret
-from satura.rewrite.ir import ProgramBuilder
-from satura.rewrite.ops.combining import REDUCTIONS, combine, reduction_identity
+from satura.rewrite.language.terms import (
+    Application,
+    ScalarTerm,
+    Tensor,
+    Term,
+    build_term,
+    subterms,
+)
 from satura.rewrite.ops.elementwise import BINARY, UNARY, in_compute_type
+from satura.rewrite.ops.reductions import REDUCTIONS, combine, reduction_identity
 from satura.rewrite.ops.registry import REGISTRY
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import ProgramBuilder
 from satura.rewrite.prove.folds import Fold
 from satura.rewrite.prove.matches import constant_of
 from satura.rewrite.prove.meaning import MEANINGS, meaning
 from satura.rewrite.prove.paths import Path
 from satura.rewrite.prove.tensors import Elements
 from satura.rewrite.prove.terms import DTYPES, ELEMENT, code, equal, formula
-from satura.rewrite.terms import Application, ScalarTerm, Tensor, Term, build_term, subterms
-from satura.rewrite.types import Array, DType, TensorType
+from satura.rewrite.types.attributes import Attribute, Parameter, Scalar, Shape
+from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
 from satura.rules import DEFAULT
 
 LARGEST = 60  # elements of a result

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from satura.rewrite.attributes import Padding, Refuse, Slices, UnaryFn, Window, refuse_unless
 from satura.rewrite.check.testing import check
-from satura.rewrite.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.language.terms import pad, pool, slice_, unary
 from satura.rewrite.prove import prove
 from satura.rewrite.prove.authored import objection
-from satura.rewrite.terms import pad, pool, slice_, unary
-from satura.rewrite.types import TensorType
+from satura.rewrite.types.attributes import Padding, Refuse, Slices, UnaryFn, Window, refuse_unless
+from satura.rewrite.types.tensor_type import TensorType
 from satura.rules import DEFAULT
 
 Changed = Callable[[Any], Any]  # of a step, a plain int that is never symbolic

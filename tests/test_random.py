@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import satura
-from satura.rewrite.interpreter import interpret
-from satura.rewrite.ir import Program
-from satura.rewrite.onnx.save import to_model
-from satura.rewrite.types import Array, DType
+from satura.rewrite.onnx.write.save import to_model
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.tensor_type import Array, DType
 from tests.onnxruntime_reference import run as run_onnxruntime
 from tests.random_programs import compare, random_program
 

@@ -11,15 +11,9 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from satura.rewrite.attributes import (
-    Axis,
-    BinaryFn,
-    Perm,
-    Scalar,
-    UnaryFn,
-)  # fmt: skip
 from satura.rewrite.check.instances import draw_instance
-from satura.rewrite.dsl import (
+from satura.rewrite.errors import RuleError
+from satura.rewrite.language.dsl import (
     Law,
     Rule,
     RuleSet,
@@ -28,16 +22,22 @@ from satura.rewrite.dsl import (
     rewrites,
     rule,
 )  # fmt: skip
-from satura.rewrite.errors import RuleError
-from satura.rewrite.possible_types import ANY_DTYPE, ANY_RANK, PossibleTypes
-from satura.rewrite.terms import (
+from satura.rewrite.language.terms import (
     binary,
     concat,
     scalar,
     transpose,
     type_of,
 )  # fmt: skip
-from satura.rewrite.types import DType, TensorType
+from satura.rewrite.language.type_check import ANY_DTYPE, ANY_RANK, PossibleTypes
+from satura.rewrite.types.attributes import (
+    Axis,
+    BinaryFn,
+    Perm,
+    Scalar,
+    UnaryFn,
+)  # fmt: skip
+from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.rulefile import load_rules
 from satura.rules import DEFAULT
 
@@ -90,9 +90,9 @@ def test_calls_that_fit_are_recorded() -> None:
 
 
 HEAD = """\
-from satura.rewrite.attributes import Perm
-from satura.rewrite.dsl import Law, Tensor, rewrites, rule
-from satura.rewrite.terms import transpose, unary
+from satura.rewrite.types.attributes import Perm
+from satura.rewrite.language.dsl import Law, Tensor, rewrites, rule
+from satura.rewrite.language.terms import transpose, unary
 
 """
 LAW = """\
@@ -165,7 +165,7 @@ def test_rules_count_wherever_their_file_keeps_them(tmp_path: Path, how: str) ->
     (tmp_path / "decorators_of_rules.py").write_text(DECORATORS)
     statement, names = KEPT[how]
     text = HEAD + (
-        "from satura.rewrite.dsl import RuleSet, attribute_function\n"
+        "from satura.rewrite.language.dsl import RuleSet, attribute_function\n"
         "from satura.rules.algebra import drop_unit\n"
         "from decorators_of_rules import made, plain\n"
         "def body(x):\n    return rewrites(unary('neg', unary('neg', x)), x)\n"
@@ -247,7 +247,7 @@ def test_any_file_of_python_will_do(tmp_path: Path, name: str, data: bytes) -> N
     ("line", "advice"),
     [
         ("Tenser", "did you mean 'Tensor'?"), ("reshape", "import reshape`"),
-        ("from satura.rewrite.terms import transpos", "did you mean 'transpose'?"),
+        ("from satura.rewrite.language.terms import transpos", "did you mean 'transpose'?"),
         ("import math; math.srqt(4)", "did you mean 'sqrt'?"),
     ],
 )  # fmt: skip

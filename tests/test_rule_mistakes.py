@@ -7,7 +7,25 @@ from collections.abc import Callable
 
 import pytest
 
-from satura.rewrite.attributes import (
+from satura.rewrite.errors import RuleError
+from satura.rewrite.language.dsl import (
+    Law,
+    Tensor,
+    attribute_function,
+    equates,
+    rewrites,
+    rule,
+)  # fmt: skip
+from satura.rewrite.language.terms import (
+    binary,
+    concat,
+    pool,
+    reduce,
+    reshape,
+    transpose,
+    unary,
+)  # fmt: skip
+from satura.rewrite.types.attributes import (
     Axes,
     Axis,
     BinaryFn,
@@ -17,25 +35,7 @@ from satura.rewrite.attributes import (
     UnaryFn,
     Window,
 )  # fmt: skip
-from satura.rewrite.dsl import (
-    Law,
-    Tensor,
-    attribute_function,
-    equates,
-    rewrites,
-    rule,
-)  # fmt: skip
-from satura.rewrite.errors import RuleError
-from satura.rewrite.terms import (
-    binary,
-    concat,
-    pool,
-    reduce,
-    reshape,
-    transpose,
-    unary,
-)  # fmt: skip
-from satura.rewrite.types import TensorType
+from satura.rewrite.types.tensor_type import TensorType
 
 
 @attribute_function
@@ -357,7 +357,7 @@ MISTAKES: list[tuple[Callable[..., Law], str, int]] = [
     (_any_number, "'\\*x.*': a law has a fixed number of variables", 0),
     (_equal_sides, "both sides are transpose\\(x, p\\): the law says nothing", 2),
     (_unknown_op, "name 'transpse' is not defined; did you mean 'transpose'", 2),
-    (_not_imported, "add `from satura.rewrite.terms import conv`", 2),
+    (_not_imported, "add `from satura.rewrite.language.terms import conv`", 2),
     (_unknown_function, "no unary function 'rellu'; did you mean 'relu'", 2),
     (_unknown_function_literal, "no unary function 'negg'; did you mean 'neg'", 2),
     (_function_of_another_kind, "no reduce function 'add'; it is a BinaryFn", 2),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from satura.rewrite.attributes import BinaryFn, Perm, UnaryFn
 from satura.rewrite.check.testing import FIRINGS, assert_sound, check
-from satura.rewrite.dsl import Law, Tensor, attribute_function, equates, rewrites, rule
 from satura.rewrite.errors import RuleError
-from satura.rewrite.terms import binary, transpose, unary
+from satura.rewrite.language.dsl import Law, Tensor, attribute_function, equates, rewrites, rule
+from satura.rewrite.language.terms import binary, transpose, unary
+from satura.rewrite.types.attributes import BinaryFn, Perm, UnaryFn
 from satura.rules import BOOK, DEFAULT, EXACT, NONE
 from tests.museum import MUSEUM
 from tests.reach import reach, recorded

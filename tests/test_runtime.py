@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from satura.backend.jit import KernelSource, kernel_address
-from satura.backend.pool import Pool
-from satura.backend.runtime import Executor, Status, Step
+from satura.backend.jit.machine_code import KernelSource, kernel_address
+from satura.backend.run.pool import Pool
+from satura.backend.run.runtime import Executor, Status, Step
 from satura.rewrite.errors import CallError
 
 if TYPE_CHECKING:
@@ -147,9 +147,9 @@ def test_the_pool_survives_a_fork() -> None:
 
 SCRIPT = """
 import threading, time
-from satura.backend.jit import KernelSource, kernel_address
-from satura.backend.pool import Pool
-from satura.backend.runtime import Executor, Step
+from satura.backend.jit.machine_code import KernelSource, kernel_address
+from satura.backend.run.pool import Pool
+from satura.backend.run.runtime import Executor, Step
 nothing = KernelSource("nothing", "def kernel(args, thread, threads):\\n    pass\\n")
 executor = Executor([Step(kernel_address(nothing), 0)] * 3, 3)
 executor.run()

@@ -8,15 +8,15 @@ import numpy as np
 import onnx
 import pytest
 
-from satura.rewrite.attributes import Padding
-from satura.rewrite.build import Builder
-from satura.rewrite.dims import symbol
-from satura.rewrite.interpreter import interpret
-from satura.rewrite.ir import Program
-from satura.rewrite.onnx.save import to_model
-from satura.rewrite.ops.combining import REDUCTIONS
+from satura.rewrite.onnx.write.save import to_model
 from satura.rewrite.ops.elementwise import BINARY, UNARY
-from satura.rewrite.types import Array, DType
+from satura.rewrite.ops.reductions import REDUCTIONS
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.attributes import Padding
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.tensor_type import Array, DType
 from tests.onnxruntime_reference import assert_close, run
 
 FLOATS = (DType.F32, DType.F64, DType.F16, DType.BF16)

@@ -12,15 +12,15 @@ import pytest
 from onnx import helper
 
 from benchmarks.models import TINY, build, example_inputs
-from satura.rewrite.attributes import HostCall
-from satura.rewrite.build import Builder
-from satura.rewrite.dims import symbol
 from satura.rewrite.errors import ProgramError, UnsupportedError
-from satura.rewrite.interpreter import interpret
-from satura.rewrite.ir import Program
 from satura.rewrite.onnx.load import load
-from satura.rewrite.onnx.save import save, to_model
-from satura.rewrite.types import DType, TensorType
+from satura.rewrite.onnx.write.save import save, to_model
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.attributes import HostCall
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.tensor_type import DType, TensorType
 from tests.onnxruntime_reference import assert_close, run
 from tests.test_save import arguments_of, check, values
 

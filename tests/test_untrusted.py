@@ -17,17 +17,17 @@ import pytest
 
 import satura
 from satura.ops import OwnAttribute, local_ops, op, refuse_unless
-from satura.rewrite.attributes import Perm, UnaryFn
-from satura.rewrite.build import Builder
-from satura.rewrite.dsl import Law, RuleSet, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.egraph.saturate import Limits, Saturation, saturate
 from satura.rewrite.errors import RuleDroppedWarning, RuleError, RuleWarning
-from satura.rewrite.ir import Program
-from satura.rewrite.law import Rule
-from satura.rewrite.saturate import Limits, Saturation, saturate
-from satura.rewrite.terms import unary
-from satura.rewrite.types import DType, TensorType
-from satura.rewrite.untrusted import guarded, killable
-from satura.rewrite.untrusted.guarded import saturate_guarded
+from satura.rewrite.isolation import guarded, process
+from satura.rewrite.isolation.guarded import saturate_guarded
+from satura.rewrite.language.dsl import Law, RuleSet, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.language.rule import Rule
+from satura.rewrite.language.terms import unary
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.attributes import Perm, UnaryFn
+from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.rules import DEFAULT
 from tests.bad_rules import (
     NAMES,
@@ -368,7 +368,7 @@ def test_without_processes_rules_that_fail_are_dropped_too(
     monkeypatch: pytest.MonkeyPatch, ours: Saturation
 ) -> None:
     monkeypatch.setattr(guarded, "FORKS", False)
-    monkeypatch.setattr(killable, "FORKS", False)
+    monkeypatch.setattr(process, "FORKS", False)
     saturation, _ = rewrite(RuleSet(misuse(exits), misuse(divides)))
     names = {entry.name for entry in saturation.report.dropped}
     assert names == {"rule_exits", "rule_divides"}

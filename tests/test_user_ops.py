@@ -26,9 +26,9 @@ from satura.ops import (
     op,
     refuse_unless,
 )
-from satura.rewrite.build import Builder
 from satura.rewrite.ops import OWN, REGISTRY
 from satura.rewrite.ops.elementwise import BINARY, UNARY
+from satura.rewrite.program.builder import Builder
 from satura.rulefile import load_rules
 from tests.user_ops import UserOps, user_ops
 

@@ -7,7 +7,7 @@ import pytest
 
 from satura.errors import OpError
 from satura.ops import Draw, DType, TensorType, local_ops, op
-from satura.rewrite.dsl import Law, Tensor, rewrites, rule
+from satura.rewrite.language.dsl import Law, Tensor, rewrites, rule
 from satura.testing import check
 
 HANDED: list[object] = []

@@ -10,15 +10,15 @@ import pytest
 
 import satura
 from satura.ops import Axis, Count, DType, Op, Scalar, TensorType, local_ops, op, refuse_unless
-from satura.rewrite.attributes import Attribute
-from satura.rewrite.build import Builder
 from satura.rewrite.check.generate import Draw
-from satura.rewrite.check.own import drawn
-from satura.rewrite.dims import symbol
-from satura.rewrite.interpreter import interpret
-from satura.rewrite.ir import Program
+from satura.rewrite.check.user_ops import drawn
 from satura.rewrite.ops import OWN, Kind
-from satura.rewrite.types import Array
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.attributes import Attribute
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.tensor_type import Array
 from tests import random_programs
 from tests.random_programs import RandomProgram, compare, random_program
 from tests.user_ops import Shift, UserOps, user_ops

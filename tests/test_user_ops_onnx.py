@@ -15,13 +15,13 @@ from onnx.reference.op_run import OpRun
 import satura
 from satura.errors import ModelError, UnsupportedError
 from satura.ops import Axis, Constant, Count, DType, Perm, Scalar, Shape, TensorType, op
-from satura.rewrite.attributes import Attribute, Axes, Groups, ReduceFn, UnaryFn
-from satura.rewrite.build import Builder
-from satura.rewrite.dims import symbol
-from satura.rewrite.ir import Program
-from satura.rewrite.onnx.host import HostFallbackWarning
-from satura.rewrite.onnx.save import to_model
-from satura.rewrite.types import Array
+from satura.rewrite.onnx.write.save import to_model
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.host_call import HostFallbackWarning
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.attributes import Attribute, Axes, Groups, ReduceFn, UnaryFn
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.tensor_type import Array
 from tests.random_programs import compare
 from tests.user_ops import Shift, UserOps, user_ops
 

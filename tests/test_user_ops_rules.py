@@ -22,8 +22,8 @@ from satura.ops import (
     op,
     refuse_unless,
 )
-from satura.rewrite.build import Builder
-from satura.rewrite.dsl import (
+from satura.rewrite.extract.statistics import statistics
+from satura.rewrite.language.dsl import (
     Law,
     RuleSet,
     Tensor,
@@ -32,10 +32,10 @@ from satura.rewrite.dsl import (
     rewrites,
     rule,
 )
-from satura.rewrite.ir import Program
+from satura.rewrite.language.terms import binary, broadcast, reshape, scalar, unary
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.program import Program
 from satura.rewrite.prove import prove
-from satura.rewrite.statistics import statistics
-from satura.rewrite.terms import binary, broadcast, reshape, scalar, unary
 from satura.rules import BOOK, DEFAULT, NONE
 from satura.rules.elementwise import movement, with_movement
 from satura.testing import assert_sound, check

@@ -7,20 +7,14 @@ import pytest
 
 import satura
 from satura.light import light
-from satura.rewrite.attributes import (
-    Axis,
-    BinaryFn,
-    Groups,
-    Padding,
-    Perm,
-    Refuse,
-    Scalar,
-    UnaryFn,
-    Window,
-)  # fmt: skip
-from satura.rewrite.build import Builder
-from satura.rewrite.dims import symbol
-from satura.rewrite.dsl import (
+from satura.rewrite.egraph.saturate import Limits, saturate
+from satura.rewrite.errors import RuleError
+from satura.rewrite.explain import matcher
+from satura.rewrite.explain.class_graph import Graph
+from satura.rewrite.explain.findings import Miss, Why
+from satura.rewrite.explain.matcher import trace
+from satura.rewrite.explain.why import why
+from satura.rewrite.language.dsl import (
     Known,
     Law,
     Rule,
@@ -32,17 +26,32 @@ from satura.rewrite.dsl import (
     rewrites,
     rule,
 )  # fmt: skip
-from satura.rewrite.errors import RuleError
-from satura.rewrite.explain import matcher
-from satura.rewrite.explain.class_graph import Graph
-from satura.rewrite.explain.findings import Miss, Why
-from satura.rewrite.explain.matcher import trace
-from satura.rewrite.explain.why import why
-from satura.rewrite.ir import Program
+from satura.rewrite.language.terms import (
+    application,
+    binary,
+    concat,
+    conv,
+    pad,
+    scalar,
+    transpose,
+    unary,
+)
 from satura.rewrite.onnx.load import load_with_names
-from satura.rewrite.saturate import Limits, saturate
-from satura.rewrite.terms import application, binary, concat, conv, pad, scalar, transpose, unary
-from satura.rewrite.types import DType
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.attributes import (
+    Axis,
+    BinaryFn,
+    Groups,
+    Padding,
+    Perm,
+    Refuse,
+    Scalar,
+    UnaryFn,
+    Window,
+)  # fmt: skip
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT
 from tests.random_programs import random_program
 from tests.user_ops import user_ops

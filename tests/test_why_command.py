@@ -14,9 +14,9 @@ from onnx import TensorProto, helper
 from satura.cli import main
 
 FILE = '''
-from satura.rewrite.attributes import Perm
-from satura.rewrite.dsl import Law, Tensor, attribute_function, rewrites, rule
-from satura.rewrite.terms import transpose, unary
+from satura.rewrite.types.attributes import Perm
+from satura.rewrite.language.dsl import Law, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.language.terms import transpose, unary
 
 
 @rule

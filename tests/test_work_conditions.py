@@ -11,11 +11,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from satura.rewrite.build import Builder
-from satura.rewrite.dsl import RuleSet
-from satura.rewrite.ir import Program
-from satura.rewrite.saturate import Limits, saturate
-from satura.rewrite.types import DType
+from satura.rewrite.egraph.saturate import Limits, saturate
+from satura.rewrite.language.dsl import RuleSet
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT
 
 Made = Callable[[Builder], int]

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from satura.rewrite.dsl import Rule
 from satura.rewrite.errors import RuleError
-from satura.rewrite.recorder import Apply, Expression
+from satura.rewrite.language.dsl import Rule
+from satura.rewrite.language.expressions import Apply, Expression
 from satura.rules import DEFAULT
 from satura.testing import check
 from tests.equivalent_mutants import excuse

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from satura.rewrite.ir import Program
+from satura.rewrite.extract.schedule import Dispatch, Form, Home, Schedule
 from satura.rewrite.ops import Kind
-from satura.rewrite.schedule import Dispatch, Form, Home, Schedule
+from satura.rewrite.program.program import Program
 
 _FORMS = {
     Kind.SOURCE: Form.LOOP,

@@ -26,7 +26,7 @@ from satura.ops import (
     op,
     refuse_unless,
 )
-from satura.rewrite.attributes import Attribute
+from satura.rewrite.types.attributes import Attribute
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from satura.rewrite.attributes import Axes, Axis, BinaryFn, Padding, Perm, Shape, Slices, Window
-from satura.rewrite.dsl import Direction, Rule
-from satura.rewrite.recorder import Apply, AttributeVariable, Expression, Literal
-from satura.rewrite.terms import Application, ScalarTerm, Tensor, Term, TypeOf
-from satura.rewrite.types import TensorType
+from satura.rewrite.language.dsl import Direction, Rule
+from satura.rewrite.language.expressions import Apply, AttributeVariable, Expression, Literal
+from satura.rewrite.language.terms import Application, ScalarTerm, Tensor, Term, TypeOf
+from satura.rewrite.types.attributes import (
+    Axes,
+    Axis,
+    BinaryFn,
+    Padding,
+    Perm,
+    Shape,
+    Slices,
+    Window,
+)
+from satura.rewrite.types.tensor_type import TensorType
 
 COMMUTATIVE = [BinaryFn(name) for name in ("add", "mul", "max", "min")]
 Change = Callable[[Expression], Expression]

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from satura.rewrite.attributes import Attribute, Refuse
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.check.refute import draws, first_failure
 from satura.rewrite.check.testing import FIRINGS
-from satura.rewrite.dsl import Direction, Rule
-from satura.rewrite.recorder import Expression
+from satura.rewrite.language.dsl import Direction, Rule
+from satura.rewrite.language.expressions import Expression
+from satura.rewrite.types.attributes import Attribute, Refuse
 from satura.rules import DEFAULT
 from tests.reach import MATCHES, answer
 

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from satura.backend.body import Access, Argument, Nest, Pointer, Value, needed
 from satura.backend.emit.text import indented
+from satura.backend.lower.body import Access, Argument, Nest, Pointer, Value, needed
 from satura.rewrite.ops.elementwise import BINARY, UNARY
-from satura.rewrite.types import DType
+from satura.rewrite.types.tensor_type import DType
 
 _OPERAND = re.compile(r"\b[ab]\b")
 _FUNCTIONS = {**UNARY, **BINARY}

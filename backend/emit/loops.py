@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from satura.backend.body import Argument, Nest
-from satura.backend.canonical import Canonical, canonical
 from satura.backend.emit.body import Arguments, BodyText, Code
 from satura.backend.emit.text import indented
+from satura.backend.lower.body import Argument, Nest
+from satura.backend.lower.canonical import Canonical, canonical
 
 
 def loop_code(name: str, nests: Sequence[Nest], work: int) -> Code:

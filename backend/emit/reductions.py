@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from satura.backend.body import Nest, Reduction, needed
 from satura.backend.emit.body import zero
-from satura.rewrite.attributes import Scalar
-from satura.rewrite.ops.combining import reduction_identity
+from satura.backend.lower.body import Nest, Reduction, needed
 from satura.rewrite.ops.elementwise import BINARY, UNARY
-from satura.rewrite.types import DType
+from satura.rewrite.ops.reductions import reduction_identity
+from satura.rewrite.types.attributes import Scalar
+from satura.rewrite.types.tensor_type import DType
 
 FLOPS = {f.name: f.flops for f in (*UNARY.values(), *BINARY.values())}
 

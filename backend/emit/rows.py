@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from satura.backend.body import Argument, Pointer, Reduction, needed
-from satura.backend.canonical import Canonical
 from satura.backend.emit.body import Arguments, Block, BodyText, Code
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
 from satura.backend.emit.reductions import combined, cost, identity_text, reads_loops
 from satura.backend.emit.text import indented
-from satura.rewrite.types import DType
+from satura.backend.lower.body import Argument, Pointer, Reduction, needed
+from satura.backend.lower.canonical import Canonical
+from satura.rewrite.types.tensor_type import DType
 
 COLUMNS = 512  # accumulators of one block stay in the first-level cache
 LARGEST_SPILL = 1 << 20  # bytes of scratch for values that two passes need

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from itertools import product
 
-from satura.backend.body import MAX_TAPS, Pointer
-from satura.backend.canonical import Canonical
 from satura.backend.emit.body import Arguments, BodyText, Code
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
 from satura.backend.emit.reductions import combined, identity_text, reads_loops
 from satura.backend.emit.text import indented
+from satura.backend.lower.body import MAX_TAPS, Pointer
+from satura.backend.lower.canonical import Canonical
 
 PAGE_BYTES = 8192
 CHAINS = 2  # of taps that do not wait for each other

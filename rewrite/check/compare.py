@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from satura.rewrite.attributes import Attribute, concrete_attribute
-from satura.rewrite.eclasses import EClasses, ENode
+from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.errors import CallError
-from satura.rewrite.ir import Node, Program, ProgramBuilder
 from satura.rewrite.ops import REGISTRY, Op
 from satura.rewrite.ops.registry import size_of
-from satura.rewrite.types import Array, DType, TensorType
+from satura.rewrite.program.program import Node, Program, ProgramBuilder
+from satura.rewrite.types.attributes import Attribute, concrete_attribute
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from satura.rewrite.attributes import Constant, OwnAttribute
 from satura.rewrite.check.report import Counterexample
 from satura.rewrite.check.sides import Failure
-from satura.rewrite.dsl import Direction, Rule
-from satura.rewrite.interpreter import interpret
-from satura.rewrite.ir import Program, ProgramBuilder
+from satura.rewrite.language.dsl import Direction, Rule
+from satura.rewrite.language.terms import Known
 from satura.rewrite.ops.registry import own_op
-from satura.rewrite.terms import Known
-from satura.rewrite.types import Array
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program, ProgramBuilder
+from satura.rewrite.types.attributes import Constant, OwnAttribute
+from satura.rewrite.types.tensor_type import Array
 
 MOST_SHOWN = 100  # elements of a result
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import combinations
 from math import gcd
 
-from satura.rewrite.types import DType, TensorType
+from satura.rewrite.types.tensor_type import DType, TensorType
 
 KINDS = ("0", "1", "equal", "coprime", "symbolic")
 

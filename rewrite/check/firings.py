@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from satura.rewrite.attributes import Attribute, Refuse
 from satura.rewrite.check.instances import Instance, draw_from, draw_instance
 from satura.rewrite.check.refusals import authored_functions, refusal_sites, site_of
 from satura.rewrite.check.report import DirectionReport
 from satura.rewrite.check.sides import fingerprint
-from satura.rewrite.dsl import Direction
+from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import RuleError
-from satura.rewrite.intern import content
-from satura.rewrite.recorder import Expression
+from satura.rewrite.language.dsl import Direction
+from satura.rewrite.language.expressions import Expression
+from satura.rewrite.types.attributes import Attribute, Refuse
 
 
 @dataclass

@@ -16,9 +16,16 @@ from typing import TypeVar
 import ml_dtypes
 import numpy as np
 
-from satura.rewrite.attributes import Attribute, Padding, Perm, Scalar, Slices, Window
-from satura.rewrite.dims import Dim, SymbolicDim, exact_quotient, known_at_least, product, symbol
-from satura.rewrite.types import Array, DType, TensorType
+from satura.rewrite.types.attributes import Attribute, Padding, Perm, Scalar, Slices, Window
+from satura.rewrite.types.dims import (
+    Dim,
+    SymbolicDim,
+    exact_quotient,
+    known_at_least,
+    product,
+    symbol,
+)
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 T = TypeVar("T")
 Given = tuple[Attribute | None, ...]

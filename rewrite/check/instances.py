@@ -7,15 +7,11 @@ from functools import cached_property
 from random import Random
 from typing import cast
 
-from satura.rewrite.attributes import Attribute, Constant, Parameter, Refuse, Scalar
 from satura.rewrite.check.generate import Draw, DrawError, Given, is_concrete, reject_unless
-from satura.rewrite.check.own import drawn
-from satura.rewrite.dims import representative
-from satura.rewrite.dsl import Direction
-from satura.rewrite.ir import ProgramBuilder
-from satura.rewrite.possible_types import ANY_DTYPE, ANY_RANK, PossibleTypes
-from satura.rewrite.recorder import AttributeVariable, Literal
-from satura.rewrite.terms import (
+from satura.rewrite.check.user_ops import drawn
+from satura.rewrite.language.dsl import Direction
+from satura.rewrite.language.expressions import AttributeVariable, Literal
+from satura.rewrite.language.terms import (
     Application,
     Known,
     ScalarTerm,
@@ -26,7 +22,11 @@ from satura.rewrite.terms import (
     term_variables,
     type_of,
 )
-from satura.rewrite.types import DType, TensorType
+from satura.rewrite.language.type_check import ANY_DTYPE, ANY_RANK, PossibleTypes
+from satura.rewrite.program.program import ProgramBuilder
+from satura.rewrite.types.attributes import Attribute, Constant, Parameter, Refuse, Scalar
+from satura.rewrite.types.dims import representative
+from satura.rewrite.types.tensor_type import DType, TensorType
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import cast
 
-from satura.rewrite.attributes import Axis, Padding, Perm, Shape, Slices
 from satura.rewrite.check.generate import (
     SYMBOLS,
     Draw,
@@ -17,8 +16,9 @@ from satura.rewrite.check.generate import (
     is_concrete,
     reject_unless,
 )
-from satura.rewrite.dims import Dim, SymbolicDim, known_at_least
-from satura.rewrite.types import TensorType
+from satura.rewrite.types.attributes import Axis, Padding, Perm, Shape, Slices
+from satura.rewrite.types.dims import Dim, SymbolicDim, known_at_least
+from satura.rewrite.types.tensor_type import TensorType
 
 STEPS = (1, 1, 1, 2, -1, -2, 3, -3)
 

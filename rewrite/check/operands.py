@@ -13,7 +13,11 @@ from dataclasses import replace
 from functools import cache
 from typing import cast
 
-from satura.rewrite.attributes import (
+from satura.rewrite.check import layout_operands as layout
+from satura.rewrite.check.generate import Draw, Drawn, Given, Types, is_concrete, reject_unless
+from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
+from satura.rewrite.ops.reductions import REDUCTIONS
+from satura.rewrite.types.attributes import (
     Axes,
     Axis,
     BinaryFn,
@@ -25,12 +29,8 @@ from satura.rewrite.attributes import (
     UnaryFn,
     Window,
 )
-from satura.rewrite.check import layout_operands as layout
-from satura.rewrite.check.generate import Draw, Drawn, Given, Types, is_concrete, reject_unless
-from satura.rewrite.dims import Dim, known_at_least
-from satura.rewrite.ops.combining import REDUCTIONS
-from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
-from satura.rewrite.types import DType, TensorType
+from satura.rewrite.types.dims import Dim, known_at_least
+from satura.rewrite.types.tensor_type import DType, TensorType
 
 
 def _function(

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CodeType, FunctionType, TracebackType
 
-from satura.rewrite.attributes import Refuse
-from satura.rewrite.dsl import Direction
-from satura.rewrite.recorder import Apply
+from satura.rewrite.language.dsl import Direction
+from satura.rewrite.language.expressions import Apply
+from satura.rewrite.types.attributes import Refuse
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from zlib import crc32
 from satura.rewrite.check.generate import Draw
 from satura.rewrite.check.instances import Instance, draw_instance
 from satura.rewrite.check.sides import Failure, examine
-from satura.rewrite.dsl import Direction, Rule
+from satura.rewrite.language.dsl import Direction, Rule
 
 
 def refutation(rule: Rule, seed: int = 0, attempts: int = 6000) -> Failure | None:

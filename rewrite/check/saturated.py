@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from satura.rewrite.attributes import Constant
 from satura.rewrite.check.compare import conflicts
 from satura.rewrite.check.generate import Draw
 from satura.rewrite.check.instances import Instance
@@ -19,12 +18,13 @@ from satura.rewrite.check.sides import (
     without_right,
     zeros,
 )
-from satura.rewrite.dsl import Rule, RuleSet
+from satura.rewrite.egraph.saturate import Limits, Saturation, saturate
 from satura.rewrite.errors import ProgramError, RuleError
-from satura.rewrite.ir import Program, ProgramBuilder
-from satura.rewrite.saturate import Limits, Saturation, saturate
-from satura.rewrite.terms import Known
-from satura.rewrite.types import Array
+from satura.rewrite.language.dsl import Rule, RuleSet
+from satura.rewrite.language.terms import Known
+from satura.rewrite.program.program import Program, ProgramBuilder
+from satura.rewrite.types.attributes import Constant
+from satura.rewrite.types.tensor_type import Array
 
 LIMITS = Limits(rounds=2, nodes=20_000, seconds=float("inf"))  # no time: reports repeat themselves
 

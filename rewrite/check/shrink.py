@@ -15,7 +15,7 @@ import numpy as np
 from satura.rewrite.check.generate import Draw
 from satura.rewrite.check.instances import Instance, draw_from
 from satura.rewrite.check.sides import Failure, UncomputableError, disagreement, examine
-from satura.rewrite.types import Array, DType
+from satura.rewrite.types.tensor_type import Array, DType
 
 REDRAWS = 400  # instances to draw afresh
 TRIES = 1600  # instances to compare, at most, to find a smaller one

@@ -15,7 +15,6 @@ from random import Random
 from typing import cast
 from zlib import crc32
 
-from satura.rewrite.attributes import Attribute
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.coverage import Coverage
 from satura.rewrite.check.firings import Firings
@@ -25,10 +24,11 @@ from satura.rewrite.check.report import DirectionReport, RuleReport, Verdict
 from satura.rewrite.check.saturated import examine_saturated
 from satura.rewrite.check.shrink import smallest
 from satura.rewrite.check.sides import Failure, examine, left_side, without_right
-from satura.rewrite.dsl import Rule
 from satura.rewrite.errors import RuleError
+from satura.rewrite.language.dsl import Rule
 from satura.rewrite.prove import Proof, prove
-from satura.rewrite.types import TensorType
+from satura.rewrite.types.attributes import Attribute
+from satura.rewrite.types.tensor_type import TensorType
 
 FIRINGS = 50  # fewer, and the rule is vacuous
 WANTED = 150  # distinct firings to look for per direction

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from satura.rewrite.attributes import BinaryFn, Constant, ReduceFn, Scalar, UnaryFn
-from satura.rewrite.eclasses import EClasses, ENode
-from satura.rewrite.ir import Program
+from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.ops import OWN, REGISTRY, Kind
-from satura.rewrite.types import DType
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.attributes import BinaryFn, Constant, ReduceFn, Scalar, UnaryFn
+from satura.rewrite.types.tensor_type import DType
 
 FUNCTIONS = UnaryFn | BinaryFn | ReduceFn
 

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-from satura.rewrite.attributes import (
+from satura.rewrite.egraph.classes import ENode
+from satura.rewrite.egraph.interner import content
+from satura.rewrite.explain.class_graph import FUNCTIONS, Graph, op_text
+from satura.rewrite.language.expressions import AttributeVariable, Expression, Literal
+from satura.rewrite.language.rule import Computed, Direction
+from satura.rewrite.language.terms import Application, Known, ScalarTerm, Tensor, Term, Varying
+from satura.rewrite.types.attributes import (
     Attribute,
     Refuse,
     Scalar,
 )  # fmt: skip
-from satura.rewrite.eclasses import ENode
-from satura.rewrite.explain.class_graph import FUNCTIONS, Graph, op_text
-from satura.rewrite.intern import content
-from satura.rewrite.law import Computed, Direction
-from satura.rewrite.recorder import AttributeVariable, Expression, Literal
-from satura.rewrite.terms import Application, Known, ScalarTerm, Tensor, Term, Varying
 
 MOST_MATCHES = 50_000
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from satura.rewrite.decode import Origin
-from satura.rewrite.eclasses import ENode
-from satura.rewrite.ir import Program
-from satura.rewrite.saturate import Saturation
+from satura.rewrite.egraph.classes import ENode
+from satura.rewrite.egraph.decode import Origin
+from satura.rewrite.egraph.saturate import Saturation
+from satura.rewrite.program.program import Program
 
 _DEPTH = 2  # of terms that stand for classes without a node of the program
 

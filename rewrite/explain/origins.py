@@ -12,17 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 
-from satura.rewrite.attributes import Attribute, Constant, Scalar
-from satura.rewrite.decode import Origin
-from satura.rewrite.eclasses import ENode
+from satura.rewrite.egraph.classes import ENode
+from satura.rewrite.egraph.decode import Origin
+from satura.rewrite.egraph.saturate import Saturation, find_class
 from satura.rewrite.errors import CallError
 from satura.rewrite.explain.class_graph import Graph
 from satura.rewrite.explain.matcher import Match, Trace, trace
 from satura.rewrite.explain.naming import Names
-from satura.rewrite.ir import Program
-from satura.rewrite.law import Direction, RuleSet
-from satura.rewrite.saturate import Saturation, find_class
-from satura.rewrite.terms import Application, ScalarTerm, Tensor, Term
+from satura.rewrite.language.rule import Direction, RuleSet
+from satura.rewrite.language.terms import Application, ScalarTerm, Tensor, Term
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.attributes import Attribute, Constant, Scalar
 
 
 @dataclass(frozen=True)

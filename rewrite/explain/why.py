@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from satura.rewrite.egraph.saturate import Limits, Saturation, saturate
 from satura.rewrite.explain.class_graph import Graph, op_text
 from satura.rewrite.explain.findings import DirectionReport, Firing, Miss, StepCount, Why
 from satura.rewrite.explain.matcher import Match, Passed, Trace, trace
 from satura.rewrite.explain.naming import Names
-from satura.rewrite.ir import Program
-from satura.rewrite.law import Direction, Rule, RuleSet
-from satura.rewrite.saturate import Limits, Saturation, saturate
+from satura.rewrite.language.rule import Direction, Rule, RuleSet
+from satura.rewrite.program.program import Program
 
 MOST_SHOWN = 5  # of the reasons at one step
 _DEPTH = 3  # how far below an operand a missing op is looked for

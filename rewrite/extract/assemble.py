@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from satura.rewrite.dispatch import Fragment, Fused
 from satura.rewrite.errors import ProgramError
+from satura.rewrite.extract.candidates import Fragment, Fused
 from satura.rewrite.extract.greedy import Choice
-from satura.rewrite.ir import Program, ProgramBuilder
+from satura.rewrite.extract.schedule import Form
 from satura.rewrite.ops import REGISTRY, Kind
-from satura.rewrite.schedule import Form
+from satura.rewrite.program.program import Program, ProgramBuilder
 
 ANCHORS = (Kind.REDUCTION, Kind.WINDOW, Kind.CONTRACTION)
 FORMS = {

@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterable, Iterator
 from itertools import product as cartesian
 from math import inf
 
-from satura.rewrite.cost import CostModel
-from satura.rewrite.dispatch import ANCHORED, INLINED, Fragment, Fused, combine, placement
-from satura.rewrite.eclasses import EClasses, ENode
+from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.errors import ProgramError
+from satura.rewrite.extract.candidates import ANCHORED, INLINED, Fragment, Fused, combine, placement
+from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.ops import REGISTRY, Kind
 
 Kept = tuple[Fused, int | None]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from satura.rewrite.dispatch import Fragment, Fused, combine
+from satura.rewrite.extract.candidates import Fragment, Fused, combine
 from satura.rewrite.extract.greedy import Choice
 
 MAX_PASSES = 3

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 
 from onnx import GraphProto, NodeProto, OperatorSetIdProto, ValueInfoProto, checker, defs
 
-from satura.rewrite.dims import Dim, symbol
 from satura.rewrite.errors import ModelError, UnsupportedError
 from satura.rewrite.onnx.order import label
 from satura.rewrite.onnx.types import dtype_of, element_name
-from satura.rewrite.types import TensorType
+from satura.rewrite.types.dims import Dim, symbol
+from satura.rewrite.types.tensor_type import TensorType
 
 OLDEST_OPSET = 7
 _LONGEST_DIM = 100

@@ -16,7 +16,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from satura.rewrite.errors import ModelError, SaturaError
 from satura.rewrite.onnx.types import dtype_of
-from satura.rewrite.types import Array
+from satura.rewrite.types.tensor_type import Array
 
 
 def read_model(model: str | Path | bytes | ModelProto) -> ModelProto:

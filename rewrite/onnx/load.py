@@ -17,21 +17,21 @@ from onnx import (
     NodeProto,
 )
 
-from satura.rewrite.attributes import HostCall
 from satura.rewrite.errors import ModelError, ProgramError, SaturaError, UnsupportedError
-from satura.rewrite.ir import Program
 from satura.rewrite.onnx.checks import check_declared, check_node, input_types, opset_versions
-from satura.rewrite.onnx.context import Context, Lowered, NoLowering
-from satura.rewrite.onnx.custom import custom
-from satura.rewrite.onnx.fallback import function_body, host, with_defaults
 from satura.rewrite.onnx.files import array_of, read_model
-from satura.rewrite.onnx.host import HostFallbackWarning
-from satura.rewrite.onnx.lowerings import LOWERINGS
+from satura.rewrite.onnx.lower.context import Context, Lowered, NoLowering
+from satura.rewrite.onnx.lower.fallback import function_body, host, with_defaults
+from satura.rewrite.onnx.lower.table import LOWERINGS
+from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.onnx.order import in_order, label, short_label
-from satura.rewrite.onnx.tensors import Tensors
+from satura.rewrite.onnx.user_ops import custom
 from satura.rewrite.onnx.values import Values
 from satura.rewrite.ops import Kind
-from satura.rewrite.ops.own import find
+from satura.rewrite.program.host_call import HostFallbackWarning
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.attributes import HostCall
+from satura.rewrite.user_ops.declare import find
 
 MOST_ELEMENTS = 2**36
 _MOST_NESTED = 64

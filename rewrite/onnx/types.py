@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from onnx import TensorProto, TypeProto, helper
 
-from satura.rewrite.dims import Dim
 from satura.rewrite.errors import UnsupportedError
-from satura.rewrite.types import DType, TensorType
+from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.tensor_type import DType, TensorType
 
 ELEMENT_TYPES: dict[int, DType] = {
     TensorProto.DOUBLE: DType.F64,

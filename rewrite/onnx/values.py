@@ -13,12 +13,12 @@ from math import ceil, floor, trunc
 
 import numpy as np
 
-from satura.rewrite.attributes import BinaryFn, ReduceFn, Shape, UnaryFn
-from satura.rewrite.dims import Dim, SymbolicDim, exact_quotient, known_at_least
 from satura.rewrite.errors import CallError
-from satura.rewrite.ir import Node, ProgramBuilder
 from satura.rewrite.ops import Kind
-from satura.rewrite.types import DType, TensorType
+from satura.rewrite.program.program import Node, ProgramBuilder
+from satura.rewrite.types.attributes import BinaryFn, ReduceFn, Shape, UnaryFn
+from satura.rewrite.types.dims import Dim, SymbolicDim, exact_quotient, known_at_least
+from satura.rewrite.types.tensor_type import DType, TensorType
 
 MAX_INTEGERS = 1024
 MAX_FLOATS = 16

@@ -1,6 +1,6 @@
 """The canonical ops: name, attributes, type rule, reference and flops of each, at one place."""
 
-from satura.rewrite.ops import combining, elementwise, indexing, layout, sources
+from satura.rewrite.ops import elementwise, indexing, layout, reductions, sources
 from satura.rewrite.ops.registry import OWN, REGISTRY, Kind, Op
 
 __all__ = [
@@ -8,9 +8,9 @@ __all__ = [
     "REGISTRY",
     "Kind",
     "Op",
-    "combining",
     "elementwise",
     "indexing",
     "layout",
+    "reductions",
     "sources",
 ]

@@ -2,7 +2,7 @@
 
 A scalar function is declared in one row: its NumPy reference, the dtypes it takes, the dtype it
 gives, its weight in flops, and its scalar formula. The formula is a Python expression in `a` (and
-`b`); the names it calls are kernel helpers of `backend/emit/scalars.py`. A function that a user
+`b`); the names it calls are kernel helpers of `backend/helpers/scalars.py`. A function that a user
 declares has an expansion into other functions instead, see `formula.py`.
 """
 
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from satura.rewrite.attributes import BinaryFn, UnaryFn, refuse_unless
 from satura.rewrite.ops.registry import Kind, op, size_of
-from satura.rewrite.types import FLOATS, Array, DType, TensorType
+from satura.rewrite.types.attributes import BinaryFn, UnaryFn, refuse_unless
+from satura.rewrite.types.tensor_type import FLOATS, Array, DType, TensorType
 
 if TYPE_CHECKING:
     from satura.rewrite.ops.formula import Formula

@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from satura.rewrite.attributes import (
+from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction, convert
+from satura.rewrite.ops.formula_parser import Call, Expression, Number, Operand, Parameter
+from satura.rewrite.types.attributes import (
     Attribute,
     BinaryFn,
     Count,
@@ -30,12 +32,10 @@ from satura.rewrite.attributes import (
     UnaryFn,
     refuse_unless,
 )
-from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction, convert
-from satura.rewrite.ops.formula_text import Call, Expression, Number, Operand, Parameter
-from satura.rewrite.types import Array, DType
+from satura.rewrite.types.tensor_type import Array, DType
 
 if TYPE_CHECKING:
-    from satura.rewrite.ir import Node
+    from satura.rewrite.program.program import Node
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from satura.rewrite.attributes import Axis, Count, HostCall, refuse_unless
 from satura.rewrite.errors import CallError
 from satura.rewrite.ops.registry import Kind, op, size_of
-from satura.rewrite.types import Array, DType, TensorType
+from satura.rewrite.types.attributes import Axis, Count, HostCall, refuse_unless
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 
 def _gather(x: Array, indices: Array, axis: Axis) -> Array:

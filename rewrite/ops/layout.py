@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from satura.rewrite.attributes import Axis, Padding, Perm, Shape, Slices, refuse_unless
-from satura.rewrite.dims import SymbolicDim, product
 from satura.rewrite.ops.registry import Kind, op
-from satura.rewrite.types import Array, TensorType
+from satura.rewrite.types.attributes import Axis, Padding, Perm, Shape, Slices, refuse_unless
+from satura.rewrite.types.dims import SymbolicDim, product
+from satura.rewrite.types.tensor_type import Array, TensorType
 
 
 @op(kind=Kind.LAYOUT, reference=lambda x, perm: np.transpose(x, perm.order))

@@ -24,15 +24,15 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
-from satura.rewrite.attributes import Attribute, BinaryFn, Refuse, UnaryFn
-from satura.rewrite.dims import representative
 from satura.rewrite.errors import OpError, ProgramError
-from satura.rewrite.types import Array, DType, TensorType
+from satura.rewrite.types.attributes import Attribute, BinaryFn, Refuse, UnaryFn
+from satura.rewrite.types.dims import representative
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 if TYPE_CHECKING:
     from satura.rewrite.check.generate import Draw
+    from satura.rewrite.language.terms import Term
     from satura.rewrite.ops.formula import Formula
-    from satura.rewrite.terms import Term
 
 Types = TensorType | tuple[TensorType, ...]
 Generator: TypeAlias = (
@@ -128,7 +128,7 @@ class Op:
 
     def __call__(self, *arguments: object) -> Term:
         """The op applied in a rule: to tensors, then attributes."""
-        from satura.rewrite.terms import application
+        from satura.rewrite.language.terms import application
 
         return application(self, arguments)
 
@@ -183,7 +183,7 @@ def op(
 
     def declare(type_rule: Callable[..., Types]) -> Op:
         if kind is None or formula is not None:
-            from satura.rewrite.ops.own import Declaration, declared
+            from satura.rewrite.user_ops.declare import Declaration, declared
 
             return declared(
                 Declaration(type_rule, kind, reference, flops, formula, generator, domain, op_type)

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from satura.rewrite.attributes import Axis, Constant, Parameter, Shape, refuse_unless
 from satura.rewrite.ops.registry import Kind, op
-from satura.rewrite.types import Array, DType, TensorType
+from satura.rewrite.types.attributes import Axis, Constant, Parameter, Shape, refuse_unless
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 
 def _no_reference(*_: object) -> Array:

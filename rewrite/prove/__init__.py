@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 
-from satura.rewrite.dsl import Rule
+from satura.rewrite.language.dsl import Rule
 from satura.rewrite.prove.proof import Proof
 
 NOT_INSTALLED = "z3-solver is not installed: pip install 'satura[prove]'"

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 
-from satura.rewrite.attributes import Refuse
-from satura.rewrite.dsl import Rule
-from satura.rewrite.recorder import Apply
+from satura.rewrite.language.dsl import Rule
+from satura.rewrite.language.expressions import Apply
+from satura.rewrite.types.attributes import Refuse
 
 INSPECTING = ("type", "id", "vars", "dir", "locals", "globals", "eval", "exec", "compile",
               "__import__")  # fmt: skip

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import z3
 
-from satura.rewrite.dims import Dim, SymbolicDim, symbol
 from satura.rewrite.prove.counterexample import confirmed
 from satura.rewrite.prove.folds import connect
 from satura.rewrite.prove.matches import FailedError, Match, Required
@@ -14,6 +13,7 @@ from satura.rewrite.prove.paths import Fact, Path, Undecided
 from satura.rewrite.prove.proof import Found
 from satura.rewrite.prove.tensors import Elements
 from satura.rewrite.prove.terms import equal, within
+from satura.rewrite.types.dims import Dim, SymbolicDim, symbol
 
 DIFFERS = "an element differs"
 

@@ -13,12 +13,12 @@ from typing import cast
 import numpy as np
 import z3
 
-from satura.rewrite.attributes import Constant, Parameter, Refuse, Scalar, Shape
-from satura.rewrite.dims import Dim
-from satura.rewrite.dsl import Direction
 from satura.rewrite.errors import ProgramError
-from satura.rewrite.interpreter import interpret
-from satura.rewrite.ir import ProgramBuilder
+from satura.rewrite.language.dsl import Direction
+from satura.rewrite.language.expressions import Values
+from satura.rewrite.language.terms import Term, build_term
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import ProgramBuilder
 from satura.rewrite.prove.opaque import (
     NAMES,
     OpenConstant,
@@ -33,9 +33,9 @@ from satura.rewrite.prove.opaque import (
 from satura.rewrite.prove.proof import Found
 from satura.rewrite.prove.size import Size
 from satura.rewrite.prove.terms import DTYPES, formula
-from satura.rewrite.recorder import Values
-from satura.rewrite.terms import Term, build_term
-from satura.rewrite.types import Array, DType, TensorType
+from satura.rewrite.types.attributes import Constant, Parameter, Refuse, Scalar, Shape
+from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 LARGEST = 100_000  # elements
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from satura.rewrite.dims import Dim, Monomial, SymbolicDim, exact_quotient, product
+from satura.rewrite.types.dims import Dim, Monomial, SymbolicDim, exact_quotient, product
 
 STEPS = 100
 

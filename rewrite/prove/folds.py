@@ -14,9 +14,7 @@ from typing import Any
 
 import z3
 
-from satura.rewrite.attributes import Axes, Axis, Count, Groups, ReduceFn, Window
-from satura.rewrite.dims import Dim, SymbolicDim, symbol
-from satura.rewrite.ops.combining import REDUCTIONS
+from satura.rewrite.ops.reductions import REDUCTIONS
 from satura.rewrite.prove.layout import inside_or
 from satura.rewrite.prove.opaque import function_term, scalar_parts
 from satura.rewrite.prove.paths import Fact, Path
@@ -33,7 +31,9 @@ from satura.rewrite.prove.terms import (
     is_static,
     within,
 )
-from satura.rewrite.types import DType
+from satura.rewrite.types.attributes import Axes, Axis, Count, Groups, ReduceFn, Window
+from satura.rewrite.types.dims import Dim, SymbolicDim, symbol
+from satura.rewrite.types.tensor_type import DType
 
 Bound = tuple[SymbolicDim, ...]
 Loop = tuple[SymbolicDim, Dim]  # a variable and its extent

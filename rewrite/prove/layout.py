@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 import z3
 
-from satura.rewrite.attributes import Axis, Padding, Perm, Shape, Slices
-from satura.rewrite.dims import Dim, SymbolicDim, symbol
 from satura.rewrite.prove.opaque import FAMILIES, dtype_term, function_term
 from satura.rewrite.prove.regrouping import compare_rows
 from satura.rewrite.prove.size import terms_of
@@ -26,7 +24,9 @@ from satura.rewrite.prove.terms import (
     table,
     within,
 )
-from satura.rewrite.types import DType
+from satura.rewrite.types.attributes import Axis, Padding, Perm, Shape, Slices
+from satura.rewrite.types.dims import Dim, SymbolicDim, symbol
+from satura.rewrite.types.tensor_type import DType
 
 
 def alike(judge: Judge, x: Elements, y: Elements) -> None:

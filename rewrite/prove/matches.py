@@ -14,21 +14,9 @@ from typing import cast
 
 import z3
 
-from satura.rewrite.attributes import (
-    Axes,
-    Axis,
-    Constant,
-    Count,
-    Groups,
-    Padding,
-    Perm,
-    Scalar,
-    Shape,
-    Slices,
-    Window,
-)
-from satura.rewrite.dims import Dim, SymbolicDim, symbol
-from satura.rewrite.dsl import Direction
+from satura.rewrite.language.dsl import Direction
+from satura.rewrite.language.expressions import Apply, AttributeVariable, Expression, Literal
+from satura.rewrite.language.terms import Application, ScalarTerm, Tensor, Term, TypeOf
 from satura.rewrite.prove.meaning import meaning
 from satura.rewrite.prove.opaque import (
     OPEN_NAMES,
@@ -52,9 +40,21 @@ from satura.rewrite.prove.terms import (
     generic,
     is_static,
 )
-from satura.rewrite.recorder import Apply, AttributeVariable, Expression, Literal
-from satura.rewrite.terms import Application, ScalarTerm, Tensor, Term, TypeOf
-from satura.rewrite.types import DType
+from satura.rewrite.types.attributes import (
+    Axes,
+    Axis,
+    Constant,
+    Count,
+    Groups,
+    Padding,
+    Perm,
+    Scalar,
+    Shape,
+    Slices,
+    Window,
+)
+from satura.rewrite.types.dims import Dim, SymbolicDim, symbol
+from satura.rewrite.types.tensor_type import DType
 
 
 class FailedError(BaseException):

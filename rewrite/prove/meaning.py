@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from satura.rewrite.ops import Op
 from satura.rewrite.ops.registry import REGISTRY
 from satura.rewrite.prove import folds, layout, regrouping
-from satura.rewrite.prove.own import own
 from satura.rewrite.prove.paths import Undecided
 from satura.rewrite.prove.tensors import Elements, Judge
+from satura.rewrite.prove.user_ops import own
 
 Meaning = Callable[..., Elements]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from types import CodeType, FrameType
 
-from satura.rewrite.attributes import Refuse, refuse_unless
+from satura.rewrite.types.attributes import Refuse, refuse_unless
 
 SPELLING = ("__str__", "__repr__", "__format__")
 MEANT: dict[str, object] = {"Refuse": Refuse, "refuse_unless": refuse_unless}

@@ -11,13 +11,13 @@ from typing import NoReturn
 
 import z3
 
-from satura.rewrite.attributes import BinaryFn, Constant, ReduceFn, Scalar, UnaryFn
-from satura.rewrite.dims import Dim
-from satura.rewrite.ops.combining import REDUCTIONS
 from satura.rewrite.ops.elementwise import BINARY, UNARY
+from satura.rewrite.ops.reductions import REDUCTIONS
 from satura.rewrite.prove.paths import Path, Undecided
 from satura.rewrite.prove.terms import DTYPES, code, table
-from satura.rewrite.types import DType, TensorType
+from satura.rewrite.types.attributes import BinaryFn, Constant, ReduceFn, Scalar, UnaryFn
+from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.tensor_type import DType, TensorType
 
 # Those of satura: what users declare may come and go while proofs run.
 NAMES: dict[type, list[str]] = {

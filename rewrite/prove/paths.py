@@ -17,9 +17,9 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import z3
 
-from satura.rewrite.dims import Dim
 from satura.rewrite.prove.equalities import Equalities
 from satura.rewrite.prove.messages import in_message
+from satura.rewrite.types.dims import Dim
 
 T = TypeVar("T")
 Fact: TypeAlias = z3.BoolRef

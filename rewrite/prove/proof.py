@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from satura.rewrite.dsl import Direction
+from satura.rewrite.language.dsl import Direction
 
 
 @dataclass(frozen=True)

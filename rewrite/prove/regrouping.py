@@ -18,19 +18,19 @@ from dataclasses import dataclass, field
 
 import z3
 
-from satura.rewrite.attributes import Shape
-from satura.rewrite.dims import (
+from satura.rewrite.prove.equalities import Equalities
+from satura.rewrite.prove.paths import Path
+from satura.rewrite.prove.size import terms_of
+from satura.rewrite.prove.tensors import Elements, Index, Judge
+from satura.rewrite.prove.terms import formula, within
+from satura.rewrite.types.attributes import Shape
+from satura.rewrite.types.dims import (
     Dim,
     Monomial,
     SymbolicDim,
     product,
     symbol,
 )
-from satura.rewrite.prove.equalities import Equalities
-from satura.rewrite.prove.paths import Path
-from satura.rewrite.prove.size import terms_of
-from satura.rewrite.prove.tensors import Elements, Index, Judge
-from satura.rewrite.prove.terms import formula, within
 
 Digit = tuple[Dim, Dim]  # an index and its extent
 

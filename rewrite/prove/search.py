@@ -9,15 +9,15 @@ from itertools import product
 
 import z3
 
-from satura.rewrite.attributes import Constant, Shape
-from satura.rewrite.dsl import Direction, Rule
+from satura.rewrite.language.dsl import Direction, Rule
+from satura.rewrite.language.expressions import AttributeVariable
+from satura.rewrite.language.terms import Application, Tensor, subterms
 from satura.rewrite.prove.authored import objection
 from satura.rewrite.prove.claims import DIFFERS, RefutedError, verify
 from satura.rewrite.prove.matches import Match
 from satura.rewrite.prove.paths import OutOfTimeError, Path, Undecided
 from satura.rewrite.prove.proof import Proof
-from satura.rewrite.recorder import AttributeVariable
-from satura.rewrite.terms import Application, Tensor, subterms
+from satura.rewrite.types.attributes import Constant, Shape
 
 PATIENCE = 2_000_000  # z3's own steps for one question, some seconds: the same on every machine
 

@@ -18,7 +18,6 @@ from typing import NoReturn, cast
 
 import z3
 
-from satura.rewrite.dims import Dim, StandIn, SymbolicDim, symbol
 from satura.rewrite.prove.paths import Path, Undecided
 from satura.rewrite.prove.terms import (
     at_least,
@@ -29,6 +28,7 @@ from satura.rewrite.prove.terms import (
     is_static,
     is_zero,
 )
+from satura.rewrite.types.dims import Dim, StandIn, SymbolicDim, symbol
 
 OTHERS = (type(None), str, bytes, tuple, list, dict, set, frozenset)  # equal to no number
 

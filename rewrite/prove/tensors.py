@@ -13,8 +13,8 @@ from typing import Protocol
 
 import z3
 
-from satura.rewrite.dims import Dim
 from satura.rewrite.prove.paths import Fact, Path
+from satura.rewrite.types.dims import Dim
 
 Index = tuple[Dim, ...]
 

@@ -14,9 +14,9 @@ from functools import cache
 
 import z3
 
-from satura.rewrite.dims import Dim, SymbolicDim
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
-from satura.rewrite.types import DType
+from satura.rewrite.types.dims import Dim, SymbolicDim
+from satura.rewrite.types.tensor_type import DType
 
 DTYPES = list(DType)
 ELEMENT = z3.DeclareSort("Element")

@@ -18,7 +18,7 @@ from satura.compare import relative_error
 from satura.inputs import parse_sizes, random_inputs
 from satura.light import NAMES, light
 from satura.rewrite.errors import CallError
-from satura.rewrite.types import Array
+from satura.rewrite.types.tensor_type import Array
 
 Runner = Callable[[], dict[str, Array]]
 Result = dict[str, str | float]

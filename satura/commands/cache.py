@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from satura.backend.cache import default_cache
+from satura.backend.jit.cache import default_cache
 from satura.commands.terminal import number, print_json, print_line
 
 

@@ -14,10 +14,10 @@ from satura.commands.terminal import print_json, print_line, print_table, progre
 from satura.rewrite.check.coverage import KINDS
 from satura.rewrite.check.report import DirectionReport, RuleReport
 from satura.rewrite.check.testing import DEEP, PROOF_SECONDS, check
-from satura.rewrite.dsl import RuleSet
 from satura.rewrite.errors import RuleError, SaturaError
-from satura.rewrite.hints import suggestion
-from satura.rewrite.untrusted.killable import Doing, KilledError, call
+from satura.rewrite.isolation.process import Doing, KilledError, call
+from satura.rewrite.language.annotations import suggestion
+from satura.rewrite.language.dsl import RuleSet
 from satura.rulefile import load_rules
 
 SECONDS = 60.0  # for each rule

@@ -8,7 +8,7 @@ from typing import Protocol, cast
 from onnx import defs
 
 from satura.rewrite.onnx.checks import OLDEST_OPSET
-from satura.rewrite.onnx.lowerings import LOWERINGS
+from satura.rewrite.onnx.lower.table import LOWERINGS
 
 WAYS = {
     "native": "Lowered to canonical ops",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from satura.commands.models import file_or_light
 from satura.commands.terminal import print_json, print_line, progress
 from satura.pipeline import rule_set
+from satura.rewrite.egraph.saturate import saturate
 from satura.rewrite.errors import CallError
 from satura.rewrite.explain.origins import Explainer, Explanation
-from satura.rewrite.extract import extract
+from satura.rewrite.extract.extract import extract
 from satura.rewrite.onnx.load import load_with_names
-from satura.rewrite.saturate import saturate
 
 
 def explain(model: str, nodes: list[str], rules: str, json: bool) -> None:

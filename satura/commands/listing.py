@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from satura.commands.terminal import print_json, print_line, print_table
 from satura.commands.verdicts import HOLDS, recorded
-from satura.rewrite.law import Rule
+from satura.rewrite.language.rule import Rule
 from satura.rewrite.ops import REGISTRY
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from satura.commands.terminal import print_line, progress
 from satura.pipeline import rewrite
-from satura.rewrite.dsl import RuleSet
-from satura.rewrite.onnx.save import save
+from satura.rewrite.language.dsl import RuleSet
+from satura.rewrite.onnx.write.save import save
 
 
 def optimize(model: Path, output: Path, rules: RuleSet, text: bool) -> None:

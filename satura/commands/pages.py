@@ -11,7 +11,7 @@ from satura.commands.coverage import OPSETS, WAYS, by_family, coverage
 from satura.commands.verdicts import HOLDS, recorded
 from satura.rewrite.ops import REGISTRY, Kind, Op
 from satura.rewrite.ops.elementwise import BINARY, BOOL, INTEGERS, UNARY, ScalarFunction
-from satura.rewrite.types import FLOATS, DType
+from satura.rewrite.types.tensor_type import FLOATS, DType
 from satura.rules import BOOK
 
 KINDS = {

@@ -10,10 +10,10 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from satura.pipeline import rule_set
-from satura.rewrite.dsl import RuleSet
 from satura.rewrite.errors import RuleError
-from satura.rewrite.untrusted.guarded import half_of_memory
-from satura.rewrite.untrusted.killable import Doing, KilledError, call
+from satura.rewrite.isolation.guarded import half_of_memory
+from satura.rewrite.isolation.process import Doing, KilledError, call
+from satura.rewrite.language.dsl import RuleSet
 from satura.rulefile import load_rules
 
 LOADING_SECONDS = 20.0

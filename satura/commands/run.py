@@ -10,9 +10,9 @@ import satura
 from satura.commands.terminal import print_json, print_table, progress
 from satura.files import write_atomically
 from satura.inputs import parse_sizes, random_inputs, read_inputs
-from satura.rewrite.dsl import RuleSet
 from satura.rewrite.errors import CallError
-from satura.rewrite.types import Array
+from satura.rewrite.language.dsl import RuleSet
+from satura.rewrite.types.tensor_type import Array
 
 
 def run(

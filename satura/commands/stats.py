@@ -7,8 +7,8 @@ from pathlib import Path
 import satura
 from satura.commands.terminal import number, print_json, print_table, progress
 from satura.compiled import Compiled
-from satura.rewrite.dsl import RuleSet
-from satura.rewrite.report import Report
+from satura.rewrite.egraph.report import Report
+from satura.rewrite.language.dsl import RuleSet
 
 
 def stats(model: Path, rules: RuleSet, threads: int | None, json: bool) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 
-from satura.rewrite.law import Rule
+from satura.rewrite.language.rule import Rule
 
 HOLDS = {True: "exact", False: "reassociates"}  # by Rule.exact
 # A rule of the book that is not proved at all ranks is tested all the same.

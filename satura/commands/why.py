@@ -8,12 +8,12 @@ from satura.commands.models import file_or_light
 from satura.commands.rule_files import with_files
 from satura.commands.terminal import print_json, print_line, progress
 from satura.pipeline import saturate_beside
+from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.explain.findings import Why
 from satura.rewrite.explain.why import explained
+from satura.rewrite.isolation.guarded import half_of_memory
+from satura.rewrite.isolation.process import Doing, call
 from satura.rewrite.onnx.load import load_with_names
-from satura.rewrite.saturate import Limits
-from satura.rewrite.untrusted.guarded import half_of_memory
-from satura.rewrite.untrusted.killable import Doing, call
 
 
 def why(rule: str, model: str, files: list[Path], rules: str, seconds: float, json: bool) -> None:

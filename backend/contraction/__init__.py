@@ -1,0 +1,1 @@
+"""Matmuls and convolutions, from their spec to the text of their kernel."""

@@ -1,0 +1,149 @@
+"""The text of a contraction kernel: blocks of rows, panels of columns, tiles, an epilogue.
+
+    for each unit (batch, block of rows, panel of columns) of this thread's share
+        addresses of the block's rows                       (once per block; see emit/gathering)
+        for each step over the panel's taps and depth       (what stays in L2)
+            for each tile of rows
+                accumulators += rows · panel                (the microkernel)
+                after the last step: the epilogue
+
+A unit's results do not depend on which thread computes it, nor on how many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from satura.backend.contraction.gathering import (
+    advance,
+    coordinates,
+    panel_lines,
+    preparation_lines,
+    row_lines,
+    tile_lines,
+)  # fmt: skip
+from satura.backend.contraction.spec import ContractionSpec, panel_columns, parameters, tile_name
+from satura.backend.emit.text import INDENT, indented
+from satura.backend.jit.machine_code import KernelSource
+
+_F32, _LINE = 4, 64
+
+
+class Epilogue(Protocol):
+    """What happens to finished accumulators; its arguments start at word `len(parameters(spec))`.
+
+    It may introduce names of a single letter and a number, or with the prefix `e_`: no other name
+    here looks so. The column at hand is `first_column + index`.
+    """
+
+    def setup_lines(self) -> Iterable[str]:
+        """Once per call of the kernel."""
+
+    def row_lines(
+        self, batches: tuple[str, ...], rows: tuple[str, ...], first_column: str
+    ) -> Iterable[str]:
+        """Once per row and panel, given the names of the coordinates (groups left out)."""
+
+    def column_lines(self, first_column: str, index: str, accumulator: str) -> Iterable[str]:
+        """For each column; `accumulator` is an f32 expression to be used once."""
+
+
+def contraction_source(name: str, spec: ContractionSpec, epilogue: Epilogue) -> KernelSource:
+    """The kernel of all contractions of this spec and epilogue."""
+    lines = ["def kernel(args, thread, threads):", *indented(1, _kernel(spec, epilogue))]
+    return KernelSource(name, "\n".join(lines) + "\n")
+
+
+def _kernel(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
+    yield "prefer_wide_vectors()"
+    for word, name in enumerate(parameters(spec)):
+        yield f"{name} = load_int64(args, {word})"
+    yield "scratch += thread * scratch_pitch"
+    yield from preparation_lines(spec)
+    yield from epilogue.setup_lines()
+    yield "units = batches * blocks * panels"
+    yield "built = -1"
+    if spec.right_packed:
+        yield "packed = -1"
+    yield "end = units * (thread + 1) // threads"
+    yield "for unit in range(units * thread // threads, end):"
+    yield from indented(1, _unit(spec, epilogue))
+
+
+def _unit(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
+    tallest, width = spec.tile.rows[0], panel_columns(spec.tile)
+    yield "panel = unit % panels"
+    yield "place = unit // panels"
+    yield "block = place % blocks"
+    yield "first_row = rows * block // blocks"
+    yield "row_count = rows * (block + 1) // blocks - first_row"
+    yield f"tiles = (row_count + {tallest - 1}) // {tallest}"
+    yield "least = row_count // max(tiles, 1)"
+    yield "larger = row_count - least * tiles"
+    if spec.batches:
+        yield "batch = place // blocks"
+        for axis in reversed(range(1, spec.batches)):
+            yield f"batch{axis} = batch % batch_extent{axis}"
+            yield f"batch //= batch_extent{axis}"
+        yield "batch0 = batch"
+    yield "if place != built:"
+    yield from indented(1, ["built = place", *row_lines(spec)])
+    yield from panel_lines(spec, width)
+    group = f"batch{spec.batches - 1} * columns + " if spec.grouped else ""
+    yield f"first_column = {group}panel * {width}"
+    yield f"column_count = min({width}, columns - panel * {width})"
+    yield "for step in range(steps):"
+    yield from indented(1, _step(spec, epilogue, width))
+
+
+def _step(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str]:
+    yield "first_tap = step // depth_steps * tap_step"
+    yield "first_depth = step % depth_steps * depth_step"
+    yield f"step_weights = weights + (first_tap * depth + first_depth) * {width * _F32}"
+    yield "step_taps = min(tap_step, taps - first_tap)"
+    yield "step_depth = min(depth_step, depth - first_depth)"
+    if not spec.right_packed:
+        yield "next_weights = step_weights"
+        yield "if step + 1 < steps:"
+        yield f"{INDENT}next_weights += step_taps * step_depth * {width * _F32}"
+        yield "elif unit + 1 < end:"
+        following = "(panel + 1 if panel + 1 < panels else 0)"
+        panel_bytes = f"taps * depth * {width * _F32}"
+        yield f"{INDENT}next_weights = weights + ({following} - panel) * {panel_bytes}"
+    yield "for tile in range(tiles):"
+    body = ["size = least + (1 if tile < larger else 0)"]
+    body += ["accumulators = scratch + tile * tile_pitch", *tile_lines(spec)]
+    body += ["ahead = step_weights"]
+    if not spec.right_packed:  # each of the first tiles fetches its part of what comes next
+        body += [f"if tile < {width * _F32 // _LINE}:"]
+        body += [f"{INDENT}ahead = next_weights + tile * tile_taps * tile_depth * {_LINE}"]
+    body += [*_microkernels(spec), "if step == steps - 1:"]
+    body += indented(1, _epilogue(spec, epilogue, width))
+    yield from indented(1, body)
+
+
+def _microkernels(spec: ContractionSpec) -> Iterator[str]:
+    """The call of the microkernel whose number of rows is that of the tile."""
+    arguments = (
+        f"table, pitch, hops, tile_taps, tile_depth, first_depth * {_F32}, step_weights, ahead, "
+        "accumulators, step"
+    )
+    *taller, last = spec.tile.rows
+    for place, rows in enumerate(taller):
+        yield f"{'elif' if place else 'if'} size > {rows - 1}:"
+        yield f"{INDENT}{tile_name(rows, spec.tile.vectors)}({arguments})"
+    final = f"{tile_name(last, spec.tile.vectors)}({arguments})"
+    yield from ["else:", INDENT + final] if taller else [final]
+
+
+def _epilogue(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str]:
+    batches = tuple(f"batch{axis}" for axis in range(spec.batches - spec.grouped))
+    rows = tuple(f"row{axis}" for axis in range(len(spec.windowed)))
+    yield from coordinates(spec, "first_row + tile * least + min(tile, larger)")
+    yield "for slot in range(size):"
+    body = [*epilogue.row_lines(batches, rows, "first_column"), "for index in range(column_count):"]
+    accumulator = "get_f32(accumulators, index)"
+    body += indented(1, epilogue.column_lines("first_column", "index", accumulator))
+    body += [f"accumulators += {width * _F32}", *advance(spec)]
+    yield from indented(1, body)

@@ -1,0 +1,249 @@
+"""How a contraction kernel finds its operands: tables of row addresses, packed rows and panels.
+
+What tap t sees of row m stands at `rows[t, m] + hops[t]`. There are three kinds of tile:
+
+    0  border: a tap of some row leaves the input. One line of row addresses per tap, where such a
+       tap points to a page of fill values; all hops are 0.
+    1  interior: one line of row addresses for all taps, and the taps' distances as hops.
+    2  joined: interior, and the taps along the last axis lie side by side in memory: they count
+       as one tap of greater depth.
+
+Slots of a line beyond the tile's rows repeat its last row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from satura.backend.contraction.spec import ContractionSpec
+from satura.backend.emit.text import INDENT, indented
+
+_F32, _WORD = 4, 8
+
+
+def gathers(spec: ContractionSpec) -> bool:
+    """Whether taps are followed in place, tile by tile, so that tiles are of several kinds."""
+    return any(spec.windowed) and not spec.left_packed
+
+
+def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
+    """Once per call: what all rows share."""
+    yield "tables = scratch + table_offset"
+    yield "all_hops = scratch + hops_offset"
+    if not gathers(spec):
+        yield "store_int64(all_hops, 0, 0)"
+    if any(spec.windowed):
+        yield "fill_value = f32_of_bits(fill)"
+    if not gathers(spec):
+        return
+    yield "kinds = scratch + kinds_offset"
+    yield "fill_page = scratch + fill_offset"
+    yield "for i in range(depth):"
+    yield f"{INDENT}store_f32(fill_page, i, fill_value)"
+    yield "line = 0"
+    axes = _windowed(spec)
+    for level, axis in enumerate(axes):
+        yield f"{INDENT * level}for tap{axis} in range(taps{axis}):"
+    distance = " + ".join(f"tap{axis} * dilation{axis} * stride{axis}" for axis in axes)
+    body = [
+        f"distance = {distance}",
+        "store_int64(all_hops, line, 0)",
+        "store_int64(all_hops, taps + line, distance)",
+        f"if tap{axes[-1]} == 0:",
+        f"{INDENT}store_int64(all_hops, 2 * taps + line // taps{axes[-1]}, distance)",
+        "line += 1",
+    ]
+    yield from indented(len(axes), body)
+
+
+def row_lines(spec: ContractionSpec) -> Iterator[str]:
+    """Once per block: the tables of its tiles."""
+    strides = (f" + batch{axis} * left_batch{axis}" for axis in range(spec.batches))
+    yield f"left_here = left{''.join(strides)}"
+    yield from coordinates(spec, "first_row")
+    if spec.left_packed:
+        yield from _packed_rows(spec)
+        yield "origin = scratch + rows_offset"
+    yield "for tile in range(tiles):"
+    body = [
+        "size = least + (1 if tile < larger else 0)",
+        f"slots = {slots(spec)}",
+        "table = tables + tile * table_pitch",
+    ]
+    if spec.left_packed:
+        body += ["for slot in range(slots):"]
+        body += indented(1, ["store_int64(table, slot, origin)"])
+        body += indented(1, ["if slot + 1 < size:", f"{INDENT}origin += depth * {_F32}"])
+        body += [f"origin += depth * {_F32}"]
+    else:
+        body += _origins(spec)
+    yield from indented(1, body)
+
+
+def tile_lines(spec: ContractionSpec) -> Iterator[str]:
+    """Per tile and step: `table`, `pitch`, `hops`, `tile_taps` and `tile_depth`."""
+    yield "table = tables + tile * table_pitch"
+    yield "pitch = 0"
+    yield "hops = all_hops"
+    yield "tile_taps = step_taps"
+    yield "tile_depth = step_depth"
+    if not gathers(spec):
+        return
+    last = _windowed(spec)[-1]
+    yield "kind = load_int64(kinds, tile)"
+    yield f"hops += (kind * taps + first_tap) * {_WORD}"
+    yield "if kind == 0:"
+    yield f"{INDENT}pitch = {slots(spec)} * {_WORD}"
+    yield f"{INDENT}table += first_tap * pitch"
+    yield "elif kind == 2:"
+    yield f"{INDENT}tile_taps = taps // taps{last}"
+    yield f"{INDENT}tile_depth = depth * taps{last}"
+
+
+def panel_lines(spec: ContractionSpec, width: int) -> Iterator[str]:
+    """Once per unit: `weights`, the address of the panel's weights."""
+    strides = (f" + batch{axis} * right_batch{axis}" for axis in range(spec.batches))
+    here = f"right{''.join(strides)}"
+    if not spec.right_packed:
+        yield f"weights = {here} + panel * taps * depth * {width * _F32}"
+        return
+    yield "weights = scratch + panel_offset"
+    yield f"source = {here} + panel * {width} * right_column_stride"
+    yield f"valid = min({width}, columns - panel * {width})"
+    yield "if place // blocks * panels + panel != packed:"
+    lanes = width // spec.tile.vectors
+    copy = [
+        "packed = place // blocks * panels + panel",
+        "done = 0",
+        f"if right_depth_stride == {_F32}:",
+        f"{INDENT}done = taps * depth // {lanes} * {lanes}",
+        f"{INDENT}for n in range(0, valid - {lanes - 1}, {lanes}):",
+        f"{INDENT * 2}for k in range(0, done, {lanes}):",
+        f"{INDENT * 3}origin = source + n * right_column_stride + k * {_F32}",
+        f"{INDENT * 3}line = weights + k * {width * _F32} + n * {_F32}",
+        f"{INDENT * 3}transpose_block(origin, right_column_stride, line, {width * _F32})",
+        "for k in range(taps * depth):",
+        f"{INDENT}line = weights + k * {width * _F32}",
+        f"{INDENT}origin = source + k * right_depth_stride",
+        f"{INDENT}if right_column_stride == {_F32}:",
+        f"{INDENT * 2}for n in range(valid):",
+        f"{INDENT * 3}store_f32(line, n, load_f32(origin, n))",
+        f"{INDENT}else:",
+        f"{INDENT * 2}for n in range(valid // {lanes} * {lanes} if k < done else 0, valid):",
+        f"{INDENT * 3}store_f32(line, n, load_f32(origin + n * right_column_stride, 0))",
+        f"{INDENT}for n in range(valid, {width}):",
+        f"{INDENT * 2}store_f32(line, n, np.float32(0))",
+    ]
+    yield from indented(1, copy)
+
+
+def coordinates(spec: ContractionSpec, row: str) -> Iterator[str]:
+    """row0, row1, … of row number `row`."""
+    yield f"rest = {row}"
+    for axis in reversed(range(1, len(spec.windowed))):
+        yield f"row{axis} = rest % row_extent{axis}"
+        yield f"rest //= row_extent{axis}"
+    yield "row0 = rest"
+
+
+def advance(spec: ContractionSpec) -> Iterator[str]:
+    """From the coordinates of a row to those of the next."""
+    yield f"row{len(spec.windowed) - 1} += 1"
+    for level, axis in enumerate(reversed(range(1, len(spec.windowed)))):
+        lines = [
+            f"if row{axis} == row_extent{axis}:",
+            f"{INDENT}row{axis} = 0",
+            f"{INDENT}row{axis - 1} += 1",
+        ]
+        yield from indented(level, lines)
+
+
+def slots(spec: ContractionSpec) -> str:
+    """How many rows the microkernel of a tile of `size` rows has."""
+    expression = str(spec.tile.rows[-1])
+    for rows in reversed(spec.tile.rows[:-1]):
+        expression = f"({rows} if size > {rows - 1} else {expression})"
+    return expression
+
+
+def _windowed(spec: ContractionSpec) -> list[int]:
+    return [axis for axis, windowed in enumerate(spec.windowed) if windowed]
+
+
+def _origin(spec: ContractionSpec) -> Iterator[str]:
+    """`origin`: the address of what the first tap of the row at row0, row1, … sees."""
+    terms = ["left_here"]
+    for axis, windowed in enumerate(spec.windowed):
+        if windowed:
+            yield f"position{axis} = row{axis} * step{axis} - lo{axis}"
+        terms.append(f"{'position' if windowed else 'row'}{axis} * stride{axis}")
+    yield f"origin = {' + '.join(terms)}"
+
+
+def _origins(spec: ContractionSpec) -> Iterator[str]:
+    """The first line of a tile's table, its kind, and the other lines of a border tile."""
+    axes, every = _windowed(spec), range(len(spec.windowed))
+    if axes:
+        yield "interior = True"
+        for axis in every:
+            yield f"saved{axis} = row{axis}"
+    yield "for slot in range(slots):"
+    body = [*_origin(spec), "store_int64(table, slot, origin)"]
+    for axis in axes:
+        reach = f"position{axis} + (taps{axis} - 1) * dilation{axis}"
+        body += [f"interior = interior and position{axis} >= 0 and {reach} < input{axis}"]
+    body += ["if slot + 1 < size:", *indented(1, advance(spec))]
+    yield from indented(1, body)
+    if axes:
+        yield "if interior:"
+        yield f"{INDENT}store_int64(kinds, tile, 1 + joins)"
+        yield "else:"
+        yield f"{INDENT}store_int64(kinds, tile, 0)"
+        border = [f"row{axis} = saved{axis}" for axis in every]
+        border += ["for slot in range(slots):"]
+        body = [*_origin(spec), "line = slot"]
+        body += _taps(spec, "fill_page", ["store_int64(table, line, address)", "line += slots"])
+        body += ["if slot + 1 < size:", *indented(1, advance(spec))]
+        yield from indented(1, [*border, *indented(1, body)])
+    yield from advance(spec)
+
+
+def _taps(spec: ContractionSpec, outside: str, body: list[str]) -> Iterator[str]:
+    """`body` for each tap's `address`, which is `outside` where the tap leaves the input."""
+    address, known = "origin", ""
+    axes = _windowed(spec)
+    for level, axis in enumerate(axes):
+        lines = [
+            f"for tap{axis} in range(taps{axis}):",
+            f"{INDENT}at{axis} = position{axis} + tap{axis} * dilation{axis}",
+            f"{INDENT}inside{axis} = {known}at{axis} >= 0 and at{axis} < input{axis}",
+        ]
+        yield from indented(level, lines)
+        known = f"inside{axis} and "
+        address += f" + tap{axis} * dilation{axis} * stride{axis}"
+    yield from indented(len(axes), [f"address = {outside}", f"if inside{axes[-1]}:"])
+    yield from indented(len(axes), [f"{INDENT}address = {address}", *body])
+
+
+def _packed_rows(spec: ContractionSpec) -> Iterator[str]:
+    """Copies of the block's rows, all taps of a row side by side."""
+    yield "copy = scratch + rows_offset"
+    yield "for row in range(row_count):"
+    yield from indented(1, _origin(spec))
+    if any(spec.windowed):
+        count = " * ".join(f"taps{axis}" for axis in _windowed(spec))
+        yield f"{INDENT}tap_depth = depth // max(1, {count})"
+        copied = [
+            "for k in range(tap_depth):",
+            f"{INDENT}value = fill_value",
+            f"{INDENT}if address != 0:",
+            f"{INDENT * 2}value = load_f32(address + k * left_depth_stride, 0)",
+            f"{INDENT}store_f32(copy, k, value)",
+            f"copy += tap_depth * {_F32}",
+        ]
+        yield from indented(1, _taps(spec, "0", copied))
+    else:
+        yield f"{INDENT}for k in range(depth):"
+        yield f"{INDENT * 2}store_f32(copy, k, load_f32(origin + k * left_depth_stride, 0))"
+        yield f"{INDENT}copy += depth * {_F32}"
+    yield from indented(1, advance(spec))

@@ -1,0 +1,262 @@
+"""Matmuls and convolutions in f32: what a contraction kernel is generic over, and its arguments.
+
+A contraction has batches, rows and columns: result[b, r, n] = Σ over taps t and depth k of
+left[b, r, t, k] · right[b, t, k, n]. Rows run over one or more axes. Along a windowed axis (of a
+convolution) a row sees several input positions, one per tap, and positions outside the input
+count as the fill value. Groups of a convolution are its last batch axis.
+
+`ContractionSpec` is what the text of a kernel depends on. Everything else is an argument:
+`ContractionCall` describes one call, and `planned` turns it into the argument table's first words
+and the bytes of scratch that each thread needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from satura.backend.lower.body import Argument
+from satura.backend.target import Target, host_target
+
+_F32, _WORD = 4, 8
+_LINE = 64
+_PANEL_BYTES = 640 * 1024  # of one weight panel between two changes of tiles: stays in L2
+_TABLE_BYTES = 64 * 1024  # of row addresses
+_LEFT_BYTES = 384 * 1024  # of rows in flight
+_MOST_ROWS = 480
+_BALANCED_UNITS = 8  # with so many units per thread, one more or less does not matter
+
+
+@dataclass(frozen=True)
+class Tile:
+    """What a microkernel holds in registers: some number of rows by `vectors` vectors.
+
+    A kernel has one microkernel per entry of `rows` (descending), so that tiles can share the rows
+    of a block evenly.
+    """
+
+    rows: tuple[int, ...]
+    vectors: int
+
+
+@dataclass(frozen=True)
+class ContractionSpec:
+    """What the text of a contraction kernel depends on, besides its epilogue.
+
+    `windowed` has one entry per row axis. The left operand is read in place, or copied row by row
+    first (`left_packed`: its depth is not contiguous). The right operand comes as weight panels
+    (see `pack_panels`), or is copied to a panel by the kernel (`right_packed`).
+    """
+
+    batches: int
+    windowed: tuple[bool, ...]
+    tile: Tile
+    grouped: bool = False
+    left_packed: bool = False
+    right_packed: bool = False
+
+
+@dataclass(frozen=True)
+class RowAxis:
+    """One axis of the rows: its extent, and the bytes between neighbouring input positions.
+
+    Row r of a windowed axis sees, for tap t, position r · step - lo + t · dilation of `input`.
+    """
+
+    extent: int
+    stride: int
+    step: int = 1
+    lo: int = 0
+    input: int = 0
+    taps: int = 1
+    dilation: int = 1
+
+
+@dataclass(frozen=True)
+class ContractionCall:
+    """One call. Strides are in bytes; `depth` counts the elements that one tap sees.
+
+    `right_depth_stride` (over taps and depth together) and `right_column_stride` matter to a
+    kernel that packs its right operand, `left_depth_stride` to one that packs its left.
+    """
+
+    left: Argument
+    right: Argument
+    scratch: Argument
+    batches: tuple[int, ...]
+    left_strides: tuple[int, ...]
+    right_strides: tuple[int, ...]
+    rows: tuple[RowAxis, ...]
+    columns: int
+    depth: int
+    fill: float = 0.0
+    left_depth_stride: int = _F32
+    right_depth_stride: int = 0
+    right_column_stride: int = 0
+
+    @property
+    def row_count(self) -> int:
+        return prod(axis.extent for axis in self.rows)
+
+    @property
+    def taps(self) -> int:
+        return prod(axis.taps for axis in self.rows)
+
+
+@dataclass(frozen=True)
+class ContractionPlan:
+    """Values for `parameters(spec)`, in order, and the scratch bytes that each thread needs."""
+
+    arguments: tuple[Argument, ...]
+    scratch_size: int
+
+
+def tile_name(rows: int, vectors: int) -> str:
+    """The helper that computes a tile of `rows` rows by `vectors` vectors."""
+    return f"tile_{rows}x{vectors}"
+
+
+def choose_tile(rows: int | None, columns: int, target: Target | None = None) -> Tile:
+    """A tile that wastes little on `rows` (None: not known) by `columns`.
+
+    Few columns get narrower and taller tiles; few rows get a tile of just their number.
+    """
+    target = target or host_target()
+    wide = target.registers == 32
+    widest = 4 if wide else 2
+    vectors = min(widest, max(1, -(-columns // target.lanes)))
+    tallest = {4: 6, 3: 8, 2: 12, 1: 10}[vectors] if wide else {2: 6, 1: 8}[vectors]
+    if rows is not None and rows < tallest:
+        return Tile((max(1, rows),), vectors)
+    return Tile((tallest, tallest - 1), vectors)
+
+
+def panel_columns(tile: Tile, target: Target | None = None) -> int:
+    """How many columns a weight panel has."""
+    return tile.vectors * (target or host_target()).lanes
+
+
+def pack_panels(weights: NDArray[np.float32], groups: int, width: int) -> NDArray[np.float32]:
+    """Weights [*taps, depth, columns of all groups] as [groups, panels, taps · depth, width].
+
+    The last panel of each group is filled up with zeros.
+    """
+    columns = weights.shape[-1] // groups
+    flat = weights.reshape(-1, groups, columns)
+    panels = -(-columns // width)
+    padded = np.zeros((flat.shape[0], groups, panels * width), np.float32)
+    padded[:, :, :columns] = flat
+    split = padded.reshape(-1, groups, panels, width)
+    return np.ascontiguousarray(split.transpose(1, 2, 0, 3))
+
+
+def parameters(spec: ContractionSpec) -> tuple[str, ...]:
+    """Names of the first words of the argument table; the epilogue's follow."""
+    names = ["left", "right", "scratch", "scratch_pitch", "batches", "blocks", "panels"]
+    names += ["rows", "columns", "taps", "depth", "steps", "depth_steps", "tap_step", "depth_step"]
+    names += ["table_offset", "table_pitch", "tile_pitch", "hops_offset"]
+    for axis in range(spec.batches):
+        names += [f"batch_extent{axis}", f"left_batch{axis}", f"right_batch{axis}"]
+    for axis, windowed in enumerate(spec.windowed):
+        names += [f"row_extent{axis}", f"stride{axis}"]
+        if windowed:
+            names += [f"step{axis}", f"lo{axis}", f"input{axis}", f"taps{axis}", f"dilation{axis}"]
+    if any(spec.windowed):
+        names += ["fill", "fill_offset", "joins", "kinds_offset"]
+    if spec.left_packed:
+        names += ["left_depth_stride", "rows_offset"]
+    if spec.right_packed:
+        names += ["right_depth_stride", "right_column_stride", "panel_offset"]
+    return tuple(names)
+
+
+def planned(spec: ContractionSpec, call: ContractionCall, threads: int) -> ContractionPlan:
+    """Blocking and arguments of one call that up to `threads` threads share."""
+    tallest, width = spec.tile.rows[0], panel_columns(spec.tile)
+    taps, depth = (1, call.taps * call.depth) if spec.left_packed else (call.taps, call.depth)
+    tap_step, depth_step = _panel_steps(taps, depth, width)
+    tap_steps, depth_steps = -(-taps // tap_step), -(-depth // depth_step)
+    steps = max(1, tap_steps * depth_steps)
+    panels = -(-call.columns // width)
+    blocks = _row_blocks(spec, call, threads, panels, taps, depth)
+    most_rows = -(-call.row_count // blocks)
+    tiles = -(-most_rows // tallest)
+    last = call.rows[-1]
+    joins = last.taps > 1 and last.dilation == 1 and steps == 1
+    joins = joins and last.stride == depth * _F32
+
+    layout = _Layout()
+    tile_pitch = tallest * width * _F32 if steps > 1 else 0
+    layout.take(tallest * width * _F32 if steps == 1 else tiles * tile_pitch)
+    table_pitch = taps * tallest * _WORD
+    values: dict[str, Argument] = {
+        "left": call.left, "right": call.right, "scratch": call.scratch,
+        "batches": prod(call.batches), "blocks": blocks, "panels": panels,
+        "rows": call.row_count, "columns": call.columns, "taps": taps, "depth": depth,
+        "steps": steps, "depth_steps": max(1, depth_steps),
+        "tap_step": tap_step, "depth_step": depth_step,
+        "table_offset": layout.take(tiles * table_pitch),
+        "table_pitch": table_pitch, "tile_pitch": tile_pitch,
+        "fill": int(np.float32(call.fill).view(np.uint32)),
+        "fill_offset": layout.take(depth * _F32),
+        "joins": int(joins), "kinds_offset": layout.take(tiles * _WORD),
+        "hops_offset": layout.take(3 * taps * _WORD),
+        "left_depth_stride": call.left_depth_stride,
+        "right_depth_stride": call.right_depth_stride,
+        "right_column_stride": call.right_column_stride,
+    }  # fmt: skip
+    if spec.left_packed:
+        values["rows_offset"] = layout.take(most_rows * depth * _F32)
+    if spec.right_packed:
+        values["panel_offset"] = layout.take(taps * depth * width * _F32)
+    for axis, extent in enumerate(call.batches):
+        values[f"batch_extent{axis}"] = extent
+        values[f"left_batch{axis}"] = call.left_strides[axis]
+        values[f"right_batch{axis}"] = call.right_strides[axis]
+    for axis, row in enumerate(call.rows):
+        values[f"row_extent{axis}"] = row.extent
+        for name in ("stride", "step", "lo", "input", "taps", "dilation"):
+            values[f"{name}{axis}"] = getattr(row, name)
+    values["scratch_pitch"] = layout.size
+    return ContractionPlan(tuple(values[name] for name in parameters(spec)), layout.size)
+
+
+class _Layout:
+    """Hands out pieces of scratch memory, each on its own cache lines."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+    def take(self, size: int) -> int:
+        offset = self.size
+        self.size += -(-size // _LINE) * _LINE
+        return offset
+
+
+def _panel_steps(taps: int, depth: int, width: int) -> tuple[int, int]:
+    """How many taps, and how much depth of each, a step over a weight panel takes."""
+    limit = max(1, _PANEL_BYTES // (width * _F32))
+    if depth > limit:
+        pieces = -(-depth // limit)
+        return 1, -(-depth // pieces)
+    return max(1, min(taps, limit // max(1, depth))), max(1, depth)
+
+
+def _row_blocks(
+    spec: ContractionSpec, call: ContractionCall, threads: int, panels: int, taps: int, depth: int
+) -> int:
+    """Into how many blocks the rows of one batch are cut: what fits the caches, and an even share
+    of the work for each thread."""
+    tallest = spec.tile.rows[0]
+    fits = min(_TABLE_BYTES // (_WORD * taps), _LEFT_BYTES // (_F32 * max(1, depth)), _MOST_ROWS)
+    blocks = max(1, -(-call.row_count // max(fits, 8 * tallest)))
+    units = prod(call.batches) * panels
+    if call.row_count < 2 * tallest * threads:
+        return blocks
+    for more in range(blocks, blocks + threads):
+        if units * more % threads == 0 or units * more >= _BALANCED_UNITS * threads:
+            return more
+    return blocks

@@ -1,0 +1,1 @@
+"""From the text of kernels to machine code."""

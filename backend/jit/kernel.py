@@ -1,0 +1,77 @@
+"""A kernel before and after compilation, and what names it in caches."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+
+from satura.backend.target import host_target
+from satura.rewrite.errors import SaturaError
+
+_CODE_FILES = (
+    "jit/kernel.py", "jit/translate.py", "jit/frontend.py", "helpers",
+)  # fmt: skip
+
+
+class KernelError(SaturaError):
+    """A kernel that does not compile: a fault of satura, not of the model."""
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """Text that defines `kernel(args, thread, threads)`; `name` is for people and messages.
+
+    Sources with equal text share one piece of code, whatever their names.
+    """
+
+    name: str
+    text: str
+
+    @property
+    def key(self) -> str:
+        """The hash of everything that the object code depends on."""
+        return hashlib.sha256(f"{_environment()}\n{self.text}".encode()).hexdigest()
+
+    @property
+    def symbol(self) -> str:
+        """The kernel's name in its object code."""
+        return f"satura_{self.key[:40]}"
+
+
+@dataclass(frozen=True)
+class CompiledKernel:
+    """Object code that exports `symbol`, and the library functions that it calls."""
+
+    symbol: str
+    externals: tuple[str, ...]
+    code: bytes
+
+    def packed(self) -> bytes:
+        """This kernel as bytes for the cache."""
+        header = json.dumps({"symbol": self.symbol, "externals": list(self.externals)})
+        return header.encode() + b"\n" + self.code
+
+    @staticmethod
+    def unpacked(data: bytes) -> CompiledKernel:
+        """The kernel that `packed` wrote."""
+        header, _, code = data.partition(b"\n")
+        fields = json.loads(header)
+        return CompiledKernel(fields["symbol"], tuple(fields["externals"]), code)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> str:
+    """Versions and target: everything but the text that object code depends on."""
+    digest = hashlib.sha256()
+    folder = Path(__file__).parent.parent
+    for name in _CODE_FILES:
+        place = folder / name
+        for path in sorted(place.glob("*.py")) if place.is_dir() else [place]:
+            if path.exists():
+                digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    versions = f"numba {version('numba')} llvmlite {version('llvmlite')}"
+    return f"{versions} code {digest.hexdigest()} target {host_target().identity}"

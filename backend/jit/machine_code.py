@@ -1,0 +1,165 @@
+"""From the source text of a kernel to machine code.
+
+A kernel is a Python function `kernel(args, thread, threads)` over helpers of `namespace.py`. Numba
+types it and lowers it, LLVM optimises it, and the object code is kept on disk under the hash of
+all that determines it. Loading such an object needs llvmlite alone: a warm start never imports
+Numba.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable, Sequence
+
+import llvmlite.binding as llvm
+
+from satura.backend.jit.cache import default_cache
+from satura.backend.jit.kernel import CompiledKernel, KernelError, KernelSource
+from satura.backend.target import host_target
+
+_MATH_LIBRARIES = ("libm.so.6", "libm.so", "libSystem.dylib")
+
+Progress = Callable[[int, int], None]
+
+
+class _Loader:
+    """The process's engine: object code in, addresses out. Addresses stay valid for ever."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self._addresses: dict[str, int] = {}
+        self._objects: list[llvm.ObjectFileRef] = []
+        target = host_target()
+        for name in _MATH_LIBRARIES:
+            try:
+                llvm.load_library_permanently(name)
+                break
+            except RuntimeError:
+                continue  # another platform's name
+        module = llvm.parse_assembly("")
+        module.triple = target.triple
+        self._engine = llvm.create_mcjit_compiler(module, target.machine())
+
+    def known(self, symbol: str) -> int | None:
+        """The address of a symbol loaded before."""
+        return self._addresses.get(symbol)
+
+    def load(self, kernel: CompiledKernel) -> int:
+        """The address of the kernel. KernelError where it calls what this process lacks."""
+        missing = [name for name in kernel.externals if not llvm.address_of_symbol(name)]
+        if missing:  # LLVM would end the process
+            raise KernelError(f"a kernel calls {', '.join(missing)}, which no library here has")
+        with self.lock:
+            if kernel.symbol not in self._addresses:
+                compiled = llvm.ObjectFileRef.from_data(kernel.code)
+                self._engine.add_object_file(compiled)
+                self._engine.finalize_object()
+                self._objects.append(compiled)
+                address = self._engine.get_function_address(kernel.symbol)
+                if not address:
+                    raise KernelError(f"the object code does not define {kernel.symbol}")
+                self._addresses[kernel.symbol] = int(address)
+            return self._addresses[kernel.symbol]
+
+
+class _Singleton:
+    """The process's loader, made when first needed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loader: _Loader | None = None
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._renew_locks)
+
+    def get(self) -> _Loader:
+        with self._lock:
+            if self._loader is None:
+                self._loader = _Loader()
+            return self._loader
+
+    def _renew_locks(self) -> None:
+        """Another thread of the parent may have held them, and that thread is gone."""
+        self._lock = threading.Lock()
+        if self._loader is not None:
+            self._loader.lock = threading.Lock()
+
+
+_loader = _Singleton().get
+
+
+def is_compiled(source: KernelSource) -> bool:
+    """Whether `kernel_address` would answer without compiling anything."""
+    return _loader().known(source.symbol) is not None or _cached(source) is not None
+
+
+def kernel_address(source: KernelSource) -> int:
+    """The address of the kernel as `void(int64 args, int64 thread, int64 threads)`.
+
+    Taken from this process, else from the disk cache, else compiled (and cached).
+    """
+    loader = _loader()
+    address = loader.known(source.symbol)
+    if address is not None:
+        return address
+    kernel = _cached(source)
+    if kernel is None:
+        kernel = _compiled(source)
+    return loader.load(kernel)
+
+
+def compile_all(sources: Sequence[KernelSource], progress: Progress | None = None) -> list[int]:
+    """The addresses of all kernels, in order; `progress(done, all)` is called as they get ready.
+
+    What is in no cache is compiled, by several processes where that pays.
+    """
+    loader = _loader()
+    distinct = {source.symbol: source for source in sources}
+    missing = []
+    for symbol, source in distinct.items():
+        if loader.known(symbol) is None:
+            kernel = _cached(source)
+            if kernel is None:
+                missing.append(source)
+            else:
+                loader.load(kernel)
+    ready = len(distinct) - len(missing)
+    if progress is not None:
+        progress(ready, len(distinct))
+    if missing:
+        from satura.backend.jit.workers import compiled_by_all
+
+        for source, kernel in compiled_by_all(missing):
+            default_cache().store(source.key, kernel.packed())
+            loader.load(kernel)
+            ready += 1
+            if progress is not None:
+                progress(ready, len(distinct))
+    return [kernel_address(source) for source in sources]
+
+
+def kernel_function(address: int) -> Callable[[int, int, int], None]:
+    """The kernel as something Python can call; the call releases the interpreter lock."""
+    prototype = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+    function: Callable[[int, int, int], None] = prototype(address)
+    return function
+
+
+def _cached(source: KernelSource) -> CompiledKernel | None:
+    data = default_cache().load(source.key)
+    return None if data is None else CompiledKernel.unpacked(data)
+
+
+def _compiled(source: KernelSource) -> CompiledKernel:
+    from satura.backend.jit.translate import compiled
+
+    kernel = compiled(source)
+    default_cache().store(source.key, kernel.packed())
+    return kernel
+
+
+__all__ = [
+    "CompiledKernel", "KernelError", "KernelSource", "Progress", "compile_all", "is_compiled",
+    "kernel_address", "kernel_function",
+]  # fmt: skip

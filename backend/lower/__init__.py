@@ -1,0 +1,1 @@
+"""From a dispatch to loop nests."""

@@ -1,0 +1,201 @@
+"""Kernel bodies: loop nests over straight-line code, before they become text.
+
+A nest has loops, of which the last ones may be reduced, and values in evaluation order. A value
+reads memory or other values; where it reads is an affine function of the loops, in bytes. All
+numbers (extents, strides, addresses, scalars) become arguments of the kernel, so that its text
+depends on structure alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from satura.rewrite.types.tensor_type import DType
+
+Region = tuple[str, int]  # "buffer" with a node, "scratch" of all threads, or "status"
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A place in memory: `offset` bytes into a region."""
+
+    region: Region
+    offset: int = 0
+
+
+Argument = int | Pointer
+MAX_TAPS = 25  # windows of no more taps are unrolled
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An address or a number: `start` + Σ strides[i] · loop i + Σ scale · value."""
+
+    start: Argument
+    strides: tuple[int, ...]
+    extras: tuple[tuple[int, int], ...] = ()  # (value, scale)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One value of the body.
+
+    `op` is a scalar function's name, or one of
+        load          element at `access`; with an operand: 0 where that mask is false
+        position      the i64 number that `access` describes
+        argument      `literal`, as i64
+        scalar        the element with the bit pattern `literal`
+        cast, select  as the ops of these names
+        inside        0 <= operand 0 < operand 1, both i64
+        quotient      operand 0 // operand 1, both i64, the second positive
+        add_index     operand 0 + operand 1 where operand 0 is negative, else operand 0
+        report        operand 0, a mask; where it is false, status words say 1 and operand 1
+        reduced       result of reduction `literal`
+        accumulator   what a contraction kernel hands to its epilogue
+
+    Numbers that a kernel gets as arguments have serials: two of them are never one value, so that
+    a kernel's text does not depend on whether they happen to be equal.
+    """
+
+    op: str
+    dtype: DType
+    operands: tuple[int, ...] = ()
+    access: Access | None = None
+    literal: int = 0
+    serial: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """Reduced loop `loop` (a tap) runs where 0 <= origin + tap · dilation < extent.
+
+    `origin` is a value over the outer loops.
+    """
+
+    loop: int
+    origin: int
+    dilation: int
+    extent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """`function` over all reduced loops of value `operand`, accumulated in its compute type.
+
+    `function` is sum, prod, max or min, or `max index`, `min index` (the first best) and
+    `max last`, `min last` (the last best) of `position`. `fill`, a value over the outer loops,
+    is combined where the clips leave something out.
+    """
+
+    function: str
+    dtype: DType
+    operand: int
+    position: int | None = None
+    fill: int | None = None
+
+
+@dataclass(frozen=True)
+class Nest:
+    """One loop nest that stores value `result` as `dtype` at `target`.
+
+    The last `reduced` loops belong to the reductions; the store is inside them when the result
+    depends on them.
+    """
+
+    extents: tuple[int, ...]
+    reduced: int
+    values: tuple[Value, ...]
+    reductions: tuple[Reduction, ...]
+    clips: tuple[Clip, ...]
+    target: Access
+    result: int
+    dtype: DType
+
+    @property
+    def outer(self) -> range:
+        """The loops that are not reduced."""
+        return range(len(self.extents) - self.reduced)
+
+    @property
+    def inner(self) -> range:
+        """The reduced loops."""
+        return range(len(self.extents) - self.reduced, len(self.extents))
+
+    def accesses(self) -> Iterable[Access]:
+        """Every access, the store's last."""
+        for value in self.values:
+            if value.access is not None:
+                yield value.access
+        yield self.target
+
+    def with_loops(
+        self,
+        extents: Sequence[int],
+        restride: Callable[[tuple[int, ...]], tuple[int, ...]],
+        clips: tuple[Clip, ...],
+    ) -> Nest:
+        """The nest over other loops; `restride` takes strides over the old loops to the new."""
+
+        def moved(access: Access) -> Access:
+            return Access(access.start, restride(access.strides), access.extras)
+
+        values = tuple(
+            value if value.access is None else replace(value, access=moved(value.access))
+            for value in self.values
+        )
+        return replace(
+            self, extents=tuple(extents), values=values, target=moved(self.target), clips=clips
+        )
+
+
+COMMUTATIVE = frozenset({"add", "mul", "max", "min", "eq", "and", "or", "xor"})
+
+
+@dataclass
+class BodyBuilder:
+    """Collects values; equal values are one."""
+
+    values: list[Value] = field(default_factory=list)
+    _index: dict[Value, int] = field(default_factory=dict)
+
+    def add(self, value: Value) -> int:
+        """Index of `value`."""
+        index = self._index.get(value)
+        if index is None:
+            index = self._index[value] = len(self.values)
+            self.values.append(value)
+        return index
+
+    def argument(self, number: int) -> int:
+        """An i64 scalar that the kernel gets as an argument."""
+        serial = len(self.values) + 1
+        return self.add(Value("argument", DType.I64, literal=number, serial=serial))
+
+    def scalar(self, dtype: DType, bits: int) -> int:
+        """One element that the kernel gets as an argument."""
+        return self.add(Value("scalar", dtype, literal=bits, serial=len(self.values) + 1))
+
+    def both(self, first: int | None, second: int | None) -> int | None:
+        """The conjunction of two masks; None holds everywhere."""
+        if first is None or second is None or first == second:
+            return second if first is None else first
+        return self.add(Value("and", DType.BOOL, (first, second)))
+
+
+def needed(values: Sequence[Value], targets: Iterable[int], known: Iterable[int] = ()) -> list[int]:
+    """Indices, in order, of the values that `targets` depend on and that are not `known`."""
+    stop = set(known)
+    found: set[int] = set()
+    stack = [target for target in targets if target not in stop]
+    while stack:
+        index = stack.pop()
+        if index in found:
+            continue
+        found.add(index)
+        value = values[index]
+        sources = [*value.operands]
+        if value.access is not None:
+            sources.extend(source for source, _ in value.access.extras)
+        stack.extend(source for source in sources if source not in stop)
+    return sorted(found)

@@ -1,0 +1,178 @@
+"""From a nest as lowered to its canonical form: few loops, the best one innermost.
+
+Loops in order: outer ones (their iterations are split over threads), middle ones, and one inner
+loop that vectorises. Three forms:
+
+    plain   no reductions; inner is the loop with most unit strides
+    row     inner is a reduced loop; reductions accumulate in registers
+    column  inner is a kept loop; reductions accumulate in an array over it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+from satura.backend.lower.body import Access, BodyBuilder, Nest, needed
+
+SHORT = 8  # an inner loop of fewer iterations hardly vectorises
+
+
+@dataclass(frozen=True)
+class Canonical:
+    """A nest whose loops stand in the order outer, middle, inner (always exactly one inner)."""
+
+    nest: Nest
+    outer: int
+    middle: int
+    column: bool
+
+
+def canonical(nest: Nest) -> Canonical:
+    """The canonical form of `nest`, whose extents are all positive."""
+    nest = renumbered(nest)
+    if not nest.reductions:
+        inner = _best(nest, list(nest.outer), tuple(nest.accesses()))
+        order = _by_stride(list(nest.outer), nest.target)
+        return _arranged(nest, order, [], inner, False)
+    reads = _reduced_reads(nest)
+    clipped = {clip.loop for clip in nest.clips}
+    row = _best(nest, [loop for loop in nest.inner if loop not in clipped], reads)
+    columns = [loop for loop in nest.outer if not _moves_clips(nest, loop)]
+    column = _best(nest, columns, (*reads, nest.target))
+    ordered = any(reduction.position is not None for reduction in nest.reductions)
+    middle = list(nest.inner) if ordered else _by_stride(list(nest.inner), *reads)
+    outer = _by_stride(list(nest.outer), nest.target)
+    if column is not None and _is_column(nest, row, column, reads):
+        return _arranged(nest, outer, middle, column, True)
+    if ordered and row is not None:
+        row = middle[-1]
+    return _arranged(nest, outer, middle, row, False)
+
+
+def _is_column(nest: Nest, row: int | None, column: int, reads: Sequence[Access]) -> bool:
+    """Whether the kept loop `column` makes a better inner loop than the reduced `row`."""
+    if row is None:
+        return True
+    return _badness(nest, column, (*reads, nest.target)) < _badness(nest, row, reads)
+
+
+def _moves_clips(nest: Nest, loop: int) -> bool:
+    """Whether which taps are left out depends on this loop."""
+    origins = needed(nest.values, [clip.origin for clip in nest.clips])
+    accesses = (nest.values[index].access for index in origins)
+    return any(access is not None and access.strides[loop] for access in accesses)
+
+
+def _best(nest: Nest, loops: Sequence[int], accesses: Sequence[Access]) -> int | None:
+    """The loop with fewest strided accesses, the last of equals."""
+    if not loops:
+        return None
+    return min(reversed(loops), key=lambda loop: _badness(nest, loop, accesses))
+
+
+def _badness(nest: Nest, loop: int, accesses: Sequence[Access]) -> float:
+    """Cost of vectorising `loop`: strided accesses, and iterations that are too few."""
+    sizes = _element_sizes(nest)
+    strided = 0.0
+    for access in accesses:
+        stride = abs(access.strides[loop])
+        if stride and not isinstance(access.start, int) and stride != sizes.get(access, stride):
+            strided += 1.0 if access is not nest.target else 1.5
+    return strided + (2.0 * (SHORT - min(SHORT, nest.extents[loop])) / SHORT)
+
+
+def _element_sizes(nest: Nest) -> dict[Access, int]:
+    sizes = {v.access: v.dtype.itemsize for v in nest.values if v.access is not None}
+    sizes[nest.target] = nest.dtype.itemsize
+    return sizes
+
+
+def _reduced_reads(nest: Nest) -> tuple[Access, ...]:
+    """What the reductions read."""
+    indices = needed(nest.values, [reduction.operand for reduction in nest.reductions])
+    loads = (nest.values[index] for index in indices)
+    return tuple(v.access for v in loads if v.access is not None and v.op == "load")
+
+
+def _by_stride(loops: list[int], *accesses: Access) -> list[int]:
+    """Loops by falling stride of the first access that moves with them."""
+
+    def key(loop: int) -> tuple[int, ...]:
+        return tuple(-abs(access.strides[loop]) for access in accesses)
+
+    return sorted(loops, key=key)
+
+
+def _arranged(
+    nest: Nest, outer: list[int], middle: list[int], inner: int | None, column: bool
+) -> Canonical:
+    """The nest with loops in the given order, neighbours merged, and one inner loop."""
+    outers = [[loop] for loop in outer if loop != inner]
+    middles = [[loop] for loop in middle if loop != inner]
+    inners = [] if inner is None else [[inner]]
+    fixed = {clip.loop for clip in nest.clips}
+    if inners and (column or not nest.reductions):
+        *outers, inners[0] = _merged(nest, [*outers, *inners], fixed)
+    elif inners:
+        *middles, inners[0] = _merged(nest, [*middles, *inners], fixed)
+    outers, middles = _merged(nest, outers, fixed), _merged(nest, middles, fixed)
+    groups = [*outers, *middles, *inners]
+    extents = [prod(nest.extents[loop] for loop in group) for group in groups]
+    places = {loop: place for place, group in enumerate(groups) for loop in group}
+    clips = tuple(replace(clip, loop=places[clip.loop]) for clip in nest.clips)
+    dummy = (1,) if not inners else ()  # there is always an inner loop
+
+    def restride(strides: tuple[int, ...]) -> tuple[int, ...]:
+        return (*(strides[group[-1]] for group in groups), *(0 for _ in dummy))
+
+    moved = nest.with_loops([*extents, *dummy], restride, clips)
+    return Canonical(moved, len(outers), len(middles), column)
+
+
+def _merged(nest: Nest, groups: list[list[int]], fixed: set[int]) -> list[list[int]]:
+    """Neighbouring loops made one wherever every access steps evenly through both."""
+    accesses = tuple(nest.accesses())
+    result: list[list[int]] = []
+    for group in reversed(groups):
+        if result and not fixed.intersection([*group, *result[0]]):
+            first, second = group[-1], result[0]
+            extent = prod(nest.extents[loop] for loop in second)
+            if all(a.strides[first] == a.strides[second[-1]] * extent for a in accesses):
+                result[0] = [*group, *second]
+                continue
+        result.insert(0, group)
+    return result
+
+
+def renumbered(nest: Nest) -> Nest:
+    """Only the values that are needed, in the order in which a walk from the results meets them."""
+    body = BodyBuilder()
+    places: dict[int, int] = {}
+
+    def place(index: int) -> int:
+        if index not in places:
+            value = nest.values[index]
+            operands = tuple(place(operand) for operand in value.operands)
+            access = value.access
+            if access is not None and access.extras:
+                extras = tuple((place(source), scale) for source, scale in access.extras)
+                access = replace(access, extras=extras)
+            places[index] = body.add(replace(value, operands=operands, access=access))
+        return places[index]
+
+    clips = tuple(replace(clip, origin=place(clip.origin)) for clip in nest.clips)
+    reductions = tuple(
+        replace(
+            reduction,
+            operand=place(reduction.operand),
+            position=None if reduction.position is None else place(reduction.position),
+            fill=None if reduction.fill is None else place(reduction.fill),
+        )
+        for reduction in nest.reductions
+    )
+    result = place(nest.result)
+    return replace(
+        nest, values=tuple(body.values), clips=clips, reductions=reductions, result=result
+    )

@@ -1,0 +1,346 @@
+"""The walk from a dispatch's result down to its loads: nodes become values of a body.
+
+A layout op only changes the index at which its operand is asked for, so one node may become
+several values, one per index.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from satura.backend.lower.body import (
+    COMMUTATIVE,
+    Access,
+    Argument,
+    BodyBuilder,
+    Nest,
+    Pointer,
+    Value,
+)
+from satura.backend.lower.space import Space
+from satura.rewrite.errors import SaturaError
+from satura.rewrite.extract.schedule import Home, Schedule
+from satura.rewrite.ops import Kind
+from satura.rewrite.ops.formula import Formula, formula_of
+from satura.rewrite.program.program import Node
+from satura.rewrite.types.attributes import Axis, BinaryFn, Padding, Scalar, Shape, UnaryFn
+from satura.rewrite.types.dims import Dim, Quotient, SymbolicDim, symbol
+from satura.rewrite.types.index_map import Index, bounds, offset, pull, row_major
+from satura.rewrite.types.tensor_type import DType
+
+Mask = int | None
+MAX_SPLITS = 8
+
+
+class LoweringError(SaturaError):
+    """A dispatch that no kernel form fits: a fault of satura, not of the model."""
+
+
+class Straddle(Exception):
+    """A guard is true in one part of a box and false in another: cut `name` at `cuts`."""
+
+    def __init__(self, name: str, cuts: Sequence[int]) -> None:
+        super().__init__(name)
+        self.name = name
+        self.cuts = tuple(cuts)
+        self.box: Space | None = None
+
+
+class Walk:
+    """Values of one dispatch over the loop variables `ranges`, in the order of `loops`.
+
+    `anchored` gives nodes whose value is computed elsewhere, at one index only: reductions and
+    anchors with their value, and `paths` the only index at which a node of the anchor's path can
+    be had. With `may_cut` a guard that is not decided raises `Straddle`, else it becomes a mask.
+    Loops of one iteration are left out unless `keep_units` is set.
+    """
+
+    def __init__(
+        self, schedule: Schedule, operands: Sequence[int], ranges: Mapping[str, int],
+        may_cut: bool = False, keep_units: bool = False,
+    ) -> None:  # fmt: skip
+        self.schedule = schedule
+        self.nodes = schedule.program.nodes
+        self.operands = frozenset(operands)
+        self.loops = tuple(name for name, length in ranges.items() if length != 1 or keep_units)
+        self.ranges = dict(ranges)
+        self.may_cut = may_cut
+        self.body = BodyBuilder()
+        self.anchored: dict[int, int] = {}
+        self.paths: dict[int, Index] = {}
+        self.divided: list[tuple[SymbolicDim, int]] = []
+        self._known: dict[tuple[int, Index, Mask], int] = {}
+        self._keys: list[int] = []
+
+    def value(self, node: int, index: Index, mask: Mask = None) -> int:
+        """The value of `node` at `index`; anything where `mask` is false."""
+        if node in self.anchored:
+            return self.anchored[node]
+        constant = self.nodes[node]
+        if constant.op.name == "constant" and constant.constant.array.size == 1:
+            return self.scalar(Scalar(constant.type.dtype, constant.constant.array.tobytes()))
+        index = self.paths.get(node, index)
+        key = (node, index, mask)
+        if key not in self._known:
+            self._known[key] = self._value(node, index, mask)
+        return self._known[key]
+
+    def access(self, start: Argument, position: Dim, scale: int) -> Access:
+        """`start` + `position` · `scale` over the loops."""
+        strides = [0] * len(self.loops)
+        extras: dict[int, int] = {}
+        constant = 0
+        terms = position.terms if isinstance(position, SymbolicDim) else (((), position),)
+        for monomial, factor in terms:
+            if not monomial:
+                constant += factor * scale
+                continue
+            (atom,) = monomial  # with concrete sizes every position is a sum of single atoms
+            if isinstance(atom, Quotient):
+                source = self._quotient(atom)
+            elif atom.startswith("@"):
+                source = int(atom[1:])
+            else:
+                strides[self.loops.index(atom)] += factor * scale
+                continue
+            extras[source] = extras.get(source, 0) + factor * scale
+        if isinstance(start, Pointer):
+            start = replace(start, offset=start.offset + constant)
+        else:
+            start += constant
+        return Access(start, tuple(strides), tuple(sorted(extras.items())))
+
+    def place(self, home: Home, strides: Sequence[Dim], index: Index, itemsize: int) -> Access:
+        """Where the element at `index` of a tensor with this home lies."""
+        inside = tuple(start + at for start, at in zip(home.start, index, strict=True))
+        return self.access(Pointer(("buffer", home.buffer)), offset(inside, strides), itemsize)
+
+    def position(self, position: Dim) -> int:
+        """`position` as an i64 value."""
+        return self._add(Value("position", DType.I64, (), self.access(0, position, 1)))
+
+    def apply(self, op: str, dtype: DType, *operands: int) -> int:
+        """A scalar function; the operands of commutative ones in a canonical order."""
+        if op in COMMUTATIVE:
+            operands = tuple(sorted(operands, key=lambda operand: self._keys[operand]))
+        return self._add(Value(op, dtype, operands))
+
+    def reduced(self, number: int, dtype: DType) -> int:
+        """The result of reduction `number`, rounded to `dtype`."""
+        total = self._add(Value("reduced", dtype.compute, literal=number))
+        return self._cast(total, dtype.compute, dtype)
+
+    def accumulator(self, dtype: DType) -> int:
+        """What a contraction kernel computed, in the compute type, rounded to `dtype`."""
+        total = self._add(Value("accumulator", dtype.compute))
+        return self._cast(total, dtype.compute, dtype)
+
+    def scalar(self, scalar: Scalar) -> int:
+        """One element as an argument of the kernel."""
+        bits = int.from_bytes(scalar.bits, "little", signed=False)
+        found = self.body.scalar(scalar.dtype, bits)
+        self._sync()
+        return found
+
+    def guarded(self, position: Dim, extent: Dim) -> bool | int:
+        """Whether 0 <= position < extent: decided, or as a mask."""
+        assert isinstance(extent, int)
+        top, bottom = bounds(position, self.ranges)
+        if isinstance(top, int) and isinstance(bottom, int):
+            if bottom >= 0 and top < extent:
+                return True
+            if top < 0 or bottom >= extent:
+                return False
+            if self.may_cut:
+                self._cut(position, extent)
+        operands = self.position(position), self.body.argument(extent)
+        self._sync()
+        return self._add(Value("inside", DType.BOOL, operands))
+
+    def _cut(self, position: Dim, extent: int) -> None:
+        """Raises Straddle when one loop variable decides the guard."""
+        if not isinstance(position, SymbolicDim):
+            return
+        moving = [(monomial, factor) for monomial, factor in position.terms if monomial]
+        if len(moving) != 1:
+            return
+        ((name,), factor) = moving[0]
+        constant = sum(factor for monomial, factor in position.terms if not monomial)
+        if isinstance(name, Quotient) or not name.startswith("$"):
+            return
+        if factor > 0:
+            cuts = [-((constant - edge) // factor) for edge in (0, extent)]
+        else:
+            cuts = [(constant - edge) // -factor + 1 for edge in (0, extent)]
+        raise Straddle(name, cuts)
+
+    def _quotient(self, atom: Quotient) -> int:
+        assert isinstance(atom.denominator, int)
+        self.divided.append((atom.numerator, atom.denominator))
+        operands = self.position(atom.numerator), self.body.argument(atom.denominator)
+        self._sync()
+        return self._add(Value("quotient", DType.I64, operands))
+
+    def _add(self, value: Value) -> int:
+        index = self.body.add(value)
+        self._sync()
+        return index
+
+    def _sync(self) -> None:
+        """Keys of new values: equal for values that look alike, whatever they read."""
+        for value in self.body.values[len(self._keys) :]:
+            parts = [value.op, value.dtype.value, *(str(self._keys[i]) for i in value.operands)]
+            self._keys.append(zlib.crc32(" ".join(parts).encode()))
+
+    def both(self, first: Mask, second: Mask) -> Mask:
+        """The conjunction of two masks."""
+        both = self.body.both(first, second)
+        self._sync()
+        return both
+
+    def _value(self, index: int, at: Index, mask: Mask) -> int:
+        node = self.nodes[index]
+        if index in self.operands or node.op.name == "constant":
+            return self._load(index, node, at, mask)
+        if node.op.kind is Kind.ELEMENTWISE:
+            return self._elementwise(node, at, mask)
+        if node.op.name == "pad":
+            return self._pad(node, at, mask)
+        if node.op.name == "concat":
+            return self._concat(node, at, mask)
+        if node.op.name == "gather":
+            return self._gather(node, at, mask)
+        if node.op.name == "iota":
+            axis = node.attributes[1]
+            assert isinstance(axis, Axis)
+            ramp = self.position(at[axis.index])
+            return self._add(Value("cast", node.type.dtype, (ramp,)))
+        if node.op.name == "extent":
+            dim = node.attributes[0]
+            assert isinstance(dim, Shape) and isinstance(dim.dims[0], int)
+            number = self.body.argument(dim.dims[0])
+            self._sync()
+            return number
+        if node.op.kind is Kind.LAYOUT:
+            operand = node.operands[0]
+            source = self.nodes[operand].type.shape
+            moved = pull(node.op.name, node.attributes, at, node.type.shape, source, self.ranges)
+            return self.value(operand, moved, mask)
+        raise LoweringError(f"%{index} = {node} cannot be computed inside a dispatch")
+
+    def _load(self, index: int, node: Node, at: Index, mask: Mask) -> int:
+        own = Home(index, (0,) * node.type.rank)
+        home = self.schedule.homes.get(index, own)
+        strides = strides_of(self.schedule, home)
+        access = self.place(home, strides, at, node.type.dtype.itemsize)
+        operands = () if mask is None else (mask,)
+        return self._add(Value("load", node.type.dtype, operands, access))
+
+    def _elementwise(self, node: Node, at: Index, mask: Mask) -> int:
+        operands = [self.value(operand, at, mask) for operand in node.operands]
+        formula = formula_of(node)
+        if formula is not None:
+            return self._formula(formula, node, operands)
+        attribute = node.attributes[0] if node.attributes else None
+        name = node.op.name
+        if isinstance(attribute, UnaryFn | BinaryFn):
+            name = attribute.name
+        return self.apply(name, node.type.dtype, *operands)
+
+    def _formula(self, formula: Formula, node: Node, operands: Sequence[int]) -> int:
+        """What a user's op computes, step by step."""
+        dtypes = [self.nodes[operand].type.dtype for operand in node.operands]
+        values: list[int] = []
+        for step in formula.steps(dtypes, node.attributes):
+            if step.op == "operand":
+                value = self._cast(operands[step.position], dtypes[step.position], step.dtype)
+            elif step.literal is not None:
+                value = self.scalar(step.literal)
+            else:
+                value = self.apply(step.op, step.dtype, *(values[at] for at in step.operands))
+            values.append(value)
+        return self._cast(values[-1], step.dtype, node.type.dtype)
+
+    def _cast(self, value: int, dtype: DType, wanted: DType) -> int:
+        return value if dtype is wanted else self._add(Value("cast", wanted, (value,)))
+
+    def _pad(self, node: Node, at: Index, mask: Mask) -> int:
+        source, fill = node.operands
+        padding = node.attributes[0]
+        assert isinstance(padding, Padding)
+        shape = self.nodes[source].type.shape
+        moved = tuple(a - lo for a, lo in zip(at, padding.lo, strict=True))
+        inside: Mask = None
+        for axis, extent in enumerate(shape):
+            if padding.lo[axis] == 0 and padding.hi[axis] == 0:
+                continue
+            guard = self.guarded(moved[axis], extent)
+            if guard is False:
+                return self.value(fill, (), mask)
+            if guard is not True:
+                inside = self.both(inside, guard)
+        if inside is None:
+            return self.value(source, moved, mask)
+        value = self.value(source, moved, self.both(mask, inside))
+        return self.apply("select", node.type.dtype, inside, value, self.value(fill, (), mask))
+
+    def _concat(self, node: Node, at: Index, mask: Mask) -> int:
+        first, second = node.operands
+        axis = node.attributes[0]
+        assert isinstance(axis, Axis)
+        extent = self.nodes[first].type.shape[axis.index]
+        moved = tuple(a - extent if i == axis.index else a for i, a in enumerate(at))
+        guard = self.guarded(at[axis.index], extent)
+        if guard is True:
+            return self.value(first, at, mask)
+        if guard is False:
+            return self.value(second, moved, mask)
+        other = self._add(Value("not", DType.BOOL, (guard,)))
+        x = self.value(first, at, self.both(mask, guard))
+        y = self.value(second, moved, self.both(mask, other))
+        return self.apply("select", node.type.dtype, guard, x, y)
+
+    def _gather(self, node: Node, at: Index, mask: Mask) -> int:
+        """An indirect read; an index outside sets the status word and reads nothing."""
+        source, indices = node.operands
+        attribute = node.attributes[0]
+        assert isinstance(attribute, Axis)
+        axis, rank = attribute.index, self.nodes[indices].type.rank
+        extent = self.nodes[source].type.shape[axis]
+        assert isinstance(extent, int)
+        found = self.value(indices, at[axis : axis + rank], mask)
+        found = self._cast(found, self.nodes[indices].type.dtype, DType.I64)
+        length = self.body.argument(extent)
+        self._sync()
+        wrapped = self._add(Value("add_index", DType.I64, (found, length)))
+        valid = self._add(Value("inside", DType.BOOL, (wrapped, length)))
+        if mask is not None:  # where nothing is read, any index will do
+            outside = self._add(Value("not", DType.BOOL, (mask,)))
+            valid = self._add(Value("or", DType.BOOL, (valid, outside)))
+        valid = self._add(Value("report", DType.BOOL, (valid, length)))
+        moved = (*at[:axis], symbol(f"@{wrapped}"), *at[axis + rank :])
+        return self.value(source, moved, self.both(mask, valid))
+
+
+def shape_of(schedule: Schedule, node: int) -> tuple[int, ...]:
+    """The shape of a node of a schedule with concrete sizes."""
+    return tuple(int(str(dim)) for dim in schedule.program.nodes[node].type.shape)
+
+
+def refined(space: Space, attempt: Callable[[Space], tuple[Walk, Nest]]) -> Nest:
+    """The nest of `attempt` over `space`, with loops split where that saves divisions."""
+    for _ in range(MAX_SPLITS):
+        walk, nest = attempt(space)
+        splits = (space.divisible(numerator, below) for numerator, below in walk.divided)
+        split = next((found for found in splits if found), None)
+        if split is None:
+            return nest
+        space = space.split(*split)
+    return attempt(space)[1]
+
+
+def strides_of(schedule: Schedule, home: Home) -> tuple[Dim, ...]:
+    """Strides, in elements, of tensors in the buffer of `home`."""
+    return row_major(schedule.program.nodes[home.buffer].type.shape)

@@ -1,0 +1,1 @@
+"""From a schedule to kernels, buffers and calls."""

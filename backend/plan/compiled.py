@@ -1,0 +1,135 @@
+"""A compiled schedule: kernels, a plan per sizes, and arenas for concurrent calls."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from weakref import WeakSet
+
+from satura.backend.constants import ConstantStore, folded
+from satura.backend.plan.executables import Executable
+from satura.backend.plan.plan import Instance, Plan, make_plan
+from satura.backend.target import usable_threads
+from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.program.interpreter import bind_sizes
+from satura.rewrite.types.dims import representative, symbol
+from satura.rewrite.types.tensor_type import Array
+
+Progress = Callable[[str, float], None]
+MAX_PLANS = 64  # sizes kept at a time
+Sizes = tuple[tuple[str, int], ...]
+
+
+class CompiledSchedule:
+    """Runs a schedule. Several threads may call `run` at once; results do not depend on that."""
+
+    def __init__(self, schedule: Schedule, threads: int) -> None:
+        self.schedule = schedule
+        self.threads = threads
+        self._store = ConstantStore()
+        self._plans: dict[Sizes, _Pool] = {}
+        self._lock = threading.Lock()
+        _compiled.add(self)
+
+    def renew_lock(self) -> None:
+        """Unlock a forked copy: the thread of the parent that may have held the lock is gone."""
+        self._lock = threading.Lock()
+
+    def run(self, arguments: Mapping[str, Array]) -> dict[str, Array]:
+        """Outputs by name, in new arrays, for arguments by name.
+
+        Raises CallError where the arguments do not fit the inputs, or an index leaves its axis.
+        """
+        sizes = bind_sizes(self.schedule.program, arguments)
+        pool = self._pool(sizes)
+        instance = pool.take()
+        try:
+            return instance.run(arguments)
+        finally:
+            pool.give_back(instance)
+
+    def prepare(self, sizes: Mapping[str, int], progress: Progress | None = None) -> Plan:
+        """The plan for these sizes of all symbols, its kernels compiled."""
+        return self._pool(sizes, progress).plan
+
+    def executables(self, sizes: Mapping[str, int] | None = None) -> tuple[Executable, ...]:
+        """The distinct kernels for `sizes` (default: typical ones)."""
+        return self.prepare(self._typical(sizes)).executables
+
+    def transient_memory_size(self, sizes: Mapping[str, int] | None = None) -> int:
+        """Bytes of the arena that holds intermediate tensors, for `sizes` (default: typical)."""
+        return self.prepare(self._typical(sizes)).arena.size
+
+    def _typical(self, sizes: Mapping[str, int] | None) -> Mapping[str, int]:
+        symbols = sorted(self.schedule.program.symbols)
+        return {name: representative(symbol(name)) for name in symbols} if sizes is None else sizes
+
+    @property
+    def constant_size(self) -> int:
+        """Bytes of all constants that kernels planned so far read, equal ones counted once."""
+        return self._store.size
+
+    @property
+    def constant_count(self) -> int:
+        """How many constants that is."""
+        return self._store.count
+
+    def _pool(self, sizes: Mapping[str, int], progress: Progress | None = None) -> _Pool:
+        key = tuple(sorted(sizes.items()))
+        pool = self._plans.get(key)
+        if pool is None:
+            with self._lock:
+                pool = self._plans.get(key)
+                if pool is None:
+                    concrete = self.schedule.concrete(sizes)
+                    plan = make_plan(concrete, self._store, self.threads, bool(sizes), progress)
+                    pool = _Pool(plan)
+                    while len(self._plans) >= MAX_PLANS:
+                        del self._plans[next(iter(self._plans))]
+                    self._plans[key] = pool
+        return pool
+
+
+_compiled: WeakSet[CompiledSchedule] = WeakSet()
+
+
+def _renew_locks() -> None:
+    for schedule in _compiled:
+        schedule.renew_lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
+
+
+class _Pool:
+    """Instances of one plan that no call uses at the moment."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._free: list[Instance] = []
+
+    def take(self) -> Instance:
+        """An instance for one call."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            return Instance(self.plan)
+
+    def give_back(self, instance: Instance) -> None:
+        self._free.append(instance)
+
+
+def compile_schedule(
+    schedule: Schedule, threads: int | None = None, progress: Progress | None = None
+) -> CompiledSchedule:
+    """Compile `schedule` for `threads` threads (default: every CPU this process may use).
+
+    A program without symbols is compiled at once, another one with the first call of each new
+    sizes (its kernels are mostly shared by all sizes). `progress` gets a text and a fraction.
+    """
+    compiled = CompiledSchedule(folded(schedule), threads or usable_threads())
+    if not schedule.program.symbols:
+        compiled.prepare({}, progress)
+    return compiled

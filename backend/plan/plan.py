@@ -1,0 +1,264 @@
+"""Plans and instances: what has to be decided once per sizes, and what one call at a time uses.
+
+A plan knows every kernel's arguments up to the addresses of the arena, the inputs and the outputs.
+An instance owns an arena and filled-in arguments; a call only has to set the addresses of its
+inputs and outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from satura.backend.constants import ConstantStore
+from satura.backend.emit.body import Code
+from satura.backend.jit.machine_code import compile_all
+from satura.backend.lower.body import Pointer
+from satura.backend.plan.buffers import ALIGNMENT, Arena, lifetimes
+from satura.backend.plan.buffers import planned as planned_buffers
+from satura.backend.plan.executables import Executable, executables, source_of
+from satura.backend.plan.kernels import kernel_code
+from satura.backend.run.runtime import ALL_THREADS, Executor, Status, Step
+from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
+from satura.rewrite.program.interpreter import host_results
+from satura.rewrite.types.attributes import Count
+from satura.rewrite.types.tensor_type import Array
+
+Progress = Callable[[str, float], None]
+SMALL_WORK = 16384  # innermost iterations that one thread does as fast as two
+
+# Arguments are numbers plus the address of one of these.
+_NOTHING, _ARENA, _SCRATCH, _STATUS = range(4)
+_FIRST_TENSOR = 4  # inputs, then outputs
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel and where its arguments start, in words."""
+
+    kernel: int
+    arguments: int
+    width: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything about one run that depends on sizes only.
+
+    `steps` are launches and host calls in order. Word i of the argument table is `numbers[i]`
+    plus the address of region `regions[i]`.
+    """
+
+    schedule: Schedule
+    threads: int
+    arena: Arena
+    steps: tuple[Launch | Dispatch, ...]
+    numbers: NDArray[np.int64]
+    regions: NDArray[np.int64]
+    scratch: int
+    executables: tuple[Executable, ...]
+    store: ConstantStore
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        return self.schedule.program.inputs
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        """Nodes that the program gives back, each once."""
+        return tuple(dict.fromkeys(self.schedule.program.output_nodes))
+
+
+def make_plan(
+    schedule: Schedule, store: ConstantStore, threads: int, any_sizes: bool,
+    progress: Progress | None = None,
+) -> Plan:  # fmt: skip
+    """The plan of a schedule with concrete sizes; compiles what is not compiled yet.
+
+    `any_sizes` says that kernels should serve other sizes too.
+    """
+    arena = planned_buffers(lifetimes(schedule))
+    codes: list[Code] = []
+    order: list[Code | Dispatch] = []
+    for dispatch in schedule.dispatches:
+        if dispatch.form is Form.HOST:
+            order.append(dispatch)
+            continue
+        code = kernel_code(schedule, dispatch, threads, store, any_sizes)
+        if code is not None:
+            codes.append(code)
+            order.append(code)
+    addresses = _compiled(codes, progress)
+    program = schedule.program
+    outputs = dict.fromkeys(program.output_nodes)
+    places = {node: _FIRST_TENSOR + i for i, node in enumerate((*program.inputs, *outputs))}
+    numbers: list[int] = []
+    regions: list[int] = []
+    steps: list[Launch | Dispatch] = []
+    for item in order:
+        if isinstance(item, Dispatch):
+            steps.append(item)
+            continue
+        width = 1 if item.work <= SMALL_WORK else ALL_THREADS
+        steps.append(Launch(addresses[item.text], len(numbers), width))
+        for argument in item.arguments:
+            number, region = _placed(argument, schedule, arena, places, store)
+            numbers.append(number)
+            regions.append(region)
+    return Plan(
+        schedule, threads, arena, tuple(steps), np.array(numbers, np.int64),
+        np.array(regions, np.int64), max((code.scratch for code in codes), default=0),
+        executables(codes), store,
+    )  # fmt: skip
+
+
+def _compiled(codes: list[Code], progress: Progress | None) -> dict[str, int]:
+    """Addresses by text."""
+    distinct = {code.text: source_of(code) for code in codes}
+    report = None
+    if progress is not None:
+        tell = progress
+
+        def report(done: int, total: int) -> None:
+            tell("kernels", done / max(total, 1))  # a program may need no kernel
+
+    return dict(zip(distinct, compile_all(list(distinct.values()), report), strict=True))
+
+
+def _placed(
+    argument: int | Pointer, schedule: Schedule, arena: Arena, places: Mapping[int, int],
+    store: ConstantStore,
+) -> tuple[int, int]:  # fmt: skip
+    """An argument as a number and the region whose address is added."""
+    if not isinstance(argument, Pointer):
+        return argument, _NOTHING
+    kind, which = argument.region
+    if kind == "scratch":
+        return argument.offset, _SCRATCH
+    if kind == "status":
+        return argument.offset, _STATUS
+    if kind == "address":
+        return which + argument.offset, _NOTHING
+    node = schedule.program.nodes[which]
+    if node.op.name == "constant":  # also where the program gives it back: calls never set that
+        constant = node.constant
+        return store.address(constant.digest, constant.array) + argument.offset, _NOTHING
+    if which in places:
+        return argument.offset, places[which]
+    return arena.offsets[which] + argument.offset, _ARENA
+
+
+class Instance:
+    """Memory and argument tables for one call at a time."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._memory = _aligned(plan.arena.size)
+        self._scratch = _aligned(plan.scratch * plan.threads)
+        self._status = Status(_describe)
+        count = _FIRST_TENSOR + len(plan.inputs) + len(plan.outputs)
+        self._bases = np.zeros(count, np.int64)
+        self._bases[_ARENA] = self._memory.ctypes.data
+        self._bases[_SCRATCH] = self._scratch.ctypes.data
+        self._bases[_STATUS] = self._status.address
+        self._table = plan.numbers + self._bases[plan.regions]
+        moving = np.flatnonzero(plan.regions >= _FIRST_TENSOR)
+        self._moving = moving
+        self._moving_numbers = plan.numbers[moving]
+        self._moving_regions = plan.regions[moving]
+        first = int(self._table.ctypes.data)
+        launches = [step for step in plan.steps if isinstance(step, Launch)]
+        steps = [Step(step.kernel, first + 8 * step.arguments, step.width) for step in launches]
+        self._executor = Executor(steps, plan.threads, self._status)
+
+    def run(self, arguments: Mapping[str, Array]) -> dict[str, Array]:
+        """Outputs by name; the arguments fit the inputs."""
+        plan = self.plan
+        nodes = plan.schedule.program.nodes
+        tensors = {index: _readable(arguments[nodes[index].input_name]) for index in plan.inputs}
+        for index in plan.outputs:
+            if index not in tensors and nodes[index].op.name != "constant":
+                shape = tuple(int(str(dim)) for dim in nodes[index].type.shape)
+                tensors[index] = np.empty(shape, nodes[index].type.dtype.numpy)
+        for place, index in enumerate((*plan.inputs, *plan.outputs), start=_FIRST_TENSOR):
+            if index in tensors:
+                self._bases[place] = tensors[index].ctypes.data
+        self._table[self._moving] = self._moving_numbers + self._bases[self._moving_regions]
+        self._execute(tensors)
+        results: dict[str, Array] = {}
+        taken: set[int] = set()
+        for name, index in plan.schedule.program.outputs:
+            array = tensors[index] if index in tensors else nodes[index].constant.array
+            fresh = index not in plan.inputs and index in tensors and index not in taken
+            results[name] = array if fresh else np.array(array, order="C")
+            taken.add(index)
+        return results
+
+    def _execute(self, tensors: dict[int, Array]) -> None:
+        results: dict[int, tuple[Array, ...]] = {}
+        done = first = 0
+        for step in self.plan.steps:
+            if isinstance(step, Launch):
+                done += 1
+                continue
+            if done > first:
+                self._executor.run(first, done)
+            first = done
+            for index in step.nodes:
+                self._host(index, tensors, results)
+        if done > first:
+            self._executor.run(first, done)
+
+    def _host(
+        self, index: int, tensors: Mapping[int, Array], results: dict[int, tuple[Array, ...]]
+    ) -> None:
+        """Run a host call or a user's op on its operands, or pick a result of a host call."""
+        node = self.plan.schedule.program.nodes[index]
+        if node.op.name == "item":
+            position = node.attributes[0]
+            assert isinstance(position, Count)
+            value = results[node.operands[0]][position.value]
+        else:
+            operands = [np.array(self._view(operand, tensors)) for operand in node.operands]
+            results[index] = host_results(node, operands)
+            value = results[index][0]
+        if index in self.plan.schedule.homes:
+            self._view(index, tensors)[...] = value
+
+    def _view(self, index: int, tensors: Mapping[int, Array]) -> Array:
+        """The tensor of a materialised node, in place."""
+        schedule = self.plan.schedule
+        node = schedule.program.nodes[index]
+        if node.op.name == "constant":
+            return node.constant.array
+        home = schedule.homes[index]
+        buffer_type = schedule.program.nodes[home.buffer].type
+        shape = tuple(int(str(dim)) for dim in buffer_type.shape)
+        if home.buffer in tensors:
+            whole = tensors[home.buffer]
+        else:
+            start = self.plan.arena.offsets[home.buffer]
+            size = prod(shape) * buffer_type.dtype.itemsize
+            whole = self._memory[start : start + size].view(buffer_type.dtype.numpy).reshape(shape)
+        extents = zip(home.start, node.type.shape, strict=True)
+        return whole[tuple(slice(int(str(a)), int(str(a)) + int(str(n))) for a, n in extents)]
+
+
+def _aligned(size: int) -> NDArray[np.uint8]:
+    """Uninitialised bytes that start at a cache line."""
+    memory = np.empty(size + ALIGNMENT, np.uint8)
+    start = -int(memory.ctypes.data) % ALIGNMENT
+    return memory[start : start + size]
+
+
+def _readable(array: Array) -> Array:
+    """The array as kernels need it: C-contiguous, native and aligned."""
+    return np.require(array, requirements=("C", "A"))
+
+
+def _describe(code: int, detail: int) -> str:
+    return f"gather: an index lies outside [-{detail}, {detail})"

@@ -1,0 +1,1 @@
+"""Running a compiled program on worker threads."""

@@ -1,0 +1,90 @@
+"""Running a compiled program: a table of kernels and arguments, stepped through in native code.
+
+Kernels have the ABI `void(int64 args, int64 thread, int64 threads)`. Host ops cut a program into
+segments: `Executor.run(first, last)` runs the steps between two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from satura.backend.run.pool import Job, pool, run_alone
+from satura.rewrite.errors import CallError
+
+ALL_THREADS = 1 << 30
+STATUS_WORDS = 2
+
+Describe = Callable[[int, int], str]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One launch: the addresses of a kernel and of its arguments, and how many threads it may use.
+
+    A step of width 1 runs on thread 0 alone, which is right for kernels of a few microseconds.
+    """
+
+    kernel: int
+    args: int
+    width: int = ALL_THREADS
+
+
+class Status:
+    """Two words through which kernels report an error: a code (0 for none) and a detail.
+
+    A kernel that finds an error stores the detail, then the code, and goes on as if nothing had
+    happened (it must still stay inside its buffers). The first call that looks reports it.
+    """
+
+    def __init__(self, describe: Describe) -> None:
+        self._words = np.zeros(STATUS_WORDS, np.int64)
+        self._describe = describe
+
+    @property
+    def address(self) -> int:
+        """Where kernels store code and detail, as two int64."""
+        return int(self._words.ctypes.data)
+
+    def check(self) -> None:
+        """CallError if a kernel has reported something since the last check."""
+        code, detail = (int(word) for word in self._words)
+        if code:
+            self._words[:] = 0
+            raise CallError(self._describe(code, detail))
+
+
+class Executor:
+    """Runs the steps of one program over one set of buffers; one call at a time may use it.
+
+    Executors over different buffers may run at the same time: one of them has the worker pool,
+    the others run on their own threads, with identical results.
+    """
+
+    def __init__(self, steps: Sequence[Step], threads: int, status: Status | None = None) -> None:
+        rows = [(step.kernel, step.args, step.width) for step in steps]
+        self._table: NDArray[np.int64] = np.array(rows, np.int64).reshape(len(rows), 3)
+        self._threads = threads
+        self._status = status
+        self._job = np.zeros(Job.WORDS, np.int64)
+        self._job[Job.TABLE] = self._table.ctypes.data
+        self._address = int(self._job.ctypes.data)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def run(self, first: int = 0, last: int | None = None) -> None:
+        """Runs steps first … last-1 (all without arguments). CallError if a kernel reports one."""
+        end = len(self) if last is None else last
+        if first >= end:
+            return
+        self._job[Job.FIRST] = first
+        self._job[Job.LAST] = end
+        self._job[Job.THREADS] = self._threads
+        if self._threads == 1 or not pool().try_run(self._address, self._threads):
+            run_alone(self._address)
+        if self._status is not None:
+            self._status.check()

@@ -1,0 +1,1 @@
+"""The e-graph: programs and rules as egglog's tables, and saturation."""

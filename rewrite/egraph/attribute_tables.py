@@ -1,0 +1,151 @@
+"""Demand tables: attributes are computed by Python between runs, once per distinct arguments.
+
+Matches put their arguments into `want_…`; `answer` evaluates the new ones and puts arguments and
+results into `ok_…`, or nothing where the computation refuses. Rows are taken in sorted order, so
+that interned numbers do not depend on the order of tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Protocol
+
+from satura.rewrite.egraph.engine import EGraph, Row, Step
+from satura.rewrite.egraph.interner import Interner, Value
+from satura.rewrite.egraph.tables import NodeTable
+from satura.rewrite.errors import SaturaError
+from satura.rewrite.language.dsl import Direction
+from satura.rewrite.types.attributes import (
+    Attribute,
+    Constant,
+    Count,
+    HostCall,
+    Refuse,
+    Scalar,
+)  # fmt: skip
+from satura.rewrite.types.tensor_type import DType, TensorType
+
+
+class TypeConflictError(SaturaError):
+    """An e-node without a type, or a class with two: some rule is unsound."""
+
+
+class Answer(Protocol):
+    """Computes the results for one row of arguments; None refuses."""
+
+    def __call__(self, arguments: tuple[Value, ...]) -> tuple[Value, ...] | None: ...
+
+
+@dataclass
+class Demand:
+    """One pair of demand tables and what fills the second."""
+
+    want: str
+    ok: str
+    answer: Answer
+    done: set[Row] = field(default_factory=set)
+    refusals: int = 0
+    seconds: float = 0.0
+
+    @property
+    def calls(self) -> int:
+        return len(self.done)
+
+
+class Demands:
+    """The demand tables of one e-graph."""
+
+    def __init__(self, egraph: EGraph, interner: Interner) -> None:
+        self._egraph = egraph
+        self._interner = interner
+        self._described = 0
+
+    def answer(self, demands: Iterable[Demand], asked: Step) -> bool:
+        """Answer all new rows that the run `asked` made; whether anything was added."""
+        added = False
+        for demand in demands:
+            if asked.matches.get(demand.want):
+                started = perf_counter()
+                added |= self._answer(demand)
+                demand.seconds += perf_counter() - started
+        self.describe()
+        return added
+
+    def _answer(self, demand: Demand) -> bool:
+        values = self._interner.values
+        rows: list[Row] = []
+        for row in self._egraph.numbers(demand.want):
+            if row in demand.done:
+                continue
+            demand.done.add(row)
+            results = demand.answer(tuple(values[number] for number in row))
+            if results is None:
+                demand.refusals += 1
+            else:
+                rows.append((*row, *map(self._interner.number, results)))
+        self._egraph.run(f"clear_{demand.want}")
+        self._egraph.insert(demand.ok, rows)
+        return bool(rows)
+
+    def describe(self) -> None:
+        """Tell the e-graph about new values: scalars in constants, types without symbols."""
+        scalars: list[Row] = []
+        static: list[Row] = []
+        symbolic: list[Row] = []
+        for number in range(self._described, len(self._interner.values)):
+            value = self._interner[number]
+            if isinstance(value, Constant) and value.array.shape == ():
+                scalar = Scalar(DType.of(value.array.dtype), value.array.tobytes())
+                scalars.append((number, self._interner.number(scalar)))
+            elif isinstance(value, TensorType):
+                (symbolic if value.symbols else static).append((number,))
+        self._described = len(self._interner.values)
+        self._egraph.insert("scalar_value", scalars)
+        self._egraph.insert("static_type", static)
+        self._egraph.insert("symbolic_type", symbolic)
+
+
+def type_demand(table: NodeTable) -> Demand:
+    """The demand for the types of an op's nodes.
+
+    Answering raises TypeConflictError where operands and attributes do not fit.
+    """
+    op, arity = table.op, table.arity
+
+    def answer(arguments: tuple[Value, ...]) -> tuple[Value, ...]:
+        if op.name == "item":
+            call, index = arguments
+            assert isinstance(call, HostCall) and isinstance(index, Count)
+            return (call.outputs[index.value],)
+        types = tuple(value for value in arguments[:arity] if isinstance(value, TensorType))
+        attributes = tuple(v for v in arguments[arity:] if isinstance(v, Attribute))
+        try:
+            result = op.infer(types, attributes)
+        except SaturaError as error:
+            shown = ", ".join(map(str, arguments))
+            raise TypeConflictError(f"{op.name}({shown}) has no type: {error}") from error
+        return (result[0] if isinstance(result, tuple) else result,)
+
+    return Demand(f"want_type_{table.name}", f"ok_type_{table.name}", answer)
+
+
+def rule_demand(direction: Direction, want: str, ok: str) -> Demand:
+    """The demand for the attributes that a rule computes; answering may raise RuleError."""
+    inputs, guards = direction.inputs, len(direction.guards)
+
+    def answer(arguments: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        values = dict(zip(inputs, arguments[: len(inputs)], strict=True))
+        found = arguments[len(inputs) :] if guards else None
+        try:
+            results = direction.compute(values, found)
+        except Refuse:
+            return None
+        pairs = zip(results, direction.outputs, strict=True)
+        return tuple(
+            Constant(value.array) if isinstance(value, Scalar) and output.is_element else value
+            for value, output in pairs
+        )
+
+    return Demand(want, ok, answer)

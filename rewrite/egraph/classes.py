@@ -1,0 +1,50 @@
+"""What saturation hands to extraction: e-classes and their e-nodes as plain Python values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from satura.rewrite.extract.cost import bytes_of
+from satura.rewrite.types.attributes import Attribute
+from satura.rewrite.types.tensor_type import TensorType
+
+
+@dataclass(frozen=True)
+class ENode:
+    """One op over e-classes; `operands` are class indices."""
+
+    op: str
+    operands: tuple[int, ...]
+    attributes: tuple[Attribute, ...]
+
+
+@dataclass(frozen=True)
+class EClasses:
+    """An e-graph: per class its e-nodes and its type, and the classes of inputs and outputs.
+
+    Classes are numbered from 0 without gaps; e-nodes name operands by these numbers. The order of
+    classes and of e-nodes does not depend on hash seeds. `inputs` are in call order. `known[c]`
+    says whether class c has an e-node that is computed from constants alone.
+    """
+
+    nodes: tuple[tuple[ENode, ...], ...]
+    types: tuple[TensorType, ...]
+    known: tuple[bool, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[tuple[str, int], ...]
+
+    @cached_property
+    def homes(self) -> Mapping[ENode, int]:
+        """The class of each e-node."""
+        return {node: number for number, nodes in enumerate(self.nodes) for node in nodes}
+
+    @cached_property
+    def bytes(self) -> tuple[float, ...]:
+        """Size of each class's tensor in bytes, at representative sizes."""
+        return tuple(map(bytes_of, self.types))
+
+    @property
+    def node_count(self) -> int:
+        return sum(map(len, self.nodes))

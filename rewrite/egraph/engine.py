@@ -1,0 +1,140 @@
+"""The e-graph engine: the only file that talks to egglog's low-level bindings.
+
+Everything goes in as text or as tables of numbers and comes out as rows of numbers. A class is
+named by a number that is only good until the next `run`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+from egglog import bindings
+
+from satura.rewrite.egraph.fork import fresh_bindings
+
+Row = tuple[int, ...]
+
+# Reading a file takes egglog as long as this many facts.
+_FEW = 150
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one run of a ruleset did: matches and seconds by rule, and whether rows changed."""
+
+    matches: dict[str, int]
+    seconds: dict[str, float]
+    changed: bool
+
+
+class EGraph:
+    """An egglog e-graph. It may not move between threads, nor into a forked process."""
+
+    def __init__(self) -> None:
+        if (fresh := fresh_bindings()) is not None:
+            globals()["bindings"] = fresh
+        self._engine = bindings.EGraph()
+        self._folder = TemporaryDirectory(prefix="satura-egraph-")
+        self._classes = _Numbering()
+
+    def define(self, text: str) -> None:
+        """Run egglog commands: sorts, tables, rules, actions."""
+        self._engine.run_program(*self._engine.parse_program(text))
+
+    def run(self, ruleset: str, saturate: bool = False) -> Step:
+        """Run a ruleset once, or until it changes nothing."""
+        started = perf_counter()
+        schedule = f"(saturate (run {ruleset}))" if saturate else f"(run {ruleset})"
+        commands = self._engine.parse_program(f"(run-schedule {schedule})")
+        (output,) = self._engine.run_program(*commands)
+        assert isinstance(output, bindings.RunScheduleOutput)
+        report = output.report
+        seconds = _shares(perf_counter() - started, report.search_and_apply_time_per_rule)
+        return Step(report.num_matches_per_rule, seconds, report.updated)
+
+    def insert(self, table: str, rows: Sequence[Row]) -> None:
+        """Add rows to a relation of numbers."""
+        if len(rows) <= _FEW:
+            facts = (f"({table} {' '.join(map(str, row))})" for row in rows)
+            self.define("\n".join(facts))
+        else:
+            text = "".join("\t".join(map(str, row)) + "\n" for row in rows)
+            path = Path(self._folder.name) / "rows.tsv"
+            path.write_text(text)
+            self.define(f'(input {table} "{path}")')
+
+    def sizes(self) -> dict[str, int]:
+        """Number of rows per table."""
+        (output,) = self._engine.run_program(*self._engine.parse_program("(print-size)"))
+        assert isinstance(output, bindings.PrintAllFunctionsSize)
+        return dict(output.sizes)
+
+    def numbers(self, table: str) -> list[Row]:
+        """Rows of a relation of numbers, sorted. Reads this one table only."""
+        commands = self._engine.parse_program(f"(print-function {table})")
+        (output,) = self._engine.run_program(*commands)
+        assert isinstance(output, bindings.PrintFunctionOutput)
+        get = output.termdag.get
+        rows = []
+        for application, _ in output.terms:
+            term = get(application)
+            assert isinstance(term, bindings.TermApp)
+            rows.append(tuple(_integer(get(argument)) for argument in term.args))
+        return sorted(rows)
+
+    def tables(self, names: Iterable[str]) -> dict[str, list[Row]]:
+        """Rows of the named tables, results last, without subsumed ones; classes are numbered."""
+        functions = self._engine.freeze().functions
+        result: dict[str, list[Row]] = {}
+        for name in names:
+            function = functions[name]
+            rows = [(*row.inputs, row.output) for row in function.rows if not row.subsumed]
+            sorts = [*function.input_sorts, function.output_sort]
+            columns = [
+                map(self._converter(sort), column)
+                for sort, column in zip(sorts, zip(*rows, strict=True), strict=bool(rows))
+            ]
+            result[name] = list(zip(*columns, strict=True))
+        return result
+
+    def lookup(self, table: str) -> int | None:
+        """The class in a table without columns, if it has one."""
+        value = self._engine.lookup_function(table, [])
+        return None if value is None else self._classes[value]
+
+    def _converter(self, sort: str) -> Callable[[bindings.Value], int]:
+        if sort == "i64":
+            return self._engine.value_to_i64
+        if sort == "Unit":
+            return _zero
+        return self._classes.__getitem__
+
+
+def _shares(seconds: float, per_rule: dict[str, timedelta]) -> dict[str, float]:
+    """The seconds of a run, split as the rules' own times, whose unit is off by 1,000."""
+    total = sum(per_rule.values(), timedelta())
+    if not total:
+        return {}
+    return {name: seconds * (own / total) for name, own in per_rule.items() if own}
+
+
+class _Numbering(dict[bindings.Value, int]):
+    """Numbers values in the order in which they are first asked for."""
+
+    def __missing__(self, value: bindings.Value) -> int:
+        self[value] = number = len(self)
+        return number
+
+
+def _zero(value: bindings.Value) -> int:
+    return 0
+
+
+def _integer(term: bindings.TermLit | bindings.TermVar | bindings.TermApp) -> int:
+    assert isinstance(term, bindings.TermLit) and isinstance(term.value, bindings.Int)
+    return term.value.value

@@ -1,0 +1,195 @@
+"""Rules as egglog text: per direction of a rule one ruleset and, where it computes, two tables.
+
+    transpose(transpose(x, p), q) -> transpose(x, p[q])
+
+becomes (with `e1` for the inner transpose)
+
+    (rule ((= e0 (n_transpose e1 q)) (= e1 (n_transpose x p))) ((match_3 e0 x p q)))
+    (rule ((match_3 e0 x p q)) ((want_3 p q)))
+    (rule ((match_3 e0 x p q) (ok_3 p q o0)) ((let r0 (n_transpose x o0)) (union e0 r0)))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from satura.rewrite.egraph.interner import Interner
+from satura.rewrite.egraph.queries import Atom, rule_text, staged
+from satura.rewrite.egraph.tables import clearing
+from satura.rewrite.language.dsl import Computed, Direction
+from satura.rewrite.language.expressions import AttributeVariable, Expression, Literal
+from satura.rewrite.language.terms import Application, Known, ScalarTerm, Tensor, Term, Varying
+from satura.rewrite.types.attributes import Attribute, Constant, Scalar
+
+
+@dataclass(frozen=True)
+class RuleCode:
+    """The egglog text of one direction, and the names of its rulesets and tables.
+
+    It fires at most once per row of the table `rows` (where that is known; else it is empty), and
+    makes at most `makes` e-nodes each time.
+    """
+
+    text: str
+    matching: str
+    ruleset: str
+    want: str
+    ok: str
+    now: str
+    rows: str
+    makes: int
+
+
+def compile_direction(
+    direction: Direction, number: int, interner: Interner, apart: bool = False
+) -> RuleCode:
+    """The egglog text of `direction`; `number` tells its tables from those of others.
+
+    Where it is to run `apart` from the others, its joins have a ruleset of their own, and all of
+    them are done before it fires.
+    """
+    return _Writer(direction, number, interner, apart).code()
+
+
+class _Writer:
+    def __init__(self, direction: Direction, number: int, interner: Interner, apart: bool) -> None:
+        self.direction = direction
+        self.apart = apart
+        self.number = number
+        self.interner = interner
+        self.now = f"(now_{number})"
+        self.matched: dict[Term, str] = {}
+        self.nodes: list[Atom] = []
+        self.facts: list[Atom] = []
+        self.made: dict[Term, str] = {}
+        self.actions: list[str] = []
+        guards, outputs = direction.guards, direction.outputs
+        self.guards = {guard: f"g{index}" for index, guard in enumerate(guards)}
+        self.outputs = {output: f"o{index}" for index, output in enumerate(outputs)}
+
+    def code(self) -> RuleCode:
+        direction, number = self.direction, self.number
+        ruleset, want, ok = f"fire_{number}", f"want_{number}", f"ok_{number}"
+        root = self.match(direction.left)
+        columns = [*map(self.input, direction.inputs), *self.guards.values()]
+        outputs = list(self.outputs.values())
+        result = self.make(direction.right, root, is_root=True)
+        self.actions.append(f"(union {root} {result})")
+        words = frozenset(" ".join(self.actions).replace("(", " ").replace(")", " ").split())
+
+        atoms = [*self.nodes, *self.facts]
+        if direction.computes:
+            atoms.append(Atom(ok, (*columns, *outputs)))
+        one_table = self.apart and not direction.computes
+        stages, query = staged(atoms, words, f"match_{number}", 1 if one_table else 2)
+        # A row of demands has one answer at most.
+        rows = query[0].table if direction.computes or len(query) == 1 else ""
+        matching = f"matching_{number}" if self.apart else "match"
+        lines = [f"(ruleset {ruleset})\n(constructor now_{number} () T)\n"]
+        if self.apart:
+            lines.append(f"(ruleset {matching})\n")
+        lines += [stage.text(matching) for stage in stages]
+        if direction.computes:
+            lines += [
+                f"(relation {want} ({' '.join(['i64'] * len(columns))}))\n",
+                f"(relation {ok} ({' '.join(['i64'] * (len(columns) + len(outputs)))}))\n",
+                rule_text(query[:-1], str(Atom(want, tuple(columns))), "demand", want),
+                clearing(want, len(columns)),
+            ]
+        lines.append(rule_text(query, " ".join(self.actions), ruleset, ruleset))
+        text, makes = "".join(lines), len(self.made)
+        return RuleCode(text, matching, ruleset, want, ok, f"now_{number}", rows, makes)
+
+    def match(self, term: Term) -> str:
+        """The egglog variable of a term on the left side, with the atoms that bind it."""
+        if term in self.matched:
+            return self.matched[term]
+        if isinstance(term, Tensor):
+            name = self.matched[term] = f"t_{term.name}"
+            if isinstance(term, Known):
+                self.facts.append(Atom("known", (name,)))
+            if isinstance(term, Varying):
+                self.facts.append(Atom("varying", (name,)))
+            return name
+        name = self.matched[term] = f"e{len(self.matched)}"
+        if isinstance(term, ScalarTerm):
+            value = self.left_scalar(term.value)
+            self.facts.append(Atom("scalar_of", (name,), value))
+            return name
+        assert isinstance(term, Application)
+        place = len(self.nodes)
+        operands = [self.match(operand) for operand in term.operands]
+        sorts = term.op.attributes
+        attributes = [
+            self.left_attribute(value, sort)
+            for value, sort in zip(term.attributes, sorts, strict=True)
+        ]
+        self.nodes.insert(place, Atom(f"n_{term.op.name}", (*operands, *attributes), name))
+        return name
+
+    def make(self, term: Term, root: str, is_root: bool = False) -> str:
+        """The egglog variable of a term on the right side, with the actions that build it."""
+        if term in self.matched:
+            return self.matched[term]
+        if term in self.made:
+            return self.made[term]
+        if isinstance(term, ScalarTerm):
+            op, arguments = "constant", self.right_scalar(term.value)
+        else:
+            assert isinstance(term, Application)
+            operands = [self.make(operand, root) for operand in term.operands]
+            sorts = term.op.attributes
+            attributes = [
+                self.right_attribute(value, sort)
+                for value, sort in zip(term.attributes, sorts, strict=True)
+            ]
+            op, arguments = term.op.name, " ".join([*operands, *attributes])
+        name = self.made[term] = f"r{len(self.made)}"
+        self.actions.append(f"(let {name} (n_{op} {arguments}))")
+        self.actions.append(f"(set (born_{op} {arguments}) {self.now})")
+        if not is_root:
+            self.actions.append(f"(set (cause_{op} {arguments}) {root})")
+        return name
+
+    def input(self, name: str) -> str:
+        """The egglog variable of what `compute` reads: an attribute, or a tensor's type."""
+        sort = self.direction.variables[name]
+        if not issubclass(sort, Tensor):
+            return f"a_{name}"
+        atom = Atom("type_of", (f"t_{name}", f"y_{name}"))
+        if atom not in self.facts:
+            self.facts.append(atom)
+        return f"y_{name}"
+
+    def left_attribute(self, expression: Expression, sort: type) -> str:
+        if isinstance(expression, AttributeVariable):
+            return f"a_{expression.name}"
+        if isinstance(expression, Literal):
+            return self.literal(expression.value)
+        return self.guards[Computed(expression, sort)]
+
+    def left_scalar(self, expression: Expression) -> str:
+        if isinstance(expression, AttributeVariable | Literal):
+            return self.left_attribute(expression, Scalar)
+        return self.guards[Computed(expression, Scalar, is_element=True)]
+
+    def right_attribute(self, expression: Expression, sort: type) -> str:
+        if isinstance(expression, AttributeVariable):
+            return f"a_{expression.name}"
+        if isinstance(expression, Literal):
+            return self.literal(expression.value)
+        return self.outputs[Computed(expression, sort)]
+
+    def right_scalar(self, expression: Expression) -> str:
+        """The number of the constant that holds a scalar."""
+        if isinstance(expression, Literal):
+            assert isinstance(expression.value, Scalar)
+            return str(self.interner.number(Constant(expression.value.array)))
+        return self.outputs[Computed(expression, Scalar, is_element=True)]
+
+    def literal(self, value: object) -> str:
+        assert isinstance(value, Attribute)
+        return str(self.interner.number(value))
+
+
+__all__ = ["RuleCode", "compile_direction"]

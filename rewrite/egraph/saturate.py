@@ -1,0 +1,347 @@
+"""Saturation: rules run on a program's e-graph, round by round, until nothing changes.
+
+A round runs every rule once: all together as long as the e-graph is far from its limits, else one
+after the other, those with fewest matches first, with the limits checked after each, and before a
+rule that has too many. Hitting a limit is no error: what is there by then is the result.
+
+Nothing inside a round can be interrupted. So rules that are not ours are watched: they run one at a
+time, each announced before it starts; see `rewrite/isolation/guarded.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from satura.rewrite.egraph.attribute_tables import (
+    Demand,
+    Demands,
+    TypeConflictError,
+    rule_demand,
+    type_demand,
+)  # fmt: skip
+from satura.rewrite.egraph.classes import EClasses, ENode
+from satura.rewrite.egraph.decode import Decoded, Origin, decode
+from satura.rewrite.egraph.encode import load
+from satura.rewrite.egraph.engine import EGraph, Step
+from satura.rewrite.egraph.interner import Interner
+from satura.rewrite.egraph.report import Report, Round, RuleStatistics
+from satura.rewrite.egraph.rule_compiler import RuleCode, compile_direction
+from satura.rewrite.egraph.tables import node_tables, schema
+from satura.rewrite.errors import RuleError
+from satura.rewrite.isolation.watch import Watch
+from satura.rewrite.language.dsl import Direction, RuleSet
+from satura.rewrite.program.program import Program
+
+# How many times the e-graph may grow before it reaches the limit, for all rules to run at once.
+_FAR = 4
+
+# How many times as many e-nodes as the limit there may be after a rule that would break it.
+_OVER = 2
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop short of saturation."""
+
+    rounds: int = 40
+    nodes: int = 60_000
+    seconds: float = 30.0
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """A saturated e-graph, what happened, and where its e-nodes come from.
+
+    `origins[c][k]` belongs to `classes.nodes[c][k]`. `program_classes[i]` is the class of the
+    program's node i, None where no output reaches it.
+    """
+
+    classes: EClasses
+    report: Report
+    origins: tuple[tuple[Origin, ...], ...]
+    program_classes: tuple[int | None, ...]
+
+
+def saturate(
+    program: Program, rules: RuleSet, limits: Limits = Limits(), watch: Watch | None = None
+) -> Saturation:
+    """Everything that `rules` prove equal to parts of `program`, as far as `limits` allow.
+
+    Raises RuleError, naming the rule, when a rule makes badly typed nodes, equates tensors of two
+    types, or fails in a computation; and where a rule that `watch` watches is why a limit was met.
+    """
+    try:
+        run = _Run(program, rules, limits, watch, careful=False)
+    except TypeConflictError as conflict:
+        # Replay, checking types after every single rule, so that the error names the rule.
+        _Run(program, rules, limits, watch, careful=True)
+        names = ", ".join(rule.name for rule in rules)
+        raise RuleError(f"one of the rules {names} is unsound: {conflict}") from conflict
+    decoded = run.decoded
+    return Saturation(decoded.classes, run.report, decoded.origins, decoded.program_classes)
+
+
+@dataclass
+class _Runner:
+    """One direction of a rule, ready to run."""
+
+    direction: Direction
+    code: RuleCode
+    demand: Demand | None
+    statistics: RuleStatistics
+    watched: bool
+    rows: int = 0
+    growth: int = 0  # e-nodes that it makes at most when it fires next
+
+    def measure(self, sizes: Mapping[str, int]) -> None:
+        """Set `growth` by the rows that are new since it was measured, and fired, last."""
+        before, self.rows = self.rows, sizes.get(self.code.rows, 0)
+        self.growth = max(0, self.rows - before) * self.code.makes
+
+    def finish(self, made: Mapping[str | None, int]) -> None:
+        """Add what the demand counted, and the e-nodes made, to the statistics."""
+        self.statistics.new_nodes = made.get(self.direction.label, 0)
+        if self.demand is not None:
+            self.statistics.demand_calls = self.demand.calls
+            self.statistics.refusals = self.demand.refusals
+            self.statistics.seconds += self.demand.seconds
+
+
+def _number_of(name: str) -> int:
+    """The number in the name of a direction's table, ruleset or rule."""
+    return int(name.split("_")[1])
+
+
+class _Run:
+    """One saturation from start to end."""
+
+    def __init__(
+        self, program: Program, rules: RuleSet, limits: Limits, watch: Watch | None, careful: bool
+    ) -> None:
+        self.started = perf_counter()
+        self.limits = limits
+        self.watch = watch
+        self.careful = careful
+        self.egraph = EGraph()
+        self.interner = Interner()
+        hosts = [len(node.operands) for node in program.nodes if node.op.name == "host"]
+        self.tables = node_tables(hosts)
+        self.egraph.define(schema(self.tables.values()))
+        self.types = [type_demand(table) for table in self.tables.values()]
+        if watch is not None:
+            self.types = [replace(d, answer=watch.typing(d.answer)) for d in self.types]
+        self.demands = Demands(self.egraph, self.interner)
+        answered = load(program, self.egraph, self.tables, self.interner)
+        for demand, name in zip(self.types, self.tables, strict=True):
+            rows = answered.get(name, set())
+            self.egraph.insert(demand.ok, sorted(rows))
+            demand.done.update(row[:-1] for row in rows)
+        self.demands.describe()
+        self.runs: dict[int, tuple[str | None, int]] = {}
+        self.mark("now_load", None, 0)
+        self.runners = [
+            self.runner(direction, number)
+            for number, direction in enumerate(
+                direction for rule in rules for direction in rule.directions
+            )
+        ]
+        self.define_firing()
+        self.rule_demands = [runner.demand for runner in self.runners if runner.demand]
+        self.settle()
+        self.report = Report([runner.statistics for runner in self.runners])
+        self.close_round()
+        self.saturate()
+        self.report.seconds = self.elapsed
+        if watch is not None:
+            watch.judge(self.report)
+            watch.start(None)
+        self.decoded: Decoded = decode(program, self.egraph, self.tables, self.interner, self.runs)
+        for runner in self.runners:
+            runner.finish(self.decoded.made)
+        self.report.seconds = self.elapsed
+
+    @property
+    def elapsed(self) -> float:
+        return perf_counter() - self.started
+
+    def runner(self, direction: Direction, number: int) -> _Runner:
+        watched = self.watch is not None and self.watch.watches(direction)
+        code = compile_direction(direction, number, self.interner, apart=watched)
+        self.egraph.define(code.text)
+        demand = rule_demand(direction, code.want, code.ok) if direction.computes else None
+        if demand is not None and self.watch is not None:
+            demand = replace(demand, answer=self.watch.answering(direction, demand.answer))
+        statistics = RuleStatistics(direction.label, direction.place)
+        return _Runner(direction, code, demand, statistics, watched)
+
+    def define_firing(self) -> None:
+        """The ruleset `fire`: all rules at once that are not watched."""
+        rulesets = " ".join(r.code.ruleset for r in self.runners if not r.watched)
+        self.egraph.define(
+            f"(unstable-combined-ruleset fire {rulesets})" if rulesets else "(ruleset fire)"
+        )
+
+    def mark(self, now: str, rule: str | None, round_: int) -> None:
+        """Remember which run the class in table `now` stands for; the next run gets a new one."""
+        home = self.egraph.lookup(now)
+        if home is not None:
+            self.runs[home] = (rule, round_)
+            self.egraph.define(f"(delete ({now}))")
+
+    def count(self, sizes: Mapping[str, int] | None = None) -> int:
+        """E-nodes that there are, by the tables' sizes where the caller has them."""
+        if sizes is None:
+            sizes = self.egraph.sizes()
+        return sum(sizes[f"n_{name}"] for name in self.tables)
+
+    def close_round(self) -> None:
+        self.report.rounds.append(Round(self.count(), self.elapsed))
+
+    def settle(self) -> None:
+        """Bring types and other facts up to date. Raises TypeConflictError."""
+        self.start(None)
+        step = self.egraph.run("facts", saturate=True)
+        while self.demands.answer(self.types, step):
+            step = self.egraph.run("facts", saturate=True)
+        conflicts = self.egraph.numbers("conflict")
+        if conflicts:
+            first, second = conflicts[0]
+            raise TypeConflictError(
+                f"it makes {self.interner[first]} equal to {self.interner[second]}"
+            )
+
+    def saturate(self) -> None:
+        for round_ in range(1, self.limits.rounds + 1):
+            changed = self.round(round_)
+            self.settle()
+            self.close_round()
+            if self.report.stopped != "saturated" or not changed:
+                return
+        self.report.stopped = "rounds"
+
+    def round(self, round_: int) -> bool:
+        """Run every rule once; whether anything changed. Sets `report.stopped` at a limit."""
+        if self.watch is not None:
+            self.watch.start_round()
+        self.match()
+        sizes = self.egraph.sizes()
+        for runner in self.runners:
+            runner.measure(sizes)
+        nodes = self.count(sizes)
+        single, changed = self.runners, False
+        if not self.careful and nodes * _FAR < self.limits.nodes:
+            single = [runner for runner in self.runners if runner.watched]
+            growth = sum(runner.growth for runner in self.runners if not runner.watched)
+            if nodes + growth > self.limits.nodes:
+                single = self.runners
+            else:
+                changed = self.fire_together(round_)
+                nodes = self.count()
+        for runner in sorted(single, key=lambda runner: runner.growth):
+            if self.stop_at_limits(nodes) or self.stop_before(runner, nodes):
+                break
+            if self.fire(runner, round_):
+                changed = True
+                nodes = self.count()
+        self.stop_at_limits(nodes)
+        return changed
+
+    def match(self) -> None:
+        """Find what rules match, and compute what they ask for."""
+        self.note(self.egraph.run("match", saturate=True))
+        for runner in self.runners:
+            if runner.watched:
+                self.start(runner.direction)
+                self.note(self.egraph.run(runner.code.matching, saturate=True))
+        step = self.egraph.run("demand")
+        self.note(step)
+        self.demands.answer(self.rule_demands, step)
+
+    def fire_together(self, round_: int) -> bool:
+        """Fire all rules that are not watched; whether anything changed."""
+        self.start(None)
+        step = self.egraph.run("fire")
+        self.note(step)
+        for number in map(_number_of, step.matches):
+            self.mark(f"now_{number}", self.runners[number].direction.label, round_)
+        return step.changed
+
+    def fire(self, runner: _Runner, round_: int) -> bool:
+        """Fire one rule; whether anything changed."""
+        self.start(runner.direction)
+        nodes = self.count() if runner.watched else 0
+        step = self.egraph.run(runner.code.ruleset)
+        self.note(step)
+        if step.changed:
+            self.mark(runner.code.now, runner.direction.label, round_)
+            if self.careful:
+                self.check(runner)
+        if runner.watched and self.watch is not None:
+            self.watch.count(runner.direction, sum(step.matches.values()), self.count() - nodes)
+        return step.changed
+
+    def start(self, direction: Direction | None) -> None:
+        """Announce what is at work."""
+        if self.watch is not None:
+            self.watch.start(direction)
+
+    def note(self, step: Step) -> None:
+        """Add what rules matched and took to their statistics."""
+        for name, seconds in step.seconds.items():
+            self.runners[_number_of(name)].statistics.seconds += seconds
+        for name, matches in step.matches.items():
+            if name.startswith("fire_"):
+                self.runners[_number_of(name)].statistics.matches += matches
+
+    def stop_at_limits(self, nodes: int) -> bool:
+        if self.report.stopped != "saturated":
+            return True
+        if nodes > self.limits.nodes:
+            self.report.stopped = "nodes"
+        elif self.elapsed > self.limits.seconds:
+            self.report.stopped = "seconds"
+        return self.report.stopped != "saturated"
+
+    def stop_before(self, runner: _Runner, nodes: int) -> bool:
+        """Whether a rule would go far beyond the limit of e-nodes; then the run is over."""
+        if nodes + runner.growth <= _OVER * self.limits.nodes:
+            return False
+        self.report.stopped = "nodes"
+        self.report.stopped_before = runner.direction.label
+        return True
+
+    def check(self, runner: _Runner) -> None:
+        try:
+            self.settle()
+        except TypeConflictError as conflict:
+            direction = runner.direction
+            self.start(direction)
+            raise RuleError(
+                f"rule '{direction.label}' ({direction.place}) is unsound: {conflict};"
+                f" its law is {direction}"
+            ) from None
+
+
+def find_class(classes: EClasses, program: Program) -> list[int | None]:
+    """For each node of `program` the class that it is in, None where it is in none.
+
+    Nodes are looked up, never added; inputs correspond by name.
+    """
+    homes: list[int | None] = []
+    for node in program.nodes:
+        operands = [homes[operand] for operand in node.operands]
+        known = tuple(operand for operand in operands if operand is not None)
+        if len(known) == len(operands):
+            homes.append(classes.homes.get(ENode(node.op.name, known, node.attributes)))
+        else:
+            homes.append(None)
+    return homes
+
+
+def in_same_class(saturation: Saturation, root: int, goal: Program) -> bool:
+    """Whether every output of `goal` equals the class of node `root` of the start program."""
+    home = saturation.program_classes[root]
+    found = find_class(saturation.classes, goal)
+    return home is not None and all(found[index] == home for index in goal.output_nodes)

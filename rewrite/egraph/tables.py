@@ -1,0 +1,158 @@
+"""The tables of the e-graph, as egglog text.
+
+Per op one constructor `n_op(operands…, attributes…)`, whose attributes are interned numbers. Facts
+about classes: `type_of`, `known` (computed from constants alone, of static shape), `varying`
+(depends on an input, on another source or on a symbolic size), `scalar_of` (a 0-d constant). What
+has to be computed in Python stands in pairs of tables: matches put their arguments into `want_…`,
+Python answers with rows of `ok_…`, or does not answer.
+
+Provenance: `born_op` says which run of which rule made a node first (the class that `(now_…)`
+has during that run), `cause_op` for which matched class, where that is not the node's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from satura.rewrite.egraph.queries import Atom, rule_text, staged
+from satura.rewrite.ops import REGISTRY
+from satura.rewrite.ops.registry import Kind, Op
+
+
+@dataclass(frozen=True)
+class NodeTable:
+    """The constructor of an op; ops of any arity have one per arity that occurs."""
+
+    op: Op
+    arity: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.op.name}_{self.arity}" if self.op.arity is None else self.op.name
+
+    @property
+    def operands(self) -> list[str]:
+        return [f"e{index}" for index in range(self.arity)]
+
+    @property
+    def attributes(self) -> list[str]:
+        return [f"a{index}" for index in range(len(self.op.attributes))]
+
+    @property
+    def arguments(self) -> str:
+        return " ".join([*self.operands, *self.attributes])
+
+    @property
+    def columns(self) -> str:
+        return " ".join(["T"] * self.arity + ["i64"] * len(self.op.attributes))
+
+    @property
+    def width(self) -> int:
+        """Columns of a table of type demands: an operand's type or an attribute each."""
+        return self.arity + len(self.op.attributes)
+
+
+def node_tables(host_arities: Iterable[int]) -> dict[str, NodeTable]:
+    """Node tables by name: every op, and host nodes of the given arities."""
+    tables = [NodeTable(op, op.arity) for op in REGISTRY.values() if op.arity is not None]
+    tables += [NodeTable(REGISTRY["host"], arity) for arity in sorted(set(host_arities))]
+    return {table.name: table for table in tables}
+
+
+BASE = """
+(sort T)
+(constructor now_load () T)
+(function node (i64) T :merge old)
+(relation type_of (T i64))
+(relation conflict (i64 i64))
+(relation known (T))
+(relation varying (T))
+(relation static_type (i64))
+(relation symbolic_type (i64))
+(function scalar_of (T) i64 :merge (min old new))
+(relation scalar_value (i64 i64))
+(ruleset load)
+(ruleset facts)
+(ruleset match)
+(ruleset demand)
+(rule ((type_of x a) (type_of x b) (< a b)) ((conflict a b)) :ruleset facts)
+(rule ((type_of x t) (symbolic_type t)) ((varying x)) :ruleset facts)
+"""
+
+
+def schema(tables: Iterable[NodeTable]) -> str:
+    """Text that declares all tables and the rules for facts."""
+    return BASE + "".join(map(_declare, tables))
+
+
+def _declare(table: NodeTable) -> str:
+    name, columns = table.name, table.columns
+    text = f"""
+(constructor n_{name} ({columns}) T)
+(function born_{name} ({columns}) T :merge old)
+(function cause_{name} ({columns}) T :merge old)
+"""
+    node = Atom(f"n_{name}", (*table.operands, *table.attributes), "e")
+    text += _typing(table, node)
+    if table.op.name == "constant":
+        text += _fact([node], "(known e)")
+        text += _fact([node, Atom("scalar_value", ("a0", "s"))], "(set (scalar_of e) s)")
+    elif table.arity == 0:
+        text += _fact([node], "(varying e)")
+    elif table.op.kind is not Kind.HOST:
+        known = [Atom("known", (operand,)) for operand in table.operands]
+        static = [Atom("type_of", ("e", "y")), Atom("static_type", ("y",))]
+        text += _fact([node, *known, *static], "(known e)", f"known_{name}")
+    for operand in table.operands:
+        text += _fact([node, Atom("varying", (operand,))], "(varying e)")
+    return text
+
+
+def _fact(atoms: list[Atom], action: str, name: str = "") -> str:
+    """A rule for facts; `name` names its tables where it needs some."""
+    words = frozenset(action.replace("(", " ").replace(")", " ").split())
+    stages, query = staged(atoms, words, name)
+    body = " ".join(map(str, query))
+    rule = f"(rule ({body}) ({action}) :ruleset facts)\n"
+    return "".join([*(stage.text("facts") for stage in stages), rule])
+
+
+def clearing(want: str, width: int) -> str:
+    """A ruleset `clear_…` that empties a table of demands."""
+    columns = " ".join(f"c{index}" for index in range(width))
+    return (
+        f"(ruleset clear_{want})\n"
+        f"(rule (({want} {columns})) ((delete ({want} {columns}))) :ruleset clear_{want})\n"
+    )
+
+
+def _typing(table: NodeTable, node: Atom) -> str:
+    """Demand tables for the types of an op's nodes.
+
+    `typing_…` has a node's class and what its type follows from: the types of its operands and its
+    attributes; for a result of a host call the call itself.
+    """
+    name = table.name
+    columns = tuple(f"c{index}" for index in range(table.width))
+    sorts = " ".join(["i64"] * table.width)
+    typing, want = Atom(f"typing_{name}", ("e", *columns)), Atom(f"want_type_{name}", columns)
+    text = f"""
+(relation typing_{name} (T {sorts}))
+(relation want_type_{name} ({sorts}))
+(relation ok_type_{name} ({sorts} i64))
+{clearing(want.table, table.width)}
+"""
+    text += rule_text([typing], str(want), "facts", want.table)  # its name tells what it asked for
+    text += _fact([typing, Atom(f"ok_type_{name}", (*columns, "y"))], "(type_of e y)")
+    if table.op.name == "item":
+        return text
+    if table.op.name == "host":
+        result = Atom("n_item", ("e", "c"), "er")
+        text += _fact([node, result], "(typing_item er a0 c)")
+    types = tuple(f"y{index}" for index in range(table.arity))
+    pairs = zip(table.operands, types, strict=True)
+    atoms = [node, *(Atom("type_of", pair) for pair in pairs)]
+    return text + _fact(
+        atoms, f"(typing_{name} e {' '.join((*types, *table.attributes))})", f"of_{name}"
+    )

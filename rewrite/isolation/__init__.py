@@ -1,0 +1,1 @@
+"""Rules of users, in a process that can be stopped."""

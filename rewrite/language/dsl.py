@@ -1,0 +1,239 @@
+"""The rule language: a rule is one short function, its docstring is the law.
+
+    @rule
+    def compose_transposes(x: Tensor, p: Perm, q: Perm) -> Law:
+        \"\"\"transpose(transpose(x, p), q) = transpose(x, p then q)\"\"\"
+        return rewrites(transpose(transpose(x, p), q), transpose(x, p[q]))
+
+Parameters are pattern variables. `Tensor` matches any tensor, `Known` one that is computed from
+constants alone, `Varying` one that depends on an input or on a symbolic size (use it in laws of
+movement: constants are computed at compile time, moving them about is lost work). `Scalar` matches
+a 0-d constant: among tensors it stands for that tensor, in an attribute expression for its value.
+Any other attribute class matches an attribute of that class.
+
+- `rewrites(left, right, *conditions)` goes one way, `equates(left, right, *conditions)` both ways.
+- An attribute on the right may be computed: by methods and fields (`p.inverse`), by operators, by a
+  constructor (`Shape(x.type.shape)`), or by any `@attribute_function`. `t.type` is the type of a
+  term. A condition is a bool computed likewise; `&`, `|` and `~` are their and, or and not.
+- An attribute on the left may be computed too, when all its variables are bound elsewhere on the
+  left: `transpose(transpose(x, p), p.inverse)` matches where the attribute has that value. So
+  `equates(a, b)` works as long as each side names every variable somewhere outside computations.
+  Where the two directions bind different variables, write `both(rewrites(…), rewrites(…))`.
+- Where a computation raises `Refuse`, the rule does not fire for these values.
+- `@rule(reassociates=True)` marks a law that holds up to rounding; all others hold bit for bit.
+
+Rules are collected by `RuleSet(rule_a, rule_b)` or, a whole module, `RuleSet.of_module(__name__)`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType
+from typing import overload
+
+from satura.rewrite.errors import RuleError
+from satura.rewrite.language.annotations import MistakeError, article, fits, suggestion
+from satura.rewrite.language.declared import note
+from satura.rewrite.language.definition import (
+    SORTS,
+    ParameterError,
+    check_name,
+    file_of,
+    inner_function,
+    law_line,
+    mistake_line,
+    reason_of,
+    sorts_of,
+)
+from satura.rewrite.language.expressions import (
+    AttributeVariable,
+    Expression,
+    Recorder,
+    attribute_function,
+    expression_of,
+    hint_of,
+)
+from satura.rewrite.language.rule import Computed, Direction, Law, Rule, RuleSet, Sort, source_of
+from satura.rewrite.language.terms import (
+    Application,
+    Known,
+    ScalarTerm,
+    Tensor,
+    Term,
+    TypeOf,
+    Varying,
+    subterms,
+    term_variables,
+)
+from satura.rewrite.language.type_check import check_types
+from satura.rewrite.types.attributes import Scalar
+
+
+def rewrites(left: Term, right: Term | Scalar, *conditions: bool) -> Law:
+    """The law that replaces `left` by `right` where all conditions hold."""
+    checked = tuple(_condition(condition) for condition in conditions)
+    return Law(((_side(left, "left"), _side(right, "right"), checked),), (law_line(),))
+
+
+def equates(left: Term | Scalar, right: Term | Scalar, *conditions: bool) -> Law:
+    """The law that replaces either side by the other where all conditions hold."""
+    first, second = _side(left, "left"), _side(right, "right")
+    return both(rewrites(first, second, *conditions), rewrites(second, first, *conditions))
+
+
+def both(forward: Law, backward: Law) -> Law:
+    """One law of two directions that bind different variables."""
+    return Law(forward.directions + backward.directions, forward.lines + backward.lines)
+
+
+def _side(value: object, name: str) -> Term:
+    if isinstance(value, Term):
+        return value
+    expression = expression_of(value)
+    if hint_of(value) is Scalar:
+        return ScalarTerm(expression)
+    raise MistakeError(f"the {name} side is no tensor term but {expression}")
+
+
+def _condition(value: object) -> Expression:
+    if isinstance(value, Term):
+        raise MistakeError(f"the tensor '{value}' is no condition")
+    if not isinstance(value, Recorder):
+        raise MistakeError(f"a condition is always {value!r}: it does not depend on any attribute")
+    expression, hint = expression_of(value), hint_of(value)
+    if isinstance(hint, FunctionType):
+        raise MistakeError(f"the condition {expression} is a method: call it, {expression}(…)")
+    if not fits(hint, bool):
+        raise MistakeError(
+            f"the condition {expression} is {article(hint)}, not a bool; compare it with a value"
+        )
+    return expression
+
+
+@overload
+def rule(function: Callable[..., Law], /) -> Rule: ...
+@overload
+def rule(*, reassociates: bool = False) -> Callable[[Callable[..., Law]], Rule]: ...
+def rule(
+    function: Callable[..., Law] | None = None, /, *, reassociates: bool = False
+) -> Rule | Callable[[Callable[..., Law]], Rule]:
+    """Declare a rule, see the module's docstring. Raises RuleError where it is not well formed."""
+
+    def declare(function: Callable[..., Law]) -> Rule:
+        return _declare(function, exact=not reassociates)
+
+    return declare if function is None else declare(function)
+
+
+def _declare(function: Callable[..., Law], exact: bool) -> Rule:
+    inner = inner_function(function)
+    name, code = getattr(function, "__name__", inner.__name__), inner.__code__
+    file, line = file_of(code), code.co_firstlineno
+    law = inspect.cleandoc(function.__doc__ or "")
+    at = line
+    try:
+        check_name(name, inner)
+        if not law:
+            raise MistakeError(
+                "the docstring is missing: state the law there, as in"
+                ' """transpose(transpose(x, p), p.inverse) = x"""'
+            )
+        variables = sorts_of(function)
+        result = function(**{key: _variable(key, sort) for key, sort in variables.items()})
+        if not isinstance(result, Law):
+            raise MistakeError(f"it must return rewrites(…) or equates(…), not {result!r}")
+        directions = []
+        for number, side in enumerate(result.directions):
+            at = result.lines[number]
+            count = len(result.directions)
+            place = f"{file}:{line}"
+            directions.append(_direction(name, number, side, variables, place, count))
+        _check_use(variables, directions)
+    except Exception as error:
+        where = f"{file}:{mistake_line(error, inner, at)}"
+        cause = None if isinstance(error, MistakeError) else error
+        raise RuleError(f"rule '{name}' ({where}): {reason_of(error, inner)}") from cause
+    declared = Rule(name, law, tuple(directions), variables, exact, file, line, source_of(function))
+    note(declared)
+    return declared
+
+
+def _check_use(variables: Mapping[str, Sort], directions: list[Direction]) -> None:
+    """Raise ParameterError for a variable that no direction mentions."""
+    used = {name for direction in directions for name in direction.variables}
+    for name in variables:
+        if name not in used:
+            raise ParameterError(
+                name, f"the variable '{name}' is never used; leave it out, or match it on the left"
+            )
+
+
+def _variable(name: str, sort: Sort) -> object:
+    if issubclass(sort, Tensor):
+        return sort(name)
+    return Recorder(AttributeVariable(name, sort), sort)
+
+
+def _direction(
+    name: str,
+    number: int,
+    side: tuple[Term, Term, tuple[Expression, ...]],
+    variables: Mapping[str, Sort],
+    place: str,
+    count: int,
+) -> Direction:
+    left, right, conditions = side
+    label = name if count == 1 else f"{name}:{'forward' if number == 0 else 'backward'}"
+    if left == right:
+        raise MistakeError(f"both sides are {left}: the law says nothing")
+    if not isinstance(left, Application):
+        raise MistakeError(f"the left side '{left}' would match every tensor; it must apply an op")
+    bound = dict.fromkeys(_bound(left))
+    direction = Direction(
+        label, left, right, conditions, {key: variables[key] for key in bound}, place
+    )
+    used = [*term_variables(left), *term_variables(right), *direction.inputs]
+    for free in dict.fromkeys(used):
+        if free not in bound:
+            raise MistakeError(
+                f"'{free}' is not bound by the left side {left}{suggestion(free, bound)}"
+                if count == 1
+                else f"'{free}' is not bound by {left} in direction {number + 1};"
+                " write both(rewrites(…), rewrites(…)) or make it one way"
+            )
+    check_types(left, right)
+    return direction
+
+
+def _bound(left: Term) -> Iterator[str]:
+    for term in subterms(left):
+        if isinstance(term, Tensor):
+            yield term.name
+        elif isinstance(term, ScalarTerm):
+            if isinstance(term.value, AttributeVariable):
+                yield term.value.name
+        elif isinstance(term, Application):
+            for attribute in term.attributes:
+                if isinstance(attribute, AttributeVariable):
+                    yield attribute.name
+
+
+__all__ = [
+    "SORTS",
+    "Computed",
+    "Direction",
+    "Known",
+    "Law",
+    "Rule",
+    "RuleSet",
+    "Tensor",
+    "Term",
+    "TypeOf",
+    "Varying",
+    "attribute_function",
+    "both",
+    "equates",
+    "rewrites",
+    "rule",
+]

@@ -1,0 +1,271 @@
+"""Rules as data: what the DSL makes and what the e-graph, the checker and the documents read."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from satura.rewrite.errors import RuleError
+from satura.rewrite.language.annotations import suggestion
+from satura.rewrite.language.expressions import (
+    Apply,
+    AttributeVariable,
+    Expression,
+    Literal,
+    Values,
+)
+from satura.rewrite.language.terms import Application, ScalarTerm, Term, subterms
+from satura.rewrite.types.attributes import Attribute, Refuse, Scalar
+from satura.rewrite.types.plain import plain
+
+Sort = type
+
+
+@dataclass(frozen=True)
+class Law:
+    """What a rule function returns: one or two directions, each (left, right, conditions).
+
+    `lines` are the lines of the rule's file that state them.
+    """
+
+    directions: tuple[tuple[Term, Term, tuple[Expression, ...]], ...]
+    lines: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Computed:
+    """An attribute expression to be evaluated for each match, and the class of its value.
+
+    `is_element`: a scalar that is a tensor of the term, not an attribute of an op.
+    """
+
+    expression: Expression
+    sort: Sort
+    is_element: bool = False
+
+    def value(self, values: Values) -> Attribute:
+        """Raises Refuse where there is none, TypeError where it is no such attribute."""
+        result = self.expression.evaluate(values)
+        if type(result) is not self.sort:  # a subclass could answer anything, anywhere
+            kind = type(result).__name__
+            raise TypeError(
+                f"{self.expression} must be a {self.sort.__name__}, not a {kind}: {result!r}"
+            )
+        return typing.cast(Attribute, plain(result))
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One way of reading a law: where `left` matches and all conditions hold, it equals `right`.
+
+    `variables` are those that the left side binds, with their sorts.
+    """
+
+    label: str
+    left: Application
+    right: Term
+    conditions: tuple[Expression, ...]
+    variables: Mapping[str, Sort]
+    place: str
+
+    @cached_property
+    def outputs(self) -> tuple[Computed, ...]:
+        """What the right side computes, operands first."""
+        return tuple(dict.fromkeys(_computed(self.right, self.left)))
+
+    @cached_property
+    def guards(self) -> tuple[Computed, ...]:
+        """What the left side's attributes must be equal to, operands first."""
+        return tuple(dict.fromkeys(_computed(self.left, self.left)))
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """Variables that `compute` reads: values of attributes and types of tensors."""
+        expressions = [computed.expression for computed in (*self.outputs, *self.guards)]
+        return tuple(
+            dict.fromkeys(
+                name
+                for expression in (*self.conditions, *expressions)
+                for name in expression.variables()
+            )
+        )
+
+    @property
+    def computes(self) -> bool:
+        """Whether matches depend on anything but the pattern."""
+        return bool(self.conditions or self.outputs or self.guards)
+
+    def compute(
+        self, values: Values, found: tuple[object, ...] | None = None
+    ) -> tuple[Attribute, ...]:
+        """Values of `outputs`; `values` has a TensorType per tensor and a value per attribute.
+
+        `found` are the attributes that stand where `guards` are. Raises Refuse where the rule does
+        not fire, RuleError where a computation fails.
+        """
+        try:
+            for condition in self.conditions:
+                if not self.holds(condition, values):
+                    raise Refuse(f"{condition} is false")
+            for guard, actual in zip(self.guards, found or (), strict=found is not None):
+                if guard.value(values) != actual:
+                    raise Refuse(f"the attribute is {actual}, not {guard.expression}")
+            return tuple(output.value(values) for output in self.outputs)
+        except (Refuse, RuleError):
+            raise
+        except Exception as error:
+            raise self.failure(error, values) from error
+
+    def holds(self, condition: Expression, values: Values) -> bool:
+        """Whether one condition holds. Raises TypeError where it is no bool."""
+        result = condition.evaluate(values)
+        if not isinstance(result, bool) and type(result).__name__ not in ("bool_", "bool"):
+            raise TypeError(f"the condition {condition} is {result!r}, not a bool")
+        return bool(result)
+
+    def failure(self, error: Exception, values: Values) -> RuleError:
+        """The RuleError for an exception that came out of a computation."""
+        shown = ", ".join(f"{name} = {values[name]}" for name in self.inputs if name in values)
+        return RuleError(
+            f"rule '{self.label}' ({self.place}): {type(error).__name__}: {error} for {shown};"
+            " an attribute function must answer or raise Refuse"
+        )
+
+    def __str__(self) -> str:
+        conditions = f" if {', '.join(map(str, self.conditions))}" if self.conditions else ""
+        return f"{self.left} -> {self.right}{conditions}"
+
+
+def _computed(side: Term, left: Term) -> Iterator[Computed]:
+    """What `side` computes where `left` has matched; a scalar that `left` has is there already."""
+    matched = frozenset(subterms(left))
+    for term in subterms(side):
+        if isinstance(term, ScalarTerm):
+            is_there = isinstance(term.value, AttributeVariable) and term in matched
+            if not is_there and not isinstance(term.value, Literal):
+                yield Computed(term.value, Scalar, is_element=True)
+        elif isinstance(term, Application):
+            for attribute, sort in zip(term.attributes, term.op.attributes, strict=True):
+                if not isinstance(attribute, AttributeVariable | Literal):
+                    yield Computed(attribute, sort)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A law with its name, text and place. `exact`: it holds bit for bit."""
+
+    name: str
+    law: str
+    directions: tuple[Direction, ...]
+    variables: Mapping[str, Sort]
+    exact: bool
+    file: Path
+    line: int
+    source: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of the rule's text and of the functions it computes with; not of its place."""
+        texts = [self.name, self.source]
+        for direction in self.directions:
+            texts.append(str(direction))
+            computed = [entry.expression for entry in (*direction.outputs, *direction.guards)]
+            for expression in (*direction.conditions, *computed):
+                if isinstance(expression, Apply):
+                    texts += map(source_of, expression.functions())
+        return hashlib.blake2b("\0".join(texts).encode(), digest_size=16).hexdigest()
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.line))
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.law}"
+
+
+def source_of(function: object) -> str:
+    """Source text of a function or class, or its name and code where there is none."""
+    try:
+        # Any callable may stand in a rule; what has no source raises TypeError.
+        return inspect.getsource(typing.cast(typing.Any, inspect.unwrap(function)))  # type: ignore
+    except (OSError, TypeError):
+        name: str = getattr(function, "__qualname__", str(function))
+        code = getattr(function, "__code__", None)
+        return name if code is None else f"{name} {code.co_code.hex()} {code.co_names}"
+
+
+def _instead(entry: object) -> str:
+    """What to give a RuleSet instead of `entry`."""
+    if isinstance(entry, RuleSet):
+        return "; add sets with +"
+    return "; is @rule missing above it?" if callable(entry) else ""
+
+
+class RuleSet:
+    """Rules in order, each name once. Sets add with `+`."""
+
+    def __init__(self, *rules: Rule) -> None:
+        self._rules: dict[str, Rule] = {}
+        for entry in rules:
+            if not isinstance(entry, Rule):
+                raise RuleError(f"a RuleSet takes rules, not {entry!r}{_instead(entry)}")
+            other = self._rules.setdefault(entry.name, entry)
+            if other is not entry:
+                raise RuleError(
+                    f"two rules are called '{entry.name}': {other.place} and {entry.place}; "
+                    + (
+                        "a file loaded twice is to be imported once, rules made in a loop are to be"
+                        " given names (`function.__name__ = …` before `rule(function)`)"
+                        if other.place == entry.place
+                        else f"rename one, or leave one out: .without('{entry.name}')"
+                    )
+                )
+
+    @staticmethod
+    def of_module(name: str) -> RuleSet:
+        """All rules that the module `name` (usually `__name__`) defines so far, in order."""
+        found = vars(sys.modules[name]).values()
+        return RuleSet(*(value for value in found if isinstance(value, Rule)))
+
+    def __add__(self, other: RuleSet | Rule) -> RuleSet:
+        return RuleSet(*self, *(other if isinstance(other, RuleSet) else (other,)))
+
+    def without(self, *names: str) -> RuleSet:
+        """The set without the rules of these names. Raises RuleError for an unknown name."""
+        for name in names:
+            self[name]
+        return RuleSet(*(entry for entry in self if entry.name not in names))
+
+    @property
+    def exact(self) -> RuleSet:
+        """Those rules that hold bit for bit."""
+        return RuleSet(*(entry for entry in self if entry.exact))
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self._rules.values())
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._rules
+
+    def __getitem__(self, name: str) -> Rule:
+        if name not in self._rules:
+            raise RuleError(f"there is no rule '{name}'{suggestion(name, self._rules)}")
+        return self._rules[name]
+
+    @cached_property
+    def digest(self) -> str:
+        """Hash of all rules in order; the same in every process."""
+        texts = "".join(entry.digest for entry in self)
+        return hashlib.blake2b(texts.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,362 @@
+"""Terms: the two sides of a law, and one constructor per op to write them with.
+
+Tensors come first, then attributes, except that `unary`, `binary`, `reduce`, `arg_reduce` and
+`pool` take their function first. A function may be given by name: `binary("add", x, y)`. An op that
+a user declares is its own constructor, see `application`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import FunctionType
+from typing import TYPE_CHECKING
+from typing import cast as assume
+
+from satura.rewrite.errors import ProgramError
+from satura.rewrite.language.annotations import MistakeError, article, hints
+from satura.rewrite.language.expressions import (
+    AttributeVariable,
+    Expression,
+    Literal,
+    Placeholder,
+    Recorder,
+    Values,
+    expression_of,
+    hint_of,
+)  # fmt: skip
+from satura.rewrite.language.literals import FUNCTIONS, check_function, spelling
+from satura.rewrite.ops import REGISTRY, Op
+from satura.rewrite.program.program import ProgramBuilder
+from satura.rewrite.types.attributes import (
+    Attribute,
+    Axes,
+    Axis,
+    BinaryFn,
+    Constant,
+    Count,
+    Groups,
+    Padding,
+    Perm,
+    ReduceFn,
+    Refuse,
+    Scalar,
+    Shape,
+    Slices,
+    UnaryFn,
+    Window,
+)  # fmt: skip
+from satura.rewrite.types.plain import plain
+from satura.rewrite.types.tensor_type import DType, TensorType
+
+
+class MissingError(MistakeError, AttributeError):
+    """A tensor of a law was asked for something that only its type has."""
+
+
+class Term(Placeholder):
+    """A tensor expression in a law."""
+
+    @property
+    def type(self) -> TensorType:
+        """The tensor's dtype and shape, as an attribute."""
+        return assume(TensorType, Recorder(TypeOf(self), TensorType))
+
+    if not TYPE_CHECKING:  # for a type checker, tensors have none of these
+
+        def __getattr__(self, name: str) -> object:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            has = hasattr(TensorType, name) or name in hints(TensorType)
+            advice = f"; write {self}.type.{name}" if has else ""
+            raise MissingError(f"the tensor '{self}' has no attribute '{name}'{advice}")
+
+        def __add__(self, other: object) -> Term:
+            raise _no_operator("add", self, other)
+
+        def __sub__(self, other: object) -> Term:
+            raise _no_operator("sub", self, other)
+
+        def __mul__(self, other: object) -> Term:
+            raise _no_operator("mul", self, other)
+
+        def __truediv__(self, other: object) -> Term:
+            raise _no_operator("div", self, other)
+
+        def __matmul__(self, other: object) -> Term:
+            raise MistakeError(f"write matmul({self}, {other})")
+
+        def __neg__(self) -> Term:
+            raise MistakeError(f'write unary("neg", {self})')
+
+
+def _no_operator(name: str, x: object, y: object) -> MistakeError:
+    return MistakeError(f'tensors have no operators: write binary("{name}", {x}, {y})')
+
+
+@dataclass(frozen=True)
+class Tensor(Term):
+    """A variable for any tensor."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Known(Tensor):
+    """A variable for a tensor that is computed from constants alone."""
+
+
+class Varying(Tensor):
+    """A variable for a tensor that depends on an input. Moving constants about is never worth it:
+    they are computed at compile time, so laws of movement that start from one only cost time."""
+
+
+@dataclass(frozen=True)
+class ScalarTerm(Term):
+    """A 0-d constant with the given `Scalar` value."""
+
+    value: Expression
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+@dataclass(frozen=True)
+class Application(Term):
+    """An op applied to terms; an attribute is a variable, a literal or computed."""
+
+    op: Op
+    operands: tuple[Term, ...]
+    attributes: tuple[Expression, ...]
+
+    def __str__(self) -> str:
+        return f"{self.op.name}({', '.join(map(str, (*self.operands, *self.attributes)))})"
+
+
+@dataclass(frozen=True)
+class TypeOf(Expression):
+    """The type of a term, computed from the types of the tensors in it."""
+
+    term: Term
+
+    def evaluate(self, values: Values) -> TensorType:
+        return type_of(self.term, values)
+
+    def variables(self) -> Iterator[str]:
+        return term_variables(self.term)
+
+    def __str__(self) -> str:
+        return f"{self.term}.type"
+
+
+def term_variables(term: Term) -> Iterator[str]:
+    """Names of the variables in `term`, in the order of writing, with repetitions."""
+    if isinstance(term, Tensor):
+        yield term.name
+    elif isinstance(term, ScalarTerm):
+        yield from term.value.variables()
+    elif isinstance(term, Application):
+        for operand in term.operands:
+            yield from term_variables(operand)
+        for attribute in term.attributes:
+            yield from attribute.variables()
+
+
+def subterms(term: Term) -> Iterator[Term]:
+    """`term` and everything in it, operands first."""
+    if isinstance(term, Application):
+        for operand in term.operands:
+            yield from subterms(operand)
+    yield term
+
+
+def type_of(term: Term, values: Values) -> TensorType:
+    """The type of `term`; `values` has a TensorType per tensor and a value per attribute.
+
+    Raises Refuse where the ops do not fit.
+    """
+    if isinstance(term, Tensor):
+        return assume(TensorType, values[term.name])
+    if isinstance(term, ScalarTerm):
+        return TensorType(assume(Scalar, term.value.evaluate(values)).dtype, ())
+    assert isinstance(term, Application)
+    operands = tuple(type_of(operand, values) for operand in term.operands)
+    attributes = tuple(_valued(value, values) for value in term.attributes)
+    try:
+        result = term.op.infer(operands, attributes)
+    except ProgramError as error:
+        raise Refuse(str(error)) from error
+    return result[0] if isinstance(result, tuple) else result
+
+
+def build_term(
+    term: Term, builder: ProgramBuilder, tensors: Mapping[str, int], values: Values
+) -> int:
+    """Add `term` to a program, where variables stand for nodes and attribute values.
+
+    `values` has a TensorType per tensor and a value per attribute. Raises Refuse where an
+    attribute cannot be computed, ProgramError where the ops do not fit.
+    """
+    if isinstance(term, Tensor):
+        return tensors[term.name]
+    if isinstance(term, ScalarTerm):
+        scalar = assume(Scalar, term.value.evaluate(values))
+        return builder.add("constant", (), Constant(scalar.array))
+    assert isinstance(term, Application)
+    operands = [build_term(operand, builder, tensors, values) for operand in term.operands]
+    attributes = [_valued(value, values) for value in term.attributes]
+    return builder.add(term.op.name, operands, *attributes)
+
+
+def _valued(expression: Expression, values: Values) -> Attribute:
+    return plain(assume(Attribute, expression.evaluate(values)))
+
+
+Operand = Term | Scalar
+
+
+def _operand(value: object, op: str) -> Term:
+    if isinstance(value, Term):
+        return value
+    if isinstance(value, Scalar) or hint_of(value) is Scalar:
+        return ScalarTerm(expression_of(value))
+    expression = expression_of(value)
+    if isinstance(expression, AttributeVariable):
+        raise MistakeError(
+            f"{op} takes a tensor where the {expression.sort.__name__} '{expression}' stands;"
+            f" tensors come first, then attributes (functions before both)"
+        )
+    raise MistakeError(f"{op} takes a tensor, not {value!r}")
+
+
+def _attribute(value: object, sort: type, op: str) -> Expression:
+    if isinstance(value, Term):
+        raise MistakeError(f"{op} takes a {sort.__name__} where the tensor '{value}' stands")
+    if isinstance(value, str) and sort in FUNCTIONS:
+        function = sort(value)
+        check_function(function)
+        return Literal(function)
+    hint = hint_of(value)
+    if isinstance(hint, FunctionType):
+        raise MistakeError(f"{op} takes {article(sort)}, not the method {_shown(value)}; call it")
+    if isinstance(hint, type) and not issubclass(hint, sort):
+        raise MistakeError(
+            f"{op} takes {article(sort)}, not the {hint.__name__} {_shown(value)}"
+            f"{spelling(value, sort)}"
+        )
+    return expression_of(value)
+
+
+def _shown(value: object) -> str:
+    return str(expression_of(value))
+
+
+def _apply(name: str, operands: tuple[Operand, ...], *attributes: object) -> Term:
+    op = REGISTRY[name]
+    return Application(
+        op,
+        tuple(_operand(operand, name) for operand in operands),
+        tuple(
+            _attribute(value, sort, name)
+            for value, sort in zip(attributes, op.attributes, strict=True)
+        ),
+    )
+
+
+def application(op: Op, arguments: tuple[object, ...]) -> Term:
+    """An op of a user on tensors, then attributes; its own name calls this."""
+    names = inspect.signature(op.type_rule).parameters
+    if len(arguments) != len(names):
+        raise MistakeError(f"{op.name}({', '.join(names)}) is given {len(arguments)} arguments")
+    arity = op.arity or 0
+    operands = tuple(_operand(value, op.name) for value in arguments[:arity])
+    pairs = zip(arguments[arity:], op.attributes, strict=True)
+    attributes = tuple(_attribute(value, sort, op.name) for value, sort in pairs)
+    standing, own = op.in_programs(())
+    return Application(standing, operands, tuple(map(Literal, own)) or attributes)
+
+
+def unary(f: UnaryFn | str, x: Operand) -> Term:
+    return _apply("unary", (x,), f)
+
+
+def binary(f: BinaryFn | str, x: Operand, y: Operand) -> Term:
+    return _apply("binary", (x, y), f)
+
+
+def select(condition: Operand, x: Operand, y: Operand) -> Term:
+    return _apply("select", (condition, x, y))
+
+
+def cast(x: Operand, dtype: DType) -> Term:
+    return _apply("cast", (x,), dtype)
+
+
+def transpose(x: Operand, perm: Perm) -> Term:
+    return _apply("transpose", (x,), perm)
+
+
+def reshape(x: Operand, shape: Shape) -> Term:
+    return _apply("reshape", (x,), shape)
+
+
+def broadcast(x: Operand, shape: Shape) -> Term:
+    return _apply("broadcast", (x,), shape)
+
+
+def slice_(x: Operand, slices: Slices) -> Term:
+    return _apply("slice", (x,), slices)
+
+
+def pad(x: Operand, value: Operand, padding: Padding) -> Term:
+    return _apply("pad", (x, value), padding)
+
+
+def concat(x: Operand, y: Operand, axis: Axis) -> Term:
+    return _apply("concat", (x, y), axis)
+
+
+def gather(x: Operand, indices: Operand, axis: Axis) -> Term:
+    return _apply("gather", (x, indices), axis)
+
+
+def reduce(f: ReduceFn | str, x: Operand, axes: Axes) -> Term:
+    return _apply("reduce", (x,), f, axes)
+
+
+def arg_reduce(f: ReduceFn | str, x: Operand, axis: Axis, last: Count) -> Term:
+    return _apply("arg_reduce", (x,), f, axis, last)
+
+
+def pool(f: ReduceFn | str, x: Operand, window: Window) -> Term:
+    return _apply("pool", (x,), f, window)
+
+
+def matmul(x: Operand, y: Operand) -> Term:
+    return _apply("matmul", (x, y))
+
+
+def conv(x: Operand, w: Operand, window: Window, groups: Groups) -> Term:
+    return _apply("conv", (x, w), window, groups)
+
+
+def iota(shape: Shape, axis: Axis, dtype: DType) -> Term:
+    return _apply("iota", (), shape, axis, dtype)
+
+
+def extent(dim: Shape) -> Term:
+    return _apply("extent", (), dim)
+
+
+def constant(value: Constant) -> Term:
+    """A constant tensor; on a left side it binds the variable `value`."""
+    return _apply("constant", (), value)
+
+
+def scalar(value: Scalar) -> Term:
+    """The 0-d constant of this value; on a left side it binds the variable `value`."""
+    return ScalarTerm(_attribute(value, Scalar, "scalar"))

@@ -1,0 +1,1 @@
+"""ONNX nodes as canonical ops, one file per family."""

@@ -1,0 +1,137 @@
+"""Ops without a lowering: as function bodies where ONNX defines one, else on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+import numpy as np
+from onnx import (
+    FunctionProto,
+    NodeProto,
+    ValueInfoProto,
+    defs,
+    helper,
+    numpy_helper,
+    shape_inference,
+)
+
+from satura.rewrite.errors import UnsupportedError
+from satura.rewrite.onnx.lower.context import Context
+from satura.rewrite.onnx.types import tensor_type, type_proto
+from satura.rewrite.program.host_call import check
+from satura.rewrite.types.attributes import HostCall
+from satura.rewrite.types.dims import Dim, SymbolicDim
+from satura.rewrite.types.tensor_type import TensorType
+
+_RANDOM = frozenset({
+    "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial",
+    "Bernoulli", "Dropout",
+})  # fmt: skip
+
+
+class _Bodies(Protocol):
+    """The part of onnx.defs.OpSchema that its type stubs leave out."""
+
+    function_opset_versions: Sequence[int]
+    context_dependent_function_opset_versions: Sequence[int]
+
+    def get_function_with_opset_version(self, version: int) -> bytes: ...
+
+    def get_context_dependent_function_with_opset_version(
+        self, version: int, node: bytes, input_types: Sequence[bytes]
+    ) -> bytes: ...
+
+
+def function_body(node: Context, domain: str) -> FunctionProto | None:
+    """The body that ONNX defines for the op at this opset, or None."""
+    schema = cast(_Bodies, defs.get_schema(node.proto.op_type, node.opset, domain))
+    plain = [v for v in schema.function_opset_versions if v <= node.opset]
+    if plain:
+        return _function(schema.get_function_with_opset_version(max(plain)))
+    dependent = [v for v in schema.context_dependent_function_opset_versions if v <= node.opset]
+    if not dependent:
+        return None
+    types = [
+        b"" if x is None else type_proto(node.build.type(x)).SerializeToString()
+        for x in node.operands
+    ]
+    body = schema.get_context_dependent_function_with_opset_version(
+        max(dependent), node.proto.SerializeToString(), types
+    )
+    return _function(body) if body else None
+
+
+def _function(content: bytes) -> FunctionProto:
+    function = FunctionProto()
+    function.ParseFromString(content)
+    return function
+
+
+def with_defaults(node: NodeProto, opset: int, domain: str) -> NodeProto:
+    """`node` with the attributes that it leaves out at their defaults, for its function body."""
+    result = NodeProto()
+    result.CopyFrom(node)
+    given = {attribute.name for attribute in node.attribute}
+    for name, attribute in sorted(defs.get_schema(node.op_type, opset, domain).attributes.items()):
+        if name not in given and attribute.default_value.name:
+            result.attribute.append(attribute.default_value)
+    return result
+
+
+def host(node: Context, domain: str, salt: int) -> tuple[list[int], HostCall]:
+    """The results of a host call, and the call.
+
+    Raises UnsupportedError where ranks or extents of the results depend on data.
+    """
+    proto = NodeProto()
+    proto.CopyFrom(node.proto)
+    proto.name = proto.doc_string = ""
+    del proto.input[:], proto.output[:]
+    proto.input.extend("" if x is None else f"i{at}" for at, x in enumerate(node.operands))
+    proto.output.extend(f"o{at}" if wanted else "" for at, wanted in enumerate(node.wanted))
+    outputs = _result_types(node, proto, domain)
+    random = node.proto.op_type in _RANDOM
+    call = HostCall(
+        node.proto.op_type, domain, node.opset, proto.SerializeToString(deterministic=True),
+        tuple(outputs), salt if random else 0,
+    )  # fmt: skip
+    try:
+        check(call)
+    except UnsupportedError as error:
+        raise node.unsupported(str(error)) from None
+    build = node.build
+    first = build.host([x for x in node.operands if x is not None], call)
+    results = iter([first, *(build.item(first, at) for at in range(1, len(outputs)))])
+    return [next(results) if wanted else -1 for wanted in node.wanted], call
+
+
+def _result_types(node: Context, proto: NodeProto, domain: str) -> list[TensorType]:
+    """Types of the named results by ONNX's shape inference on this node alone."""
+    build = node.build
+    named: dict[str, Dim] = {}
+    inputs, constants = [], []
+    for name, x in zip(proto.input, node.operands, strict=True):
+        if x is None:
+            continue
+        named |= {str(dim): dim for dim in build.shape(x)}
+        inputs.append(helper.make_value_info(name, type_proto(build.type(x))))
+        known = node.values.of(x)
+        if known is not None and not any(isinstance(v, SymbolicDim) for v in known.ravel()):
+            array = np.array(known.tolist(), build.dtype(x).numpy).reshape(known.shape)
+            constants.append(numpy_helper.from_array(array, name))
+    graph = helper.make_graph(
+        [proto], "host", inputs, [ValueInfoProto(name=name) for name in proto.output if name],
+        constants,
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, node.opset)])
+    try:
+        inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
+        return [tensor_type(output.type, named) for output in inferred.graph.output]
+    except shape_inference.InferenceError as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise node.wrong(f"its types do not fit: {reason}") from None
+    except UnsupportedError as error:
+        raise node.unsupported(
+            f"it has no lowering, and the type of its result is not known: {error}"
+        ) from None

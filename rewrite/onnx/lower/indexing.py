@@ -1,0 +1,79 @@
+"""Lowerings of ops that read where other tensors say."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from satura.rewrite.onnx.lower.context import Context, lowering
+from satura.rewrite.types.dims import Dim, product
+from satura.rewrite.types.tensor_type import DType
+
+
+@lowering("Gather")
+def gather(node: Context) -> int:
+    """Slices along an axis, chosen by indices."""
+    build = node.build
+    axis = node.axis(node.integer("axis"), build.rank(node[0]))
+    return build.gather(node[0], node[1], axis)
+
+
+@lowering("Compress")
+def compress(node: Context) -> int:
+    """The slices where a constant condition holds."""
+    build, x = node.build, node[0]
+    chosen = np.flatnonzero(node.array(1).astype(np.bool_))
+    if not node.has("axis"):
+        x, axis = build.reshape(x, (build.type(x).size,)), 0
+    else:
+        axis = node.axis(node.integer("axis"), build.rank(x))
+    return build.gather(x, build.constant(chosen.astype(np.int64)), axis)
+
+
+@lowering("GatherElements")
+def gather_elements(node: Context) -> int:
+    """Element (i, j, …) is x at (i, index, …): one gather from the flat tensor."""
+    build, x = node.build, node[0]
+    shape = build.shape(x)
+    axis = node.axis(node.integer("axis"), len(shape))
+    indices = _wrapped(node, node[1], shape[axis])
+    target = build.shape(indices)
+    if len(target) != len(shape):
+        raise node.wrong(f"indices have rank {len(target)}, the data has rank {len(shape)}")
+    flat = build.number(0, indices)
+    for position in range(len(shape)):
+        at = indices if position == axis else build.iota(target, position, DType.I64)
+        stride = build.size_of(shape[position + 1 :], flat)
+        flat = build.binary("add", flat, build.binary("mul", at, stride))
+    return build.gather(build.reshape(x, (build.type(x).size,)), flat, 0)
+
+
+@lowering("GatherND")
+def gather_nd(node: Context) -> int:
+    """Slices at index tuples: one gather from x with the indexed axes joined."""
+    build, x = node.build, node[0]
+    shape, batch = build.shape(x), node.integer("batch_dims")
+    tuples = build.shape(node[1])
+    (depth,) = node.static(tuples[-1:], "the length of an index")
+    if batch + depth > len(shape) or not 0 <= batch < len(tuples):
+        raise node.wrong(f"indices of length {depth} do not fit rank {len(shape)}")
+    lead = tuples[:-1]
+    flat = build.full(0, lead, DType.I64)
+    for position in range(batch):
+        stride = build.size_of(shape[position + 1 : batch + depth], flat)
+        ramp = build.iota(lead, position, DType.I64)
+        flat = build.binary("add", flat, build.binary("mul", ramp, stride))
+    for position in range(depth):
+        part = build.one_axis_slice(node[1], len(tuples) - 1, position, 1)
+        at = _wrapped(node, build.drop(part, [len(tuples) - 1]), shape[batch + position])
+        stride = build.size_of(shape[batch + position + 1 : batch + depth], flat)
+        flat = build.binary("add", flat, build.binary("mul", at, stride))
+    rows = (product(shape[: batch + depth]), *shape[batch + depth :])
+    return build.gather(build.reshape(x, rows), flat, 0)
+
+
+def _wrapped(node: Context, indices: int, extent: Dim) -> int:
+    """Indices as i64, negative ones counted from the end."""
+    build = node.build
+    wide = build.cast(indices, DType.I64) if build.dtype(indices) is not DType.I64 else indices
+    moved = build.binary("add", wide, build.size_of([extent], wide))
+    return build.select(build.binary("lt", wide, build.number(0, wide)), moved, wide)

@@ -1,0 +1,267 @@
+"""Lowerings of ops that only move elements."""
+
+from __future__ import annotations
+
+from satura.rewrite.onnx.lower.context import Context, lowering
+from satura.rewrite.onnx.lower.tensors import common_shape
+from satura.rewrite.types.dims import Dim, SymbolicDim, exact_quotient, known_at_least, product
+
+_FAR = 2**31 - 1  # exporters write "to the end" as this or more
+
+
+@lowering("Transpose")
+def transpose(node: Context) -> int:
+    """Axes in another order; by default reversed."""
+    perm = node.integers("perm")
+    return node.build.transpose(
+        node[0], perm if perm is not None else range(node.build.rank(node[0]))[::-1]
+    )
+
+
+@lowering("Reshape")
+def reshape(node: Context) -> int:
+    """Another shape; 0 copies a dim (unless allowzero), -1 takes what is left."""
+    old = node.build.shape(node[0])
+    target = list(node.dims(1))
+    for axis, dim in enumerate(target):
+        if dim == 0 and not node.integer("allowzero"):
+            if axis >= len(old):
+                raise node.wrong(f"axis {axis} of its shape is 0, but the input has no such axis")
+            target[axis] = old[axis]
+    open_axes = [axis for axis, dim in enumerate(target) if dim == -1]
+    if len(open_axes) > 1:
+        raise node.wrong("its shape has more than one -1")
+    if any(isinstance(dim, int) and dim < -1 for dim in target):
+        raise node.wrong(f"its shape {target} has a negative dim")
+    if open_axes:
+        rest = product(dim for dim in target if dim != -1)
+        target[open_axes[0]] = _left_over(node, product(old), rest)
+    return node.build.reshape(node[0], target)
+
+
+def _left_over(node: Context, size: Dim, rest: Dim) -> Dim:
+    if rest == 0:
+        raise node.wrong("its shape has both 0 and -1")
+    quotient = exact_quotient(size, rest)
+    if quotient is None:
+        symbolic = isinstance(size, SymbolicDim) or isinstance(rest, SymbolicDim)
+        problem = node.unsupported if symbolic else node.wrong
+        raise problem(f"{size} elements do not split into parts of {rest}")
+    return quotient
+
+
+@lowering("Flatten")
+def flatten(node: Context) -> int:
+    """Two axes: what is before `axis`, and the rest."""
+    shape = node.build.shape(node[0])
+    axis = node.integer("axis", 1)
+    if not -len(shape) <= axis <= len(shape):
+        raise node.wrong(f"axis {axis} is out of range for rank {len(shape)}")
+    axis = axis + len(shape) if axis < 0 else axis
+    return node.build.reshape(node[0], (product(shape[:axis]), product(shape[axis:])))
+
+
+def _axes_operand(node: Context) -> tuple[int, ...] | None:
+    """Axes from the attribute, or from the second input since opset 13."""
+    if node.opset < 13:
+        return node.integers("axes")
+    return None if node.optional(1) is None else node.fixed(1)
+
+
+@lowering("Squeeze")
+def squeeze(node: Context) -> int:
+    """Axes of extent 1 dropped."""
+    shape = node.build.shape(node[0])
+    given = _axes_operand(node)
+    if given is None:
+        axes = tuple(axis for axis, dim in enumerate(shape) if dim == 1)
+        if any(isinstance(dim, SymbolicDim) for dim in shape):
+            raise node.unsupported("it has no axes and the input has symbolic dims; name the axes")
+    else:
+        axes = node.axes(given, len(shape))
+    for axis in axes:
+        if shape[axis] != 1:
+            raise node.wrong(f"axis {axis} has extent {shape[axis]}, not 1")
+    return node.build.drop(node[0], axes)
+
+
+@lowering("Unsqueeze")
+def unsqueeze(node: Context) -> int:
+    """New axes of extent 1."""
+    given = _axes_operand(node)
+    if given is None:
+        raise node.wrong("axes are missing")
+    shape = list(node.build.shape(node[0]))
+    for axis in node.axes(given, len(shape) + len(given)):
+        shape.insert(axis, 1)
+    return node.build.reshape(node[0], shape)
+
+
+@lowering("Expand")
+def expand(node: Context) -> int:
+    """NumPy broadcasting with a shape."""
+    target = common_shape(node.build.shape(node[0]), node.dims(1))
+    return node.build.expand(node[0], target)
+
+
+@lowering("Tile")
+def tile(node: Context) -> int:
+    """Each axis split in (repeats, extent), broadcast, and joined again."""
+    build, x = node.build, node[0]
+    shape, repeats = build.shape(x), node.dims(1)
+    if len(repeats) != len(shape):
+        raise node.wrong(f"{len(repeats)} repeats for rank {len(shape)}")
+    pairs = [(dim, count) for dim, count in zip(shape, repeats, strict=True)]
+    split = build.reshape(x, [extent for dim, _ in pairs for extent in (1, dim)])
+    spread = build.broadcast(split, [extent for dim, count in pairs for extent in (count, dim)])
+    return build.reshape(spread, [count * dim for dim, count in pairs])
+
+
+@lowering("Concat")
+def concat(node: Context) -> int:
+    """Operands one after another, as a left-nested chain."""
+    node.common_dtype(*node.given)
+    return node.build.concat(node.given, node.axis(node.integer("axis"), node.build.rank(node[0])))
+
+
+@lowering("Split")
+def split(node: Context) -> list[int]:
+    """One slice per output."""
+    build, x = node.build, node[0]
+    axis = node.axis(node.integer("axis"), build.rank(x))
+    extent = build.shape(x)[axis]
+    count = len(node.proto.output)
+    sizes: tuple[Dim, ...]
+    if node.opset < 13 and node.has("split"):
+        sizes = node.integers("split") or ()
+    elif node.opset >= 13 and node.optional(1) is not None:
+        sizes = node.dims(1)
+    else:
+        sizes = _equal_parts(node, extent, count)
+    if len(sizes) != count:
+        raise node.wrong(f"{len(sizes)} parts for {count} outputs")
+    total: Dim = 0
+    starts: list[Dim] = []
+    for size in sizes:
+        starts.append(total)
+        total = total + size
+    if total != extent:
+        raise node.wrong(f"its parts add up to {total}, the axis has {extent}")
+    return [
+        build.one_axis_slice(x, axis, start, size)
+        for start, size in zip(starts, sizes, strict=True)
+    ]
+
+
+def _equal_parts(node: Context, extent: Dim, count: int) -> tuple[Dim, ...]:
+    if node.has("num_outputs") and node.integer("num_outputs") != count:
+        raise node.wrong(f"num_outputs is {node.integer('num_outputs')}, it has {count} outputs")
+    part = exact_quotient(extent, count)
+    if part is not None:
+        return (part,) * count
+    if not isinstance(extent, int) or node.opset < 18:
+        raise node.unsupported(f"extent {extent} does not split into {count} equal parts")
+    part = -(-extent // count)
+    return (*(part,) * (count - 1), extent - part * (count - 1))
+
+
+@lowering("Slice")
+def slice_(node: Context) -> int:
+    """Starts, ends and steps per axis, clamped to the axis.
+
+    Where a clamp depends on sizes, the bound is taken as it is: a call for which it would have to
+    be clamped is refused when its sizes are bound.
+    """
+    build, x = node.build, node[0]
+    shape = build.shape(x)
+    steps: tuple[int, ...] | None = None
+    starts: tuple[Dim, ...]
+    ends: tuple[Dim, ...]
+    if node.opset < 10:
+        starts, ends = node.integers("starts") or (), node.integers("ends") or ()
+        axes = node.integers("axes")
+    else:
+        starts, ends = node.dims(1), node.dims(2)
+        axes = None if node.optional(3) is None else node.fixed(3)
+        steps = None if node.optional(4) is None else node.fixed(4)
+    axes = tuple(range(len(starts))) if axes is None else axes
+    steps = (1,) * len(starts) if steps is None else steps
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        raise node.wrong("starts, ends, axes and steps have different lengths")
+    first: list[Dim] = [0] * len(shape)
+    sizes, strides = list(shape), [1] * len(shape)
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        at = node.axis(axis, len(shape))
+        if step == 0:
+            raise node.wrong("a step is 0")
+        first[at], sizes[at] = slice_bounds(shape[at], start, end, step)
+        strides[at] = step
+    return build.slice(x, first, sizes, strides)
+
+
+def slice_bounds(extent: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
+    """First index and number of elements of extent[start:end:step]."""
+    if all(isinstance(value, int) for value in (extent, start, end)):
+        covered = range(*slice(start, end, step).indices(int(str(extent))))
+        return (covered.start if covered else 0), len(covered)
+    if step > 0:
+        low = _bound(start, extent, reach=extent)
+        high = _bound(end, extent, reach=extent)
+        return low, _at_least_zero((high - low + (step - 1)) // step)
+    low = _bound(start, extent, reach=extent - 1)
+    high = -1 if isinstance(end, int) and end < -_FAR else _bound(end, extent, reach=extent - 1)
+    return low, _at_least_zero((low - high + (-step - 1)) // -step)
+
+
+def _bound(value: Dim, extent: Dim, reach: Dim) -> Dim:
+    """A slice's bound counted from 0 and at most `reach`, where that can be told."""
+    if isinstance(value, int) and value >= _FAR:
+        return reach
+    if isinstance(value, int) and value <= -_FAR:
+        return 0
+    if known_at_least(-value, 1):
+        value = value + extent
+    if known_at_least(value - reach, 0):
+        return reach
+    return 0 if known_at_least(-value, 0) else value
+
+
+def _at_least_zero(size: Dim) -> Dim:
+    return 0 if known_at_least(-size, 0) else size
+
+
+@lowering("DepthToSpace")
+def depth_to_space(node: Context) -> int:
+    """Channels spread over blocks of pixels (DCR or CRD order)."""
+    build, x = node.build, node[0]
+    n, c, h, w = _image(node)
+    block = node.integer("blocksize")
+    deep = _left_over(node, c, block * block)
+    if node.text("mode", "DCR") == "DCR":
+        split = build.reshape(x, (n, block, block, deep, h, w))
+        moved = build.transpose(split, (0, 3, 4, 1, 5, 2))
+    else:
+        split = build.reshape(x, (n, deep, block, block, h, w))
+        moved = build.transpose(split, (0, 1, 4, 2, 5, 3))
+    return build.reshape(moved, (n, deep, h * block, w * block))
+
+
+@lowering("SpaceToDepth")
+def space_to_depth(node: Context) -> int:
+    """Blocks of pixels gathered into channels (DCR or CRD order)."""
+    build, x = node.build, node[0]
+    n, c, h, w = _image(node)
+    block = node.integer("blocksize")
+    high, wide = _left_over(node, h, block), _left_over(node, w, block)
+    split = build.reshape(x, (n, c, high, block, wide, block))
+    depth_first = node.text("mode", "DCR") == "DCR"
+    moved = build.transpose(split, (0, 3, 5, 1, 2, 4) if depth_first else (0, 1, 3, 5, 2, 4))
+    return build.reshape(moved, (n, c * (block * block), high, wide))
+
+
+def _image(node: Context) -> tuple[Dim, Dim, Dim, Dim]:
+    shape = node.build.shape(node[0])
+    if len(shape) != 4 or node.integer("blocksize") < 1:
+        raise node.wrong(f"it needs a rank-4 input and a positive blocksize, not {list(shape)}")
+    n, c, h, w = shape
+    return n, c, h, w

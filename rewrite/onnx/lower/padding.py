@@ -1,0 +1,99 @@
+"""Lowerings of Pad in its four modes."""
+
+from __future__ import annotations
+
+from satura.rewrite.onnx.lower.context import Context, lowering
+from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.types.dims import Dim
+
+
+@lowering("Pad")
+def pad(node: Context) -> int:
+    """Elements added before and after each axis; a negative amount is a slice."""
+    build, x = node.build, node[0]
+    lo, hi = _amounts(node)
+    mode = node.text("mode", "constant")
+    if mode == "constant":
+        return build.padded(x, _fill(node), lo, hi)
+    for axis, (before, after) in enumerate(zip(lo, hi, strict=True)):
+        first, last = node.static((before, after), f"padding in mode '{mode}'")
+        x = _cut(build, x, axis, min(0, first), min(0, last))
+        if first > 0 or last > 0:
+            (extent,) = node.static([build.shape(x)[axis]], f"axis {axis} under mode '{mode}'")
+            _check_extent(node, mode, extent, max(first, last))
+            x = _MODES[mode](build, x, axis, extent, max(0, first), max(0, last))
+    return x
+
+
+def _amounts(node: Context) -> tuple[list[Dim], list[Dim]]:
+    rank = node.build.rank(node[0])
+    pads = (node.integers("pads") or ()) if node.opset < 11 else node.dims(1)
+    axes = tuple(range(rank))
+    if node.opset >= 18 and node.optional(3) is not None:
+        axes = tuple(node.axis(axis, rank) for axis in node.fixed(3))
+    if len(pads) != 2 * len(axes):
+        raise node.wrong(f"{len(pads)} pads for {len(axes)} axes")
+    lo: list[Dim] = [0] * rank
+    hi: list[Dim] = [0] * rank
+    for position, axis in enumerate(axes):
+        lo[axis], hi[axis] = pads[position], pads[len(axes) + position]
+    return lo, hi
+
+
+def _fill(node: Context) -> int:
+    """The value around, as a scalar tensor."""
+    build = node.build
+    dtype = build.dtype(node[0])
+    if node.opset < 11:
+        return build.constant(node.number("value"), dtype)
+    value = node.optional(2)
+    if value is None:
+        return build.constant(0, dtype)
+    return build.reshape(value, ()) if build.rank(value) else value
+
+
+def _check_extent(node: Context, mode: str, extent: int, amount: int) -> None:
+    if mode not in _MODES:
+        raise node.wrong(f"there is no mode '{mode}'; modes: constant, {', '.join(_MODES)}")
+    if extent == 0 or (mode == "reflect" and amount >= extent):
+        raise node.wrong(
+            f"an axis of extent {extent} cannot be padded by {amount} in mode '{mode}'"
+        )
+
+
+def _cut(build: Tensors, x: int, axis: int, first: int, last: int) -> int:
+    if not first and not last:
+        return x
+    return build.one_axis_slice(x, axis, -first, build.shape(x)[axis] + first + last)
+
+
+def _edge(build: Tensors, x: int, axis: int, extent: int, lo: int, hi: int) -> int:
+    """The outermost elements, repeated."""
+
+    def rim(start: int, amount: int) -> list[int]:
+        shape = list(build.shape(x))
+        shape[axis] = amount
+        element = build.one_axis_slice(x, axis, start, 1)
+        return [build.broadcast(element, shape)] if amount else []
+
+    return build.concat([*rim(0, lo), x, *rim(extent - 1, hi)], axis)
+
+
+def _reflect(build: Tensors, x: int, axis: int, extent: int, lo: int, hi: int) -> int:
+    """Mirrored at the outermost elements, which are not repeated."""
+    before = [build.one_axis_slice(x, axis, lo, lo, -1)] if lo else []
+    after = [build.one_axis_slice(x, axis, extent - 2, hi, -1)] if hi else []
+    return build.concat([*before, x, *after], axis)
+
+
+def _wrap(build: Tensors, x: int, axis: int, extent: int, lo: int, hi: int) -> int:
+    """Repeated periodically: whole copies, and a part at either end."""
+    parts = (
+        [build.one_axis_slice(x, axis, extent - lo % extent, lo % extent)] if lo % extent else []
+    )
+    parts += [x] * (lo // extent + 1 + hi // extent)
+    parts += [build.one_axis_slice(x, axis, 0, hi % extent)] if hi % extent else []
+    return build.concat(parts, axis)
+
+
+_MODES = {"edge": _edge, "reflect": _reflect, "wrap": _wrap}

@@ -1,0 +1,141 @@
+"""Lowerings of quantised ops, as arithmetic in f32 and i32."""
+
+from __future__ import annotations
+
+from satura.rewrite.onnx.lower.context import Context, lowering
+from satura.rewrite.onnx.lower.contraction import add_bias, conv, matmul
+from satura.rewrite.onnx.types import dtype_of
+from satura.rewrite.types.tensor_type import DType
+
+
+@lowering("QuantizeLinear")
+def quantize_linear(node: Context) -> int:
+    """saturate(round(x / scale) + zero point)"""
+    build, x = node.build, node[0]
+    zero = node.optional(2)
+    target = DType.U8 if zero is None else build.dtype(zero)
+    if zero is None and node.integer("output_dtype"):
+        target = dtype_of(node.integer("output_dtype"))
+    wide = _as(node, x, DType.F32)
+    scale = _spread(node, _as(node, node[1], DType.F32), wide)
+    scaled = build.binary("div", wide, scale)
+    offset = None if zero is None else _spread(node, _as(node, zero, DType.F32), wide)
+    return _saturated(node, scaled, offset, target)
+
+
+@lowering("DequantizeLinear")
+def dequantize_linear(node: Context) -> int:
+    """(x - zero point) · scale"""
+    build, x = node.build, node[0]
+    target = build.dtype(node[1])
+    if node.integer("output_dtype"):
+        target = dtype_of(node.integer("output_dtype"))
+    zero = node.optional(2)
+    if build.dtype(x).itemsize > 2 and zero is not None:
+        offset = _spread(node, zero, x)
+        wide = build.cast(build.binary("sub", x, offset), DType.F32)
+    else:
+        wide = build.cast(x, DType.F32)
+        if zero is not None:
+            wide = build.binary("sub", wide, _spread(node, build.cast(zero, DType.F32), x))
+    scale = _spread(node, _as(node, node[1], DType.F32), x)
+    return _as(node, build.binary("mul", wide, scale), target)
+
+
+def _as(node: Context, x: int, dtype: DType) -> int:
+    return x if node.build.dtype(x) is dtype else node.build.cast(x, dtype)
+
+
+def _spread(node: Context, x: int, like: int) -> int:
+    """A parameter per tensor, per axis or per block laid over the shape of `like`."""
+    build = node.build
+    shape = build.shape(like)
+    if build.type(x).size == 1:
+        return build.expand(build.reshape(x, ()) if build.rank(x) else x, shape)
+    axis = node.axis(node.integer("axis", 1), len(shape))
+    if build.rank(x) == 1:
+        return build.along(x, axis, shape)
+    block = node.integer("block_size")
+    if build.rank(x) != len(shape) or block < 1:
+        raise node.wrong(
+            f"scales of type {build.type(x)} do not fit an input of shape {list(shape)}"
+        )
+    parts = list(build.shape(x))
+    split = build.insert(x, axis + 1)
+    wide = build.broadcast(split, [*parts[: axis + 1], block, *parts[axis + 1 :]])
+    parts[axis] = parts[axis] * block
+    return build.one_axis_slice(build.reshape(wide, parts), axis, 0, shape[axis])
+
+
+def _saturated(node: Context, x: int, zero: int | None, target: DType) -> int:
+    """f32 x rounded, moved by the zero point and clamped to `target`."""
+    build = node.build
+    rounded = build.unary("round", x)
+    moved = rounded if zero is None else build.binary("add", rounded, zero)
+    values = 2 ** (8 * target.itemsize)
+    lowest = -values // 2 if target.is_signed else 0
+    low = build.apply_number("max", moved, lowest)
+    return build.cast(build.apply_number("min", low, lowest + values - 1), target)
+
+
+def _centred(node: Context, x: int, zero: int | None, axis: int) -> int:
+    """x - zero point in i32; a vector of zero points lies along `axis`."""
+    build = node.build
+    wide = build.cast(x, DType.I32)
+    if zero is None:
+        return wide
+    return build.binary("sub", wide, _laid(node, build.cast(zero, DType.I32), wide, axis))
+
+
+def _laid(node: Context, x: int, like: int, axis: int) -> int:
+    """A scalar, a vector along `axis`, or a tensor that broadcasts, in the shape of `like`."""
+    build = node.build
+    shape = build.shape(like)
+    if build.type(x).size == 1:
+        return build.expand(build.reshape(x, ()), shape)
+    return (
+        build.along(x, axis % len(shape), shape) if build.rank(x) == 1 else build.expand(x, shape)
+    )
+
+
+@lowering("ConvInteger")
+def conv_integer(node: Context) -> int:
+    """The i32 convolution of x and w, each minus its zero point."""
+    x = _centred(node, node[0], node.optional(2), 1)
+    return conv(node, x, _centred(node, node[1], node.optional(3), 0))
+
+
+@lowering("MatMulInteger")
+def matmul_integer(node: Context) -> int:
+    """The i32 product of a and b, each minus its zero point."""
+    a = _centred(node, node[0], node.optional(2), -2)
+    return matmul(node.build, a, _centred(node, node[1], node.optional(3), -1))
+
+
+@lowering("QLinearConv")
+def quantized_conv(node: Context) -> int:
+    """The i32 convolution with bias, rescaled by sx·sw / sy."""
+    build = node.build
+    total = conv(node, _centred(node, node[0], node[2], 1), _centred(node, node[3], node[5], 0))
+    bias = node.optional(8)
+    total = total if bias is None else add_bias(build, total, bias)
+    return _rescaled(node, total, (node[1], node[4], node[6]), node[7], 1)
+
+
+@lowering("QLinearMatMul")
+def quantized_matmul(node: Context) -> int:
+    """The i32 product, rescaled by sa·sb / sy."""
+    a = _centred(node, node[0], node[2], -2)
+    b = _centred(node, node[3], node[5], -1)
+    total = matmul(node.build, a, b)
+    return _rescaled(node, total, (node[1], node[4], node[6]), node[7], -1)
+
+
+def _rescaled(node: Context, total: int, scales: tuple[int, int, int], zero: int, axis: int) -> int:
+    build = node.build
+    result = build.cast(total, DType.F32)
+    first_axis = -2 if axis == -1 else axis
+    for f, scale, at in zip(("mul", "mul", "div"), scales, (first_axis, axis, axis), strict=True):
+        result = build.binary(f, result, _laid(node, _as(node, scale, DType.F32), result, at))
+    offset = _laid(node, build.cast(zero, DType.F32), result, axis)
+    return _saturated(node, result, offset, build.dtype(zero))

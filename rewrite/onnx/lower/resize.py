@@ -1,0 +1,308 @@
+"""Lowerings of Resize and Upsample.
+
+Each axis is resampled on its own. Nearest by a whole factor repeats elements (reshape, broadcast,
+reshape); everything else is a sum of gathers with constant indices, times constant weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import floor
+
+import numpy as np
+
+from satura.rewrite.errors import ProgramError
+from satura.rewrite.onnx.lower.context import Context, lowering
+from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.types.dims import Dim, SymbolicDim, exact_quotient
+from satura.rewrite.types.tensor_type import DType
+
+Line = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+_LONGEST_AXIS = 2**24
+_COORDINATES = (
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
+    "tf_half_pixel_for_nn", "tf_crop_and_resize",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How positions of the result map to positions of the input, and which elements count."""
+
+    mode: str
+    coordinates: str
+    nearest: str
+    cubic: float
+    exclude_outside: bool
+    antialias: bool
+    extrapolation: float
+
+
+@dataclass(frozen=True)
+class AxisPlan:
+    """One resampled axis: extents, scale and the part of the input that is looked at."""
+
+    axis: int
+    extent: Dim
+    outer: Dim
+    scale: float
+    roi: tuple[float, float]
+
+
+@lowering("Resize", "Upsample")
+def resize(node: Context) -> int:
+    """The input resampled along every axis whose scale is not 1."""
+    build, x = node.build, node[0]
+    sampling = _sampling(node)
+    plans = [plan for plan in _plans(node, sampling) if not _unchanged(plan, sampling)]
+    for plan in plans:
+        if isinstance(plan.outer, int) and not 0 <= plan.outer <= _LONGEST_AXIS:
+            raise node.wrong(f"axis {plan.axis} would have {plan.outer} elements")
+    dtype = build.dtype(x)
+    if sampling.mode == "nearest":
+        repeats = {plan.axis: factor for plan in plans if (factor := _repeat(plan, sampling))}
+        result = _repeated(build, x, repeats) if repeats else x
+        plans = [plan for plan in plans if plan.axis not in repeats]
+    else:
+        result = x if dtype.is_float else build.cast(x, DType.F32)
+    for plan in plans:
+        result = _resampled(node, result, plan, sampling)
+    if sampling.coordinates == "tf_crop_and_resize":
+        result = _extrapolated(node, result, plans, sampling)
+    return result if build.dtype(result) is dtype else build.cast(result, dtype)
+
+
+def _sampling(node: Context) -> Sampling:
+    mode = node.text("mode", "nearest")
+    if mode not in ("nearest", "linear", "cubic"):
+        raise node.wrong(f"there is no mode '{mode}'; modes: nearest, linear, cubic")
+    old = node.opset < 11
+    nearest = "simple" if old else node.text("nearest_mode", "round_prefer_floor")
+    coordinates = "asymmetric" if old else node.text("coordinate_transformation_mode", "half_pixel")
+    if nearest not in _ROUNDING or coordinates not in _COORDINATES:
+        raise node.wrong(f"there is no nearest_mode '{nearest}' or no coordinates '{coordinates}'")
+    return Sampling(
+        mode,
+        coordinates,
+        nearest,
+        node.number("cubic_coeff_a", -0.75),
+        bool(node.integer("exclude_outside")),
+        bool(node.integer("antialias")),
+        node.number("extrapolation_value"),
+    )
+
+
+def _plans(node: Context, sampling: Sampling) -> list[AxisPlan]:
+    """One plan per resized axis, from the scales or the sizes."""
+    shape = node.build.shape(node[0])
+    axes = node.integers("axes") or tuple(range(len(shape)))
+    axes = tuple(node.axis(axis, len(shape)) for axis in axes)
+    scales, sizes = _targets(node)
+    if len(scales or sizes or ()) != len(axes):
+        raise node.wrong(f"it needs one scale or size for each of {len(axes)} axes")
+    if any(not 0 < scale < _LONGEST_AXIS for scale in scales or ()):
+        raise node.wrong(f"its scales {list(scales or ())} must be positive and finite")
+    roi: Sequence[float] = [0.0] * len(axes) + [1.0] * len(axes)
+    if sampling.coordinates == "tf_crop_and_resize":
+        roi = [float(value) for value in node.array(1).ravel()]
+    if sizes is not None:
+        sizes = _with_aspect(node, sizes, [shape[axis] for axis in axes])
+    plans = []
+    for at, axis in enumerate(axes):
+        part = (roi[at], roi[len(axes) + at])
+        extent = shape[axis]
+        if sizes is not None:
+            scale = _ratio(node, sizes[at], extent)
+            plans.append(AxisPlan(axis, extent, sizes[at], scale, part))
+        elif scales is not None:
+            scale = scales[at]
+            plans.append(AxisPlan(axis, extent, _outer(node, extent, scale, part), scale, part))
+    return plans
+
+
+def _targets(node: Context) -> tuple[tuple[float, ...] | None, tuple[Dim, ...] | None]:
+    """The scales or the sizes that the node gives."""
+    if node.opset < 9 and node.proto.op_type == "Upsample":
+        return node.numbers("scales") or (), None
+    position = 1 if node.opset < 11 else 2
+    if node.optional(3) is not None and node.build.type(node[3]).size != 0:
+        return None, node.dims(3)
+    return tuple(float(scale) for scale in node.array(position).ravel()), None
+
+
+def _outer(node: Context, extent: Dim, scale: float, roi: tuple[float, float]) -> Dim:
+    if isinstance(extent, SymbolicDim):
+        if scale != int(scale) or roi != (0.0, 1.0):
+            raise node.unsupported(f"scale {scale} of the symbolic axis {extent} must be whole")
+        return extent * int(scale)
+    return floor(extent * (roi[1] - roi[0]) * scale)
+
+
+def _ratio(node: Context, outer: Dim, extent: Dim) -> float:
+    if isinstance(outer, int) and isinstance(extent, int):
+        return outer / extent if extent else 1.0
+    factor = exact_quotient(outer, extent)
+    if not isinstance(factor, int):
+        raise node.unsupported(f"{extent} is resized to {outer}, which is no whole factor")
+    return float(factor)
+
+
+def _with_aspect(node: Context, sizes: Sequence[Dim], shape: Sequence[Dim]) -> tuple[Dim, ...]:
+    policy = node.text("keep_aspect_ratio_policy", "stretch")
+    if policy == "stretch":
+        return tuple(sizes)
+    wanted, extents = node.static(sizes, "a size"), node.static(shape, "an extent")
+    scales = [size / extent for size, extent in zip(wanted, extents, strict=True)]
+    scale = min(scales) if policy == "not_larger" else max(scales)
+    return tuple(floor(scale * extent + 0.5) for extent in extents)
+
+
+def _unchanged(plan: AxisPlan, sampling: Sampling) -> bool:
+    whole = sampling.coordinates != "tf_crop_and_resize" or plan.roi == (0.0, 1.0)
+    return plan.extent == plan.outer and plan.scale == 1 and whole
+
+
+def _repeat(plan: AxisPlan, sampling: Sampling) -> int | None:
+    """The factor by which nearest just repeats elements, if it does."""
+    factor = int(plan.scale)
+    if factor < 1 or factor != plan.scale or plan.extent * factor != plan.outer:
+        return None
+    if isinstance(plan.extent, SymbolicDim):
+        # These coordinates have the period `factor`, so that two extents speak for all.
+        if sampling.coordinates not in ("asymmetric", "half_pixel"):
+            return None
+        trials = [AxisPlan(0, n, n * factor, plan.scale, plan.roi) for n in (1, 5)]
+    else:
+        trials = [plan]
+    for trial in trials:
+        indices, _ = _taps(trial, sampling)
+        if not np.array_equal(indices[0], np.arange(int(str(trial.outer))) // factor):
+            return None
+    return factor
+
+
+def _repeated(build: Tensors, x: int, factors: dict[int, int]) -> int:
+    shape = build.shape(x)
+    split: list[Dim] = []
+    wide: list[Dim] = []
+    joined: list[Dim] = []
+    for axis, dim in enumerate(shape):
+        factor = factors.get(axis)
+        split += [dim] if factor is None else [dim, 1]
+        wide += [dim] if factor is None else [dim, factor]
+        joined.append(dim if factor is None else dim * factor)
+    return build.reshape(build.broadcast(build.reshape(x, split), wide), joined)
+
+
+def _resampled(node: Context, x: int, plan: AxisPlan, sampling: Sampling) -> int:
+    """The sum over taps of gathered elements times their weights."""
+    build = node.build
+    node.static((plan.extent, plan.outer), f"axis {plan.axis}")
+    if plan.extent == 0:
+        raise ProgramError(f"axis {plan.axis} has no elements to resample")
+    indices, weights = _taps(plan, sampling)
+    total: int | None = None
+    for index, weight in zip(indices, weights, strict=True):
+        part = build.gather(x, build.constant(index.astype(np.int64)), plan.axis)
+        if sampling.mode == "nearest":
+            return part
+        vector = build.constant(weight, build.dtype(x))
+        part = build.binary("mul", part, build.along(vector, plan.axis, build.shape(part)))
+        total = part if total is None else build.binary("add", total, part)
+    assert total is not None
+    return total
+
+
+def _extrapolated(node: Context, x: int, plans: Sequence[AxisPlan], sampling: Sampling) -> int:
+    """The extrapolation value wherever a position lies outside the input."""
+    build = node.build
+    for plan in plans:
+        position = _positions(plan, sampling.coordinates)
+        outside = (position < 0) | (position > int(str(plan.extent)) - 1)
+        mask = build.along(build.constant(outside), plan.axis, build.shape(x))
+        x = build.select(mask, build.number(sampling.extrapolation, x), x)
+    return x
+
+
+def _positions(plan: AxisPlan, coordinates: str) -> Line:
+    """For each element of the result its position in the input."""
+    extent, outer = int(str(plan.extent)), int(str(plan.outer))
+    x, scale = np.arange(outer, dtype=np.float64), plan.scale
+    width = scale * extent
+    if coordinates == "align_corners":
+        return np.zeros(outer) if width == 1 else x * (extent - 1) / (width - 1)
+    if coordinates == "asymmetric":
+        return x / scale
+    if coordinates == "tf_half_pixel_for_nn":
+        return (x + 0.5) / scale
+    if coordinates == "tf_crop_and_resize":
+        start, end = plan.roi
+        if outer == 1:
+            return np.full(1, (start + end) * (extent - 1) / 2)
+        return start * (extent - 1) + x * (end - start) * (extent - 1) / (outer - 1)
+    if coordinates == "pytorch_half_pixel" and width == 1:
+        return np.full(outer, -0.5)
+    shift = 0.0
+    if coordinates == "half_pixel_symmetric":
+        shift = extent / 2 * (1 - outer / width)
+    return shift + (x + 0.5) / scale - 0.5
+
+
+def _taps(plan: AxisPlan, sampling: Sampling) -> tuple[list[Line], list[Line]]:
+    """Per tap the index that each element of the result reads, and its weight."""
+    extent = int(str(plan.extent))
+    position = _positions(plan, sampling.coordinates)
+    if sampling.mode == "nearest":
+        nearest = _ROUNDING[sampling.nearest](position, plan.scale)
+        return [np.clip(nearest, 0, extent - 1)], [np.ones_like(nearest)]
+    below = np.ceil(position) - 1
+    ratio = position - below
+    offsets, weights = _weights(ratio, plan.scale, sampling)
+    indices = [below + offset for offset in offsets]
+    if sampling.exclude_outside:
+        weights = [
+            np.where((index >= 0) & (index < extent), weight, 0)
+            for index, weight in zip(indices, weights, strict=True)
+        ]
+        total = np.sum(weights, axis=0)
+        weights = [weight / total for weight in weights]
+    return [np.clip(index, 0, extent - 1) for index in indices], weights
+
+
+def _weights(ratio: Line, scale: float, sampling: Sampling) -> tuple[range, list[Line]]:
+    """Offsets of the taps from the element below, and the filter's weights there."""
+    support, kernel = (1, _triangle) if sampling.mode == "linear" else (2, _cubic(sampling.cubic))
+    stretch = min(scale, 1.0) if sampling.antialias else 1.0
+    first = floor(-support / stretch) + 1
+    offsets = range(first, 2 - first)
+    weights = [kernel((offset - ratio) * stretch) for offset in offsets]
+    if sampling.antialias:
+        total = np.sum(weights, axis=0)
+        weights = [weight / total for weight in weights]
+    return offsets, weights
+
+
+def _triangle(distance: Line) -> Line:
+    return np.asarray(np.maximum(1 - np.abs(distance), 0))
+
+
+def _cubic(a: float) -> Callable[[Line], Line]:
+    """Keys' cubic convolution filter."""
+
+    def kernel(distance: Line) -> Line:
+        x = np.abs(distance)
+        inner = ((a + 2) * x - (a + 3)) * x * x + 1
+        outer = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+        return np.where(x <= 1, inner, np.where(x < 2, outer, 0.0))
+
+    return kernel
+
+
+_ROUNDING: dict[str, Callable[[Line, float], Line]] = {
+    "floor": lambda x, _: np.floor(x),
+    "ceil": lambda x, _: np.ceil(x),
+    "round_prefer_floor": lambda x, _: np.ceil(x - 0.5),
+    "round_prefer_ceil": lambda x, _: np.floor(x + 0.5),
+    "simple": lambda x, scale: np.ceil(x) if scale < 1 else np.floor(x),
+}

@@ -1,0 +1,141 @@
+"""Lowerings of ops that make tensors from shapes and constants."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+from onnx import TensorProto
+
+from satura.rewrite.onnx.files import array_of
+from satura.rewrite.onnx.lower.context import Context, lowering
+from satura.rewrite.onnx.types import dtype_of
+from satura.rewrite.types.dims import Dim, SymbolicDim, known_at_least
+from satura.rewrite.types.tensor_type import DType
+
+
+@lowering("Constant")
+def constant(node: Context) -> int:
+    """The attribute's value."""
+    for name, dtype in (("value_float", DType.F32), ("value_floats", DType.F32),
+                        ("value_int", DType.I64), ("value_ints", DType.I64)):  # fmt: skip
+        if node.has(name):
+            return node.build.constant(np.asarray(node.attribute_value(name)), dtype)
+    tensor = node.attribute_value("value")
+    if not isinstance(tensor, TensorProto):
+        raise node.unsupported("only dense tensors of numbers and bools can be constants")
+    return node.build.constant(array_of(tensor))
+
+
+@lowering("ConstantOfShape")
+def constant_of_shape(node: Context) -> int:
+    """One value everywhere; 0.0 by default."""
+    tensor = node.attribute_value("value")
+    value = array_of(tensor) if isinstance(tensor, TensorProto) else np.zeros(1, np.float32)
+    if value.size != 1:
+        raise node.wrong("its value must have one element")
+    shape = _shape(node, node.dims(0))
+    return node.build.full(value.reshape(()), shape, DType.of(value.dtype))
+
+
+def _shape(node: Context, dims: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    if any(isinstance(dim, int) and dim < 0 for dim in dims):
+        raise node.wrong(f"the shape {list(dims)} has a negative dim")
+    return dims
+
+
+@lowering("Shape")
+def shape(node: Context) -> int:
+    """The extents from `start` to `end`."""
+    dims = node.build.shape(node[0])
+    if node.opset >= 15:
+        end = node.integer("end") if node.has("end") else None
+        dims = dims[slice(node.integer("start"), end)]
+    if not any(isinstance(dim, SymbolicDim) for dim in dims):
+        return node.build.constant(np.array(dims, np.int64))
+    parts = [node.build.reshape(_extent(node, dim), (1,)) for dim in dims]
+    return node.build.concat(parts, 0)
+
+
+@lowering("Size")
+def size(node: Context) -> int:
+    """The number of elements."""
+    return _extent(node, node.build.type(node[0]).size)
+
+
+def _extent(node: Context, dim: Dim) -> int:
+    if isinstance(dim, int):
+        return node.build.constant(np.int64(dim))
+    return node.build.extent(dim)
+
+
+@lowering("Range")
+def range_(node: Context) -> int:
+    """start, start + delta, … below limit, as an index ramp."""
+    build = node.build
+    dtype = node.common_dtype(node[0], node[1], node[2])
+    start, limit, step = (node.value(i).reshape(-1)[0] for i in range(3))
+    count = _range_count(node, start, limit, step)
+    ramp = build.iota((count,), 0, dtype)
+    spread = [build.expand(build.reshape(node[i], ()), (count,)) for i in (0, 2)]
+    return build.binary("add", spread[0], build.binary("mul", ramp, spread[1]))
+
+
+def _range_count(node: Context, start: Dim, limit: Dim, step: Dim) -> Dim:
+    if isinstance(step, SymbolicDim) or step == 0:
+        raise node.unsupported("its delta must be fixed and not 0")
+    distance = limit - start
+    if not isinstance(distance, SymbolicDim):
+        return max(0, ceil(distance / step))
+    count = (distance + step - 1) // step if step > 0 else (-distance - step - 1) // -step
+    if not known_at_least(count, 0):
+        raise node.unsupported(f"its length {count} may be negative")
+    return count
+
+
+@lowering("EyeLike")
+def eye_like(node: Context) -> int:
+    """1 where column = row + k, else 0."""
+    build, shape_ = node.build, node.build.shape(node[0])
+    if len(shape_) != 2:
+        raise node.wrong(f"it needs a matrix, not rank {len(shape_)}")
+    dtype = dtype_of(node.integer("dtype")) if node.has("dtype") else build.dtype(node[0])
+    row, column = (build.iota(shape_, axis, DType.I64) for axis in (0, 1))
+    diagonal = build.binary("eq", build.apply_number("add", row, node.integer("k")), column)
+    return build.cast(diagonal, dtype)
+
+
+@lowering("Trilu")
+def triangle(node: Context) -> int:
+    """The upper or lower triangle of the last two axes, 0 elsewhere."""
+    build, x = node.build, node[0]
+    rank, shape_ = build.rank(x), build.shape(x)
+    if rank < 2:
+        raise node.wrong(f"it needs rank 2 or more, not {rank}")
+    row, column = (build.iota(shape_, axis, DType.I64) for axis in (rank - 2, rank - 1))
+    k = node.optional(1)
+    if k is not None:
+        row = build.binary("add", row, build.expand(build.reshape(k, ()), shape_))
+    order = (row, column) if node.integer("upper", 1) else (column, row)
+    return build.select(build.binary("le", *order), x, build.number(0, x))
+
+
+@lowering("OneHot")
+def one_hot(node: Context) -> int:
+    """`on` where the index (wrapped when negative) equals the position along the new axis."""
+    build = node.build
+    indices = build.cast(node[0], DType.I64)
+    depth = node.dims(1)[0]
+    axis = node.axis(node.integer("axis", -1), build.rank(indices) + 1)
+    shape_ = list(build.shape(indices))
+    shape_.insert(axis, depth)
+    spread = build.expand(build.insert(indices, axis), shape_)
+    wrapped = build.binary("add", spread, build.size_of([depth], spread))
+    negative = build.binary("lt", spread, build.number(0, spread))
+    index = build.select(negative, wrapped, spread)
+    hit = build.binary("eq", index, build.iota(shape_, axis, DType.I64))
+    off, on = (
+        build.expand(build.reshape(build.one_axis_slice(node[2], 0, i, 1), ()), shape_)
+        for i in (0, 1)
+    )
+    return build.select(hit, on, off)

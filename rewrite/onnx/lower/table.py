@@ -1,0 +1,20 @@
+"""All lowerings: each of these modules registers those of its family in LOWERINGS."""
+
+from satura.rewrite.onnx.lower import (  # noqa: F401  # imported for what they register
+    activations,
+    contraction,
+    einsum,
+    elementwise,
+    indexing,
+    movement,
+    normalization,
+    padding,
+    quantize,
+    reductions,
+    resize,
+    shapes,
+    windows,
+)
+from satura.rewrite.onnx.lower.context import LOWERINGS
+
+__all__ = ["LOWERINGS"]

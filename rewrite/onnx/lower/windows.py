@@ -1,0 +1,173 @@
+"""Lowerings of pools and other sliding windows; no layout changes, a window covers every axis."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from satura.rewrite.onnx.lower.context import Context, NoLowering, lowering
+from satura.rewrite.onnx.lower.contraction import cropped
+from satura.rewrite.onnx.lower.geometry import Geometry, geometry
+from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.ops.reductions import reduction_identity
+from satura.rewrite.types.attributes import Window
+from satura.rewrite.types.dims import Dim
+
+
+def _pool_geometry(node: Context) -> Geometry:
+    spatial = node.build.shape(node[0])[2:]
+    kernel = node.integers("kernel_shape")
+    if not kernel or len(spatial) != len(kernel):
+        raise node.wrong(f"its kernel_shape {kernel} does not fit {len(spatial)} spatial axes")
+    window = geometry(node, spatial, kernel)
+    if node.integer("ceil_mode"):
+        hi = [_ceil_border(node, window, axis, extent) for axis, extent in enumerate(spatial)]
+        window = replace(window, hi=tuple(hi))
+    return window
+
+
+def _ceil_border(node: Context, window: Geometry, axis: int, extent: Dim) -> int:
+    """The upper border that gives the rounded-up extent; no window starts beyond the lower pad."""
+    stride, lo, hi = window.strides[axis], window.lo[axis], window.hi[axis]
+    if stride == 1:
+        return hi
+    (size,) = node.static([extent], "a spatial extent under ceil_mode")
+    reach = window.reach[axis]
+    outer = -(-(size + lo + hi - reach) // stride) + 1
+    if (outer - 1) * stride >= size + lo:
+        outer -= 1
+    needed = (outer - 1) * stride + reach - size - lo
+    floor_outer = (size + lo + hi - reach) // stride + 1
+    return hi if floor_outer == outer else needed
+
+
+def _pooled(build: Tensors, f: str, x: int, window: Geometry, fill: object = 0) -> int:
+    """`pool` with a window of 1 over batch and channels."""
+    x, lo, hi = cropped(build, x, (0, 0, *window.lo), (0, 0, *window.hi))
+    attribute: Window = build.window(
+        build.dtype(x), (1, 1, *window.kernel), (1, 1, *window.strides),
+        (1, 1, *window.dilations), lo, hi, fill,
+    )  # fmt: skip
+    return build.pool(f, x, attribute)
+
+
+@lowering("MaxPool")
+def max_pool(node: Context) -> int:
+    """The largest element under the window; positions outside count as -inf."""
+    if sum(node.wanted) > 1:
+        raise NoLowering
+    fill = reduction_identity("max", node.build.dtype(node[0]))
+    return _pooled(node.build, "max", node[0], _pool_geometry(node), fill)
+
+
+@lowering("AveragePool")
+def average_pool(node: Context) -> int:
+    """The sum under the window divided by how many positions count."""
+    build, x = node.build, node[0]
+    window = _pool_geometry(node)
+    total = _pooled(build, "sum", x, window)
+    return build.binary("div", total, _count(node, window, total))
+
+
+def _count(node: Context, window: Geometry, total: int) -> int:
+    """Positions under each window that lie in the input, or in its declared padding too.
+
+    A border beyond the declared padding, from ceil_mode, never counts.
+    """
+    build = node.build
+    spatial = build.shape(node[0])[2:]
+    plain = geometry(node, spatial, window.kernel)
+    axes = len(window.kernel)
+    include = bool(node.integer("count_include_pad"))
+    lo, hi = (plain.lo, plain.hi) if include else ((0,) * axes, (0,) * axes)
+    everywhere = all(
+        window.lo[axis] <= lo[axis] and window.hi[axis] <= hi[axis] for axis in range(axes)
+    )
+    if everywhere:
+        return build.number(int(np.prod(window.kernel)), total)
+    dtype = build.dtype(total)
+    counted = [a + extent + b for a, extent, b in zip(lo, spatial, hi, strict=True)]
+    if any(not isinstance(extent, int) for extent in spatial):
+        ones = build.full(1, (1, 1, *counted), dtype)
+        rest = replace(
+            window,
+            lo=tuple(a - b for a, b in zip(window.lo, lo, strict=True)),
+            hi=tuple(a - b for a, b in zip(window.hi, hi, strict=True)),
+        )
+        return build.expand(_pooled(build, "sum", ones, rest), build.shape(total))
+    counts = np.ones((1, 1, *(1,) * axes))
+    for axis in range(axes):
+        outer = int(str(build.shape(total)[2 + axis]))
+        line = [1] * (2 + axes)
+        line[2 + axis] = outer
+        counts = counts * _axis_counts(
+            window, axis, outer, -lo[axis], int(str(spatial[axis])) + hi[axis]
+        ).reshape(line)
+    constant = build.constant(counts, dtype)
+    return build.expand(constant, build.shape(total))
+
+
+def _axis_counts(
+    window: Geometry, axis: int, outer: int, first: int, end: int
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """For each window position along an axis how many taps fall in [first, end)."""
+    starts = np.arange(outer)[:, None] * window.strides[axis] - window.lo[axis]
+    taps = starts + np.arange(window.kernel[axis])[None, :] * window.dilations[axis]
+    inside = (taps >= first) & (taps < end)
+    return np.asarray(inside.sum(1), np.float64)
+
+
+@lowering("LpPool")
+def lp_pool(node: Context) -> int:
+    """The p-norm of the elements under the window."""
+    p = node.integer("p", 2)
+    total = _pooled(node.build, "sum", _power(node.build, node[0], p), _pool_geometry(node))
+    return _root(node.build, total, p)
+
+
+def _power(build: Tensors, x: int, p: int) -> int:
+    """|x| ** p"""
+    if p == 2:
+        return build.binary("mul", x, x)
+    size = build.unary("abs", x)
+    return size if p == 1 else build.apply_number("pow", size, p)
+
+
+def _root(build: Tensors, x: int, p: int) -> int:
+    if p == 1:
+        return x
+    return build.unary("sqrt", x) if p == 2 else build.apply_number("pow", x, 1 / p)
+
+
+@lowering("GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool")
+def global_pool(node: Context) -> int:
+    """A reduction over all spatial axes, which stay with extent 1."""
+    build, x = node.build, node[0]
+    axes = range(2, build.rank(x))
+    if node.proto.op_type == "GlobalMaxPool":
+        return build.reduce("max", x, axes)
+    if node.proto.op_type == "GlobalAveragePool":
+        return build.mean(x, axes)
+    p = node.integer("p", 2)
+    return _root(build, build.reduce("sum", _power(build, x, p), axes), p)
+
+
+@lowering("LRN")
+def local_response_norm(node: Context) -> int:
+    """x / (bias + alpha/size · sum of squares over `size` channels around) ** beta"""
+    build, x = node.build, node[0]
+    size = node.integer("size")
+    if size < 1 or build.rank(x) < 2:
+        raise node.wrong(f"size is {size} and the input has rank {build.rank(x)}")
+    ones = [1] * build.rank(x)
+    window = build.window(
+        build.dtype(x),
+        [size if axis == 1 else 1 for axis in range(len(ones))],
+        lo=[(size - 1) // 2 if axis == 1 else 0 for axis in range(len(ones))],
+        hi=[size // 2 if axis == 1 else 0 for axis in range(len(ones))],
+    )
+    total = build.pool("sum", build.binary("mul", x, x), window)
+    scaled = build.apply_number("mul", total, node.number("alpha", 1e-4) / size)
+    base = build.apply_number("add", scaled, node.number("bias", 1.0))
+    return build.binary("div", x, build.apply_number("pow", base, node.number("beta", 0.75)))

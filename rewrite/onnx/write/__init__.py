@@ -1,0 +1,1 @@
+"""Programs as ONNX models, one file per family of ops."""

@@ -1,0 +1,161 @@
+"""Emitter: writes an ONNX graph node by node for the saver; tensors are names.
+
+Each method appends nodes and returns the name of their result. A value that is needed often (a
+constant, an extent, a cast) is written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+from onnx import NodeProto, helper
+
+from satura.rewrite.errors import ProgramError
+from satura.rewrite.onnx.types import ELEMENT_CODES
+from satura.rewrite.program.program import Node, Program
+from satura.rewrite.types.attributes import Constant
+from satura.rewrite.types.dims import Dim, Monomial, Quotient, SymbolicDim
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
+
+_WITH_WHERE = {
+    DType.BF16: DType.F32, DType.I16: DType.I32, DType.U16: DType.I32, DType.U64: DType.I64,
+}  # fmt: skip
+ConstantKey = tuple[bytes, tuple[int, ...]]  # a constant's digest, and the order of its axes
+
+
+@dataclass(frozen=True)
+class Site:
+    """One node of a program as the emitter sees it: its operands' names, types and constants.
+
+    `reads` are the operands' indices; a broadcast that ONNX does by itself may be left out.
+    """
+
+    node: Node
+    reads: tuple[int, ...]
+    nodes: tuple[Node, ...]
+    name_of: Callable[[int], str]
+
+    def operand(self, position: int) -> str:
+        """Name of an operand's tensor."""
+        return self.name_of(self.reads[position])
+
+    def type(self, position: int) -> TensorType:
+        """Type of an operand."""
+        return self.nodes[self.reads[position]].type
+
+    def known(self, position: int) -> Constant | None:
+        """The value of an operand that is a constant."""
+        node = self.nodes[self.reads[position]]
+        return node.constant if node.op.name == "constant" else None
+
+
+class Emitter:
+    """Nodes and initializers of one graph; `taken` are names that belong to inputs and outputs."""
+
+    def __init__(self, program: Program) -> None:
+        self.nodes: list[NodeProto] = []
+        self.constants: dict[str, Array] = {}
+        inputs = [program.nodes[index] for index in program.inputs]
+        self._taken = {node.input_name for node in inputs} | {name for name, _ in program.outputs}
+        self._numbers = count()
+        self._interned: dict[ConstantKey, str] = {}
+        self._written: dict[tuple[str, ...], str] = {}
+        self._sources: dict[str, tuple[str, int]] = {}
+        for node in inputs:
+            for axis, dim in enumerate(node.type.shape):
+                if isinstance(dim, SymbolicDim) and str(dim) in dim.symbols:
+                    self._sources.setdefault(str(dim), (node.input_name, axis))
+
+    def fresh(self) -> str:
+        """A name that nothing has."""
+        return next(name for name in map("v{}".format, self._numbers) if name not in self._taken)
+
+    def node(self, op_type: str, *operands: str, **attributes: object) -> str:
+        """The single result of a new node."""
+        result = self.fresh()
+        node = helper.make_node(op_type, operands, [result])
+        node.attribute.extend(helper.make_attribute(*pair) for pair in sorted(attributes.items()))
+        self.nodes.append(node)
+        return result
+
+    def shared(self, op_type: str, *operands: str) -> str:
+        """The single result of a node without attributes; equal nodes are written once."""
+        key = (op_type, *operands)
+        if key not in self._written:
+            self._written[key] = self.node(op_type, *operands)
+        return self._written[key]
+
+    def constant(self, value: Constant, order: Sequence[int] = ()) -> str:
+        """An initializer, with its axes in another order if one is given; stored once."""
+        key = (value.digest, tuple(order))
+        if key not in self._interned:
+            array = np.transpose(value.array, key[1]) if key[1] else value.array
+            self._interned[key] = self.fresh()
+            self.constants[self._interned[key]] = np.array(array, order="C", copy=None)
+        return self._interned[key]
+
+    def scalar(self, value: float | int | bool, dtype: DType) -> str:
+        """A 0-d initializer."""
+        return self.constant(Constant(np.asarray(value).astype(dtype.numpy)))
+
+    def integers(self, values: Sequence[int]) -> str:
+        """A 1-d i64 initializer."""
+        return self.constant(Constant(np.array(values, np.int64).reshape(len(values))))
+
+    def cast(self, x: str, old: DType, new: DType) -> str:
+        """x converted by ONNX's own Cast (no saturation); x itself when the types agree."""
+        if old is new:
+            return x
+        return self.node("Cast", x, to=ELEMENT_CODES[new])
+
+    def where(self, condition: str, x: str, y: str, dtype: DType) -> str:
+        """x where the condition holds, else y; also for dtypes without a Where kernel."""
+        if dtype is DType.BOOL:
+            taken = self.node("And", condition, x)
+            return self.node("Or", taken, self.node("And", self.node("Not", condition), y))
+        work = _WITH_WHERE.get(dtype, dtype)
+        chosen = self.node("Where", condition, self.cast(x, dtype, work), self.cast(y, dtype, work))
+        return self.cast(chosen, work, dtype)
+
+    def shape(self, dims: Sequence[Dim]) -> str:
+        """`dims` as a 1-d i64 tensor, computed from the inputs' shapes where symbolic."""
+        if all(isinstance(dim, int) for dim in dims):
+            return self.integers([int(str(dim)) for dim in dims])
+        parts = [self.extent(dim) for dim in dims]
+        return self.node("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
+
+    def extent(self, dim: Dim) -> str:
+        """`dim` as an i64 tensor of one element."""
+        if isinstance(dim, int):
+            return self.integers([dim])
+        total = ""
+        for monomial, coefficient in dim.terms:
+            term = self._product(monomial, coefficient)
+            total = self.shared("Add", total, term) if total else term
+        return total
+
+    def _product(self, monomial: Monomial, coefficient: int) -> str:
+        result = self.integers([coefficient]) if coefficient != 1 or not monomial else ""
+        for atom in monomial:
+            factor = self._size(atom) if isinstance(atom, str) else self._quotient(atom)
+            result = self.shared("Mul", result, factor) if result else factor
+        return result
+
+    def _size(self, symbol: str) -> str:
+        """The size of a symbol, read from the first input that has it as an extent."""
+        if symbol not in self._sources:
+            raise ProgramError(f"no input has an axis of extent '{symbol}' to read that size from")
+        key = ("Shape", symbol)
+        if key not in self._written:
+            name, axis = self._sources[symbol]
+            self._written[key] = self.node("Shape", name, start=axis, end=axis + 1)
+        return self._written[key]
+
+    def _quotient(self, atom: Quotient) -> str:
+        """Floor division: Mod has the sign of the divisor, so what it leaves divides evenly."""
+        above, below = self.extent(atom.numerator), self.extent(atom.denominator)
+        even = self.shared("Sub", above, self.shared("Mod", above, below))
+        return self.shared("Div", even, below)

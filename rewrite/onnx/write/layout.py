@@ -1,0 +1,141 @@
+"""Ops that move or create elements, in ONNX."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from satura.rewrite.onnx.write.emitter import Emitter, Site
+from satura.rewrite.types.attributes import Axis, Padding, Perm, Shape, Slices
+from satura.rewrite.types.dims import Dim, product
+from satura.rewrite.types.tensor_type import DType
+
+_WITH_EXPAND = {DType.BF16: DType.F32}
+_WITH_PAD = {DType.BF16: DType.F32, DType.I16: DType.I32, DType.U16: DType.I32}
+
+
+def transposed(emit: Emitter, x: str, order: Sequence[int]) -> str:
+    """x with its axes in another order; x itself where the order stays."""
+    if list(order) == list(range(len(order))):
+        return x
+    return emit.node("Transpose", x, perm=list(order))
+
+
+def reshaped(emit: Emitter, x: str, dims: Sequence[Dim]) -> str:
+    """x under another shape; an extent of 0 means 0."""
+    return emit.node("Reshape", x, emit.shape(dims), allowzero=1)
+
+
+def expanded(emit: Emitter, x: str, dims: Sequence[Dim], dtype: DType) -> str:
+    """x repeated along axes of extent 1."""
+    work = _WITH_EXPAND.get(dtype, dtype)
+    return emit.cast(emit.node("Expand", emit.cast(x, dtype, work), emit.shape(dims)), work, dtype)
+
+
+def padded(
+    emit: Emitter, x: str, value: str, lo: Sequence[Dim], hi: Sequence[Dim], dtype: DType
+) -> str:
+    """x with `value` before and after each axis."""
+    work = _WITH_PAD.get(dtype, dtype)
+    operands = emit.cast(x, dtype, work), emit.shape((*lo, *hi)), emit.cast(value, dtype, work)
+    return emit.cast(emit.node("Pad", *operands, mode="constant"), work, dtype)
+
+
+def sliced(
+    emit: Emitter, x: str, starts: Sequence[int], ends: Sequence[int], steps: Sequence[int]
+) -> str:
+    """x[start:end:step] along every axis."""
+    bounds = (starts, ends, range(len(starts)), steps)
+    return emit.node("Slice", x, *(emit.integers(list(values)) for values in bounds))
+
+
+def transpose(emit: Emitter, site: Site) -> str:
+    """transpose(x, perm)"""
+    perm = site.node.attributes[0]
+    assert isinstance(perm, Perm)
+    return transposed(emit, site.operand(0), perm.order)
+
+
+def reshape(emit: Emitter, site: Site) -> str:
+    """reshape(x, shape)"""
+    return reshaped(emit, site.operand(0), site.node.type.shape)
+
+
+def broadcast(emit: Emitter, site: Site) -> str:
+    """broadcast(x, shape)"""
+    type_ = site.node.type
+    if site.type(0) == type_:
+        return site.operand(0)
+    return expanded(emit, site.operand(0), type_.shape, type_.dtype)
+
+
+def slice_(emit: Emitter, site: Site) -> str:
+    """slice(x, slices); a negative step counts from the end, where ONNX can say "before 0"."""
+    slices = site.node.attributes[0]
+    assert isinstance(slices, Slices)
+    if not slices.sizes:
+        return site.operand(0)
+    starts: list[Dim] = []
+    ends: list[Dim] = []
+    axes = zip(slices.starts, slices.sizes, slices.steps, site.type(0).shape, strict=True)
+    for start, size, step, dim in axes:
+        origin: Dim = dim if step < 0 else 0
+        starts.append(start - origin)
+        ends.append(start + size * step - origin)
+    operands = emit.shape(starts), emit.shape(ends), emit.integers(range(len(starts)))
+    return emit.node("Slice", site.operand(0), *operands, emit.integers(slices.steps))
+
+
+def pad(emit: Emitter, site: Site) -> str:
+    """pad(x, value, padding)"""
+    padding = site.node.attributes[0]
+    assert isinstance(padding, Padding)
+    if padding.is_zero:
+        return site.operand(0)
+    value = site.operand(1)
+    return padded(emit, site.operand(0), value, padding.lo, padding.hi, site.node.type.dtype)
+
+
+def concat(emit: Emitter, site: Site) -> str:
+    """concat(x, y, axis)"""
+    axis = site.node.attributes[0]
+    assert isinstance(axis, Axis)
+    operands = [site.operand(position) for position in range(len(site.reads))]
+    return emit.node("Concat", *operands, axis=axis.index)
+
+
+def gather(emit: Emitter, site: Site) -> str:
+    """gather(x, indices, axis)"""
+    axis = site.node.attributes[0]
+    assert isinstance(axis, Axis)
+    return emit.node("Gather", site.operand(0), site.operand(1), axis=axis.index)
+
+
+def iota(emit: Emitter, site: Site) -> str:
+    """iota(shape, axis, dtype): a Range, laid along its axis and repeated along the others."""
+    shape, axis = site.node.attributes[:2]
+    assert isinstance(shape, Shape) and isinstance(axis, Axis)
+    length = shape.dims[axis.index]
+    stop = reshaped(emit, emit.extent(length), ())
+    ramp = emit.node("Range", emit.scalar(0, DType.I64), stop, emit.scalar(1, DType.I64))
+    dtype = site.node.type.dtype
+    ramp = emit.cast(ramp, DType.I64, dtype)
+    line: list[Dim] = [1] * len(shape.dims)
+    line[axis.index] = length
+    return expanded(emit, reshaped(emit, ramp, line), shape.dims, dtype)
+
+
+def extent(emit: Emitter, site: Site) -> str:
+    """extent(dim) as a scalar"""
+    shape = site.node.attributes[0]
+    assert isinstance(shape, Shape)
+    return reshaped(emit, emit.extent(shape.dims[0]), ())
+
+
+def filled(emit: Emitter, value: float | int | bool, dims: Sequence[Dim], dtype: DType) -> str:
+    """A tensor of one value."""
+    return expanded(emit, emit.scalar(value, dtype), dims, dtype)
+
+
+def is_empty(dims: Sequence[Dim]) -> bool:
+    """True where the number of elements is known to be 0."""
+    return product(dims) == 0

@@ -1,0 +1,226 @@
+"""A whole program as an ONNX graph: which nodes are written, under which names and opsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from onnx import ModelProto, NodeProto, ValueInfoProto, defs, helper
+
+from satura.rewrite.errors import ProgramError, UnsupportedError
+from satura.rewrite.onnx import user_ops
+from satura.rewrite.onnx.types import type_proto
+from satura.rewrite.onnx.write import elementwise, layout, reductions, windows
+from satura.rewrite.onnx.write.emitter import Emitter, Site
+from satura.rewrite.ops.registry import own_op
+from satura.rewrite.program.program import Node, Program
+from satura.rewrite.types.attributes import Count, HostCall
+from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.tensor_type import Array
+
+OPSET = 21  # the newest that every onnxruntime which satura is tested with knows
+IR_VERSION = 10
+
+_EMITTERS: dict[str, Callable[[Emitter, Site], str]] = {
+    "unary": elementwise.unary,
+    "binary": elementwise.binary,
+    "select": elementwise.select,
+    "cast": elementwise.cast,
+    "transpose": layout.transpose,
+    "reshape": layout.reshape,
+    "broadcast": layout.broadcast,
+    "slice": layout.slice_,
+    "pad": layout.pad,
+    "concat": layout.concat,
+    "gather": layout.gather,
+    "iota": layout.iota,
+    "extent": layout.extent,
+    "reduce": reductions.reduce,
+    "arg_reduce": reductions.arg_reduce,
+    "matmul": reductions.matmul,
+    "pool": windows.pool,
+    "conv": windows.conv,
+}
+_BROADCASTING = ("binary", "select")
+
+
+def emitted(program: Program) -> tuple[ModelProto, dict[str, Array]]:
+    """The ONNX model without its initializers, and these by name.
+
+    Raises UnsupportedError for a host node whose op means something else in the model's opset.
+    """
+    emit = Emitter(program)
+    names = _Names(program, emit)
+    outputs = {name: names.of(index) for name, index in program.outputs}
+    graph = helper.make_graph(
+        _with_outputs(emit.nodes, outputs, {program.nodes[at].input_name for at in program.inputs}),
+        "satura",
+        [_value(program, program.nodes[index].input_name, index) for index in program.inputs],
+        [_value(program, name, index) for name, index in program.outputs],
+    )
+    imports = [helper.make_opsetid(*pair) for pair in _opsets(program).items()]
+    least = helper.find_min_ir_version_for(imports, ignore_unknown=True)
+    model = helper.make_model(
+        graph,
+        opset_imports=imports,
+        ir_version=max(IR_VERSION, least),
+        producer_name="satura",
+    )
+    return model, emit.constants
+
+
+def _value(program: Program, name: str, index: int) -> ValueInfoProto:
+    return helper.make_value_info(name, type_proto(program.nodes[index].type))
+
+
+class _Names:
+    """Writes all nodes that the outputs need, in order, and knows their tensors' names."""
+
+    def __init__(self, program: Program, emit: Emitter) -> None:
+        self._nodes = program.nodes
+        self._emit = emit
+        self._names: dict[int, str] = {}
+        self._results: dict[int, list[str]] = {}
+        for index, reads in _needed(program).items():
+            node = program.nodes[index]
+            if node.op.name == "input":
+                self._names[index] = node.input_name
+            elif node.op.name != "constant":
+                site = Site(node, reads, program.nodes, self.of)
+                self._names[index] = self._written(index, site)
+
+    def of(self, index: int) -> str:
+        """The tensor of a node; a constant is stored when it is first asked for."""
+        node = self._nodes[index]
+        if node.op.name == "constant":
+            return self._emit.constant(node.constant)
+        return self._names[index]
+
+    def _written(self, index: int, site: Site) -> str:
+        own = own_op(site.node.op, site.node.attributes)
+        if own is not None:
+            return user_ops.written(self._emit, own, site)
+        attribute = site.node.attributes[0] if site.node.attributes else None
+        if isinstance(attribute, HostCall):
+            self._results[index] = self._host(attribute, site)
+            return self._results[index][0]
+        if isinstance(attribute, Count):
+            return self._results[site.reads[0]][attribute.value]
+        return _EMITTERS[site.node.op.name](self._emit, site)
+
+    def _host(self, call: HostCall, site: Site) -> list[str]:
+        """The results of a host call: its node, reading and writing this graph's tensors."""
+        node = NodeProto.FromString(call.proto)
+        operands = iter(map(self.of, site.reads))
+        inputs = [next(operands) if name else "" for name in node.input]
+        outputs = [self._emit.fresh() if name else "" for name in node.output]
+        del node.input[:], node.output[:]
+        node.input.extend(inputs)
+        node.output.extend(outputs)
+        self._emit.nodes.append(node)
+        return [name for name in outputs if name]
+
+
+def _needed(program: Program) -> dict[int, tuple[int, ...]]:
+    """The nodes that the outputs depend on, in order, and what the ONNX op of each reads."""
+    wanted = set(program.output_nodes)
+    reads: dict[int, tuple[int, ...]] = {}
+    for index in range(len(program.nodes) - 1, -1, -1):
+        if index in wanted:
+            reads[index] = _reads(program, index)
+            wanted.update(reads[index])
+    return dict(sorted(reads.items()))
+
+
+def _reads(program: Program, index: int) -> tuple[int, ...]:
+    """What the ONNX op of a node reads: it broadcasts and joins many tensors by itself."""
+    node = program.nodes[index]
+    if node.op.name == "concat":
+        return _joined(program, node)
+    broadcasts = node.op.name in _BROADCASTING and own_op(node.op, node.attributes) is None
+    return _unbroadcast(program.nodes, node) if broadcasts else node.operands
+
+
+def _joined(program: Program, node: Node) -> tuple[int, ...]:
+    """The operands of a chain of concats of which only the last is read elsewhere."""
+    first, *rest = node.operands
+    while (
+        program.nodes[first].op is node.op
+        and program.nodes[first].attributes == node.attributes
+        and len(program.users[first]) == 1
+        and first not in program.output_nodes
+    ):
+        first, *before = program.nodes[first].operands
+        rest = [*before, *rest]
+    return (first, *rest)
+
+
+def _unbroadcast(nodes: tuple[Node, ...], node: Node) -> tuple[int, ...]:
+    """The operands of a node without the broadcasts that are implied."""
+    reads = list(node.operands)
+    for position, index in enumerate(reads):
+        if nodes[index].op.name == "broadcast":
+            shorter = [*reads[:position], nodes[index].operands[0], *reads[position + 1 :]]
+            if _spans([nodes[at].type.shape for at in shorter], node.type.shape):
+                reads = shorter
+    return tuple(reads)
+
+
+def _spans(shapes: list[tuple[Dim, ...]], result: tuple[Dim, ...]) -> bool:
+    """True where shapes of extents 1 or as in `result` broadcast to `result`."""
+    return all(
+        dim in extents for dim, extents in zip(result, zip(*shapes, strict=True), strict=True)
+    )
+
+
+def _opsets(program: Program) -> dict[str, int]:
+    """The opset of each domain: recent enough for every host call; 1 for a user's own."""
+    calls = [node.attributes[0] for node in program.nodes if node.op.name == "host"]
+    versions = {"": OPSET}
+    for node in program.nodes:
+        op = own_op(node.op, node.attributes)
+        if op is not None and op.own is not None:
+            versions[op.own.domain] = 1
+    for call in calls:
+        assert isinstance(call, HostCall)
+        versions[call.domain] = max(call.opset, versions.get(call.domain, 1))
+    for call in calls:
+        assert isinstance(call, HostCall)
+        saved = versions[call.domain]
+        if _since(call, call.opset) != _since(call, saved):
+            raise UnsupportedError(
+                f"{call} of opset {call.opset} cannot be saved: it is another op in opset {saved},"
+                " which the model is saved in; convert the original model to that opset first"
+            )
+    return versions
+
+
+def _since(call: HostCall, opset: int) -> int:
+    """The opset in which the op got the meaning that it has in `opset`."""
+    if not defs.has(call.op_type, opset, call.domain):
+        return opset
+    return int(defs.get_schema(call.op_type, opset, call.domain).since_version)
+
+
+def _with_outputs(
+    nodes: list[NodeProto], outputs: Mapping[str, str], inputs: set[str]
+) -> list[NodeProto]:
+    """`nodes` whose results carry the outputs' names; what is no node's own result is copied."""
+    produced = {name for node in nodes for name in node.output}
+    renamed: dict[str, str] = {}
+    copies: list[tuple[str, str]] = []
+    for name, tensor in outputs.items():
+        if name in inputs and name != tensor:
+            raise ProgramError(f"output '{name}' has the name of an input but another value")
+        if tensor in produced and tensor not in renamed:
+            renamed[tensor] = name
+        elif name != tensor:
+            copies.append((tensor, name))
+    for node in nodes:
+        for names in (node.input, node.output):
+            for position, name in enumerate(names):
+                names[position] = renamed.get(name, name)
+    identities = [
+        helper.make_node("Identity", [renamed.get(tensor, tensor)], [name])
+        for tensor, name in copies
+    ]
+    return [*nodes, *identities]

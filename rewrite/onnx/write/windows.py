@@ -1,0 +1,211 @@
+"""Pools and convolutions in ONNX.
+
+ONNX slides windows over the trailing axes of a channels-first tensor, in f32 and along up to three
+axes. What does not fit is written as one strided slice per window position ("tap").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product as cartesian
+
+import numpy as np
+
+from satura.rewrite.onnx.write.elementwise import combine
+from satura.rewrite.onnx.write.emitter import Emitter, Site
+from satura.rewrite.onnx.write.layout import filled, padded, reshaped, transposed
+from satura.rewrite.onnx.write.reductions import folded, multiplied
+from satura.rewrite.ops.reductions import reduction_identity
+from satura.rewrite.types.attributes import Constant, Groups, ReduceFn, Window
+from satura.rewrite.types.dims import Dim, product
+from satura.rewrite.types.tensor_type import DType, TensorType
+
+_MOST_SPATIAL_AXES = 3
+
+
+def pool(emit: Emitter, site: Site) -> str:
+    """pool(x, f, window)"""
+    function, window = site.node.attributes
+    assert isinstance(function, ReduceFn) and isinstance(window, Window)
+    type_, result = site.type(0), site.node.type
+    active = [axis for axis in range(type_.rank) if _is_active(window, axis)]
+    if not active:
+        return site.operand(0)
+    if 0 in window.sizes:
+        identity = reduction_identity(function.name, result.dtype).item()
+        return filled(emit, identity, result.shape, result.dtype)
+    bordered = _bordered(emit, site.operand(0), window, type_, first=0)
+    shape = tuple(
+        lo + dim + hi for lo, dim, hi in zip(window.lo, type_.shape, window.hi, strict=True)
+    )
+    native = (
+        type_.dtype.compute is DType.F32
+        and function.name != "prod"
+        and len(active) <= _MOST_SPATIAL_AXES
+        and 0 not in result.shape
+    )
+    if native:
+        return _spatial_pool(emit, bordered, function.name, window, active, shape, result)
+    work = type_.dtype.compute
+    wide = emit.cast(bordered, type_.dtype, work)
+    taps = [
+        _tap(emit, wide, window, tap, result.shape, first=0)
+        for tap in cartesian(*map(range, window.sizes))
+    ]
+    return emit.cast(folded(emit, function.name, taps, work), work, type_.dtype)
+
+
+def _is_active(window: Window, axis: int) -> bool:
+    plain = window.sizes[axis] == 1 and window.strides[axis] == 1
+    return not plain or window.lo[axis] != 0 or window.hi[axis] != 0
+
+
+def _bordered(emit: Emitter, x: str, window: Window, type_: TensorType, first: int) -> str:
+    """x with the window's border as elements; the window starts at axis `first`."""
+    if not window.has_border:
+        return x
+    behind = type_.rank - first - window.rank
+    lo = (0,) * first + window.lo + (0,) * behind
+    hi = (0,) * first + window.hi + (0,) * behind
+    value = emit.constant(Constant(window.fill.array))
+    return padded(emit, x, value, lo, hi, type_.dtype)
+
+
+def _tap(
+    emit: Emitter, x: str, window: Window, tap: Sequence[int], result: Sequence[Dim], first: int
+) -> str:
+    """What one position of the window sees: for each result element the element it reads."""
+    starts = [k * d for k, d in zip(tap, window.dilations, strict=True)]
+    ends: list[Dim] = []
+    for axis, start in enumerate(starts):
+        extent = result[first + axis]
+        ends.append(start + (extent - 1) * window.strides[axis] + 1 if extent != 0 else start)
+    axes = emit.integers(range(first, first + window.rank))
+    steps = emit.integers(window.strides)
+    return emit.node("Slice", x, emit.integers(starts), emit.shape(ends), axes, steps)
+
+
+def _spatial_pool(
+    emit: Emitter,
+    x: str,
+    function: str,
+    window: Window,
+    active: Sequence[int],
+    shape: Sequence[Dim],
+    result: TensorType,
+) -> str:
+    """A pool without border over the `active` axes of x [shape], moved to the end for it."""
+    passive = [axis for axis in range(len(shape)) if axis not in active]
+    order = [*passive, *active]
+    x = transposed(emit, emit.cast(x, result.dtype, DType.F32), order)
+    inner = [result.shape[axis] for axis in order]
+    if len(passive) != 2:
+        outer = product(shape[axis] for axis in passive)
+        x = reshaped(emit, x, (outer, 1, *(shape[axis] for axis in active)))
+    pooled = _native_pool(emit, x, function, window, active)
+    if len(passive) != 2:
+        pooled = reshaped(emit, pooled, inner)
+    back = sorted(range(len(order)), key=order.__getitem__)
+    return emit.cast(transposed(emit, pooled, back), DType.F32, result.dtype)
+
+
+def _native_pool(
+    emit: Emitter, x: str, function: str, window: Window, active: Sequence[int]
+) -> str:
+    options = {
+        "kernel_shape": [window.sizes[axis] for axis in active],
+        "strides": [window.strides[axis] for axis in active],
+        "dilations": [window.dilations[axis] for axis in active],
+    }
+    if function == "sum":
+        count = float(np.prod(options["kernel_shape"]))
+        mean = emit.node("AveragePool", x, **options)
+        return emit.node("Mul", mean, emit.scalar(count, DType.F32))
+    operand = emit.node("Neg", x) if function == "min" else x
+    largest = emit.node("MaxPool", operand, **options)
+    # A runtime's MaxPool may lose NaNs, and give the lowest number for a window of -inf alone: a
+    # second one over ranks (0 for -inf, 1 for numbers, 2 for NaN) finds both.
+    lowest = emit.scalar(-np.inf, DType.F32)
+    number = emit.cast(emit.node("Greater", operand, lowest), DType.BOOL, DType.F32)
+    rank = emit.node("Where", emit.node("IsNaN", x), emit.scalar(2, DType.F32), number)
+    found = emit.node("MaxPool", rank, **options)
+    for level, value in ((0, -np.inf), (2, np.nan)):
+        here = emit.node("Equal", found, emit.scalar(level, DType.F32))
+        largest = emit.node("Where", here, emit.scalar(value, DType.F32), largest)
+    return emit.node("Neg", largest) if function == "min" else largest
+
+
+def conv(emit: Emitter, site: Site) -> str:
+    """conv(x, w, window, groups)"""
+    window, groups = site.node.attributes
+    assert isinstance(window, Window) and isinstance(groups, Groups)
+    x, weight, result = site.type(0), site.type(1), site.node.type
+    empty = any(0 in type_.shape for type_ in (x, weight, result))
+    native = result.dtype.compute is DType.F32 and 1 <= window.rank <= _MOST_SPATIAL_AXES
+    if native and not empty:
+        return _native_conv(emit, site, window, groups.count)
+    if product(weight.shape) == 0 or product(result.shape) == 0:
+        return filled(emit, 0, result.shape, result.dtype)
+    return _conv_by_taps(emit, site, window, groups.count)
+
+
+def _native_conv(emit: Emitter, site: Site, window: Window, groups: int) -> str:
+    dtype, spatial = site.node.type.dtype, range(1, window.rank + 1)
+    x = site.operand(0)
+    zero = not np.any(window.fill.array) and not np.signbit(window.fill.array)
+    if not zero:
+        x = _bordered(emit, x, window, site.type(0), first=1)
+    first = transposed(emit, emit.cast(x, dtype, DType.F32), [0, window.rank + 1, *spatial])
+    convolved = emit.node(
+        "Conv",
+        first,
+        _filters(emit, site, window.rank, dtype),
+        kernel_shape=list(window.sizes),
+        strides=list(window.strides),
+        dilations=list(window.dilations),
+        pads=[*window.lo, *window.hi] if zero else [0] * (2 * window.rank),
+        group=groups,
+    )
+    last = transposed(emit, convolved, [0, *range(2, window.rank + 2), 1])
+    return emit.cast(last, DType.F32, dtype)
+
+
+def _filters(emit: Emitter, site: Site, spatial: int, dtype: DType) -> str:
+    """The weight as f32 [oc, c / groups, *kernel]; a constant is stored that way."""
+    order = [spatial + 1, spatial, *range(spatial)]
+    known = site.known(1)
+    if known is None or dtype is not DType.F32:
+        weight = emit.cast(site.operand(1), dtype, DType.F32)
+        return transposed(emit, weight, order)
+    return emit.constant(known, order)
+
+
+def _conv_by_taps(emit: Emitter, site: Site, window: Window, groups: int) -> str:
+    """The sum over taps of matrix products, one per group: [g, rows, c / g] @ [g, c / g, o / g]."""
+    x, result = site.type(0), site.node.type
+    dtype = result.dtype
+    work = dtype.compute
+    bordered = _bordered(emit, site.operand(0), window, x, first=1)
+    source = emit.cast(bordered, dtype, work)
+    weight = emit.cast(site.operand(1), dtype, work)
+    channels, filters = x.shape[-1], result.shape[-1]
+    inner, width = channels // groups, filters // groups
+    rows = product(result.shape[:-1])
+    total = ""
+    for tap in cartesian(*map(range, window.sizes)):
+        seen = _tap(emit, source, window, tap, result.shape, first=1) if tap else source
+        grouped = reshaped(emit, seen, (rows, groups, inner))
+        part = _at(emit, weight, tap)
+        factors = transposed(emit, reshaped(emit, part, (inner, groups, width)), [1, 0, 2])
+        term = multiplied(emit, transposed(emit, grouped, [1, 0, 2]), factors, work)
+        total = combine(emit, "add", total, term, work) if total else term
+    joined = reshaped(emit, transposed(emit, total, [1, 0, 2]), result.shape)
+    return emit.cast(joined, work, dtype)
+
+
+def _at(emit: Emitter, weight: str, tap: Sequence[int]) -> str:
+    """weight[tap] with its leading axes kept at extent 1"""
+    if not tap:
+        return weight
+    bounds = (list(tap), [k + 1 for k in tap], list(range(len(tap))))
+    return emit.node("Slice", weight, *(emit.integers(values) for values in bounds))

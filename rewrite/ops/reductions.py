@@ -1,0 +1,237 @@
+"""Ops that combine many elements: reductions, windows and contractions."""
+
+from __future__ import annotations
+
+from itertools import product as cartesian
+
+import numpy as np
+
+from satura.rewrite.ops.elementwise import BINARY, in_compute_type
+from satura.rewrite.ops.registry import Kind, op, size_of
+from satura.rewrite.types.attributes import (
+    Axes,
+    Axis,
+    Count,
+    Groups,
+    ReduceFn,
+    Refuse,
+    Window,
+    refuse_unless,
+)  # fmt: skip
+from satura.rewrite.types.dims import representative
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
+
+REDUCTIONS = ("sum", "prod", "max", "min")
+
+
+def reduction_identity(f: str, dtype: DType) -> np.generic:
+    """The value of an empty reduction."""
+    largest = f == "min"
+    value: float
+    if f in ("sum", "prod"):
+        value = int(f == "prod")
+    elif dtype is DType.BOOL:
+        value = largest
+    elif dtype.is_float:
+        value = np.inf if largest else -np.inf
+    else:
+        value = dtype.bounds[largest]
+    identity: np.generic = np.array([value], dtype.numpy)[0]
+    return identity
+
+
+def combine(f: str, a: Array, b: Array) -> Array:
+    """One step of a reduction in the compute type."""
+    if a.dtype == np.bool_:
+        return np.asarray(np.logical_or(a, b) if f == "max" else np.logical_and(a, b))
+    name = {"sum": "add", "prod": "mul"}.get(f, f)
+    with np.errstate(all="ignore"):
+        return BINARY[name].reference(a, b)
+
+
+def _reduce(x: Array, f: ReduceFn, axes: Axes) -> Array:
+    dtype = DType.of(x.dtype)
+    wide = x.astype(dtype.compute.numpy)
+    start = reduction_identity(f.name, dtype.compute)
+    with np.errstate(all="ignore"):
+        if f.name in ("sum", "prod"):
+            # As rows of a contiguous matrix: NumPy's order of summation depends on strides.
+            kept = [axis for axis in range(x.ndim) if axis not in axes.indices]
+            shape = [1 if axis in axes.indices else n for axis, n in enumerate(x.shape)]
+            width = int(np.prod([x.shape[axis] for axis in axes.indices]))
+            height = int(np.prod([x.shape[axis] for axis in kept]))
+            rows = np.transpose(wide, (*kept, *axes.indices)).reshape(height, width)
+            ufunc = np.add if f.name == "sum" else np.multiply
+            result = ufunc.reduce(np.ascontiguousarray(rows), axis=1, dtype=wide.dtype)
+            return np.asarray(result).reshape(shape).astype(x.dtype)
+    result = wide
+    for axis in axes.indices:
+        total = np.full([1 if i == axis else n for i, n in enumerate(result.shape)], start)
+        for index in range(result.shape[axis]):
+            total = combine(f.name, total, np.take(result, [index], axis))
+        result = total
+    return np.asarray(result).astype(x.dtype)
+
+
+@op(
+    kind=Kind.REDUCTION,
+    reference=_reduce,
+    flops=lambda result, x, f, axes: size_of(x),
+)
+def reduce(x: TensorType, f: ReduceFn, axes: Axes) -> TensorType:
+    """Elements along `axes` combined by f; the axes stay, with extent 1. Empty: f's identity."""
+    refuse_unless(f.name in REDUCTIONS, f"there is no reduction '{f}'")
+    if x.dtype is DType.BOOL:
+        refuse_unless(f.name in ("max", "min"), f"{f} does not take bool")
+    refuse_unless(list(axes.indices) == sorted(set(axes.indices)), "axes must be sorted")
+    refuse_unless(all(0 <= axis < x.rank for axis in axes.indices), f"{axes} is out of range")
+    return x.with_shape(tuple(1 if i in axes.indices else n for i, n in enumerate(x.shape)))
+
+
+def _arg_reduce(x: Array, f: ReduceFn, axis: Axis, last: Count) -> Array:
+    wide = x.astype(DType.of(x.dtype).compute.numpy)
+    if last.value:
+        wide = np.flip(wide, axis.index)
+    pick = np.argmax if f.name == "max" else np.argmin
+    index = np.expand_dims(pick(wide, axis.index), axis.index)
+    return np.asarray(wide.shape[axis.index] - 1 - index if last.value else index).astype(np.int64)
+
+
+@op(
+    kind=Kind.REDUCTION,
+    reference=_arg_reduce,
+    flops=lambda result, x, *_: size_of(x),
+)
+def arg_reduce(x: TensorType, f: ReduceFn, axis: Axis, last: Count) -> TensorType:
+    """Index (i64) of the max or min along `axis`, which stays with extent 1.
+
+    The first NaN wins; of equal elements the first, or the last where `last` is 1.
+    """
+    refuse_unless(f.name in ("max", "min") and 0 <= axis.index < x.rank, "wrong f or axis")
+    refuse_unless(x.shape[axis.index] != 0, "the axis is empty")
+    shape = tuple(1 if i == axis.index else n for i, n in enumerate(x.shape))
+    return TensorType(DType.I64, shape)
+
+
+def window_slices(
+    window: Window, tap: tuple[int, ...], outer: tuple[int, ...]
+) -> tuple[slice, ...]:
+    """Where tap `tap` of the window reads an operand that carries its border explicitly."""
+    return tuple(
+        slice(k * d, k * d + (n - 1) * s + 1 if n else k * d, s)
+        for k, d, s, n in zip(tap, window.dilations, window.strides, outer, strict=True)
+    )
+
+
+def _bordered(x: Array, window: Window, first_axis: int) -> Array:
+    """x with the border that the window reads, as elements of its own."""
+    if not window.has_border:
+        return np.array(x, order="C")
+    width = [(0, 0)] * x.ndim
+    for axis, (lo, hi) in enumerate(zip(window.lo, window.hi, strict=True)):
+        width[first_axis + axis] = (lo, hi)
+    return np.pad(x, width, constant_values=window.fill.value)
+
+
+def _pool(x: Array, f: ReduceFn, window: Window) -> Array:
+    dtype = DType.of(x.dtype)
+    outer = tuple(int(str(n)) for n in window.outer(x.shape))
+    source = _bordered(x, window, 0).astype(dtype.compute.numpy)
+    total = np.full(outer, reduction_identity(f.name, dtype.compute))
+    for tap in cartesian(*map(range, window.sizes)):
+        total = combine(f.name, total, source[window_slices(window, tap, outer)])
+    return total.astype(x.dtype)
+
+
+def _taps(window: Window) -> int:
+    return int(np.prod(window.sizes, dtype=np.int64))
+
+
+@op(
+    kind=Kind.WINDOW,
+    reference=_pool,
+    flops=lambda result, x, f, window: size_of(result) * _taps(window),
+)
+def pool(x: TensorType, f: ReduceFn, window: Window) -> TensorType:
+    """f over every position of a window that has one entry per axis of x."""
+    refuse_unless(f.name in REDUCTIONS, f"there is no reduction '{f}'")
+    refuse_unless(x.dtype is not DType.BOOL, "bool tensors have no pool")
+    refuse_unless(window.rank == x.rank, f"the window has {window.rank} axes, {x} has {x.rank}")
+    refuse_unless(window.fill.dtype is x.dtype, "the fill has another dtype")
+    return x.with_shape(window.outer(x.shape))
+
+
+def _matmul(x: Array, y: Array) -> Array:
+    def product(a: Array, b: Array) -> Array:
+        return np.asarray(np.matmul(np.ascontiguousarray(a), np.ascontiguousarray(b)))
+
+    return in_compute_type(product, x, y)
+
+
+@op(
+    kind=Kind.CONTRACTION,
+    reference=_matmul,
+    flops=lambda result, x, y: 2 * size_of(result) * representative(x.shape[-1]),
+)
+def matmul(x: TensorType, y: TensorType) -> TensorType:
+    """Matrix products of x [*batch, m, k] and y [*batch, k, n]; batch extents are equal."""
+    refuse_unless(x.rank == y.rank >= 2 and x.dtype is y.dtype, f"{x} and {y} do not multiply")
+    refuse_unless(x.dtype is not DType.BOOL, "bool tensors have no matmul")
+    refuse_unless(x.shape[:-2] == y.shape[:-2], f"batch extents of {x} and {y} differ")
+    refuse_unless(x.shape[-1] == y.shape[-2], f"inner extents of {x} and {y} differ")
+    return x.with_shape((*x.shape[:-1], y.shape[-1]))
+
+
+def _conv(x: Array, w: Array, window: Window, groups: Groups) -> Array:
+    dtype = DType.of(x.dtype)
+    outer = tuple(int(str(n)) for n in window.outer(x.shape[1:-1]))
+    source = _bordered(x, window, 1).astype(dtype.compute.numpy, copy=False)
+    weight = np.ascontiguousarray(w, dtype.compute.numpy)
+    count, inner = groups.count, w.shape[-2]
+    width = w.shape[-1] // count
+    result = np.zeros((x.shape[0], *outer, w.shape[-1]), source.dtype)
+    rows = x.shape[0] * int(np.prod(outer, dtype=np.int64))
+    with np.errstate(all="ignore"):
+        for tap in cartesian(*map(range, window.sizes)):
+            seen = source[(slice(None), *window_slices(window, tap, outer), slice(None))]
+            for group in range(count):
+                ours = slice(group * width, (group + 1) * width)
+                theirs = seen[..., group * inner : (group + 1) * inner]
+                if inner == 1:
+                    result[..., ours] += theirs * weight[tap][0, ours]
+                else:
+                    # One large product is many times faster than one per row of the image.
+                    flat = np.ascontiguousarray(theirs).reshape(rows, inner)
+                    product = flat @ np.ascontiguousarray(weight[tap][:, ours])
+                    result[..., ours] += product.reshape(*result.shape[:-1], width)
+    return result.astype(x.dtype)
+
+
+@op(
+    kind=Kind.CONTRACTION,
+    reference=_conv,
+    flops=lambda result, x, w, *_: 2 * size_of(result) * size_of(w) / max(1, int(str(w.shape[-1]))),
+)
+def conv(x: TensorType, w: TensorType, window: Window, groups: Groups) -> TensorType:
+    """Channels-last convolution of x [n, *spatial, c] with w [*kernel, c / groups, oc].
+
+    The window covers the spatial axes; output channel j belongs to group j * groups // oc.
+    """
+    refuse_unless(x.rank == w.rank >= 2 and x.dtype is w.dtype, f"{x} and {w} do not convolve")
+    refuse_unless(x.dtype is not DType.BOOL, "bool tensors have no conv")
+    refuse_unless(window.rank == x.rank - 2, "the window covers the spatial axes")
+    refuse_unless(window.fill.dtype is x.dtype, "the fill has another dtype")
+    refuse_unless(w.shape[:-2] == window.sizes, f"the kernel of {w} is not {window.sizes}")
+    if not all(isinstance(dim, int) for dim in (x.shape[-1], *w.shape)):
+        raise Refuse("channels must be static")
+    channels, inner, outer = (int(str(dim)) for dim in (x.shape[-1], w.shape[-2], w.shape[-1]))
+    count = groups.count
+    refuse_unless(count >= 1 and inner * count == channels, f"{channels} channels, {count} groups")
+    refuse_unless(outer % count == 0, f"{outer} output channels do not split in {count} groups")
+    return x.with_shape((x.shape[0], *window.outer(x.shape[1:-1]), w.shape[-1]))
+
+
+__all__ = [
+    "REDUCTIONS", "arg_reduce", "combine", "conv", "matmul", "pool", "reduce",
+    "reduction_identity", "window_slices",
+]  # fmt: skip

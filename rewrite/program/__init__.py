@@ -1,0 +1,1 @@
+"""Programs: how they are built, and what they mean."""

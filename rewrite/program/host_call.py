@@ -1,0 +1,62 @@
+"""Host calls: ONNX nodes without a lowering, run by the onnx package's reference implementation."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from onnx import NodeProto, ValueInfoProto, helper
+from onnx.reference import ReferenceEvaluator
+
+from satura.rewrite.errors import CallError, UnsupportedError
+from satura.rewrite.types.attributes import HostCall
+from satura.rewrite.types.tensor_type import Array
+
+
+class HostFallbackWarning(UserWarning):
+    """An ONNX node has no lowering and runs on the slow reference implementation."""
+
+
+def run(call: HostCall, arguments: list[Array]) -> tuple[Array, ...]:
+    """Results of the node that `call` describes.
+
+    Raises CallError where the reference implementation fails, or returns other types than the
+    program expects.
+    """
+    evaluator = _evaluator(call.domain, call.opset, call.proto)
+    names = [name for name in evaluator.input_names if name]
+    feeds = dict(
+        zip(names, (np.ascontiguousarray(x).reshape(x.shape) for x in arguments), strict=True)
+    )
+    try:
+        results = evaluator.run(None, feeds)
+    except Exception as error:
+        raise CallError(f"the reference implementation of {call} failed: {error}") from error
+    arrays = []
+    for result, expected in zip(results, call.outputs, strict=True):
+        array = np.asarray(result)
+        if array.dtype != expected.dtype.numpy or array.shape != expected.shape:
+            shown = f"{array.dtype.name}{list(array.shape)}"
+            raise CallError(f"the reference implementation of {call} gave {shown}, not {expected}")
+        arrays.append(array)
+    return tuple(arrays)
+
+
+def check(call: HostCall) -> None:
+    """Raise UnsupportedError where the onnx package has no reference implementation."""
+    try:
+        _evaluator(call.domain, call.opset, call.proto)
+    except Exception:  # the evaluator says "not implemented" in many ways
+        raise UnsupportedError(
+            f"{call} has no lowering, and the onnx package has no reference implementation of it"
+        ) from None
+
+
+@lru_cache(maxsize=256)
+def _evaluator(domain: str, opset: int, proto: bytes) -> ReferenceEvaluator:
+    node = NodeProto.FromString(proto)
+    inputs = [ValueInfoProto(name=name) for name in node.input if name]
+    outputs = [ValueInfoProto(name=name) for name in node.output if name]
+    graph = helper.make_graph([node], "host", inputs, outputs)
+    imports = [helper.make_opsetid(domain, opset)]
+    return ReferenceEvaluator(helper.make_model(graph, opset_imports=imports))

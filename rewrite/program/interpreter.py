@@ -1,0 +1,112 @@
+"""The NumPy interpreter: what a program means, and the reference for every other way to run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from satura.rewrite.errors import CallError
+from satura.rewrite.program.program import Node, Program
+from satura.rewrite.types.attributes import Count, HostCall
+from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate
+from satura.rewrite.types.tensor_type import Array, DType
+
+
+def bind_sizes(program: Program, arguments: Mapping[str, Array]) -> dict[str, int]:
+    """Sizes of the program's symbols, from the shapes of `arguments`.
+
+    Raises CallError for a missing or unknown argument, a wrong dtype, rank or extent, and for
+    extents that contradict each other.
+    """
+    names = [program.nodes[index].input_name for index in program.inputs]
+    unknown = sorted(set(arguments) - set(names))
+    if unknown:
+        raise CallError(f"there is no input {unknown[0]!r}; the inputs are {names}")
+    sizes: dict[str, int] = {}
+    pending: list[tuple[str, int, Dim, int]] = []
+    for index, name in zip(program.inputs, names, strict=True):
+        expected = program.nodes[index].type
+        if name not in arguments:
+            raise CallError(f"input {name!r} ({expected}) is missing")
+        array = arguments[name]
+        if array.dtype != expected.dtype.numpy or array.ndim != expected.rank:
+            shown = f"{array.dtype.name}{list(array.shape)}"
+            raise CallError(f"input {name!r} must be {expected}, not {shown}")
+        for axis, (dim, extent) in enumerate(zip(expected.shape, array.shape, strict=True)):
+            if isinstance(dim, SymbolicDim) and str(dim) in dim.symbols:
+                known = sizes.setdefault(str(dim), extent)
+                if known != extent:
+                    raise CallError(f"input {name!r}: {dim} is {extent} here and {known} elsewhere")
+            else:
+                pending.append((name, axis, dim, extent))
+    for name, axis, dim, extent in pending:
+        if evaluate(dim, sizes) != extent:
+            raise CallError(f"input {name!r}: axis {axis} must be {dim}, not {extent}")
+    return sizes
+
+
+def as_arrays(arguments: Mapping[str, object]) -> dict[str, Array]:
+    """What is called like an array: numbers and nested lists, too. Raises CallError."""
+    arrays: dict[str, Array] = {}
+    for name, value in arguments.items():
+        try:
+            arrays[name] = np.asarray(value)
+        except (TypeError, ValueError) as error:
+            raise CallError(f"input {name!r} is no array: {error}") from error
+    return arrays
+
+
+def host_results(node: Node, operands: list[Array]) -> tuple[Array, ...]:
+    """Results of a host call, by the onnx package's reference implementation, or of a user's op.
+
+    Raises CallError where these fail, or give other types than the program expects.
+    """
+    call = node.attributes[0] if node.attributes else None
+    if not isinstance(call, HostCall):
+        return (node.op.reference(*operands, *node.attributes),)
+    from satura.rewrite.program.host_call import run
+
+    return run(call, operands)
+
+
+def evaluate_nodes(
+    program: Program,
+    arguments: Mapping[str, Array],
+    keep: Callable[[int], bool] = lambda index: False,
+) -> dict[int, Array]:
+    """Values of the outputs, and of the nodes that `keep` asks for, by node index."""
+    arguments = as_arrays(arguments)
+    program = program.concrete(bind_sizes(program, arguments))
+    last_use = {i: index for index, node in enumerate(program.nodes) for i in node.operands}
+    outputs = set(program.output_nodes)
+    values: dict[int, Array] = {}
+    results: dict[int, tuple[Array, ...]] = {}
+    for index, node in enumerate(program.nodes):
+        if node.op.name == "input":
+            values[index] = arguments[node.input_name]
+        elif node.op.name == "host":
+            results[index] = host_results(node, [values[i] for i in node.operands])
+            values[index] = results[index][0]
+        elif node.op.name == "item":
+            position = node.attributes[0]
+            assert isinstance(position, Count)
+            values[index] = results[node.operands[0]][position.value]
+        else:
+            operands = [values[i] for i in node.operands]
+            values[index] = np.asarray(node.op.reference(*operands, *node.attributes))
+        assert DType.of(values[index].dtype) is node.type.dtype, (str(node), values[index].dtype)
+        for operand in set(node.operands):
+            if last_use[operand] == index and operand not in outputs and not keep(operand):
+                values.pop(operand, None)
+                results.pop(operand, None)
+    return values
+
+
+def interpret(program: Program, arguments: Mapping[str, Array]) -> dict[str, Array]:
+    """Outputs of `program` by name, for arguments by name.
+
+    Raises CallError when the arguments do not fit the program's inputs.
+    """
+    values = evaluate_nodes(program, arguments)
+    return {name: np.array(values[index], order="C") for name, index in program.outputs}

@@ -1,0 +1,236 @@
+"""Programs: typed, immutable DAGs of tensor ops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from satura.rewrite.errors import ProgramError
+from satura.rewrite.ops import OWN, REGISTRY, Kind, Op
+from satura.rewrite.ops.registry import own_op
+from satura.rewrite.types.attributes import (
+    Attribute,
+    Constant,
+    Count,
+    HostCall,
+    Parameter,
+    Scalar,
+    concrete_attribute,
+)  # fmt: skip
+from satura.rewrite.types.tensor_type import TensorType
+
+
+@dataclass(frozen=True)
+class Node:
+    """One op applied to earlier nodes, which are named by their index in the program."""
+
+    op: Op
+    operands: tuple[int, ...]
+    attributes: tuple[Attribute, ...]
+    type: TensorType
+
+    @property
+    def constant(self) -> Constant:
+        """The value of a constant node."""
+        value = self.attributes[0]
+        assert isinstance(value, Constant)
+        return value
+
+    @property
+    def input_name(self) -> str:
+        """The name of an input node."""
+        parameter = self.attributes[0]
+        assert isinstance(parameter, Parameter)
+        return parameter.name
+
+    def __str__(self) -> str:
+        operands = ", ".join(f"%{index}" for index in self.operands)
+        attributes = " ".join(map(str, self.attributes))
+        return f"{self.op.name}({operands})" + (f" {attributes}" if attributes else "")
+
+
+@dataclass(frozen=True)
+class Program:
+    """Nodes in topological order; inputs in call order; outputs by name.
+
+    Equal nodes are one node. `str(program)` is readable text, `program.python()` can be pasted.
+    """
+
+    nodes: tuple[Node, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[tuple[str, int], ...]
+
+    @property
+    def output_nodes(self) -> tuple[int, ...]:
+        return tuple(index for _, index in self.outputs)
+
+    @cached_property
+    def users(self) -> tuple[tuple[int, ...], ...]:
+        """For each node the nodes that read it, each once."""
+        users: list[list[int]] = [[] for _ in self.nodes]
+        for index, node in enumerate(self.nodes):
+            for operand in dict.fromkeys(node.operands):
+                users[operand].append(index)
+        return tuple(map(tuple, users))
+
+    @cached_property
+    def symbols(self) -> frozenset[str]:
+        """Names of the sizes that the inputs' types leave open."""
+        return frozenset().union(*(self.nodes[index].type.symbols for index in self.inputs))
+
+    @cached_property
+    def known(self) -> tuple[bool, ...]:
+        """For each node whether it is computed from constants alone."""
+        known: list[bool] = []
+        for node in self.nodes:
+            if node.op.kind is Kind.SOURCE:
+                known.append(node.op.name == "constant")
+            else:
+                free = node.type.symbols or node.op.kind is Kind.HOST
+                known.append(not free and all(known[index] for index in node.operands))
+        return tuple(known)
+
+    def verify(self) -> None:
+        """Raise ProgramError where a node is badly typed or reads a later node."""
+        for index, node in enumerate(self.nodes):
+            if any(not 0 <= operand < index for operand in node.operands):
+                raise ProgramError(f"%{index} = {node} reads a node that does not come before it")
+            expected = infer(node.op, node.operands, node.attributes, self.nodes)
+            if expected != node.type:
+                raise ProgramError(f"%{index} = {node} has type {node.type}, not {expected}")
+        for index in (*self.inputs, *self.output_nodes):
+            if not 0 <= index < len(self.nodes):
+                raise ProgramError(f"%{index} is not a node")
+
+    def concrete(self, sizes: Mapping[str, int]) -> Program:
+        """The program where every symbol has its size from `sizes`."""
+        if not sizes:
+            return self
+        nodes: list[Node] = []
+        for node in self.nodes:
+            attributes = tuple(concrete_attribute(value, sizes) for value in node.attributes)
+            type_ = infer(node.op, node.operands, attributes, nodes)
+            nodes.append(Node(node.op, node.operands, attributes, type_))
+        return Program(tuple(nodes), self.inputs, self.outputs)
+
+    def __str__(self) -> str:
+        lines = [f"%{index} = {node} : {node.type}" for index, node in enumerate(self.nodes)]
+        lines += [f"output {name} = %{index}" for name, index in self.outputs]
+        return "\n".join(lines)
+
+    def _own_ops(self) -> Iterable[Op]:
+        found = (own_op(node.op, node.attributes) for node in self.nodes)
+        return dict.fromkeys(op for op in found if op is not None)
+
+    def python(self) -> str:
+        """Python text that builds this program again; it can be pasted as it is.
+
+        Ops of users must have been declared before; comments say where.
+        """
+        symbols = frozenset[str]().union(*(node.type.symbols for node in self.nodes))
+        lines = [
+            "import numpy as np",
+            "from numpy import inf, nan",
+            "from satura.rewrite.types.attributes import *",
+            "from satura.rewrite.program.builder import Builder",
+            "from satura.rewrite.types.dims import symbol",
+            "from satura.rewrite.program.interpreter import interpret",
+            "from satura.rewrite.types.tensor_type import DType, TensorType",
+            *(f"{name} = symbol({name!r})" for name in sorted(symbols)),
+            *(f"# {op.name} is declared at {op.own.place}" for op in self._own_ops() if op.own),
+            "build = Builder()",
+        ]
+        for index, node in enumerate(self.nodes):
+            arguments = [f"{node.op.name!r}", f"({''.join(f'v{i}, ' for i in node.operands)})"]
+            arguments += [_python(value) for value in node.attributes]
+            lines.append(f"v{index} = build.add({', '.join(arguments)})")
+        named = ", ".join(f"{name!r}: v{index}" for name, index in self.outputs)
+        return "\n".join([*lines, f"program = build.program({{{named}}})"])
+
+
+def _python(value: Attribute) -> str:
+    if isinstance(value, Constant):
+        array = value.array
+        return (
+            f"Constant(np.array({array.tolist()!r}, {array.dtype.name!r}).reshape({array.shape}))"
+        )
+    if isinstance(value, Scalar):
+        return f"Scalar({value.dtype}, {value.bits!r})"
+    return repr(value)
+
+
+def infer(
+    op: Op,
+    operands: tuple[int, ...],
+    attributes: tuple[Attribute, ...],
+    nodes: list[Node] | tuple[Node, ...],
+) -> TensorType:
+    """Type of `op` on the given nodes; for a host node the type of its first result."""
+    if op.name == "item":
+        call, index = nodes[operands[0]].attributes[0], attributes[0]
+        assert isinstance(call, HostCall) and isinstance(index, Count)
+        return call.outputs[index.value]
+    result = op.infer(tuple(nodes[index].type for index in operands), attributes)
+    return result[0] if isinstance(result, tuple) else result
+
+
+def _op(op: str | Op) -> Op:
+    """The op of this name. Raises ProgramError."""
+    if isinstance(op, Op):
+        return op
+    if op not in REGISTRY and op not in OWN:
+        raise ProgramError(f"there is no op '{op}'; ops: {', '.join(sorted({**REGISTRY, **OWN}))}")
+    return REGISTRY[op] if op in REGISTRY else OWN[op]
+
+
+class ProgramBuilder:
+    """Builds a program node by node; equal nodes become one."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.inputs: list[int] = []
+        self._index: dict[tuple[str, tuple[int, ...], tuple[Attribute, ...]], int] = {}
+
+    def add(self, op: str | Op, operands: Iterable[int] = (), *attributes: Attribute) -> int:
+        """Index of the node `op(operands, attributes)`; `op` is an op or the name of one.
+
+        Raises ProgramError when the op does not exist or its operands do not fit.
+        """
+        standing, attributes = _op(op).in_programs(attributes)
+        key = (standing.name, tuple(operands), attributes)
+        if key not in self._index:
+            type_ = infer(standing, key[1], attributes, self.nodes)
+            if standing.name == "input":
+                taken = [self.nodes[index].input_name for index in self.inputs]
+                if str(attributes[0]) in taken:
+                    raise ProgramError(f"two inputs are called '{attributes[0]}'")
+                self.inputs.append(len(self.nodes))
+            self._index[key] = len(self.nodes)
+            self.nodes.append(Node(standing, key[1], attributes, type_))
+        return self._index[key]
+
+    def type(self, index: int) -> TensorType:
+        """Type of a node built before."""
+        return self.nodes[index].type
+
+    def program(self, outputs: Mapping[str, int]) -> Program:
+        """The program with the given outputs; nodes that no output needs are left out."""
+        needed = set(self.inputs)
+        stack = list(outputs.values())
+        while stack:
+            index = stack.pop()
+            if index not in needed:
+                needed.add(index)
+                stack.extend(self.nodes[index].operands)
+        order = {old: new for new, old in enumerate(sorted(needed))}
+        nodes = []
+        for old in order:
+            node = self.nodes[old]
+            operands = tuple(order[index] for index in node.operands)
+            nodes.append(Node(node.op, operands, node.attributes, node.type))
+        return Program(
+            tuple(nodes),
+            tuple(order[index] for index in self.inputs),
+            tuple((name, order[index]) for name, index in outputs.items()),
+        )

@@ -1,0 +1,44 @@
+"""The meaning of users' elementwise ops: an unknown function of the elements at one index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import z3
+
+from satura.rewrite.ops import Kind, Op
+from satura.rewrite.prove.paths import Undecided
+from satura.rewrite.prove.tensors import Elements, Index, Judge, demand
+from satura.rewrite.prove.terms import BOOL, ELEMENT, INT
+from satura.rewrite.types.attributes import Attribute
+
+
+def own(
+    judge: Judge, op: Op, operands: Sequence[Elements], attributes: Sequence[object]
+) -> Elements:
+    """An op with a formula takes all shapes alike; which dtypes it takes and gives is left open."""
+    if op.kind is not Kind.ELEMENTWISE:
+        raise Undecided(f"{op.name} runs on the host: nothing is known of its elements")
+    first = operands[0]
+    for other in operands[1:]:
+        demand(judge, first.rank == other.rank, "the ranks differ")
+        for mine, theirs in zip(first.shape, other.shape, strict=True):
+            judge.same(mine, theirs, "the operands' shapes differ")
+    name = f"own {op.name} {' '.join(map(_key, attributes))}"
+    dtypes, count = [operand.dtype for operand in operands], len(operands)
+    takes = z3.Function(f"takes {name}", *[INT] * count, BOOL)
+    gives = z3.Function(f"gives {name}", *[INT] * count, INT)
+    value = z3.Function(name, *[INT] * count, *[ELEMENT] * count, ELEMENT)
+    judge.always(takes(*dtypes), f"{op.name} does not take the dtypes")
+
+    # Open attributes are known apart by identity: `at` keeps them, so that no other takes their id.
+    def at(index: Index, _kept: Sequence[object] = attributes) -> z3.ExprRef:
+        return value(*dtypes, *(operand.at(index) for operand in operands))
+
+    return Elements(first.shape, gives(*dtypes), at)
+
+
+def _key(attribute: object) -> str:
+    """Equal only for attributes that are equal in every case."""
+    plain = isinstance(attribute, Attribute) and not hasattr(attribute, "stands_in")
+    return repr(attribute) if plain else f"open {id(attribute)}"

@@ -1,0 +1,1 @@
+"""Types of tensors, their dims, and the attributes of ops."""

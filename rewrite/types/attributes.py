@@ -1,0 +1,392 @@
+"""Attributes: the frozen Python values that ops carry beside their tensors.
+
+Rules compute on them with their methods (`p[q]`, `window.padded(pad, v)`). A method that has no
+answer raises `Refuse`: the rule then does not fire for these values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, known_at_least
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
+
+Value = TypeVar("Value")
+Own = TypeVar("Own", bound="OwnAttribute")
+
+
+class Refuse(Exception):
+    """An attribute function has no answer for these arguments."""
+
+
+def refuse_unless(condition: bool, reason: str = "condition is false") -> None:
+    """Raise `Refuse` where `condition` does not hold."""
+    if not condition:
+        raise Refuse(reason)
+
+
+@dataclass(frozen=True)
+class Perm:
+    """A permutation of axes: axis i of the result is axis `order[i]` of the operand."""
+
+    order: tuple[int, ...]
+
+    def __getitem__(self, after: Perm) -> Perm:
+        """The permutation that does this one first and then `after`."""
+        refuse_unless(len(after.order) == len(self.order), "ranks differ")
+        return Perm(tuple(self.order[axis] for axis in after.order))
+
+    @property
+    def inverse(self) -> Perm:
+        return Perm(tuple(sorted(range(len(self.order)), key=self.order.__getitem__)))
+
+    @property
+    def is_identity(self) -> bool:
+        return self.order == tuple(range(len(self.order)))
+
+    def apply(self, values: Iterable[Value]) -> tuple[Value, ...]:
+        """`values` (one per operand axis) in the order of the result's axes."""
+        old = tuple(values)
+        return tuple(old[axis] for axis in self.order)
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.order))}]"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A target shape."""
+
+    dims: tuple[Dim, ...]
+
+    def concrete(self, sizes: Mapping[str, int]) -> Shape:
+        return Shape(tuple(evaluate(dim, sizes) for dim in self.dims))
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.dims))}]"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis, counted from 0."""
+
+    index: int
+
+    def __str__(self) -> str:
+        return str(self.index)
+
+
+@dataclass(frozen=True)
+class Axes:
+    """A sorted set of axes, counted from 0."""
+
+    indices: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.indices))}]"
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """One element: its dtype and bit pattern, so that -0.0, 0.0, 0 and every NaN are distinct."""
+
+    dtype: DType
+    bits: bytes
+
+    @staticmethod
+    def of(value: object, dtype: DType) -> Scalar:
+        """`value` (anything NumPy converts) as one element of `dtype`."""
+        return Scalar(dtype, np.asarray(value).astype(dtype.numpy).tobytes())
+
+    @property
+    def value(self) -> np.generic:
+        value: np.generic = self.array.flat[0]
+        return value
+
+    @property
+    def array(self) -> Array:
+        """A read-only 0-d array."""
+        return np.frombuffer(self.bits, self.dtype.numpy).reshape(())
+
+    def __str__(self) -> str:
+        value = self.value
+        if self.dtype.is_float:
+            return f"{self.dtype.value}({float(value)!r})"
+        return f"{self.dtype.value}({value})"
+
+
+@dataclass(frozen=True)
+class Padding:
+    """How many elements a pad adds before (`lo`) and after (`hi`) each axis; never negative."""
+
+    lo: tuple[Dim, ...]
+    hi: tuple[Dim, ...]
+
+    @property
+    def is_zero(self) -> bool:
+        return all(dim == 0 for dim in (*self.lo, *self.hi))
+
+    def concrete(self, sizes: Mapping[str, int]) -> Padding:
+        return Padding(
+            tuple(evaluate(dim, sizes) for dim in self.lo),
+            tuple(evaluate(dim, sizes) for dim in self.hi),
+        )
+
+    def __str__(self) -> str:
+        pairs = zip(self.lo, self.hi, strict=True)
+        return f"[{', '.join(f'{lo}:{hi}' for lo, hi in pairs)}]"
+
+
+@dataclass(frozen=True)
+class Slices:
+    """Per axis the first index, the number of elements taken, and the step (which may be < 0)."""
+
+    starts: tuple[Dim, ...]
+    sizes: tuple[Dim, ...]
+    steps: tuple[int, ...]
+
+    def concrete(self, sizes: Mapping[str, int]) -> Slices:
+        return Slices(
+            tuple(evaluate(dim, sizes) for dim in self.starts),
+            tuple(evaluate(dim, sizes) for dim in self.sizes),
+            self.steps,
+        )
+
+    @property
+    def numpy(self) -> tuple[slice, ...]:
+        """NumPy slices; only for concrete values."""
+        result = []
+        for start, size, step in zip(self.starts, self.sizes, self.steps, strict=True):
+            assert isinstance(start, int) and isinstance(size, int)
+            stop = start + size * step
+            result.append(slice(start, None if stop < 0 else stop, step) if size else slice(0, 0))
+        return tuple(result)
+
+    def __str__(self) -> str:
+        axes = zip(self.starts, self.sizes, self.steps, strict=True)
+        return f"[{', '.join(f'{a}+{n}' + (f'*{s}' if s != 1 else '') for a, n, s in axes)}]"
+
+
+def _static(dim: Dim) -> int:
+    if isinstance(dim, SymbolicDim):
+        raise Refuse(f"padding {dim} is symbolic")
+    return dim
+
+
+@dataclass(frozen=True)
+class Window:
+    """A sliding window: per axis its size, stride, dilation and the border it may reach into.
+
+    Positions outside the operand count as elements of value `fill`. `lo` and `hi` say how far the
+    operand is extended at both ends, in elements.
+    """
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    lo: tuple[int, ...]
+    hi: tuple[int, ...]
+    fill: Scalar
+
+    @property
+    def rank(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def has_border(self) -> bool:
+        return any(self.lo) or any(self.hi)
+
+    def outer(self, shape: Iterable[Dim]) -> tuple[Dim, ...]:
+        """Extents of the result for an operand of `shape`; Refuse where it does not fit."""
+        steps = (self.sizes, self.strides, self.dilations)
+        same = all(len(part) == self.rank for part in (*steps, self.lo, self.hi))
+        refuse_unless(same, f"the parts of window {self} differ in length")
+        positive = all(number >= 1 for part in steps for number in part)
+        refuse_unless(positive, f"window {self} has a size, stride or dilation below 1")
+        result: list[Dim] = []
+        for axis, dim in enumerate(shape):
+            reach = self.dilations[axis] * (self.sizes[axis] - 1) + 1
+            span = dim + self.lo[axis] + self.hi[axis] - reach
+            if not known_at_least(span + 1, 0) and isinstance(span, int):
+                raise Refuse(f"window of reach {reach} does not fit axis {axis} of {dim}")
+            stride = self.strides[axis]
+            result.append(span + 1 if stride == 1 else span // stride + 1)
+        return tuple(result)
+
+    def padded(self, padding: Padding, value: Scalar) -> Window:
+        """The window that reads what this one reads from an operand padded with `value`."""
+        refuse_unless(len(padding.lo) == self.rank, "ranks differ")
+        refuse_unless(not self.has_border or self.fill == value, "the borders' values differ")
+        return replace(
+            self,
+            lo=tuple(a + _static(b) for a, b in zip(self.lo, padding.lo, strict=True)),
+            hi=tuple(a + _static(b) for a, b in zip(self.hi, padding.hi, strict=True)),
+            fill=value,
+        )
+
+    def permuted(self, perm: Perm) -> Window:
+        """The same window over transposed axes."""
+        refuse_unless(len(perm.order) == self.rank, "ranks differ")
+        return Window(
+            perm.apply(self.sizes),
+            perm.apply(self.strides),
+            perm.apply(self.dilations),
+            perm.apply(self.lo),
+            perm.apply(self.hi),
+            self.fill,
+        )
+
+    def __str__(self) -> str:
+        axes = zip(self.sizes, self.strides, self.dilations, self.lo, self.hi, strict=False)
+        text = ", ".join(
+            f"{k}" + (f"/{s}" if s != 1 else "") + (f"~{d}" if d != 1 else "")
+            + (f"({lo}:{hi})" if lo or hi else "")
+            for k, s, d, lo, hi in axes
+        )  # fmt: skip
+        return f"[{text}]" + (f" fill {self.fill}" if self.has_border else "")
+
+
+@dataclass(frozen=True)
+class Groups:
+    """In how many groups a convolution's channels are split."""
+
+    count: int
+
+    def __str__(self) -> str:
+        return str(self.count)
+
+
+@dataclass(frozen=True)
+class UnaryFn:
+    """Name of a scalar function of one argument, see `rewrite.ops.elementwise`."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class BinaryFn:
+    """Name of a scalar function of two arguments, see `rewrite.ops.elementwise`."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class ReduceFn:
+    """How elements are combined: sum, prod, max or min."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Constant:
+    """An immutable array, equal to another by dtype, shape and bytes."""
+
+    __slots__ = ("array", "digest")
+
+    def __init__(self, array: Array) -> None:
+        array = np.asarray(array)
+        if array.flags.writeable or not array.flags.c_contiguous:
+            array = np.array(array, order="C", copy=True)
+            array.flags.writeable = False
+        self.array = array
+        head = f"{array.dtype.name}{array.shape}".encode()
+        digest = hashlib.blake2b(head, digest_size=16)
+        digest.update(array.reshape(-1).view(np.uint8).data)
+        self.digest = digest.digest()
+
+    @property
+    def type(self) -> TensorType:
+        return TensorType(DType.of(self.array.dtype), self.array.shape)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Constant) and other.digest == self.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __repr__(self) -> str:
+        return f"Constant({self.type}, {self.digest.hex()[:8]})"
+
+    def __str__(self) -> str:
+        if self.array.size <= 8:
+            return str(self.array.tolist())
+        return f"#{self.digest.hex()[:8]}"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Name and type of a graph input."""
+
+    name: str
+    type: TensorType
+
+    def concrete(self, sizes: Mapping[str, int]) -> Parameter:
+        return Parameter(self.name, self.type.concrete(sizes))
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Count:
+    """A plain number, such as the index of a result."""
+
+    value: int
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+@dataclass(frozen=True)
+class HostCall:
+    """A node of another domain or without a lowering: a serialised ONNX NodeProto and its types.
+
+    `outputs` are the result types. `salt` tells random nodes apart, so that they are never merged.
+    """
+
+    op_type: str
+    domain: str
+    opset: int
+    proto: bytes
+    outputs: tuple[TensorType, ...]
+    salt: int = 0
+
+    def concrete(self, sizes: Mapping[str, int]) -> HostCall:
+        return replace(self, outputs=tuple(type_.concrete(sizes) for type_ in self.outputs))
+
+    def __str__(self) -> str:
+        return f"{self.domain + '.' if self.domain else ''}{self.op_type}"
+
+
+class OwnAttribute:
+    """Base of the attribute classes that users declare: frozen dataclasses of plain values."""
+
+    def concrete(self: Own, sizes: Mapping[str, int]) -> Own:
+        """The value where every symbol has its size; itself unless a subclass says otherwise."""
+        return self
+
+
+Attribute = (
+    Perm | Shape | Axis | Axes | Scalar | Padding | Slices | Window | Groups | UnaryFn | BinaryFn
+    | ReduceFn | Constant | Parameter | Count | HostCall | DType | OwnAttribute
+)  # fmt: skip
+
+
+def concrete_attribute(attribute: Attribute, sizes: Mapping[str, int]) -> Attribute:
+    """`attribute` where every symbol has its size from `sizes`."""
+    if isinstance(attribute, Shape | Padding | Slices | HostCall | Parameter | OwnAttribute):
+        return attribute.concrete(sizes)
+    return attribute

@@ -1,0 +1,223 @@
+"""Index maps: where a layout op reads, as polynomials in loop variables.
+
+A tensor index is a tuple with one polynomial per axis. `pull` takes an index of a layout op's
+result to the index of its operand that the element comes from; `push` goes the other way, for ops
+that lose nothing (transpose, reshape). Loop variables are symbols `$0`, `$1`, …, so that the
+arithmetic of `rewrite.dims` serves for indices as it does for dims, and a quotient that meets its
+remainder again cancels: over a contiguous tensor every reshape is a plain offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from satura.rewrite.types.attributes import Attribute, Perm, Shape, Slices
+from satura.rewrite.types.dims import (
+    Dim,
+    Quotient,
+    SymbolicDim,
+    exact_quotient,
+    known_at_least,
+    product,
+    symbol,
+)  # fmt: skip
+
+Index = tuple[Dim, ...]
+Ranges = Mapping[str, Dim]
+
+
+def variable(number: int) -> SymbolicDim:
+    """Loop variable number `number`."""
+    return symbol(f"${number}")
+
+
+def variables(shape: Sequence[Dim], first: int = 0) -> tuple[Index, dict[str, Dim]]:
+    """A fresh index over `shape` and the extents of its variables; axes of extent 1 are at 0."""
+    index: list[Dim] = []
+    ranges: dict[str, Dim] = {}
+    for axis, extent in enumerate(shape):
+        if extent == 1:
+            index.append(0)
+        else:
+            index.append(variable(first + axis))
+            ranges[f"${first + axis}"] = extent
+    return tuple(index), ranges
+
+
+def row_major(shape: Sequence[Dim]) -> tuple[Dim, ...]:
+    """Strides, in elements, of a contiguous tensor."""
+    return tuple(product(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
+def offset(index: Sequence[Dim], strides: Sequence[Dim]) -> Dim:
+    """Where the element at `index` lies, in elements."""
+    total: Dim = 0
+    for at, stride in zip(index, strides, strict=True):
+        total = total + at * stride
+    return total
+
+
+def is_affine(position: Dim) -> bool:
+    """True when `position` is a sum of loop variables times sizes: no quotient, no product."""
+    if isinstance(position, int):
+        return True
+    for monomial, _ in position.terms:
+        loop_variables = 0
+        for atom in monomial:
+            if isinstance(atom, Quotient):
+                if any(name.startswith("$") for name in SymbolicDim((((atom,), 1),)).symbols):
+                    return False
+            elif atom.startswith("$"):
+                loop_variables += 1
+        if loop_variables > 1:
+            return False
+    return True
+
+
+def coefficient(position: Dim, name: str) -> Dim:
+    """What an affine `position` grows by when loop variable `name` grows by 1."""
+    if isinstance(position, int):
+        return 0
+    total: Dim = 0
+    for monomial, factor in position.terms:
+        if name in monomial:
+            rest = list(monomial)
+            rest.remove(name)
+            total = total + SymbolicDim(((tuple(rest), factor),)) * 1
+    return total
+
+
+def pull(op: str, attributes: tuple[Attribute, ...], index: Index, shape: Sequence[Dim],
+         source: Sequence[Dim], ranges: Ranges) -> Index:  # fmt: skip
+    """Index into the operand (of shape `source`) that element `index` of the result comes from.
+
+    `shape` is the result's. For transpose, reshape, broadcast and slice.
+    """
+    attribute = attributes[0]
+    if op == "transpose":
+        assert isinstance(attribute, Perm)
+        return attribute.inverse.apply(index)
+    if op == "broadcast":
+        return tuple(0 if n == 1 else at for n, at in zip(source, index, strict=True))
+    if op == "slice":
+        assert isinstance(attribute, Slices)
+        moved = zip(attribute.starts, index, attribute.steps, strict=True)
+        return tuple(start + at * step for start, at, step in moved)
+    if op == "reshape":
+        assert isinstance(attribute, Shape)
+        return regroup(index, shape, source, ranges)
+    raise ValueError(f"{op} has no single index map")
+
+
+def push(op: str, attributes: tuple[Attribute, ...], index: Index, shape: Sequence[Dim],
+         source: Sequence[Dim], ranges: Ranges) -> Index:  # fmt: skip
+    """Index into the result (of shape `shape`) where element `index` of the operand arrives."""
+    attribute = attributes[0]
+    if op == "transpose":
+        assert isinstance(attribute, Perm)
+        return attribute.apply(index)
+    if op == "reshape":
+        return regroup(index, source, shape, ranges)
+    raise ValueError(f"{op} does not keep every element")
+
+
+def regroup(index: Index, old: Sequence[Dim], new: Sequence[Dim], ranges: Ranges) -> Index:
+    """The index in a tensor of shape `new` with the row-major position of `index` in `old`."""
+    if 0 in old:
+        return (0,) * len(new)
+    result: list[Dim] = []
+    for old_axes, new_axes in reshape_groups(old, new):
+        extents = [new[axis] for axis in new_axes]
+        strides = row_major([old[axis] for axis in old_axes])
+        position = offset([index[axis] for axis in old_axes], strides)
+        inner: list[Dim] = []
+        while len(extents) > 1:
+            extent = extents.pop()
+            position, rest = divide(position, extent, ranges)
+            inner.append(rest)
+        if extents:
+            inner.append(position)
+        result.extend(reversed(inner))
+    return tuple(result)
+
+
+def reshape_groups(
+    old: Sequence[Dim], new: Sequence[Dim]
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Smallest runs of old and new axes that hold the same elements, in order."""
+    groups: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
+    i = j = 0
+    while i < len(old) or j < len(new):
+        first_i, first_j = i, j
+        left: Dim = old[i] if i < len(old) else 1
+        right: Dim = new[j] if j < len(new) else 1
+        i, j = min(i + 1, len(old)), min(j + 1, len(new))
+        while left != right:
+            if j < len(new) and (i == len(old) or _reaches(left, right)):
+                right, j = right * new[j], j + 1
+            elif i < len(old):
+                left, i = left * old[i], i + 1
+            else:
+                break
+        groups.append((tuple(range(first_i, i)), tuple(range(first_j, j))))
+    return groups
+
+
+def _reaches(left: Dim, right: Dim) -> bool:
+    """True when `right` has to grow to meet `left`."""
+    if isinstance(left, int) and isinstance(right, int):
+        return right < left
+    return exact_quotient(left, right) is not None
+
+
+def divide(position: Dim, divisor: Dim, ranges: Ranges) -> tuple[Dim, Dim]:
+    """Quotient and remainder of `position` by `divisor`, without a division where ranges allow."""
+    if divisor == 1:
+        return position, 0
+    terms = position.terms if isinstance(position, SymbolicDim) else (((), position),)
+    whole: Dim = 0
+    rest: Dim = 0
+    for term in terms:
+        value = SymbolicDim((term,)) * 1 if term[0] else term[1]
+        share = exact_quotient(value, divisor)
+        if share is None:
+            rest = rest + value
+        else:
+            whole = whole + share
+    top, bottom = bounds(rest, ranges)
+    fits = (
+        bottom is not None
+        and top is not None
+        and known_at_least(bottom, 0)
+        and known_at_least(divisor - 1 - top, 0)
+    )
+    if fits:
+        return whole, rest
+    quotient = rest // divisor
+    return whole + quotient, rest - quotient * divisor
+
+
+def bounds(position: Dim, ranges: Ranges) -> tuple[Dim | None, Dim | None]:
+    """Largest and smallest value of an affine `position`; None where that is not known."""
+    if isinstance(position, int):
+        return position, position
+    if not is_affine(position):
+        return None, None
+    top: Dim = 0
+    bottom: Dim = 0
+    for monomial, factor in position.terms:
+        names = [atom for atom in monomial if isinstance(atom, str) and atom.startswith("$")]
+        reach: Dim = SymbolicDim(((monomial, factor),)) * 1
+        if names:
+            rest = list(monomial)
+            rest.remove(names[0])
+            reach = (SymbolicDim(((tuple(rest), factor),)) * 1) * (ranges[names[0]] - 1)
+        else:
+            bottom = bottom + reach
+            top = top + reach
+            continue
+        if factor > 0:
+            top = top + reach
+        else:
+            bottom = bottom + reach
+    return top, bottom

@@ -1,0 +1,125 @@
+"""Element types and tensor types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+import ml_dtypes
+import numpy as np
+
+from satura.rewrite.types.dims import Dim, evaluate, product, symbols_of
+
+Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
+
+
+class DType(Enum):
+    """An element type; the value is its short name."""
+
+    F64 = "f64"
+    F32 = "f32"
+    F16 = "f16"
+    BF16 = "bf16"
+    I8 = "i8"
+    I16 = "i16"
+    I32 = "i32"
+    I64 = "i64"
+    U8 = "u8"
+    U16 = "u16"
+    U32 = "u32"
+    U64 = "u64"
+    BOOL = "bool"
+
+    def __repr__(self) -> str:
+        return f"DType.{self.name}"
+
+    @property
+    def numpy(self) -> np.dtype[np.generic]:
+        return _NUMPY[self]
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes per element."""
+        return int(self.numpy.itemsize)
+
+    @property
+    def is_float(self) -> bool:
+        return self in FLOATS
+
+    @property
+    def is_signed(self) -> bool:
+        return self in FLOATS or self.value.startswith("i")
+
+    @property
+    def is_integer(self) -> bool:
+        return self not in FLOATS and self is not DType.BOOL
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Smallest and largest value of an integer type."""
+        bits = 8 * self.itemsize
+        return (-(1 << bits - 1), (1 << bits - 1) - 1) if self.is_signed else (0, (1 << bits) - 1)
+
+    @property
+    def compute(self) -> DType:
+        """The type that arithmetic runs in: f16 and bf16 are stored, and computed in f32."""
+        return DType.F32 if self in (DType.F16, DType.BF16) else self
+
+    @staticmethod
+    def of(dtype: np.dtype[np.generic]) -> DType:
+        """The DType of a NumPy dtype; KeyError when satura has none for it."""
+        return _FROM_NUMPY[np.dtype(dtype)]
+
+
+FLOATS = frozenset({DType.F64, DType.F32, DType.F16, DType.BF16})
+_NUMPY: dict[DType, np.dtype[np.generic]] = {
+    DType.F64: np.dtype(np.float64),
+    DType.F32: np.dtype(np.float32),
+    DType.F16: np.dtype(np.float16),
+    DType.BF16: np.dtype(ml_dtypes.bfloat16),
+    DType.I8: np.dtype(np.int8),
+    DType.I16: np.dtype(np.int16),
+    DType.I32: np.dtype(np.int32),
+    DType.I64: np.dtype(np.int64),
+    DType.U8: np.dtype(np.uint8),
+    DType.U16: np.dtype(np.uint16),
+    DType.U32: np.dtype(np.uint32),
+    DType.U64: np.dtype(np.uint64),
+    DType.BOOL: np.dtype(np.bool_),
+}
+_FROM_NUMPY = {numpy: dtype for dtype, numpy in _NUMPY.items()}
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """Element type and shape of a tensor; the rank is static, dims may be symbolic."""
+
+    dtype: DType
+    shape: tuple[Dim, ...]
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> Dim:
+        """Number of elements."""
+        return product(self.shape)
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        return symbols_of(self.shape)
+
+    def with_shape(self, shape: tuple[Dim, ...]) -> TensorType:
+        return TensorType(self.dtype, shape)
+
+    def with_dtype(self, dtype: DType) -> TensorType:
+        return TensorType(dtype, self.shape)
+
+    def concrete(self, sizes: Mapping[str, int]) -> TensorType:
+        """The type where every symbol has its size from `sizes`."""
+        return TensorType(self.dtype, tuple(evaluate(dim, sizes) for dim in self.shape))
+
+    def __str__(self) -> str:
+        return f"{self.dtype.value}[{', '.join(map(str, self.shape))}]"

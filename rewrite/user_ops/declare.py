@@ -1,0 +1,362 @@
+"""Ops of users: declared in a file of their own, with the decorator of `registry.py`.
+
+    @op(formula="x + (y - x) * t")
+    def lerp(x: TensorType, y: TensorType, t: TensorType) -> TensorType:
+        \"\"\"From x, where t is 0, to y, where t is 1.\"\"\"
+        return x
+
+With a formula an op is elementwise: its operands have one shape, which is that of the result; the
+type rule says the element type, or refuses. The formula is the reference too unless one is given;
+then both are tried on every element type at the declaration. One or two operands of one element
+type and no attributes make it a function of `unary` or `binary`, so that every law about these
+holds for it; any other is an op in the e-graph. Without a formula the op runs on the host, by its
+reference.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from types import FunctionType
+from typing import cast
+
+import numpy as np
+
+from satura.rewrite.errors import OpError
+from satura.rewrite.frames import caller
+from satura.rewrite.ops import registry
+from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
+from satura.rewrite.ops.formula import Formula
+from satura.rewrite.ops.formula_parser import FormulaError, parse
+from satura.rewrite.ops.registry import (
+    OWN,
+    REGISTRY,
+    Generator,
+    Kind,
+    Op,
+    Own,
+    Types,
+    no_flops,
+    size_of,
+)
+from satura.rewrite.types.attributes import (
+    Attribute,
+    BinaryFn,
+    Count,
+    OwnAttribute,
+    Scalar,
+    UnaryFn,
+)
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
+from satura.rewrite.user_ops import guard
+from satura.rewrite.user_ops.formula_check import Signature, signatures, try_formula
+
+MOST_OPERANDS = 3  # of an op with a formula
+NUMBERS = (Scalar, Count)  # attributes that a formula can name
+_RESERVED = ("known", "varying", "host")  # the e-graph has tables for these
+_PLAIN = (int, float, str, bytes, np.generic)
+_WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_DOMAIN = re.compile(r"\w[\w-]*(\.\w[\w-]*)*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """What the decorator was given, and the type rule under it."""
+
+    type_rule: Callable[..., Types]
+    kind: Kind | None
+    reference: Callable[..., object] | None
+    flops: Callable[..., float] | None
+    formula: str | None
+    generator: Generator | None
+    domain: str
+    op_type: str
+
+    @property
+    def name(self) -> str:
+        return self.type_rule.__name__
+
+    @property
+    def place(self) -> str:
+        code = inspect.unwrap(self.type_rule).__code__
+        return f"{code.co_filename}:{code.co_firstlineno}"
+
+    @property
+    def label(self) -> str:
+        return f"op '{self.name}' ({self.place})"
+
+    def wrong(self, reason: str) -> OpError:
+        return OpError(f"{self.label}: {reason}")
+
+
+_DECLARED: dict[str, Declaration] = {}  # what made the ops in OWN
+_TABLES: tuple[dict[str, Op] | dict[str, ScalarFunction] | dict[str, Declaration], ...] = (
+    REGISTRY, OWN, UNARY, BINARY, _DECLARED,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Signature:
+    operands: tuple[str, ...]
+    attributes: dict[str, type]
+
+
+def declared(declaration: Declaration) -> Op:
+    """The op that is declared, now known everywhere. Raises OpError."""
+    _check_function(declaration.type_rule)
+    _check_name(declaration)
+    _check_onnx(declaration)
+    signature = _signature(declaration)
+    own = Own(
+        declaration.domain, declaration.op_type or declaration.name, declaration.place,
+        declaration.generator,
+    )  # fmt: skip
+    if declaration.formula is None:
+        made, function = _on_host(declaration, signature, own), None
+    else:
+        made, function = _elementwise(declaration, signature, own)
+    if function is None:
+        home: dict[str, Op] | dict[str, ScalarFunction] = REGISTRY
+        REGISTRY[made.name] = made
+    else:
+        home = UNARY if made.arity == 1 else BINARY
+        home[made.name] = function
+    for table in (REGISTRY, UNARY, BINARY):
+        if table is not home:
+            table.pop(made.name, None)  # where this declaration was before it was run again
+    OWN[made.name], _DECLARED[made.name] = made, declaration
+    return made
+
+
+def find(domain: str, op_type: str) -> Op | None:
+    """The op that ONNX models have under this name."""
+    for op in OWN.values():
+        if op.own and (op.own.domain, op.own.op_type) == (domain, op_type):
+            return op
+    return None
+
+
+@contextmanager
+def local_ops() -> Iterator[None]:
+    """What is declared inside is forgotten at the end."""
+    before = [set(table) for table in _TABLES]
+    try:
+        yield
+    finally:
+        for table, names in zip(_TABLES, before, strict=True):
+            for name in set(table) - names:
+                del table[name]
+
+
+def _check_function(type_rule: object) -> None:
+    inner = inspect.unwrap(type_rule) if callable(type_rule) else None
+    if not isinstance(inner, FunctionType):
+        frame = caller((__name__, registry.__name__))
+        what = type_rule.__name__ if isinstance(type_rule, type) else repr(type_rule)
+        raise OpError(
+            f"{frame.f_code.co_filename}:{frame.f_lineno}: @op(…) stands directly above a function,"
+            f" the op's type rule, not above {what}"
+        )
+
+
+def _check_name(declaration: Declaration) -> None:
+    """Raise OpError for a name that is taken, unless by this declaration when it was run before."""
+    name = declaration.name
+    if not (name.isascii() and name.isidentifier()):
+        raise declaration.wrong("its name must be a word of ASCII letters: write it as a function")
+    if not inspect.getdoc(declaration.type_rule):
+        raise declaration.wrong("the docstring is missing: say there what the op computes")
+    other = OWN[name].own if name in OWN else None
+    if other is not None:
+        if not _same_place(other.place, declaration):
+            raise declaration.wrong(f"an op of this name is declared at {other.place}; rename one")
+        if _repeats(_DECLARED[name], declaration):
+            raise declaration.wrong(
+                "this line has declared another op of this name, in a loop or a function that is"
+                " called again: give each a name of its own, by `function.__name__ = …` before"
+                " `op(…)(function)`"
+            )
+    elif name in REGISTRY or name in UNARY or name in BINARY or name in DType._value2member_map_:
+        raise declaration.wrong(
+            "satura has an op, a function or an element type of this name; choose another"
+        )
+    elif name in _RESERVED or name.startswith("host_"):
+        raise declaration.wrong("this name has a meaning in the e-graph; choose another")
+
+
+def _check_onnx(declaration: Declaration) -> None:
+    """Raise OpError where ONNX models cannot have the op under its domain and name there."""
+    domain, op_type = declaration.domain, declaration.op_type or declaration.name
+    if not domain or domain == "ai.onnx":
+        raise declaration.wrong("its domain is that of ONNX's own ops; choose another")
+    if not _DOMAIN.fullmatch(domain):
+        raise declaration.wrong(f"its domain '{domain}' is none in ONNX: write it like com.example")
+    if not _WORD.fullmatch(op_type):
+        raise declaration.wrong(
+            f"its op_type '{op_type}' is no name in ONNX: write a word of ASCII letters, digits and"
+            " underscores"
+        )
+    twin = find(domain, op_type)
+    if twin is not None and twin.name != declaration.name:
+        raise declaration.wrong(f"{twin.name} has the same name and domain in ONNX models")
+
+
+def _repeats(before: Declaration, declaration: Declaration) -> bool:
+    """Whether code that was loaded once declares two ops; loaded again it may have been edited."""
+    first, second = inspect.unwrap(before.type_rule), inspect.unwrap(declaration.type_rule)
+    return first.__code__ is second.__code__ and _meaning(before) != _meaning(declaration)
+
+
+def _meaning(declaration: Declaration) -> list[object]:
+    """What tells ops apart that one line declares, as far as numbers and texts do."""
+    functions = (declaration.reference, declaration.flops, declaration.generator)
+    said = [declaration.formula, declaration.domain, declaration.op_type]
+    return [*said, *(part for each in (declaration.type_rule, *functions) for part in _parts(each))]
+
+
+def _parts(function: object) -> Iterator[object]:
+    """Code, and the numbers and texts that it was given or closes over."""
+    inner = inspect.unwrap(function) if callable(function) else None
+    if isinstance(inner, FunctionType):
+        yield inner.__code__
+        yield [value for value in inner.__defaults__ or () if isinstance(value, _PLAIN)]
+        for cell in inner.__closure__ or ():
+            with suppress(ValueError):  # nothing was assigned yet
+                yield cell.cell_contents if isinstance(cell.cell_contents, _PLAIN) else None
+
+
+def _same_place(place: str, declaration: Declaration) -> bool:
+    """Whether a declaration at `place` is this one; the cells of a notebook are one file."""
+    (file, _, line), (other, _, at) = place.rpartition(":"), declaration.place.rpartition(":")
+    return line == at and (file == other or (_is_cell(file) and _is_cell(other)))
+
+
+def _is_cell(file: str) -> bool:
+    return file.startswith("<") or "ipykernel" in file
+
+
+def _signature(declaration: Declaration) -> _Signature:
+    """Names of the operands, and names and classes of the attributes. Raises OpError."""
+    try:
+        hints = typing.get_type_hints(declaration.type_rule)
+    except (NameError, TypeError) as error:
+        raise declaration.wrong(f"its annotations cannot be read: {error}") from None
+    operands: list[str] = []
+    attributes: dict[str, type] = {}
+    known = typing.get_args(Attribute)
+    for name, parameter in inspect.signature(declaration.type_rule).parameters.items():
+        hint = hints.get(name)
+        if parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
+            raise declaration.wrong(f"'{parameter}': give every operand a parameter of its own")
+        if hint is TensorType and not attributes:
+            operands.append(name)
+        elif hint is TensorType:
+            raise declaration.wrong(f"the operand '{name}' must come before the attributes")
+        elif isinstance(hint, type) and issubclass(hint, OwnAttribute) and not _is_plain(hint):
+            raise declaration.wrong(f"{hint.__name__} must be a dataclass, and frozen")
+        elif isinstance(hint, type) and issubclass(hint, known):
+            attributes[name] = hint
+        else:
+            raise declaration.wrong(
+                f"'{name}: {getattr(hint, '__name__', hint)}' is no operand (TensorType) and no"
+                f" attribute; classes of attributes are {', '.join(c.__name__ for c in known)},"
+                " and your own frozen dataclasses that inherit from OwnAttribute"
+            )
+    if not operands:
+        raise declaration.wrong("it needs an operand: a parameter annotated TensorType")
+    if hints.get("return") is not TensorType:
+        raise declaration.wrong("its type rule must be annotated to return a TensorType")
+    return _Signature(tuple(operands), attributes)
+
+
+def _is_plain(sort: type) -> bool:
+    """Whether values of this class can be told apart by what they hold, for good."""
+    parameters = getattr(sort, "__dataclass_params__", None)
+    return bool(getattr(parameters, "frozen", False))
+
+
+def _on_host(declaration: Declaration, signature: _Signature, own: Own) -> Op:
+    if declaration.reference is None:
+        raise declaration.wrong("it needs a formula, or a reference that computes it in NumPy")
+    arity, label = len(signature.operands), declaration.label
+    rule = guard.type_rule(declaration.type_rule, arity, label, None)
+    reference = guard.host_reference(declaration.reference, rule, arity, label)
+    return _op(declaration, signature, Kind.HOST, rule, reference, no_flops, own)
+
+
+def _elementwise(
+    declaration: Declaration, signature: _Signature, own: Own
+) -> tuple[Op, ScalarFunction | None]:
+    """The op, and what it is where `unary` or `binary` lifts it."""
+    formula = _formula(declaration, signature)
+    arity, label = len(signature.operands), declaration.label
+    rule = guard.type_rule(declaration.type_rule, arity, label, formula)
+
+    def evaluated(*arguments: object) -> Array:
+        arrays = cast(tuple[Array, ...], arguments[:arity])
+        return formula.evaluate(arrays, cast(tuple[Attribute, ...], arguments[arity:]))
+
+    def flops(result: TensorType, *_: object) -> float:
+        return formula.flops * size_of(result)
+
+    elements = guard.elements(declaration.reference or evaluated, label)
+    reference = guard.wide_reference(elements, rule, arity)
+    draft = _op(declaration, signature, Kind.ELEMENTWISE, rule, reference, flops, own)
+    taken = signatures(draft, declaration.wrong)
+    if declaration.reference is not None:
+        try_formula(draft, formula, taken, declaration.wrong)
+    own = replace(own, formula=formula, signatures=taken)
+    to_bool = taken[0][1] is DType.BOOL and taken[0][0] != (DType.BOOL,) * arity
+    if not _is_scalar_function(draft, taken, to_bool):
+        return replace(draft, own=own), None
+    dtypes = frozenset(dtypes[0] for dtypes, _ in taken)
+    one = tuple(TensorType(dtype, ()) for dtype in taken[0][0])
+    weight = draft.flops(one, (), TensorType(taken[0][1], ()))
+    function = ScalarFunction(draft.name, elements, dtypes, formula.text, weight, to_bool, formula)
+    own = replace(own, function=UnaryFn(draft.name) if arity == 1 else BinaryFn(draft.name))
+    return replace(draft, own=own), function
+
+
+def _formula(declaration: Declaration, signature: _Signature) -> Formula:
+    if declaration.kind not in (None, Kind.ELEMENTWISE):
+        raise declaration.wrong("an op with a formula is elementwise; leave out its kind")
+    if len(signature.operands) > MOST_OPERANDS:
+        raise declaration.wrong(f"an op with a formula takes at most {MOST_OPERANDS} operands")
+    for name, sort in signature.attributes.items():
+        if sort not in (*NUMBERS, DType):
+            raise declaration.wrong(
+                f"'{name}' is a {sort.__name__}; attributes of an op with a formula are numbers"
+                " (Scalar, Count) or a DType"
+            )
+    numbers = [name if sort in NUMBERS else None for name, sort in signature.attributes.items()]
+    try:
+        root = parse(str(declaration.formula), signature.operands, numbers)
+        return Formula(str(declaration.formula), root)
+    except FormulaError as error:
+        raise declaration.wrong(f"in its formula '{declaration.formula}': {error}") from None
+
+
+def _op(
+    declaration: Declaration, signature: _Signature, kind: Kind, rule: guard.TypeRule,
+    reference: guard.Reference, flops: Callable[..., float], own: Own,
+) -> Op:  # fmt: skip
+    attributes = signature.attributes
+    return Op(
+        declaration.name, kind, len(signature.operands), tuple(attributes.values()),
+        tuple(attributes), rule, reference, declaration.flops or flops,
+        inspect.getdoc(declaration.type_rule) or "", own,
+    )  # fmt: skip
+
+
+def _is_scalar_function(op: Op, taken: Sequence[Signature], to_bool: bool) -> bool:
+    """Whether `unary` or `binary` can lift the op: one element type in, that or bool out."""
+    return (
+        not op.attributes
+        and op.arity in (1, 2)
+        and all(len(set(dtypes)) == 1 for dtypes, _ in taken)
+        and all(result is (DType.BOOL if to_bool else dtypes[0]) for dtypes, result in taken)
+    )
