@@ -196,9 +196,10 @@ def _division(numerator: Dim, denominator: Dim) -> tuple[Dim, Dim]:
     rest = numerator
     while True:
         shares = [(_without(monomial, leading), c // factor) for monomial, c in _terms(rest)]
-        step = _normal([(others, share) for others, share in shares if others is not None])
-        if step == 0:
+        taken = [(others, share) for others, share in shares if others is not None and share]
+        if not taken:
             return whole, rest
+        step = _normal(taken)
         whole, rest = whole + step, rest - step * denominator
 
 
