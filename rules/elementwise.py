@@ -27,7 +27,16 @@ from satura.rewrite.language.dsl import (
     rewrites,
     rule,
 )
-from satura.rewrite.language.terms import broadcast, concat, pad, reshape, scalar, slice_, transpose
+from satura.rewrite.language.terms import (
+    application,
+    broadcast,
+    concat,
+    pad,
+    reshape,
+    scalar,
+    slice_,
+    transpose,
+)
 from satura.rewrite.ops import Kind, Op
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import Attribute, Axis, Padding, Perm, Scalar, Shape, Slices
@@ -86,7 +95,7 @@ def _law(
 
     def function(**values: object) -> Law:
         def applied(*terms: object) -> Term:
-            return op(*terms, *(values[name] for name in names))
+            return application(op, (*terms, *(values[name] for name in names)))
 
         return body(applied, [cast(Term, values[name]) for name in tensors], values)
 

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from satura.rewrite.errors import CallError
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
-
     from satura.compiled import Compiled
-    from satura.pipeline import Rewritten
+    from satura.models import Model
+    from satura.pipeline import Progress, Rewritten, Rules
     from satura.rewrite.egraph.saturate import Limits
     from satura.rewrite.explain.findings import Why
-    from satura.rewrite.language.dsl import Rule, RuleSet
+    from satura.rewrite.language.dsl import Rule
     from satura.rewrite.program.program import Program
     from satura.rewrite.types.tensor_type import Array
-
-Model: TypeAlias = "str | Path | bytes | ModelProto | Program"
-"""A path to an ONNX file, its bytes, the parsed model, or a program."""
-
-Rules: TypeAlias = "RuleSet | str"
-"""A rule set, or the name of one: "none", "exact", "default"."""
-
-Progress: TypeAlias = Callable[[str, float], None]
-"""Called with the name of a phase and how much of it is done, from 0 when it starts to 1."""
 
 PRECISIONS = ("exact", "fp32")
 
@@ -36,10 +26,9 @@ def load(model: Model) -> Program:
 
     Raises ModelError for a file that cannot be read, UnsupportedError for what cannot be run.
     """
-    from satura.rewrite.onnx.load import load as load_onnx
-    from satura.rewrite.program.program import Program
+    from satura.models import load as load_model
 
-    return model if isinstance(model, Program) else load_onnx(model)
+    return load_model(model)
 
 
 def save(program: Program, path: str | Path) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from satura.backend import compile as compile_schedule
-from satura.pipeline import Phases, Rewritten
+from satura.pipeline import Phases, Progress, Rewritten
 from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import CallError, ProgramError
 from satura.rewrite.extract.statistics import statistics
@@ -15,9 +14,6 @@ from satura.rewrite.program.interpreter import as_arrays
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import representative, symbol
 from satura.rewrite.types.tensor_type import Array, TensorType
-
-if TYPE_CHECKING:
-    from satura.api import Progress
 
 STATISTICS = (
     "dispatch-count", "executable-count", "fill-count", "copy-count", "host-count", "moved-bytes",

@@ -22,10 +22,10 @@ From then on `softsign(x)` may stand in rules, `build.add(softsign, (x,))` in pr
   from `OwnAttribute`.
 """
 
-from satura.rewrite.check.generate import Draw
 from satura.rewrite.ops import Kind, Op
+from satura.rewrite.ops.draw import Draw
 from satura.rewrite.ops.elementwise import BITS, INTEGERS, NUMBERS
-from satura.rewrite.ops.registry import op, size_of
+from satura.rewrite.ops.registry import size_of
 from satura.rewrite.types.attributes import (
     Axes,
     Axis,
@@ -39,7 +39,7 @@ from satura.rewrite.types.attributes import (
     refuse_unless,
 )
 from satura.rewrite.types.tensor_type import FLOATS, DType, TensorType
-from satura.rewrite.user_ops.declare import local_ops
+from satura.rewrite.user_ops.declare import UserOp, local_ops, op
 
 __all__ = [
     "BITS",
@@ -60,6 +60,7 @@ __all__ = [
     "Scalar",
     "Shape",
     "TensorType",
+    "UserOp",
     "local_ops",
     "op",
     "refuse_unless",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from time import perf_counter
+from typing import TypeAlias
 
 from satura import rules as rules_package
-from satura.api import Model, Progress, Rules, load
+from satura.models import Model, load
 from satura.rewrite.egraph.saturate import Limits, Saturation
 from satura.rewrite.errors import CallError, RuleError
 from satura.rewrite.extract.extract import extract
@@ -20,6 +21,12 @@ from satura.rewrite.language.dsl import Rule, RuleSet
 from satura.rewrite.program.program import Program
 from satura.rules import DEFAULT, EXACT, NONE
 from satura.rules.elementwise import with_movement
+
+Rules: TypeAlias = RuleSet | str
+"""A rule set, or the name of one: "none", "exact", "default"."""
+
+Progress: TypeAlias = Callable[[str, float], None]
+"""Called with the name of a phase and how much of it is done, from 0 when it starts to 1."""
 
 OUR_RULES = Path(rules_package.__file__).resolve().parent
 RULE_SETS: dict[str, RuleSet] = {"none": NONE, "exact": EXACT, "default": DEFAULT}

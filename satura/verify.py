@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import satura
 from satura.compare import relative_error
 from satura.compiled import Compiled
 from satura.inputs import random_inputs
 from satura.rewrite.errors import VerificationError
+from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.types.tensor_type import Array
 
 TOLERANCE = 1e-4
@@ -21,8 +21,8 @@ def verify(compiled: Compiled, arguments: Mapping[str, Array] | None = None) -> 
     of the largest value from what the loaded program means.
     """
     given = random_inputs(compiled.source) if arguments is None else dict(arguments)
-    expected = satura.interpret(compiled.source, given)
-    _check("the rules", satura.interpret(compiled.program, given), expected)
+    expected = interpret(compiled.source, given)
+    _check("the rules", interpret(compiled.program, given), expected)
     _check("the kernels", compiled.run(given), expected)
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import z3
 
-from satura.rewrite.check.generate import is_concrete
 from satura.rewrite.check.instances import Instance, draw_instance
 from satura.rewrite.language.terms import (
     Application,
@@ -22,6 +21,7 @@ from satura.rewrite.language.terms import (
     build_term,
     subterms,
 )
+from satura.rewrite.ops.draw import is_concrete
 from satura.rewrite.ops.elementwise import BINARY, UNARY, in_compute_type
 from satura.rewrite.ops.reductions import REDUCTIONS, combine, reduction_identity
 from satura.rewrite.ops.registry import REGISTRY

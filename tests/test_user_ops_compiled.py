@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import satura
-from satura.ops import Axis, Count, DType, Op, Scalar, TensorType, local_ops, op, refuse_unless
-from satura.rewrite.check.generate import Draw
+from satura.ops import Axis, Count, DType, Scalar, TensorType, UserOp, local_ops, op, refuse_unless
 from satura.rewrite.check.user_ops import drawn
 from satura.rewrite.ops import OWN, Kind
+from satura.rewrite.ops.draw import Draw
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
@@ -42,7 +42,7 @@ def agree(program: Program, arguments: dict[str, Array], threads: int = 2) -> sa
     return compiled
 
 
-def signatures(declared: Op) -> list[tuple[tuple[DType, ...], DType]]:
+def signatures(declared: UserOp) -> list[tuple[tuple[DType, ...], DType]]:
     """Element types of operands and result."""
     assert declared.own is not None
     return list(declared.own.signatures)
@@ -59,7 +59,7 @@ TAKEN = {  # element types that are compiled: of ops that are lowered alike, all
 
 @pytest.mark.parametrize("name", TAKEN)
 def test_every_element_type_is_computed_as_the_reference_does(name: str, ops: UserOps) -> None:
-    declared: Op = getattr(ops, name)
+    declared: UserOp = getattr(ops, name)
     random, draw = np.random.default_rng(0), Draw(Random(0))
     attributes: dict[type, Attribute] = {Scalar: HALF, Count: Count(1)}
     build = Builder()

@@ -18,10 +18,10 @@ from satura.ops import (
     Count,
     Draw,
     DType,
-    Op,
     OwnAttribute,
     Scalar,
     TensorType,
+    UserOp,
     local_ops,
     op,
     refuse_unless,
@@ -41,13 +41,13 @@ class Shift(OwnAttribute):
 class UserOps:
     """The ops that `user_ops` declares."""
 
-    softsign: Op
-    hypotenuse: Op
-    lerp: Op
-    elu: Op
-    dequantize: Op
-    sorted_rows: Op
-    rolled: Op
+    softsign: UserOp
+    hypotenuse: UserOp
+    lerp: UserOp
+    elu: UserOp
+    dequantize: UserOp
+    sorted_rows: UserOp
+    rolled: UserOp
 
 
 @contextmanager

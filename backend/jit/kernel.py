@@ -12,10 +12,6 @@ from pathlib import Path
 from satura.backend.target import host_target
 from satura.rewrite.errors import SaturaError
 
-_CODE_FILES = (
-    "jit/kernel.py", "jit/translate.py", "jit/frontend.py", "helpers",
-)  # fmt: skip
-
 
 class KernelError(SaturaError):
     """A kernel that does not compile: a fault of satura, not of the model."""
@@ -68,10 +64,7 @@ def _environment() -> str:
     """Versions and target: everything but the text that object code depends on."""
     digest = hashlib.sha256()
     folder = Path(__file__).parent.parent
-    for name in _CODE_FILES:
-        place = folder / name
-        for path in sorted(place.glob("*.py")) if place.is_dir() else [place]:
-            if path.exists():
-                digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
     versions = f"numba {version('numba')} llvmlite {version('llvmlite')}"
     return f"{versions} code {digest.hexdigest()} target {host_target().identity}"

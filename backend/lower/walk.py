@@ -23,7 +23,8 @@ from satura.backend.lower.space import Space
 from satura.rewrite.errors import SaturaError
 from satura.rewrite.extract.schedule import Home, Schedule
 from satura.rewrite.ops import Kind
-from satura.rewrite.ops.formula import Formula, formula_of
+from satura.rewrite.ops.expression import Formula
+from satura.rewrite.ops.formula import formula_of, formula_steps
 from satura.rewrite.program.program import Node
 from satura.rewrite.types.attributes import Axis, BinaryFn, Padding, Scalar, Shape, UnaryFn
 from satura.rewrite.types.dims import Dim, Quotient, SymbolicDim, symbol
@@ -240,7 +241,7 @@ class Walk:
 
     def _elementwise(self, node: Node, at: Index, mask: Mask) -> int:
         operands = [self.value(operand, at, mask) for operand in node.operands]
-        formula = formula_of(node)
+        formula = formula_of(node.op, node.attributes)
         if formula is not None:
             return self._formula(formula, node, operands)
         attribute = node.attributes[0] if node.attributes else None
@@ -253,7 +254,7 @@ class Walk:
         """What a user's op computes, step by step."""
         dtypes = [self.nodes[operand].type.dtype for operand in node.operands]
         values: list[int] = []
-        for step in formula.steps(dtypes, node.attributes):
+        for step in formula_steps(formula, tuple(dtypes), node.attributes):
             if step.op == "operand":
                 value = self._cast(operands[step.position], dtypes[step.position], step.dtype)
             elif step.literal is not None:

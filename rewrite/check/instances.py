@@ -7,7 +7,6 @@ from functools import cached_property
 from random import Random
 from typing import cast
 
-from satura.rewrite.check.generate import Draw, DrawError, Given, is_concrete, reject_unless
 from satura.rewrite.check.user_ops import drawn
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import AttributeVariable, Literal
@@ -23,6 +22,7 @@ from satura.rewrite.language.terms import (
     type_of,
 )
 from satura.rewrite.language.type_check import ANY_DTYPE, ANY_RANK, PossibleTypes
+from satura.rewrite.ops.draw import Draw, DrawError, Given, is_concrete, reject_unless
 from satura.rewrite.program.program import ProgramBuilder
 from satura.rewrite.types.attributes import Attribute, Constant, Parameter, Refuse, Scalar
 from satura.rewrite.types.dims import representative

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from satura.rewrite.check.generate import (
+from satura.rewrite.ops.draw import (
     SYMBOLS,
     Draw,
     Drawn,

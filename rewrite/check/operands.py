@@ -14,7 +14,7 @@ from functools import cache
 from typing import cast
 
 from satura.rewrite.check import layout_operands as layout
-from satura.rewrite.check.generate import Draw, Drawn, Given, Types, is_concrete, reject_unless
+from satura.rewrite.ops.draw import Draw, Drawn, Given, Types, is_concrete, reject_unless
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
 from satura.rewrite.ops.reductions import REDUCTIONS
 from satura.rewrite.types.attributes import (

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from random import Random
 from zlib import crc32
 
-from satura.rewrite.check.generate import Draw
 from satura.rewrite.check.instances import Instance, draw_instance
 from satura.rewrite.check.sides import Failure, examine
 from satura.rewrite.language.dsl import Direction, Rule
+from satura.rewrite.ops.draw import Draw
 
 
 def refutation(rule: Rule, seed: int = 0, attempts: int = 6000) -> Failure | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from satura.rewrite.check.compare import conflicts
-from satura.rewrite.check.generate import Draw
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.check.sides import (
     SIZES,
@@ -22,6 +21,7 @@ from satura.rewrite.egraph.saturate import Limits, Saturation, saturate
 from satura.rewrite.errors import ProgramError, RuleError
 from satura.rewrite.language.dsl import Rule, RuleSet
 from satura.rewrite.language.terms import Known
+from satura.rewrite.ops.draw import Draw
 from satura.rewrite.program.program import Program, ProgramBuilder
 from satura.rewrite.types.attributes import Constant
 from satura.rewrite.types.tensor_type import Array

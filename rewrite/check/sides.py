@@ -9,10 +9,10 @@ from typing import cast
 import numpy as np
 
 from satura.rewrite.check.compare import evaluate_all, evaluate_nodes, first_difference
-from satura.rewrite.check.generate import Draw
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import CallError, ProgramError, RuleError
+from satura.rewrite.ops.draw import Draw
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.program.program import Program, ProgramBuilder
 from satura.rewrite.types.attributes import Axis, Constant, Refuse

@@ -18,7 +18,6 @@ from zlib import crc32
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.coverage import Coverage
 from satura.rewrite.check.firings import Firings
-from satura.rewrite.check.generate import Draw
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.check.report import DirectionReport, RuleReport, Verdict
 from satura.rewrite.check.saturated import examine_saturated
@@ -26,6 +25,7 @@ from satura.rewrite.check.shrink import smallest
 from satura.rewrite.check.sides import Failure, examine, left_side, without_right
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.dsl import Rule
+from satura.rewrite.ops.draw import Draw
 from satura.rewrite.prove import Proof, prove
 from satura.rewrite.types.attributes import Attribute
 from satura.rewrite.types.tensor_type import TensorType

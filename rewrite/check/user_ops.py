@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeGuard
 
-from satura.rewrite.check.generate import Draw, DrawError, Drawn, Given, Types, reject_unless
 from satura.rewrite.check.operands import DRAWN
 from satura.rewrite.errors import OpError, ProgramError
 from satura.rewrite.ops import Op
+from satura.rewrite.ops.draw import Draw, DrawError, Drawn, Given, Types, reject_unless
 from satura.rewrite.ops.registry import Generator
 from satura.rewrite.types.attributes import (
     Attribute,

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from satura.rewrite.extract.cost import bytes_of
 from satura.rewrite.types.attributes import Attribute
-from satura.rewrite.types.tensor_type import TensorType
+from satura.rewrite.types.tensor_type import TensorType, bytes_of
 
 
 @dataclass(frozen=True)

@@ -26,11 +26,11 @@ from satura.rewrite.egraph.decode import Decoded, Origin, decode
 from satura.rewrite.egraph.encode import load
 from satura.rewrite.egraph.engine import EGraph, Step
 from satura.rewrite.egraph.interner import Interner
+from satura.rewrite.egraph.observer import NOBODY, Observer
 from satura.rewrite.egraph.report import Report, Round, RuleStatistics
 from satura.rewrite.egraph.rule_compiler import RuleCode, compile_direction
 from satura.rewrite.egraph.tables import node_tables, schema
 from satura.rewrite.errors import RuleError
-from satura.rewrite.isolation.watch import Watch
 from satura.rewrite.language.dsl import Direction, RuleSet
 from satura.rewrite.program.program import Program
 
@@ -65,18 +65,18 @@ class Saturation:
 
 
 def saturate(
-    program: Program, rules: RuleSet, limits: Limits = Limits(), watch: Watch | None = None
+    program: Program, rules: RuleSet, limits: Limits = Limits(), observer: Observer = NOBODY
 ) -> Saturation:
     """Everything that `rules` prove equal to parts of `program`, as far as `limits` allow.
 
     Raises RuleError, naming the rule, when a rule makes badly typed nodes, equates tensors of two
-    types, or fails in a computation; and where a rule that `watch` watches is why a limit was met.
+    types, or fails in a computation; and where `observer` blames one that it watches.
     """
     try:
-        run = _Run(program, rules, limits, watch, careful=False)
+        run = _Run(program, rules, limits, observer, careful=False)
     except TypeConflictError as conflict:
         # Replay, checking types after every single rule, so that the error names the rule.
-        _Run(program, rules, limits, watch, careful=True)
+        _Run(program, rules, limits, observer, careful=True)
         names = ", ".join(rule.name for rule in rules)
         raise RuleError(f"one of the rules {names} is unsound: {conflict}") from conflict
     decoded = run.decoded
@@ -118,11 +118,11 @@ class _Run:
     """One saturation from start to end."""
 
     def __init__(
-        self, program: Program, rules: RuleSet, limits: Limits, watch: Watch | None, careful: bool
+        self, program: Program, rules: RuleSet, limits: Limits, observer: Observer, careful: bool
     ) -> None:
         self.started = perf_counter()
         self.limits = limits
-        self.watch = watch
+        self.observer = observer
         self.careful = careful
         self.egraph = EGraph()
         self.interner = Interner()
@@ -130,8 +130,7 @@ class _Run:
         self.tables = node_tables(hosts)
         self.egraph.define(schema(self.tables.values()))
         self.types = [type_demand(table) for table in self.tables.values()]
-        if watch is not None:
-            self.types = [replace(d, answer=watch.typing(d.answer)) for d in self.types]
+        self.types = [replace(d, answer=observer.typing(d.answer)) for d in self.types]
         self.demands = Demands(self.egraph, self.interner)
         answered = load(program, self.egraph, self.tables, self.interner)
         for demand, name in zip(self.types, self.tables, strict=True):
@@ -154,9 +153,8 @@ class _Run:
         self.close_round()
         self.saturate()
         self.report.seconds = self.elapsed
-        if watch is not None:
-            watch.judge(self.report)
-            watch.start(None)
+        observer.judge(self.report)
+        observer.start(None)
         self.decoded: Decoded = decode(program, self.egraph, self.tables, self.interner, self.runs)
         for runner in self.runners:
             runner.finish(self.decoded.made)
@@ -167,12 +165,12 @@ class _Run:
         return perf_counter() - self.started
 
     def runner(self, direction: Direction, number: int) -> _Runner:
-        watched = self.watch is not None and self.watch.watches(direction)
+        watched = self.observer.watches(direction)
         code = compile_direction(direction, number, self.interner, apart=watched)
         self.egraph.define(code.text)
         demand = rule_demand(direction, code.want, code.ok) if direction.computes else None
-        if demand is not None and self.watch is not None:
-            demand = replace(demand, answer=self.watch.answering(direction, demand.answer))
+        if demand is not None:
+            demand = replace(demand, answer=self.observer.answering(direction, demand.answer))
         statistics = RuleStatistics(direction.label, direction.place)
         return _Runner(direction, code, demand, statistics, watched)
 
@@ -201,7 +199,7 @@ class _Run:
 
     def settle(self) -> None:
         """Bring types and other facts up to date. Raises TypeConflictError."""
-        self.start(None)
+        self.observer.start(None)
         step = self.egraph.run("facts", saturate=True)
         while self.demands.answer(self.types, step):
             step = self.egraph.run("facts", saturate=True)
@@ -223,8 +221,7 @@ class _Run:
 
     def round(self, round_: int) -> bool:
         """Run every rule once; whether anything changed. Sets `report.stopped` at a limit."""
-        if self.watch is not None:
-            self.watch.start_round()
+        self.observer.start_round()
         self.match()
         sizes = self.egraph.sizes()
         for runner in self.runners:
@@ -253,7 +250,7 @@ class _Run:
         self.note(self.egraph.run("match", saturate=True))
         for runner in self.runners:
             if runner.watched:
-                self.start(runner.direction)
+                self.observer.start(runner.direction)
                 self.note(self.egraph.run(runner.code.matching, saturate=True))
         step = self.egraph.run("demand")
         self.note(step)
@@ -261,7 +258,7 @@ class _Run:
 
     def fire_together(self, round_: int) -> bool:
         """Fire all rules that are not watched; whether anything changed."""
-        self.start(None)
+        self.observer.start(None)
         step = self.egraph.run("fire")
         self.note(step)
         for number in map(_number_of, step.matches):
@@ -270,7 +267,7 @@ class _Run:
 
     def fire(self, runner: _Runner, round_: int) -> bool:
         """Fire one rule; whether anything changed."""
-        self.start(runner.direction)
+        self.observer.start(runner.direction)
         nodes = self.count() if runner.watched else 0
         step = self.egraph.run(runner.code.ruleset)
         self.note(step)
@@ -278,14 +275,9 @@ class _Run:
             self.mark(runner.code.now, runner.direction.label, round_)
             if self.careful:
                 self.check(runner)
-        if runner.watched and self.watch is not None:
-            self.watch.count(runner.direction, sum(step.matches.values()), self.count() - nodes)
+        if runner.watched:
+            self.observer.count(runner.direction, sum(step.matches.values()), self.count() - nodes)
         return step.changed
-
-    def start(self, direction: Direction | None) -> None:
-        """Announce what is at work."""
-        if self.watch is not None:
-            self.watch.start(direction)
 
     def note(self, step: Step) -> None:
         """Add what rules matched and took to their statistics."""
@@ -317,7 +309,7 @@ class _Run:
             self.settle()
         except TypeConflictError as conflict:
             direction = runner.direction
-            self.start(direction)
+            self.observer.start(direction)
             raise RuleError(
                 f"rule '{direction.label}' ({direction.place}) is unsound: {conflict};"
                 f" its law is {direction}"

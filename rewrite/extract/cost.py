@@ -7,10 +7,6 @@ rates are those of one core of a current server CPU; a measured model can be han
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-
-from satura.rewrite.types.dims import representative
-from satura.rewrite.types.tensor_type import TensorType
 
 
 @dataclass(frozen=True)
@@ -30,12 +26,3 @@ class CostModel:
         """Seconds of one dispatch that moves `bytes_` and computes around an anchor."""
         compute = loop_flops / self.elementwise_peak + anchor_seconds
         return self.launch + max(bytes_ / self.bandwidth, compute)
-
-
-@lru_cache(maxsize=1 << 16)
-def bytes_of(type_: TensorType) -> float:
-    """Size of a tensor in bytes, at representative sizes."""
-    total = float(type_.dtype.itemsize)
-    for dim in type_.shape:
-        total *= representative(dim)
-    return total

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from satura.rewrite.extract.assemble import Assembly, Group
-from satura.rewrite.extract.cost import CostModel, bytes_of
+from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.schedule import Dispatch, Form, Home, Schedule
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import Axis
 from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.tensor_type import bytes_of
 
 
 def place(assembly: Assembly, model: CostModel) -> Schedule:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from satura.rewrite.extract.cost import bytes_of
 from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
 from satura.rewrite.ops import Kind
 from satura.rewrite.ops.registry import size_of
+from satura.rewrite.types.tensor_type import bytes_of
 
 Statistics = dict[str, int]
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from satura.rewrite.egraph.attribute_tables import Answer, TypeConflictError
 from satura.rewrite.egraph.interner import Value, content
+from satura.rewrite.egraph.observer import Observer
 from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import RuleError
 from satura.rewrite.isolation.validate import flaw, is_intact, type_flaw
@@ -27,7 +28,7 @@ class LimitError(RuleError):
 
 
 @dataclass
-class Watch:
+class Watch(Observer):
     """Follows one saturation; `tell` is told who is at work: the rule's name, then the suspect's.
 
     The name is empty while rules that are not watched are at work. A watch that `judges` ends a

@@ -19,7 +19,7 @@ from satura.rewrite.types.attributes import BinaryFn, UnaryFn, refuse_unless
 from satura.rewrite.types.tensor_type import FLOATS, Array, DType, TensorType
 
 if TYPE_CHECKING:
-    from satura.rewrite.ops.formula import Formula
+    from satura.rewrite.ops.expression import Formula
 
 INTEGERS = frozenset(dtype for dtype in DType if dtype.is_integer)
 NUMBERS = FLOATS | INTEGERS

@@ -17,12 +17,19 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction, convert
-from satura.rewrite.ops.formula_parser import Call, Expression, Number, Operand, Parameter
+from satura.rewrite.ops.expression import (
+    Call,
+    Expression,
+    Formula,
+    Number,
+    Operand,
+    Parameter,
+)  # fmt: skip
+from satura.rewrite.ops.registry import Op
 from satura.rewrite.types.attributes import (
     Attribute,
     BinaryFn,
@@ -33,9 +40,6 @@ from satura.rewrite.types.attributes import (
     refuse_unless,
 )
 from satura.rewrite.types.tensor_type import Array, DType
-
-if TYPE_CHECKING:
-    from satura.rewrite.program.program import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,52 +57,39 @@ class Step:
     literal: Scalar | None = None
 
 
-@dataclass(frozen=True)
-class Formula:
-    """A formula's text, and what it says."""
-
-    text: str
-    root: Expression
-
-    @property
-    def flops(self) -> float:
-        """Weight of one evaluation."""
-        return sum(_weight(call.function) for call in _calls(self.root))
-
-    def steps(self, dtypes: Sequence[DType], attributes: Sequence[Attribute]) -> tuple[Step, ...]:
-        """The formula on operands of these element types; the last step is the result.
-
-        It is of a type that is computed in, never f16 or bf16. Raises Refuse where the types or
-        the attributes' values do not fit.
-        """
-        return _steps(self, tuple(dtypes), tuple(attributes))
-
-    def evaluate(self, operands: Sequence[Array], attributes: Sequence[Attribute]) -> Array:
-        """The formula on arrays of one shape, in the type that it computes in."""
-        values: list[Array] = []
-        dtypes = [DType.of(operand.dtype) for operand in operands]
-        with np.errstate(all="ignore"):
-            for step in self.steps(dtypes, attributes):
-                arguments = [values[index] for index in step.operands]
-                if step.op == "operand":
-                    value = operands[step.position].astype(step.dtype.numpy, copy=False)
-                elif step.literal is not None:
-                    value = np.full(operands[0].shape, step.literal.value, step.dtype.numpy)
-                elif step.op == "cast":
-                    value = convert(arguments[0], step.dtype)
-                elif step.op == "select":
-                    value = np.where(*arguments)
-                else:
-                    value = scalar_function(step.op).reference(*arguments)
-                values.append(np.asarray(value))
-        return values[-1]
+def formula_flops(formula: Formula) -> float:
+    """Weight of one evaluation."""
+    return sum(_weight(call.function) for call in _calls(formula.root))
 
 
-def formula_of(node: Node) -> Formula | None:
-    """The formula of a node whose op a user declared; None for the canonical functions."""
-    if node.op.own is not None:
-        return node.op.own.formula
-    function = node.attributes[0] if node.attributes else None
+def evaluate_formula(
+    formula: Formula, operands: Sequence[Array], attributes: Sequence[Attribute]
+) -> Array:
+    """The formula on arrays of one shape, in the type that it computes in."""
+    values: list[Array] = []
+    dtypes = [DType.of(operand.dtype) for operand in operands]
+    with np.errstate(all="ignore"):
+        for step in formula_steps(formula, tuple(dtypes), tuple(attributes)):
+            arguments = [values[index] for index in step.operands]
+            if step.op == "operand":
+                value = operands[step.position].astype(step.dtype.numpy, copy=False)
+            elif step.literal is not None:
+                value = np.full(operands[0].shape, step.literal.value, step.dtype.numpy)
+            elif step.op == "cast":
+                value = convert(arguments[0], step.dtype)
+            elif step.op == "select":
+                value = np.where(*arguments)
+            else:
+                value = scalar_function(step.op).reference(*arguments)
+            values.append(np.asarray(value))
+    return values[-1]
+
+
+def formula_of(op: Op, attributes: Sequence[Attribute]) -> Formula | None:
+    """The formula of a user's op; None for the canonical functions."""
+    if op.own is not None:
+        return op.own.formula
+    function = attributes[0] if attributes else None
     if isinstance(function, UnaryFn | BinaryFn):
         return scalar_function(function.name).expansion
     return None
@@ -122,9 +113,14 @@ def _calls(expression: Expression) -> Iterator[Call]:
 
 
 @lru_cache(maxsize=4096)
-def _steps(
+def formula_steps(
     formula: Formula, dtypes: tuple[DType, ...], attributes: tuple[Attribute, ...]
 ) -> tuple[Step, ...]:
+    """The formula on operands of these element types; the last step is the result.
+
+    It is of a type that is computed in, never f16 or bf16. Raises Refuse where the types or
+    the attributes' values do not fit.
+    """
     typing = _Typing(dtypes, attributes)
     typing.value(formula.root, typing.usual)
     return tuple(typing.steps)

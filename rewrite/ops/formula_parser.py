@@ -6,47 +6,14 @@ import ast
 import difflib
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from satura.rewrite.ops.elementwise import BINARY, UNARY
+from satura.rewrite.ops.expression import Call, Expression, Number, Operand, Parameter
 from satura.rewrite.types.tensor_type import DType
 
 
 class FormulaError(Exception):
     """What is wrong in a formula's text."""
-
-
-@dataclass(frozen=True)
-class Operand:
-    """An element of operand `position`."""
-
-    position: int
-
-
-@dataclass(frozen=True)
-class Number:
-    """A number that takes the element type of what it meets."""
-
-    value: float | int
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """The number in attribute `position`."""
-
-    position: int
-
-
-@dataclass(frozen=True)
-class Call:
-    """A scalar function, `select`, or a conversion to the element type of that name."""
-
-    function: str
-    arguments: tuple[Expression, ...]
-    text: str = field(compare=False)
-
-
-Expression = Operand | Number | Parameter | Call
 
 
 _BINARY = {

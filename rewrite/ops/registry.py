@@ -10,9 +10,7 @@ An op is declared by its type rule; the decorator adds its kind, reference and f
 Tensor operands come first and are annotated `TensorType`; every further parameter is an attribute
 of the annotated class. `*operands: TensorType` declares any number of operands.
 
-An op without a `kind` is a user's own, see `own.py`: with a `formula` it is elementwise, fused and
-compiled; without one NumPy runs it, by its reference. `generator` draws operands for the checker;
-ONNX models have it as `op_type` of `domain`.
+Ops of users are declared by another decorator, see `rewrite/user_ops/declare.py`.
 """
 
 from __future__ import annotations
@@ -30,9 +28,8 @@ from satura.rewrite.types.dims import representative
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 if TYPE_CHECKING:
-    from satura.rewrite.check.generate import Draw
-    from satura.rewrite.language.terms import Term
-    from satura.rewrite.ops.formula import Formula
+    from satura.rewrite.ops.draw import Draw
+    from satura.rewrite.ops.expression import Formula
 
 Types = TensorType | tuple[TensorType, ...]
 Generator: TypeAlias = (
@@ -126,12 +123,6 @@ class Op:
             raise ProgramError(f"{self.name} takes no attributes")
         return REGISTRY["unary" if isinstance(function, UnaryFn) else "binary"], (function,)
 
-    def __call__(self, *arguments: object) -> Term:
-        """The op applied in a rule: to tensors, then attributes."""
-        from satura.rewrite.language.terms import application
-
-        return application(self, arguments)
-
     def __repr__(self) -> str:
         return f"<op {self.name}>"
 
@@ -165,29 +156,16 @@ def no_flops(result: TensorType, *_: object) -> float:
 
 
 def op(
-    kind: Kind | None = None,
-    reference: Callable[..., object] | None = None,
-    flops: Callable[..., float] | None = None,
-    *,
-    formula: str | None = None,
-    generator: Generator | None = None,
-    domain: str = OWN_DOMAIN,
-    op_type: str = "",
+    kind: Kind,
+    reference: Callable[..., object],
+    flops: Callable[..., float] = no_flops,
 ) -> Callable[[Callable[..., Types]], Op]:
-    """Declare an op by its type rule, see the module's docstring.
+    """Declare a canonical op by its type rule, see the module's docstring.
 
-    Raises OpError, which names the op and its place, for a declaration that is not well formed.
+    Raises OpError for an op without a docstring, or of a name that is taken.
     """
-    if kind is not None and not isinstance(kind, Kind):
-        raise OpError("write @op(…) with a formula or a reference above the type rule, not @op")
 
     def declare(type_rule: Callable[..., Types]) -> Op:
-        if kind is None or formula is not None:
-            from satura.rewrite.user_ops.declare import Declaration, declared
-
-            return declared(
-                Declaration(type_rule, kind, reference, flops, formula, generator, domain, op_type)
-            )
         parameters = inspect.signature(type_rule).parameters
         hints = typing.get_type_hints(type_rule)
         variadic = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters.values())
@@ -201,11 +179,11 @@ def op(
             attribute_names=tuple(attributes),
             type_rule=type_rule,
             reference=typing.cast(Callable[..., Array], reference),
-            flops_rule=flops or no_flops,
+            flops_rule=flops,
             law=inspect.getdoc(type_rule) or "",
         )
-        if not result.law or result.name in REGISTRY or reference is None:
-            raise OpError(f"op {result.name} needs a docstring, a name of its own and a reference")
+        if not result.law or result.name in REGISTRY:
+            raise OpError(f"op {result.name} needs a docstring and a name of its own")
         REGISTRY[result.name] = result
         return result
 

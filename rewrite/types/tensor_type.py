@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 import ml_dtypes
 import numpy as np
 
-from satura.rewrite.types.dims import Dim, evaluate, product, symbols_of
+from satura.rewrite.types.dims import Dim, evaluate, product, representative, symbols_of
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 
@@ -123,3 +124,12 @@ class TensorType:
 
     def __str__(self) -> str:
         return f"{self.dtype.value}[{', '.join(map(str, self.shape))}]"
+
+
+@lru_cache(maxsize=1 << 16)
+def bytes_of(type_: TensorType) -> float:
+    """Size of a tensor in bytes, at representative sizes."""
+    total = float(type_.dtype.itemsize)
+    for dim in type_.shape:
+        total *= representative(dim)
+    return total

@@ -28,12 +28,14 @@ import numpy as np
 
 from satura.rewrite.errors import OpError
 from satura.rewrite.frames import caller
-from satura.rewrite.ops import registry
+from satura.rewrite.language.terms import Term, application
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
-from satura.rewrite.ops.formula import Formula
+from satura.rewrite.ops.expression import Formula
+from satura.rewrite.ops.formula import evaluate_formula, formula_flops
 from satura.rewrite.ops.formula_parser import FormulaError, parse
 from satura.rewrite.ops.registry import (
     OWN,
+    OWN_DOMAIN,
     REGISTRY,
     Generator,
     Kind,
@@ -105,7 +107,37 @@ class _Signature:
     attributes: dict[str, type]
 
 
-def declared(declaration: Declaration) -> Op:
+@dataclass(frozen=True, eq=False)
+class UserOp(Op):
+    """An op of a user: rules call it by its name."""
+
+    def __call__(self, *arguments: object) -> Term:
+        """The op applied in a rule: to tensors, then attributes."""
+        return application(self, arguments)
+
+
+def op(
+    kind: Kind | None = None,
+    reference: Callable[..., object] | None = None,
+    flops: Callable[..., float] | None = None,
+    *,
+    formula: str | None = None,
+    generator: Generator | None = None,
+    domain: str = OWN_DOMAIN,
+    op_type: str = "",
+) -> Callable[[Callable[..., Types]], UserOp]:
+    """Declare an op by its type rule, see `satura/ops.py`.
+
+    Raises OpError, which names the op and its place, for a declaration that is not well formed.
+    """
+    if kind is not None and not isinstance(kind, Kind):
+        raise OpError("write @op(…) with a formula or a reference above the type rule, not @op")
+    return lambda type_rule: declared(
+        Declaration(type_rule, kind, reference, flops, formula, generator, domain, op_type)
+    )
+
+
+def declared(declaration: Declaration) -> UserOp:
     """The op that is declared, now known everywhere. Raises OpError."""
     _check_function(declaration.type_rule)
     _check_name(declaration)
@@ -155,7 +187,7 @@ def local_ops() -> Iterator[None]:
 def _check_function(type_rule: object) -> None:
     inner = inspect.unwrap(type_rule) if callable(type_rule) else None
     if not isinstance(inner, FunctionType):
-        frame = caller((__name__, registry.__name__))
+        frame = caller((__name__,))
         what = type_rule.__name__ if isinstance(type_rule, type) else repr(type_rule)
         raise OpError(
             f"{frame.f_code.co_filename}:{frame.f_lineno}: @op(…) stands directly above a function,"
@@ -279,7 +311,7 @@ def _is_plain(sort: type) -> bool:
     return bool(getattr(parameters, "frozen", False))
 
 
-def _on_host(declaration: Declaration, signature: _Signature, own: Own) -> Op:
+def _on_host(declaration: Declaration, signature: _Signature, own: Own) -> UserOp:
     if declaration.reference is None:
         raise declaration.wrong("it needs a formula, or a reference that computes it in NumPy")
     arity, label = len(signature.operands), declaration.label
@@ -290,7 +322,7 @@ def _on_host(declaration: Declaration, signature: _Signature, own: Own) -> Op:
 
 def _elementwise(
     declaration: Declaration, signature: _Signature, own: Own
-) -> tuple[Op, ScalarFunction | None]:
+) -> tuple[UserOp, ScalarFunction | None]:
     """The op, and what it is where `unary` or `binary` lifts it."""
     formula = _formula(declaration, signature)
     arity, label = len(signature.operands), declaration.label
@@ -298,10 +330,10 @@ def _elementwise(
 
     def evaluated(*arguments: object) -> Array:
         arrays = cast(tuple[Array, ...], arguments[:arity])
-        return formula.evaluate(arrays, cast(tuple[Attribute, ...], arguments[arity:]))
+        return evaluate_formula(formula, arrays, cast(tuple[Attribute, ...], arguments[arity:]))
 
     def flops(result: TensorType, *_: object) -> float:
-        return formula.flops * size_of(result)
+        return formula_flops(formula) * size_of(result)
 
     elements = guard.elements(declaration.reference or evaluated, label)
     reference = guard.wide_reference(elements, rule, arity)
@@ -343,9 +375,9 @@ def _formula(declaration: Declaration, signature: _Signature) -> Formula:
 def _op(
     declaration: Declaration, signature: _Signature, kind: Kind, rule: guard.TypeRule,
     reference: guard.Reference, flops: Callable[..., float], own: Own,
-) -> Op:  # fmt: skip
+) -> UserOp:  # fmt: skip
     attributes = signature.attributes
-    return Op(
+    return UserOp(
         declaration.name, kind, len(signature.operands), tuple(attributes.values()),
         tuple(attributes), rule, reference, declaration.flops or flops,
         inspect.getdoc(declaration.type_rule) or "", own,

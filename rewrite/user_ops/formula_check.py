@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from satura.rewrite.errors import CallError, OpError, ProgramError
-from satura.rewrite.ops.formula import Formula
+from satura.rewrite.ops.expression import Formula
+from satura.rewrite.ops.formula import evaluate_formula
 from satura.rewrite.ops.registry import Op
 from satura.rewrite.types.attributes import Attribute, Count, Refuse, Scalar
 from satura.rewrite.types.dims import Dim, symbol
@@ -87,7 +88,7 @@ def try_formula(op: Op, formula: Formula, taken: Sequence[Signature], wrong: Wro
     for (dtypes, result), attributes in itertools.product(taken, attempts):
         operands = _operands(dtypes)
         try:
-            got = formula.evaluate(operands, attributes).astype(result.numpy)
+            got = evaluate_formula(formula, operands, attributes).astype(result.numpy)
             expected = op.reference(*operands, *attributes)
             op.reference(*(operand[:1].reshape(()) for operand in operands), *attributes)
         except Refuse:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from satura.rewrite.errors import CallError, ProgramError
-from satura.rewrite.ops.formula import Formula
+from satura.rewrite.ops.expression import Formula
+from satura.rewrite.ops.formula import formula_steps
 from satura.rewrite.types.attributes import Attribute, Refuse, refuse_unless
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
@@ -56,7 +57,7 @@ def _check_result(
     name: str, types: Sequence[TensorType], attributes: Sequence[Attribute], result: TensorType,
     formula: Formula,
 ) -> None:  # fmt: skip
-    steps = formula.steps([type_.dtype for type_ in types], attributes)
+    steps = formula_steps(formula, tuple(type_.dtype for type_ in types), tuple(attributes))
     if result.shape != types[0].shape:
         raise TypeRuleError(
             f"{name}: its type rule gave {result} for operands of shape {list(types[0].shape)};"

@@ -1,0 +1,121 @@
+"""The language of rules: everything that a file of rules imports.
+
+    from satura.language import Law, Perm, Tensor, rewrites, rule, transpose
+
+    @rule
+    def compose_transposes(x: Tensor, p: Perm, q: Perm) -> Law:
+        \"\"\"transpose(transpose(x, p), q) = transpose(x, p∘q)\"\"\"
+        return rewrites(transpose(transpose(x, p), q), transpose(x, p[q]))
+
+Ops of your own are declared with `satura.ops`.
+"""
+
+from satura.rewrite.errors import RuleError
+from satura.rewrite.language.dsl import both, equates, rewrites, rule
+from satura.rewrite.language.expressions import attribute_function
+from satura.rewrite.language.rule import Law, Rule, RuleSet
+from satura.rewrite.language.terms import (
+    Known,
+    Tensor,
+    Term,
+    Varying,
+    arg_reduce,
+    binary,
+    broadcast,
+    cast,
+    concat,
+    constant,
+    conv,
+    extent,
+    gather,
+    iota,
+    matmul,
+    pad,
+    pool,
+    reduce,
+    reshape,
+    scalar,
+    select,
+    slice_,
+    transpose,
+    unary,
+)
+from satura.rewrite.types.attributes import (
+    Axes,
+    Axis,
+    BinaryFn,
+    Constant,
+    Count,
+    Groups,
+    Padding,
+    Perm,
+    ReduceFn,
+    Refuse,
+    Scalar,
+    Shape,
+    Slices,
+    UnaryFn,
+    Window,
+    refuse_unless,
+)
+from satura.rewrite.types.dims import Dim, exact_quotient, known_at_least, product
+from satura.rewrite.types.tensor_type import FLOATS, DType, TensorType
+
+__all__ = [
+    "FLOATS",
+    "Axes",
+    "Axis",
+    "BinaryFn",
+    "Constant",
+    "Count",
+    "DType",
+    "Dim",
+    "Groups",
+    "Known",
+    "Law",
+    "Padding",
+    "Perm",
+    "ReduceFn",
+    "Refuse",
+    "Rule",
+    "RuleError",
+    "RuleSet",
+    "Scalar",
+    "Shape",
+    "Slices",
+    "Tensor",
+    "TensorType",
+    "Term",
+    "UnaryFn",
+    "Varying",
+    "Window",
+    "arg_reduce",
+    "attribute_function",
+    "binary",
+    "both",
+    "broadcast",
+    "cast",
+    "concat",
+    "constant",
+    "conv",
+    "equates",
+    "exact_quotient",
+    "extent",
+    "gather",
+    "iota",
+    "known_at_least",
+    "matmul",
+    "pad",
+    "pool",
+    "product",
+    "reduce",
+    "refuse_unless",
+    "reshape",
+    "rewrites",
+    "rule",
+    "scalar",
+    "select",
+    "slice_",
+    "transpose",
+    "unary",
+]
