@@ -9,11 +9,8 @@ import numpy as np
 
 import satura
 from satura.compare import relative_error
+from satura.language import Builder, Law, Program, Tensor, rewrites, rule, unary
 from satura.ops import FLOATS, DType, TensorType, op, refuse_unless
-from satura.rewrite.language.dsl import Law, Tensor, rewrites, rule
-from satura.rewrite.language.terms import unary
-from satura.rewrite.program.builder import Builder
-from satura.rewrite.program.program import Program
 from satura.rules import DEFAULT
 from satura.testing import assert_sound
 
