@@ -13,6 +13,7 @@ import pytest
 
 import satura.language
 from satura.rewrite import types
+from satura.rewrite.language.definition import IMPORTED
 from tests.documents import ENVIRONMENT, ROOT
 
 FORMER = {
@@ -77,3 +78,8 @@ def test_documents_and_examples_import_rules_from_the_language_alone() -> None:
     assert len(about_rules) >= 8
     for text in about_rules:
         assert "satura.rewrite" not in text
+
+
+def test_what_messages_tell_people_to_import_is_there() -> None:
+    assert {"Tensor", "conv", "slice_", "scalar", "Refuse"} <= set(IMPORTED)
+    assert set(IMPORTED) <= set(satura.language.__all__)

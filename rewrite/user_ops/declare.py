@@ -27,7 +27,6 @@ from typing import cast
 import numpy as np
 
 from satura.rewrite.errors import OpError
-from satura.rewrite.frames import caller
 from satura.rewrite.language.terms import Term, application
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
 from satura.rewrite.ops.expression import Formula
@@ -187,10 +186,10 @@ def local_ops() -> Iterator[None]:
 def _check_function(type_rule: object) -> None:
     inner = inspect.unwrap(type_rule) if callable(type_rule) else None
     if not isinstance(inner, FunctionType):
-        frame = caller((__name__,))
+        caller = inspect.stack()[3]
         what = type_rule.__name__ if isinstance(type_rule, type) else repr(type_rule)
         raise OpError(
-            f"{frame.f_code.co_filename}:{frame.f_lineno}: @op(…) stands directly above a function,"
+            f"{caller.filename}:{caller.lineno}: @op(…) stands directly above a function,"
             f" the op's type rule, not above {what}"
         )
 
