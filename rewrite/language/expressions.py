@@ -167,7 +167,7 @@ class Recorder(Placeholder):
             _check_attribute(self._satura_expression.sort, name)
         return _record(getattr, self, name)
 
-    def __call__(self, *arguments: object, **keywords: object) -> Recorder:
+    def __call__(self, /, *arguments: object, **keywords: object) -> Recorder:
         return _record(operator.call, self, *arguments, **keywords)
 
     def __getitem__(self, index: object) -> Recorder:
@@ -236,7 +236,7 @@ _install("lt le gt ge neg", reflected=False)
 _install("add sub mul floordiv truediv mod and_ or_ xor", reflected=True)
 
 
-def _record(function: Callable[..., object], *arguments: object, **keywords: object) -> Recorder:
+def _record(function: Callable[..., object], /, *arguments: object, **keywords: object) -> Recorder:
     named = tuple((name, expression_of(value)) for name, value in keywords.items())
     return Recorder(Apply(function, tuple(map(expression_of, arguments)), named))
 
