@@ -11,7 +11,7 @@ from types import ModuleType
 from satura.rewrite.errors import RuleError, SaturaError
 from satura.rewrite.language.definition import name_advice
 from satura.rewrite.language.dsl import DECLARED, RuleSet
-from satura.rewrite.ops import OWN, Op
+from satura.rewrite.ops import USER_OPS, Op
 
 
 def load_rules(path: str | Path) -> RuleSet:
@@ -32,7 +32,7 @@ def load_rules(path: str | Path) -> RuleSet:
 
 def _has_ops(module: ModuleType, file: Path) -> bool:
     """Whether the file declares ops, wherever it keeps them, or imports some."""
-    places = (op.own.place for op in OWN.values() if op.own)
+    places = (op.user.place for op in USER_OPS.values() if op.user)
     return any(isinstance(value, Op) for value in vars(module).values()) or any(
         place.rpartition(":")[0] == str(file) for place in places
     )

@@ -89,13 +89,13 @@ def raising(x: Tensor, p: Perm) -> Law:
     return rewrites(transpose(x, p), transpose(x, raises(p)))
 """
 
-OWN_OP = """
+USER_OP = """
 from dataclasses import dataclass
 import numpy as np
-from satura.ops import OwnAttribute, TensorType, op
+from satura.ops import UserAttribute, TensorType, op
 
 @dataclass(frozen=True)
-class Shift(OwnAttribute):
+class Shift(UserAttribute):
     amount: int
 
 def shifts(draw, result):
@@ -162,7 +162,7 @@ def test_a_refuted_rule_exits_with_1_and_shows_why(
 def test_a_counterexample_with_a_users_op_can_be_pasted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli("check", write(tmp_path / "own.py", OWN_OP), "--json") == 1
+    assert cli("check", write(tmp_path / "mine.py", USER_OP), "--json") == 1
     (rule,) = json.loads(capsys.readouterr().out)["rules"]
     found = rule["counterexample"]
     assert "Shift(amount=1)" in found["program"]

@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 import satura.language
+import satura.ops
 from satura.rewrite import types
 from satura.rewrite.language.definition import IMPORTED
 from tests.documents import ENVIRONMENT, ROOT
@@ -60,6 +61,12 @@ def test_types_give_with_a_warning_what_stood_there(name: str) -> None:
     with pytest.warns(DeprecationWarning, match="import from satura.language") as caught:
         found = getattr(types, name)
     assert len(caught) == 1 and found is getattr(satura.language, name)
+
+
+def test_attributes_of_users_have_their_former_name_too() -> None:
+    with pytest.warns(DeprecationWarning, match="UserAttribute is its name now") as caught:
+        found = getattr(satura.ops, "OwnAttribute")  # noqa: B009  # type checkers do not know it
+    assert len(caught) == 1 and found is satura.ops.UserAttribute
 
 
 def test_satura_itself_does_not_import_from_former_places() -> None:

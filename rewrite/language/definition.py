@@ -21,11 +21,11 @@ from satura.rewrite.language.mistakes import MistakeError, suggestion, with_arti
 from satura.rewrite.language.rule import Rule
 from satura.rewrite.language.terms import Known, Tensor, Varying
 from satura.rewrite.ops import REGISTRY
-from satura.rewrite.types.attributes import Attribute, HostCall, OwnAttribute, Parameter
+from satura.rewrite.types.attributes import Attribute, HostCall, Parameter, UserAttribute
 
 Sort = type
 SORTS: tuple[Sort, ...] = (Tensor, Known, Varying, *typing.get_args(Attribute))
-_UNUSUAL = (Parameter, HostCall, OwnAttribute)  # no rule matches these by their class
+_UNUSUAL = (Parameter, HostCall, UserAttribute)  # no rule matches these by their class
 _SORT_NAMES = {sort.__name__: sort for sort in SORTS if sort not in _UNUSUAL}
 IMPORTED = (
     *_SORT_NAMES, *(name for name in vars(terms) if name.rstrip("_") in REGISTRY), "scalar",

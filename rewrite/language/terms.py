@@ -253,8 +253,8 @@ def application(op: Op, arguments: tuple[object, ...]) -> Term:
     operands = tuple(operand_of(value, op.name) for value in arguments[:arity])
     pairs = zip(arguments[arity:], op.attributes, strict=True)
     attributes = tuple(_attribute(value, sort, op.name) for value, sort in pairs)
-    standing, own = op.in_programs(())
-    return Application(standing, operands, tuple(map(Literal, own)) or attributes)
+    standing, function = op.in_programs(())
+    return Application(standing, operands, tuple(map(Literal, function)) or attributes)
 
 
 def unary(f: UnaryFn | str, x: Operand) -> Term:

@@ -1,6 +1,6 @@
-"""A rule of one's own: what it proves, and what it saves.
+"""A user's rule: what it proves, and what it saves.
 
-Run with `python examples/own_rule.py`.
+Run with `python examples/user_rule.py`.
 """
 
 from __future__ import annotations

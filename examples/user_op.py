@@ -1,6 +1,6 @@
-"""An op of one's own: it fuses, compiles, moves layouts, obeys laws, and is saved as ONNX.
+"""A user's op: it fuses, compiles, moves layouts, obeys laws, and is saved as ONNX.
 
-Run with `python examples/own_op.py`, or use it: `satura run MODEL --with examples/own_op.py`.
+Run with `python examples/user_op.py`, or use it: `satura run MODEL --with examples/user_op.py`.
 """
 
 from __future__ import annotations
