@@ -285,6 +285,39 @@ def test_a_mistake_is_reported_with_rule_file_and_line(
     assert re.search(message, str(caught.value))
 
 
+def _wrong_result_sort(x: Tensor, p: Perm) -> Law:
+    """a bool where a perm belongs"""
+    return rewrites(transpose(x, p), transpose(x, p.is_identity))  # type: ignore[arg-type]
+
+
+def _misspelt_in_result(x: Tensor, p: Perm) -> Law:
+    """an attribute of a result that does not exist"""
+    return rewrites(transpose(x, p), x, p.inverse.is_idenity)  # type: ignore[attr-defined]
+
+
+def _condition_is_method(x: Tensor, p: Perm) -> Law:
+    """a method as a condition"""
+    return rewrites(transpose(x, p), x, p.apply)  # type: ignore[arg-type]
+
+
+LEFT_TO_TYPE_CHECKERS: list[tuple[Callable[..., Law], str]] = [
+    (_wrong_result_sort, "p.is_identity must be a Perm, not a bool"),
+    (_misspelt_in_result, "'Perm' object has no attribute 'is_idenity'"),
+    (_condition_is_method, "the condition p.apply is .*, not a bool"),
+]
+
+
+@pytest.mark.parametrize(("function", "message"), LEFT_TO_TYPE_CHECKERS)
+def test_what_type_checkers_find_names_the_rule_at_its_first_match(
+    function: Callable[..., Law], message: str
+) -> None:
+    law = rule(function)
+    with pytest.raises(RuleError, match=message) as caught:
+        law.directions[0].compute({"p": Perm((1, 0))})
+    place = function.__code__.co_firstlineno
+    assert str(caught.value).startswith(f"rule '{law.name}' ({__file__}:{place}): ")
+
+
 def test_a_rule_needs_a_name() -> None:
     with pytest.raises(RuleError, match="a rule needs a name"):
         rule(lambda x: rewrites(x, x))
