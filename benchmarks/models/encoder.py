@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from .writer import GraphWriter
+from .tokens import TokenWriter
 
 END = np.iinfo(np.int64).max
 
@@ -28,10 +28,11 @@ class Encoder:
 
 
 BERT_BASE = Encoder(layers=12, hidden=768, heads=12, inner=3072)
+DEEP = Encoder(layers=24, hidden=256, heads=4, inner=1024)
 MINILM = Encoder(layers=6, hidden=384, heads=12, inner=1536, fused_norm=True)
 
 
-class EncoderWriter(GraphWriter):
+class EncoderWriter(TokenWriter):
     """Attention, feed-forward and normalisation, shapes computed by Shape chains."""
 
     def __init__(self, name: str, sizes: Encoder) -> None:
@@ -48,22 +49,9 @@ class EncoderWriter(GraphWriter):
         parts = [self.extent(x, 0), self.extent(x, 1), *(self.integers(dim) for dim in tail)]
         return self.node("Reshape", x, self.node("Concat", *parts, axis=0))
 
-    def layer_norm(self, x: str) -> str:
-        """Normalisation over the last axis, then a scale and shift."""
-        hidden = self.sizes.hidden
-        scale = self.constant(self.uniform((hidden,), 0.8, 1.2), "scale")
-        shift = self.constant(self.normal((hidden,), 0.1), "shift")
-        if self.sizes.fused_norm:
-            operands = (x, scale, shift)
-            return self.node(
-                "LayerNormalization", *operands, axis=-1, epsilon=self.sizes.epsilon, power=1.0
-            )
-        centred = self.node("Sub", x, self.node("ReduceMean", x, axes=[-1]))
-        squared = self.node("Pow", centred, self.scalar(2.0))
-        variance = self.node("ReduceMean", squared, axes=[-1])
-        deviation = self.node("Sqrt", self.node("Add", variance, self.scalar(self.sizes.epsilon)))
-        normal = self.node("Div", centred, deviation, power=1.0)
-        return self.add(self.mul(normal, scale), shift)
+    def normalised(self, x: str) -> str:
+        """Layer normalisation, as `sizes` want it written."""
+        return self.layer_norm(x, self.sizes.hidden, self.sizes.epsilon, self.sizes.fused_norm)
 
     def heads(self, x: str, perm: list[int]) -> str:
         """A linear layer whose result is split in heads and transposed."""
@@ -85,12 +73,6 @@ class EncoderWriter(GraphWriter):
         self.power[joined] = 0.5
         return self.linear(joined, hidden, hidden)
 
-    def gelu(self, x: str) -> str:
-        """x (1 + erf(x / sqrt 2)) / 2"""
-        erf = self.node("Erf", self.node("Div", x, self.scalar(float(np.sqrt(2)))))
-        product = self.node("Mul", x, self.node("Add", erf, self.scalar(1.0)))
-        return self.node("Mul", product, self.scalar(0.5), power=0.5)
-
     def embeddings(self, ids: str, types: str) -> str:
         """Word + type + position embeddings, normalised."""
         hidden = self.sizes.hidden
@@ -104,7 +86,7 @@ class EncoderWriter(GraphWriter):
         word = self.node("Gather", words, ids, axis=0)
         kind = self.node("Gather", kinds, types, axis=0)
         place = self.node("Gather", places, positions, axis=0)
-        return self.layer_norm(self.add(self.add(word, kind), place))
+        return self.normalised(self.add(self.add(word, kind), place))
 
     def additive_mask(self, mask: str) -> str:
         """(1 - mask) * -1e9 as [batch, 1, 1, seq]"""
@@ -119,9 +101,9 @@ class EncoderWriter(GraphWriter):
         x = self.embeddings(ids, types)
         additive = self.additive_mask(mask)
         for _ in range(self.sizes.layers):
-            x = self.layer_norm(self.add(self.attention(x, additive), x))
+            x = self.normalised(self.add(self.attention(x, additive), x))
             wide = self.gelu(self.linear(x, self.sizes.hidden, self.sizes.inner))
-            x = self.layer_norm(self.add(self.linear(wide, self.sizes.inner, self.sizes.hidden), x))
+            x = self.normalised(self.add(self.linear(wide, self.sizes.inner, self.sizes.hidden), x))
         return x
 
     def sentence(self, x: str, mask: str) -> str:
