@@ -1,4 +1,7 @@
-"""The benchmark models are valid, run in onnxruntime, and depend on their inputs and weights."""
+"""The benchmark models are valid, run in onnxruntime, and depend on their inputs and weights.
+
+The tiny ones give in satura what they give in onnxruntime.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,12 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+import satura
 from benchmarks.models import LIGHT, MODELS, TINY, build, example_inputs, original_light
 from tests.onnxruntime_reference import run
 
+TINY_QUANTIZED = tuple(name for name in TINY if name.endswith("_qdq"))
+TOLERANCE = 1e-4  # of an output's largest absolute value
 LARGEST = 50.0  # of an output's absolute values, which are of order one
 
 
@@ -37,6 +43,47 @@ def test_model_is_valid_runs_and_is_not_flat(name: str) -> None:
     if rotate_channels(model) is not None:
         changed = run(model, inputs)[0]
         assert np.abs(changed - outputs[0]).max() > 1e-3 * np.abs(outputs[0]).max()
+
+
+def allowed_error(model: onnx.ModelProto, output: np.ndarray) -> float:
+    """One step of a quantised output; of any other, a share of its largest value."""
+    steps = [node.input[1] for node in model.graph.node if node.op_type == "DequantizeLinear"]
+    if not steps:
+        return TOLERANCE * float(np.abs(output).max())
+    (scale,) = (tensor for tensor in model.graph.initializer if tensor.name == steps[-1])
+    return 1.001 * float(numpy_helper.to_array(scale))
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_interpreter_and_kernels_equal_onnxruntime(name: str) -> None:
+    model = build(name)
+    arguments = example_inputs(model, sizes={"batch": 2, "seq": 9})
+    expected = run(model, arguments)
+    program = satura.load(model)
+    compiled = satura.compile(program, threads=2)
+    assert compiled.statistics["host-count"] == 0
+    for got in satura.interpret(program, arguments), compiled.run(arguments):
+        for output, wanted in zip(got.values(), expected, strict=True):
+            assert output.shape == wanted.shape and output.dtype == wanted.dtype
+            assert np.abs(output - wanted).max() <= allowed_error(model, wanted)
+
+
+@pytest.mark.parametrize("name", TINY_QUANTIZED)
+def test_a_quantised_model_is_near_its_float_model(name: str) -> None:
+    arguments = example_inputs(name)
+    (quantised,) = run(build(name), arguments)
+    (exact,) = run(build(name.removesuffix("_qdq")), arguments)
+    assert np.abs(quantised - exact).max() <= 0.1 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("name", TINY_QUANTIZED)
+def test_a_quantised_model_computes_on_dequantised_tensors(name: str) -> None:
+    graph = build(name).graph
+    ops = {node.output[0]: node.op_type for node in graph.node}
+    for node in graph.node:
+        if node.op_type in ("Conv", "Gemm", "Add", "Concat"):
+            assert {ops[operand] for operand in node.input} == {"DequantizeLinear"}
+        assert node.op_type not in ("BatchNormalization", "Relu", "Clip")
 
 
 @pytest.mark.parametrize("name", TINY)
