@@ -1,0 +1,30 @@
+"""Nodes as text: readable and complete; `parse.py` reads it back."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable
+
+from satura.rewrite.types.attributes import Attribute, HostCall, OwnAttribute
+
+
+def application_text(op: str, operands: Iterable[str], attributes: Iterable[Attribute]) -> str:
+    """An op applied to operands that have names, its attributes behind it."""
+    applied = f"{op}({', '.join(operands)})"
+    return " ".join([applied, *map(attribute_text, attributes)])
+
+
+def attribute_text(value: Attribute) -> str:
+    """The attribute, complete but for the elements of large constants."""
+    if isinstance(value, HostCall):
+        names = f"{quoted(value.op_type)} of {quoted(value.domain)} opset {value.opset}"
+        types = ", ".join(map(str, value.outputs))
+        proto = b64encode(value.proto).decode()
+        return f"{names} salt {value.salt} gives ({types}) node {quoted(proto)}"
+    return repr(value) if isinstance(value, OwnAttribute) else str(value)
+
+
+def quoted(name: str) -> str:
+    """A name of any characters, in one line."""
+    return json.dumps(name, ensure_ascii=False)
