@@ -121,10 +121,14 @@ class Program:
         values = [node.constant for node in self.nodes if node.op.name == "constant"]
         return {value.label: value.array for value in values if value.label is not None}
 
+    @property
+    def output_lines(self) -> list[str]:
+        """The end of the text: a line per output."""
+        return [f"output {quoted(name)} = %{index}" for name, index in self.outputs]
+
     def __str__(self) -> str:
         lines = [f"%{index} = {node} : {node.type}" for index, node in enumerate(self.nodes)]
-        lines += [f"output {quoted(name)} = %{index}" for name, index in self.outputs]
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.output_lines])
 
     def _own_ops(self) -> Iterable[Op]:
         found = (own_op(node.op, node.attributes) for node in self.nodes)

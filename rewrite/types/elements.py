@@ -23,13 +23,20 @@ def _texts(array: Array) -> list[str]:
     flat = array.reshape(-1)
     if not dtype.is_float:
         return [str(value) for value in flat.tolist()]
-    texts = [repr(float(value)) for value in flat]
+    texts = list(map(_number_text, flat))
     bits = flat.view(f"u{dtype.itemsize}")
     usual = int(_usual_nan(dtype).view(bits.dtype)[0])
     return [
         f"nan:{int(each):x}" if text == "nan" and each != usual else text
         for text, each in zip(texts, bits, strict=True)
     ]
+
+
+def _number_text(value: np.generic) -> str:
+    """As few digits as give the same element again."""
+    short = repr(float(str(value)))
+    again = np.array(float(short)).astype(value.dtype)
+    return short if again == value else repr(float(value))
 
 
 def elements(texts: Sequence[str], dtype: DType) -> Array:
