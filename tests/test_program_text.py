@@ -234,3 +234,6 @@ def test_an_item_needs_a_host_call() -> None:
     x = build.input("x", DType.F32, (2,))
     with pytest.raises(ProgramError, match="item takes a host call"):
         build.add("item", (x,), Count(0))
+    first = build.host((x,), HostCall("One", "", 7, b"", (TensorType(DType.F32, (2,)),)))
+    with pytest.raises(ProgramError, match="the number of one of its results"):
+        build.item(first, 1)
