@@ -23,10 +23,10 @@ from satura.rewrite.types.attributes import (
     Constant,
     Count,
     HostCall,
-    OwnAttribute,
     Scalar,
     Shape,
     Slices,
+    UserAttribute,
 )
 from satura.rewrite.types.dims import Dim, symbol
 from satura.rewrite.types.tensor_type import DType, TensorType
@@ -162,7 +162,7 @@ def test_ops_of_users_are_read_back_by_name() -> None:
 
 
 def test_every_class_of_attributes_can_be_read() -> None:
-    read = {*attribute_reader._READERS, Constant, OwnAttribute}
+    read = {*attribute_reader._READERS, Constant, UserAttribute}
     assert read == set(get_args(Attribute))
 
 

@@ -27,8 +27,7 @@ from tests.onnx_models import make_model, node, random_input
 Json: TypeAlias = "dict[str, list[dict[str, object]]]"
 
 RULE = '''
-from satura.rewrite.language.dsl import Law, Tensor, rewrites, rule
-from satura.rewrite.language.terms import unary
+from satura.language import Law, Tensor, rewrites, rule, unary
 
 
 @rule

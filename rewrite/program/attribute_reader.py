@@ -21,7 +21,6 @@ from satura.rewrite.types.attributes import (
     Count,
     Groups,
     HostCall,
-    OwnAttribute,
     Padding,
     Parameter,
     Perm,
@@ -30,6 +29,7 @@ from satura.rewrite.types.attributes import (
     Shape,
     Slices,
     UnaryFn,
+    UserAttribute,
     Window,
 )  # fmt: skip
 from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, symbol
@@ -46,8 +46,8 @@ def read_attribute(line: Reader, sort: type, constants: Mapping[str, Array]) -> 
     """
     if sort is Constant:
         return _constant(line, constants)
-    if issubclass(sort, OwnAttribute):
-        return _own(line, sort)
+    if issubclass(sort, UserAttribute):
+        return _user_attribute(line, sort)
     return _READERS[sort](line)
 
 
@@ -151,7 +151,7 @@ def _host_call(line: Reader) -> HostCall:
     return HostCall(op_type, domain, opset, proto, outputs, salt)
 
 
-def _own(line: Reader, sort: type[OwnAttribute]) -> OwnAttribute:
+def _user_attribute(line: Reader, sort: type[UserAttribute]) -> UserAttribute:
     """A user's attribute: Python that calls its class, up to the parenthesis that closes it."""
     start = line.at
     for end, character in enumerate(line.line):

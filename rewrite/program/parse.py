@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from satura.rewrite.errors import ProgramError
-from satura.rewrite.ops import OWN, REGISTRY
+from satura.rewrite.ops import REGISTRY, USER_OPS
 from satura.rewrite.program.attribute_reader import read_attribute
 from satura.rewrite.program.program import Program, ProgramBuilder
 from satura.rewrite.program.reader import Reader
@@ -71,7 +71,7 @@ class _Parser:
             raise ProgramError(f"%{number} is defined twice")
         line.expect("=")
         name = line.word("an op")
-        op = REGISTRY.get(name) or OWN.get(name)
+        op = REGISTRY.get(name) or USER_OPS.get(name)
         if op is None:
             raise ProgramError(f"there is no op '{name}'")
         line.expect("(")

@@ -6,7 +6,7 @@ import json
 from base64 import b64encode
 from collections.abc import Iterable
 
-from satura.rewrite.types.attributes import Attribute, HostCall, OwnAttribute
+from satura.rewrite.types.attributes import Attribute, HostCall, UserAttribute
 
 
 def application_text(op: str, operands: Iterable[str], attributes: Iterable[Attribute]) -> str:
@@ -22,7 +22,7 @@ def attribute_text(value: Attribute) -> str:
         types = ", ".join(map(str, value.outputs))
         proto = b64encode(value.proto).decode()
         return f"{names} salt {value.salt} gives ({types}) node {quoted(proto)}"
-    return repr(value) if isinstance(value, OwnAttribute) else str(value)
+    return repr(value) if isinstance(value, UserAttribute) else str(value)
 
 
 def quoted(name: str) -> str:

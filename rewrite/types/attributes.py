@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from satura.rewrite.types.elements import array_text
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 Value = TypeVar("Value")
-Own = TypeVar("Own", bound="OwnAttribute")
 
 
 class Refuse(Exception):
@@ -377,22 +376,22 @@ class HostCall:
         return f"{self.domain + '.' if self.domain else ''}{self.op_type}"
 
 
-class OwnAttribute:
+class UserAttribute:
     """Base of the attribute classes that users declare: frozen dataclasses of plain values."""
 
-    def concrete(self: Own, sizes: Mapping[str, int]) -> Own:
+    def concrete(self, sizes: Mapping[str, int]) -> Self:
         """The value where every symbol has its size; itself unless a subclass says otherwise."""
         return self
 
 
 Attribute = (
     Perm | Shape | Axis | Axes | Scalar | Padding | Slices | Window | Groups | UnaryFn | BinaryFn
-    | ReduceFn | Constant | Parameter | Count | HostCall | DType | OwnAttribute
+    | ReduceFn | Constant | Parameter | Count | HostCall | DType | UserAttribute
 )  # fmt: skip
 
 
 def concrete_attribute(attribute: Attribute, sizes: Mapping[str, int]) -> Attribute:
     """`attribute` where every symbol has its size from `sizes`."""
-    if isinstance(attribute, Shape | Padding | Slices | HostCall | Parameter | OwnAttribute):
+    if isinstance(attribute, Shape | Padding | Slices | HostCall | Parameter | UserAttribute):
         return attribute.concrete(sizes)
     return attribute
