@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
@@ -159,6 +160,29 @@ def test_ops_of_users_are_read_back_by_name() -> None:
         assert_read_back(program)
     with pytest.raises(ProgramError, match="line 3: there is no op 'elu'"):
         parse(str(program).replace("softsign", "neg"))
+
+
+@dataclass(frozen=True)
+class Perm(UserAttribute):
+    """A user's class that is called as one of satura's."""
+
+    name: str
+    numbers: tuple[int | float | None, ...]
+    dim: Dim
+    type: TensorType
+    fill: Scalar
+
+
+def test_attributes_of_users_may_hold_plain_values_dims_and_attributes() -> None:
+    n = symbol("n")
+    type_ = TensorType(DType.BF16, (2 * (n // 2), 3))
+    fill = Scalar(DType.F32, bytes.fromhex("0100807f"))
+    value = Perm("a) ' (", (-1, -0.5, float("-inf"), None), n // 3 - 2 * n, type_, fill)
+    read = attribute_reader.read_attribute(Reader(f" {value!r} : f32[]"), Perm, {})
+    assert read == value
+    for wrong in ("Perm(1)", "Perm(name=print(1))", "Perm(name='x')", "Axis(index=1)", "Perm("):
+        with pytest.raises(ProgramError, match="Perm"):
+            attribute_reader.read_attribute(Reader(wrong), Perm, {})
 
 
 def test_every_class_of_attributes_can_be_read() -> None:

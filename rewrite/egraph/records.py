@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from satura.rewrite.egraph.saturate import Saturation
-from satura.rewrite.program.text import attribute_text, quoted
+from satura.rewrite.program.text import application_text, attribute_text, quoted
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class ENodeRecord:
     cause: int | None
 
     def __str__(self) -> str:
-        operands = ", ".join(f"c{operand}" for operand in self.operands)
-        applied = " ".join([f"{self.op}({operands})", *self.attributes])
+        operands = (f"c{operand}" for operand in self.operands)
+        applied = application_text(self.op, operands, self.attributes)
         if self.rule is None:
             return f"{applied}  # of the program"
         matched = "" if self.cause is None else f", matched c{self.cause}"

@@ -158,7 +158,7 @@ def _user_attribute(line: Reader, sort: type[UserAttribute]) -> UserAttribute:
         if end > start and character == ")":
             try:
                 tree = ast.parse(line.line[start : end + 1].strip(), mode="eval")
-                value = _value(tree.body, {sort.__name__: sort, **_CLASSES})
+                value = _value(tree.body, {**_CLASSES, sort.__name__: sort})
             except SyntaxError:
                 continue
             except (TypeError, ValueError, KeyError, ZeroDivisionError, RecursionError) as error:

@@ -9,7 +9,7 @@ from functools import cached_property
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.ops import REGISTRY, USER_OPS, Kind, Op
 from satura.rewrite.ops.registry import user_op
-from satura.rewrite.program.text import application_text, quoted
+from satura.rewrite.program.text import application_text, attribute_text, quoted
 from satura.rewrite.types.attributes import (
     Attribute,
     Constant,
@@ -47,7 +47,7 @@ class Node:
 
     def __str__(self) -> str:
         operands = (f"%{index}" for index in self.operands)
-        return application_text(self.op.name, operands, self.attributes)
+        return application_text(self.op.name, operands, map(attribute_text, self.attributes))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from satura.rewrite.program.program import Program
-from satura.rewrite.program.text import attribute_text
+from satura.rewrite.program.text import application_text, attribute_text
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class NodeRecord:
         return self.node == node
 
     def __str__(self) -> str:
-        operands = ", ".join(f"%{operand}" for operand in self.operands)
-        applied = " ".join([f"{self.op}({operands})", *self.attributes])
+        operands = (f"%{operand}" for operand in self.operands)
+        applied = application_text(self.op, operands, self.attributes)
         return f"%{self.node} = {applied} : {self.type}"
 
 

@@ -9,10 +9,9 @@ from collections.abc import Iterable
 from satura.rewrite.types.attributes import Attribute, HostCall, UserAttribute
 
 
-def application_text(op: str, operands: Iterable[str], attributes: Iterable[Attribute]) -> str:
-    """An op applied to operands that have names, its attributes behind it."""
-    applied = f"{op}({', '.join(operands)})"
-    return " ".join([applied, *map(attribute_text, attributes)])
+def application_text(op: str, operands: Iterable[str], attributes: Iterable[str]) -> str:
+    """An op applied to operands by their names, its attributes behind it."""
+    return " ".join([f"{op}({', '.join(operands)})", *attributes])
 
 
 def attribute_text(value: Attribute) -> str:
