@@ -7,7 +7,7 @@ inputs and outputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from satura.backend.constants import ConstantStore
 from satura.backend.emit.body import Code
-from satura.backend.jit.machine_code import compile_all
+from satura.backend.jit.machine_code import KernelSource, compile_all
 from satura.backend.lower.body import Pointer
 from satura.backend.plan.buffers import ALIGNMENT, Arena, lifetimes
 from satura.backend.plan.buffers import planned as planned_buffers
-from satura.backend.plan.executables import Executable, executables, source_of
+from satura.backend.plan.executables import Executable, executables
 from satura.backend.plan.kernels import kernel_code
 from satura.backend.run.runtime import ALL_THREADS, Executor, Status, Step
 from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
@@ -92,7 +92,8 @@ def make_plan(
         if code is not None:
             codes.append(code)
             order.append(code)
-    addresses = _compiled(codes, progress)
+    kernels = executables(codes)
+    addresses = _addresses(kernels, progress)
     program = schedule.program
     outputs = dict.fromkeys(program.output_nodes)
     places = {node: _FIRST_TENSOR + i for i, node in enumerate((*program.inputs, *outputs))}
@@ -112,13 +113,12 @@ def make_plan(
     return Plan(
         schedule, threads, arena, tuple(steps), np.array(numbers, np.int64),
         np.array(regions, np.int64), max((code.scratch for code in codes), default=0),
-        executables(codes), store,
+        kernels, store,
     )  # fmt: skip
 
 
-def _compiled(codes: list[Code], progress: Progress | None) -> dict[str, int]:
-    """Addresses by text."""
-    distinct = {code.text: source_of(code) for code in codes}
+def _addresses(kernels: Sequence[Executable], progress: Progress | None) -> dict[str, int]:
+    """Addresses of compiled kernels by text."""
     report = None
     if progress is not None:
         tell = progress
@@ -126,7 +126,9 @@ def _compiled(codes: list[Code], progress: Progress | None) -> dict[str, int]:
         def report(done: int, total: int) -> None:
             tell("kernels", done / max(total, 1))  # a program may need no kernel
 
-    return dict(zip(distinct, compile_all(list(distinct.values()), report), strict=True))
+    sources = [KernelSource(kernel.name, kernel.source) for kernel in kernels]
+    found = compile_all(sources, report)
+    return {kernel.source: address for kernel, address in zip(kernels, found, strict=True)}
 
 
 def _placed(
