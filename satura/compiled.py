@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from satura.backend import compile as compile_schedule
+from satura.backend.plan.compiled import compile_schedule
 from satura.pipeline import Phases, Progress, Rewritten
 from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import CallError, ProgramError
