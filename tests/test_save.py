@@ -15,7 +15,7 @@ from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import Padding
-from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.dims import static, symbol
 from satura.rewrite.types.tensor_type import Array, DType
 from tests.onnxruntime_reference import assert_close, run
 
@@ -74,7 +74,7 @@ def arguments_of(
     for position, index in enumerate(program.inputs):
         node = program.nodes[index]
         type_ = node.type.concrete(sizes)
-        shape = [int(str(dim)) for dim in type_.shape]
+        shape = list(map(static, type_.shape))
         result[node.input_name] = values(type_.dtype, shape, seed + position, special)
     return result
 

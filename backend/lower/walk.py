@@ -27,7 +27,7 @@ from satura.rewrite.ops.expression import Formula
 from satura.rewrite.ops.formula import formula_of, formula_steps
 from satura.rewrite.program.program import Node
 from satura.rewrite.types.attributes import Axis, BinaryFn, Padding, Scalar, Shape, UnaryFn
-from satura.rewrite.types.dims import Dim, Quotient, SymbolicDim, symbol
+from satura.rewrite.types.dims import Dim, Quotient, SymbolicDim, static, symbol
 from satura.rewrite.types.index_map import Index, bounds, offset, pull, row_major
 from satura.rewrite.types.tensor_type import DType
 
@@ -327,7 +327,7 @@ class Walk:
 
 def shape_of(schedule: Schedule, node: int) -> tuple[int, ...]:
     """The shape of a node of a schedule with concrete sizes."""
-    return tuple(int(str(dim)) for dim in schedule.program.nodes[node].type.shape)
+    return tuple(map(static, schedule.program.nodes[node].type.shape))
 
 
 def refined(space: Space, attempt: Callable[[Space], tuple[Walk, Nest]]) -> Nest:

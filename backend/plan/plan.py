@@ -26,6 +26,7 @@ from satura.backend.run.runtime import ALL_THREADS, Executor, Status, Step
 from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
 from satura.rewrite.program.interpreter import host_results
 from satura.rewrite.types.attributes import Count
+from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array
 
 Progress = Callable[[str, float], None]
@@ -184,7 +185,7 @@ class Instance:
         tensors = {index: _readable(arguments[nodes[index].input_name]) for index in plan.inputs}
         for index in plan.outputs:
             if index not in tensors and nodes[index].op.name != "constant":
-                shape = tuple(int(str(dim)) for dim in nodes[index].type.shape)
+                shape = tuple(map(static, nodes[index].type.shape))
                 tensors[index] = np.empty(shape, nodes[index].type.dtype.numpy)
         for place, index in enumerate((*plan.inputs, *plan.outputs), start=_FIRST_TENSOR):
             if index in tensors:
@@ -239,7 +240,7 @@ class Instance:
             return node.constant.array
         home = schedule.homes[index]
         buffer_type = schedule.program.nodes[home.buffer].type
-        shape = tuple(int(str(dim)) for dim in buffer_type.shape)
+        shape = tuple(map(static, buffer_type.shape))
         if home.buffer in tensors:
             whole = tensors[home.buffer]
         else:
@@ -247,7 +248,7 @@ class Instance:
             size = prod(shape) * buffer_type.dtype.itemsize
             whole = self._memory[start : start + size].view(buffer_type.dtype.numpy).reshape(shape)
         extents = zip(home.start, node.type.shape, strict=True)
-        return whole[tuple(slice(int(str(a)), int(str(a)) + int(str(n))) for a, n in extents)]
+        return whole[tuple(slice(static(a), static(a) + static(n)) for a, n in extents)]
 
 
 def _aligned(size: int) -> NDArray[np.uint8]:

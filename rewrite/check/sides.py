@@ -16,6 +16,7 @@ from satura.rewrite.ops.draw import Draw
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.program.program import Program, ProgramBuilder
 from satura.rewrite.types.attributes import Axis, Constant, Refuse
+from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array
 
 SIZES = (
@@ -122,7 +123,7 @@ def zeros(program: Program) -> dict[str, Array]:
     """Arguments of zeros for a program without symbols."""
     nodes = [program.nodes[index] for index in program.inputs]
     return {
-        node.input_name: np.zeros([int(str(dim)) for dim in node.type.shape], node.type.dtype.numpy)
+        node.input_name: np.zeros(list(map(static, node.type.shape)), node.type.dtype.numpy)
         for node in nodes
     }
 
@@ -221,7 +222,7 @@ def _indexed(program: Program) -> dict[int, int]:
         if node.op.name == "gather":
             x, indices = node.operands
             axis = cast(Axis, node.attributes[0])
-            read = {indices: int(str(program.nodes[x].type.shape[axis.index]))}
+            read = {indices: static(program.nodes[x].type.shape[axis.index])}
         for operand, extent in read.items():
             if extent:
                 extents[operand] = min(extent, extents.get(operand, extent))

@@ -18,7 +18,7 @@ from satura.rewrite.types.attributes import (
     Window,
     refuse_unless,
 )  # fmt: skip
-from satura.rewrite.types.dims import representative
+from satura.rewrite.types.dims import representative, static
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 REDUCTIONS = ("sum", "prod", "max", "min")
@@ -135,7 +135,7 @@ def _bordered(x: Array, window: Window, first_axis: int) -> Array:
 
 def _pool(x: Array, f: ReduceFn, window: Window) -> Array:
     dtype = DType.of(x.dtype)
-    outer = tuple(int(str(n)) for n in window.outer(x.shape))
+    outer = tuple(map(static, window.outer(x.shape)))
     source = _bordered(x, window, 0).astype(dtype.compute.numpy)
     total = np.full(outer, reduction_identity(f.name, dtype.compute))
     for tap in cartesian(*map(range, window.sizes)):
@@ -184,7 +184,7 @@ def matmul(x: TensorType, y: TensorType) -> TensorType:
 
 def _conv(x: Array, w: Array, window: Window, groups: Groups) -> Array:
     dtype = DType.of(x.dtype)
-    outer = tuple(int(str(n)) for n in window.outer(x.shape[1:-1]))
+    outer = tuple(map(static, window.outer(x.shape[1:-1])))
     source = _bordered(x, window, 1).astype(dtype.compute.numpy, copy=False)
     weight = np.ascontiguousarray(w, dtype.compute.numpy)
     count, inner = groups.count, w.shape[-2]
@@ -210,7 +210,7 @@ def _conv(x: Array, w: Array, window: Window, groups: Groups) -> Array:
 @op(
     kind=Kind.CONTRACTION,
     reference=_conv,
-    flops=lambda result, x, w, *_: 2 * size_of(result) * size_of(w) / max(1, int(str(w.shape[-1]))),
+    flops=lambda result, x, w, *_: 2 * size_of(result) * size_of(w) / max(1, static(w.shape[-1])),
 )
 def conv(x: TensorType, w: TensorType, window: Window, groups: Groups) -> TensorType:
     """Channels-last convolution of x [n, *spatial, c] with w [*kernel, c / groups, oc].
@@ -224,7 +224,7 @@ def conv(x: TensorType, w: TensorType, window: Window, groups: Groups) -> Tensor
     refuse_unless(w.shape[:-2] == window.sizes, f"the kernel of {w} is not {window.sizes}")
     if not all(isinstance(dim, int) for dim in (x.shape[-1], *w.shape)):
         raise Refuse("channels must be static")
-    channels, inner, outer = (int(str(dim)) for dim in (x.shape[-1], w.shape[-2], w.shape[-1]))
+    channels, inner, outer = (static(dim) for dim in (x.shape[-1], w.shape[-2], w.shape[-1]))
     count = groups.count
     refuse_unless(count >= 1 and inner * count == channels, f"{channels} channels, {count} groups")
     refuse_unless(outer % count == 0, f"{outer} output channels do not split in {count} groups")
