@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from satura.rewrite.check.compare import evaluate_all, evaluate_nodes, first_difference
+from satura.rewrite.check.compare import evaluate_all, evaluate_nodes, first_unlike
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import CallError, ProgramError, RuleError
@@ -183,7 +183,7 @@ def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) 
     if left.dtype != right.dtype or left.shape != right.shape:
         shown = [f"{side.dtype.name}{list(side.shape)}" for side in (left, right)]
         return f"the left side is {shown[0]}, the right side {shown[1]}"
-    index = first_difference(left, right, evaluated.bound)
+    index = first_unlike(left, right, evaluated.bound)
     if index is None:
         return ""
     return f"at {list(index)} the left side is {left[index]!s}, the right side {right[index]!s}"
