@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from satura.backend.lower.body import (
-    COMMUTATIVE,
     Access,
     Argument,
     BodyBuilder,
@@ -23,6 +22,7 @@ from satura.backend.lower.space import Space
 from satura.rewrite.errors import SaturaError
 from satura.rewrite.extract.schedule import Home, Schedule
 from satura.rewrite.ops import Kind
+from satura.rewrite.ops.elementwise import COMMUTATIVE
 from satura.rewrite.ops.expression import Formula
 from satura.rewrite.ops.formula import formula_of, formula_steps
 from satura.rewrite.program.program import Node

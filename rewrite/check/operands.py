@@ -16,7 +16,7 @@ from typing import cast
 from satura.rewrite.check import layout_operands as layout
 from satura.rewrite.ops.draw import Draw, Drawn, Given, Types, is_concrete, reject_unless
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
-from satura.rewrite.ops.reductions import REDUCTIONS
+from satura.rewrite.ops.reductions import REDUCTIONS, SELECTIONS
 from satura.rewrite.types.attributes import (
     Axes,
     Axis,
@@ -106,7 +106,7 @@ def _unlike(known: TensorType | None, result: TensorType) -> list[int]:
 def _arg_reduce(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     reject_unless(result.dtype is DType.I64)
     units = [axis for axis, dim in enumerate(result.shape) if dim == 1]
-    f = given[0] or ReduceFn(draw.one_of(("max", "min")))
+    f = given[0] or ReduceFn(draw.one_of(SELECTIONS))
     axis = cast(Axis, given[1] or Axis(draw.one_of(_unlike(known[0], result) or units)))
     reject_unless(axis.index in units)
     shape = list(result.shape)

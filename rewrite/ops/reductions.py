@@ -21,7 +21,14 @@ from satura.rewrite.types.attributes import (
 from satura.rewrite.types.dims import representative, static
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
-REDUCTIONS = ("sum", "prod", "max", "min")
+STEPS = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
+"""The binary function of each reduction."""
+
+REDUCTIONS = tuple(STEPS)
+SELECTIONS = tuple(
+    f for f, step in STEPS.items() if BINARY[step].associative and BINARY[step].idempotent
+)
+"""Reductions of floats, too, that depend neither on the elements' order nor on their number."""
 
 
 def reduction_identity(f: str, dtype: DType) -> np.generic:
@@ -44,9 +51,8 @@ def combine(f: str, a: Array, b: Array) -> Array:
     """One step of a reduction in the compute type."""
     if a.dtype == np.bool_:
         return np.asarray(np.logical_or(a, b) if f == "max" else np.logical_and(a, b))
-    name = {"sum": "add", "prod": "mul"}.get(f, f)
     with np.errstate(all="ignore"):
-        return BINARY[name].reference(a, b)
+        return BINARY[STEPS[f]].reference(a, b)
 
 
 def _reduce(x: Array, f: ReduceFn, axes: Axes) -> Array:
@@ -82,7 +88,7 @@ def reduce(x: TensorType, f: ReduceFn, axes: Axes) -> TensorType:
     """Elements along `axes` combined by f; the axes stay, with extent 1. Empty: f's identity."""
     refuse_unless(f.name in REDUCTIONS, f"there is no reduction '{f}'")
     if x.dtype is DType.BOOL:
-        refuse_unless(f.name in ("max", "min"), f"{f} does not take bool")
+        refuse_unless(f.name in SELECTIONS, f"{f} does not take bool")
     refuse_unless(list(axes.indices) == sorted(set(axes.indices)), "axes must be sorted")
     refuse_unless(all(0 <= axis < x.rank for axis in axes.indices), f"{axes} is out of range")
     return x.with_shape(tuple(1 if i in axes.indices else n for i, n in enumerate(x.shape)))
@@ -107,7 +113,7 @@ def arg_reduce(x: TensorType, f: ReduceFn, axis: Axis, last: Count) -> TensorTyp
 
     The first NaN wins; of equal elements the first, or the last where `last` is 1.
     """
-    refuse_unless(f.name in ("max", "min") and 0 <= axis.index < x.rank, "wrong f or axis")
+    refuse_unless(f.name in SELECTIONS and 0 <= axis.index < x.rank, "wrong f or axis")
     refuse_unless(x.shape[axis.index] != 0, "the axis is empty")
     shape = tuple(1 if i == axis.index else n for i, n in enumerate(x.shape))
     return TensorType(DType.I64, shape)
@@ -232,6 +238,6 @@ def conv(x: TensorType, w: TensorType, window: Window, groups: Groups) -> Tensor
 
 
 __all__ = [
-    "REDUCTIONS", "arg_reduce", "combine", "conv", "matmul", "pool", "reduce",
+    "REDUCTIONS", "SELECTIONS", "arg_reduce", "combine", "conv", "matmul", "pool", "reduce",
     "reduction_identity", "window_slices",
 ]  # fmt: skip
