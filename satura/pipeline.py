@@ -16,7 +16,7 @@ from satura.rewrite.egraph.saturate import Limits, Saturation
 from satura.rewrite.errors import CallError, RuleError
 from satura.rewrite.extract.extract import extract
 from satura.rewrite.extract.schedule import Schedule
-from satura.rewrite.isolation.guarded import saturate_guarded
+from satura.rewrite.isolation.guarded import PATIENCE, saturate_guarded
 from satura.rewrite.language.dsl import Rule, RuleSet
 from satura.rewrite.program.program import Program
 from satura.rules import DEFAULT, EXACT, NONE
@@ -78,14 +78,20 @@ def _is_our_file(file: Path) -> bool:
 
 
 def saturate_beside(
-    rule: Rule, program: Program, rules: RuleSet, limits: Limits | None
+    rule: Rule,
+    program: Program,
+    rules: RuleSet,
+    limits: Limits | None = None,
+    patience: float = PATIENCE,
 ) -> Saturation:
     """A saturation with `rule` and those of `rules` that behave.
 
     Raises RuleError where `rule` is one that does not.
     """
     everything = rules if rule.name in rules else rules + rule
-    saturation = saturate_guarded(program, everything, limits or Limits(), is_ours)
+    saturation = saturate_guarded(
+        program, everything, limits or Limits(), is_ours, patience=patience
+    )
     for dropped in saturation.report.dropped:
         if dropped.name == rule.name:
             raise RuleError(str(dropped))
