@@ -14,7 +14,7 @@ import satura
 from satura.rewrite.language.dsl import Law, RuleSet, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import reshape, unary
 from satura.rewrite.program.builder import Builder
-from satura.rewrite.types.attributes import OwnAttribute, Perm, Scalar, Shape, UnaryFn
+from satura.rewrite.types.attributes import Perm, Scalar, Shape, UnaryFn, UserAttribute
 from satura.rewrite.types.dims import Quotient, SymbolicDim, symbol
 from satura.rewrite.types.plain import plain
 from satura.rewrite.types.tensor_type import DType, TensorType
@@ -65,7 +65,7 @@ def test_plain_values_stay_what_they_are() -> None:
 
 
 @dataclass(frozen=True)
-class _Mixed(OwnAttribute):
+class _Mixed(UserAttribute):
     scale: float
     flag: bool
     steps: tuple[float, ...] = ()

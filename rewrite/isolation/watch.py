@@ -99,14 +99,14 @@ class Watch(Observer):
         """`answer`, which may give plain types only; a user's op may take as long as a rule."""
 
         def typed(arguments: tuple[Value, ...]) -> tuple[Value, ...] | None:
-            if op.own:
+            if op.user:
                 self.doing(self.blamed, self.seconds)
             try:
                 return plain(answer(arguments))
             except TypeError as error:
                 raise TypeConflictError(f"it makes a tensor of no type: {error}") from error
             finally:
-                if op.own:
+                if op.user:
                     self.doing(self.blamed, BOOK * self.seconds)
 
         return typed

@@ -15,7 +15,7 @@ from typing import TypeVar, cast, get_args
 
 import numpy as np
 
-from satura.rewrite.types.attributes import Attribute, Constant, OwnAttribute, Scalar
+from satura.rewrite.types.attributes import Attribute, Constant, Scalar, UserAttribute
 from satura.rewrite.types.dims import Quotient, SymbolicDim
 from satura.rewrite.types.tensor_type import TensorType
 
@@ -49,7 +49,7 @@ def _is_plain(value: object, of_user: bool = False) -> bool:
         return True
     if not _is_whole(kind):
         return of_user and kind in _LEAVES_OF_USERS
-    of_user = issubclass(kind, OwnAttribute)
+    of_user = issubclass(kind, UserAttribute)
     parts = all(_is_plain(getattr(value, name), of_user) for name in _names(kind))
     return parts and _flaw(value) is None
 
@@ -74,7 +74,7 @@ def _made_plain(value: object, of_user: bool = False) -> object:
     kind: type = type(value)
     if not _is_whole(kind):
         raise TypeError(f"the {kind.__name__} {value!r} cannot stand in an attribute")
-    of_user = issubclass(kind, OwnAttribute)
+    of_user = issubclass(kind, UserAttribute)
     made = kind(*(_made_plain(getattr(value, name), of_user) for name in _names(kind)))
     if flaw := _flaw(made):
         raise TypeError(flaw)
@@ -95,7 +95,7 @@ def _flaw(value: object) -> str | None:
 
 
 def _is_whole(kind: type) -> bool:
-    return kind in _WHOLES or issubclass(kind, OwnAttribute)
+    return kind in _WHOLES or issubclass(kind, UserAttribute)
 
 
 @cache
