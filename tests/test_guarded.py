@@ -21,7 +21,6 @@ from satura.rewrite.egraph.saturate import Limits, Saturation, saturate
 from satura.rewrite.errors import RuleDroppedWarning, RuleError, RuleWarning
 from satura.rewrite.isolation import guarded, process
 from satura.rewrite.isolation.guarded import saturate_guarded
-from satura.rewrite.isolation.watch import Watch
 from satura.rewrite.language.dsl import Law, RuleSet, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.rule import Rule
 from satura.rewrite.language.terms import unary
@@ -278,26 +277,6 @@ def test_a_rule_stays_where_the_book_uses_up_the_nodes(ours: Saturation) -> None
     assert saturation.report.stopped == "nodes" and not saturation.report.dropped
     (kept,) = (entry for entry in saturation.report.rules if entry.name == "negate_twice")
     assert kept.matches
-
-
-def test_the_rule_to_blame_is_that_at_work_or_that_which_made_most() -> None:
-    rules = RuleSet(commute, associate)
-    said: list[tuple[str, float]] = []
-    watch = Watch(list(rules), lambda *told: said.append(told), 2.0, 0)
-    (swap,), (regroup, _) = (rule.directions for rule in rules)
-    (of_the_book,) = OURS["drop_identity_transpose"].directions
-    watch.start(of_the_book)
-    watch.start(swap)
-    watch.count(swap, matches=9, nodes=1)
-    watch.start(of_the_book)
-    watch.start(regroup)
-    watch.count(regroup, matches=3, nodes=2)
-    watch.start(None)
-    watch.start(swap)
-    assert said == [
-        ("", 20), ("commute", 2), ("commute", 20), ("associate", 2), ("associate", 20),
-        ("commute", 2),
-    ]  # fmt: skip
 
 
 def test_no_rounds_are_no_fault() -> None:
