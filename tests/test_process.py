@@ -76,7 +76,7 @@ def test_a_loop_is_killed_and_says_what_it_did() -> None:
     with pytest.raises(KilledError, match="going round took too long") as caught:
         call(_loops, 30)
     assert time.monotonic() - started < 3
-    assert (caught.value.doing, caught.value.reason) == ("going round", "seconds")
+    assert caught.value.doing == "going round"
 
 
 def test_it_may_ask_for_more_time() -> None:
@@ -131,9 +131,8 @@ def test_results_that_cannot_be_pickled_are_reported() -> None:
     ],
 )
 def test_an_end_without_an_answer_is_a_crash(end: object, message: str) -> None:
-    with pytest.raises(KilledError, match=message) as caught:
+    with pytest.raises(KilledError, match=message):
         call(end, 10)  # type: ignore[arg-type]
-    assert caught.value.reason == "crash"
 
 
 def test_an_interrupt_in_the_child_does_not_end_the_parent() -> None:
@@ -145,9 +144,8 @@ def test_an_interrupt_in_the_child_does_not_end_the_parent() -> None:
 
 
 def test_memory_is_limited() -> None:
-    with pytest.raises(KilledError) as caught:
+    with pytest.raises(KilledError, match="ran out of memory"):
         call(lambda doing: len(b"x" * (1 << 30)), 10, memory=1 << 28)
-    assert caught.value.reason == "memory"
 
 
 def test_an_interrupt_of_the_parent_kills_the_child() -> None:
@@ -244,14 +242,15 @@ def test_calls_from_threads_are_independent() -> None:
         try:
             results[number] = call(_loops if number % 2 else lambda doing: number, 0.5)
         except KilledError as error:
-            results[number] = error.reason
+            results[number] = error.what[:13]
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert results == {0: 0, 1: "seconds", 2: 2, 3: "seconds", 4: 4, 5: "seconds"}
+    late = "took too long"
+    assert results == {0: 0, 1: late, 2: 2, 3: late, 4: 4, 5: late}
 
 
 def _negation() -> Program:

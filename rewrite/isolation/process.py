@@ -41,13 +41,12 @@ _FORKING = Lock()  # or a child would hold the pipes of other threads' children 
 class KilledError(SaturaError):
     """A call that was stopped or ended without an answer.
 
-    `doing` is what it said last, `reason` is "seconds", "memory" or "crash", `what` says it in
-    words.
+    `doing` is what it said last, `what` is how it ended, in words.
     """
 
-    def __init__(self, doing: str, reason: str, what: str) -> None:
-        super().__init__(doing, reason, what)
-        self.doing, self.reason, self.what = doing, reason, what
+    def __init__(self, doing: str, what: str) -> None:
+        super().__init__(doing, what)
+        self.doing, self.what = doing, what
 
     def __str__(self) -> str:
         return f"{self.doing or 'a computation'} {self.what}"
@@ -87,12 +86,12 @@ def call(
         return cast(T, answer.value)
     if isinstance(answer.value, Exception):
         raise answer.value from _ChildError(answer.traceback)
-    raise KilledError(doing, answer.kind, str(answer.value))
+    raise KilledError(doing, str(answer.value))
 
 
 @dataclass(frozen=True)
 class _Answer:
-    """A "value", an "error" with its traceback, or the reason and words of a KilledError."""
+    """A "value", an "error" with its traceback, or an "end" without either, in words."""
 
     kind: str
     value: object
@@ -135,18 +134,18 @@ def _answer(
     try:
         answer = _Answer("value", function(lambda *message: writer.send_bytes(_pack(message))))
     except MemoryError:
-        answer = _Answer("memory", "ran out of memory")
+        answer = _Answer("end", "ran out of memory")
     except Exception as error:
         answer = _Answer("error", error, "".join(traceback.format_exception(error)))
     except BaseException as error:  # an exit or an interrupt must not end the parent
-        answer = _Answer("crash", f"raised {type(error).__name__}({error})")
+        answer = _Answer("end", f"raised {type(error).__name__}({error})")
     try:
         data = _pack(answer, shared)
         if answer.kind == "error":
             _unpack(data, shared)  # many exceptions can be written but not read
     except Exception as error:
         failed = answer.value if answer.kind == "error" else error
-        data = _pack(_Answer("crash", f"raised {type(failed).__name__}: {failed}"))
+        data = _pack(_Answer("end", f"raised {type(failed).__name__}: {failed}"))
     writer.send_bytes(data)
     with suppress(Exception):
         sys.stderr.flush()
@@ -167,8 +166,8 @@ def _listen(
     except EOFError:
         return doing, None
     except Exception:  # whatever the child may have written to all its files
-        return doing, _Answer("crash", "left no answer that can be read")
-    return doing, _Answer("seconds", f"took too long (the limit is {seconds:g} s)")
+        return doing, _Answer("end", "left no answer that can be read")
+    return doing, _Answer("end", f"took too long (the limit is {seconds:g} s)")
 
 
 def _end(child: int) -> _Answer:
@@ -180,11 +179,11 @@ def _end(child: int) -> _Answer:
     with suppress(ChildProcessError):  # somebody else has waited for it
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if status == -signal.SIGKILL:  # by the kernel, mostly, as what takes all memory
-        return _Answer("memory", "was killed (SIGKILL): it ran out of memory, perhaps")
+        return _Answer("end", "was killed (SIGKILL): it ran out of memory, perhaps")
     if status == -signal.SIGABRT:  # native code that gets no more
-        return _Answer("memory", "ran out of memory")
+        return _Answer("end", "ran out of memory")
     end = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-    return _Answer("crash", f"ended its process ({end})")
+    return _Answer("end", f"ended its process ({end})")
 
 
 def _isolate(memory: int | None) -> None:
