@@ -91,7 +91,7 @@ def test_attributes_of_users_may_hold_floats_and_bools() -> None:
     ],
     ids=["bool", "float", "number", "numpy's number", "bits", "extent", "size"],
 )
-def test_what_is_no_value_of_an_attribute_or_type_is_refused(value: object, reason: str) -> None:
+def test_what_cannot_be_an_attribute_or_a_type_is_refused(value: object, reason: str) -> None:
     with pytest.raises(TypeError, match=reason):
         plain(value)
 

@@ -75,17 +75,17 @@ def test_a_loop_is_killed_and_says_what_it_did() -> None:
     started = time.monotonic()
     with pytest.raises(KilledError, match="going round took too long") as caught:
         call(_loops, 30)
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 20
     assert caught.value.doing == "going round"
 
 
 def test_it_may_ask_for_more_time() -> None:
     def work(doing: Doing) -> int:
         doing("the long part", 60)
-        time.sleep(1)
+        time.sleep(2)
         return 1
 
-    assert call(work, 0.5) == 1
+    assert call(work, 1.5) == 1
 
 
 def test_native_code_that_holds_the_interpreter_is_killed() -> None:
@@ -180,7 +180,7 @@ def test_processes_that_the_child_started_end_with_it() -> None:
         _loops_quietly()
 
     with pytest.raises(KilledError) as caught:
-        call(starts, 0.5)
+        call(starts, 30)
     deadline = time.monotonic() + 5
     while _is_alive(int(caught.value.doing)) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -240,7 +240,7 @@ def test_calls_from_threads_are_independent() -> None:
 
     def work(number: int) -> None:
         try:
-            results[number] = call(_loops if number % 2 else lambda doing: number, 0.5)
+            results[number] = call(_loops if number % 2 else lambda doing: number, 30)
         except KilledError as error:
             results[number] = error.what[:13]
 

@@ -4,8 +4,8 @@ Such rules run in a child process, one at a time and watched. One that fails is 
 done again without it: one that hangs, raises, ends the process, takes too much memory, computes
 what cannot stand in an attribute, changes its arguments, makes badly typed nodes, or floods the
 e-graph. What counts is what it does itself: a saturation that meets a limit because it is large
-drops nothing. This is no sandbox: a rule may still read and write files, and one that is wrong but
-well typed goes unnoticed (that is what `satura check` is for).
+drops nothing. This is not a sandbox: a rule may still read and write files, and one that is wrong
+but well typed goes unnoticed (that is what `satura check` is for).
 """
 
 from __future__ import annotations

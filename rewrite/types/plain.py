@@ -1,8 +1,8 @@
-"""Plain values: attributes and types that hold what they may, of satura's and Python's classes.
+"""Plain values: attributes and types that are of satura's and Python's classes, and within bounds.
 
-What attribute functions compute may hold NumPy's integers, or ints and tuples of classes of their
-author's own. They are equal to plain ones, but other code meets them much later; so it does numbers
-that are out of all bounds, and extents below 0.
+What attribute functions compute may hold NumPy's integers, or ints and tuples of a user's classes.
+They are equal to plain ones, and are made plain. Numbers out of all bounds and extents below 0 are
+refused here, because other code would fail on them much later.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from satura.rewrite.types.tensor_type import TensorType
 T = TypeVar("T")
 
 _LEAVES = frozenset({str, bytes, type(None)})
-_LEAVES_OF_USERS = frozenset({float, bool})  # in attributes of their own classes
+_LEAVES_OF_USERS = frozenset({float, bool})  # in attributes of users' classes
 _WHOLES = {*get_args(Attribute), SymbolicDim, Quotient, TensorType}
 
 # Bounds that no program comes near; beyond them arithmetic overflows further on.
