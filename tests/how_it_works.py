@@ -22,7 +22,7 @@ def page() -> str:
     """The page, its text blocks made anew; nothing of what it runs stays here."""
 
     def run(doing: Doing) -> str:
-        doing(f"running {PAGE.name}")
+        doing(f"running {PAGE.name}", SECONDS)
         return _Run().page(PAGE.read_text())
 
     return call(run, SECONDS)
