@@ -8,7 +8,6 @@ contradicts the facts of the path, by z3, is never given.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -18,7 +17,6 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 import z3
 
 from satura.rewrite.prove.equalities import Equalities
-from satura.rewrite.prove.messages import in_message
 from satura.rewrite.types.dims import Dim
 
 T = TypeVar("T")
@@ -139,17 +137,6 @@ class Path:
         """A function asks what is not known: no answer of it counts, even if it catches this."""
         self.refused = Undecided(reason)
         raise self.refused
-
-    def spelled(self, text: str, actual: Callable[[], str] | None = None) -> str:
-        """What a stand-in spells out: `text`, where no function decides anything by it.
-
-        Else what is `actual`ly there. To be called by methods like `__str__`.
-        """
-        if self.readings is None or in_message(sys._getframe(2)):
-            return text
-        if actual is not None:
-            return actual()
-        self.refuse("it turns unknown values into text")
 
     def witness(self) -> None:
         """Note whether the facts can hold; if they never do, nothing has been proved."""

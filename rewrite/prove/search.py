@@ -12,7 +12,7 @@ import z3
 from satura.rewrite.language.dsl import Direction, Rule
 from satura.rewrite.language.expressions import AttributeVariable
 from satura.rewrite.language.terms import Application, Tensor, subterms
-from satura.rewrite.prove.authored import objection
+from satura.rewrite.prove.allowed_code import objection
 from satura.rewrite.prove.claims import DIFFERS, RefutedError, verify
 from satura.rewrite.prove.matches import Match
 from satura.rewrite.prove.paths import OutOfTimeError, Path, Undecided
