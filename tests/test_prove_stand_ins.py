@@ -293,7 +293,7 @@ def test_what_is_to_be_used_instead_of_type_is_said(changed: Changed) -> None:
 
 
 def test_attributes_of_unknown_sizes_have_different_names() -> None:
-    path = paths.Path(z3.Solver(), 0.0)
+    path = paths.Path(z3.Solver(), paths.Budget(0))
     first, second = (Size(path, symbol(name)) for name in ("n", "m"))
     assert f"{first}" == f"{second!r}" == "?"
     names = [name_of(Padding((size,), (0,))) for size in (first, second)]  # type: ignore[arg-type]
@@ -469,7 +469,7 @@ def wide_pads(x: Tensor, v: Tensor, b: Padding) -> Law:
 
 def test_what_a_proof_refutes_is_shown_by_a_program(tmp_path: Path) -> None:
     assert check(wide_pads, attempts=600).verdict == "tested"
-    report = check(wide_pads, attempts=600, proof_seconds=20)
+    report = check(wide_pads, attempts=600, proof_steps=40_000)
     found = report.counterexample
     assert report.verdict == "refuted" and found is not None
     assert report.proof.startswith("at rank 1, for x = ") and report.reason == found.reason

@@ -8,7 +8,6 @@ contradicts the facts of the path, by z3, is never given.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -34,8 +33,24 @@ class Undecided(BaseException):
     """The proof cannot go on; the message says why."""
 
 
-class OutOfTimeError(BaseException):
-    """The time for the proof is over."""
+class OutOfStepsError(BaseException):
+    """The budget of the proof is spent."""
+
+
+@dataclass
+class Budget:
+    """The steps that are left for a proof, which are as many on every machine.
+
+    A step is a path, a run of one of the rule's functions, or a thousand of z3's own steps.
+    """
+
+    left: float
+
+    def spend(self, steps: float) -> None:
+        """Raises OutOfStepsError where fewer are left."""
+        self.left -= steps
+        if self.left < 0:
+            raise OutOfStepsError
 
 
 @dataclass
@@ -51,7 +66,7 @@ class Path:
     """One run: what has been decided so far, and the facts that follow."""
 
     solver: z3.Solver
-    deadline: float
+    budget: Budget
     folds: dict[str, Any] = field(default_factory=dict)  # of the two sides, see `folds`
     zeros: list[Dim] = field(default_factory=list)  # dims that are 0 for all sizes
     actual_zeros: list[Dim] = field(default_factory=list)  # and dims that are 0 here
@@ -66,7 +81,6 @@ class Path:
     depth: int = 0
     _trace: list[_Decision] = field(default_factory=list)
     _position: int = 0
-    _ticks: int = 0
     _changed: int = -1  # decisions up to this one, and their facts, are in the solver already
     _decided: dict[str, object] = field(default_factory=dict)
     _memory: list[Any] = field(default_factory=list)
@@ -75,6 +89,7 @@ class Path:
     def runs(self, function: Callable[[Path], T]) -> Iterator[T]:
         """The results of `function` on every path that does not die."""
         while True:
+            self.budget.spend(1)
             self._position, self._decided, self.folds, self.depth = 0, {}, {}, 0
             self._recalled = 0
             self.zeros, self.nonzero, self.actual_zeros = [], [], []
@@ -98,7 +113,6 @@ class Path:
         if key in self._decided:
             return self._decided[key]  # type: ignore[return-value]
         if self._position == len(self._trace):
-            self._check_time()
             chosen, said = self._possible(options, facts or [None] * len(options))
             self._trace.append(_Decision(chosen, said, self._recalled))
             self._changed = self._position
@@ -140,7 +154,7 @@ class Path:
 
     def witness(self) -> None:
         """Note whether the facts can hold; if they never do, nothing has been proved."""
-        self.witnessed = self.witnessed or self.solver.check() == z3.sat
+        self.witnessed = self.witnessed or self._checked() == z3.sat
 
     @property
     def equalities(self) -> Equalities:
@@ -164,10 +178,9 @@ class Path:
         """
         if z3.is_true(goal):
             return None
-        self._check_time()
         self.solver.push()
         self.solver.add(z3.Not(goal))
-        answer = self.solver.check()
+        answer = self._checked()
         model = self.solver.model() if answer == z3.sat else None
         self.solver.pop()
         if answer == z3.unknown:
@@ -189,11 +202,18 @@ class Path:
     def _is_possible(self, fact: Fact) -> bool:
         self.solver.push()
         self.solver.add(fact)
-        answer = self.solver.check()
+        answer = self._checked()
         self.solver.pop()
         return bool(answer != z3.unsat)
 
-    def _check_time(self) -> None:
-        self._ticks += 1  # a look at the clock may take milliseconds
-        if self._ticks % 16 == 0 and time.process_time() > self.deadline:
-            raise OutOfTimeError
+    def _checked(self) -> z3.CheckSatResult:
+        """Whether the facts can hold, as far as z3 knows."""
+        before = _z3_steps(self.solver)
+        answer = self.solver.check()
+        self.budget.spend((_z3_steps(self.solver) - before) / 1000)
+        return answer
+
+
+def _z3_steps(solver: z3.Solver) -> int:
+    """Steps that all solvers of this process have taken so far."""
+    return int(solver.statistics().get_key_value("rlimit count"))
