@@ -31,7 +31,7 @@ from satura.rewrite.prove.matches import constant_of
 from satura.rewrite.prove.meaning import MEANINGS, meaning
 from satura.rewrite.prove.paths import Budget, Path
 from satura.rewrite.prove.tensors import Elements
-from satura.rewrite.prove.terms import DTYPES, ELEMENT, code, equal, formula
+from satura.rewrite.prove.z3_terms import DTYPES, ELEMENT, code, equal, formula
 from satura.rewrite.types.attributes import Attribute, Parameter, Scalar, Shape
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import Array, DType, TensorType

@@ -15,14 +15,14 @@ from random import Random
 from typing import cast
 from zlib import crc32
 
+from satura.rewrite.check.both_sides import Failure, examine, left_side, without_right
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.coverage import Coverage
-from satura.rewrite.check.firings import Firings
+from satura.rewrite.check.in_egraph import examine_saturated
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.check.report import DirectionReport, RuleReport, Verdict
-from satura.rewrite.check.saturated import examine_saturated
 from satura.rewrite.check.shrink import smallest
-from satura.rewrite.check.sides import Failure, examine, left_side, without_right
+from satura.rewrite.check.side_conditions import Firings
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.dsl import Rule
 from satura.rewrite.ops.draw import Draw

@@ -72,11 +72,11 @@ class Path:
     actual_zeros: list[Dim] = field(default_factory=list)  # and dims that are 0 here
     nonzero: list[str] = field(default_factory=list)  # symbols that are not 0 for all sizes
     natural: set[str] = field(default_factory=set)  # symbols that are never negative
-    positions: Any = None  # what is known of reshaped indices, see `regrouping`
+    positions: Any = None  # what is known of reshaped indices, see `reshape`
     _equalities: tuple[tuple[int, int], Equalities] | None = None
     witnessed: bool = False  # whether some path is possible, with an element to look at
     side: str = ""
-    readings: Any = None  # while a function runs, see `readings`
+    readings: Any = None  # while a function runs, see `function_answers`
     refused: Undecided | None = None  # what that function asked for in vain
     depth: int = 0
     _trace: list[_Decision] = field(default_factory=list)

@@ -20,7 +20,7 @@ import z3
 
 from satura.rewrite.prove.paths import Path, Undecided
 from satura.rewrite.prove.stand_in import StandIn
-from satura.rewrite.prove.terms import (
+from satura.rewrite.prove.z3_terms import (
     at_least,
     equal,
     formula,

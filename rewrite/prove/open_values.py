@@ -15,7 +15,7 @@ from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.ops.reductions import REDUCTIONS
 from satura.rewrite.prove.paths import Path, Undecided
 from satura.rewrite.prove.stand_in import StandIn
-from satura.rewrite.prove.terms import DTYPES, code, table
+from satura.rewrite.prove.z3_terms import DTYPES, code, table
 from satura.rewrite.types.attributes import BinaryFn, Constant, ReduceFn, Scalar, UnaryFn
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import DType, TensorType
@@ -205,7 +205,7 @@ def scalar_parts(value: Scalar) -> tuple[z3.ExprRef, z3.ArithRef]:
         element: z3.ExprRef = object.__getattribute__(value, "element")
         dtype: OpenDType = object.__getattribute__(value, "open_dtype")
         return element, dtype.term
-    from satura.rewrite.prove.terms import ELEMENT
+    from satura.rewrite.prove.z3_terms import ELEMENT
 
     return z3.Const(f"element {value.dtype.value} {value.bits.hex()}", ELEMENT), code(value.dtype)
 

@@ -1,4 +1,4 @@
-"""Firings: instances of a direction's left side, and what its side conditions say of them."""
+"""What the side conditions of a direction say of instances of its left side: where it fires."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from random import Random
 from traceback import walk_tb
 from types import FrameType
 
+from satura.rewrite.check.both_sides import fingerprint
 from satura.rewrite.check.instances import Instance, draw_from, draw_instance
 from satura.rewrite.check.report import DirectionReport
-from satura.rewrite.check.sides import fingerprint
 from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.dsl import Direction
