@@ -26,7 +26,7 @@ from satura.rewrite.check.side_conditions import Firings
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.dsl import Rule
 from satura.rewrite.ops.draw import Draw
-from satura.rewrite.prove import Proof, prove
+from satura.rewrite.prove import STEPS, Proof, prove
 from satura.rewrite.types.attributes import Attribute
 from satura.rewrite.types.tensor_type import TensorType
 
@@ -36,7 +36,7 @@ ATTEMPTS = 6000  # draws per direction, at most
 IN_EGRAPH = 40  # firings per direction in one e-graph
 DEEP = 10  # times as much of all this in a deep check
 VALUES = 10  # arrays to show the difference that a proof found with
-PROOF_STEPS = 4000  # for a proof of each rule; most take a tenth of that
+PROOF_STEPS = 4000  # for a proof of each rule, unless deep; most take a tenth of that
 
 
 class UnsoundError(RuleError, AssertionError):
@@ -48,7 +48,7 @@ def assert_sound(rule: Rule, seed: int = 0, deep: bool = False) -> None:
 
     Where z3 is installed, a proof is tried, too, and may refute what no instance did.
     """
-    report = check(rule, seed, deep=deep, proof_steps=PROOF_STEPS * (DEEP if deep else 1))
+    report = check(rule, seed, deep=deep, proof_steps=STEPS if deep else PROOF_STEPS)
     if not report.is_sound:
         raise UnsoundError(str(report))
 

@@ -18,6 +18,7 @@ from satura.rewrite.errors import RuleError, SaturaError
 from satura.rewrite.isolation.process import Doing, KilledError, call
 from satura.rewrite.language.annotations import suggestion
 from satura.rewrite.language.dsl import RuleSet
+from satura.rewrite.prove import STEPS
 from satura.rulefile import load_rules
 
 SECONDS = 60.0  # for each rule
@@ -109,7 +110,7 @@ def _report(
         doing(f"loading '{name}'")
         rule = source.load()[name]
         doing(f"rule '{name}'", seconds)
-        return check(rule, seed, deep=deep, proof_steps=PROOF_STEPS * (DEEP if deep else 1))
+        return check(rule, seed, deep=deep, proof_steps=STEPS if deep else PROOF_STEPS)
 
     try:
         return call(checked, seconds, MEMORY)
