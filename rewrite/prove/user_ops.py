@@ -16,7 +16,7 @@ from satura.rewrite.prove.z3_terms import BOOL, ELEMENT, INT
 from satura.rewrite.types.attributes import Attribute
 
 
-def user_op(
+def user_elements(
     judge: Judge, op: Op, operands: Sequence[Elements], attributes: Sequence[object]
 ) -> Elements:
     """An op with a formula takes all shapes alike; which dtypes it takes and gives is left open."""
@@ -27,7 +27,7 @@ def user_op(
         demand(judge, first.rank == other.rank, "the ranks differ")
         for mine, theirs in zip(first.shape, other.shape, strict=True):
             judge.same(mine, theirs, "the operands' shapes differ")
-    name = f"user op {op.name} {' '.join(map(name_of, attributes))}"
+    name = f"user {op.name} {' '.join(map(name_of, attributes))}"
     dtypes, count = [operand.dtype for operand in operands], len(operands)
     takes = z3.Function(f"takes {name}", *[INT] * count, BOOL)
     gives = z3.Function(f"gives {name}", *[INT] * count, INT)
