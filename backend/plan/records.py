@@ -52,10 +52,10 @@ def kernel_records(schedule: Schedule, threads: int) -> tuple[KernelRecord, ...]
                 codes[number] = code
     records = []
     for kernel in executables(list(codes.values())):
-        numbers = tuple(number for number, code in codes.items() if code.text == kernel.source)
-        runs = [concrete.dispatches[number] for number in numbers]
-        nodes = {node for each in runs for node in (*each.operands, *each.nodes, each.root)}
-        records.append(KernelRecord(kernel.name, numbers, tuple(sorted(nodes)), kernel.source))
+        users = [number for number, code in codes.items() if code.text == kernel.source]
+        dispatches = [concrete.dispatches[number] for number in users]
+        nodes = dict.fromkeys(n for d in dispatches for n in (*d.operands, *d.nodes, d.root))
+        records.append(KernelRecord(kernel.name, tuple(users), tuple(nodes), kernel.source))
     return tuple(records)
 
 
