@@ -130,7 +130,7 @@ def test_binary_functions(dtype: DType) -> None:
         check_functions(names, dtype, [a, b])
 
 
-@pytest.mark.parametrize("dtype", deep_but(KINDS, DType))
+@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.F16, DType.I8, DType.U64], DType))
 def test_casts(dtype: DType) -> None:
     """To every dtype, and from there without loss to one that holds them all."""
     values = special_values(dtype)
@@ -185,7 +185,7 @@ def test_reductions(dtype: DType) -> None:
         assert compare(expected, out[name], exact) is None, (dtype, name)
 
 
-@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.F16, DType.I8], STORED[:-1]))
+@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.I8], STORED[:-1]))
 def test_windows_and_contractions(dtype: DType) -> None:
     random = np.random.default_rng(2)
 
