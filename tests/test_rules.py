@@ -12,6 +12,7 @@ from satura.rewrite.types.attributes import BinaryFn, Perm, UnaryFn
 from satura.rules import BOOK, DEFAULT, EXACT, NONE
 from tests.museum import MUSEUM
 from tests.reach import reach, recorded
+from tests.tiers import seeds
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in DEFAULT])
@@ -31,6 +32,13 @@ def test_rule_fires_where_it_did(name: str) -> None:
 @pytest.mark.parametrize("name", [entry.name for entry in DEFAULT])
 def test_rule_is_sound_on_ten_times_as_many_instances(name: str) -> None:
     result = check(DEFAULT[name], seed=1, deep=True)
+    assert result.is_sound, str(result)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [entry.name for entry in DEFAULT])
+def test_rule_is_sound_on_new_instances(name: str) -> None:
+    result = check(DEFAULT[name], seed=seeds(1)[0], deep=True)
     assert result.is_sound, str(result)
 
 
