@@ -368,6 +368,7 @@ def test_python_m_satura() -> None:
     assert in_own_process("--version") == f"satura {__version__}\n"
 
 
+@pytest.mark.deep
 def test_demo_agrees_with_the_interpreter(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli("demo", "--json", "--threads", "2") == 0
     found = json.loads(capsys.readouterr().out)
