@@ -130,7 +130,9 @@ def test_binary_functions(dtype: DType) -> None:
         check_functions(names, dtype, [a, b])
 
 
-@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.F16, DType.I8, DType.U64], DType))
+@pytest.mark.parametrize(
+    "dtype", deep_but([DType.F32, DType.F64, DType.I8, DType.U64, DType.BOOL], DType)
+)
 def test_casts(dtype: DType) -> None:
     """To every dtype, and from there without loss to one that holds them all."""
     values = special_values(dtype)
