@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-import numpy as np
 import onnx
 import pytest
 
@@ -14,6 +13,7 @@ from satura.pipeline import Rewritten, rewrite
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.extract.statistics import statistics as count
 from satura.rewrite.onnx.write.save import to_model
+from satura.rewrite.types.comparison import relative_error
 from satura.rewrite.types.tensor_type import Array
 from tests.onnxruntime_reference import session
 from tests.tiers import deep_but
@@ -41,8 +41,7 @@ def assert_close(got: dict[str, Array], expected: dict[str, Array]) -> None:
     assert got.keys() == expected.keys()
     for name, reference in expected.items():
         assert got[name].shape == reference.shape and got[name].dtype == reference.dtype
-        error = np.abs(got[name].astype(np.float64) - reference.astype(np.float64)).max()
-        assert error <= TOLERANCE * np.abs(reference).max(), name
+    assert relative_error(got, expected) <= TOLERANCE
 
 
 @cache
