@@ -176,7 +176,7 @@ def test_a_rule_that_hangs_is_stopped_in_time(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     started = time.monotonic()
     saturation, _ = rewrite(RuleSet(misuse(function)), patience=1)
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 60
     (dropped,) = saturation.report.dropped
     assert dropped.name == f"rule_{function.__name__}"
     assert dropped.reason == "it took too long (the limit is 1 s)"

@@ -34,6 +34,18 @@ def test_kernels_read_constants_that_are_also_outputs(consumer: str) -> None:
             np.testing.assert_array_equal(got[name], values)
 
 
+def test_a_reshaped_product_joins_another_tensor_along_the_last_axis() -> None:
+    """A contraction does not store through a reshape into a part of a concat."""
+    build = Builder()
+    x, z = (build.input(name, DType.F32, (2, 6, 8)) for name in "xz")
+    weight = build.constant(np.arange(128).reshape(2, 8, 8) % 5, DType.F32)
+    parts = [build.reshape(node, (2, 3, 16)) for node in (build.matmul(x, weight), z)]
+    program = build.program({"joined": build.concat(parts, 2)})
+    arguments = {name: np.arange(96, dtype=np.float32).reshape(2, 6, 8) for name in "xz"}
+    got = satura.compile(program, threads=1, rules="none").run(arguments)
+    np.testing.assert_array_equal(got["joined"], interpret(program, arguments)["joined"])
+
+
 def test_equal_texts_are_one_executable() -> None:
     codes = [Code(name, text, (), 1) for name, text in ("ax", "by", "cx", "az", "aw")]
     assert executables(codes) == (
