@@ -11,22 +11,21 @@ own. In an equation p(s) are the entries of s in the order of the transposed axe
 from __future__ import annotations
 
 from satura.rewrite.language.dsl import (
-    Known,
     Law,
+    Movable,
     Tensor,
     Varying,
     attribute_function,
     both,
+    family,
     rewrites,
     rule,
 )
+from satura.rewrite.language.families import Arithmetic, Elementwise, Operands, Others, Some
 from satura.rewrite.language.terms import (
     arg_reduce,
-    binary,
     broadcast,
-    cast,
     concat,
-    constant,
     pad,
     pool,
     reduce,
@@ -34,24 +33,20 @@ from satura.rewrite.language.terms import (
     select,
     slice_,
     transpose,
-    unary,
 )
 from satura.rewrite.types.attributes import (
     Axes,
     Axis,
-    BinaryFn,
-    Constant,
     Count,
     Padding,
     Perm,
     ReduceFn,
     Shape,
     Slices,
-    UnaryFn,
     Window,
     refuse_unless,
 )
-from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.rewrite.types.tensor_type import TensorType
 from satura.rules.axis_groups import blocks, order_of_groups, with_units
 
 
@@ -170,90 +165,22 @@ def transpose_of_units(x: Tensor, p: Perm) -> Law:
     )
 
 
-@rule
-def transpose_past_unary(f: UnaryFn, x: Varying, p: Perm) -> Law:
-    """f(transpose(x, p)) = transpose(f(x), p)"""
-    return rewrites(unary(f, transpose(x, p)), transpose(unary(f, x), p))
+@family
+def transpose_past(f: Elementwise, xs: Operands[Tensor], p: Perm) -> Law:
+    """f(transpose(x, p)…) = transpose(f(x…), p)"""
+    return rewrites(f(xs.each(transpose, p)), transpose(f(xs), p))
 
 
-@rule
-def transpose_past_cast(x: Varying, dtype: DType, p: Perm) -> Law:
-    """cast(transpose(x, p), t) = transpose(cast(x, t), p)"""
-    return rewrites(cast(transpose(x, p), dtype), transpose(cast(x, dtype), p))
-
-
-@rule
-def transpose_past_binary(f: BinaryFn, x: Tensor, y: Tensor, p: Perm) -> Law:
-    """f(transpose(x, p), transpose(y, p)) = transpose(f(x, y), p)"""
-    return rewrites(binary(f, transpose(x, p), transpose(y, p)), transpose(binary(f, x, y), p))
-
-
-@rule
-def transpose_out_of_left_operand(f: BinaryFn, x: Varying, y: Tensor, p: Perm, shape: Shape) -> Law:
-    """f(transpose(x, p), broadcast(y)) = transpose(f(x, broadcast(transpose(y, p⁻¹))), p)"""
-    return rewrites(
-        binary(f, transpose(x, p), broadcast(y, shape)),
-        transpose(
-            binary(f, x, broadcast(transpose(y, p.inverse), permuted_shape(shape, p.inverse))), p
-        ),
-    )
-
-
-@rule
-def transpose_out_of_right_operand(
-    f: BinaryFn, x: Varying, y: Tensor, p: Perm, shape: Shape
+@family
+def transpose_out_of(
+    f: Arithmetic, xs: Some[Varying], ys: Others[Movable], zs: Others[Tensor], p: Perm, s: Shape
 ) -> Law:
-    """f(broadcast(y), transpose(x, p)) = transpose(f(broadcast(transpose(y, p⁻¹)), x), p)"""
+    """f(transpose(x, p)…, y…, broadcast(z, s)…) = transpose(f(x…, transpose(y, p⁻¹)…,
+    broadcast(transpose(z, p⁻¹), p⁻¹(s))…), p), when y… are cheap to move"""
+    q, narrow = p.inverse, zs.each(transpose, p.inverse)
     return rewrites(
-        binary(f, broadcast(y, shape), transpose(x, p)),
-        transpose(
-            binary(f, broadcast(transpose(y, p.inverse), permuted_shape(shape, p.inverse)), x), p
-        ),
-    )
-
-
-@rule
-def transpose_out_of_binary_with_constant(f: BinaryFn, x: Varying, c: Constant, p: Perm) -> Law:
-    """f(transpose(x, p), constant) = transpose(f(x, transpose(constant, p⁻¹)), p)"""
-    return rewrites(
-        binary(f, transpose(x, p), constant(c)),
-        transpose(binary(f, x, transpose(constant(c), p.inverse)), p),
-    )
-
-
-@rule
-def transpose_out_of_binary_with_reshaped(
-    f: BinaryFn, x: Varying, c: Known, p: Perm, s: Shape
-) -> Law:
-    """f(transpose(x, p), reshape(c, s)) = transpose(f(x, transpose(reshape(c, s), p⁻¹)), p) for a
-    known tensor c"""
-    return rewrites(
-        binary(f, transpose(x, p), reshape(c, s)),
-        transpose(binary(f, x, transpose(reshape(c, s), p.inverse)), p),
-    )
-
-
-@rule
-def transpose_out_of_left_varying(f: BinaryFn, x: Varying, y: Varying, p: Perm) -> Law:
-    """f(transpose(x, p), y) = transpose(f(x, transpose(y, p⁻¹)), p)"""
-    return rewrites(
-        binary(f, transpose(x, p), y), transpose(binary(f, x, transpose(y, p.inverse)), p)
-    )
-
-
-@rule
-def transpose_out_of_right_varying(f: BinaryFn, x: Varying, y: Varying, p: Perm) -> Law:
-    """f(y, transpose(x, p)) = transpose(f(transpose(y, p⁻¹), x), p)"""
-    return rewrites(
-        binary(f, y, transpose(x, p)), transpose(binary(f, transpose(y, p.inverse), x), p)
-    )
-
-
-@rule
-def transpose_past_select(c: Tensor, x: Tensor, y: Tensor, p: Perm) -> Law:
-    """select(transpose(c, p), transpose(x, p), transpose(y, p)) = transpose(select(c, x, y), p)"""
-    return rewrites(
-        select(transpose(c, p), transpose(x, p), transpose(y, p)), transpose(select(c, x, y), p)
+        f(xs.each(transpose, p), ys, zs.each(broadcast, s)),
+        transpose(f(xs, ys.each(transpose, q), narrow.each(broadcast, permuted_shape(s, q))), p),
     )
 
 

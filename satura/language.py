@@ -11,11 +11,22 @@ Ops of your own are declared with `satura.ops`.
 """
 
 from satura.rewrite.errors import RuleError
-from satura.rewrite.language.dsl import both, equates, rewrites, rule
+from satura.rewrite.language.conditions import has_value
+from satura.rewrite.language.dsl import both, equates, family, rewrites, rule
 from satura.rewrite.language.expressions import attribute_function
-from satura.rewrite.language.rule import Law, Rule, RuleSet
+from satura.rewrite.language.families import (
+    Arithmetic,
+    Contraction,
+    Elementwise,
+    Operands,
+    Others,
+    Scalars,
+    Some,
+)
+from satura.rewrite.language.rule import Family, Law, Rule, RuleSet
 from satura.rewrite.language.terms import (
     Known,
+    Movable,
     Tensor,
     Term,
     Varying,
@@ -63,16 +74,23 @@ from satura.rewrite.types.tensor_type import FLOATS, DType, TensorType
 
 __all__ = [
     "FLOATS",
+    "Arithmetic",
     "Axes",
     "Axis",
     "BinaryFn",
     "Constant",
+    "Contraction",
     "Count",
     "DType",
     "Dim",
+    "Elementwise",
+    "Family",
     "Groups",
     "Known",
     "Law",
+    "Movable",
+    "Operands",
+    "Others",
     "Padding",
     "Perm",
     "ReduceFn",
@@ -81,8 +99,10 @@ __all__ = [
     "RuleError",
     "RuleSet",
     "Scalar",
+    "Scalars",
     "Shape",
     "Slices",
+    "Some",
     "Tensor",
     "TensorType",
     "Term",
@@ -101,7 +121,9 @@ __all__ = [
     "equates",
     "exact_quotient",
     "extent",
+    "family",
     "gather",
+    "has_value",
     "iota",
     "known_at_least",
     "matmul",

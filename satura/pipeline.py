@@ -20,7 +20,6 @@ from satura.rewrite.isolation.guarded import saturate_guarded
 from satura.rewrite.language.dsl import Rule, RuleSet
 from satura.rewrite.program.program import Program
 from satura.rules import DEFAULT, EXACT, NONE
-from satura.rules.elementwise import with_movement
 
 Rules: TypeAlias = RuleSet | str
 """A rule set, or the name of one: "none", "exact", "default"."""
@@ -108,7 +107,7 @@ def rewrite(
     phases = Phases(progress)
     with phases.phase("load"):
         program = load(model)
-    chosen = with_movement(chosen, program)
+    chosen = chosen.for_ops(node.op for node in program.nodes)
     with phases.phase("saturate"):
         saturation = saturate_guarded(program, chosen, limits or Limits(), is_ours, strict)
     with phases.phase("extract"):

@@ -23,8 +23,8 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ("order_of_groups, filter dropped", "", "rare; tests/test_work_conditions.py shows it"),
     ("_sums, arguments swapped", "", SYMMETRIC),
     *(
-        (start, f"reshape_out_of_{side}_operand", ASKED)
-        for side in ("left", "right")
+        (start, f"reshape_out_of_binary_{operands}", ASKED)
+        for operands in ("xy", "yx")
         for start in (
             "blocks, constant",
             "blocks, off by one",

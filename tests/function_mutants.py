@@ -21,6 +21,7 @@ from typing import cast
 
 from satura.rewrite.language.dsl import Rule
 from satura.rewrite.language.expressions import Apply, Literal
+from satura.rewrite.language.families import AnyOp
 from satura.rewrite.types.attributes import Padding, Perm, Window
 from satura.rules import DEFAULT
 from tests.mistakes import mistakes
@@ -29,6 +30,7 @@ from tests.mistakes import mistakes
 METHODS = (
     (Perm, "__getitem__"),
     (Perm, "is_identity"),
+    (AnyOp, "element"),
     (Padding, "is_zero"),
     (Window, "has_border"),
     (Window, "padded"),
@@ -95,11 +97,12 @@ def _methods(name: str) -> Iterator[FunctionType]:
     for owner, method in METHODS:
         if method == name:
             member = vars(owner)[name]
-            yield cast(FunctionType, member.fget if isinstance(member, property) else member)
+            function = member.fget if isinstance(member, property) else member
+            yield cast(FunctionType, inspect.unwrap(cast(FunctionType, function)))
 
 
 def _is_ours(function: FunctionType) -> bool:
-    return function.__module__.startswith("satura.rules.")
+    return function.__module__.startswith(("satura.rules.", AnyOp.__module__))
 
 
 def _collect(function: FunctionType, found: dict[FunctionType, None]) -> None:

@@ -11,6 +11,7 @@ from satura.rewrite.check.report import DirectionReport
 from satura.rewrite.check.sides import fingerprint
 from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import RuleError
+from satura.rewrite.language.conditions import asks_for_value
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Expression
 from satura.rewrite.types.attributes import Attribute, Refuse
@@ -34,7 +35,8 @@ class Firings:
         self.sites = refusal_sites(self.direction)
         self.watched = any(True for _ in authored_functions(self.direction))
         self.refusals = {site.text: 0 for site in self.sites}
-        conditions = self.direction.conditions
+        conditions = [each for each in self.direction.conditions if not asks_for_value(each)]
+        self.decisions = conditions
         self.conditions = {str(each): {True: 0, False: 0} for each in conditions}
 
     @property
@@ -77,7 +79,7 @@ class Firings:
         self.matches += 1
         before = fingerprint(instance) if self.watched else None
         try:
-            for condition in self.direction.conditions:
+            for condition in self.decisions:
                 self.conditions[str(condition)][self._holds(condition, instance)] += 1
             answer = self.direction.compute(instance.bindings)
         except Refuse as refusal:

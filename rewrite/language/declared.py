@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 
 from satura.rewrite.errors import RuleError
-from satura.rewrite.language.rule import Rule
+from satura.rewrite.language.rule import Family, Rule
 
 _IMPORT = "importlib._bootstrap"
 
@@ -20,9 +20,9 @@ class Declared:
     """Rules by name, in order, that `code` declares; not those of modules that it imports."""
 
     code: CodeType
-    rules: dict[str, Rule] = field(default_factory=dict)
+    rules: dict[str, Rule | Family] = field(default_factory=dict)
 
-    def add(self, rule: Rule) -> None:
+    def add(self, rule: Rule | Family) -> None:
         """Raises RuleError for a second rule of one name: either could be meant."""
         other = self.rules.setdefault(rule.name, rule)
         if other is rule:
@@ -62,7 +62,7 @@ def declared_by(code: CodeType) -> Iterator[Declared]:
         _current.reset(before)
 
 
-def note(rule: Rule) -> None:
+def note(rule: Rule | Family) -> None:
     """`rule` has been declared. Raises RuleError for a name that its file gave to another."""
     declared = _current.get()
     if declared is not None and declared.runs():

@@ -21,13 +21,14 @@ from satura.rewrite.errors import RuleError
 from satura.rewrite.frames import caller
 from satura.rewrite.language import expressions, terms
 from satura.rewrite.language.annotations import MistakeError, article, suggestion
+from satura.rewrite.language.families import FAMILY_SORTS
 from satura.rewrite.language.rule import Rule
-from satura.rewrite.language.terms import Known, Tensor, Varying
+from satura.rewrite.language.terms import Known, Movable, Tensor, Varying
 from satura.rewrite.types import attributes
 from satura.rewrite.types.attributes import Attribute
 
 Sort = type
-SORTS: tuple[Sort, ...] = (Tensor, Known, Varying, *typing.get_args(Attribute))
+SORTS: tuple[Sort, ...] = (Tensor, Known, Varying, Movable, *typing.get_args(Attribute))
 _SORT_NAMES: Mapping[str, Sort] = {sort.__name__: sort for sort in SORTS}
 
 # What a rule's author may have meant by a class that is no sort.
@@ -103,6 +104,8 @@ def _sort(name: str, annotation: object, function: Callable[..., object]) -> Sor
             name, f"the variable '{name}' has no sort: annotate it, as in {name}: Tensor; {_ALL}"
         )
     sort = _evaluated(annotation, function) if isinstance(annotation, str) else annotation
+    if (typing.get_origin(sort) or sort) in FAMILY_SORTS:
+        return typing.cast(Sort, sort)
     if isinstance(sort, type) and (sort in SORTS or issubclass(sort, Attribute)):
         return sort
     shown = sort.__name__ if isinstance(sort, type) else str(sort).rpartition(".")[2]
