@@ -118,17 +118,14 @@ def pad_into_pool(f: ReduceFn, x: Tensor, v: Scalar, b: Padding, window: Window)
     return rewrites(pool(f, pad(x, v, b), window), pool(f, x, window.padded(b, v)))
 
 
-@attribute_function
-def leaves(padding: Padding, axis: Axis) -> bool:
-    """Whether `axis` is not padded."""
-    return padding.lo[axis.index] == 0 and padding.hi[axis.index] == 0
-
-
 @rule
 def pad_out_of_concat(x: Tensor, y: Tensor, v: Tensor, b: Padding, axis: Axis) -> Law:
     """concat(pad(x, v, b), pad(y, v, b), a) = pad(concat(x, y, a), v, b), when b leaves axis a"""
     return rewrites(
-        concat(pad(x, v, b), pad(y, v, b), axis), pad(concat(x, y, axis), v, b), leaves(b, axis)
+        concat(pad(x, v, b), pad(y, v, b), axis),
+        pad(concat(x, y, axis), v, b),
+        b.lo[axis.index] == 0,
+        b.hi[axis.index] == 0,
     )
 
 

@@ -177,12 +177,6 @@ def concat_into_slices(
     )
 
 
-@attribute_function
-def is_unit(type_: TensorType, axis: Axis) -> bool:
-    """Whether the axis has extent 1."""
-    return type_.shape[axis.index] == 1
-
-
 @rule
 def concat_into_broadcast(x: Tensor, s: Shape, t: Shape, axis: Axis) -> Law:
     """concat(broadcast(x, s), broadcast(x, t), axis) = broadcast(x, s and t), when x is repeated
@@ -190,5 +184,5 @@ def concat_into_broadcast(x: Tensor, s: Shape, t: Shape, axis: Axis) -> Law:
     return rewrites(
         concat(broadcast(x, s), broadcast(x, t), axis),
         broadcast(x, Shape(concat(broadcast(x, s), broadcast(x, t), axis).type.shape)),
-        is_unit(x.type, axis),
+        x.type.shape[axis.index] == 1,
     )

@@ -51,24 +51,6 @@ from satura.rules.axis_groups import blocks, order_of_groups, with_units
 
 
 @attribute_function
-def permuted_shape(shape: Shape, perm: Perm) -> Shape:
-    """The dims of `shape` in the order of the result's axes."""
-    return Shape(perm.apply(shape.dims))
-
-
-@attribute_function
-def permuted_padding(padding: Padding, perm: Perm) -> Padding:
-    """What pads the transposed tensor as `padding` pads the original."""
-    return Padding(perm.apply(padding.lo), perm.apply(padding.hi))
-
-
-@attribute_function
-def permuted_slices(slices: Slices, perm: Perm) -> Slices:
-    """What slices the transposed tensor as `slices` slices the original."""
-    return Slices(perm.apply(slices.starts), perm.apply(slices.sizes), perm.apply(slices.steps))
-
-
-@attribute_function
 def source_axis(axis: Axis, perm: Perm) -> Axis:
     """The operand's axis that is axis `axis` of the transposed tensor."""
     return Axis(perm.order[axis.index])
@@ -151,17 +133,11 @@ def moves_units(type_: TensorType, perm: Perm) -> bool:
     return not perm.is_identity and moves_only_units(type_, perm)
 
 
-@attribute_function
-def transposed_shape(type_: TensorType, perm: Perm) -> Shape:
-    """Shape of the transposed tensor."""
-    return Shape(perm.apply(type_.shape))
-
-
 @rule
 def transpose_of_units(x: Tensor, p: Perm) -> Law:
     """transpose(x, p) = reshape(x, p(shape)), when p moves only axes of extent 1"""
     return rewrites(
-        transpose(x, p), reshape(x, transposed_shape(x.type, p)), moves_units(x.type, p)
+        transpose(x, p), reshape(x, Shape(x.type.shape).permuted(p)), moves_units(x.type, p)
     )
 
 
@@ -180,7 +156,7 @@ def transpose_out_of(
     q, narrow = p.inverse, zs.each(transpose, p.inverse)
     return rewrites(
         f(xs.each(transpose, p), ys, zs.each(broadcast, s)),
-        transpose(f(xs, ys.each(transpose, q), narrow.each(broadcast, permuted_shape(s, q))), p),
+        transpose(f(xs, ys.each(transpose, q), narrow.each(broadcast, s.permuted(q))), p),
     )
 
 
@@ -191,9 +167,7 @@ def transpose_out_of_select_with_broadcast(
     """select(T(c), T(x), broadcast(y)) = T(select(c, x, broadcast(T⁻¹(y)))), T = transpose by p"""
     return rewrites(
         select(transpose(c, p), transpose(x, p), broadcast(y, shape)),
-        transpose(
-            select(c, x, broadcast(transpose(y, p.inverse), permuted_shape(shape, p.inverse))), p
-        ),
+        transpose(select(c, x, broadcast(transpose(y, p.inverse), shape.permuted(p.inverse))), p),
     )
 
 
@@ -240,12 +214,12 @@ def transpose_past_pad(x: Varying, v: Tensor, padding: Padding, p: Perm) -> Law:
     return both(
         rewrites(
             pad(transpose(x, p), v, padding),
-            transpose(pad(x, v, permuted_padding(padding, p.inverse)), p),
+            transpose(pad(x, v, padding.permuted(p.inverse)), p),
             reorders(x.type, p),
         ),
         rewrites(
             transpose(pad(x, v, padding), p),
-            pad(transpose(x, p), v, permuted_padding(padding, p)),
+            pad(transpose(x, p), v, padding.permuted(p)),
         ),
     )
 
@@ -256,11 +230,11 @@ def transpose_past_slice(x: Varying, slices: Slices, p: Perm) -> Law:
     return both(
         rewrites(
             slice_(transpose(x, p), slices),
-            transpose(slice_(x, permuted_slices(slices, p.inverse)), p),
+            transpose(slice_(x, slices.permuted(p.inverse)), p),
         ),
         rewrites(
             transpose(slice_(x, slices), p),
-            slice_(transpose(x, p), permuted_slices(slices, p)),
+            slice_(transpose(x, p), slices.permuted(p)),
             reorders(slice_(x, slices).type, p),
         ),
     )
@@ -287,7 +261,7 @@ def transpose_past_concat(x: Tensor, y: Tensor, axis: Axis, p: Perm) -> Law:
 def transpose_into_broadcast(x: Tensor, shape: Shape, p: Perm) -> Law:
     """transpose(broadcast(x, s), p) = broadcast(transpose(x, p), p(s))"""
     return rewrites(
-        transpose(broadcast(x, shape), p), broadcast(transpose(x, p), permuted_shape(shape, p))
+        transpose(broadcast(x, shape), p), broadcast(transpose(x, p), shape.permuted(p))
     )
 
 
@@ -296,7 +270,7 @@ def transpose_out_of_broadcast(x: Varying, shape: Shape, p: Perm) -> Law:
     """broadcast(transpose(x, p), p(s)) = transpose(broadcast(x, s), p), when p is no reshape"""
     return rewrites(
         broadcast(transpose(x, p), shape),
-        transpose(broadcast(x, permuted_shape(shape, p.inverse)), p),
+        transpose(broadcast(x, shape.permuted(p.inverse)), p),
         reorders(x.type, p),
     )
 

@@ -65,8 +65,8 @@ def rules_page() -> str:
         "An *exact* law holds bit for bit, NaN and −0.0 included; one that *reassociates* holds up",
         'to rounding and is left out by `precision="exact"`. A law about many ops is a rule for',
         f"each of them: {len(DEFAULT.laws)} laws make {len(verdicts)} rules. Every rule is",
-        f"*tested* on random instances of its own pattern; {proved} are also *proved* for all sizes",
-        "at every rank up to 4. Of the others the last column says why not.",
+        f"*tested* on random instances of its own pattern; {proved} are also *proved* for all",
+        "sizes at every rank up to 4. Of the others the last column says why not.",
     ]
     for name, rules in BOOK.items():
         summary = (inspect.getdoc(sys.modules[f"satura.rules.{name}"]) or "").partition("\n")[0]
