@@ -9,6 +9,7 @@ from __future__ import annotations
 from satura.rewrite.language.dsl import Law, Tensor, attribute_function, family, rewrites, rule
 from satura.rewrite.language.families import Elementwise, Operands
 from satura.rewrite.language.terms import binary, broadcast, pad, reduce, slice_
+from satura.rewrite.ops.reductions import SELECTIONS
 from satura.rewrite.types.attributes import Axes, BinaryFn, Padding, ReduceFn, Shape, Slices
 from satura.rewrite.types.dims import known_at_least
 from satura.rewrite.types.tensor_type import TensorType
@@ -65,7 +66,7 @@ def reduces_alike(f: ReduceFn, type_: TensorType, wide: Shape, axes: Axes) -> bo
     """
     return all(
         type_.shape[axis] == wide.dims[axis]
-        or (f.name in ("max", "min") and known_at_least(wide.dims[axis], 1))
+        or (f.name in SELECTIONS and known_at_least(wide.dims[axis], 1))
         for axis in axes.indices
     )
 

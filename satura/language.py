@@ -7,7 +7,8 @@
         \"\"\"transpose(transpose(x, p), q) = transpose(x, p∘q)\"\"\"
         return rewrites(transpose(transpose(x, p), q), transpose(x, p[q]))
 
-Ops of your own are declared with `satura.ops`.
+What a law may say is described at the top of `rewrite/language/dsl.py`; `Builder` makes programs to
+try rules on. Users declare ops with `satura.ops`.
 """
 
 from satura.rewrite.errors import RuleError
@@ -51,6 +52,8 @@ from satura.rewrite.language.terms import (
     transpose,
     unary,
 )
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import (
     Axes,
     Axis,
@@ -78,6 +81,7 @@ __all__ = [
     "Axes",
     "Axis",
     "BinaryFn",
+    "Builder",
     "Constant",
     "Contraction",
     "Count",
@@ -93,6 +97,7 @@ __all__ = [
     "Others",
     "Padding",
     "Perm",
+    "Program",
     "ReduceFn",
     "Refuse",
     "Rule",

@@ -35,13 +35,14 @@ from satura.language import (
     slice_,
     transpose,
 )
+from satura.rewrite.egraph.saturate import saturate
 from satura.rewrite.explain.why import why
 from satura.rewrite.language.rule import Rule
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import DType
 from satura.rulefile import load_rules
-from satura.rules import DEFAULT, EXACT, NONE
+from satura.rules import DEFAULT, EXACT
 from satura.testing import check
 from tests.user_ops import user_ops
 
@@ -236,7 +237,8 @@ def beside(other: str) -> Program:
     ],
 )
 def test_what_is_cheap_to_move(name: str, other: str, moves: str) -> None:
-    answer = why(RuleSet(backed, shared)[name], beside(other), NONE)
+    program, asked = beside(other), RuleSet(backed, shared)[name]
+    answer = why(asked, program, saturate(program, RuleSet(asked)))
     (direction,) = answer.directions
     assert (direction.new_nodes > 0) == answer.fires == (name == moves)
 
@@ -245,7 +247,8 @@ def test_what_is_known_is_left_alone() -> None:
     build = Builder()
     known = build.constant(np.ones((3, 2), np.float32))
     both = build.binary("add", *(build.transpose(known, (1, 0)) for _ in range(2)))
-    answer = why(RuleSet(backed)["backed_binary"], build.program({"y": both}), NONE)
+    program, asked = build.program({"y": both}), RuleSet(backed)["backed_binary"]
+    answer = why(asked, program, saturate(program, RuleSet(asked)))
     assert not answer.fires and not answer.directions[0].new_nodes
     assert "the left side depends on an input" in answer.directions[0].steps[-1].text
 

@@ -13,7 +13,7 @@ from satura.rewrite.explain import matcher
 from satura.rewrite.explain.class_graph import Graph
 from satura.rewrite.explain.findings import Miss, Why
 from satura.rewrite.explain.matcher import trace
-from satura.rewrite.explain.why import why
+from satura.rewrite.explain.why import why as explain_rule
 from satura.rewrite.language.dsl import (
     Known,
     Law,
@@ -103,6 +103,12 @@ def padded_convolutions(value: float, batch: int = 0) -> Program:
             "b": build.conv(build.unary("relu", y), w, window),
         }
     )
+
+
+def why(asked: Rule, program: Program, rules: RuleSet, limits: Limits | None = None) -> Why:
+    """Why `asked` fires beside `rules`, which all run in this process."""
+    everything = rules if asked.name in rules else rules + asked
+    return explain_rule(asked, program, saturate(program, everything, limits or Limits()))
 
 
 def only_miss(answer: Why) -> Miss:
@@ -373,8 +379,8 @@ def test_nodes_have_the_names_of_the_file() -> None:
 def test_why_takes_rules_by_name_and_by_value() -> None:
     program = padded_convolutions(0.0)
     assert satura.why("pad_into_conv", program).fires
-    own = DEFAULT.without("pad_into_conv") + pad_into_conv
-    assert satura.why(pad_into_conv, program, own).fires
+    rules = DEFAULT.without("pad_into_conv") + pad_into_conv
+    assert satura.why(pad_into_conv, program, rules).fires
     assert not satura.why(pad_into_conv, program, "none").fires
     with pytest.raises(RuleError, match="did you mean 'pad_into_conv'"):
         satura.why("pad_in_conv", program)

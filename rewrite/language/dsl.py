@@ -33,22 +33,19 @@ Rules are collected by `RuleSet(rule_a, rule_b)` or, a whole module, `RuleSet.of
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from types import FunctionType
 from typing import overload
 
 from satura.rewrite.errors import RuleError
-from satura.rewrite.language.annotations import MistakeError, article, fits, suggestion
-from satura.rewrite.language.declared import note
 from satura.rewrite.language.definition import (
     SORTS,
-    ParameterError,
     check_name,
     file_of,
     inner_function,
-    law_line,
     mistake_line,
     reason_of,
     sorts_of,
@@ -59,9 +56,9 @@ from satura.rewrite.language.expressions import (
     Recorder,
     attribute_function,
     expression_of,
-    hint_of,
 )
 from satura.rewrite.language.families import OtherArityError, Reading, readings, sort_of_op
+from satura.rewrite.language.mistakes import MistakeError, suggestion
 from satura.rewrite.language.rule import (
     Computed,
     Direction,
@@ -81,6 +78,7 @@ from satura.rewrite.language.terms import (
     Term,
     TypeOf,
     Varying,
+    operand_of,
     subterms,
     term_variables,
 )
@@ -88,17 +86,18 @@ from satura.rewrite.language.type_check import check_types
 from satura.rewrite.ops import REGISTRY, Op
 from satura.rewrite.types.attributes import Scalar
 
+DECLARED = "__satura_rules__"
+"""The global of a file in which `rule` keeps all rules that are written there."""
+
 
 def rewrites(left: Term, right: Term | Scalar, *conditions: bool) -> Law:
     """The law that replaces `left` by `right` where all conditions hold."""
-    checked = tuple(_condition(condition) for condition in conditions)
-    return Law(((_side(left, "left"), _side(right, "right"), checked),), (law_line(),))
+    return _law(left, right, conditions)
 
 
 def equates(left: Term | Scalar, right: Term | Scalar, *conditions: bool) -> Law:
     """The law that replaces either side by the other where all conditions hold."""
-    first, second = _side(left, "left"), _side(right, "right")
-    return both(rewrites(first, second, *conditions), rewrites(second, first, *conditions))
+    return both(_law(left, right, conditions), _law(right, left, conditions))
 
 
 def both(forward: Law, backward: Law) -> Law:
@@ -106,28 +105,16 @@ def both(forward: Law, backward: Law) -> Law:
     return Law(forward.directions + backward.directions, forward.lines + backward.lines)
 
 
-def _side(value: object, name: str) -> Term:
-    if isinstance(value, Term):
-        return value
-    expression = expression_of(value)
-    if hint_of(value) is Scalar:
-        return ScalarTerm(expression)
-    raise MistakeError(f"the {name} side is no tensor term but {expression}")
+def _law(left: object, right: object, conditions: tuple[object, ...]) -> Law:
+    """The law of one direction; its line is where `rewrites` or `equates` is called."""
+    first, second = operand_of(left, "the left side"), operand_of(right, "the right side")
+    return Law(((first, second, tuple(map(_condition, conditions))),), (sys._getframe(2).f_lineno,))
 
 
 def _condition(value: object) -> Expression:
-    if isinstance(value, Term):
-        raise MistakeError(f"the tensor '{value}' is no condition")
     if not isinstance(value, Recorder):
-        raise MistakeError(f"a condition is always {value!r}: it does not depend on any attribute")
-    expression, hint = expression_of(value), hint_of(value)
-    if isinstance(hint, FunctionType):
-        raise MistakeError(f"the condition {expression} is a method: call it, {expression}(…)")
-    if not fits(hint, bool):
-        raise MistakeError(
-            f"the condition {expression} is {article(hint)}, not a bool; compare it with a value"
-        )
-    return expression
+        raise MistakeError(f"the condition {value} does not depend on any attribute")
+    return expression_of(value)
 
 
 @overload
@@ -139,10 +126,9 @@ def rule(
 ) -> Rule | Callable[[Callable[..., Law]], Rule]:
     """Declare a rule, see the module's docstring. Raises RuleError where it is not well formed."""
 
-    def declare(function: Callable[..., Law]) -> Rule:
-        return _declare(function, exact=not reassociates)
-
-    return declare if function is None else declare(function)
+    if function is None:
+        return lambda function: _declare(function, exact=not reassociates)
+    return _declare(function, exact=not reassociates)
 
 
 @overload
@@ -154,15 +140,15 @@ def family(
 ) -> Family | Callable[[Callable[..., Law]], Family]:
     """Declare a law above many ops: a rule for each op. Raises RuleError as `rule` does."""
 
-    def declare(function: Callable[..., Law]) -> Family:
-        return _declare_family(function, exact=not reassociates)
-
-    return declare if function is None else declare(function)
+    if function is None:
+        return lambda function: _declare_family(function, exact=not reassociates)
+    return _declare_family(function, exact=not reassociates)
 
 
 def _declare_family(function: Callable[..., Law], exact: bool) -> Family:
-    code = inner_function(function).__code__
-    name, law = function.__name__, inspect.cleandoc(function.__doc__ or "")
+    inner = inner_function(function)
+    code, name = inner.__code__, function.__name__
+    law = inspect.cleandoc(function.__doc__ or "")
     file, line = file_of(code), code.co_firstlineno
     try:
         sorts = sorts_of(function)
@@ -172,31 +158,24 @@ def _declare_family(function: Callable[..., Law], exact: bool) -> Family:
 
     @lru_cache(maxsize=256)
     def about(op: Op) -> tuple[Rule, ...]:
-        found = (_read(function, exact, reading) for reading in readings(op, sorts))
-        return tuple(entry for entry in found if entry is not None)
+        found = []
+        for reading in readings(op, sorts):
+            with suppress(OtherArityError):
+                found.append(_rule(function, exact, reading))
+        return tuple(found)
 
-    ops = [op for op in REGISTRY.values() if op.own is None and has(op)]
+    ops = [op for op in REGISTRY.values() if op.user is None and has(op)]
     rules = tuple(entry for op in ops for entry in about(op))
     if not rules:
         raise RuleError(f"family '{name}' ({file}:{line}): no op has so many operands")
     declared = Family(name, law, exact, file, line, has, about, rules)
-    note(declared)
+    inner.__globals__.setdefault(DECLARED, []).append(declared)
     return declared
-
-
-def _read(function: Callable[..., Law], exact: bool, reading: Reading) -> Rule | None:
-    """The rule that a law above many ops is for one op; None where the op has another arity."""
-    try:
-        return _rule(function, exact, reading)
-    except RuleError as error:
-        if isinstance(error.__cause__, OtherArityError):
-            return None
-        raise
 
 
 def _declare(function: Callable[..., Law], exact: bool) -> Rule:
     declared = _rule(function, exact)
-    note(declared)
+    inner_function(function).__globals__.setdefault(DECLARED, []).append(declared)
     return declared
 
 
@@ -228,17 +207,16 @@ def _rule(function: Callable[..., Law], exact: bool, reading: Reading | None = N
             direction = _direction(full, number, side, variables, place, count)
             varies = reading is not None and reading.varies
             directions.append(replace(direction, varies=varies))
+        at = line
         used = {name for direction in directions for name in direction.variables}
         if reading is not None and reading.is_partial:
             variables = {name: variables[name] for name in variables if name in used}
         _check_use(variables, used)
+    except OtherArityError:
+        raise
     except Exception as error:
         where = f"{file}:{mistake_line(error, inner, at)}"
-        cause = (
-            error
-            if isinstance(error, OtherArityError) or not isinstance(error, MistakeError)
-            else None
-        )
+        cause = None if isinstance(error, MistakeError) else error
         raise RuleError(f"rule '{full}' ({where}): {reason_of(error, inner)}") from cause
     family = name if reading else ""
     source = source_of(function)
@@ -246,18 +224,18 @@ def _rule(function: Callable[..., Law], exact: bool, reading: Reading | None = N
 
 
 def _check_use(variables: Mapping[str, Sort], used: Collection[str]) -> None:
-    """Raise ParameterError for a variable that no direction mentions."""
+    """Raise MistakeError for a variable that no direction mentions."""
     for name in variables:
         if name not in used:
-            raise ParameterError(
-                name, f"the variable '{name}' is never used; leave it out, or match it on the left"
+            raise MistakeError(
+                f"the variable '{name}' is never used; leave it out, or match it on the left"
             )
 
 
 def _variable(name: str, sort: Sort) -> object:
     if issubclass(sort, Tensor):
         return sort(name)
-    return Recorder(AttributeVariable(name, sort), sort)
+    return Recorder(AttributeVariable(name, sort))
 
 
 def _direction(

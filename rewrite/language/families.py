@@ -21,8 +21,8 @@ from typing import Generic, TypeVar, cast
 import numpy as np
 
 from satura.rewrite.errors import ProgramError
-from satura.rewrite.language.annotations import MistakeError
 from satura.rewrite.language.expressions import attribute_function
+from satura.rewrite.language.mistakes import MistakeError
 from satura.rewrite.language.terms import Operand, Tensor, Term, Varying, application
 from satura.rewrite.ops import Kind, Op
 from satura.rewrite.types.attributes import (

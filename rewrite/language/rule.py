@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from satura.rewrite.errors import RuleError
-from satura.rewrite.language.annotations import suggestion
 from satura.rewrite.language.expressions import (
     Apply,
     AttributeVariable,
@@ -21,6 +20,7 @@ from satura.rewrite.language.expressions import (
     Literal,
     Values,
 )
+from satura.rewrite.language.mistakes import suggestion
 from satura.rewrite.language.terms import Application, ScalarTerm, Term, subterms
 from satura.rewrite.ops.registry import Op
 from satura.rewrite.types.attributes import Attribute, Refuse, Scalar
@@ -283,7 +283,7 @@ class RuleSet:
         """The set, and what its families say of those ops that users declared."""
         result = self._chosen(lambda entry: True)
         for op in dict.fromkeys(ops):
-            for family in self._families.values() if op.own else ():
+            for family in self._families.values() if op.user else ():
                 for entry in family.about(op) if family.has(op) else ():
                     result._rules.setdefault(entry.name, entry)
         return result

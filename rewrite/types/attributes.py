@@ -7,17 +7,18 @@ answer raises `Refuse`: the rule then does not fire for these values.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 
-from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, known_at_least
+from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, known_at_least, operand_text
+from satura.rewrite.types.elements import array_text
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 Value = TypeVar("Value")
-Own = TypeVar("Own", bound="OwnAttribute")
 
 
 class Refuse(Exception):
@@ -118,10 +119,7 @@ class Scalar:
         return np.frombuffer(self.bits, self.dtype.numpy).reshape(())
 
     def __str__(self) -> str:
-        value = self.value
-        if self.dtype.is_float:
-            return f"{self.dtype.value}({float(value)!r})"
-        return f"{self.dtype.value}({value})"
+        return f"{self.dtype}({array_text(self.array)})"
 
 
 @dataclass(frozen=True)
@@ -180,7 +178,8 @@ class Slices:
         return tuple(result)
 
     def __str__(self) -> str:
-        axes = zip(self.starts, self.sizes, self.steps, strict=True)
+        starts, sizes = (map(operand_text, dims) for dims in (self.starts, self.sizes))
+        axes = zip(starts, sizes, self.steps, strict=True)
         return f"[{', '.join(f'{a}+{n}' + (f'*{s}' if s != 1 else '') for a, n, s in axes)}]"
 
 
@@ -255,7 +254,7 @@ class Window:
             + (f"({lo}:{hi})" if lo or hi else "")
             for k, s, d, lo, hi in axes
         )  # fmt: skip
-        return f"[{text}]" + (f" fill {self.fill}" if self.has_border else "")
+        return f"[{text}] fill {self.fill}"
 
 
 @dataclass(frozen=True)
@@ -298,6 +297,9 @@ class ReduceFn:
         return self.name
 
 
+MOST_WRITTEN = 8  # elements of a constant
+
+
 class Constant:
     """An immutable array, equal to another by dtype, shape and bytes."""
 
@@ -327,10 +329,13 @@ class Constant:
     def __repr__(self) -> str:
         return f"Constant({self.type}, {self.digest.hex()[:8]})"
 
+    @property
+    def label(self) -> str | None:
+        """What text has in place of the elements, where these are many."""
+        return f"#{self.digest.hex()[:16]}" if self.array.size > MOST_WRITTEN else None
+
     def __str__(self) -> str:
-        if self.array.size <= 8:
-            return str(self.array.tolist())
-        return f"#{self.digest.hex()[:8]}"
+        return self.label or array_text(self.array)
 
 
 @dataclass(frozen=True)
@@ -344,7 +349,7 @@ class Parameter:
         return Parameter(self.name, self.type.concrete(sizes))
 
     def __str__(self) -> str:
-        return self.name
+        return json.dumps(self.name, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -378,22 +383,22 @@ class HostCall:
         return f"{self.domain + '.' if self.domain else ''}{self.op_type}"
 
 
-class OwnAttribute:
+class UserAttribute:
     """Base of the attribute classes that users declare: frozen dataclasses of plain values."""
 
-    def concrete(self: Own, sizes: Mapping[str, int]) -> Own:
+    def concrete(self, sizes: Mapping[str, int]) -> Self:
         """The value where every symbol has its size; itself unless a subclass says otherwise."""
         return self
 
 
 Attribute = (
     Perm | Shape | Axis | Axes | Scalar | Padding | Slices | Window | Groups | UnaryFn | BinaryFn
-    | ReduceFn | Constant | Parameter | Count | HostCall | DType | OwnAttribute
+    | ReduceFn | Constant | Parameter | Count | HostCall | DType | UserAttribute
 )  # fmt: skip
 
 
 def concrete_attribute(attribute: Attribute, sizes: Mapping[str, int]) -> Attribute:
     """`attribute` where every symbol has its size from `sizes`."""
-    if isinstance(attribute, Shape | Padding | Slices | HostCall | Parameter | OwnAttribute):
+    if isinstance(attribute, Shape | Padding | Slices | HostCall | Parameter | UserAttribute):
         return attribute.concrete(sizes)
     return attribute
