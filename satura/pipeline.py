@@ -20,7 +20,6 @@ from satura.rewrite.isolation.guarded import PATIENCE, saturate_guarded
 from satura.rewrite.language.dsl import Rule, RuleSet
 from satura.rewrite.program.program import Program
 from satura.rules import DEFAULT, EXACT, NONE
-from satura.rules.elementwise import with_movement
 
 Rules: TypeAlias = RuleSet | str
 """A rule set, or the name of one: "none", "exact", "default"."""
@@ -79,7 +78,7 @@ def _is_our_file(file: Path) -> bool:
 
 def rules_for(program: Program, rules: RuleSet) -> RuleSet:
     """The rules that run on `program`: `rules`, and the laws of movement of its users' ops."""
-    return with_movement(rules, program)
+    return rules.for_ops(node.op for node in program.nodes)
 
 
 def saturate(
