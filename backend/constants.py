@@ -16,7 +16,7 @@ from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.attributes import Constant
 from satura.rewrite.types.tensor_type import Array
 
-OWN_SECONDS = 20.0  # for code of users that gives a constant
+USER_CODE_SECONDS = 20.0  # for code of users that gives a constant
 
 
 def folded(schedule: Schedule) -> Schedule:
@@ -55,15 +55,15 @@ def _evaluated(node: Node, operands: list[Array]) -> Array:
     def value() -> Array:
         return np.asarray(node.op.reference(*operands, *node.attributes))
 
-    own = node.op.own
-    if own is None or node.op.kind is not Kind.HOST:
+    user = node.op.user
+    if user is None or node.op.kind is not Kind.HOST:
         return value()
     try:
-        return call(lambda doing: value(), OWN_SECONDS)
+        return call(lambda doing: value(), USER_CODE_SECONDS)
     except KilledError as killed:
         raise CallError(
-            f"op '{node.op.name}' ({own.place}) of constants, which is computed when a program is"
-            f" compiled, {killed.what} (the limit is {OWN_SECONDS:g} s)"
+            f"op '{node.op.name}' ({user.place}) of constants, which is computed when a program is"
+            f" compiled, {killed.what} (the limit is {USER_CODE_SECONDS:g} s)"
         ) from None
 
 

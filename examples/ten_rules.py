@@ -9,40 +9,37 @@ from __future__ import annotations
 import numpy as np
 
 import satura
-from satura.rewrite.language.dsl import (
+from satura.language import (
+    Axes,
+    Axis,
+    BinaryFn,
+    Builder,
+    DType,
     Known,
     Law,
+    Padding,
+    Program,
+    ReduceFn,
+    Refuse,
     RuleSet,
+    Scalar,
+    Shape,
     Tensor,
+    TensorType,
+    UnaryFn,
     attribute_function,
-    both,
-    rewrites,
-    rule,
-)
-from satura.rewrite.language.terms import (
     binary,
+    both,
     broadcast,
     concat,
     pad,
     reduce,
     reshape,
+    rewrites,
+    rule,
     select,
     unary,
 )
-from satura.rewrite.program.builder import Builder
-from satura.rewrite.program.program import Program
-from satura.rewrite.types.attributes import (
-    Axes,
-    Axis,
-    BinaryFn,
-    Padding,
-    ReduceFn,
-    Refuse,
-    Scalar,
-    Shape,
-    UnaryFn,
-)
-from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.rules import DEFAULT
 
 

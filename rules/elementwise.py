@@ -50,7 +50,7 @@ Body = Callable[[Applied, list[Term], Mapping[str, object]], Law]
 def with_movement(rules: RuleSet, program: Program) -> RuleSet:
     """`rules`, and for each user's op in `program` the laws that are like some of `rules`."""
     for op in dict.fromkeys(node.op for node in program.nodes):
-        if op.own is not None and op.kind is Kind.ELEMENTWISE:
+        if op.user is not None and op.kind is Kind.ELEMENTWISE:
             laws = [law for law, model in movement(op) if model in rules]
             rules = rules + RuleSet(*(law for law in laws if law.name not in rules))
     return rules

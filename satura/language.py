@@ -7,7 +7,8 @@
         \"\"\"transpose(transpose(x, p), q) = transpose(x, p∘q)\"\"\"
         return rewrites(transpose(transpose(x, p), q), transpose(x, p[q]))
 
-Ops of your own are declared with `satura.ops`.
+What a law may say is described at the top of `rewrite/language/dsl.py`; `Builder` makes programs to
+try rules on. Users declare ops with `satura.ops`.
 """
 
 from satura.rewrite.errors import RuleError
@@ -40,6 +41,8 @@ from satura.rewrite.language.terms import (
     transpose,
     unary,
 )
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import (
     Axes,
     Axis,
@@ -66,6 +69,7 @@ __all__ = [
     "Axes",
     "Axis",
     "BinaryFn",
+    "Builder",
     "Constant",
     "Count",
     "DType",
@@ -75,6 +79,7 @@ __all__ = [
     "Law",
     "Padding",
     "Perm",
+    "Program",
     "ReduceFn",
     "Refuse",
     "Rule",

@@ -1,4 +1,4 @@
-"""Ops of your own: what a file that declares some imports.
+"""Ops of users: what a file that declares some imports.
 
     from satura.ops import FLOATS, TensorType, op, refuse_unless
 
@@ -18,9 +18,12 @@ From then on `softsign(x)` may stand in rules, `build.add(softsign, (x,))` in pr
 - `reference=` computes the op in NumPy. Beside a formula it is optional, and both are compared when
   the op is declared; without a formula the op runs on the host.
 - `generator=` draws operand types and attributes for the checker, given a `Draw` and the result's
-  type. It is needed where attributes are of a class of your own: a frozen dataclass that inherits
-  from `OwnAttribute`.
+  type. It is needed where attributes are of a class of yours: a frozen dataclass that inherits
+  from `UserAttribute`.
 """
+
+import warnings
+from typing import TYPE_CHECKING
 
 from satura.rewrite.ops import Kind, Op
 from satura.rewrite.ops.draw import Draw
@@ -31,11 +34,11 @@ from satura.rewrite.types.attributes import (
     Axis,
     Constant,
     Count,
-    OwnAttribute,
     Perm,
     Refuse,
     Scalar,
     Shape,
+    UserAttribute,
     refuse_unless,
 )
 from satura.rewrite.types.tensor_type import FLOATS, DType, TensorType
@@ -54,15 +57,29 @@ __all__ = [
     "Draw",
     "Kind",
     "Op",
-    "OwnAttribute",
     "Perm",
     "Refuse",
     "Scalar",
     "Shape",
     "TensorType",
+    "UserAttribute",
     "UserOp",
     "local_ops",
     "op",
     "refuse_unless",
     "size_of",
 ]
+
+if not TYPE_CHECKING:  # or a type checker would find every name here
+
+    def __getattr__(name: str) -> object:
+        """The class `UserAttribute` under its former name."""
+        if name != "OwnAttribute":
+            raise AttributeError(f"module {__name__} has no attribute {name}")
+        warnings.warn(
+            "satura.ops.OwnAttribute goes with the next minor version of satura: UserAttribute is"
+            " its name now",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return UserAttribute

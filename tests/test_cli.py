@@ -166,7 +166,7 @@ def break_transpose(x: Tensor, p: Perm) -> Law:
 
 @pytest.fixture
 def rule_file(tmp_path: Path) -> Path:
-    path = tmp_path / "own.py"
+    path = tmp_path / "mine.py"
     path.write_text(RULES)
     return path
 
@@ -207,7 +207,7 @@ def test_stats_list_dropped_rules(
 def test_a_file_of_rules_leaves_nothing_behind(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], code: str, reason: str
 ) -> None:
-    path = tmp_path / "own.py"
+    path = tmp_path / "mine.py"
     path.write_text(f"{RULES}\n{code}\n")
     assert cli("optimize", model, tmp_path / "faster.onnx", "--with", path) == 1
     message = capsys.readouterr().err
@@ -217,7 +217,7 @@ def test_a_file_of_rules_leaves_nothing_behind(
 def test_what_a_file_of_rules_prints_is_no_result(
     model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "own.py"
+    path = tmp_path / "mine.py"
     path.write_text(f"{RULES}\nprint('hello')\n")
     assert cli("stats", model, "--with", path, "--json") == 0
     captured = capfd.readouterr()
@@ -225,7 +225,7 @@ def test_what_a_file_of_rules_prints_is_no_result(
 
 
 def test_an_end_from_outside_removes_what_was_begun(model: Path, tmp_path: Path) -> None:
-    path = tmp_path / "own.py"
+    path = tmp_path / "mine.py"
     path.write_text("while True:\n    pass\n")
     command = [sys.executable, "-m", "satura", "optimize"]
     process = subprocess.Popen(
@@ -244,10 +244,10 @@ def test_an_end_from_outside_removes_what_was_begun(model: Path, tmp_path: Path)
 def test_a_file_of_rules_that_ends_the_process_is_an_error(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "own.py"
+    path = tmp_path / "mine.py"
     path.write_text("import os; os._exit(3)")
     assert cli("optimize", model, tmp_path / "faster.onnx", "--with", path) == 1
-    assert "own.py: running this file of rules ended its process" in capsys.readouterr().err
+    assert "mine.py: running this file of rules ended its process" in capsys.readouterr().err
 
 
 def test_rules_lists_laws(capsys: pytest.CaptureFixture[str]) -> None:

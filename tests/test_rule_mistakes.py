@@ -1,4 +1,4 @@
-"""Every mistake in a rule is reported at its definition, with rule, file and line."""
+"""Mistakes that a rule's definition reports, each with the rule's name, file and line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from satura.rewrite.language.dsl import (
 from satura.rewrite.language.terms import (
     binary,
     concat,
-    pool,
     reduce,
     reshape,
     transpose,
@@ -28,12 +27,10 @@ from satura.rewrite.language.terms import (
 from satura.rewrite.types.attributes import (
     Axes,
     Axis,
-    BinaryFn,
     Perm,
     ReduceFn,
     Shape,
     UnaryFn,
-    Window,
 )  # fmt: skip
 from satura.rewrite.types.tensor_type import TensorType
 
@@ -70,11 +67,6 @@ def _wrong_sort(x: Tensor, s: Shape) -> Law:
     return rewrites(transpose(x, s), x)  # type: ignore[arg-type]
 
 
-def _wrong_result_sort(x: Tensor, p: Perm) -> Law:
-    """a bool where a perm belongs"""
-    return rewrites(transpose(x, p), transpose(x, p.is_identity))  # type: ignore[arg-type]
-
-
 def _swapped(x: Tensor, p: Perm) -> Law:
     """attribute first"""
     return rewrites(transpose(p, x), x)  # type: ignore[arg-type]
@@ -93,11 +85,6 @@ def _no_docstring(x: Tensor, p: Perm) -> Law:
 def _misspelt(x: Tensor, p: Perm) -> Law:
     """a method that does not exist"""
     return rewrites(transpose(x, p), transpose(x, p.invers))  # type: ignore[attr-defined]
-
-
-def _misspelt_in_result(x: Tensor, p: Perm) -> Law:
-    """an attribute of a result that does not exist"""
-    return rewrites(transpose(x, p), x, x.type.dtype.is_flaot)  # type: ignore[attr-defined]
 
 
 def _unknown_sort(x: Tensor, p: int) -> Law:
@@ -137,15 +124,6 @@ def _plain_exception(x: Tensor, p: Perm) -> Law:
 
 def _unused(x: Tensor, p: Perm, q: Perm) -> Law:
     """q stands nowhere"""
-    return rewrites(transpose(x, p), x, p.is_identity)
-
-
-def _unused_in_many_lines(
-    x: Tensor,
-    p: Perm,
-    spare: Perm,
-) -> Law:
-    """a parameter on a line of its own"""
     return rewrites(transpose(x, p), x, p.is_identity)
 
 
@@ -217,11 +195,6 @@ def _list_in_perm(x: Tensor) -> Law:
     return rewrites(transpose(x, Perm([1, 0])), x)  # type: ignore[arg-type]
 
 
-def _no_permutation(x: Tensor) -> Law:
-    """a perm that names an axis twice"""
-    return rewrites(transpose(x, Perm((1, 1))), x)
-
-
 def _negative_axis(x: Tensor, y: Tensor) -> Law:
     """an axis counted from the end"""
     return rewrites(concat(x, y, Axis(-1)), concat(y, x, Axis(-1)))
@@ -235,80 +208,9 @@ def _too_few_arguments(f: ReduceFn, x: Tensor, axes: Axes, p: Perm) -> Law:
     )
 
 
-def _swapped_arguments(f: ReduceFn, x: Tensor, axes: Axes, p: Perm) -> Law:
-    """an attribute function with its arguments the other way around"""
-    return rewrites(
-        reduce(f, transpose(x, p), axes),
-        transpose(reduce(f, x, moved(p, axes)), p),  # type: ignore[arg-type]
-    )
-
-
 def _tensor_for_type(x: Tensor, p: Perm) -> Law:
     """a tensor where its type belongs"""
     return rewrites(transpose(x, p), x, rank_of(x) == 2)  # type: ignore[arg-type]
-
-
-def _method_with_wrong_argument(f: ReduceFn, x: Tensor, p: Perm, window: Window) -> Law:
-    """a method that takes a Perm"""
-    return rewrites(
-        pool(f, transpose(x, p), window),
-        transpose(pool(f, x, window.permuted(window)), p),  # type: ignore[arg-type]
-    )
-
-
-def _method_not_called(f: ReduceFn, x: Tensor, window: Window) -> Law:
-    """a method where its result belongs"""
-    return rewrites(pool(f, x, window), pool(f, x, window.permuted))  # type: ignore[arg-type]
-
-
-def _property_called(x: Tensor, p: Perm) -> Law:
-    """a property that is called"""
-    return rewrites(transpose(x, p), transpose(x, p.inverse()))  # type: ignore[operator]
-
-
-def _wrong_field(x: Tensor, s: Shape) -> Law:
-    """a shape inside of a shape"""
-    return rewrites(reshape(x, s), reshape(x, Shape(s)))  # type: ignore[arg-type]
-
-
-def _wrong_index(x: Tensor, p: Perm) -> Law:
-    """a perm indexed by a number"""
-    return rewrites(transpose(x, p), transpose(x, p[0]))  # type: ignore[index]
-
-
-def _condition_of_int(x: Tensor, p: Perm) -> Law:
-    """a number as a condition"""
-    return rewrites(transpose(x, p), x, rank_of(x.type))  # type: ignore[arg-type]
-
-
-def _condition_is_method(x: Tensor, p: Perm) -> Law:
-    """a method as a condition"""
-    return rewrites(transpose(x, p), x, p.apply)  # type: ignore[arg-type]
-
-
-def _compares_axis_with_number(x: Tensor, y: Tensor, axis: Axis) -> Law:
-    """an axis is never a number"""
-    return rewrites(concat(x, y, axis), concat(y, x, axis), axis == 0)  # type: ignore[comparison-overlap]
-
-
-def _compares_function_with_name(f: BinaryFn, x: Tensor, y: Tensor) -> Law:
-    """a function is never its name"""
-    return rewrites(binary(f, x, y), binary(f, y, x), f == "add")  # type: ignore[comparison-overlap]
-
-
-def _adds_to_axis(x: Tensor, y: Tensor, axis: Axis) -> Law:
-    """axes do not add"""
-    return rewrites(concat(x, y, axis), concat(y, x, axis + 1))  # type: ignore[operator, arg-type]
-
-
-def _shape_of_tensor(x: Tensor, s: Shape) -> Law:
-    """a tensor has no shape, its type has"""
-    return rewrites(reshape(x, s), x, s.dims == x.shape)  # type: ignore[attr-defined]
-
-
-def _operator_of_tensors(x: Tensor, y: Tensor) -> Law:
-    """tensors have no operators"""
-    return rewrites(binary("add", x, y), y + x)  # type: ignore[operator]
 
 
 def _other_dtype(x: Tensor, y: Tensor) -> Law:
@@ -336,51 +238,34 @@ MISTAKES: list[tuple[Callable[..., Law], str, int]] = [
     (_unbound_attribute, "'prm' is not bound .*did you mean 'perm'", 2),
     (_unbound_backward, "'p' is not bound by .*write both\\(rewrites", 2),
     (_wrong_sort, "transpose takes a Perm, not the Shape s", 2),
-    (_wrong_result_sort, "transpose takes a Perm, not the bool p.is_identity", 2),
-    (_swapped, "transpose takes a tensor where the Perm 'p' stands", 2),
+    (_swapped, "transpose takes a tensor where the Perm p stands; tensors come first", 2),
     (_no_law, "must return rewrites", 0),
     (_no_docstring, 'the docstring is missing: state the law there, as in """', 0),
     (_misspelt, "Perm has no attribute 'invers'; did you mean 'inverse'", 2),
-    (_misspelt_in_result, "DType has no attribute 'is_flaot'; did you mean 'is_float'", 2),
-    (_unknown_sort, "'p: int' is no sort of variable; use Axis", 0),
+    (_unknown_sort, "'p: int' is not a sort of variable; sorts are .*Perm, Shape", 0),
     (_matches_everything, "would match every tensor", 2),
-    (_constant_condition, "a condition is always False", 2),
+    (_constant_condition, "the condition False does not depend on any attribute", 2),
     (_branches, "`if`, `and`, `or`, `not`.*cannot be recorded", 2),
     (_iterates, "iterating over .* cannot be recorded", 2),
-    (_asks_for_length, "len\\(\\) of an attribute cannot be recorded", 2),
+    (_asks_for_length, "len\\(\\), .* cannot be recorded", 2),
     (_plain_exception, "TypeError.*missing.*'perm'; it is transpose\\(x, perm\\)", 2),
     (_unused, "the variable 'q' is never used; leave it out", 0),
-    (_unused_in_many_lines, "the variable 'spare' is never used", 3),
-    (_no_sort, "the variable 'p' has no sort: annotate it", 0),
-    (_misspelt_sort, "'x: Tensr' is no sort of variable; did you mean Tensor", 0),
-    (_type_as_sort, "'x: TensorType' is no sort of variable; use Tensor", 0),
+    (_no_sort, "the variable 'p' has no sort: write p: Tensor", 0),
+    (_misspelt_sort, "'x: Tensr' is not a sort of variable; did you mean 'Tensor'", 0),
+    (_type_as_sort, "'x: TensorType' is not a sort .*; did you mean 'Tensor'", 0),
     (_any_number, "'\\*x.*': a law has a fixed number of variables", 0),
     (_equal_sides, "both sides are transpose\\(x, p\\): the law says nothing", 2),
     (_unknown_op, "name 'transpse' is not defined; did you mean 'transpose'", 2),
-    (_not_imported, "add `from satura.rewrite.language.terms import conv`", 2),
-    (_unknown_function, "no unary function 'rellu'; did you mean 'relu'", 2),
-    (_unknown_function_literal, "no unary function 'negg'; did you mean 'neg'", 2),
-    (_function_of_another_kind, "no reduce function 'add'; it is a BinaryFn", 2),
-    (_tuple_for_perm, "takes a Perm, not the tuple \\(1, 0\\); write Perm\\(\\(1, 0\\)\\)", 2),
-    (_number_for_axis, "concat takes an Axis, not the int 1; write Axis\\(1\\)", 2),
-    (_list_in_perm, "order must be a tuple.*, not \\[1, 0\\]", 2),
-    (_no_permutation, "is no permutation", 2),
+    (_not_imported, "add `from satura.language import conv`", 2),
+    (_unknown_function, "no UnaryFn 'rellu'; did you mean 'relu'", 2),
+    (_unknown_function_literal, "no UnaryFn 'negg'; did you mean 'neg'", 2),
+    (_function_of_another_kind, "no ReduceFn 'add'; there are sum, prod, max, min", 2),
+    (_tuple_for_perm, "transpose takes a Perm, not the tuple \\(1, 0\\)", 2),
+    (_number_for_axis, "concat takes an Axis, not the int 1", 2),
+    (_list_in_perm, "the list \\[1, 0\\] cannot stand in an attribute", 2),
     (_negative_axis, "axes are counted from 0", 2),
     (_too_few_arguments, "missing a required argument: 'perm'; it is moved\\(axes.*perm", 4),
-    (_swapped_arguments, "moved takes an Axes as 'axes', not the Perm p", 4),
-    (_tensor_for_type, "not the tensor 'x'; its type is x.type", 2),
-    (_method_with_wrong_argument, "permuted takes a Perm as 'perm', not the Window window", 4),
-    (_method_not_called, "not the method window.permuted; call it", 2),
-    (_property_called, "p.inverse is a Perm, no method", 2),
-    (_wrong_field, "Shape takes .* as 'dims', not the Shape s", 2),
-    (_wrong_index, "takes a Perm as 'after', not the int 0", 2),
-    (_condition_of_int, "the condition rank_of\\(x.type\\) is an int, not a bool", 2),
-    (_condition_is_method, "the condition p.apply is a method: call it", 2),
-    (_compares_axis_with_number, "always false: an Axis is no int; write Axis\\(0\\)", 2),
-    (_compares_function_with_name, "a BinaryFn is no str; write BinaryFn\\('add'\\)", 2),
-    (_adds_to_axis, "an Axis has no __add__: compute with its fields \\(index\\)", 2),
-    (_shape_of_tensor, "the tensor 'x' has no attribute 'shape'; write x.type.shape", 2),
-    (_operator_of_tensors, 'write binary\\("add", y, x\\)', 2),
+    (_tensor_for_type, "the tensor 'x' is not an attribute: .* its type, x.type", 2),
     (_other_dtype, "never have the type of the left side \\(bool\\): no element type", 2),
     (_never_matches, "the left side .* can never match: no element type of 'x' suits", 2),
     (_two_ranks, "the left side .* can never match: no rank of 'x' suits", 2),
@@ -398,6 +283,39 @@ def test_a_mistake_is_reported_with_rule_file_and_line(
     start = f"rule '{function.__name__}' ({__file__}:{place}): "
     assert str(caught.value).startswith(start)
     assert re.search(message, str(caught.value))
+
+
+def _wrong_result_sort(x: Tensor, p: Perm) -> Law:
+    """a bool where a perm belongs"""
+    return rewrites(transpose(x, p), transpose(x, p.is_identity))  # type: ignore[arg-type]
+
+
+def _misspelt_in_result(x: Tensor, p: Perm) -> Law:
+    """an attribute of a result that does not exist"""
+    return rewrites(transpose(x, p), x, p.inverse.is_idenity)  # type: ignore[attr-defined]
+
+
+def _condition_is_method(x: Tensor, p: Perm) -> Law:
+    """a method as a condition"""
+    return rewrites(transpose(x, p), x, p.apply)  # type: ignore[arg-type]
+
+
+LEFT_TO_TYPE_CHECKERS: list[tuple[Callable[..., Law], str]] = [
+    (_wrong_result_sort, "p.is_identity must be a Perm, not a bool"),
+    (_misspelt_in_result, "'Perm' object has no attribute 'is_idenity'"),
+    (_condition_is_method, "the condition p.apply is .*, not a bool"),
+]
+
+
+@pytest.mark.parametrize(("function", "message"), LEFT_TO_TYPE_CHECKERS)
+def test_what_type_checkers_find_names_the_rule_at_its_first_match(
+    function: Callable[..., Law], message: str
+) -> None:
+    law = rule(function)
+    with pytest.raises(RuleError, match=message) as caught:
+        law.directions[0].compute({"p": Perm((1, 0))})
+    place = function.__code__.co_firstlineno
+    assert str(caught.value).startswith(f"rule '{law.name}' ({__file__}:{place}): ")
 
 
 def test_a_rule_needs_a_name() -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import satura
-from satura.ops import OwnAttribute, local_ops, op, refuse_unless
+from satura.ops import UserAttribute, local_ops, op, refuse_unless
 from satura.rewrite.egraph.saturate import Limits, Saturation, saturate
 from satura.rewrite.errors import RuleDroppedWarning, RuleError, RuleWarning
 from satura.rewrite.isolation import guarded, process
@@ -293,7 +293,7 @@ def test_constants_of_the_program_are_not_copied() -> None:
 
 
 @dataclass(frozen=True)
-class Turns(OwnAttribute):
+class Turns(UserAttribute):
     """How often."""
 
     count: int

@@ -19,14 +19,14 @@ from satura.ops import (
     Count,
     DType,
     Kind,
-    OwnAttribute,
     Scalar,
     TensorType,
+    UserAttribute,
     local_ops,
     op,
     refuse_unless,
 )
-from satura.rewrite.ops import OWN, REGISTRY
+from satura.rewrite.ops import REGISTRY, USER_OPS
 from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.program.builder import Builder
 from satura.rulefile import load_rules
@@ -40,11 +40,11 @@ def ops() -> Iterator[UserOps]:
 
 
 def test_what_is_declared_is_known_until_the_context_ends() -> None:
-    before = set(REGISTRY), set(UNARY), set(BINARY), set(OWN)
+    before = set(REGISTRY), set(UNARY), set(BINARY), set(USER_OPS)
     with user_ops() as ops:
         assert "softsign" in UNARY and "hypotenuse" in BINARY and "lerp" in REGISTRY
         assert ops.elu.kind is Kind.ELEMENTWISE and ops.rolled.kind is Kind.HOST
-    assert (set(REGISTRY), set(UNARY), set(BINARY), set(OWN)) == before
+    assert (set(REGISTRY), set(UNARY), set(BINARY), set(USER_OPS)) == before
     with user_ops():  # the same declarations once more
         pass
 
@@ -68,8 +68,8 @@ def test_a_formula_decides_which_element_types_an_op_takes(ops: UserOps) -> None
 def test_a_number_makes_an_op_no_less_general() -> None:
     with local_ops():
         clipped = op(formula="min(max(x, low), 6)")(_clipped)
-        assert clipped.own is not None
-        assert {dtypes[0] for dtypes, _ in clipped.own.signatures} == NUMBERS
+        assert clipped.user is not None
+        assert {dtypes[0] for dtypes, _ in clipped.user.signatures} == NUMBERS
 
 
 def _clipped(x: TensorType, low: Scalar) -> TensorType:
@@ -127,7 +127,7 @@ def _plain(x: TensorType, count: int) -> TensorType:
 
 
 @dataclass
-class Melting(OwnAttribute):
+class Melting(UserAttribute):
     """An attribute class whose values can change."""
 
     grade: int
@@ -273,7 +273,7 @@ def test_ops_of_a_loop_have_names_of_their_own(tmp_path: Path) -> None:
     )
     with local_ops():
         assert len(load_rules(tmp_path / "scaled.py")) == 0
-        assert {"scaled_2", "scaled_3"} <= OWN.keys()
+        assert {"scaled_2", "scaled_3"} <= USER_OPS.keys()
 
 
 @pytest.mark.parametrize("what", [UserOps, 5, np.exp, satura])

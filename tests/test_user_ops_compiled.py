@@ -11,7 +11,7 @@ import pytest
 import satura
 from satura.ops import Axis, Count, DType, Scalar, TensorType, UserOp, local_ops, op, refuse_unless
 from satura.rewrite.check.user_ops import drawn
-from satura.rewrite.ops import OWN, Kind
+from satura.rewrite.ops import USER_OPS, Kind
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
@@ -44,8 +44,8 @@ def agree(program: Program, arguments: dict[str, Array], threads: int = 2) -> sa
 
 def signatures(declared: UserOp) -> list[tuple[tuple[DType, ...], DType]]:
     """Element types of operands and result."""
-    assert declared.own is not None
-    return list(declared.own.signatures)
+    assert declared.user is not None
+    return list(declared.user.signatures)
 
 
 TAKEN = {  # element types that are compiled: of ops that are lowered alike, all of one only
@@ -84,8 +84,8 @@ def test_every_op_is_drawn_inferred_run_and_compiled_alike(ops: UserOps) -> None
     build = Builder()
     outputs: dict[str, int] = {}
     arguments: dict[str, Array] = {}
-    for declared in OWN.values():
-        if declared is ops.rolled or declared.own is None or declared.own.function:
+    for declared in USER_OPS.values():
+        if declared is ops.rolled or declared.user is None or declared.user.function:
             continue  # has no generator; is drawn by `unary` or `binary`
         draw = Draw(Random(7))
         for number in range(2):
@@ -288,6 +288,6 @@ def test_random_programs(seed: int, ops: UserOps, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(random_programs, "STEPS", (*random_programs.STEPS, (step, 12.0)))
     program, arguments, _ = random_program(seed)
-    assert any(node.op.own for node in program.nodes)
+    assert any(node.op.user for node in program.nodes)
     assert all(node.op.kind is not Kind.HOST for node in program.nodes)
     agree(program, arguments)

@@ -42,7 +42,7 @@ def model(*nodes: onnx.NodeProto, opset: int = 1, shape: tuple[int, ...] = (2, 3
     return bytes(helper.make_model(graph, opset_imports=imports).SerializeToString())
 
 
-def own_node(
+def user_node(
     op_type: str, inputs: tuple[str, ...], attributes: Mapping[str, object], outputs: int = 1
 ) -> onnx.NodeProto:
     """A node of an op that `tests/user_ops.py` declares."""
@@ -53,7 +53,7 @@ def own_node(
 
 
 def elu_node(attributes: Mapping[str, object]) -> onnx.NodeProto:
-    return own_node("MyElu", ("x",), attributes)
+    return user_node("MyElu", ("x",), attributes)
 
 
 class MyElu(OpRun):
@@ -146,7 +146,7 @@ def test_attributes_come_back_as_they_were(value: Attribute, ops: UserOps) -> No
 
 
 def test_elementwise_operands_broadcast(ops: UserOps) -> None:
-    node = own_node("lerp", ("x", "c", "y"), {})
+    node = user_node("lerp", ("x", "c", "y"), {})
     constant = helper.make_node("Constant", [], ["c"], value_floats=[1.0, 2.0, 3.0])
     program = satura.load(model(constant, node))
     lerp = program.nodes[-1]
@@ -171,17 +171,17 @@ def test_attributes_that_do_not_fit_are_errors(
 
 def test_operands_that_do_not_fit_are_errors(ops: UserOps) -> None:
     for wrong, message in (
-        (own_node("lerp", ("x", "y"), {}), r"op 'lerp' \(.*\) takes 3 inputs, not 2"),
-        (own_node("lerp", ("x", "", "y"), {}), "input 1 is missing"),
-        (own_node("softsign", ("x",), {}, outputs=2), "has one output"),
-        (own_node("sorted_rows", ("x",), {"axis": 5}), "there is no such axis"),
+        (user_node("lerp", ("x", "y"), {}), r"op 'lerp' \(.*\) takes 3 inputs, not 2"),
+        (user_node("lerp", ("x", "", "y"), {}), "input 1 is missing"),
+        (user_node("softsign", ("x",), {}, outputs=2), "has one output"),
+        (user_node("sorted_rows", ("x",), {"axis": 5}), "there is no such axis"),
     ):
         with pytest.raises(ModelError, match=message):
             satura.load(model(wrong))
 
 
 def test_what_is_not_declared_stays_unknown(ops: UserOps) -> None:
-    stranger = own_node("Stranger", ("x",), {})
+    stranger = user_node("Stranger", ("x",), {})
     with pytest.raises(UnsupportedError, match=r"nothing is known about the domain.*satura\.ops"):
         satura.load(model(stranger))
     with pytest.raises(ModelError, match="does not import its domain"):
@@ -202,7 +202,7 @@ def test_a_function_in_the_model_gives_way_to_the_op(ops: UserOps) -> None:
     function = helper.make_function(
         "satura.user", "softsign", ["a"], ["b"], [body], [helper.make_opsetid("", 21)]
     )
-    node = own_node("softsign", ("x",), {})
+    node = user_node("softsign", ("x",), {})
     proto = onnx.ModelProto.FromString(model(node))
     proto.functions.append(function)
     program: Program = satura.load(proto)

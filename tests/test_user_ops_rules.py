@@ -217,13 +217,13 @@ def test_networks_of_them_take_as_many_dispatches_as_with_ops_of_satura(ops: Use
     def usual(build: Builder, y: int, x: int) -> int:
         return build.binary("add", build.unary("relu", y), x)
 
-    def own(build: Builder, y: int, x: int) -> int:
+    def users(build: Builder, y: int, x: int) -> int:
         channels = np.linspace(0, 1, 8, dtype=np.float32).reshape((1, 8, 1, 1))
         weight = build.broadcast(build.constant(channels), (1, 8, 6, 6))
         return build.add(ops.lerp, (build.add(ops.elu, (y,), _number(0.5)), x, weight))
 
     counts = [
-        statistics(rewritten(residual(act)).schedule)["dispatch-count"] for act in (usual, own)
+        statistics(rewritten(residual(act)).schedule)["dispatch-count"] for act in (usual, users)
     ]
     assert counts[0] == counts[1]
 

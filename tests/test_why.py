@@ -373,8 +373,8 @@ def test_nodes_have_the_names_of_the_file() -> None:
 def test_why_takes_rules_by_name_and_by_value() -> None:
     program = padded_convolutions(0.0)
     assert satura.why("pad_into_conv", program).fires
-    own = DEFAULT.without("pad_into_conv") + pad_into_conv
-    assert satura.why(pad_into_conv, program, own).fires
+    rules = DEFAULT.without("pad_into_conv") + pad_into_conv
+    assert satura.why(pad_into_conv, program, rules).fires
     assert not satura.why(pad_into_conv, program, "none").fires
     with pytest.raises(RuleError, match="did you mean 'pad_into_conv'"):
         satura.why("pad_in_conv", program)

@@ -18,9 +18,9 @@ from satura.ops import (
     Count,
     Draw,
     DType,
-    OwnAttribute,
     Scalar,
     TensorType,
+    UserAttribute,
     UserOp,
     local_ops,
     op,
@@ -30,7 +30,7 @@ from satura.rewrite.types.attributes import Attribute
 
 
 @dataclass(frozen=True)
-class Shift(OwnAttribute):
+class Shift(UserAttribute):
     """By how much and along which axis elements move."""
 
     axis: int

@@ -10,10 +10,10 @@ from satura.rewrite.check.report import Counterexample
 from satura.rewrite.check.sides import Failure
 from satura.rewrite.language.dsl import Direction, Rule
 from satura.rewrite.language.terms import Known
-from satura.rewrite.ops.registry import own_op
+from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program, ProgramBuilder
-from satura.rewrite.types.attributes import Constant, OwnAttribute
+from satura.rewrite.types.attributes import Constant, UserAttribute
 from satura.rewrite.types.tensor_type import Array
 
 MOST_SHOWN = 100  # elements of a result
@@ -78,8 +78,8 @@ def _results(program: Program, arguments: Mapping[str, Array]) -> dict[str, str]
 def _declarations(program: Program, rule: Rule) -> list[str]:
     """Lines that declare the ops and attributes of users: they stand in the rule's file."""
     values = [value for node in program.nodes for value in node.attributes]
-    classes = dict.fromkeys(type(value) for value in values if isinstance(value, OwnAttribute))
-    if not classes and not any(own_op(node.op, node.attributes) for node in program.nodes):
+    classes = dict.fromkeys(type(value) for value in values if isinstance(value, UserAttribute))
+    if not classes and not any(user_op(node.op, node.attributes) for node in program.nodes):
         return []
     load = ["from satura.rulefile import load_rules", f"load_rules({str(rule.file)!r})"]
     return load + [f"from {each.__module__} import {each.__name__}" for each in classes]

@@ -30,12 +30,12 @@ def drawn(op: Op, draw: Draw, result: TensorType, given: Given, known: Types) ->
     Raises DrawError where there is nothing, OpError for an op that needs a generator, and where its
     generator or its type rule is mistaken.
     """
-    if op.own is None:
+    if op.user is None:
         if op.name not in DRAWN:
             raise DrawError(f"{op.name} is not drawn")
         return DRAWN[op.name](draw, result, given, known)
-    if op.own.generator is not None:
-        types, attributes = _generated(op, op.own.generator, draw, result)
+    if op.user.generator is not None:
+        types, attributes = _generated(op, op.user.generator, draw, result)
     else:
         types = _operand_types(op, draw, result)
         attributes = tuple(_attribute(op, sort, draw, result) for sort in op.attributes)
@@ -83,16 +83,16 @@ def _are(values: object, sorts: Sequence[type]) -> TypeGuard[Sequence[Any]]:
 
 
 def _wrong(op: Op, reason: str) -> OpError:
-    assert op.own is not None
-    return OpError(f"op '{op.name}' ({op.own.place}): {reason}")
+    assert op.user is not None
+    return OpError(f"op '{op.name}' ({op.user.place}): {reason}")
 
 
 def _operand_types(op: Op, draw: Draw, result: TensorType) -> tuple[TensorType, ...]:
     """Of an elementwise op what it takes; others are tried on operands like their result."""
-    assert op.own is not None and op.arity is not None
-    if not op.own.signatures:
+    assert op.user is not None and op.arity is not None
+    if not op.user.signatures:
         return (result,) * op.arity
-    choices = [dtypes for dtypes, made in op.own.signatures if made is result.dtype]
+    choices = [dtypes for dtypes, made in op.user.signatures if made is result.dtype]
     return tuple(map(result.with_dtype, draw.one_of(choices)))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from satura.rewrite.egraph.classes import EClasses, ENode
-from satura.rewrite.ops import OWN, REGISTRY, Kind
+from satura.rewrite.ops import REGISTRY, USER_OPS, Kind
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import BinaryFn, Constant, ReduceFn, Scalar, UnaryFn
 from satura.rewrite.types.tensor_type import DType
@@ -68,7 +68,7 @@ class Graph:
 
 
 def _varies(node: ENode, varying: list[bool]) -> bool:
-    kind = (REGISTRY if node.op in REGISTRY else OWN)[node.op].kind
+    kind = (REGISTRY if node.op in REGISTRY else USER_OPS)[node.op].kind
     source = kind in (Kind.SOURCE, Kind.HOST) and node.op != "constant"
     return source or any(varying[operand] for operand in node.operands)
 

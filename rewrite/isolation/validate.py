@@ -12,7 +12,7 @@ from numbers import Integral
 
 import numpy as np
 
-from satura.rewrite.types.attributes import Constant, OwnAttribute, Scalar
+from satura.rewrite.types.attributes import Constant, Scalar, UserAttribute
 from satura.rewrite.types.dims import SymbolicDim
 from satura.rewrite.types.tensor_type import TensorType
 
@@ -45,7 +45,7 @@ def flaw(value: object, constant_bytes: int = 0) -> str | None:
         parts = value
     elif is_dataclass(value) and not isinstance(value, type):
         parts = tuple(getattr(value, field.name) for field in fields(value))
-        if isinstance(value, OwnAttribute):
+        if isinstance(value, UserAttribute):
             parts = tuple(part for part in parts if not isinstance(part, bool | float))
     else:
         return f"the {type(value).__name__} {value!r} cannot stand in an attribute"

@@ -5,53 +5,33 @@ A rule may stand in a module, in a cell of a notebook, or have been typed into a
 
 from __future__ import annotations
 
-import ast
 import inspect
 import linecache
 import re
 import sys
-import textwrap
 import traceback
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import CodeType, FunctionType
 
 from satura.rewrite.errors import RuleError
-from satura.rewrite.frames import caller
-from satura.rewrite.language import expressions, terms
-from satura.rewrite.language.annotations import MistakeError, article, suggestion
+from satura.rewrite.language import terms
+from satura.rewrite.language.mistakes import MistakeError, suggestion, with_article
 from satura.rewrite.language.rule import Rule
 from satura.rewrite.language.terms import Known, Tensor, Varying
-from satura.rewrite.types import attributes
-from satura.rewrite.types.attributes import Attribute
+from satura.rewrite.ops import REGISTRY
+from satura.rewrite.types.attributes import Attribute, HostCall, Parameter, UserAttribute
 
 Sort = type
 SORTS: tuple[Sort, ...] = (Tensor, Known, Varying, *typing.get_args(Attribute))
-_SORT_NAMES: Mapping[str, Sort] = {sort.__name__: sort for sort in SORTS}
-
-# What a rule's author may have meant by a class that is no sort.
-_MEANT = {
-    "TensorType": "Tensor, whose type is x.type",
-    "Term": "Tensor",
-    "ndarray": "Tensor, Known or Constant",
-    "int": "Axis, Groups or Count",
-    "float": "Scalar",
-    "bool": "a condition of the law",
-    "str": "UnaryFn, BinaryFn or ReduceFn",
-    "tuple": "Shape, Axes or Perm",
-    "list": "Shape, Axes or Perm",
-    "slice": "Slices",
-    "SymbolicDim": "Shape",
-}
-
-
-class ParameterError(MistakeError):
-    """A mistake in the declaration of one parameter."""
-
-    def __init__(self, parameter: str, reason: str) -> None:
-        super().__init__(reason)
-        self.parameter = parameter
+_UNUSUAL = (Parameter, HostCall, UserAttribute)  # no rule matches these by their class
+_SORT_NAMES = {sort.__name__: sort for sort in SORTS if sort not in _UNUSUAL}
+IMPORTED = (
+    *_SORT_NAMES, *(name for name in vars(terms) if name.rstrip("_") in REGISTRY), "scalar",
+    "attribute_function", "rule", "rewrites", "equates", "both", "Law", "Refuse", "refuse_unless",
+)  # fmt: skip
+"""Names of `satura.language` that a rule may need."""
 
 
 def file_of(code: CodeType) -> Path:
@@ -62,24 +42,16 @@ def file_of(code: CodeType) -> Path:
     return Path(labelled[1] if labelled else code.co_filename)
 
 
-def law_line() -> int:
-    """The line, in the innermost function outside of the rule language, that is being run."""
-    return caller(_LANGUAGE).f_lineno
-
-
-_LANGUAGE = (__name__, "satura.rewrite.language.dsl")
-
-
 def inner_function(function: Callable[..., object]) -> FunctionType:
     """The function that was written where `function` is declared as a rule: without its wrappers.
 
-    Raises RuleError for what is no function.
+    Raises RuleError for what is not a function, at the line that calls `rule`.
     """
     inner: object = inspect.unwrap(function)
     if isinstance(inner, FunctionType) and callable(function):
         return inner
-    frame = caller(_LANGUAGE)
-    what = "a class" if isinstance(function, type) else article(type(function))
+    frame = sys._getframe(3)
+    what = "a class" if isinstance(function, type) else with_article(type(function))
     raise RuleError(
         f"{file_of(frame.f_code)}:{frame.f_lineno}: @rule stands directly above a function, not"
         f" above {what}"
@@ -87,28 +59,25 @@ def inner_function(function: Callable[..., object]) -> FunctionType:
 
 
 def sorts_of(function: Callable[..., object]) -> dict[str, Sort]:
-    """The sorts of the parameters. Raises ParameterError where one has none."""
+    """The sorts of the parameters. Raises MistakeError where one has none."""
     sorts: dict[str, Sort] = {}
     inner = inspect.unwrap(function)
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise ParameterError(name, f"'{parameter}': a law has a fixed number of variables")
+            raise MistakeError(f"'{parameter}': a law has a fixed number of variables")
+        if parameter.annotation is parameter.empty:
+            raise MistakeError(f"the variable '{name}' has no sort: write {name}: Tensor; {_ALL}")
         sorts[name] = _sort(name, parameter.annotation, inner)
     return sorts
 
 
 def _sort(name: str, annotation: object, function: Callable[..., object]) -> Sort:
-    if annotation is inspect.Parameter.empty:
-        raise ParameterError(
-            name, f"the variable '{name}' has no sort: annotate it, as in {name}: Tensor; {_ALL}"
-        )
     sort = _evaluated(annotation, function) if isinstance(annotation, str) else annotation
-    if isinstance(sort, type) and (sort in SORTS or issubclass(sort, Attribute)):
+    if isinstance(sort, type) and issubclass(sort, SORTS):
         return sort
-    shown = sort.__name__ if isinstance(sort, type) else str(sort).rpartition(".")[2]
-    meant = _MEANT.get(shown.partition("[")[0])
-    advice = f"; use {meant}" if meant else suggestion(shown, _SORT_NAMES).replace("'", "")
-    raise ParameterError(name, f"'{name}: {shown}' is no sort of variable{advice or '; ' + _ALL}")
+    shown = sort.__name__ if isinstance(sort, type) else str(sort)
+    advice = suggestion(shown, _SORT_NAMES)
+    raise MistakeError(f"'{name}: {shown}' is not a sort of variable{advice or '; ' + _ALL}")
 
 
 _ALL = f"sorts are {', '.join(_SORT_NAMES)}"
@@ -133,22 +102,9 @@ def _globals(function: Callable[..., object]) -> dict[str, object]:
 
 def mistake_line(error: Exception, function: Callable[..., object], line: int) -> int:
     """The line of `function` at which `error` was raised, or else `line`."""
-    code = function.__code__
-    if isinstance(error, ParameterError):
-        return _parameter_line(function, error.parameter)
     frames = traceback.walk_tb(error.__traceback__)
-    inside = [at for frame, at in frames if frame.f_code is code]
+    inside = [at for frame, at in frames if frame.f_code is function.__code__]
     return inside[-1] if inside else line
-
-
-def _parameter_line(function: Callable[..., object], name: str) -> int:
-    first = function.__code__.co_firstlineno
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    except (OSError, SyntaxError, TypeError):
-        return first
-    found = (node for node in ast.walk(tree) if isinstance(node, ast.arg) and node.arg == name)
-    return next((first + node.lineno - 1 for node in found), first)
 
 
 def reason_of(error: Exception, function: Callable[..., object]) -> str:
@@ -157,35 +113,20 @@ def reason_of(error: Exception, function: Callable[..., object]) -> str:
         return str(error)
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, NameError):
-        return text + _name_advice(error.name or "", function)
+        known = [*_globals(function), *function.__code__.co_varnames]
+        return text + name_advice(error.name or "", known)
     called = re.match(r"(?:\w+\.)*(\w+)\(\)", str(error))
-    if isinstance(error, TypeError) and called:
-        target = {**_globals(function), **inspect.getclosurevars(function).nonlocals}.get(called[1])
-        if callable(target):
-            return f"{text}; it is {called[1]}{_plain_signature(target)}"
+    target = _globals(function).get(called[1]) if called else None
+    if isinstance(error, TypeError) and called and callable(target):
+        return f"{text}; it is {called[1]}({', '.join(inspect.signature(target).parameters)})"
     return text
 
 
-def _name_advice(name: str, function: Callable[..., object]) -> str:
-    code = function.__code__
-    return name_advice(name, code.co_filename, [*_globals(function), *code.co_varnames], "the rule")
-
-
-def name_advice(name: str, file: str, known: Iterable[str], user: str) -> str:
-    """What to do where `user`, in `file`, needs `name`, which is not among the `known`."""
-    for module in (terms, attributes, expressions):
-        if hasattr(module, name) and not name.startswith("_"):
-            home = getattr(getattr(module, name), "__module__", module.__name__)
-            return f"; add `from {home} import {name}`"
-    for number, text in enumerate(linecache.getlines(file), 1):
-        if re.match(rf"(def|class) {re.escape(name)}\b|{re.escape(name)}\b[^=(]*=", text):
-            return f"; it is defined below, in line {number}: move it above {user}"
-    choices = [*known, *vars(terms), *_SORT_NAMES]
-    return suggestion(name, [entry for entry in choices if not entry.startswith("_")])
-
-
-def _plain_signature(function: Callable[..., object]) -> str:
-    return f"({', '.join(inspect.signature(function).parameters)})"
+def name_advice(name: str, known: Iterable[str]) -> str:
+    """What to do where `name` is needed, which is not among the `known`."""
+    if name in IMPORTED:
+        return f"; add `from satura.language import {name}`"
+    return suggestion(name, [*known, *IMPORTED])
 
 
 def check_name(name: str, function: FunctionType) -> None:

@@ -28,20 +28,16 @@ Rules are collected by `RuleSet(rule_a, rule_b)` or, a whole module, `RuleSet.of
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping
-from types import FunctionType
 from typing import overload
 
 from satura.rewrite.errors import RuleError
-from satura.rewrite.language.annotations import MistakeError, article, fits, suggestion
-from satura.rewrite.language.declared import note
 from satura.rewrite.language.definition import (
     SORTS,
-    ParameterError,
     check_name,
     file_of,
     inner_function,
-    law_line,
     mistake_line,
     reason_of,
     sorts_of,
@@ -52,8 +48,8 @@ from satura.rewrite.language.expressions import (
     Recorder,
     attribute_function,
     expression_of,
-    hint_of,
 )
+from satura.rewrite.language.mistakes import MistakeError, suggestion
 from satura.rewrite.language.rule import Computed, Direction, Law, Rule, RuleSet, Sort, source_of
 from satura.rewrite.language.terms import (
     Application,
@@ -63,23 +59,25 @@ from satura.rewrite.language.terms import (
     Term,
     TypeOf,
     Varying,
+    operand_of,
     subterms,
     term_variables,
 )
 from satura.rewrite.language.type_check import check_types
 from satura.rewrite.types.attributes import Scalar
 
+DECLARED = "__satura_rules__"
+"""The global of a file in which `rule` keeps all rules that are written there."""
+
 
 def rewrites(left: Term, right: Term | Scalar, *conditions: bool) -> Law:
     """The law that replaces `left` by `right` where all conditions hold."""
-    checked = tuple(_condition(condition) for condition in conditions)
-    return Law(((_side(left, "left"), _side(right, "right"), checked),), (law_line(),))
+    return _law(left, right, conditions)
 
 
 def equates(left: Term | Scalar, right: Term | Scalar, *conditions: bool) -> Law:
     """The law that replaces either side by the other where all conditions hold."""
-    first, second = _side(left, "left"), _side(right, "right")
-    return both(rewrites(first, second, *conditions), rewrites(second, first, *conditions))
+    return both(_law(left, right, conditions), _law(right, left, conditions))
 
 
 def both(forward: Law, backward: Law) -> Law:
@@ -87,28 +85,16 @@ def both(forward: Law, backward: Law) -> Law:
     return Law(forward.directions + backward.directions, forward.lines + backward.lines)
 
 
-def _side(value: object, name: str) -> Term:
-    if isinstance(value, Term):
-        return value
-    expression = expression_of(value)
-    if hint_of(value) is Scalar:
-        return ScalarTerm(expression)
-    raise MistakeError(f"the {name} side is no tensor term but {expression}")
+def _law(left: object, right: object, conditions: tuple[object, ...]) -> Law:
+    """The law of one direction; its line is where `rewrites` or `equates` is called."""
+    first, second = operand_of(left, "the left side"), operand_of(right, "the right side")
+    return Law(((first, second, tuple(map(_condition, conditions))),), (sys._getframe(2).f_lineno,))
 
 
 def _condition(value: object) -> Expression:
-    if isinstance(value, Term):
-        raise MistakeError(f"the tensor '{value}' is no condition")
     if not isinstance(value, Recorder):
-        raise MistakeError(f"a condition is always {value!r}: it does not depend on any attribute")
-    expression, hint = expression_of(value), hint_of(value)
-    if isinstance(hint, FunctionType):
-        raise MistakeError(f"the condition {expression} is a method: call it, {expression}(…)")
-    if not fits(hint, bool):
-        raise MistakeError(
-            f"the condition {expression} is {article(hint)}, not a bool; compare it with a value"
-        )
-    return expression
+        raise MistakeError(f"the condition {value} does not depend on any attribute")
+    return expression_of(value)
 
 
 @overload
@@ -120,10 +106,9 @@ def rule(
 ) -> Rule | Callable[[Callable[..., Law]], Rule]:
     """Declare a rule, see the module's docstring. Raises RuleError where it is not well formed."""
 
-    def declare(function: Callable[..., Law]) -> Rule:
-        return _declare(function, exact=not reassociates)
-
-    return declare if function is None else declare(function)
+    if function is None:
+        return lambda function: _declare(function, exact=not reassociates)
+    return _declare(function, exact=not reassociates)
 
 
 def _declare(function: Callable[..., Law], exact: bool) -> Rule:
@@ -149,30 +134,31 @@ def _declare(function: Callable[..., Law], exact: bool) -> Rule:
             count = len(result.directions)
             place = f"{file}:{line}"
             directions.append(_direction(name, number, side, variables, place, count))
+        at = line
         _check_use(variables, directions)
     except Exception as error:
         where = f"{file}:{mistake_line(error, inner, at)}"
         cause = None if isinstance(error, MistakeError) else error
         raise RuleError(f"rule '{name}' ({where}): {reason_of(error, inner)}") from cause
     declared = Rule(name, law, tuple(directions), variables, exact, file, line, source_of(function))
-    note(declared)
+    inner.__globals__.setdefault(DECLARED, []).append(declared)
     return declared
 
 
 def _check_use(variables: Mapping[str, Sort], directions: list[Direction]) -> None:
-    """Raise ParameterError for a variable that no direction mentions."""
+    """Raise MistakeError for a variable that no direction mentions."""
     used = {name for direction in directions for name in direction.variables}
     for name in variables:
         if name not in used:
-            raise ParameterError(
-                name, f"the variable '{name}' is never used; leave it out, or match it on the left"
+            raise MistakeError(
+                f"the variable '{name}' is never used; leave it out, or match it on the left"
             )
 
 
 def _variable(name: str, sort: Sort) -> object:
     if issubclass(sort, Tensor):
         return sort(name)
-    return Recorder(AttributeVariable(name, sort), sort)
+    return Recorder(AttributeVariable(name, sort))
 
 
 def _direction(

@@ -8,26 +8,14 @@ done is kept as an `Expression`, which the e-graph and the property tests evalua
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
-import typing
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
-from types import FunctionType
-from typing import ParamSpec, TypeVar, cast
+from typing import NoReturn, ParamSpec, TypeVar, cast
 
-from satura.rewrite.language.annotations import (
-    MistakeError,
-    article,
-    attribute_hint,
-    check_call,
-    check_value,
-    fits,
-    hints,
-    known,
-    result_hint,
-    shown,
-)
-from satura.rewrite.language.literals import check_literal, comparison_advice
+from satura.rewrite.language.mistakes import MistakeError, suggestion
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -165,47 +153,25 @@ def _tuple(*items: object) -> tuple[object, ...]:
 
 
 class Recorder(Placeholder):
-    """Records attribute accesses, calls, indexing, comparisons and arithmetic.
+    """Records attribute accesses, calls, indexing, comparisons and arithmetic."""
 
-    `hint` is the type annotation of the value it stands for, where one is known: with it a
-    misspelt attribute, a wrong argument or a comparison that is always false is an error at the
-    rule's definition.
-    """
+    __slots__ = ("_satura_expression",)
 
-    __slots__ = ("_satura_expression", "_satura_hint")
-
-    def __init__(self, expression: Expression, hint: object = None) -> None:
+    def __init__(self, expression: Expression) -> None:
         self._satura_expression = expression
-        self._satura_hint = hint
 
     def __getattr__(self, name: str) -> Recorder:
         if name.startswith("__"):
             raise AttributeError(name)
-        hint = attribute_hint(self._satura_hint, name)
-        return Recorder(Apply(getattr, (self._satura_expression, Literal(name))), hint)
+        if isinstance(self._satura_expression, AttributeVariable):
+            _check_attribute(self._satura_expression.sort, name)
+        return _record(getattr, self, name)
 
-    def __call__(self, *arguments: object, **keywords: object) -> Recorder:
-        hint, name = self._satura_hint, str(self._satura_expression)
-        if isinstance(hint, FunctionType):
-            _check_call(name, hint, arguments, keywords, method=True)
-        elif known(typing.get_origin(hint) or hint):
-            raise MistakeError(f"{name} is {article(hint)}, no method: leave the call out")
-        return _record(operator.call, (self, *arguments), keywords, result_hint(hint))
+    def __call__(self, /, *arguments: object, **keywords: object) -> Recorder:
+        return _record(operator.call, self, *arguments, **keywords)
 
     def __getitem__(self, index: object) -> Recorder:
-        hint, name = self._satura_hint, str(self._satura_expression)
-        if known(hint):
-            method = getattr(hint, "__getitem__", None)
-            if method is None:
-                raise MistakeError(f"{shown(hint)} cannot be indexed")
-            if isinstance(method, FunctionType):
-                _check_call(f"{name}[…]", method, (index,), {}, method=True)
-            result = result_hint(method)
-        else:
-            parts = typing.get_args(hint)
-            element = len(parts) == 2 and parts[1] is Ellipsis and not isinstance(index, slice)
-            result = parts[0] if element else None
-        return _record(operator.getitem, (self, index), {}, result)
+        return _record(operator.getitem, self, index)
 
     def __bool__(self) -> bool:
         raise MistakeError(
@@ -214,17 +180,13 @@ class Recorder(Placeholder):
             " give several, or move the decision into an @attribute_function"
         )
 
-    def __iter__(self) -> Iterator[object]:
-        raise MistakeError(_NOT_RECORDED.format("iterating over or unpacking an attribute"))
+    def _refuse(self, *arguments: object) -> NoReturn:
+        raise MistakeError(
+            "iterating over an attribute, unpacking it, len(), `in` and using it as a plain number"
+            " cannot be recorded; do it inside an @attribute_function"
+        )
 
-    def __len__(self) -> int:
-        raise MistakeError(_NOT_RECORDED.format("len() of an attribute"))
-
-    def __contains__(self, item: object) -> bool:
-        raise MistakeError(_NOT_RECORDED.format("`in`"))
-
-    def __index__(self) -> int:
-        raise MistakeError(_NOT_RECORDED.format("using an attribute as a plain number"))
+    __iter__ = __len__ = __contains__ = __index__ = _refuse
 
     def __hash__(self) -> int:
         return id(self)
@@ -233,121 +195,67 @@ class Recorder(Placeholder):
         return f"<recorded {self._satura_expression}>"
 
     def __eq__(self, other: object) -> bool:
-        _check_comparison(self, other, "==")
-        return cast(bool, _record(operator.eq, (self, other), {}, bool))
+        return cast(bool, _record(operator.eq, self, other))
 
     def __ne__(self, other: object) -> bool:
-        _check_comparison(self, other, "!=")
-        return cast(bool, _record(operator.ne, (self, other), {}, bool))
+        return cast(bool, _record(operator.ne, self, other))
 
     def __invert__(self) -> Recorder:
-        negate = operator.not_ if self._satura_hint is bool else operator.invert
-        return _record(negate, (self,), {}, self._satura_hint)
+        return _record(operator.not_, self)
 
 
-def _check_comparison(mine: Recorder, other: object, sign: str) -> None:
-    """Raise MistakeError where two values can never be equal, being of unlike classes."""
-    first, second = hint_of(mine), hint_of(other)
-    if fits(first, second) or fits(second, first):
-        return
-    always = "false" if sign == "==" else "true"
-    raise MistakeError(
-        f"{mine._satura_expression} {sign} {expression_of(other)} is always {always}:"
-        f" {article(first)} is no {shown(second)}{comparison_advice(first, other)}"
-    )
+def _check_attribute(sort: type, name: str) -> None:
+    """Raise MistakeError where attributes of class `sort` have no attribute `name`."""
+    names = [*dir(sort), *getattr(sort, "__dataclass_fields__", ())]
+    if name not in names and inspect.getattr_static(sort, name, None) is None:
+        raise MistakeError(f"{sort.__name__} has no attribute '{name}'{suggestion(name, names)}")
 
 
-_NOT_RECORDED = "{} cannot be recorded; do it inside an @attribute_function"
-
-
-def _install(names: str, hint: object, reflected: bool) -> None:
+def _install(names: str, reflected: bool) -> None:
     """Give Recorder the operators `names` of the module `operator`."""
     for name in names.split():
         function: Callable[..., object] = getattr(operator, name)
 
-        plain = name.rstrip("_")
-
         def forward(
-            self: Recorder,
-            *others: object,
-            call: Callable[..., object] = function,
-            method: str = f"__{plain}__",
+            self: Recorder, *others: object, call: Callable[..., object] = function
         ) -> Recorder:
-            _check_operator(self, method)
-            return _record(call, (self, *others), {}, hint or _common(call, self, *others))
+            return _record(call, self, *others)
 
         def backward(
             self: Recorder, other: object, call: Callable[..., object] = function
         ) -> Recorder:
-            return _record(call, (other, self), {}, hint or _common(call, self, other))
+            return _record(call, other, self)
 
+        plain = name.rstrip("_")
         setattr(Recorder, f"__{plain}__", forward)
         if reflected:
             setattr(Recorder, f"__r{plain}__", backward)
 
 
-_install("lt le gt ge", bool, reflected=False)
-_install("neg", None, reflected=False)
-_install("add sub mul floordiv truediv mod and_ or_ xor", None, reflected=True)
+_install("lt le gt ge neg", reflected=False)
+_install("add sub mul floordiv truediv mod and_ or_ xor", reflected=True)
 
 
-def _common(function: Callable[..., object], *operands: object) -> object:
-    """The hint of an operator's result: conditions combine to a condition."""
-    joins = function in (operator.and_, operator.or_, operator.xor)
-    return bool if joins and all(hint_of(operand) is bool for operand in operands) else None
-
-
-def _check_operator(operand: Recorder, method: str) -> None:
-    """Raise MistakeError where an attribute's class does not have the operator `method`."""
-    hint = operand._satura_hint
-    if isinstance(hint, type) and is_dataclass(hint) and not _defines(hint, method):
-        named = ", ".join(field.name for field in fields(hint))
-        raise MistakeError(
-            f"{article(hint)} has no {method}: compute with its fields ({named})"
-            " or in an @attribute_function"
-        )
-
-
-def _defines(owner: type, method: str) -> bool:
-    return getattr(owner, method, None) is not getattr(object, method, None)
-
-
-def _record(
-    function: Callable[..., object],
-    arguments: tuple[object, ...],
-    keywords: Mapping[str, object],
-    hint: object,
-) -> Recorder:
+def _record(function: Callable[..., object], /, *arguments: object, **keywords: object) -> Recorder:
     named = tuple((name, expression_of(value)) for name, value in keywords.items())
-    return Recorder(Apply(function, tuple(map(expression_of, arguments)), named), hint)
+    return Recorder(Apply(function, tuple(map(expression_of, arguments)), named))
 
 
 def expression_of(value: object) -> Expression:
     """What `value` records; a plain value is a literal, also where it holds recorders inside."""
     if isinstance(value, Recorder):
         return value._satura_expression
-    if _is_tensor(value):
+    if isinstance(value, Placeholder):
         raise MistakeError(
-            f"the tensor '{value}' is no attribute: computations see its type, {value}.type"
+            f"the tensor '{value}' is not an attribute: computations see its type, {value}.type"
         )
     if not _holds_recorder(value):
-        check_literal(value)
         return Literal(value)
     if isinstance(value, tuple | list):
         return Apply(_tuple, tuple(map(expression_of, value)))
     assert is_dataclass(value) and not isinstance(value, type)
-    parts = {field.name: getattr(value, field.name) for field in fields(value)}
-    expressions = tuple(map(expression_of, parts.values()))
-    name = type(value).__name__
-    for (field, part), expression in zip(parts.items(), expressions, strict=True):
-        annotation = hints(type(value)).get(field)
-        check_value(str(expression), hint_of(part), annotation, f"{name} takes", field)
-    return Apply(type(value), expressions)
-
-
-def hint_of(value: object) -> object:
-    """The annotation of what `value` stands for, or None where it is not known."""
-    return value._satura_hint if isinstance(value, Recorder) else type(value)
+    parts = (getattr(value, field.name) for field in fields(value))
+    return Apply(type(value), tuple(map(expression_of, parts)))
 
 
 def _holds_recorder(value: object) -> bool:
@@ -362,39 +270,31 @@ def _holds_recorder(value: object) -> bool:
     return False
 
 
-def _check_call(
-    name: str,
-    function: Callable[..., object],
-    arguments: tuple[object, ...],
-    keywords: Mapping[str, object],
-    method: bool,
-) -> None:
-    for value in (*arguments, *keywords.values()):
-        if _is_tensor(value):
-            raise MistakeError(
-                f"{name} takes attributes, not the tensor '{value}'; its type is {value}.type"
-            )
-    pairs = tuple((str(expression_of(value)), hint_of(value)) for value in arguments)
-    named = {key: (str(expression_of(value)), hint_of(value)) for key, value in keywords.items()}
-    check_call(name, function, pairs, named, method)
-
-
-def _is_tensor(value: object) -> bool:
-    return isinstance(value, Placeholder) and not isinstance(value, Recorder)
-
-
 def attribute_function(function: Callable[P, R]) -> Callable[P, R]:
     """Let `function` (pure, on attribute values) be called in rules.
 
     On plain values it runs; on recorders the call is recorded. It may raise `Refuse`.
     """
-    hint = result_hint(function)
 
     @functools.wraps(function)
     def call(*arguments: P.args, **keywords: P.kwargs) -> R:
-        if any(map(_holds_recorder, (*arguments, *keywords.values()))):
-            _check_call(function.__name__, function, arguments, keywords, method=False)
-            return cast(R, _record(function, arguments, keywords, hint))
-        return function(*arguments, **keywords)
+        if not any(map(_holds_recorder, (*arguments, *keywords.values()))):
+            return function(*arguments, **keywords)
+        _check_arity(function, arguments, keywords)
+        return cast(R, _record(function, *arguments, **keywords))
 
     return call
+
+
+def _check_arity(
+    function: Callable[..., object], arguments: tuple[object, ...], keywords: Mapping[str, object]
+) -> None:
+    """Raise MistakeError where `function` does not take so many arguments."""
+    with suppress(ValueError):  # some functions that are written in C have no signature
+        signature = inspect.signature(function)
+        try:
+            signature.bind(*arguments, **keywords)
+        except TypeError as error:
+            name = function.__name__
+            takes = f"{name}({', '.join(signature.parameters)})"
+            raise MistakeError(f"{name}: {error}; it is {takes}") from None

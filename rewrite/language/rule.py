@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 
 from satura.rewrite.errors import RuleError
-from satura.rewrite.language.annotations import suggestion
 from satura.rewrite.language.expressions import (
     Apply,
     AttributeVariable,
@@ -20,6 +19,7 @@ from satura.rewrite.language.expressions import (
     Literal,
     Values,
 )
+from satura.rewrite.language.mistakes import suggestion
 from satura.rewrite.language.terms import Application, ScalarTerm, Term, subterms
 from satura.rewrite.types.attributes import Attribute, Refuse, Scalar
 from satura.rewrite.types.plain import plain

@@ -8,14 +8,11 @@ a user declares is its own constructor, see `application`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from types import FunctionType
-from typing import TYPE_CHECKING
 from typing import cast as assume
 
 from satura.rewrite.errors import ProgramError
-from satura.rewrite.language.annotations import MistakeError, article, hints
 from satura.rewrite.language.expressions import (
     AttributeVariable,
     Expression,
@@ -24,10 +21,11 @@ from satura.rewrite.language.expressions import (
     Recorder,
     Values,
     expression_of,
-    hint_of,
 )  # fmt: skip
-from satura.rewrite.language.literals import FUNCTIONS, check_function, spelling
+from satura.rewrite.language.mistakes import MistakeError, suggestion, with_article
 from satura.rewrite.ops import REGISTRY, Op
+from satura.rewrite.ops.elementwise import BINARY, UNARY
+from satura.rewrite.ops.reductions import REDUCTIONS
 from satura.rewrite.program.program import ProgramBuilder
 from satura.rewrite.types.attributes import (
     Attribute,
@@ -51,48 +49,13 @@ from satura.rewrite.types.plain import plain
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 
-class MissingError(MistakeError, AttributeError):
-    """A tensor of a law was asked for something that only its type has."""
-
-
 class Term(Placeholder):
     """A tensor expression in a law."""
 
     @property
     def type(self) -> TensorType:
         """The tensor's dtype and shape, as an attribute."""
-        return assume(TensorType, Recorder(TypeOf(self), TensorType))
-
-    if not TYPE_CHECKING:  # for a type checker, tensors have none of these
-
-        def __getattr__(self, name: str) -> object:
-            if name.startswith("_"):
-                raise AttributeError(name)
-            has = hasattr(TensorType, name) or name in hints(TensorType)
-            advice = f"; write {self}.type.{name}" if has else ""
-            raise MissingError(f"the tensor '{self}' has no attribute '{name}'{advice}")
-
-        def __add__(self, other: object) -> Term:
-            raise _no_operator("add", self, other)
-
-        def __sub__(self, other: object) -> Term:
-            raise _no_operator("sub", self, other)
-
-        def __mul__(self, other: object) -> Term:
-            raise _no_operator("mul", self, other)
-
-        def __truediv__(self, other: object) -> Term:
-            raise _no_operator("div", self, other)
-
-        def __matmul__(self, other: object) -> Term:
-            raise MistakeError(f"write matmul({self}, {other})")
-
-        def __neg__(self) -> Term:
-            raise MistakeError(f'write unary("neg", {self})')
-
-
-def _no_operator(name: str, x: object, y: object) -> MistakeError:
-    return MistakeError(f'tensors have no operators: write binary("{name}", {x}, {y})')
+        return assume(TensorType, Recorder(TypeOf(self)))
 
 
 @dataclass(frozen=True)
@@ -219,47 +182,61 @@ def _valued(expression: Expression, values: Values) -> Attribute:
 Operand = Term | Scalar
 
 
-def _operand(value: object, op: str) -> Term:
+_FUNCTIONS: Mapping[type, Collection[str]] = {
+    UnaryFn: UNARY, BinaryFn: BINARY, ReduceFn: REDUCTIONS,
+}  # fmt: skip
+
+
+def operand_of(value: object, taker: str) -> Term:
+    """The term that stands where `taker` takes a tensor; what is computed there is a scalar."""
     if isinstance(value, Term):
         return value
-    if isinstance(value, Scalar) or hint_of(value) is Scalar:
-        return ScalarTerm(expression_of(value))
     expression = expression_of(value)
-    if isinstance(expression, AttributeVariable):
-        raise MistakeError(
-            f"{op} takes a tensor where the {expression.sort.__name__} '{expression}' stands;"
-            f" tensors come first, then attributes (functions before both)"
-        )
-    raise MistakeError(f"{op} takes a tensor, not {value!r}")
+    sort = expression.sort if isinstance(expression, AttributeVariable) else Scalar
+    if isinstance(value, Recorder | Scalar) and sort is Scalar:
+        return ScalarTerm(expression)
+    raise MistakeError(
+        f"{taker} takes a tensor where {_shown(value, expression)} stands;"
+        " tensors come first, then attributes (functions before both)"
+    )
 
 
 def _attribute(value: object, sort: type, op: str) -> Expression:
     if isinstance(value, Term):
-        raise MistakeError(f"{op} takes a {sort.__name__} where the tensor '{value}' stands")
-    if isinstance(value, str) and sort in FUNCTIONS:
-        function = sort(value)
-        check_function(function)
-        return Literal(function)
-    hint = hint_of(value)
-    if isinstance(hint, FunctionType):
-        raise MistakeError(f"{op} takes {article(sort)}, not the method {_shown(value)}; call it")
-    if isinstance(hint, type) and not issubclass(hint, sort):
-        raise MistakeError(
-            f"{op} takes {article(sort)}, not the {hint.__name__} {_shown(value)}"
-            f"{spelling(value, sort)}"
-        )
-    return expression_of(value)
+        raise MistakeError(f"{op} takes {with_article(sort)} where the tensor '{value}' stands")
+    if isinstance(value, str) and sort in _FUNCTIONS:
+        value = sort(value)
+    expression = expression_of(value)
+    given = expression.sort if isinstance(expression, AttributeVariable) else type(value)
+    if given is not Recorder and not issubclass(given, sort):
+        raise MistakeError(f"{op} takes {with_article(sort)}, not {_shown(value, expression)}")
+    if isinstance(expression, Literal):
+        _check_literal(plain(value))
+    return expression
 
 
-def _shown(value: object) -> str:
-    return str(expression_of(value))
+def _check_literal(value: object) -> None:
+    """Raise MistakeError for a scalar function that does not exist, and for negative axes."""
+    if isinstance(value, UnaryFn | BinaryFn | ReduceFn):
+        names = _FUNCTIONS[type(value)]
+        if value.name not in names:
+            advice = suggestion(value.name, names) or f"; there are {', '.join(names)}"
+            raise MistakeError(f"there is no {type(value).__name__} '{value.name}'{advice}")
+    axes = (value.index,) if isinstance(value, Axis) else ()
+    if any(axis < 0 for axis in (value.indices if isinstance(value, Axes) else axes)):
+        raise MistakeError(f"{value!r}: axes are counted from 0, from the first one")
+
+
+def _shown(value: object, expression: Expression) -> str:
+    sort = expression.sort if isinstance(expression, AttributeVariable) else type(value)
+    return f"the {sort.__name__} {expression}"
 
 
 def _apply(name: str, operands: tuple[Operand, ...], *attributes: object) -> Term:
     op = REGISTRY[name]
     return Application(
         op,
-        tuple(_operand(operand, name) for operand in operands),
+        tuple(operand_of(operand, name) for operand in operands),
         tuple(
             _attribute(value, sort, name)
             for value, sort in zip(attributes, op.attributes, strict=True)
@@ -273,11 +250,11 @@ def application(op: Op, arguments: tuple[object, ...]) -> Term:
     if len(arguments) != len(names):
         raise MistakeError(f"{op.name}({', '.join(names)}) is given {len(arguments)} arguments")
     arity = op.arity or 0
-    operands = tuple(_operand(value, op.name) for value in arguments[:arity])
+    operands = tuple(operand_of(value, op.name) for value in arguments[:arity])
     pairs = zip(arguments[arity:], op.attributes, strict=True)
     attributes = tuple(_attribute(value, sort, op.name) for value, sort in pairs)
-    standing, own = op.in_programs(())
-    return Application(standing, operands, tuple(map(Literal, own)) or attributes)
+    standing, function = op.in_programs(())
+    return Application(standing, operands, tuple(map(Literal, function)) or attributes)
 
 
 def unary(f: UnaryFn | str, x: Operand) -> Term:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from satura.rewrite.language.annotations import MistakeError
 from satura.rewrite.language.expressions import AttributeVariable, Literal
+from satura.rewrite.language.mistakes import MistakeError
 from satura.rewrite.language.terms import Application, ScalarTerm, Tensor, Term
 from satura.rewrite.ops.elementwise import BINARY, BOOL, INTEGERS, UNARY
 from satura.rewrite.types.attributes import (

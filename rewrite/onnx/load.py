@@ -158,12 +158,12 @@ class _Importer:
     ) -> Sequence[int]:
         domain = "" if node.domain == "ai.onnx" else node.domain
         operands = tuple(scope[name] if name else None for name in node.input)
-        own = find(domain, node.op_type)
-        if own is not None:
+        user_op = find(domain, node.op_type)
+        if user_op is not None:
             if domain not in opsets:
                 raise ModelError(f"{label(node)}: the model does not import its domain")
             context = Context(self.build, self.values, node, opsets[domain], operands)
-            return [custom(context, own)]
+            return [custom(context, user_op)]
         function = self.functions.get((node.domain, node.op_type, node.overload))
         if function is not None:
             return self._inline(node, function, operands, None, depth)
@@ -261,7 +261,7 @@ class _Importer:
         self.checked = len(self.build.nodes)
 
     def _warn(self, program: Program) -> None:
-        on_host = [node.op for node in program.nodes if node.op.own and node.op.kind is Kind.HOST]
+        on_host = [node.op for node in program.nodes if node.op.user and node.op.kind is Kind.HOST]
         for op in dict.fromkeys(on_host):
             warnings.warn(
                 f"op '{op.name}' has no formula: it runs on the host, by its reference",

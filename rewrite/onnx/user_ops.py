@@ -57,8 +57,8 @@ def custom(node: Context, op: Op) -> int:
 
 
 def _shown(op: Op) -> str:
-    assert op.own is not None
-    return f"op '{op.name}' ({op.own.place})"
+    assert op.user is not None
+    return f"op '{op.name}' ({op.user.place})"
 
 
 Reader = Callable[[AttributeProto], Attribute]
@@ -108,10 +108,10 @@ def _scalar(array: Array) -> Scalar:
 
 def written(emit: Emitter, op: Op, site: Site) -> str:
     """A node of the op's own domain; the result's name."""
-    assert op.own is not None
+    assert op.user is not None
     result = emit.fresh()
     operands = [site.operand(position) for position in range(len(site.reads))]
-    node = helper.make_node(op.own.op_type, operands, [result], domain=op.own.domain)
+    node = helper.make_node(op.user.op_type, operands, [result], domain=op.user.domain)
     for name, value in zip(op.attribute_names, attributes_of(op, site), strict=True):
         node.attribute.append(_written(op, name, value))
     emit.nodes.append(node)

@@ -1,11 +1,11 @@
 """The canonical ops: name, attributes, type rule, reference and flops of each, at one place."""
 
 from satura.rewrite.ops import elementwise, indexing, layout, reductions, sources
-from satura.rewrite.ops.registry import OWN, REGISTRY, Kind, Op
+from satura.rewrite.ops.registry import REGISTRY, USER_OPS, Kind, Op
 
 __all__ = [
-    "OWN",
     "REGISTRY",
+    "USER_OPS",
     "Kind",
     "Op",
     "elementwise",

@@ -87,8 +87,8 @@ def evaluate_formula(
 
 def formula_of(op: Op, attributes: Sequence[Attribute]) -> Formula | None:
     """The formula of a user's op; None for the canonical functions."""
-    if op.own is not None:
-        return op.own.formula
+    if op.user is not None:
+        return op.user.formula
     function = attributes[0] if attributes else None
     if isinstance(function, UnaryFn | BinaryFn):
         return scalar_function(function.name).expansion

@@ -37,7 +37,7 @@ Generator: TypeAlias = (
 )
 """Draws operand types and attributes of an op whose result has the given type."""
 
-OWN_DOMAIN = "satura.user"
+USER_DOMAIN = "satura.user"
 
 
 class Kind(Enum):
@@ -54,7 +54,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Own:
+class UserDeclaration:
     """What only an op of a user has.
 
     `function` is what it is in programs where `unary` or `binary` lifts it; other elementwise ops
@@ -83,7 +83,7 @@ class Op:
     reference: Callable[..., Array]
     flops_rule: Callable[..., float]
     law: str
-    own: Own | None = None  # None: one of the canonical ops
+    user: UserDeclaration | None = None  # None: one of the canonical ops
 
     def infer(self, operands: tuple[TensorType, ...], attributes: tuple[Attribute, ...]) -> Types:
         """Type of the result. Raises ProgramError when operands or attributes do not fit."""
@@ -116,7 +116,7 @@ class Op:
 
     def in_programs(self, attributes: Sequence[Attribute]) -> tuple[Op, tuple[Attribute, ...]]:
         """The op and the attributes that stand in programs for this op with `attributes`."""
-        function = self.own.function if self.own else None
+        function = self.user.function if self.user else None
         if function is None:
             return self, tuple(attributes)
         if attributes:
@@ -130,16 +130,16 @@ class Op:
 REGISTRY: dict[str, Op] = {}
 """The ops that stand in programs, by name."""
 
-OWN: dict[str, Op] = {}
+USER_OPS: dict[str, Op] = {}
 """The ops that users declared, by name; functions of `unary` and `binary` are only here."""
 
 
-def own_op(op: Op, attributes: Sequence[Attribute]) -> Op | None:
+def user_op(op: Op, attributes: Sequence[Attribute]) -> Op | None:
     """The op of a user that stands in programs as `op` with `attributes`; None for others."""
     function = attributes[0] if attributes else None
-    if op.own is None and isinstance(function, UnaryFn | BinaryFn):
-        return OWN.get(function.name)
-    return op if op.own else None
+    if op.user is None and isinstance(function, UnaryFn | BinaryFn):
+        return USER_OPS.get(function.name)
+    return op if op.user else None
 
 
 def size_of(type_: TensorType) -> float:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from satura.rewrite.errors import ProgramError
-from satura.rewrite.ops import OWN, REGISTRY, Kind, Op
-from satura.rewrite.ops.registry import own_op
+from satura.rewrite.ops import REGISTRY, USER_OPS, Kind, Op
+from satura.rewrite.ops.registry import user_op
 from satura.rewrite.types.attributes import (
     Attribute,
     Constant,
@@ -119,8 +119,8 @@ class Program:
         lines += [f"output {name} = %{index}" for name, index in self.outputs]
         return "\n".join(lines)
 
-    def _own_ops(self) -> Iterable[Op]:
-        found = (own_op(node.op, node.attributes) for node in self.nodes)
+    def _user_ops(self) -> Iterable[Op]:
+        found = (user_op(node.op, node.attributes) for node in self.nodes)
         return dict.fromkeys(op for op in found if op is not None)
 
     def python(self) -> str:
@@ -138,7 +138,7 @@ class Program:
             "from satura.rewrite.program.interpreter import interpret",
             "from satura.rewrite.types.tensor_type import DType, TensorType",
             *(f"{name} = symbol({name!r})" for name in sorted(symbols)),
-            *(f"# {op.name} is declared at {op.own.place}" for op in self._own_ops() if op.own),
+            *(f"# {op.name} is declared at {op.user.place}" for op in self._user_ops() if op.user),
             "build = Builder()",
         ]
         for index, node in enumerate(self.nodes):
@@ -179,9 +179,11 @@ def _op(op: str | Op) -> Op:
     """The op of this name. Raises ProgramError."""
     if isinstance(op, Op):
         return op
-    if op not in REGISTRY and op not in OWN:
-        raise ProgramError(f"there is no op '{op}'; ops: {', '.join(sorted({**REGISTRY, **OWN}))}")
-    return REGISTRY[op] if op in REGISTRY else OWN[op]
+    if op not in REGISTRY and op not in USER_OPS:
+        raise ProgramError(
+            f"there is no op '{op}'; ops: {', '.join(sorted({**REGISTRY, **USER_OPS}))}"
+        )
+    return REGISTRY[op] if op in REGISTRY else USER_OPS[op]
 
 
 class ProgramBuilder:

@@ -9,7 +9,7 @@ from satura.rewrite.ops.registry import REGISTRY
 from satura.rewrite.prove import folds, layout, regrouping
 from satura.rewrite.prove.paths import Undecided
 from satura.rewrite.prove.tensors import Elements, Judge
-from satura.rewrite.prove.user_ops import own
+from satura.rewrite.prove.user_ops import user_elements
 
 Meaning = Callable[..., Elements]
 
@@ -36,8 +36,8 @@ def meaning(
     judge: Judge, op: Op, operands: Sequence[Elements], attributes: Sequence[object]
 ) -> Elements:
     """`op` on tensors; its demands go to `judge`. Raises Undecided for an op without a meaning."""
-    if op.own is not None:
-        return own(judge, op, operands, attributes)
+    if op.user is not None:
+        return user_elements(judge, op, operands, attributes)
     if op.name not in MEANINGS or REGISTRY.get(op.name) is not op:
         raise Undecided(f"{op.name} is not an op that the prover knows")
     return MEANINGS[op.name](judge, *operands, *attributes)

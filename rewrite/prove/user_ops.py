@@ -13,7 +13,7 @@ from satura.rewrite.prove.terms import BOOL, ELEMENT, INT
 from satura.rewrite.types.attributes import Attribute
 
 
-def own(
+def user_elements(
     judge: Judge, op: Op, operands: Sequence[Elements], attributes: Sequence[object]
 ) -> Elements:
     """An op with a formula takes all shapes alike; which dtypes it takes and gives is left open."""
@@ -24,7 +24,7 @@ def own(
         demand(judge, first.rank == other.rank, "the ranks differ")
         for mine, theirs in zip(first.shape, other.shape, strict=True):
             judge.same(mine, theirs, "the operands' shapes differ")
-    name = f"own {op.name} {' '.join(map(_key, attributes))}"
+    name = f"user {op.name} {' '.join(map(_key, attributes))}"
     dtypes, count = [operand.dtype for operand in operands], len(operands)
     takes = z3.Function(f"takes {name}", *[INT] * count, BOOL)
     gives = z3.Function(f"gives {name}", *[INT] * count, INT)

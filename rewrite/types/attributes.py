@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, known_at_least
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 Value = TypeVar("Value")
-Own = TypeVar("Own", bound="OwnAttribute")
 
 
 class Refuse(Exception):
@@ -371,22 +370,22 @@ class HostCall:
         return f"{self.domain + '.' if self.domain else ''}{self.op_type}"
 
 
-class OwnAttribute:
+class UserAttribute:
     """Base of the attribute classes that users declare: frozen dataclasses of plain values."""
 
-    def concrete(self: Own, sizes: Mapping[str, int]) -> Own:
+    def concrete(self, sizes: Mapping[str, int]) -> Self:
         """The value where every symbol has its size; itself unless a subclass says otherwise."""
         return self
 
 
 Attribute = (
     Perm | Shape | Axis | Axes | Scalar | Padding | Slices | Window | Groups | UnaryFn | BinaryFn
-    | ReduceFn | Constant | Parameter | Count | HostCall | DType | OwnAttribute
+    | ReduceFn | Constant | Parameter | Count | HostCall | DType | UserAttribute
 )  # fmt: skip
 
 
 def concrete_attribute(attribute: Attribute, sizes: Mapping[str, int]) -> Attribute:
     """`attribute` where every symbol has its size from `sizes`."""
-    if isinstance(attribute, Shape | Padding | Slices | HostCall | Parameter | OwnAttribute):
+    if isinstance(attribute, Shape | Padding | Slices | HostCall | Parameter | UserAttribute):
         return attribute.concrete(sizes)
     return attribute

@@ -13,7 +13,7 @@ from typing import TypeVar, cast, get_args
 
 import numpy as np
 
-from satura.rewrite.types.attributes import Attribute, Constant, OwnAttribute
+from satura.rewrite.types.attributes import Attribute, Constant, UserAttribute
 from satura.rewrite.types.dims import Quotient, SymbolicDim
 from satura.rewrite.types.tensor_type import TensorType
 
@@ -62,7 +62,7 @@ def _made_plain(value: object) -> object:
 
 
 def _is_whole(kind: type) -> bool:
-    return kind in _WHOLES or issubclass(kind, OwnAttribute)
+    return kind in _WHOLES or issubclass(kind, UserAttribute)
 
 
 @cache

@@ -27,21 +27,20 @@ from typing import cast
 import numpy as np
 
 from satura.rewrite.errors import OpError
-from satura.rewrite.frames import caller
 from satura.rewrite.language.terms import Term, application
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
 from satura.rewrite.ops.expression import Formula
 from satura.rewrite.ops.formula import evaluate_formula, formula_flops
 from satura.rewrite.ops.formula_parser import FormulaError, parse
 from satura.rewrite.ops.registry import (
-    OWN,
-    OWN_DOMAIN,
     REGISTRY,
+    USER_DOMAIN,
+    USER_OPS,
     Generator,
     Kind,
     Op,
-    Own,
     Types,
+    UserDeclaration,
     no_flops,
     size_of,
 )
@@ -49,9 +48,9 @@ from satura.rewrite.types.attributes import (
     Attribute,
     BinaryFn,
     Count,
-    OwnAttribute,
     Scalar,
     UnaryFn,
+    UserAttribute,
 )
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 from satura.rewrite.user_ops import guard
@@ -95,9 +94,9 @@ class Declaration:
         return OpError(f"{self.label}: {reason}")
 
 
-_DECLARED: dict[str, Declaration] = {}  # what made the ops in OWN
+_DECLARED: dict[str, Declaration] = {}  # what made the ops in USER_OPS
 _TABLES: tuple[dict[str, Op] | dict[str, ScalarFunction] | dict[str, Declaration], ...] = (
-    REGISTRY, OWN, UNARY, BINARY, _DECLARED,
+    REGISTRY, USER_OPS, UNARY, BINARY, _DECLARED,
 )  # fmt: skip
 
 
@@ -123,7 +122,7 @@ def op(
     *,
     formula: str | None = None,
     generator: Generator | None = None,
-    domain: str = OWN_DOMAIN,
+    domain: str = USER_DOMAIN,
     op_type: str = "",
 ) -> Callable[[Callable[..., Types]], UserOp]:
     """Declare an op by its type rule, see `satura/ops.py`.
@@ -143,14 +142,14 @@ def declared(declaration: Declaration) -> UserOp:
     _check_name(declaration)
     _check_onnx(declaration)
     signature = _signature(declaration)
-    own = Own(
+    user = UserDeclaration(
         declaration.domain, declaration.op_type or declaration.name, declaration.place,
         declaration.generator,
     )  # fmt: skip
     if declaration.formula is None:
-        made, function = _on_host(declaration, signature, own), None
+        made, function = _on_host(declaration, signature, user), None
     else:
-        made, function = _elementwise(declaration, signature, own)
+        made, function = _elementwise(declaration, signature, user)
     if function is None:
         home: dict[str, Op] | dict[str, ScalarFunction] = REGISTRY
         REGISTRY[made.name] = made
@@ -160,14 +159,14 @@ def declared(declaration: Declaration) -> UserOp:
     for table in (REGISTRY, UNARY, BINARY):
         if table is not home:
             table.pop(made.name, None)  # where this declaration was before it was run again
-    OWN[made.name], _DECLARED[made.name] = made, declaration
+    USER_OPS[made.name], _DECLARED[made.name] = made, declaration
     return made
 
 
 def find(domain: str, op_type: str) -> Op | None:
     """The op that ONNX models have under this name."""
-    for op in OWN.values():
-        if op.own and (op.own.domain, op.own.op_type) == (domain, op_type):
+    for op in USER_OPS.values():
+        if op.user and (op.user.domain, op.user.op_type) == (domain, op_type):
             return op
     return None
 
@@ -187,10 +186,10 @@ def local_ops() -> Iterator[None]:
 def _check_function(type_rule: object) -> None:
     inner = inspect.unwrap(type_rule) if callable(type_rule) else None
     if not isinstance(inner, FunctionType):
-        frame = caller((__name__,))
+        caller = inspect.stack()[3]
         what = type_rule.__name__ if isinstance(type_rule, type) else repr(type_rule)
         raise OpError(
-            f"{frame.f_code.co_filename}:{frame.f_lineno}: @op(…) stands directly above a function,"
+            f"{caller.filename}:{caller.lineno}: @op(…) stands directly above a function,"
             f" the op's type rule, not above {what}"
         )
 
@@ -202,7 +201,7 @@ def _check_name(declaration: Declaration) -> None:
         raise declaration.wrong("its name must be a word of ASCII letters: write it as a function")
     if not inspect.getdoc(declaration.type_rule):
         raise declaration.wrong("the docstring is missing: say there what the op computes")
-    other = OWN[name].own if name in OWN else None
+    other = USER_OPS[name].user if name in USER_OPS else None
     if other is not None:
         if not _same_place(other.place, declaration):
             raise declaration.wrong(f"an op of this name is declared at {other.place}; rename one")
@@ -288,7 +287,7 @@ def _signature(declaration: Declaration) -> _Signature:
             operands.append(name)
         elif hint is TensorType:
             raise declaration.wrong(f"the operand '{name}' must come before the attributes")
-        elif isinstance(hint, type) and issubclass(hint, OwnAttribute) and not _is_plain(hint):
+        elif isinstance(hint, type) and issubclass(hint, UserAttribute) and not _is_plain(hint):
             raise declaration.wrong(f"{hint.__name__} must be a dataclass, and frozen")
         elif isinstance(hint, type) and issubclass(hint, known):
             attributes[name] = hint
@@ -296,7 +295,7 @@ def _signature(declaration: Declaration) -> _Signature:
             raise declaration.wrong(
                 f"'{name}: {getattr(hint, '__name__', hint)}' is no operand (TensorType) and no"
                 f" attribute; classes of attributes are {', '.join(c.__name__ for c in known)},"
-                " and your own frozen dataclasses that inherit from OwnAttribute"
+                " and frozen dataclasses of yours that inherit from UserAttribute"
             )
     if not operands:
         raise declaration.wrong("it needs an operand: a parameter annotated TensorType")
@@ -311,17 +310,17 @@ def _is_plain(sort: type) -> bool:
     return bool(getattr(parameters, "frozen", False))
 
 
-def _on_host(declaration: Declaration, signature: _Signature, own: Own) -> UserOp:
+def _on_host(declaration: Declaration, signature: _Signature, user: UserDeclaration) -> UserOp:
     if declaration.reference is None:
         raise declaration.wrong("it needs a formula, or a reference that computes it in NumPy")
     arity, label = len(signature.operands), declaration.label
     rule = guard.type_rule(declaration.type_rule, arity, label, None)
     reference = guard.host_reference(declaration.reference, rule, arity, label)
-    return _op(declaration, signature, Kind.HOST, rule, reference, no_flops, own)
+    return _op(declaration, signature, Kind.HOST, rule, reference, no_flops, user)
 
 
 def _elementwise(
-    declaration: Declaration, signature: _Signature, own: Own
+    declaration: Declaration, signature: _Signature, user: UserDeclaration
 ) -> tuple[UserOp, ScalarFunction | None]:
     """The op, and what it is where `unary` or `binary` lifts it."""
     formula = _formula(declaration, signature)
@@ -337,20 +336,20 @@ def _elementwise(
 
     elements = guard.elements(declaration.reference or evaluated, label)
     reference = guard.wide_reference(elements, rule, arity)
-    draft = _op(declaration, signature, Kind.ELEMENTWISE, rule, reference, flops, own)
+    draft = _op(declaration, signature, Kind.ELEMENTWISE, rule, reference, flops, user)
     taken = signatures(draft, declaration.wrong)
     if declaration.reference is not None:
         try_formula(draft, formula, taken, declaration.wrong)
-    own = replace(own, formula=formula, signatures=taken)
+    user = replace(user, formula=formula, signatures=taken)
     to_bool = taken[0][1] is DType.BOOL and taken[0][0] != (DType.BOOL,) * arity
     if not _is_scalar_function(draft, taken, to_bool):
-        return replace(draft, own=own), None
+        return replace(draft, user=user), None
     dtypes = frozenset(dtypes[0] for dtypes, _ in taken)
     one = tuple(TensorType(dtype, ()) for dtype in taken[0][0])
     weight = draft.flops(one, (), TensorType(taken[0][1], ()))
     function = ScalarFunction(draft.name, elements, dtypes, formula.text, weight, to_bool, formula)
-    own = replace(own, function=UnaryFn(draft.name) if arity == 1 else BinaryFn(draft.name))
-    return replace(draft, own=own), function
+    user = replace(user, function=UnaryFn(draft.name) if arity == 1 else BinaryFn(draft.name))
+    return replace(draft, user=user), function
 
 
 def _formula(declaration: Declaration, signature: _Signature) -> Formula:
@@ -374,13 +373,13 @@ def _formula(declaration: Declaration, signature: _Signature) -> Formula:
 
 def _op(
     declaration: Declaration, signature: _Signature, kind: Kind, rule: guard.TypeRule,
-    reference: guard.Reference, flops: Callable[..., float], own: Own,
+    reference: guard.Reference, flops: Callable[..., float], user: UserDeclaration,
 ) -> UserOp:  # fmt: skip
     attributes = signature.attributes
     return UserOp(
         declaration.name, kind, len(signature.operands), tuple(attributes.values()),
         tuple(attributes), rule, reference, declaration.flops or flops,
-        inspect.getdoc(declaration.type_rule) or "", own,
+        inspect.getdoc(declaration.type_rule) or "", user,
     )  # fmt: skip
 
 

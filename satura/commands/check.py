@@ -16,8 +16,8 @@ from satura.rewrite.check.report import DirectionReport, RuleReport
 from satura.rewrite.check.testing import DEEP, PROOF_SECONDS, check
 from satura.rewrite.errors import RuleError, SaturaError
 from satura.rewrite.isolation.process import Doing, KilledError, call
-from satura.rewrite.language.annotations import suggestion
 from satura.rewrite.language.dsl import RuleSet
+from satura.rewrite.language.mistakes import suggestion
 from satura.rulefile import load_rules
 
 SECONDS = 60.0  # for each rule

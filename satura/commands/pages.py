@@ -38,7 +38,7 @@ def ops_page() -> str:
         f"f32), the integers {_values(INTEGERS)}, and bool.",
     ]
     for kind, title in KINDS.items():
-        ops = [op for op in REGISTRY.values() if op.kind is kind and op.own is None]
+        ops = [op for op in REGISTRY.values() if op.kind is kind and op.user is None]
         lines += ["", f"## {title}", "", *_table(("op", "law"), list(map(_op_row, ops)))]
     lines += ["", "## Functions of `unary`", "", *_functions(UNARY)]
     lines += ["", "## Functions of `binary`", "", *_functions(BINARY)]

@@ -11,7 +11,7 @@ from satura.rewrite.onnx import user_ops
 from satura.rewrite.onnx.types import type_proto
 from satura.rewrite.onnx.write import elementwise, layout, reductions, windows
 from satura.rewrite.onnx.write.emitter import Emitter, Site
-from satura.rewrite.ops.registry import own_op
+from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.attributes import Count, HostCall
 from satura.rewrite.types.dims import Dim
@@ -96,9 +96,9 @@ class _Names:
         return self._names[index]
 
     def _written(self, index: int, site: Site) -> str:
-        own = own_op(site.node.op, site.node.attributes)
-        if own is not None:
-            return user_ops.written(self._emit, own, site)
+        found = user_op(site.node.op, site.node.attributes)
+        if found is not None:
+            return user_ops.written(self._emit, found, site)
         attribute = site.node.attributes[0] if site.node.attributes else None
         if isinstance(attribute, HostCall):
             self._results[index] = self._host(attribute, site)
@@ -136,7 +136,7 @@ def _reads(program: Program, index: int) -> tuple[int, ...]:
     node = program.nodes[index]
     if node.op.name == "concat":
         return _joined(program, node)
-    broadcasts = node.op.name in _BROADCASTING and own_op(node.op, node.attributes) is None
+    broadcasts = node.op.name in _BROADCASTING and user_op(node.op, node.attributes) is None
     return _unbroadcast(program.nodes, node) if broadcasts else node.operands
 
 
@@ -177,9 +177,9 @@ def _opsets(program: Program) -> dict[str, int]:
     calls = [node.attributes[0] for node in program.nodes if node.op.name == "host"]
     versions = {"": OPSET}
     for node in program.nodes:
-        op = own_op(node.op, node.attributes)
-        if op is not None and op.own is not None:
-            versions[op.own.domain] = 1
+        op = user_op(node.op, node.attributes)
+        if op is not None and op.user is not None:
+            versions[op.user.domain] = 1
     for call in calls:
         assert isinstance(call, HostCall)
         versions[call.domain] = max(call.opset, versions.get(call.domain, 1))

@@ -1,6 +1,6 @@
-"""A rule of one's own: what it proves, and what it saves.
+"""A user's rule: what it proves, and what it saves.
 
-Run with `python examples/own_rule.py`.
+Run with `python examples/user_rule.py`.
 """
 
 from __future__ import annotations
@@ -8,11 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 import satura
-from satura.rewrite.language.dsl import Law, RuleSet, Tensor, rewrites, rule
-from satura.rewrite.language.terms import unary
-from satura.rewrite.program.builder import Builder
-from satura.rewrite.program.program import Program
-from satura.rewrite.types.tensor_type import DType
+from satura.language import Builder, DType, Law, Program, RuleSet, Tensor, rewrites, rule, unary
 
 
 @rule

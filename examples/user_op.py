@@ -1,6 +1,6 @@
-"""An op of one's own: it fuses, compiles, moves layouts, obeys laws, and is saved as ONNX.
+"""A user's op: it fuses, compiles, moves layouts, obeys laws, and is saved as ONNX.
 
-Run with `python examples/own_op.py`, or use it: `satura run MODEL --with examples/own_op.py`.
+Run with `python examples/user_op.py`, or use it: `satura run MODEL --with examples/user_op.py`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,8 @@ import numpy as np
 
 import satura
 from satura.compare import relative_error
+from satura.language import Builder, Law, Program, Tensor, rewrites, rule, unary
 from satura.ops import FLOATS, DType, TensorType, op, refuse_unless
-from satura.rewrite.language.dsl import Law, Tensor, rewrites, rule
-from satura.rewrite.language.terms import unary
-from satura.rewrite.program.builder import Builder
-from satura.rewrite.program.program import Program
 from satura.rules import DEFAULT
 from satura.testing import assert_sound
 

@@ -1,0 +1,92 @@
+"""`satura.language`, from which rule files import everything, and the places where that stood."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sys
+import warnings
+from types import ModuleType
+
+import pytest
+
+import satura.language
+import satura.ops
+from satura.rewrite import types
+from satura.rewrite.language.definition import IMPORTED
+from tests.documents import ENVIRONMENT, ROOT
+
+FORMER = {
+    "satura.rewrite.attributes": "satura.rewrite.types.attributes",
+    "satura.rewrite.dims": "satura.rewrite.types.dims",
+    "satura.rewrite.dsl": "satura.rewrite.language.dsl",
+    "satura.rewrite.terms": "satura.rewrite.language.terms",
+}
+WITHOUT_WARNINGS = """
+import satura, satura.language, satura.ops, satura.rules, satura.testing
+from satura.cli import main
+main(["rules"])
+"""
+
+
+def public_names(module: ModuleType) -> set[str]:
+    """What `module` defines itself for others."""
+    return {
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", "") == module.__name__
+    }
+
+
+@pytest.mark.parametrize("former", FORMER)
+def test_a_former_place_warns_once_and_gives_the_same_objects(
+    former: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = importlib.import_module(FORMER[former])
+    monkeypatch.delitem(sys.modules, former, raising=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        module, again = importlib.import_module(former), importlib.import_module(former)
+    (warning,) = caught
+    assert warning.category is DeprecationWarning
+    assert "import from satura.language" in str(warning.message)
+    assert module is again
+    names = public_names(home)
+    assert names and all(getattr(module, name) is getattr(home, name) for name in names)
+
+
+@pytest.mark.parametrize("name", ["DType", "FLOATS", "TensorType"])
+def test_types_give_with_a_warning_what_stood_there(name: str) -> None:
+    with pytest.warns(DeprecationWarning, match="import from satura.language") as caught:
+        found = getattr(types, name)
+    assert len(caught) == 1 and found is getattr(satura.language, name)
+
+
+def test_attributes_of_users_have_their_former_name_too() -> None:
+    with pytest.warns(DeprecationWarning, match="UserAttribute is its name now") as caught:
+        found = getattr(satura.ops, "OwnAttribute")  # noqa: B009  # type checkers do not know it
+    assert len(caught) == 1 and found is satura.ops.UserAttribute
+
+
+def test_satura_itself_does_not_import_from_former_places() -> None:
+    # The filter takes those warnings as errors that begin with a name of ours.
+    arguments = ["-W", "error:satura:DeprecationWarning", "-c", WITHOUT_WARNINGS]
+    subprocess.run(
+        [sys.executable, *arguments], check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL
+    )
+
+
+def test_documents_and_examples_import_rules_from_the_language_alone() -> None:
+    texts = [file.read_text() for file in (ROOT / "examples").glob("*.py")]
+    for document in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")):
+        texts += re.findall(r"^```python\n(.*?)^```$", document.read_text(), re.M | re.S)
+    about_rules = [text for text in texts if re.search(r"@rule|RuleSet|rules=", text)]
+    assert len(about_rules) >= 8
+    for text in about_rules:
+        assert "satura.rewrite" not in text
+
+
+def test_what_messages_tell_people_to_import_is_there() -> None:
+    assert {"Tensor", "conv", "slice_", "scalar", "Refuse"} <= set(IMPORTED)
+    assert set(IMPORTED) <= set(satura.language.__all__)
