@@ -173,22 +173,6 @@ def test_what_is_stored_anyway_is_read() -> None:
     assert counts["dispatch-count"] == 2
 
 
-def test_preactivation_blocks_repeat_no_work() -> None:
-    """x + conv(relu(conv(relu(x)))), six times: every sum is read twice, and computed once."""
-    build = Builder()
-    x = build.input("x", DType.F32, (1, 14, 14, 32))
-    for _ in range(6):
-        inner = conv_block(build, build.unary("relu", x), 32, 32)
-        x = build.binary("add", conv_block(build, build.unary("relu", inner), 32, 32), x)
-    schedule = extract(unrewritten(build.program({"y": x})))
-    check(schedule)
-    forms = [dispatch.form for dispatch in schedule.dispatches]
-    assert forms.count(Form.CONTRACTION) == 12
-    nodes = schedule.program.nodes
-    runs = [nodes[n].op.name for dispatch in schedule.dispatches for n in dispatch.nodes]
-    assert runs.count("conv") == 12
-
-
 def test_shared_work_in_a_dispatch_is_paid_once() -> None:
     """A chain of x * sigmoid(x) reads each x twice: as a tree it has 2^12 sigmoids."""
     build = Builder()
