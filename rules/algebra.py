@@ -19,13 +19,12 @@ from satura.rewrite.language.dsl import (
     rule,
 )
 from satura.rewrite.language.terms import binary, broadcast, cast, reshape, scalar, unary
+from satura.rewrite.ops.elementwise import COMMUTATIVE, IDEMPOTENT
 from satura.rewrite.types.attributes import BinaryFn, Scalar, Shape, UnaryFn, refuse_unless
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.rules.folding import applied_to_two
 
-COMMUTATIVE = ("add", "mul", "max", "min", "eq", "and", "or", "xor")
 WHOLE_BYTES = {DType.F64: 6, DType.F32: 3, DType.F16: 1, DType.BF16: 1}  # integers it holds
-IDEMPOTENT = ("relu", "abs", "sign", "floor", "ceil", "round")
 
 
 @rule

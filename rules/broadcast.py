@@ -17,6 +17,7 @@ from satura.rewrite.language.terms import (
     slice_,
     unary,
 )
+from satura.rewrite.ops.reductions import SELECTIONS
 from satura.rewrite.types.attributes import (
     Axes,
     BinaryFn,
@@ -109,7 +110,7 @@ def reduces_alike(f: ReduceFn, type_: TensorType, wide: Shape, axes: Axes) -> bo
     """
     return all(
         type_.shape[axis] == wide.dims[axis]
-        or (f.name in ("max", "min") and known_at_least(wide.dims[axis], 1))
+        or (f.name in SELECTIONS and known_at_least(wide.dims[axis], 1))
         for axis in axes.indices
     )
 

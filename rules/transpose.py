@@ -36,6 +36,7 @@ from satura.rewrite.language.terms import (
     transpose,
     unary,
 )
+from satura.rewrite.ops.reductions import SELECTIONS
 from satura.rewrite.types.attributes import (
     Axes,
     Axis,
@@ -92,7 +93,7 @@ def same_combination(f: ReduceFn, type_: TensorType, axes: Axes, perm: Perm) -> 
     Sums and products of floats are rounded at every step, so there the order must stay.
     """
     sources = [perm.order[axis] for axis in axes.indices]
-    return f.name in ("max", "min") or not type_.dtype.is_float or sources == sorted(sources)
+    return f.name in SELECTIONS or not type_.dtype.is_float or sources == sorted(sources)
 
 
 @attribute_function

@@ -67,15 +67,15 @@ def why(
     Raises RuleError where there is no such rule, or where it fails in a computation. Rules of your
     own that do not end are stopped, as by `compile`.
     """
-    from satura.pipeline import rule_set, saturate_beside
-    from satura.rewrite.explain.why import explained
+    from satura.pipeline import rule_set, rules_for, saturate_beside
+    from satura.rewrite.explain.why import why as explain_rule
     from satura.rewrite.onnx.load import load_with_names
     from satura.rewrite.program.program import Program
 
     chosen = rule_set(rules)
-    asked = chosen[rule] if isinstance(rule, str) else rule
     program, names = (model, {}) if isinstance(model, Program) else load_with_names(model)
-    return explained(asked, program, saturate_beside(asked, program, chosen, limits), names)
+    asked = rules_for(program, chosen)[rule] if isinstance(rule, str) else rule
+    return explain_rule(asked, program, saturate_beside(asked, program, chosen, limits), names)
 
 
 def compile(

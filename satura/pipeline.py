@@ -77,6 +77,22 @@ def _is_our_file(file: Path) -> bool:
     return file.resolve().parent == OUR_RULES
 
 
+def rules_for(program: Program, rules: RuleSet) -> RuleSet:
+    """The rules that run on `program`: `rules`, and the laws of movement of its users' ops."""
+    return with_movement(rules, program)
+
+
+def saturate(
+    program: Program, rules: RuleSet, limits: Limits | None = None, strict: bool = False
+) -> Saturation:
+    """The e-graph that `compile`, `optimize`, `why` and `explain` have of `program`.
+
+    A rule that is not ours and does not behave is dropped with a warning; `strict` raises RuleError
+    instead.
+    """
+    return saturate_guarded(program, rules_for(program, rules), limits or Limits(), is_ours, strict)
+
+
 def saturate_beside(
     rule: Rule, program: Program, rules: RuleSet, limits: Limits | None
 ) -> Saturation:
@@ -84,8 +100,7 @@ def saturate_beside(
 
     Raises RuleError where `rule` is one that does not.
     """
-    everything = rules if rule.name in rules else rules + rule
-    saturation = saturate_guarded(program, everything, limits or Limits(), is_ours)
+    saturation = saturate(program, rules if rule.name in rules else rules + rule, limits)
     for dropped in saturation.report.dropped:
         if dropped.name == rule.name:
             raise RuleError(str(dropped))
@@ -99,18 +114,13 @@ def rewrite(
     progress: Progress | None,
     strict: bool = False,
 ) -> Rewritten:
-    """Load, saturate, extract.
-
-    A rule that is not ours and does not behave is dropped with a warning; `strict` raises RuleError
-    instead.
-    """
+    """Load, saturate and extract; `strict` as for `saturate`."""
     chosen = rule_set(rules)
     phases = Phases(progress)
     with phases.phase("load"):
         program = load(model)
-    chosen = with_movement(chosen, program)
     with phases.phase("saturate"):
-        saturation = saturate_guarded(program, chosen, limits or Limits(), is_ours, strict)
+        saturation = saturate(program, chosen, limits, strict)
     with phases.phase("extract"):
         schedule = extract(saturation.classes)
     return Rewritten(program, saturation, schedule, phases.seconds)

@@ -59,6 +59,7 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ("part_of_reshape, operand dropped", "", "no part of a well-typed whole is negative"),
     ("Perm.__getitem__, condition dropped", "", RANKS),
     ("preimage, sign or not dropped", "", "another value with the same image"),
+    ("reduces_alike, table", "", NEVER),
     ("reduces_alike, constant: 1 -> 2", "", "an axis repeated once is not repeated"),
     (
         "row_perm, no inverse",
@@ -66,6 +67,7 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
         "three long axes are rarely drawn; models that flatten images show it",
     ),
     ("rows_by_axis, sign or not dropped: -1 -> 1", "", "a matrix: its last axis is its second"),
+    ("same_combination, table", "", NEVER),
     ("slices_before_broadcast, arguments swapped", "", SYMMETRIC),
     ("slices_before_broadcast, constant: 1 -> 2", "", ONE),
     ("slices_inside, comparison: step > 0 -> step >= 0", "", "no step is 0"),

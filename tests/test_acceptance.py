@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache
 from time import process_time
 
-import numpy as np
 import onnx
 import onnxruntime
 import pytest
@@ -16,6 +15,7 @@ from satura.pipeline import rewrite
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.extract.statistics import statistics as count
 from satura.rewrite.onnx.write.save import to_model
+from satura.rewrite.types.comparison import relative_error
 from satura.rewrite.types.tensor_type import Array
 
 RESNETS = ("resnet50", "resnet50_pad", "resnet50_tf")
@@ -44,8 +44,7 @@ def assert_close(got: dict[str, Array], expected: dict[str, Array]) -> None:
     assert got.keys() == expected.keys()
     for name, reference in expected.items():
         assert got[name].shape == reference.shape and got[name].dtype == reference.dtype
-        error = np.abs(got[name].astype(np.float64) - reference.astype(np.float64)).max()
-        assert error <= TOLERANCE * np.abs(reference).max(), name
+    assert relative_error(got, expected) <= TOLERANCE
 
 
 @cache

@@ -21,6 +21,7 @@ from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import Window
+from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, DType
 from satura.rules import DEFAULT, NONE
 
@@ -96,7 +97,7 @@ class Cases(Builder):
 
     def cut(self, x: int, axis: int, begin: int, end: int) -> int:
         """x[begin:end] along `axis`."""
-        sizes = [int(str(dim)) for dim in self.type(x).shape]
+        sizes = list(map(static, self.type(x).shape))
         starts = [0] * len(sizes)
         starts[axis], sizes[axis] = begin, end - begin
         return self.slice(x, starts, sizes)
@@ -395,7 +396,7 @@ def run(program: Program) -> dict[str, Array]:
     arguments = {}
     for index in program.inputs:
         node = program.nodes[index]
-        shape = tuple(int(str(dim)) for dim in node.type.shape)
+        shape = tuple(map(static, node.type.shape))
         random = np.random.default_rng(list(node.input_name.encode()))
         arguments[node.input_name] = random.normal(size=shape).astype(node.type.dtype.numpy)
     return interpret(program, arguments)

@@ -14,6 +14,7 @@ from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
+from satura.rewrite.types.comparison import agreement
 from satura.rewrite.types.tensor_type import Array, DType
 from tests.random_programs import compare, random_program
 from tests.trivial_scheduler import one_dispatch, one_dispatch_per_node
@@ -61,19 +62,15 @@ def assert_close(
     name: str, dtype: DType, got: Array, expected: Array, exact: NDArray[np.float64]
 ) -> None:
     """Equal bits (any NaN for NaN), or as near to `exact` (in f64) as ULPS allows."""
-    wide, wanted = got.astype(np.float64), expected.astype(np.float64)
-    same = (wide == wanted) & (np.signbit(wide) == np.signbit(wanted))
-    same |= np.isnan(wide) & np.isnan(wanted)
+    same = agreement(got, expected)
     if name in ULPS and dtype.is_float:
         eps = {DType.F16: 2.0**-10, DType.BF16: 2.0**-7}.get(dtype, 0.0)
         compute = np.finfo(dtype.compute.numpy.name)
         eps += ULPS[name] * float(compute.eps)
         tiny = float(compute.smallest_subnormal) * 4
         tiny += 1e-7 if dtype is DType.F16 else 0.0
-        with np.errstate(all="ignore"):
-            same |= np.abs(wide - exact) <= eps * np.abs(exact) + tiny
-    wrong = np.flatnonzero(~same.ravel())
-    assert not wrong.size, (name, dtype, wide.ravel()[wrong[:5]], wanted.ravel()[wrong[:5]])
+        same |= agreement(got.astype(np.float64), exact, eps * np.abs(exact) + tiny)
+    assert same.all(), (name, dtype, got[~same][:5], expected[~same][:5])
 
 
 def all_functions(

@@ -18,7 +18,7 @@ from satura.rewrite.extract.schedule import Dispatch, Form, Home, Schedule
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.dims import static, symbol
 from satura.rewrite.types.tensor_type import Array, DType
 from tests.random_programs import compare
 from tests.trivial_scheduler import one_dispatch, one_dispatch_per_node
@@ -213,7 +213,7 @@ def test_a_convolution_with_bias_residual_and_transposed_store(groups: int) -> N
     total = build.binary("add", result, build.broadcast(build.constant(draw(1, 1, 1, 24)), shape))
     total = build.unary("relu", build.binary("add", total, residual))
     program = build.program({"y": build.transpose(total, (0, 3, 1, 2))})
-    residual_shape = tuple(int(str(n)) for n in shape)
+    residual_shape = tuple(map(static, shape))
     check(program, x=draw(2, 8, 9, 12), residual=draw(*residual_shape))
 
 

@@ -14,7 +14,7 @@ from satura.rewrite.language.dsl import Law, RuleSet, Tensor, attribute_function
 from satura.rewrite.language.terms import reshape, unary
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.attributes import Perm, Scalar, Shape, UnaryFn
-from satura.rewrite.types.dims import Quotient, SymbolicDim, symbol
+from satura.rewrite.types.dims import Quotient, SymbolicDim, static, symbol
 from satura.rewrite.types.plain import plain
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.testing import check
@@ -92,7 +92,7 @@ def test_numpy_integers_may_stand_in_what_a_rule_computes() -> None:
     @attribute_function
     def flat(type_: TensorType) -> Shape:
         """All elements along one axis."""
-        size: int = np.prod([int(str(dim)) for dim in type_.shape], dtype=np.int64)  # type: ignore
+        size: int = np.prod(list(map(static, type_.shape)), dtype=np.int64)  # type: ignore
         return Shape((size,))
 
     @attribute_function

@@ -1,11 +1,16 @@
-"""Plans: every region that a kernel's arguments name has an address by the time it runs."""
+"""Plans: kernels are merged where they are equal, and each region has an address when they run."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import satura
+from satura.backend.emit.body import Code
+from satura.backend.jit.machine_code import KernelSource, compile_all
+from satura.backend.plan.executables import Executable, executables
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.types.tensor_type import DType
@@ -26,3 +31,36 @@ def test_kernels_read_constants_that_are_also_outputs(consumer: str) -> None:
         got = satura.compile(program, threads=1, rules=rules).run(arguments)
         for name, values in expected.items():
             np.testing.assert_array_equal(got[name], values)
+
+
+def test_equal_texts_are_one_executable() -> None:
+    codes = [Code(name, text, (), 1) for name, text in ("ax", "by", "cx", "az", "aw")]
+    assert executables(codes) == (
+        Executable("a", "x", 2),
+        Executable("b", "y", 1),
+        Executable("a'", "z", 1),
+        Executable("a''", "w", 1),
+    )
+
+
+def test_executables_are_what_is_compiled_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled_sources: list[KernelSource] = []
+
+    def recorded(
+        sources: list[KernelSource], progress: Callable[[int, int], None] | None
+    ) -> list[int]:
+        compiled_sources.extend(sources)
+        return compile_all(sources, progress)
+
+    monkeypatch.setattr("satura.backend.plan.plan.compile_all", recorded)
+    build = Builder()
+    outputs = {
+        f"{name}_{extent}": build.unary(name, build.input(f"{name}_of_{extent}", DType.F32, shape))
+        for extent, shape in ((4, (4,)), (7, (7,)))
+        for name in ("abs", "neg")
+    }
+    compiled = satura.compile(build.program(outputs), threads=1, rules="none")
+    assert compiled.executables == {"loop_abs": 2, "loop_neg": 2}
+    assert [source.name for source in compiled_sources] == ["loop_abs", "loop_neg"]
+    assert compiled.statistics["executable-count"] == 2
+    assert compiled.statistics["dispatch-count"] == 4

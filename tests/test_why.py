@@ -13,7 +13,7 @@ from satura.rewrite.explain import matcher
 from satura.rewrite.explain.class_graph import Graph
 from satura.rewrite.explain.findings import Miss, Why
 from satura.rewrite.explain.matcher import trace
-from satura.rewrite.explain.why import why
+from satura.rewrite.explain.why import why as explain_rule
 from satura.rewrite.language.dsl import (
     Known,
     Law,
@@ -103,6 +103,12 @@ def padded_convolutions(value: float, batch: int = 0) -> Program:
             "b": build.conv(build.unary("relu", y), w, window),
         }
     )
+
+
+def why(asked: Rule, program: Program, rules: RuleSet, limits: Limits | None = None) -> Why:
+    """Why `asked` fires beside `rules`, which all run in this process."""
+    everything = rules if asked.name in rules else rules + asked
+    return explain_rule(asked, program, saturate(program, everything, limits or Limits()))
 
 
 def only_miss(answer: Why) -> Miss:

@@ -14,7 +14,7 @@ from typing import Any
 
 import z3
 
-from satura.rewrite.ops.reductions import REDUCTIONS
+from satura.rewrite.ops.reductions import REDUCTIONS, SELECTIONS
 from satura.rewrite.prove.layout import inside_or
 from satura.rewrite.prove.opaque import function_term, scalar_parts
 from satura.rewrite.prove.paths import Fact, Path
@@ -60,7 +60,7 @@ def reduce(judge: Judge, x: Elements, f: ReduceFn, axes: Axes) -> Elements:
     demand(judge, list(at_axes) == sorted(set(at_axes)), "the axes are not sorted")
     demand(judge, all(0 <= axis < x.rank for axis in at_axes), "the axes are out of range")
     number = function_term(f)
-    picks = z3.Or(*(number == REDUCTIONS.index(name) for name in ("max", "min")))
+    picks = z3.Or(*(number == REDUCTIONS.index(name) for name in SELECTIONS))
     judge.always(z3.Or(x.dtype != code(DType.BOOL), picks), "bool has no sum")
     extents = tuple(x.shape[axis] for axis in at_axes)
 
@@ -80,7 +80,7 @@ def arg_reduce(judge: Judge, x: Elements, f: ReduceFn, axis: Axis, last: Count) 
     at_axis = axis.index
     demand(judge, 0 <= at_axis < x.rank, "the axis is out of range")
     number = function_term(f)
-    picks = z3.Or(*(number == REDUCTIONS.index(name) for name in ("max", "min")))
+    picks = z3.Or(*(number == REDUCTIONS.index(name) for name in SELECTIONS))
     judge.always(picks, "only max and min have an index")
     extent = x.shape[at_axis]
     empty = z3.BoolVal(extent != 0) if isinstance(extent, int) else is_nonzero(extent)
@@ -217,7 +217,7 @@ def _folded(
     path.depth -= 1
     key = str((path.side, depth, family, heads, extents, value.sexpr()))
     if key not in path.folds:
-        picks = z3.Or(*(heads[0] == REDUCTIONS.index(name) for name in ("max", "min")))
+        picks = z3.Or(*(heads[0] == REDUCTIONS.index(name) for name in SELECTIONS))
         exact = [heads[-1] == code(dtype) for dtype in DTYPES if not dtype.is_float]
         path.folds[key] = Fold(
             z3.Const(f"fold {len(path.folds)}", ELEMENT),

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
+from operator import index
 
 from satura.rewrite.errors import ProgramError
 
@@ -226,6 +227,13 @@ def known_at_least(dim: Dim, bound: int) -> bool:
         if not monomial:
             low = coefficient
     return low >= bound
+
+
+def static(dim: Dim) -> int:
+    """The value of a dim that is a number. Raises ValueError for one that depends on sizes."""
+    if isinstance(dim, SymbolicDim):
+        raise ValueError(f"{dim} depends on sizes")
+    return index(dim)
 
 
 def representative(dim: Dim, size: int = 64) -> int:
