@@ -93,7 +93,7 @@ def compile(
     bit. `verify` runs seeded inputs through every stage and raises VerificationError where a stage
     differs from the interpreter.
 
-    A rule of your own that hangs, fails, or drives the e-graph to its limits does not stop the
+    A rule of your own that hangs, fails, or floods the e-graph by itself does not stop the
     compiler: it is dropped, with a RuleDroppedWarning that names it and says why, and listed in
     `Compiled.report`. `strict` raises RuleError instead.
     """

@@ -16,7 +16,7 @@ from satura.rewrite.egraph.saturate import Limits, Saturation
 from satura.rewrite.errors import CallError, RuleError
 from satura.rewrite.extract.extract import extract
 from satura.rewrite.extract.schedule import Schedule
-from satura.rewrite.isolation.guarded import saturate_guarded
+from satura.rewrite.isolation.guarded import PATIENCE, saturate_guarded
 from satura.rewrite.language.dsl import Rule, RuleSet
 from satura.rewrite.program.program import Program
 from satura.rules import DEFAULT, EXACT, NONE
@@ -83,24 +83,34 @@ def rules_for(program: Program, rules: RuleSet) -> RuleSet:
 
 
 def saturate(
-    program: Program, rules: RuleSet, limits: Limits | None = None, strict: bool = False
+    program: Program,
+    rules: RuleSet,
+    limits: Limits | None = None,
+    strict: bool = False,
+    patience: float = PATIENCE,
 ) -> Saturation:
     """The e-graph that `compile`, `optimize`, `why` and `explain` have of `program`.
 
     A rule that is not ours and does not behave is dropped with a warning; `strict` raises RuleError
-    instead.
+    instead. A single step of such a rule that takes `patience` seconds hangs.
     """
-    return saturate_guarded(program, rules_for(program, rules), limits or Limits(), is_ours, strict)
+    everything = rules_for(program, rules)
+    return saturate_guarded(program, everything, limits or Limits(), is_ours, strict, patience)
 
 
 def saturate_beside(
-    rule: Rule, program: Program, rules: RuleSet, limits: Limits | None
+    rule: Rule,
+    program: Program,
+    rules: RuleSet,
+    limits: Limits | None = None,
+    patience: float = PATIENCE,
 ) -> Saturation:
     """A saturation with `rule` and those of `rules` that behave.
 
     Raises RuleError where `rule` is one that does not.
     """
-    saturation = saturate(program, rules if rule.name in rules else rules + rule, limits)
+    everything = rules if rule.name in rules else rules + rule
+    saturation = saturate(program, everything, limits, patience=patience)
     for dropped in saturation.report.dropped:
         if dropped.name == rule.name:
             raise RuleError(str(dropped))

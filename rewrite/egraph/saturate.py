@@ -11,7 +11,7 @@ time, each announced before it starts; see `rewrite/isolation/guarded.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 
 from satura.rewrite.egraph.attribute_tables import (
@@ -70,7 +70,7 @@ def saturate(
     """Everything that `rules` prove equal to parts of `program`, as far as `limits` allow.
 
     Raises RuleError, naming the rule, when a rule makes badly typed nodes, equates tensors of two
-    types, or fails in a computation; and where `observer` blames one that it watches.
+    types, or fails in a computation.
     """
     try:
         run = _Run(program, rules, limits, observer, careful=False)
@@ -130,7 +130,8 @@ class _Run:
         self.tables = node_tables(hosts)
         self.egraph.define(schema(self.tables.values()))
         self.types = [type_demand(table) for table in self.tables.values()]
-        self.types = [replace(d, answer=observer.typing(d.answer)) for d in self.types]
+        for table, demand in zip(self.tables.values(), self.types, strict=True):
+            demand.answer = observer.typing(table.op, demand.answer)
         self.demands = Demands(self.egraph, self.interner)
         answered = load(program, self.egraph, self.tables, self.interner)
         for demand, name in zip(self.types, self.tables, strict=True):
@@ -153,7 +154,6 @@ class _Run:
         self.close_round()
         self.saturate()
         self.report.seconds = self.elapsed
-        observer.judge(self.report)
         observer.start(None)
         self.decoded: Decoded = decode(program, self.egraph, self.tables, self.interner, self.runs)
         for runner in self.runners:
@@ -170,7 +170,7 @@ class _Run:
         self.egraph.define(code.text)
         demand = rule_demand(direction, code.want, code.ok) if direction.computes else None
         if demand is not None:
-            demand = replace(demand, answer=self.observer.answering(direction, demand.answer))
+            demand.answer = self.observer.answering(direction, demand.answer)
         statistics = RuleStatistics(direction.label, direction.place)
         return _Runner(direction, code, demand, statistics, watched)
 
@@ -221,7 +221,6 @@ class _Run:
 
     def round(self, round_: int) -> bool:
         """Run every rule once; whether anything changed. Sets `report.stopped` at a limit."""
-        self.observer.start_round()
         self.match()
         sizes = self.egraph.sizes()
         for runner in self.runners:
@@ -252,6 +251,7 @@ class _Run:
             if runner.watched:
                 self.observer.start(runner.direction)
                 self.note(self.egraph.run(runner.code.matching, saturate=True))
+        self.observer.start(None)
         step = self.egraph.run("demand")
         self.note(step)
         self.demands.answer(self.rule_demands, step)
@@ -302,6 +302,9 @@ class _Run:
             return False
         self.report.stopped = "nodes"
         self.report.stopped_before = runner.direction.label
+        if runner.watched:
+            matches = runner.growth // runner.code.makes
+            self.observer.count(runner.direction, matches, runner.growth)
         return True
 
     def check(self, runner: _Runner) -> None:
@@ -311,7 +314,7 @@ class _Run:
             direction = runner.direction
             self.observer.start(direction)
             raise RuleError(
-                f"rule '{direction.label}' ({direction.place}) is unsound: {conflict};"
+                f"rule '{direction.label}' ({direction.place}): it is unsound: {conflict};"
                 f" its law is {direction}"
             ) from None
 

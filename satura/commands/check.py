@@ -84,7 +84,7 @@ def _book() -> Source:
 
 def _file(path: Path, seconds: float) -> Source:
     def names(doing: Doing) -> tuple[tuple[str, str], ...]:
-        doing(f"running {path}")
+        doing(f"running {path}", seconds)
         return tuple((rule.name, rule.place) for rule in load_rules(path))
 
     try:
@@ -106,16 +106,13 @@ def _report(
     source: Source, name: str, place: str, seed: int, deep: bool, seconds: float
 ) -> RuleReport:
     def checked(doing: Doing) -> RuleReport:
-        doing(f"loading '{name}'")
+        doing(f"loading '{name}'", seconds)
         rule = source.load()[name]
         doing(f"rule '{name}'", seconds)
         return check(rule, seed, deep=deep, proof_seconds=PROOF_SECONDS * (DEEP if deep else 1))
 
     try:
         return call(checked, seconds, MEMORY)
-    except KilledError as error:
-        limit = f" (the limit is {seconds:g} s)" if error.reason == "seconds" else ""
-        reason = f"{error}{limit}"
     except SaturaError as error:
         reason = str(error)
     except Exception as error:
