@@ -33,6 +33,8 @@ docs: $(VENV)/ready-test  ## prove all rules and write the generated pages again
 	mv docs/ops.md.new docs/ops.md
 	$(BIN)/satura rules --markdown > docs/rules.md.new
 	mv docs/rules.md.new docs/rules.md
+	$(BIN)/python -m tests.how_it_works > docs/how-it-works.md.new
+	mv docs/how-it-works.md.new docs/how-it-works.md
 
 bench: $(VENV)/ready-bench  ## time the benchmark models against onnxruntime and openvino
 	$(BIN)/python -m benchmarks

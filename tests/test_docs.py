@@ -24,8 +24,9 @@ DOCUMENTS = [
     ROOT / "CHANGELOG.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
-# The tutorial is followed step by step in tests/test_tutorial.py.
-SCRIPTS = [document for document in DOCUMENTS if document.name != "tutorial.md"]
+# These are followed step by step in tests/test_tutorial.py and tests/test_how_it_works.py.
+FOLLOWED = ("tutorial.md", "how-it-works.md")
+SCRIPTS = [document for document in DOCUMENTS if document.name not in FOLLOWED]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # What takes minutes as written is run on less.
 QUICKER = {"satura bench model.onnx": "satura bench model.onnx --rounds 1"}

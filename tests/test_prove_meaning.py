@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from zlib import crc32
@@ -30,9 +29,9 @@ from satura.rewrite.program.program import ProgramBuilder
 from satura.rewrite.prove.folds import Fold
 from satura.rewrite.prove.matches import constant_of
 from satura.rewrite.prove.meaning import MEANINGS, meaning
-from satura.rewrite.prove.paths import Path
+from satura.rewrite.prove.paths import Budget, Path
 from satura.rewrite.prove.tensors import Elements
-from satura.rewrite.prove.terms import DTYPES, ELEMENT, code, equal, formula
+from satura.rewrite.prove.z3_terms import DTYPES, ELEMENT, code, equal, formula
 from satura.rewrite.types.attributes import Attribute, Parameter, Scalar, Shape
 from satura.rewrite.types.dims import Dim, static
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
@@ -45,7 +44,7 @@ class Checked:
     """Every demand of an op holds on what its type rule accepts."""
 
     def __init__(self) -> None:
-        self.path = Path(z3.Solver(), time.process_time() + 60)
+        self.path = Path(z3.Solver(), Budget(100_000))
 
     def always(self, fact: z3.BoolRef, reason: str) -> None:
         solver = z3.Solver()

@@ -13,7 +13,7 @@ from satura.rewrite.errors import CallError
 from satura.rewrite.ops import REGISTRY, Op
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.program.program import Node, Program, ProgramBuilder
-from satura.rewrite.types.attributes import Attribute, concrete_attribute
+from satura.rewrite.types.attributes import Attribute, Parameter, concrete_attribute
 from satura.rewrite.types.comparison import Index, agreement, first_difference
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
@@ -198,7 +198,9 @@ def _value(
     sizes: Mapping[str, int],
 ) -> Array:
     if node.op == "input":
-        return np.array(arguments[str(node.attributes[0])], order="C")
+        (parameter,) = node.attributes
+        assert isinstance(parameter, Parameter)
+        return np.array(arguments[parameter.name], order="C")
     attributes = [concrete_attribute(value, sizes) for value in node.attributes]
     return apply_op(REGISTRY[node.op], operands, attributes)
 

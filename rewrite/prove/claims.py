@@ -12,7 +12,7 @@ from satura.rewrite.prove.matches import FailedError, Match, Required
 from satura.rewrite.prove.paths import Fact, Path, Undecided
 from satura.rewrite.prove.proof import Found
 from satura.rewrite.prove.tensors import Elements
-from satura.rewrite.prove.terms import equal, within
+from satura.rewrite.prove.z3_terms import equal, within
 from satura.rewrite.types.dims import Dim, SymbolicDim, symbol
 
 DIFFERS = "an element differs"

@@ -19,7 +19,7 @@ from satura.rewrite.language.expressions import Values
 from satura.rewrite.language.terms import Term, build_term
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import ProgramBuilder
-from satura.rewrite.prove.opaque import (
+from satura.rewrite.prove.open_values import (
     NAMES,
     OpenConstant,
     OpenDType,
@@ -32,7 +32,7 @@ from satura.rewrite.prove.opaque import (
 )
 from satura.rewrite.prove.proof import Found
 from satura.rewrite.prove.size import Size
-from satura.rewrite.prove.terms import DTYPES, formula
+from satura.rewrite.prove.z3_terms import DTYPES, formula
 from satura.rewrite.types.attributes import Constant, Parameter, Refuse, Scalar, Shape
 from satura.rewrite.types.comparison import agreement
 from satura.rewrite.types.dims import Dim, static

@@ -16,11 +16,11 @@ import z3
 
 from satura.rewrite.ops.reductions import REDUCTIONS, SELECTIONS
 from satura.rewrite.prove.layout import inside_or
-from satura.rewrite.prove.opaque import function_term, scalar_parts
+from satura.rewrite.prove.open_values import function_term, scalar_parts
 from satura.rewrite.prove.paths import Fact, Path
 from satura.rewrite.prove.size import named_quotient, term_of, terms_of
 from satura.rewrite.prove.tensors import Elements, Index, Judge, demand
-from satura.rewrite.prove.terms import (
+from satura.rewrite.prove.z3_terms import (
     DTYPES,
     ELEMENT,
     at_least,

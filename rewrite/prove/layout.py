@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import z3
 
-from satura.rewrite.prove.opaque import FAMILIES, dtype_term, function_term
-from satura.rewrite.prove.regrouping import compare_rows
+from satura.rewrite.prove.open_values import FAMILIES, dtype_term, function_term
+from satura.rewrite.prove.reshape import compare_rows
 from satura.rewrite.prove.size import terms_of
 from satura.rewrite.prove.tensors import Elements, Index, Judge, demand
-from satura.rewrite.prove.terms import (
+from satura.rewrite.prove.z3_terms import (
     BINARY_VALUE,
     CAST_VALUE,
     GIVES,

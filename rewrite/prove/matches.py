@@ -17,8 +17,9 @@ import z3
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Apply, AttributeVariable, Expression, Literal
 from satura.rewrite.language.terms import Application, ScalarTerm, Tensor, Term, TypeOf
+from satura.rewrite.prove.function_answers import answer
 from satura.rewrite.prove.meaning import meaning
-from satura.rewrite.prove.opaque import (
+from satura.rewrite.prove.open_values import (
     OPEN_NAMES,
     OpenConstant,
     OpenDType,
@@ -27,10 +28,9 @@ from satura.rewrite.prove.opaque import (
     scalar_parts,
 )
 from satura.rewrite.prove.paths import Dead, Fact, Path, Undecided
-from satura.rewrite.prove.readings import answer
 from satura.rewrite.prove.size import dim_of
 from satura.rewrite.prove.tensors import Elements, Index
-from satura.rewrite.prove.terms import (
+from satura.rewrite.prove.z3_terms import (
     ELEMENT,
     FIXED,
     INT,

@@ -7,13 +7,15 @@ answer raises `Refuse`: the rule then does not fire for these values.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
 import numpy as np
 
-from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, known_at_least
+from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, known_at_least, operand_text
+from satura.rewrite.types.elements import array_text
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 Value = TypeVar("Value")
@@ -113,10 +115,7 @@ class Scalar:
         return np.frombuffer(self.bits, self.dtype.numpy).reshape(())
 
     def __str__(self) -> str:
-        value = self.value
-        if self.dtype.is_float:
-            return f"{self.dtype.value}({float(value)!r})"
-        return f"{self.dtype.value}({value})"
+        return f"{self.dtype}({array_text(self.array)})"
 
 
 @dataclass(frozen=True)
@@ -167,7 +166,8 @@ class Slices:
         return tuple(result)
 
     def __str__(self) -> str:
-        axes = zip(self.starts, self.sizes, self.steps, strict=True)
+        starts, sizes = (map(operand_text, dims) for dims in (self.starts, self.sizes))
+        axes = zip(starts, sizes, self.steps, strict=True)
         return f"[{', '.join(f'{a}+{n}' + (f'*{s}' if s != 1 else '') for a, n, s in axes)}]"
 
 
@@ -247,7 +247,7 @@ class Window:
             + (f"({lo}:{hi})" if lo or hi else "")
             for k, s, d, lo, hi in axes
         )  # fmt: skip
-        return f"[{text}]" + (f" fill {self.fill}" if self.has_border else "")
+        return f"[{text}] fill {self.fill}"
 
 
 @dataclass(frozen=True)
@@ -290,6 +290,9 @@ class ReduceFn:
         return self.name
 
 
+MOST_WRITTEN = 8  # elements of a constant
+
+
 class Constant:
     """An immutable array, equal to another by dtype, shape and bytes."""
 
@@ -319,10 +322,13 @@ class Constant:
     def __repr__(self) -> str:
         return f"Constant({self.type}, {self.digest.hex()[:8]})"
 
+    @property
+    def label(self) -> str | None:
+        """What text has in place of the elements, where these are many."""
+        return f"#{self.digest.hex()[:16]}" if self.array.size > MOST_WRITTEN else None
+
     def __str__(self) -> str:
-        if self.array.size <= 8:
-            return str(self.array.tolist())
-        return f"#{self.digest.hex()[:8]}"
+        return self.label or array_text(self.array)
 
 
 @dataclass(frozen=True)
@@ -336,7 +342,7 @@ class Parameter:
         return Parameter(self.name, self.type.concrete(sizes))
 
     def __str__(self) -> str:
-        return self.name
+        return json.dumps(self.name, ensure_ascii=False)
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ from pathlib import Path
 from satura.commands.terminal import print_json, print_line, print_table, progress
 from satura.rewrite.check.coverage import KINDS
 from satura.rewrite.check.report import DirectionReport, RuleReport
-from satura.rewrite.check.testing import DEEP, PROOF_SECONDS, check
+from satura.rewrite.check.testing import DEEP, PROOF_STEPS, check
 from satura.rewrite.errors import RuleError, SaturaError
 from satura.rewrite.isolation.process import Doing, KilledError, call
 from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.language.mistakes import suggestion
+from satura.rewrite.prove import STEPS
 from satura.rulefile import load_rules
 
 SECONDS = 60.0  # for each rule
@@ -109,7 +110,7 @@ def _report(
         doing(f"loading '{name}'", seconds)
         rule = source.load()[name]
         doing(f"rule '{name}'", seconds)
-        return check(rule, seed, deep=deep, proof_seconds=PROOF_SECONDS * (DEEP if deep else 1))
+        return check(rule, seed, deep=deep, proof_steps=STEPS if deep else PROOF_STEPS)
 
     try:
         return call(checked, seconds, MEMORY)
@@ -159,7 +160,7 @@ def _side(direction: DirectionReport) -> list[list[str]]:
         for text, counts in direction.conditions.items()
     ]
     refusals = [
-        [direction.label, f"unless {text}", "", _times(count)]
+        [direction.label, f"unless {text}", "", str(count)]
         for text, count in direction.refusals.items()
     ]
     return conditions + refusals

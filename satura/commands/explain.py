@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from satura.commands.models import file_or_light
+from satura.commands.models import file_or_light, node_number
 from satura.commands.terminal import print_json, print_line, progress
 from satura.pipeline import rewrite, rule_set, rules_for
-from satura.rewrite.errors import CallError
 from satura.rewrite.explain.origins import Explainer, Explanation
 from satura.rewrite.onnx.load import load_with_names
 
@@ -20,20 +19,13 @@ def explain(model: str, nodes: list[str], rules: str, json: bool) -> None:
         made = rewrite(program, chosen, None, phase)
         rewritten = made.schedule.program
         explainer = Explainer(program, made.saturation, rules_for(program, chosen), names)
-        asked = list(map(_number, nodes)) or list(range(len(rewritten.nodes)))
+        asked = list(map(node_number, nodes)) or list(range(len(rewritten.nodes)))
         found = explainer.explain_all(rewritten, asked)
     if json:
         print_json([explanation.as_json() for explanation in found])
     else:
         for explanation in found:
             print_line(str(explanation) if nodes else _summary(explanation))
-
-
-def _number(node: str) -> int:
-    try:
-        return int(node.removeprefix("%"))
-    except ValueError:
-        raise CallError(f"{node} is no number of a node, such as %12 or 12") from None
 
 
 def _summary(explanation: Explanation) -> str:

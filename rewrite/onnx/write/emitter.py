@@ -66,8 +66,8 @@ class Emitter:
         self._sources: dict[str, tuple[str, int]] = {}
         for node in inputs:
             for axis, dim in enumerate(node.type.shape):
-                if isinstance(dim, SymbolicDim) and str(dim) in dim.symbols:
-                    self._sources.setdefault(str(dim), (node.input_name, axis))
+                if isinstance(dim, SymbolicDim) and dim.name is not None:
+                    self._sources.setdefault(dim.name, (node.input_name, axis))
 
     def fresh(self) -> str:
         """A name that nothing has."""

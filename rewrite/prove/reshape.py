@@ -7,8 +7,7 @@ separately: a run of digits that makes up one axis is its index; digits that hav
 mixed get names of their own, by the extents that they are split into and the position. The same
 position split into the same extents gives the same names, and all of those names together stand
 for that position: this is all that is used, and it holds since digits below given extents are
-unique. A whole number of rows
-added to a position is added to its first digit.
+unique. A whole number of rows added to a position is added to its first digit.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from satura.rewrite.prove.equalities import Equalities
 from satura.rewrite.prove.paths import Path
 from satura.rewrite.prove.size import terms_of
 from satura.rewrite.prove.tensors import Elements, Index, Judge
-from satura.rewrite.prove.terms import formula, within
+from satura.rewrite.prove.z3_terms import formula, within
 from satura.rewrite.types.attributes import Shape
 from satura.rewrite.types.dims import (
     Dim,
