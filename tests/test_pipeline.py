@@ -167,7 +167,10 @@ def test_the_comparison_with_onnxruntime_catches(name: str, fault: object) -> No
 
 def test_without_rules_every_tiny_goal_is_missed() -> None:
     for name in ("tiny_resnet", "tiny_resnet_pad", "tiny_resnet_tf", "tiny_esrgan"):
-        plain = statistics(rewrite(build(name), "none", None, None).schedule)
-        rewritten = statistics(rewrite(build(name), "default", None, None).schedule)
-        assert plain["moved-bytes"] > rewritten["moved-bytes"]
-        assert plain["dispatch-count"] > rewritten["dispatch-count"]
+        plain = rewrite(build(name), "none", None, None).schedule
+        rewritten = rewrite(build(name), "default", None, None).schedule
+        assert plain.seconds > rewritten.seconds
+        before, after = statistics(plain), statistics(rewritten)
+        assert before["dispatch-count"] > after["dispatch-count"]
+        # Of a tiny image ESRGAN's upsampling is copied either way.
+        assert before["moved-bytes"] > after["moved-bytes"] or name == "tiny_esrgan"
