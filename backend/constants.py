@@ -63,7 +63,7 @@ def _evaluated(node: Node, operands: list[Array]) -> Array:
     except KilledError as killed:
         raise CallError(
             f"op '{node.op.name}' ({user.place}) of constants, which is computed when a program is"
-            f" compiled, {killed.what} (the limit is {USER_CODE_SECONDS:g} s)"
+            f" compiled, {killed.what}"
         ) from None
 
 

@@ -67,15 +67,15 @@ def why(
     Raises RuleError where there is no such rule, or where it fails in a computation. Rules of your
     own that do not end are stopped, as by `compile`.
     """
-    from satura.pipeline import rule_set, saturate_beside
-    from satura.rewrite.explain.why import explained
+    from satura.pipeline import rule_set, rules_for, saturate_beside
+    from satura.rewrite.explain.why import why as explain_rule
     from satura.rewrite.onnx.load import load_with_names
     from satura.rewrite.program.program import Program
 
     chosen = rule_set(rules)
-    asked = chosen[rule] if isinstance(rule, str) else rule
     program, names = (model, {}) if isinstance(model, Program) else load_with_names(model)
-    return explained(asked, program, saturate_beside(asked, program, chosen, limits), names)
+    asked = rules_for(program, chosen)[rule] if isinstance(rule, str) else rule
+    return explain_rule(asked, program, saturate_beside(asked, program, chosen, limits), names)
 
 
 def compile(
@@ -93,7 +93,7 @@ def compile(
     bit. `verify` runs seeded inputs through every stage and raises VerificationError where a stage
     differs from the interpreter.
 
-    A rule of your own that hangs, fails, or drives the e-graph to its limits does not stop the
+    A rule of your own that hangs, fails, or floods the e-graph by itself does not stop the
     compiler: it is dropped, with a RuleDroppedWarning that names it and says why, and listed in
     `Compiled.report`. `strict` raises RuleError instead.
     """

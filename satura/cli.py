@@ -132,6 +132,39 @@ def stats(
 
 
 @app.command()
+def show(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="An ONNX file, or a light model's name.")
+    ],
+    stage: Annotated[
+        str, typer.Option(help="program, egraph, extracted, schedule or kernels.")
+    ] = "schedule",
+    node: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Only what concerns this node: of the program as loaded for the first two stages,"
+            " else of the extracted one.",
+        ),
+    ] = None,
+    rules: RuleSetName = "default",
+    files: With = None,
+    threads: Threads = None,
+    assembly: Annotated[
+        bool, typer.Option("--assembly", help="With --stage kernels: their machine code, too.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Print what a stage makes of MODEL: the program, the e-graph's classes, the extracted program,
+    the dispatches that it is scheduled as, or the text of their kernels."""
+    from satura.commands.rule_files import with_files
+    from satura.commands.show import show as show_stage
+
+    rule_set = with_files(rules, files or [])
+    show_stage(model, stage, node, rule_set, threads, assembly, json)
+
+
+@app.command()
 def bench(
     models: Annotated[
         list[str] | None,

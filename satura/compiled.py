@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from satura.backend import compile as compile_schedule
+from satura.backend.plan.compiled import compile_schedule
 from satura.pipeline import Phases, Progress, Rewritten
 from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import CallError, ProgramError
@@ -79,13 +79,8 @@ class Compiled:
     @cached_property
     def executables(self) -> dict[str, int]:
         """The distinct kernels by name, and how many dispatches each of them runs."""
-        found: dict[str, int] = {}
-        for executable in self._kernels.executables(self._typical):
-            name = executable.name
-            while name in found:
-                name += "'"
-            found[name] = executable.dispatches
-        return found
+        kernels = self._kernels.executables(self._typical)
+        return {kernel.name: kernel.dispatches for kernel in kernels}
 
     @property
     def _typical(self) -> dict[str, int]:

@@ -16,11 +16,10 @@ from satura.rewrite.egraph.saturate import Limits, Saturation
 from satura.rewrite.errors import CallError, RuleError
 from satura.rewrite.extract.extract import extract
 from satura.rewrite.extract.schedule import Schedule
-from satura.rewrite.isolation.guarded import saturate_guarded
+from satura.rewrite.isolation.guarded import PATIENCE, saturate_guarded
 from satura.rewrite.language.dsl import Rule, RuleSet
 from satura.rewrite.program.program import Program
 from satura.rules import DEFAULT, EXACT, NONE
-from satura.rules.elementwise import with_movement
 
 Rules: TypeAlias = RuleSet | str
 """A rule set, or the name of one: "none", "exact", "default"."""
@@ -77,15 +76,48 @@ def _is_our_file(file: Path) -> bool:
     return file.resolve().parent == OUR_RULES
 
 
+def rules_for(program: Program, rules: RuleSet) -> RuleSet:
+    """The rules that run on `program`: `rules`, and the laws of movement of its users' ops."""
+    return rules.for_ops(node.op for node in program.nodes)
+
+
+def saturate(
+    program: Program,
+    rules: RuleSet,
+    limits: Limits | None = None,
+    strict: bool = False,
+    patience: float = PATIENCE,
+) -> Saturation:
+    """The e-graph that `compile`, `optimize`, `why` and `explain` have of `program`.
+
+    A rule that is not ours and does not behave is dropped with a warning; `strict` raises RuleError
+    instead. A single step of such a rule that takes `patience` seconds hangs.
+    """
+    everything = rules_for(program, rules)
+    return saturate_guarded(
+        program, everything, limits or Limits(), is_ours, strict, patience, extract
+    )
+
+
+def best_schedule(saturation: Saturation) -> Schedule:
+    """The cheapest schedule that a saturation met on its way."""
+    assert isinstance(saturation.best, Schedule)
+    return saturation.best
+
+
 def saturate_beside(
-    rule: Rule, program: Program, rules: RuleSet, limits: Limits | None
+    rule: Rule,
+    program: Program,
+    rules: RuleSet,
+    limits: Limits | None = None,
+    patience: float = PATIENCE,
 ) -> Saturation:
     """A saturation with `rule` and those of `rules` that behave.
 
     Raises RuleError where `rule` is one that does not.
     """
     everything = rules if rule.name in rules else rules + rule
-    saturation = saturate_guarded(program, everything, limits or Limits(), is_ours)
+    saturation = saturate(program, everything, limits, patience=patience)
     for dropped in saturation.report.dropped:
         if dropped.name == rule.name:
             raise RuleError(str(dropped))
@@ -99,18 +131,14 @@ def rewrite(
     progress: Progress | None,
     strict: bool = False,
 ) -> Rewritten:
-    """Load, saturate, extract.
-
-    A rule that is not ours and does not behave is dropped with a warning; `strict` raises RuleError
-    instead.
-    """
+    """Load, saturate and extract; `strict` as for `saturate`."""
     chosen = rule_set(rules)
     phases = Phases(progress)
     with phases.phase("load"):
         program = load(model)
-    chosen = with_movement(chosen, program)
     with phases.phase("saturate"):
-        saturation = saturate_guarded(program, chosen, limits or Limits(), is_ours, strict)
-    with phases.phase("extract"):
-        schedule = extract(saturation.classes)
-    return Rewritten(program, saturation, schedule, phases.seconds)
+        saturation = saturate(program, chosen, limits, strict)
+    seconds = phases.seconds
+    seconds["extract"] = saturation.report.extraction_seconds  # by turns, so the clock ran there
+    seconds["saturate"] -= seconds["extract"]
+    return Rewritten(program, saturation, best_schedule(saturation), seconds)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from satura.compare import relative_error
 from satura.compiled import Compiled
 from satura.inputs import random_inputs
 from satura.rewrite.errors import VerificationError
 from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.types.comparison import relative_error
 from satura.rewrite.types.tensor_type import Array
 
 TOLERANCE = 1e-4

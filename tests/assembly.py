@@ -36,8 +36,8 @@ def assembly(program: Program) -> str:
     """The code of `program` as one kernel, for the CPU that `host_target` names."""
     # Imported here: these modules take the name `host_target` as it is at that moment.
     from satura.backend.constants import ConstantStore
-    from satura.backend.jit.translate import optimised
-    from satura.backend.plan.executables import source_of
+    from satura.backend.jit.kernel import KernelSource
+    from satura.backend.jit.translate import assembly as assembly_of
     from satura.backend.plan.kernels import kernel_code
     from tests.trivial_scheduler import one_dispatch
 
@@ -45,7 +45,7 @@ def assembly(program: Program) -> str:
     (dispatch,) = schedule.dispatches
     code = kernel_code(schedule, dispatch, 1, ConstantStore(), False)
     assert code is not None
-    return str(target.host_target().machine().emit_assembly(optimised(source_of(code))))
+    return assembly_of(KernelSource(code.name, code.text))
 
 
 if __name__ == "__main__":

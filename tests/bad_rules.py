@@ -6,6 +6,7 @@ import ctypes
 import faulthandler
 import os
 import sys
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -33,6 +34,13 @@ def loops(p: Perm) -> Perm:
     """never returns"""
     while True:
         pass
+
+
+@attribute_function
+def dawdles(p: Perm) -> Perm:
+    """takes a second"""
+    time.sleep(1)
+    return p
 
 
 @attribute_function
@@ -230,6 +238,12 @@ def commute(x: Tensor, y: Tensor) -> Law:
 def associate(x: Tensor, y: Tensor, z: Tensor) -> Law:
     """(x + y) + z = x + (y + z)"""
     return equates(binary("add", binary("add", x, y), z), binary("add", x, binary("add", y, z)))
+
+
+@rule
+def negate_twice(x: Tensor, p: Perm) -> Law:
+    """transpose(x, p) = -transpose(-x, p), which is right"""
+    return rewrites(transpose(x, p), unary("neg", transpose(unary("neg", x), p)))
 
 
 @rule

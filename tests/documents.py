@@ -26,7 +26,7 @@ def satura(arguments: Sequence[str], folder: Path) -> tuple[int, str]:
     """Exit code and output of `satura arguments…` in `folder`; nothing of it stays here."""
 
     def run(doing: Doing) -> tuple[int, str]:
-        doing(f"satura {' '.join(arguments)}")
+        doing(f"satura {' '.join(arguments)}", SECONDS)
         printed = io.StringIO()
         with chdir(folder), redirect_stdout(printed), redirect_stderr(printed):
             try:

@@ -51,7 +51,7 @@ from satura.rewrite.types.attributes import (
     Window,
     refuse_unless,
 )
-from satura.rewrite.types.dims import representative
+from satura.rewrite.types.dims import representative, static
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.rules.axis_groups import blocks, replaced, with_units
 from satura.rules.broadcast import reduces_alike
@@ -64,8 +64,8 @@ def bordered(window: Window, padding: Padding, fill: Scalar) -> Window:
     """The window with a border of `fill` widened by the padding, whatever the padding's value."""
     refuse_unless(not window.has_border or window.fill == fill)
     refuse_unless(all(isinstance(dim, int) for dim in (*padding.lo, *padding.hi)))
-    lo = tuple(a + int(str(b)) for a, b in zip(window.lo, padding.lo, strict=True))
-    hi = tuple(a + int(str(b)) for a, b in zip(window.hi, padding.hi, strict=True))
+    lo = tuple(a + static(b) for a, b in zip(window.lo, padding.lo, strict=True))
+    hi = tuple(a + static(b) for a, b in zip(window.hi, padding.hi, strict=True))
     return replace(window, lo=lo, hi=hi, fill=fill)
 
 
@@ -120,8 +120,8 @@ def uncropped(window: Window, type_: TensorType, slices: Slices) -> Window:
     refuse_unless(all(step == 1 for step in slices.steps))
     whole = [slices.starts[0], slices.starts[-1], ends[0], ends[-1]]
     refuse_unless(not any(whole) and slices.sizes != type_.shape)
-    lo = tuple(a - int(str(b)) for a, b in zip(window.lo, slices.starts[1:-1], strict=True))
-    hi = tuple(a - int(str(b)) for a, b in zip(window.hi, ends[1:-1], strict=True))
+    lo = tuple(a - static(b) for a, b in zip(window.lo, slices.starts[1:-1], strict=True))
+    hi = tuple(a - static(b) for a, b in zip(window.hi, ends[1:-1], strict=True))
     refuse_unless(min((*lo, *hi, 0)) >= 0)
     return replace(window, lo=lo, hi=hi)
 

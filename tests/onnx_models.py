@@ -14,6 +14,7 @@ from satura.rewrite.onnx.load import load
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import Array
+from tests.onnxruntime_reference import assert_close
 
 Shape = Sequence[int | str | None]
 F32 = TensorProto.FLOAT
@@ -65,11 +66,6 @@ def random_input(*shape: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
-def assert_close(result: Array, expected: Array) -> None:
-    wide, right = result.astype(np.float64), expected.astype(np.float64)
-    np.testing.assert_allclose(wide, right, rtol=1e-5, atol=1e-5)
-
-
 def agrees_with_onnxruntime(model: ModelProto, arguments: Mapping[str, Array]) -> Program:
     """Compare every output with onnxruntime's; the declared output types are inferred first."""
     inferred = onnx.shape_inference.infer_shapes(model)
@@ -81,7 +77,7 @@ def agrees_with_onnxruntime(model: ModelProto, arguments: Mapping[str, Array]) -
     for output, expected in zip(session.get_outputs(), session.run(None, arguments), strict=True):
         result = results[output.name]
         assert result.dtype == expected.dtype and result.shape == expected.shape
-        assert_close(result, expected)
+        assert_close(result, expected, 1e-5)
     return program
 
 

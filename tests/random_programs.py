@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from satura.rewrite.check.compare import magnitude
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
+from satura.rewrite.types.comparison import agreement, first_difference
 from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, symbol
 from satura.rewrite.types.tensor_type import Array, DType
 
@@ -442,20 +444,9 @@ def compare(expected: Array, got: Array, exact: bool) -> str | None:
     """What differs, or None: bits for exact values, else 1e-4 of the largest finite magnitude."""
     if got.dtype != expected.dtype or got.shape != expected.shape:
         return f"{got.dtype}{got.shape} instead of {expected.dtype}{expected.shape}"
-    if expected.dtype.kind in "biu":
-        same = got == expected
-    else:
-        wide, other = expected.astype(np.float64), got.astype(np.float64)
-        if exact:
-            same = (wide == other) & (np.signbit(wide) == np.signbit(other))
-        else:
-            finite = wide[np.isfinite(wide)]
-            scale = float(np.abs(finite).max()) if finite.size else 0.0
-            step = {"float16": 2e-2, "bfloat16": 2e-1}.get(expected.dtype.name, 1e-4)
-            with np.errstate(invalid="ignore"):
-                same = (wide == other) | (np.abs(wide - other) <= step * scale)
-        same |= np.isnan(wide) & np.isnan(other)
-    if same.all():
+    step = {"float16": 2e-2, "bfloat16": 2e-1}.get(expected.dtype.name, 1e-4)
+    same = agreement(expected, got, None if exact else step * magnitude([expected]))
+    at = first_difference(same)
+    if at is None:
         return None
-    at = tuple(int(i) for i in np.argwhere(~same)[0])
     return f"element {at}: {got[at]!r} instead of {expected[at]!r} ({int((~same).sum())} differ)"

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import satura
-from satura.compare import relative_error
 from satura.inputs import random_inputs
 from satura.ops import local_ops, op
 from satura.rewrite.errors import CallError, VerificationError
@@ -18,6 +17,7 @@ from satura.rewrite.language.dsl import Law, RuleSet, Tensor, rewrites, rule
 from satura.rewrite.language.terms import unary
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
+from satura.rewrite.types.comparison import relative_error
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType, TensorType
 

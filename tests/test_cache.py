@@ -118,7 +118,7 @@ def test_the_limit_holds_though_entries_are_not_counted_at_every_store(
 
 def test_clear_removes_entries_and_leftovers(cache: Cache) -> None:
     cache.store(KEY, b"object code")
-    (cache.folder / ".new-killed").write_bytes(b"half an ent")
+    (cache.folder / f".{KEY}.kernel.0123abcd.tmp").write_bytes(b"half an ent")
     assert cache.clear() == 1
     assert list(cache.folder.iterdir()) == []
 

@@ -35,6 +35,7 @@ from satura.rewrite.types.attributes import (
     Window,
     refuse_unless,
 )
+from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.testing import check
 
@@ -197,7 +198,7 @@ def gather_past_unary(f: UnaryFn, x: Tensor, i: Tensor, a: Axis) -> Law:
 def size(d: Shape) -> Scalar:
     """The size, where it is known."""
     refuse_unless(isinstance(d.dims[0], int))
-    return Scalar.of(int(str(d.dims[0])), DType.I64)
+    return Scalar.of(static(d.dims[0]), DType.I64)
 
 
 @rule

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from satura.rewrite.errors import ProgramError
-from satura.rewrite.types.dims import Dim, evaluate, exact_quotient, known_at_least, product, symbol
+from satura.rewrite.types.dims import (
+    Dim,
+    evaluate,
+    exact_quotient,
+    known_at_least,
+    product,
+    static,
+    symbol,
+)
 
 SIZES = {"batch": 3, "seq": 7}
 BATCH, SEQ = symbol("batch"), symbol("seq")
@@ -111,3 +119,9 @@ def test_undecidable_comparisons_are_not_known() -> None:
 def test_unknown_size_is_an_error() -> None:
     with pytest.raises(ProgramError, match="size 'seq' is not known"):
         evaluate(SEQ * 2, {"batch": 1})
+
+
+def test_only_numbers_are_static() -> None:
+    assert static(SEQ - SEQ + 3) == 3
+    with pytest.raises(ValueError, match=r"2\*seq depends on sizes"):
+        static(SEQ * 2)

@@ -7,7 +7,8 @@ import pytest
 from onnx import ModelProto
 
 import satura
-from tests.onnx_models import assert_close, make_model, node, random_input
+from tests.onnx_models import make_model, node, random_input
+from tests.onnxruntime_reference import assert_close
 
 NORMALISATIONS = {
     "instance": node("InstanceNormalization", "x scale shift", "n"),
@@ -53,4 +54,4 @@ def test_it_equals_the_interpreter(normalisation: str, reader: str, shape: tuple
     model = normalised_gelu(normalisation, reader, shape)
     arguments = {"x": random_input(*shape, seed=1)}
     expected = satura.interpret(satura.load(model), arguments)
-    assert_close(satura.compile(model, threads=1).run(arguments)["y"], expected["y"])
+    assert_close(satura.compile(model, threads=1).run(arguments)["y"], expected["y"], 1e-5)

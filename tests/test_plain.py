@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
@@ -13,8 +14,8 @@ import satura
 from satura.rewrite.language.dsl import Law, RuleSet, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import reshape, unary
 from satura.rewrite.program.builder import Builder
-from satura.rewrite.types.attributes import Perm, Scalar, Shape, UnaryFn
-from satura.rewrite.types.dims import Quotient, SymbolicDim, symbol
+from satura.rewrite.types.attributes import Perm, Scalar, Shape, UnaryFn, UserAttribute
+from satura.rewrite.types.dims import Quotient, SymbolicDim, static, symbol
 from satura.rewrite.types.plain import plain
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.testing import check
@@ -63,6 +64,38 @@ def test_plain_values_stay_what_they_are() -> None:
         plain(Shape(([1],)))  # type: ignore[arg-type]
 
 
+@dataclass(frozen=True)
+class _Mixed(UserAttribute):
+    scale: float
+    flag: bool
+    steps: tuple[float, ...] = ()
+
+
+def test_attributes_of_users_may_hold_floats_and_bools() -> None:
+    value = _Mixed(0.5, True, (1.5,))
+    assert plain(value) is value
+    made = plain(_Mixed(np.float32(0.5), np.bool_(True), (np.float64(1.5),)))  # type: ignore
+    assert made == value and [type(part) for part in (made.scale, made.flag)] == [float, bool]
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (Perm((True, False)), "the bool True cannot stand"),
+        (Shape((2.0,)), "the float 2.0 cannot stand"),  # type: ignore[arg-type]
+        (Shape((-(1 << 61),)), "the number -2305843009213693952 is out of all bounds"),
+        (Shape((np.uint64(1 << 63),)), "the number 9223372036854775808 is out"),  # type: ignore
+        (Scalar(DType.F32, b"a"), "a f32 has 4 bytes, not 1"),
+        (TensorType(DType.F32, (2, -4)), "an extent is negative"),
+        (TensorType(DType.F32, (1 << 30, 1 << 30)), r"there is no .*: it is out of all bounds"),
+    ],
+    ids=["bool", "float", "number", "numpy's number", "bits", "extent", "size"],
+)
+def test_what_cannot_be_an_attribute_or_a_type_is_refused(value: object, reason: str) -> None:
+    with pytest.raises(TypeError, match=reason):
+        plain(value)
+
+
 @pytest.mark.parametrize("stride", [2, 3])
 @pytest.mark.parametrize("order", [(0, 2, 1), (1, 0, 2), (2, 1, 0)], ids=str)
 def test_rules_compute_on_extents_with_floor_divisions(order: tuple[int, ...], stride: int) -> None:
@@ -92,7 +125,7 @@ def test_numpy_integers_may_stand_in_what_a_rule_computes() -> None:
     @attribute_function
     def flat(type_: TensorType) -> Shape:
         """All elements along one axis."""
-        size: int = np.prod([int(str(dim)) for dim in type_.shape], dtype=np.int64)  # type: ignore
+        size: int = np.prod(list(map(static, type_.shape)), dtype=np.int64)  # type: ignore
         return Shape((size,))
 
     @attribute_function

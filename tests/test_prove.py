@@ -41,6 +41,7 @@ from satura.rules.transpose import moves_only_units
 from tests.museum import MUSEUM
 from tests.rule_mutants import mutants
 from tests.test_rule_mutants import EQUIVALENT
+from tests.tiers import deep_but
 
 ROUNDS = "it holds up to rounding"
 VALUES = "it computes element values"
@@ -53,10 +54,11 @@ OPEN = {
     "pad_out_of_cast": VALUES,
     "pad_into_cast": VALUES,
     "pad_out_of_binary": VALUES,
-    "pad_out_of_binary_with_scalar": VALUES,
+    "pad_out_of_scalar_binary": VALUES,
     "pad_out_of_select": VALUES,
     "fold_unary": VALUES,
     "fold_binary": VALUES,
+    "fold_select": VALUES,
     "fold_cast": VALUES,
     "constant_of_one_element": VALUES,
     "drop_unit": "it compares element values",
@@ -70,6 +72,8 @@ OPEN = {
 }
 
 
+NAMES = [entry.name for entry in DEFAULT]  # at ranks 0 and 1 tests/test_verdicts.py proves all
+
 # Laws whose proof at rank 3 fails or takes too long.
 UP_TO_TWO = (
     "reshape_into_concat",
@@ -79,7 +83,7 @@ UP_TO_TWO = (
 )
 
 
-@pytest.mark.parametrize("name", [entry.name for entry in DEFAULT])
+@pytest.mark.parametrize("name", deep_but(NAMES[::3], NAMES))
 def test_rule_of_the_book(name: str) -> None:
     proof = prove(DEFAULT[name], ranks=range(3))
     if not DEFAULT[name].exact:
@@ -101,7 +105,7 @@ def test_higher_ranks(name: str) -> None:
 @pytest.mark.deep
 @pytest.mark.parametrize("name", [entry.name for entry in DEFAULT.exact])
 def test_rule_of_the_book_at_rank_three(name: str) -> None:
-    proof = prove(DEFAULT[name], ranks=range(4), seconds=300)
+    proof = prove(DEFAULT[name], ranks=range(4), steps=600_000)
     if name in UP_TO_TWO:
         assert proof.ranks[:3] == (0, 1, 2)
     else:
@@ -117,7 +121,7 @@ def test_open_laws_are_of_the_book() -> None:
 
 @pytest.mark.parametrize("name", [entry.name for entry in MUSEUM])
 def test_museum_piece_is_not_proved(name: str) -> None:
-    assert not prove(MUSEUM[name], ranks=range(4), seconds=10).is_proved
+    assert not prove(MUSEUM[name], ranks=range(4), steps=20_000).is_proved
 
 
 @pytest.mark.parametrize(
@@ -135,7 +139,7 @@ def wrongly_proved(entry: Rule, ranks: range) -> list[str]:
         what
         for what, mutant in mutants(entry)
         if not any(part in what for part in EQUIVALENT)
-        and prove(mutant, ranks, seconds=10).is_proved
+        and prove(mutant, ranks, steps=20_000).is_proved
     ]
 
 
@@ -220,7 +224,7 @@ def operands_swapped(f: BinaryFn, x: Tensor, y: Tensor, s: Slices) -> Law:
 @attribute_function
 def looks_flat(type_: TensorType) -> bool:
     """Whether a size can be counted with, which no unknown size can."""
-    return sum(1 for dim in type_.shape for _ in range(int(str(dim)))) < 100
+    return sum(1 for dim in type_.shape for _ in range(cast(int, dim))) < 100
 
 
 @attribute_function
@@ -257,7 +261,7 @@ def with_condition(condition: Callable[[TensorType], bool]) -> Rule:
     [bound_off_by_one, wrong_for_symbolic_sizes, reordered_sum, other_function, operands_swapped],
 )
 def test_wrong_law_is_not_proved(wrong: Rule) -> None:
-    assert not prove(wrong, ranks=range(4), seconds=10).is_proved
+    assert not prove(wrong, ranks=range(4), steps=20_000).is_proved
 
 
 def test_off_by_one_is_refuted_with_sizes() -> None:
@@ -268,7 +272,7 @@ def test_off_by_one_is_refuted_with_sizes() -> None:
 @pytest.mark.parametrize(
     ("condition", "reason"),
     [
-        (looks_flat, "int"),
+        (looks_flat, "counts with an unknown size"),
         (is_in_a_set, "hashes an unknown size"),
         (is_in_order, "puts symbolic sizes in an order"),
     ],
@@ -313,9 +317,9 @@ def test_an_unknown_op_is_named() -> None:
     assert proof.status == "open" and "gather is not an op that the prover knows" in proof.reason
 
 
-def test_too_little_time() -> None:
-    proof = prove(DEFAULT["compose_slices"], seconds=0.02)
-    assert proof.status == "open" and "undecided at rank" in proof.reason
+def test_too_few_steps() -> None:
+    proof = prove(DEFAULT["compose_slices"], steps=20)
+    assert (proof.status, proof.reason) == ("open", "undecided at rank 2 within 20 steps")
 
 
 def test_without_z3(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from zlib import crc32
@@ -30,11 +29,11 @@ from satura.rewrite.program.program import ProgramBuilder
 from satura.rewrite.prove.folds import Fold
 from satura.rewrite.prove.matches import constant_of
 from satura.rewrite.prove.meaning import MEANINGS, meaning
-from satura.rewrite.prove.paths import Path
+from satura.rewrite.prove.paths import Budget, Path
 from satura.rewrite.prove.tensors import Elements
-from satura.rewrite.prove.terms import DTYPES, ELEMENT, code, equal, formula
+from satura.rewrite.prove.z3_terms import DTYPES, ELEMENT, code, equal, formula
 from satura.rewrite.types.attributes import Attribute, Parameter, Scalar, Shape
-from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.dims import Dim, static
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 from satura.rules import DEFAULT
 
@@ -45,7 +44,7 @@ class Checked:
     """Every demand of an op holds on what its type rule accepts."""
 
     def __init__(self) -> None:
-        self.path = Path(z3.Solver(), time.process_time() + 60)
+        self.path = Path(z3.Solver(), Budget(100_000))
 
     def always(self, fact: z3.BoolRef, reason: str) -> None:
         solver = z3.Solver()
@@ -129,7 +128,7 @@ class Evaluator:
     def fold(self, fold: Fold) -> Array:
         f = REDUCTIONS[z3.simplify(fold.heads[1]).as_long()] if fold.heads[0] == "reduce" else "sum"
         total: Array | None = None
-        for index in itertools.product(*(range(int(str(extent))) for _, extent in fold.axes)):
+        for index in itertools.product(*(range(static(extent)) for _, extent in fold.axes)):
             pairs = zip(fold.axes, index, strict=True)
             numbers = [(formula(loop), z3.IntVal(at)) for (loop, _), at in pairs]
             value = self.value(z3.simplify(z3.substitute(fold.body, *numbers)))
@@ -144,7 +143,7 @@ class Evaluator:
 
 def ramp(type_: TensorType, start: int) -> Array:
     """Small numbers, so that sums are exact."""
-    shape = tuple(int(str(dim)) for dim in type_.shape)
+    shape = tuple(map(static, type_.shape))
     numbers = np.arange(start, start + int(np.prod(shape)))
     values = numbers % 3 == 0 if type_.dtype is DType.BOOL else numbers % 5 + 1
     return values.astype(type_.dtype.numpy).reshape(shape)
@@ -163,7 +162,7 @@ def compare(instance: Instance) -> bool:
     left = instance.direction.left
     result = build_term(left, builder, tensors, instance.bindings)
     shape = builder.type(result).shape
-    if not is_concrete(shape) or np.prod([int(str(dim)) for dim in shape]) > LARGEST:
+    if not is_concrete(shape) or np.prod(list(map(static, shape))) > LARGEST:
         return False
     program = builder.program({"result": result})
     expected = interpret(program, arrays)["result"]

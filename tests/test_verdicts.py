@@ -22,7 +22,7 @@ def test_the_prover_finds_what_is_recorded_at_low_ranks(name: str) -> None:
 @pytest.mark.parametrize("name", [rule.name for rule in DEFAULT if recorded()[rule.name].ranks])
 def test_the_prover_finds_what_is_recorded(name: str) -> None:
     known = recorded()[name]
-    assert prove(DEFAULT[name], known.ranks, seconds=300).ranks == known.ranks
+    assert prove(DEFAULT[name], known.ranks, steps=600_000).ranks == known.ranks
 
 
 def test_what_is_not_recorded_as_proved_has_a_reason() -> None:

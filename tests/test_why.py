@@ -13,7 +13,7 @@ from satura.rewrite.explain import matcher
 from satura.rewrite.explain.class_graph import Graph
 from satura.rewrite.explain.findings import Miss, Why
 from satura.rewrite.explain.matcher import trace
-from satura.rewrite.explain.why import why
+from satura.rewrite.explain.why import why as explain_rule
 from satura.rewrite.language.dsl import (
     Known,
     Law,
@@ -54,6 +54,7 @@ from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT
 from tests.random_programs import random_program
+from tests.tiers import deep_but
 from tests.user_ops import user_ops
 
 
@@ -103,6 +104,12 @@ def padded_convolutions(value: float, batch: int = 0) -> Program:
             "b": build.conv(build.unary("relu", y), w, window),
         }
     )
+
+
+def why(asked: Rule, program: Program, rules: RuleSet, limits: Limits | None = None) -> Why:
+    """Why `asked` fires beside `rules`, which all run in this process."""
+    everything = rules if asked.name in rules else rules + asked
+    return explain_rule(asked, program, saturate(program, everything, limits or Limits()))
 
 
 def only_miss(answer: Why) -> Miss:
@@ -330,18 +337,17 @@ def test_a_rule_that_fails_is_an_error_with_its_values() -> None:
         why(law, a_program(), RuleSet())
 
 
-def programs() -> list[Program]:
-    """Programs that many rules match, and some random ones."""
-    return [
-        satura.load(light("light_squeezenet")),
-        a_program(),
-        *(random_program(seed)[0] for seed in range(2)),
-    ]
+def programs(kind: str) -> list[Program]:
+    """Programs that many rules match."""
+    if kind == "model":
+        return [satura.load(light("light_squeezenet"))]
+    return [a_program(), *(random_program(seed)[0] for seed in (0, 1, 13))]
 
 
-def test_the_matcher_agrees_with_the_engine() -> None:
+@pytest.mark.parametrize("kind", deep_but(["random"], ["random", "model"]))
+def test_the_matcher_agrees_with_the_engine(kind: str) -> None:
     matching = set()
-    for program in programs():
+    for program in programs(kind):
         loaded = Graph.of_program(program)
         counted = {
             r.name: r.matches for r in saturate(program, DEFAULT, Limits(rounds=1)).report.rules

@@ -35,6 +35,7 @@ from satura.backend.lower.walk import shape_of, strides_of
 from satura.rewrite.extract.schedule import Dispatch, Home, Schedule
 from satura.rewrite.program.program import Node
 from satura.rewrite.types.attributes import Groups, Window
+from satura.rewrite.types.dims import static
 from satura.rewrite.types.index_map import coefficient, is_affine, offset, pull
 from satura.rewrite.types.tensor_type import Array, DType
 
@@ -111,7 +112,7 @@ def view_of(schedule: Schedule, dispatch: Dispatch, node: int) -> View | None:
     if not is_affine(position):
         return None
     size = nodes[node].type.dtype.itemsize
-    strides = tuple(int(str(coefficient(position, v.name))) * size for v in space.variables)
+    strides = tuple(static(coefficient(position, v.name)) * size for v in space.variables)
     start = position if isinstance(position, int) else dict(position.terms).get((), 0)
     return View(at, Pointer(("buffer", home.buffer), start * size), shape, strides)
 

@@ -11,15 +11,17 @@ import hashlib
 import logging
 import os
 import stat
-import tempfile
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from satura.rewrite.files import UNFINISHED, atomic_file
 
 _LOGGER = logging.getLogger("satura.cache")
 _MAGIC = b"satura kernel 1\n"
 _SUFFIX = ".kernel"
 _DIGEST_BYTES = hashlib.sha256().digest_size
+_PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 DEFAULT_LIMIT = 256 * 1024 * 1024
 _COUNTS = 32
@@ -69,14 +71,8 @@ class Cache:
         if not self._is_private(create=True):
             return
         try:
-            handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=".new-")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(_sealed(key, payload))
-                Path(temporary).replace(self._path(key))
-            except BaseException:
-                Path(temporary).unlink(missing_ok=True)
-                raise
+            with atomic_file(self._path(key), _PRIVATE) as file:
+                file.write(_sealed(key, payload))
             self._evict_when_due(len(payload))
         except OSError as error:
             _LOGGER.warning("%s cannot be written: %s", self.folder, error)
@@ -118,9 +114,7 @@ class Cache:
         if not self.folder.is_dir():
             return []
         return sorted(
-            path
-            for path in self.folder.iterdir()
-            if path.name.endswith(_SUFFIX) or path.name.startswith(".new-")
+            path for path in self.folder.iterdir() if path.name.endswith((_SUFFIX, UNFINISHED))
         )
 
     def _entries(self) -> list[tuple[float, int, Path]]:

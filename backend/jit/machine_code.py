@@ -110,23 +110,22 @@ def kernel_address(source: KernelSource) -> int:
 
 
 def compile_all(sources: Sequence[KernelSource], progress: Progress | None = None) -> list[int]:
-    """The addresses of all kernels, in order; `progress(done, all)` is called as they get ready.
+    """The addresses of distinct kernels, in order; `progress(done, all)` tells how many are ready.
 
     What is in no cache is compiled, by several processes where that pays.
     """
     loader = _loader()
-    distinct = {source.symbol: source for source in sources}
     missing = []
-    for symbol, source in distinct.items():
-        if loader.known(symbol) is None:
+    for source in sources:
+        if loader.known(source.symbol) is None:
             kernel = _cached(source)
             if kernel is None:
                 missing.append(source)
             else:
                 loader.load(kernel)
-    ready = len(distinct) - len(missing)
+    ready = len(sources) - len(missing)
     if progress is not None:
-        progress(ready, len(distinct))
+        progress(ready, len(sources))
     if missing:
         from satura.backend.jit.workers import compiled_by_all
 
@@ -135,7 +134,7 @@ def compile_all(sources: Sequence[KernelSource], progress: Progress | None = Non
             loader.load(kernel)
             ready += 1
             if progress is not None:
-                progress(ready, len(distinct))
+                progress(ready, len(sources))
     return [kernel_address(source) for source in sources]
 
 

@@ -47,6 +47,11 @@ def optimised(source: KernelSource) -> llvm.ModuleRef:
     return module
 
 
+def assembly(source: KernelSource) -> str:
+    """The kernel's machine code for this CPU as text. Raises KernelError as `optimised` does."""
+    return str(host_target().machine().emit_assembly(optimised(source)))
+
+
 @contextmanager
 def _without_collections() -> Iterator[None]:
     """No search for cycles: Numba makes many objects, and the search a tenth of its time."""

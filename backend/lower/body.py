@@ -149,9 +149,6 @@ class Nest:
         )
 
 
-COMMUTATIVE = frozenset({"add", "mul", "max", "min", "eq", "and", "or", "xor"})
-
-
 @dataclass
 class BodyBuilder:
     """Collects values; equal values are one."""

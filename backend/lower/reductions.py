@@ -16,7 +16,7 @@ from satura.backend.lower.space import Space, space_of
 from satura.backend.lower.walk import LoweringError, Walk, refined, shape_of, strides_of
 from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.ops import Kind
-from satura.rewrite.ops.reductions import reduction_identity
+from satura.rewrite.ops.reductions import SELECTIONS, reduction_identity
 from satura.rewrite.program.program import Node
 from satura.rewrite.types.attributes import (
     Axes,
@@ -165,7 +165,7 @@ def window_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
     taps = space_of(window.sizes, "$t")
     walk = _anchored_walk(schedule, dispatch, outer, taps)
     identity = _is_identity(window.fill, function.name, dtype)
-    skip = identity or function.name in ("max", "min")
+    skip = identity or function.name in SELECTIONS
     skip = skip and not _is_unrolled(window, shape_of(schedule, anchor), 1)
     reader = _WindowReader(walk, window, outer.index, taps.index, skip)
     extents = shape_of(schedule, source)

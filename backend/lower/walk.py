@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from satura.backend.lower.body import (
-    COMMUTATIVE,
     Access,
     Argument,
     BodyBuilder,
@@ -23,11 +22,12 @@ from satura.backend.lower.space import Space
 from satura.rewrite.errors import SaturaError
 from satura.rewrite.extract.schedule import Home, Schedule
 from satura.rewrite.ops import Kind
+from satura.rewrite.ops.elementwise import COMMUTATIVE
 from satura.rewrite.ops.expression import Formula
 from satura.rewrite.ops.formula import formula_of, formula_steps
 from satura.rewrite.program.program import Node
 from satura.rewrite.types.attributes import Axis, BinaryFn, Padding, Scalar, Shape, UnaryFn
-from satura.rewrite.types.dims import Dim, Quotient, SymbolicDim, symbol
+from satura.rewrite.types.dims import Dim, Quotient, SymbolicDim, static, symbol
 from satura.rewrite.types.index_map import Index, bounds, offset, pull, row_major
 from satura.rewrite.types.tensor_type import DType
 
@@ -327,7 +327,7 @@ class Walk:
 
 def shape_of(schedule: Schedule, node: int) -> tuple[int, ...]:
     """The shape of a node of a schedule with concrete sizes."""
-    return tuple(int(str(dim)) for dim in schedule.program.nodes[node].type.shape)
+    return tuple(map(static, schedule.program.nodes[node].type.shape))
 
 
 def refined(space: Space, attempt: Callable[[Space], tuple[Walk, Nest]]) -> Nest:

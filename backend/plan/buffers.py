@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.types.dims import static
 
 ALIGNMENT = 64
 
@@ -50,7 +51,7 @@ def lifetimes(schedule: Schedule) -> list[Lifetime]:
 def buffer_size(schedule: Schedule, node: int) -> int:
     """Bytes of a node's tensor."""
     type_ = schedule.program.nodes[node].type
-    return prod(int(str(dim)) for dim in type_.shape) * type_.dtype.itemsize
+    return prod(map(static, type_.shape)) * type_.dtype.itemsize
 
 
 def planned(buffers: Sequence[Lifetime]) -> Arena:

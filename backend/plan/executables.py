@@ -1,32 +1,34 @@
-"""Executables: the distinct kernels of a program. Dispatches with equal text share one."""
+"""Executables: the distinct kernels of a program, the one place where equal kernels are merged."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from satura.backend.emit.body import Code
-from satura.backend.jit.machine_code import KernelSource
 
 
 @dataclass(frozen=True)
 class Executable:
-    """Compiled code of one body, named after the first dispatch that uses it."""
+    """The kernel of all dispatches with equal text, named after the first of them.
+
+    Where kernels that differ have one name, the later ones have primes.
+    """
 
     name: str
     source: str
     dispatches: int
 
 
-def executables(codes: Iterable[Code]) -> tuple[Executable, ...]:
-    """Exact twins merged, in order of first use."""
-    found: dict[str, tuple[str, int]] = {}
-    for code in codes:
-        name, count = found.get(code.text, (code.name, 0))
-        found[code.text] = (name, count + 1)
-    return tuple(Executable(name, text, count) for text, (name, count) in found.items())
-
-
-def source_of(code: Code) -> KernelSource:
-    """What the JIT compiles for `code`."""
-    return KernelSource(code.name, code.text)
+def executables(codes: Sequence[Code]) -> tuple[Executable, ...]:
+    """The kernels of `codes`, equal ones merged, in order of first use."""
+    counts = Counter(code.text for code in codes)
+    names = {code.text: code.name for code in reversed(codes)}
+    found: dict[str, Executable] = {}
+    for text, count in counts.items():
+        name = names[text]
+        while name in found:
+            name += "'"
+        found[name] = Executable(name, text, count)
+    return tuple(found.values())

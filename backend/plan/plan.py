@@ -7,7 +7,7 @@ inputs and outputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -16,16 +16,17 @@ from numpy.typing import NDArray
 
 from satura.backend.constants import ConstantStore
 from satura.backend.emit.body import Code
-from satura.backend.jit.machine_code import compile_all
+from satura.backend.jit.machine_code import KernelSource, compile_all
 from satura.backend.lower.body import Pointer
 from satura.backend.plan.buffers import ALIGNMENT, Arena, lifetimes
 from satura.backend.plan.buffers import planned as planned_buffers
-from satura.backend.plan.executables import Executable, executables, source_of
+from satura.backend.plan.executables import Executable, executables
 from satura.backend.plan.kernels import kernel_code
 from satura.backend.run.runtime import ALL_THREADS, Executor, Status, Step
 from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
 from satura.rewrite.program.interpreter import host_results
 from satura.rewrite.types.attributes import Count
+from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array
 
 Progress = Callable[[str, float], None]
@@ -92,7 +93,8 @@ def make_plan(
         if code is not None:
             codes.append(code)
             order.append(code)
-    addresses = _compiled(codes, progress)
+    kernels = executables(codes)
+    addresses = _addresses(kernels, progress)
     program = schedule.program
     outputs = dict.fromkeys(program.output_nodes)
     places = {node: _FIRST_TENSOR + i for i, node in enumerate((*program.inputs, *outputs))}
@@ -112,13 +114,12 @@ def make_plan(
     return Plan(
         schedule, threads, arena, tuple(steps), np.array(numbers, np.int64),
         np.array(regions, np.int64), max((code.scratch for code in codes), default=0),
-        executables(codes), store,
+        kernels, store,
     )  # fmt: skip
 
 
-def _compiled(codes: list[Code], progress: Progress | None) -> dict[str, int]:
-    """Addresses by text."""
-    distinct = {code.text: source_of(code) for code in codes}
+def _addresses(kernels: Sequence[Executable], progress: Progress | None) -> dict[str, int]:
+    """Addresses of compiled kernels by text."""
     report = None
     if progress is not None:
         tell = progress
@@ -126,7 +127,9 @@ def _compiled(codes: list[Code], progress: Progress | None) -> dict[str, int]:
         def report(done: int, total: int) -> None:
             tell("kernels", done / max(total, 1))  # a program may need no kernel
 
-    return dict(zip(distinct, compile_all(list(distinct.values()), report), strict=True))
+    sources = [KernelSource(kernel.name, kernel.source) for kernel in kernels]
+    found = compile_all(sources, report)
+    return {kernel.source: address for kernel, address in zip(kernels, found, strict=True)}
 
 
 def _placed(
@@ -182,7 +185,7 @@ class Instance:
         tensors = {index: _readable(arguments[nodes[index].input_name]) for index in plan.inputs}
         for index in plan.outputs:
             if index not in tensors and nodes[index].op.name != "constant":
-                shape = tuple(int(str(dim)) for dim in nodes[index].type.shape)
+                shape = tuple(map(static, nodes[index].type.shape))
                 tensors[index] = np.empty(shape, nodes[index].type.dtype.numpy)
         for place, index in enumerate((*plan.inputs, *plan.outputs), start=_FIRST_TENSOR):
             if index in tensors:
@@ -237,7 +240,7 @@ class Instance:
             return node.constant.array
         home = schedule.homes[index]
         buffer_type = schedule.program.nodes[home.buffer].type
-        shape = tuple(int(str(dim)) for dim in buffer_type.shape)
+        shape = tuple(map(static, buffer_type.shape))
         if home.buffer in tensors:
             whole = tensors[home.buffer]
         else:
@@ -245,7 +248,7 @@ class Instance:
             size = prod(shape) * buffer_type.dtype.itemsize
             whole = self._memory[start : start + size].view(buffer_type.dtype.numpy).reshape(shape)
         extents = zip(home.start, node.type.shape, strict=True)
-        return whole[tuple(slice(int(str(a)), int(str(a)) + int(str(n))) for a, n in extents)]
+        return whole[tuple(slice(static(a), static(a) + static(n)) for a, n in extents)]
 
 
 def _aligned(size: int) -> NDArray[np.uint8]:

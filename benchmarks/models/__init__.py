@@ -29,7 +29,7 @@ from .segformer import Pyramid, segformer
 from .windowed import Windowed, swin
 from .writer import Array
 
-__all__ = ["LIGHT", "MODELS", "TINY", "build", "example_inputs", "original_light"]
+__all__ = ["LIGHT", "MODELS", "QUANTIZED", "TINY", "build", "example_inputs", "original_light"]
 
 _TINY_STAGES = ((8, 2), (16, 2))
 _TINY_BACKBONE = Backbone(channels=(8, 12, 12, 16, 16, 24), strides=(2, 1, 2, 2, 1))
@@ -88,6 +88,7 @@ MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "tiny_rope_attention": partial(rope_attention, 4, 16),
 }
 TINY = tuple(name for name in MODELS if name.startswith("tiny_"))
+QUANTIZED = tuple(name for name in MODELS if name.endswith("_qdq"))
 
 
 def build(name: str) -> onnx.ModelProto:

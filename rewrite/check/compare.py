@@ -13,7 +13,8 @@ from satura.rewrite.errors import CallError
 from satura.rewrite.ops import REGISTRY, Op
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.program.program import Node, Program, ProgramBuilder
-from satura.rewrite.types.attributes import Attribute, concrete_attribute
+from satura.rewrite.types.attributes import Attribute, Parameter, concrete_attribute
+from satura.rewrite.types.comparison import Index, agreement, first_difference
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 
@@ -40,26 +41,16 @@ class Bound:
 EXACTLY = Bound()
 
 
-def first_difference(left: Array, right: Array, bound: Bound = EXACTLY) -> tuple[int, ...] | None:
+def first_unlike(left: Array, right: Array, bound: Bound = EXACTLY) -> Index | None:
     """Index of the first element where both differ by more than `bound`; None where they agree.
 
-    Without a bound all bits count, but for the payload of a NaN. Raises ValueError when dtypes or
-    shapes differ.
+    Raises ValueError when dtypes or shapes differ.
     """
-    if left.dtype != right.dtype or left.shape != right.shape:
-        raise ValueError(f"{left.dtype}{left.shape} against {right.dtype}{right.shape}")
     dtype = DType.of(left.dtype)
-    if dtype.is_float:
-        a, b = left.astype(np.float64), right.astype(np.float64)
-        same = (a == b) & (np.signbit(a) == np.signbit(b)) | np.isnan(a) & np.isnan(b)
-        with np.errstate(all="ignore"):
-            same |= np.abs(a - b) <= bound.allowed(dtype) if bound.steps else False
-        if bound.only_finite:
-            same |= ~(np.isfinite(a) & np.isfinite(b))
-    else:
-        same = left == right
-    wrong = np.argwhere(~np.asarray(same))
-    return tuple(map(int, wrong[0])) if len(wrong) else None
+    agree = agreement(left, right, bound.allowed(dtype) if bound.steps else None)
+    if bound.only_finite and dtype.is_float:
+        agree |= ~np.isfinite(left.astype(np.float64)) | ~np.isfinite(right.astype(np.float64))
+    return first_difference(agree)
 
 
 def apply_op(op: Op, operands: Sequence[Array], attributes: Sequence[Attribute]) -> Array:
@@ -195,7 +186,7 @@ def conflicts(
                 chosen.setdefault(eclass, node)
                 bound = EXACTLY if exact else _node_bound(node, [*operands, value, expected], sizes)
                 unlike = value.shape != expected.shape or value.dtype != expected.dtype
-                if unlike or first_difference(value, expected, bound) is not None:
+                if unlike or first_unlike(value, expected, bound) is not None:
                     return Conflict(eclass, node, chosen)
     return None
 
@@ -207,7 +198,9 @@ def _value(
     sizes: Mapping[str, int],
 ) -> Array:
     if node.op == "input":
-        return np.array(arguments[str(node.attributes[0])], order="C")
+        (parameter,) = node.attributes
+        assert isinstance(parameter, Parameter)
+        return np.array(arguments[parameter.name], order="C")
     attributes = [concrete_attribute(value, sizes) for value in node.attributes]
     return apply_op(REGISTRY[node.op], operands, attributes)
 

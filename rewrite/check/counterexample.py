@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from satura.rewrite.check.both_sides import Failure
 from satura.rewrite.check.report import Counterexample
-from satura.rewrite.check.sides import Failure
 from satura.rewrite.language.dsl import Direction, Rule
 from satura.rewrite.language.terms import Known
 from satura.rewrite.ops.registry import user_op

@@ -17,7 +17,7 @@ from satura.rewrite.ops.draw import (
     reject_unless,
 )
 from satura.rewrite.types.attributes import Axis, Padding, Perm, Shape, Slices
-from satura.rewrite.types.dims import Dim, SymbolicDim, known_at_least
+from satura.rewrite.types.dims import Dim, SymbolicDim, known_at_least, static
 from satura.rewrite.types.tensor_type import TensorType
 
 STEPS = (1, 1, 1, 2, -1, -2, 3, -3)
@@ -115,10 +115,10 @@ def _slices_of(draw: Draw, operand: TensorType, result: TensorType) -> Slices:
     steps: list[int] = []
     for dim, size in zip(operand.shape, result.shape, strict=True):
         step = draw.one_of(STEPS) if draw.chance(0.2) else 1
-        if int(str(size)) and not known_at_least(dim - (size - 1) * abs(step) - 1, 0):
+        if static(size) and not known_at_least(dim - (size - 1) * abs(step) - 1, 0):
             step = 1
-        reach = max(int(str(size)) - 1, 0) * abs(step)
-        slack = int(str(dim)) - reach - min(1, int(str(size)))
+        reach = max(static(size) - 1, 0) * abs(step)
+        slack = static(dim) - reach - min(1, static(size))
         reject_unless(slack >= 0)
         first = draw.one_of((0, slack, slack, draw.up_to(slack)))
         starts.append(first if step > 0 else first + reach)

@@ -16,7 +16,7 @@ from typing import cast
 from satura.rewrite.check import layout_operands as layout
 from satura.rewrite.ops.draw import Draw, Drawn, Given, Types, is_concrete, reject_unless
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
-from satura.rewrite.ops.reductions import REDUCTIONS
+from satura.rewrite.ops.reductions import REDUCTIONS, SELECTIONS
 from satura.rewrite.types.attributes import (
     Axes,
     Axis,
@@ -29,7 +29,7 @@ from satura.rewrite.types.attributes import (
     UnaryFn,
     Window,
 )
-from satura.rewrite.types.dims import Dim, known_at_least
+from satura.rewrite.types.dims import Dim, known_at_least, static
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 
@@ -106,7 +106,7 @@ def _unlike(known: TensorType | None, result: TensorType) -> list[int]:
 def _arg_reduce(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     reject_unless(result.dtype is DType.I64)
     units = [axis for axis, dim in enumerate(result.shape) if dim == 1]
-    f = given[0] or ReduceFn(draw.one_of(("max", "min")))
+    f = given[0] or ReduceFn(draw.one_of(SELECTIONS))
     axis = cast(Axis, given[1] or Axis(draw.one_of(_unlike(known[0], result) or units)))
     reject_unless(axis.index in units)
     shape = list(result.shape)
@@ -151,7 +151,7 @@ def _window_between(
         border = (outer - 1) * window.strides[axis] + reach - dim
         reject_unless(isinstance(border, int))
         lo, hi = layout.split(draw, border)
-        parts.append((int(str(lo)), int(str(hi))))
+        parts.append((static(lo), static(hi)))
     return replace(window, lo=tuple(lo for lo, _ in parts), hi=tuple(hi for _, hi in parts))
 
 
@@ -169,12 +169,10 @@ def _matmul(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn
 def _conv(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     reject_unless(result.rank >= 2 and result.dtype is not DType.BOOL)
     reject_unless(is_concrete(result.shape[-1:]) and result.shape[-1] != 0)
-    outer = int(str(result.shape[-1]))
+    outer = static(result.shape[-1])
     window = cast(Window, given[0] or draw.window(result.rank - 2, result.dtype))
-    divisors = [
-        count for count in (1, 2, 3, outer) if count and int(str(outer)) % int(str(count)) == 0
-    ]
-    groups = cast(Groups, given[1] or Groups(int(str(draw.one_of(divisors)))))
+    divisors = [count for count in (1, 2, 3, outer) if count and outer % count == 0]
+    groups = cast(Groups, given[1] or Groups(draw.one_of(divisors)))
     inner = 0 if draw.chance(0.03) else draw.one_of((1, 2, 3))
     spatial = _windowed(draw, window, result.shape[1:-1])
     x = result.with_shape((result.shape[0], *spatial, inner * groups.count))

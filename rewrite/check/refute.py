@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from random import Random
 from zlib import crc32
 
+from satura.rewrite.check.both_sides import Failure, examine
 from satura.rewrite.check.instances import Instance, draw_instance
-from satura.rewrite.check.sides import Failure, examine
 from satura.rewrite.language.dsl import Direction, Rule
 from satura.rewrite.ops.draw import Draw
 

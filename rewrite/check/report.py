@@ -43,7 +43,7 @@ class DirectionReport:
 
     `instances` are well-typed matches of its left side, `firings` the distinct ones among them for
     which it fired. `conditions` counts what each condition said of the instances. `refusals` counts
-    per place where an attribute function can refuse how often it did; 0 means never exercised.
+    how often an attribute function refused, per place and reason.
     """
 
     label: str

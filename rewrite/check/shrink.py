@@ -12,8 +12,8 @@ from random import Random
 
 import numpy as np
 
+from satura.rewrite.check.both_sides import Failure, UncomputableError, disagreement, examine
 from satura.rewrite.check.instances import Instance, draw_from
-from satura.rewrite.check.sides import Failure, UncomputableError, disagreement, examine
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.types.tensor_type import Array, DType
 

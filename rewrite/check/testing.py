@@ -15,18 +15,18 @@ from random import Random
 from typing import cast
 from zlib import crc32
 
+from satura.rewrite.check.both_sides import Failure, examine, left_side, without_right
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.coverage import Coverage
-from satura.rewrite.check.firings import Firings
+from satura.rewrite.check.in_egraph import examine_saturated
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.check.report import DirectionReport, RuleReport, Verdict
-from satura.rewrite.check.saturated import examine_saturated
 from satura.rewrite.check.shrink import smallest
-from satura.rewrite.check.sides import Failure, examine, left_side, without_right
+from satura.rewrite.check.side_conditions import Firings
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.dsl import Rule
 from satura.rewrite.ops.draw import Draw
-from satura.rewrite.prove import Proof, prove
+from satura.rewrite.prove import STEPS, Proof, prove
 from satura.rewrite.types.attributes import Attribute
 from satura.rewrite.types.tensor_type import TensorType
 
@@ -36,7 +36,7 @@ ATTEMPTS = 6000  # draws per direction, at most
 IN_EGRAPH = 40  # firings per direction in one e-graph
 DEEP = 10  # times as much of all this in a deep check
 VALUES = 10  # arrays to show the difference that a proof found with
-PROOF_SECONDS = 2.0  # for a proof of each rule; most take a tenth of that
+PROOF_STEPS = 4000  # for a proof of each rule, unless deep; most take a tenth of that
 
 
 class UnsoundError(RuleError, AssertionError):
@@ -48,7 +48,7 @@ def assert_sound(rule: Rule, seed: int = 0, deep: bool = False) -> None:
 
     Where z3 is installed, a proof is tried, too, and may refute what no instance did.
     """
-    report = check(rule, seed, deep=deep, proof_seconds=PROOF_SECONDS * (DEEP if deep else 1))
+    report = check(rule, seed, deep=deep, proof_steps=STEPS if deep else PROOF_STEPS)
     if not report.is_sound:
         raise UnsoundError(str(report))
 
@@ -59,13 +59,13 @@ def check(
     attempts: int = ATTEMPTS,
     *,
     deep: bool = False,
-    proof_seconds: float = 0.0,
+    proof_steps: int = 0,
     shrink: bool = True,
 ) -> RuleReport:
     """Test `rule`; the same arguments give the same report in every process.
 
     `attempts` bounds the draws per direction, `deep` draws ten times as many instances. A rule
-    that passes is proved, too, where that is decided within `proof_seconds`. Without `shrink`, a
+    that passes is proved, too, where that is decided within `proof_steps`. Without `shrink`, a
     counterexample is the first that was found.
     """
     scale = DEEP if deep else 1
@@ -87,7 +87,7 @@ def check(
     reasons = [reason for direction in report.directions for reason in _gaps(direction)]
     if reasons:
         return replace(report, verdict="vacuous", reason="\n".join(reasons))
-    return _proved(rule, report, proof_seconds, shrink) if proof_seconds else report
+    return _proved(rule, report, proof_steps, shrink) if proof_steps else report
 
 
 def _search(
@@ -150,8 +150,8 @@ def _refuted(rule: Rule, report: RuleReport, failure: Failure, shrink: bool) -> 
     return replace(report, verdict="refuted", reason=shown.reason, counterexample=shown)
 
 
-def _proved(rule: Rule, report: RuleReport, seconds: float, shrink: bool) -> RuleReport:
-    proof = prove(rule, seconds=seconds)
+def _proved(rule: Rule, report: RuleReport, steps: int, shrink: bool) -> RuleReport:
+    proof = prove(rule, steps=steps)
     if proof.status == "refuted":
         report = replace(report, verdict="refuted", proof=proof.reason, reason=proof.reason)
         failure = _shown(proof, rule.exact)

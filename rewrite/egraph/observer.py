@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from satura.rewrite.egraph.attribute_tables import Answer
-from satura.rewrite.egraph.report import Report
 from satura.rewrite.language.rule import Direction
+from satura.rewrite.ops.registry import Op
 
 
 class Observer:
@@ -14,25 +14,22 @@ class Observer:
         """Whether `direction` runs alone and is counted."""
         return False
 
-    def start_round(self) -> None:
-        """A round of all rules begins."""
-
     def start(self, direction: Direction | None) -> None:
         """`direction` is at work from now on; None: nothing in particular."""
 
     def count(self, direction: Direction, matches: int, nodes: int) -> None:
-        """`direction`, which is watched, has matched, and made e-nodes."""
+        """`direction`, which is watched, has fired: its matches, and the e-nodes that it made.
+
+        Where it was not let, those that it could have made.
+        """
 
     def answering(self, direction: Direction, answer: Answer) -> Answer:
         """What computes the attributes that `direction` asks for, in place of `answer`."""
         return answer
 
-    def typing(self, answer: Answer) -> Answer:
-        """What computes types, in place of `answer`."""
+    def typing(self, op: Op, answer: Answer) -> Answer:
+        """What computes the types of `op`'s results, in place of `answer`."""
         return answer
-
-    def judge(self, report: Report) -> None:
-        """The saturation has ended. May raise RuleError for a rule that is to blame for how."""
 
 
 NOBODY = Observer()

@@ -8,6 +8,7 @@ from satura.rewrite.egraph.classes import ENode
 from satura.rewrite.egraph.decode import Origin
 from satura.rewrite.egraph.saturate import Saturation
 from satura.rewrite.program.program import Program
+from satura.rewrite.program.text import application_text, attribute_text
 
 _DEPTH = 2  # of terms that stand for classes without a node of the program
 
@@ -80,9 +81,8 @@ class Names:
         return f"{self._term(node, _DEPTH)}{equal} : {self.saturation.classes.types[number]}"
 
     def _term(self, node: ENode, depth: int) -> str:
-        operands = ", ".join(self._operand(operand, depth - 1) for operand in node.operands)
-        attributes = " ".join(map(str, node.attributes))
-        return f"{node.op}({operands})" + (f" {attributes}" if attributes else "")
+        operands = (self._operand(operand, depth - 1) for operand in node.operands)
+        return application_text(node.op, operands, map(attribute_text, node.attributes))
 
     def _operand(self, number: int, depth: int) -> str:
         if number in self._homes:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from satura.rewrite.egraph.saturate import Limits, Saturation, saturate
+from satura.rewrite.egraph.saturate import Saturation
 from satura.rewrite.explain.class_graph import Graph, op_text
 from satura.rewrite.explain.findings import DirectionReport, Firing, Miss, StepCount, Why
 from satura.rewrite.explain.matcher import Match, Passed, Trace, trace
 from satura.rewrite.explain.naming import Names
-from satura.rewrite.language.rule import Direction, Rule, RuleSet
+from satura.rewrite.language.rule import Direction, Rule
 from satura.rewrite.program.program import Program
 
 MOST_SHOWN = 5  # of the reasons at one step
@@ -23,25 +23,12 @@ _DEPTH = 3  # how far below an operand a missing op is looked for
 
 
 def why(
-    rule: Rule,
-    program: Program,
-    rules: RuleSet,
-    limits: Limits | None = None,
-    names: Mapping[int, str] | None = None,
-) -> Why:
-    """Why `rule` fires on `program` beside `rules`, or does not.
-
-    `names` are those that the program's nodes have elsewhere. Raises RuleError where the rule fails
-    in a computation, or makes badly typed nodes.
-    """
-    everything = rules if rule.name in rules else rules + rule
-    return explained(rule, program, saturate(program, everything, limits or Limits()), names)
-
-
-def explained(
     rule: Rule, program: Program, saturation: Saturation, names: Mapping[int, str] | None = None
 ) -> Why:
-    """What `why` says, of a saturation of `program` with rules among which is `rule`."""
+    """Why `rule` fired in a saturation of `program` with rules among which it is, or did not.
+
+    `names` are those that the program's nodes have elsewhere.
+    """
     loaded = Graph.of_program(program)
     before = [trace(direction, loaded) for direction in rule.directions]
     graph = Graph(saturation.classes)

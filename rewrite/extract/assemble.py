@@ -31,6 +31,7 @@ class Group:
     nodes: tuple[int, ...]
     operands: tuple[int, ...]
     anchor: int | None
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -139,4 +140,5 @@ class _Assembler:
         anchor = anchors.get(fragment.form) if fragment.anchor else None
         nodes = tuple(sorted(inside))
         form = FORMS.get(fragment.form)
-        self.groups.append(Group(form, root, nodes, tuple(read), anchor))
+        seconds = self.choice.seconds[cls]
+        self.groups.append(Group(form, root, nodes, tuple(read), anchor, seconds))

@@ -37,7 +37,8 @@ def place(assembly: Assembly, model: CostModel) -> Schedule:
             continue
         for operand, target in _parts(program, group.root, home):
             if operand in fixed or operand in homes:
-                copy = Dispatch(Form.LOOP, operand, (), (operand,), None, target)
+                price = model.dispatch(2 * bytes_of(program.nodes[operand].type), 0.0, 0.0)
+                copy = Dispatch(Form.LOOP, operand, (), (operand,), None, target, price)
                 copies.setdefault(group.root, []).append(copy)
                 homes.setdefault(operand, _own(program, operand))
             else:
@@ -47,13 +48,10 @@ def place(assembly: Assembly, model: CostModel) -> Schedule:
         if group.form is None:
             dispatches.extend(copies.get(group.root, ()))
         else:
-            target = homes[group.root]
-            dispatches.append(
-                Dispatch(group.form, group.root, group.nodes, group.operands, group.anchor, target)
-            )
+            described = (group.form, group.root, group.nodes, group.operands, group.anchor)
+            dispatches.append(Dispatch(*described, homes[group.root], group.seconds))
     ordered = {node: homes[node] for node in sorted(homes)}
-    moved = [bytes_of(program.nodes[c.root].type) for made in copies.values() for c in made]
-    seconds = assembly.seconds + sum(model.dispatch(2 * amount, 0.0, 0.0) for amount in moved)
+    seconds = assembly.seconds + sum(copy.seconds for made in copies.values() for copy in made)
     return Schedule(program, tuple(dispatches), assembly.constants, ordered, seconds)
 
 

@@ -7,7 +7,7 @@ computed, or its reads are redirected, inside the dispatches that list it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
@@ -49,7 +49,7 @@ class Dispatch:
     `nodes` are all nodes that run inside, in topological order, the root last; none for a copy of
     a materialised tensor (then `operands == (root,)`). `operands` are the materialised nodes that
     are read. `anchor` is the conv, matmul or pool of a CONTRACTION or WINDOW; for a ROW it is the
-    first reduction, whose operand's shape is the iteration space.
+    first reduction, whose operand's shape is the iteration space. `seconds` is the predicted cost.
     """
 
     form: Form
@@ -58,6 +58,7 @@ class Dispatch:
     operands: tuple[int, ...]
     anchor: int | None
     target: Home
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,8 @@ class Schedule:
         return Schedule(
             self.program.concrete(sizes),
             tuple(
-                Dispatch(d.form, d.root, d.nodes, d.operands, d.anchor, d.target.concrete(sizes))
-                for d in self.dispatches
+                replace(dispatch, target=dispatch.target.concrete(sizes))
+                for dispatch in self.dispatches
             ),
             self.constants,
             {node: home.concrete(sizes) for node, home in self.homes.items()},

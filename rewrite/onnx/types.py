@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from onnx import TensorProto, TypeProto, helper
 
 from satura.rewrite.errors import UnsupportedError
-from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 ELEMENT_TYPES: dict[int, DType] = {
@@ -45,9 +45,14 @@ def dtype_of(code: int) -> DType:
 
 
 def type_proto(type_: TensorType) -> TypeProto:
-    """`type_` for ONNX; a symbolic dim becomes a dim_param spelled like the dim."""
-    shape = [dim if isinstance(dim, int) else str(dim) for dim in type_.shape]
+    """`type_` for ONNX; a symbolic dim becomes a dim_param."""
+    shape = [dim if isinstance(dim, int) else dim_param(dim) for dim in type_.shape]
     return helper.make_tensor_type_proto(ELEMENT_CODES[type_.dtype], shape)
+
+
+def dim_param(dim: SymbolicDim) -> str:
+    """The name of a size, or what it is computed from."""
+    return str(dim) if dim.name is None else dim.name
 
 
 def tensor_type(proto: TypeProto, named: Mapping[str, Dim]) -> TensorType:

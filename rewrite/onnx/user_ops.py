@@ -26,7 +26,7 @@ from satura.rewrite.types.attributes import (
     Shape,
     UnaryFn,
 )
-from satura.rewrite.types.dims import SymbolicDim
+from satura.rewrite.types.dims import SymbolicDim, static
 from satura.rewrite.types.tensor_type import Array, DType
 
 # Reading
@@ -157,7 +157,7 @@ def _integers(value: Attribute) -> list[int] | None:
     if isinstance(value, Axes):
         return list(value.indices)
     if isinstance(value, Shape) and not any(isinstance(dim, SymbolicDim) for dim in value.dims):
-        return [int(str(dim)) for dim in value.dims]
+        return list(map(static, value.dims))
     return None
 
 

@@ -17,7 +17,7 @@ from satura.rewrite.errors import CallError
 from satura.rewrite.ops import Kind
 from satura.rewrite.program.program import Node, ProgramBuilder
 from satura.rewrite.types.attributes import BinaryFn, ReduceFn, Shape, UnaryFn
-from satura.rewrite.types.dims import Dim, SymbolicDim, exact_quotient, known_at_least
+from satura.rewrite.types.dims import Dim, SymbolicDim, exact_quotient, known_at_least, static
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 MAX_INTEGERS = 1024
@@ -124,7 +124,7 @@ def _reduce(node: Node, x: Known) -> Known:
     if node.op.name != "reduce" or not x.size:
         raise Undecided
     combine = step[str(node.attributes[0])]
-    shape = tuple(int(str(dim)) for dim in node.type.shape)
+    shape = tuple(map(static, node.type.shape))
     totals: dict[tuple[int, ...], Element] = {}
     for position, element in zip(np.ndindex(*x.shape), x.ravel().tolist(), strict=True):
         target = tuple(min(at, n - 1) for at, n in zip(position, shape, strict=True))

@@ -23,6 +23,7 @@ from satura.rewrite.types.dims import (
     exact_quotient,
     known_at_least,
     product,
+    static,
     symbol,
 )
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
@@ -221,8 +222,8 @@ class Draw:
         hardly any other: -0.0 is rare elsewhere. Some have neighbours of what was drawn before.
         """
         dtype = type_.dtype
-        shape = tuple(int(str(dim)) for dim in type_.shape)
-        count = int(str(product(shape)))
+        shape = tuple(map(static, type_.shape))
+        count = static(product(shape))
         specials = 0.2
         if dtype.is_float and moderate:
             self.wide = dtype.itemsize > 2 and self.chance(0.6 if self.wide else 0.15)

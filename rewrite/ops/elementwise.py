@@ -1,9 +1,10 @@
 """Elementwise ops: one result element from one element of each operand.
 
-A scalar function is declared in one row: its NumPy reference, the dtypes it takes, the dtype it
-gives, its weight in flops, and its scalar formula. The formula is a Python expression in `a` (and
-`b`); the names it calls are kernel helpers of `backend/helpers/scalars.py`. A function that a user
-declares has an expansion into other functions instead, see `formula.py`.
+A scalar function is declared in one row: its NumPy reference, the dtypes it takes, its scalar
+formula, its weight in flops, whether it gives bools, and the laws that hold of it. The formula is a
+Python expression in `a` (and `b`); the names it calls are kernel helpers of
+`backend/helpers/scalars.py`. A function that a user declares has an expansion into other functions
+instead, see `formula.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,12 @@ ANY = NUMBERS | BOOL
 
 @dataclass(frozen=True)
 class ScalarFunction:
-    """A function on single elements, lifted to tensors by `unary` and `binary`."""
+    """A function f on single elements, lifted to tensors by `unary` and `binary`.
+
+    Laws hold bit for bit on all its dtypes, NaN and -0.0 included. It is `commutative` where
+    f(a, b) = f(b, a), `associative` where f(f(a, b), c) = f(a, f(b, c)), and `idempotent` where
+    f(f(a)) = f(a) or, with two operands, f(a, a) = a.
+    """
 
     name: str
     reference: Callable[..., Array]
@@ -38,6 +44,9 @@ class ScalarFunction:
     formula: str
     flops: float = 1.0
     to_bool: bool = False
+    commutative: bool = False
+    associative: bool = False
+    idempotent: bool = False
     expansion: Formula | None = None
 
     def result(self, dtype: DType) -> DType:
@@ -70,6 +79,10 @@ def _erf(a: Array) -> Array:
 
 def _sign(a: Array) -> Array:
     return np.asarray(np.sign(a))
+
+
+def _relu(a: Array) -> Array:
+    return np.where(np.less_equal(a, 0), np.zeros_like(a), a)
 
 
 def _maximum(a: Array, b: Array) -> Array:
@@ -162,19 +175,26 @@ def _row(
     formula: str,
     flops: float = 1.0,
     to_bool: bool = False,
+    commutative: bool = False,
+    associative: bool = False,
+    idempotent: bool = False,
 ) -> tuple[str, ScalarFunction]:
     def as_array(*operands: Array) -> Array:
         return np.asarray(reference(*operands))
 
-    return name, ScalarFunction(name, as_array, dtypes, formula, flops, to_bool)
+    return name, ScalarFunction(
+        name, as_array, dtypes, formula, flops, to_bool, commutative, associative, idempotent
+    )
 
+
+_LATTICE = {"commutative": True, "associative": True, "idempotent": True}
 
 # fmt: off
 UNARY: dict[str, ScalarFunction] = dict((
     _row("neg", np.negative, NUMBERS, "-a"),
-    _row("abs", np.abs, NUMBERS, "absolute(a)"),
-    _row("relu", lambda a: np.where(a <= 0, np.zeros_like(a), a), NUMBERS, "relu(a)"),
-    _row("sign", _sign, NUMBERS, "sign(a)"),
+    _row("abs", np.abs, NUMBERS, "absolute(a)", idempotent=True),
+    _row("relu", _relu, NUMBERS, "relu(a)", idempotent=True),
+    _row("sign", _sign, NUMBERS, "sign(a)", idempotent=True),
     _row("exp", np.exp, FLOATS, "exp(a)", 10),
     _row("log", np.log, FLOATS, "log(a)", 10),
     _row("sqrt", np.sqrt, FLOATS, "sqrt(a)", 4),
@@ -192,9 +212,9 @@ UNARY: dict[str, ScalarFunction] = dict((
     _row("asinh", np.arcsinh, FLOATS, "asinh(a)", 20),
     _row("acosh", np.arccosh, FLOATS, "acosh(a)", 20),
     _row("atanh", np.arctanh, FLOATS, "atanh(a)", 20),
-    _row("floor", np.floor, FLOATS, "floor(a)"),
-    _row("ceil", np.ceil, FLOATS, "ceil(a)"),
-    _row("round", np.rint, FLOATS, "rint(a)"),
+    _row("floor", np.floor, FLOATS, "floor(a)", idempotent=True),
+    _row("ceil", np.ceil, FLOATS, "ceil(a)", idempotent=True),
+    _row("round", np.rint, FLOATS, "rint(a)", idempotent=True),
     _row("isnan", np.isnan, FLOATS, "a != a", to_bool=True),
     _row("isinf", np.isinf, FLOATS, "isinf(a)", to_bool=True),
     _row("not", np.logical_not, BOOL, "not a"),
@@ -202,25 +222,28 @@ UNARY: dict[str, ScalarFunction] = dict((
 ))
 
 BINARY: dict[str, ScalarFunction] = dict((
-    _row("add", np.add, NUMBERS, "a + b"),
+    _row("add", np.add, NUMBERS, "a + b", commutative=True),
     _row("sub", np.subtract, NUMBERS, "a - b"),
-    _row("mul", np.multiply, NUMBERS, "a * b"),
+    _row("mul", np.multiply, NUMBERS, "a * b", commutative=True),
     _row("div", _divide, NUMBERS, "divide(a, b)", 4),
     _row("mod", _modulo, NUMBERS, "modulo(a, b)", 8),
     _row("fmod", _fmod, NUMBERS, "fmod(a, b)", 8),
     _row("pow", _power, NUMBERS, "power(a, b)", 20),
-    _row("max", _maximum, NUMBERS, "maximum(a, b)"),
-    _row("min", _minimum, NUMBERS, "minimum(a, b)"),
-    _row("eq", np.equal, ANY, "a == b", to_bool=True),
+    _row("max", _maximum, NUMBERS, "maximum(a, b)", **_LATTICE),
+    _row("min", _minimum, NUMBERS, "minimum(a, b)", **_LATTICE),
+    _row("eq", np.equal, ANY, "a == b", to_bool=True, commutative=True),
     _row("lt", np.less, NUMBERS, "a < b", to_bool=True),
     _row("le", np.less_equal, NUMBERS, "a <= b", to_bool=True),
-    _row("and", np.bitwise_and, BITS, "a & b"),
-    _row("or", np.bitwise_or, BITS, "a | b"),
-    _row("xor", np.bitwise_xor, BITS, "a ^ b"),
+    _row("and", np.bitwise_and, BITS, "a & b", **_LATTICE),
+    _row("or", np.bitwise_or, BITS, "a | b", **_LATTICE),
+    _row("xor", np.bitwise_xor, BITS, "a ^ b", commutative=True, associative=True),
     _row("shl", _shift(True), INTEGERS, "shift_left(a, b)"),
     _row("shr", _shift(False), INTEGERS, "shift_right(a, b)"),
 ))
 # fmt: on
+
+COMMUTATIVE = tuple(name for name, function in BINARY.items() if function.commutative)
+IDEMPOTENT = tuple(name for name, function in UNARY.items() if function.idempotent)
 
 
 @op(

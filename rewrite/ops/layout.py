@@ -4,7 +4,7 @@ import numpy as np
 
 from satura.rewrite.ops.registry import Kind, op
 from satura.rewrite.types.attributes import Axis, Padding, Perm, Shape, Slices, refuse_unless
-from satura.rewrite.types.dims import SymbolicDim, product
+from satura.rewrite.types.dims import SymbolicDim, product, static
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 
@@ -43,7 +43,7 @@ def slice_(x: TensorType, slices: Slices) -> TensorType:
         known = all(isinstance(value, int) for value in (dim, start, size))
         if known and size != 0:
             last = start + (size - 1) * step
-            inside = all(0 <= int(str(at)) < int(str(dim)) for at in (start, last))
+            inside = all(0 <= static(at) < static(dim) for at in (start, last))
             refuse_unless(inside, f"{slices} reaches outside {x}")
         refuse_unless(isinstance(size, SymbolicDim) or size >= 0, "a size is negative")
     return x.with_shape(slices.sizes)
@@ -51,14 +51,12 @@ def slice_(x: TensorType, slices: Slices) -> TensorType:
 
 def _pad(x: Array, value: Array, padding: Padding) -> Array:
     extents = [
-        n + int(str(lo)) + int(str(hi))
+        n + static(lo) + static(hi)
         for n, lo, hi in zip(x.shape, padding.lo, padding.hi, strict=True)
     ]
     result = np.full(extents, value, x.dtype)
     result[
-        tuple(
-            slice(int(str(lo)), int(str(lo)) + n) for n, lo in zip(x.shape, padding.lo, strict=True)
-        )
+        tuple(slice(static(lo), static(lo) + n) for n, lo in zip(x.shape, padding.lo, strict=True))
     ] = x
     return result
 

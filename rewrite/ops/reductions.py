@@ -18,10 +18,17 @@ from satura.rewrite.types.attributes import (
     Window,
     refuse_unless,
 )  # fmt: skip
-from satura.rewrite.types.dims import representative
+from satura.rewrite.types.dims import representative, static
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
-REDUCTIONS = ("sum", "prod", "max", "min")
+STEPS = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
+"""The binary function of each reduction."""
+
+REDUCTIONS = tuple(STEPS)
+SELECTIONS = tuple(
+    f for f, step in STEPS.items() if BINARY[step].associative and BINARY[step].idempotent
+)
+"""Reductions of floats, too, that depend neither on the elements' order nor on their number."""
 
 
 def reduction_identity(f: str, dtype: DType) -> np.generic:
@@ -44,9 +51,8 @@ def combine(f: str, a: Array, b: Array) -> Array:
     """One step of a reduction in the compute type."""
     if a.dtype == np.bool_:
         return np.asarray(np.logical_or(a, b) if f == "max" else np.logical_and(a, b))
-    name = {"sum": "add", "prod": "mul"}.get(f, f)
     with np.errstate(all="ignore"):
-        return BINARY[name].reference(a, b)
+        return BINARY[STEPS[f]].reference(a, b)
 
 
 def _reduce(x: Array, f: ReduceFn, axes: Axes) -> Array:
@@ -82,7 +88,7 @@ def reduce(x: TensorType, f: ReduceFn, axes: Axes) -> TensorType:
     """Elements along `axes` combined by f; the axes stay, with extent 1. Empty: f's identity."""
     refuse_unless(f.name in REDUCTIONS, f"there is no reduction '{f}'")
     if x.dtype is DType.BOOL:
-        refuse_unless(f.name in ("max", "min"), f"{f} does not take bool")
+        refuse_unless(f.name in SELECTIONS, f"{f} does not take bool")
     refuse_unless(list(axes.indices) == sorted(set(axes.indices)), "axes must be sorted")
     refuse_unless(all(0 <= axis < x.rank for axis in axes.indices), f"{axes} is out of range")
     return x.with_shape(tuple(1 if i in axes.indices else n for i, n in enumerate(x.shape)))
@@ -107,7 +113,7 @@ def arg_reduce(x: TensorType, f: ReduceFn, axis: Axis, last: Count) -> TensorTyp
 
     The first NaN wins; of equal elements the first, or the last where `last` is 1.
     """
-    refuse_unless(f.name in ("max", "min") and 0 <= axis.index < x.rank, "wrong f or axis")
+    refuse_unless(f.name in SELECTIONS and 0 <= axis.index < x.rank, "wrong f or axis")
     refuse_unless(x.shape[axis.index] != 0, "the axis is empty")
     shape = tuple(1 if i == axis.index else n for i, n in enumerate(x.shape))
     return TensorType(DType.I64, shape)
@@ -135,7 +141,7 @@ def _bordered(x: Array, window: Window, first_axis: int) -> Array:
 
 def _pool(x: Array, f: ReduceFn, window: Window) -> Array:
     dtype = DType.of(x.dtype)
-    outer = tuple(int(str(n)) for n in window.outer(x.shape))
+    outer = tuple(map(static, window.outer(x.shape)))
     source = _bordered(x, window, 0).astype(dtype.compute.numpy)
     total = np.full(outer, reduction_identity(f.name, dtype.compute))
     for tap in cartesian(*map(range, window.sizes)):
@@ -184,7 +190,7 @@ def matmul(x: TensorType, y: TensorType) -> TensorType:
 
 def _conv(x: Array, w: Array, window: Window, groups: Groups) -> Array:
     dtype = DType.of(x.dtype)
-    outer = tuple(int(str(n)) for n in window.outer(x.shape[1:-1]))
+    outer = tuple(map(static, window.outer(x.shape[1:-1])))
     source = _bordered(x, window, 1).astype(dtype.compute.numpy, copy=False)
     weight = np.ascontiguousarray(w, dtype.compute.numpy)
     count, inner = groups.count, w.shape[-2]
@@ -210,7 +216,7 @@ def _conv(x: Array, w: Array, window: Window, groups: Groups) -> Array:
 @op(
     kind=Kind.CONTRACTION,
     reference=_conv,
-    flops=lambda result, x, w, *_: 2 * size_of(result) * size_of(w) / max(1, int(str(w.shape[-1]))),
+    flops=lambda result, x, w, *_: 2 * size_of(result) * size_of(w) / max(1, static(w.shape[-1])),
 )
 def conv(x: TensorType, w: TensorType, window: Window, groups: Groups) -> TensorType:
     """Channels-last convolution of x [n, *spatial, c] with w [*kernel, c / groups, oc].
@@ -224,7 +230,7 @@ def conv(x: TensorType, w: TensorType, window: Window, groups: Groups) -> Tensor
     refuse_unless(w.shape[:-2] == window.sizes, f"the kernel of {w} is not {window.sizes}")
     if not all(isinstance(dim, int) for dim in (x.shape[-1], *w.shape)):
         raise Refuse("channels must be static")
-    channels, inner, outer = (int(str(dim)) for dim in (x.shape[-1], w.shape[-2], w.shape[-1]))
+    channels, inner, outer = (static(dim) for dim in (x.shape[-1], w.shape[-2], w.shape[-1]))
     count = groups.count
     refuse_unless(count >= 1 and inner * count == channels, f"{channels} channels, {count} groups")
     refuse_unless(outer % count == 0, f"{outer} output channels do not split in {count} groups")
@@ -232,6 +238,6 @@ def conv(x: TensorType, w: TensorType, window: Window, groups: Groups) -> Tensor
 
 
 __all__ = [
-    "REDUCTIONS", "arg_reduce", "combine", "conv", "matmul", "pool", "reduce",
+    "REDUCTIONS", "SELECTIONS", "arg_reduce", "combine", "conv", "matmul", "pool", "reduce",
     "reduction_identity", "window_slices",
 ]  # fmt: skip

@@ -4,6 +4,7 @@ import numpy as np
 
 from satura.rewrite.ops.registry import Kind, op
 from satura.rewrite.types.attributes import Axis, Constant, Parameter, Shape, refuse_unless
+from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 
@@ -24,7 +25,7 @@ def constant(value: Constant) -> TensorType:
 
 
 def _iota(shape: Shape, axis: Axis, dtype: DType) -> Array:
-    extents = tuple(int(str(dim)) for dim in shape.dims)
+    extents = tuple(map(static, shape.dims))
     line = [1] * len(extents)
     line[axis.index] = extents[axis.index]
     ramp = np.arange(extents[axis.index]).astype(dtype.numpy).reshape(line)
@@ -38,7 +39,7 @@ def iota(shape: Shape, axis: Axis, dtype: DType) -> TensorType:
     return TensorType(dtype, shape.dims)
 
 
-@op(kind=Kind.SOURCE, reference=lambda dim: np.array(int(str(dim.dims[0])), np.int64))
+@op(kind=Kind.SOURCE, reference=lambda dim: np.array(static(dim.dims[0]), np.int64))
 def extent(dim: Shape) -> TensorType:
     """A (symbolic) size as an i64 scalar; `dim` has exactly one entry."""
     refuse_unless(len(dim.dims) == 1, "extent takes one dim")

@@ -34,8 +34,8 @@ def bind_sizes(program: Program, arguments: Mapping[str, Array]) -> dict[str, in
             shown = f"{array.dtype.name}{list(array.shape)}"
             raise CallError(f"input {name!r} must be {expected}, not {shown}")
         for axis, (dim, extent) in enumerate(zip(expected.shape, array.shape, strict=True)):
-            if isinstance(dim, SymbolicDim) and str(dim) in dim.symbols:
-                known = sizes.setdefault(str(dim), extent)
+            if isinstance(dim, SymbolicDim) and dim.name is not None:
+                known = sizes.setdefault(dim.name, extent)
                 if known != extent:
                     raise CallError(f"input {name!r}: {dim} is {extent} here and {known} elsewhere")
             else:

@@ -9,6 +9,7 @@ from functools import cached_property
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.ops import REGISTRY, USER_OPS, Kind, Op
 from satura.rewrite.ops.registry import user_op
+from satura.rewrite.program.text import application_text, attribute_text, quoted
 from satura.rewrite.types.attributes import (
     Attribute,
     Constant,
@@ -18,7 +19,7 @@ from satura.rewrite.types.attributes import (
     Scalar,
     concrete_attribute,
 )  # fmt: skip
-from satura.rewrite.types.tensor_type import TensorType
+from satura.rewrite.types.tensor_type import Array, TensorType
 
 
 @dataclass(frozen=True)
@@ -45,16 +46,16 @@ class Node:
         return parameter.name
 
     def __str__(self) -> str:
-        operands = ", ".join(f"%{index}" for index in self.operands)
-        attributes = " ".join(map(str, self.attributes))
-        return f"{self.op.name}({operands})" + (f" {attributes}" if attributes else "")
+        operands = (f"%{index}" for index in self.operands)
+        return application_text(self.op.name, operands, map(attribute_text, self.attributes))
 
 
 @dataclass(frozen=True)
 class Program:
     """Nodes in topological order; inputs in call order; outputs by name.
 
-    Equal nodes are one node. `str(program)` is readable text, `program.python()` can be pasted.
+    Equal nodes are one node. `str(program)` is readable text that `parse.py` reads back, and
+    `program.python()` can be pasted.
     """
 
     nodes: tuple[Node, ...]
@@ -114,10 +115,20 @@ class Program:
             nodes.append(Node(node.op, node.operands, attributes, type_))
         return Program(tuple(nodes), self.inputs, self.outputs)
 
+    @cached_property
+    def constants(self) -> Mapping[str, Array]:
+        """Elements of the constants that the text leaves out, by what it has in their place."""
+        values = [node.constant for node in self.nodes if node.op.name == "constant"]
+        return {value.label: value.array for value in values if value.label is not None}
+
+    @property
+    def output_lines(self) -> list[str]:
+        """The end of the text: a line per output."""
+        return [f"output {quoted(name)} = %{index}" for name, index in self.outputs]
+
     def __str__(self) -> str:
         lines = [f"%{index} = {node} : {node.type}" for index, node in enumerate(self.nodes)]
-        lines += [f"output {name} = %{index}" for name, index in self.outputs]
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.output_lines])
 
     def _user_ops(self) -> Iterable[Op]:
         found = (user_op(node.op, node.attributes) for node in self.nodes)
@@ -156,7 +167,7 @@ def _python(value: Attribute) -> str:
             f"Constant(np.array({array.tolist()!r}, {array.dtype.name!r}).reshape({array.shape}))"
         )
     if isinstance(value, Scalar):
-        return f"Scalar({value.dtype}, {value.bits!r})"
+        return f"Scalar({value.dtype!r}, {value.bits!r})"
     return repr(value)
 
 
@@ -168,9 +179,11 @@ def infer(
 ) -> TensorType:
     """Type of `op` on the given nodes; for a host node the type of its first result."""
     if op.name == "item":
-        call, index = nodes[operands[0]].attributes[0], attributes[0]
-        assert isinstance(call, HostCall) and isinstance(index, Count)
-        return call.outputs[index.value]
+        calls = [value for i in operands for value in nodes[i].attributes]
+        match calls, attributes:
+            case [HostCall(outputs=types)], (Count(value=index),) if 0 <= index < len(types):
+                return types[index]
+        raise ProgramError("item takes a host call and the number of one of its results")
     result = op.infer(tuple(nodes[index].type for index in operands), attributes)
     return result[0] if isinstance(result, tuple) else result
 
@@ -204,9 +217,9 @@ class ProgramBuilder:
         if key not in self._index:
             type_ = infer(standing, key[1], attributes, self.nodes)
             if standing.name == "input":
-                taken = [self.nodes[index].input_name for index in self.inputs]
-                if str(attributes[0]) in taken:
-                    raise ProgramError(f"two inputs are called '{attributes[0]}'")
+                node = Node(standing, key[1], attributes, type_)
+                if node.input_name in {self.nodes[index].input_name for index in self.inputs}:
+                    raise ProgramError(f"two inputs are called '{node.input_name}'")
                 self.inputs.append(len(self.nodes))
             self._index[key] = len(self.nodes)
             self.nodes.append(Node(standing, key[1], attributes, type_))

@@ -19,7 +19,7 @@ from satura.rewrite.language.expressions import Values
 from satura.rewrite.language.terms import Term, build_term
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import ProgramBuilder
-from satura.rewrite.prove.opaque import (
+from satura.rewrite.prove.open_values import (
     NAMES,
     OpenConstant,
     OpenDType,
@@ -32,9 +32,10 @@ from satura.rewrite.prove.opaque import (
 )
 from satura.rewrite.prove.proof import Found
 from satura.rewrite.prove.size import Size
-from satura.rewrite.prove.terms import DTYPES, formula
+from satura.rewrite.prove.z3_terms import DTYPES, formula
 from satura.rewrite.types.attributes import Constant, Parameter, Refuse, Scalar, Shape
-from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.comparison import agreement
+from satura.rewrite.types.dims import Dim, static
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 LARGEST = 100_000  # elements
@@ -97,7 +98,7 @@ def confirmed(direction: Direction, values: Values, model: z3.ModelRef) -> Found
     except (ProgramError, Refuse, ValueError) as error:
         return Found(direction, bindings, f"for {shown}: the right side fails: {error}")
     same = right is not None and left.shape == right.shape and left.dtype == right.dtype
-    if right is None or (same and left.tobytes() == right.tobytes()):
+    if right is None or (same and agreement(left, right).all()):
         return None
     return Found(direction, bindings, f"for {shown}: the sides differ")
 
@@ -129,9 +130,9 @@ def _ramp(type_: TensorType, start: int) -> Array:
     numbers = np.arange(start + 1, start + count + 1)
     if type_.dtype is DType.BOOL:
         numbers = numbers % 3 == 0
-    shape = tuple(int(str(dim)) for dim in type_.shape)
+    shape = tuple(map(static, type_.shape))
     return numbers.astype(type_.dtype.numpy).reshape(shape)
 
 
 def _size(type_: TensorType) -> int:
-    return int(str(type_.size))
+    return static(type_.size)

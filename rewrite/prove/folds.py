@@ -14,13 +14,14 @@ from typing import Any
 
 import z3
 
-from satura.rewrite.ops.reductions import REDUCTIONS
+from satura.rewrite.ops.reductions import REDUCTIONS, SELECTIONS
 from satura.rewrite.prove.layout import inside_or
-from satura.rewrite.prove.opaque import function_term, scalar_parts
+from satura.rewrite.prove.open_values import function_term, scalar_parts
 from satura.rewrite.prove.paths import Fact, Path
 from satura.rewrite.prove.size import named_quotient, term_of, terms_of
+from satura.rewrite.prove.stand_in import unknown
 from satura.rewrite.prove.tensors import Elements, Index, Judge, demand
-from satura.rewrite.prove.terms import (
+from satura.rewrite.prove.z3_terms import (
     DTYPES,
     ELEMENT,
     at_least,
@@ -32,7 +33,7 @@ from satura.rewrite.prove.terms import (
     within,
 )
 from satura.rewrite.types.attributes import Axes, Axis, Count, Groups, ReduceFn, Window
-from satura.rewrite.types.dims import Dim, SymbolicDim, symbol
+from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import DType
 
 Bound = tuple[SymbolicDim, ...]
@@ -60,7 +61,7 @@ def reduce(judge: Judge, x: Elements, f: ReduceFn, axes: Axes) -> Elements:
     demand(judge, list(at_axes) == sorted(set(at_axes)), "the axes are not sorted")
     demand(judge, all(0 <= axis < x.rank for axis in at_axes), "the axes are out of range")
     number = function_term(f)
-    picks = z3.Or(*(number == REDUCTIONS.index(name) for name in ("max", "min")))
+    picks = z3.Or(*(number == REDUCTIONS.index(name) for name in SELECTIONS))
     judge.always(z3.Or(x.dtype != code(DType.BOOL), picks), "bool has no sum")
     extents = tuple(x.shape[axis] for axis in at_axes)
 
@@ -80,7 +81,7 @@ def arg_reduce(judge: Judge, x: Elements, f: ReduceFn, axis: Axis, last: Count) 
     at_axis = axis.index
     demand(judge, 0 <= at_axis < x.rank, "the axis is out of range")
     number = function_term(f)
-    picks = z3.Or(*(number == REDUCTIONS.index(name) for name in ("max", "min")))
+    picks = z3.Or(*(number == REDUCTIONS.index(name) for name in SELECTIONS))
     judge.always(picks, "only max and min have an index")
     extent = x.shape[at_axis]
     empty = z3.BoolVal(extent != 0) if isinstance(extent, int) else is_nonzero(extent)
@@ -127,7 +128,7 @@ def conv(judge: Judge, x: Elements, w: Elements, window: Window, groups: Groups)
     channels, inner, outer = x.shape[-1], w.shape[-2], w.shape[-1]
     for dim in (channels, *w.shape):
         for name in dim.symbols if isinstance(dim, SymbolicDim) else ():
-            judge.always(is_static(symbol(name)), "channels must be static")
+            judge.always(is_static(unknown(name)), "channels must be static")
     judge.same(inner * count, channels, "the channels do not split into the groups")
     width = _divided(judge.path, outer, count)
     judge.same(width * count, outer, "the output channels do not split")
@@ -211,13 +212,13 @@ def _folded(
 ) -> z3.ExprRef:
     """A fold of `body`; the variables of the two sides of a law have different names."""
     depth = path.depth
-    bound = tuple(symbol(f"{path.side}{depth}.{number}") for number in range(len(extents)))
+    bound = tuple(unknown(f"{path.side}{depth}.{number}") for number in range(len(extents)))
     path.depth += 1
     value = body(bound)
     path.depth -= 1
     key = str((path.side, depth, family, heads, extents, value.sexpr()))
     if key not in path.folds:
-        picks = z3.Or(*(heads[0] == REDUCTIONS.index(name) for name in ("max", "min")))
+        picks = z3.Or(*(heads[0] == REDUCTIONS.index(name) for name in SELECTIONS))
         exact = [heads[-1] == code(dtype) for dtype in DTYPES if not dtype.is_float]
         path.folds[key] = Fold(
             z3.Const(f"fold {len(path.folds)}", ELEMENT),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from satura.rewrite.ops import Op
 from satura.rewrite.ops.registry import REGISTRY
-from satura.rewrite.prove import folds, layout, regrouping
+from satura.rewrite.prove import folds, layout, reshape
 from satura.rewrite.prove.paths import Undecided
 from satura.rewrite.prove.tensors import Elements, Judge
 from satura.rewrite.prove.user_ops import user_elements
@@ -23,7 +23,7 @@ MEANINGS: dict[str, Meaning] = {
     "slice": layout.slice_,
     "pad": layout.pad,
     "concat": layout.concat,
-    "reshape": regrouping.reshape,
+    "reshape": reshape.reshape,
     "reduce": folds.reduce,
     "arg_reduce": folds.arg_reduce,
     "pool": folds.pool,

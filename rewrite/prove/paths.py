@@ -8,8 +8,6 @@ contradicts the facts of the path, by z3, is never given.
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,7 +16,6 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 import z3
 
 from satura.rewrite.prove.equalities import Equalities
-from satura.rewrite.prove.messages import in_message
 from satura.rewrite.types.dims import Dim
 
 T = TypeVar("T")
@@ -36,8 +33,24 @@ class Undecided(BaseException):
     """The proof cannot go on; the message says why."""
 
 
-class OutOfTimeError(BaseException):
-    """The time for the proof is over."""
+class OutOfStepsError(BaseException):
+    """The budget of the proof is spent."""
+
+
+@dataclass
+class Budget:
+    """The steps that are left for a proof, which are as many on every machine.
+
+    A step is a path, a run of one of the rule's functions, or a thousand of z3's own steps.
+    """
+
+    left: float
+
+    def spend(self, steps: float) -> None:
+        """Raises OutOfStepsError where fewer are left."""
+        self.left -= steps
+        if self.left < 0:
+            raise OutOfStepsError
 
 
 @dataclass
@@ -53,22 +66,21 @@ class Path:
     """One run: what has been decided so far, and the facts that follow."""
 
     solver: z3.Solver
-    deadline: float
+    budget: Budget
     folds: dict[str, Any] = field(default_factory=dict)  # of the two sides, see `folds`
     zeros: list[Dim] = field(default_factory=list)  # dims that are 0 for all sizes
     actual_zeros: list[Dim] = field(default_factory=list)  # and dims that are 0 here
     nonzero: list[str] = field(default_factory=list)  # symbols that are not 0 for all sizes
     natural: set[str] = field(default_factory=set)  # symbols that are never negative
-    positions: Any = None  # what is known of reshaped indices, see `regrouping`
+    positions: Any = None  # what is known of reshaped indices, see `reshape`
     _equalities: tuple[tuple[int, int], Equalities] | None = None
     witnessed: bool = False  # whether some path is possible, with an element to look at
     side: str = ""
-    readings: Any = None  # while a function runs, see `readings`
+    readings: Any = None  # while a function runs, see `function_answers`
     refused: Undecided | None = None  # what that function asked for in vain
     depth: int = 0
     _trace: list[_Decision] = field(default_factory=list)
     _position: int = 0
-    _ticks: int = 0
     _changed: int = -1  # decisions up to this one, and their facts, are in the solver already
     _decided: dict[str, object] = field(default_factory=dict)
     _memory: list[Any] = field(default_factory=list)
@@ -77,6 +89,7 @@ class Path:
     def runs(self, function: Callable[[Path], T]) -> Iterator[T]:
         """The results of `function` on every path that does not die."""
         while True:
+            self.budget.spend(1)
             self._position, self._decided, self.folds, self.depth = 0, {}, {}, 0
             self._recalled = 0
             self.zeros, self.nonzero, self.actual_zeros = [], [], []
@@ -100,7 +113,6 @@ class Path:
         if key in self._decided:
             return self._decided[key]  # type: ignore[return-value]
         if self._position == len(self._trace):
-            self._check_time()
             chosen, said = self._possible(options, facts or [None] * len(options))
             self._trace.append(_Decision(chosen, said, self._recalled))
             self._changed = self._position
@@ -140,20 +152,9 @@ class Path:
         self.refused = Undecided(reason)
         raise self.refused
 
-    def spelled(self, text: str, actual: Callable[[], str] | None = None) -> str:
-        """What a stand-in spells out: `text`, where no function decides anything by it.
-
-        Else what is `actual`ly there. To be called by methods like `__str__`.
-        """
-        if self.readings is None or in_message(sys._getframe(2)):
-            return text
-        if actual is not None:
-            return actual()
-        self.refuse("it turns unknown values into text")
-
     def witness(self) -> None:
         """Note whether the facts can hold; if they never do, nothing has been proved."""
-        self.witnessed = self.witnessed or self.solver.check() == z3.sat
+        self.witnessed = self.witnessed or self._checked() == z3.sat
 
     @property
     def equalities(self) -> Equalities:
@@ -177,10 +178,9 @@ class Path:
         """
         if z3.is_true(goal):
             return None
-        self._check_time()
         self.solver.push()
         self.solver.add(z3.Not(goal))
-        answer = self.solver.check()
+        answer = self._checked()
         model = self.solver.model() if answer == z3.sat else None
         self.solver.pop()
         if answer == z3.unknown:
@@ -202,11 +202,18 @@ class Path:
     def _is_possible(self, fact: Fact) -> bool:
         self.solver.push()
         self.solver.add(fact)
-        answer = self.solver.check()
+        answer = self._checked()
         self.solver.pop()
         return bool(answer != z3.unsat)
 
-    def _check_time(self) -> None:
-        self._ticks += 1  # a look at the clock may take milliseconds
-        if self._ticks % 16 == 0 and time.process_time() > self.deadline:
-            raise OutOfTimeError
+    def _checked(self) -> z3.CheckSatResult:
+        """Whether the facts can hold, as far as z3 knows."""
+        before = _z3_steps(self.solver)
+        answer = self.solver.check()
+        self.budget.spend((_z3_steps(self.solver) - before) / 1000)
+        return answer
+
+
+def _z3_steps(solver: z3.Solver) -> int:
+    """Steps that all solvers of this process have taken so far."""
+    return int(solver.statistics().get_key_value("rlimit count"))

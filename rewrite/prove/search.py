@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -12,25 +11,25 @@ import z3
 from satura.rewrite.language.dsl import Direction, Rule
 from satura.rewrite.language.expressions import AttributeVariable
 from satura.rewrite.language.terms import Application, Tensor, subterms
-from satura.rewrite.prove.authored import objection
+from satura.rewrite.prove.allowed_code import objection
 from satura.rewrite.prove.claims import DIFFERS, RefutedError, verify
 from satura.rewrite.prove.matches import Match
-from satura.rewrite.prove.paths import OutOfTimeError, Path, Undecided
+from satura.rewrite.prove.paths import Budget, OutOfStepsError, Path, Undecided
 from satura.rewrite.prove.proof import Proof
 from satura.rewrite.types.attributes import Constant, Shape
 
-PATIENCE = 2_000_000  # z3's own steps for one question, some seconds: the same on every machine
+PATIENCE = 2_000_000  # z3's own steps for one question, some seconds
 
 
-def search(rule: Rule, ranks: Sequence[int], seconds: float) -> Proof:
+def search(rule: Rule, ranks: Sequence[int], steps: int) -> Proof:
     """See `prove`."""
-    proof = _search(rule, ranks, seconds)
+    proof = _search(rule, ranks, steps)
     reason = objection(rule) if proof.ranks and proof.status != "refuted" else ""
     return Proof(rule.name, "open", (), reason) if reason else proof
 
 
-def _search(rule: Rule, ranks: Sequence[int], seconds: float) -> Proof:
-    deadline = time.process_time() + seconds
+def _search(rule: Rule, ranks: Sequence[int], steps: int) -> Proof:
+    budget = Budget(steps)
     proved: list[int] = []
     witnessed: set[str] = set()  # directions that fire at some rank
     conditional: set[str] = set()  # directions that do not hold without their conditions
@@ -38,15 +37,15 @@ def _search(rule: Rule, ranks: Sequence[int], seconds: float) -> Proof:
         try:
             for direction in rule.directions:
                 choices = list(rank_choices(direction, rank))
-                fires = [_prove_somehow(direction, s, deadline, conditional) for s in choices]
+                fires = [_prove_somehow(direction, s, budget, conditional) for s in choices]
                 if any(fires):
                     witnessed.add(direction.label)
                 elif choices and direction.label in witnessed:
                     raise Undecided(f"no sizes are found for which {direction} fires")
         except Undecided as reason:
             return Proof(rule.name, "open", tuple(proved), f"at rank {rank}: {reason}")
-        except OutOfTimeError:
-            late = f"undecided at rank {rank} within {seconds:g} s"
+        except OutOfStepsError:
+            late = f"undecided at rank {rank} within {steps} steps"
             return Proof(rule.name, "open", tuple(proved), late)
         except RefutedError as failure:
             if failure.found is not None:
@@ -65,24 +64,26 @@ def _search(rule: Rule, ranks: Sequence[int], seconds: float) -> Proof:
 
 
 def _prove_somehow(
-    direction: Direction, ranks: Mapping[str, int], deadline: float, conditional: set[str]
+    direction: Direction, ranks: Mapping[str, int], budget: Budget, conditional: set[str]
 ) -> bool:
     """Prove it without its conditions if that can be done: there are fewer paths then."""
     if direction.conditions and direction.label not in conditional:
-        now = time.process_time()
+        share = Budget(budget.left / 3)
+        rest = budget.left - share.left
         try:
-            free = replace(direction, conditions=())
-            return _prove_direction(free, ranks, now + (deadline - now) / 3)
-        except (RefutedError, Undecided, OutOfTimeError):
+            return _prove_direction(replace(direction, conditions=()), ranks, share)
+        except (RefutedError, Undecided, OutOfStepsError):
             conditional.add(direction.label)
-    return _prove_direction(direction, ranks, deadline)
+        finally:
+            budget.left = rest + share.left
+    return _prove_direction(direction, ranks, budget)
 
 
-def _prove_direction(direction: Direction, ranks: Mapping[str, int], deadline: float) -> bool:
+def _prove_direction(direction: Direction, ranks: Mapping[str, int], budget: Budget) -> bool:
     """Prove it for these ranks; whether it can fire there at all."""
     solver = z3.Solver()
     solver.set("rlimit", PATIENCE)
-    path = Path(solver, deadline)
+    path = Path(solver, budget)
     for _ in path.runs(lambda path: verify(Match(path, direction, ranks))):
         pass
     return path.witnessed

@@ -8,7 +8,7 @@ asks (`isinstance`).
 
 A size is no int. What Python would do with the number itself (`range`, indexing, hashing, text,
 fractions, bits) ends the proof, so that none rests on a number that was made up. What asks for the
-class of a size behind its back is found in the text of the function, see `authored`.
+class or the text of a size is found in the text of the function, see `allowed_code`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from typing import NoReturn, cast
 import z3
 
 from satura.rewrite.prove.paths import Path, Undecided
-from satura.rewrite.prove.terms import (
+from satura.rewrite.prove.stand_in import StandIn, unknown
+from satura.rewrite.prove.z3_terms import (
     at_least,
     equal,
     formula,
@@ -28,7 +29,7 @@ from satura.rewrite.prove.terms import (
     is_static,
     is_zero,
 )
-from satura.rewrite.types.dims import Dim, StandIn, SymbolicDim, symbol
+from satura.rewrite.types.dims import Dim, SymbolicDim
 
 OTHERS = (type(None), str, bytes, tuple, list, dict, set, frozenset)  # equal to no number
 
@@ -37,7 +38,6 @@ class Size(StandIn):
     """An unknown number in an attribute."""
 
     __slots__ = ("path", "term")
-    stands_in = True
 
     def __init__(self, path: Path, term: SymbolicDim) -> None:
         self.path, self.term = path, term
@@ -145,7 +145,7 @@ class Size(StandIn):
         self.path.assume(z3.Implies(is_static(term), static))
         return self.path.decide(f"{term} is static", static, z3.Not(static))
 
-    def at_least(self, bound: int) -> bool:
+    def known_at_least(self, bound: int) -> bool:
         dim = self.term - bound
         if isinstance(dim, int):
             return dim >= 0
@@ -154,24 +154,16 @@ class Size(StandIn):
             f"{dim} known >= 0", holds, z3.Implies(is_static(dim), z3.Not(holds))
         )
 
-    def quotient(self, numerator: Dim, denominator: Dim) -> Dim | None:
+    def exact_quotient(self, numerator: Dim, denominator: Dim) -> Dim | None:
         above, below = self._term(numerator), self._term(denominator)
         key = f"({above})/({below})"
-        whole = symbol(key)
+        whole = unknown(key)
         static = z3.Implies(is_static(above, below), z3.And(formula(below) != 0, is_static(whole)))
         even = z3.And(equal(whole * below, above), static)
         if self.path.decide(f"{key} comes out even", even, z3.BoolVal(True)):
             self.path.zeros.append(whole * below - above)
             return dim_of(self.path, whole)
         return None
-
-    def __str__(self) -> str:
-        return self.path.spelled(str(self.term))
-
-    __repr__ = __str__
-
-    def __format__(self, how: str) -> str:
-        return self.path.spelled(str(self.term))
 
     def _refused(self, what: str) -> NoReturn:
         self.path.refuse(f"it {what} an unknown size")
@@ -238,7 +230,7 @@ def terms_of(values: tuple[object, ...]) -> tuple[Dim, ...]:
 
 def named_quotient(path: Path, numerator: Dim, denominator: Dim) -> SymbolicDim:
     """`numerator // denominator`, as a number of which the solver knows what it has to."""
-    quotient = symbol(f"({numerator})//({denominator})")
+    quotient = unknown(f"({numerator})//({denominator})")
     above, below, whole = formula(numerator), formula(denominator), formula(quotient)
     rest = above - whole * below
     path.assume(

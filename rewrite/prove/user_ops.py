@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
 
 import z3
 
 from satura.rewrite.ops import Kind, Op
 from satura.rewrite.prove.paths import Undecided
+from satura.rewrite.prove.size import Size
+from satura.rewrite.prove.stand_in import StandIn
 from satura.rewrite.prove.tensors import Elements, Index, Judge, demand
-from satura.rewrite.prove.terms import BOOL, ELEMENT, INT
+from satura.rewrite.prove.z3_terms import BOOL, ELEMENT, INT
 from satura.rewrite.types.attributes import Attribute
 
 
@@ -24,7 +27,7 @@ def user_elements(
         demand(judge, first.rank == other.rank, "the ranks differ")
         for mine, theirs in zip(first.shape, other.shape, strict=True):
             judge.same(mine, theirs, "the operands' shapes differ")
-    name = f"user {op.name} {' '.join(map(_key, attributes))}"
+    name = f"user {op.name} {' '.join(map(name_of, attributes))}"
     dtypes, count = [operand.dtype for operand in operands], len(operands)
     takes = z3.Function(f"takes {name}", *[INT] * count, BOOL)
     gives = z3.Function(f"gives {name}", *[INT] * count, INT)
@@ -38,7 +41,15 @@ def user_elements(
     return Elements(first.shape, gives(*dtypes), at)
 
 
-def _key(attribute: object) -> str:
+def name_of(attribute: object) -> str:
     """Equal only for attributes that are equal in every case."""
-    plain = isinstance(attribute, Attribute) and not hasattr(attribute, "stands_in")
-    return repr(attribute) if plain else f"open {id(attribute)}"
+    if type(attribute) is Size:
+        return str(attribute.term)
+    if isinstance(attribute, StandIn) or not isinstance(attribute, Attribute | tuple | int):
+        return f"open {id(attribute)}"
+    if isinstance(attribute, tuple):
+        return f"({', '.join(map(name_of, attribute))})"
+    if is_dataclass(attribute):
+        parts = [getattr(attribute, field.name) for field in fields(attribute)]
+        return f"{type(attribute).__name__}({', '.join(map(name_of, parts))})"
+    return repr(attribute)

@@ -7,13 +7,15 @@ answer raises `Refuse`: the rule then does not fire for these values.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
 import numpy as np
 
-from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, known_at_least
+from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, known_at_least, operand_text
+from satura.rewrite.types.elements import array_text
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 Value = TypeVar("Value")
@@ -62,6 +64,10 @@ class Shape:
     """A target shape."""
 
     dims: tuple[Dim, ...]
+
+    def permuted(self, perm: Perm) -> Shape:
+        """The shape of the transposed tensor."""
+        return Shape(perm.apply(self.dims))
 
     def concrete(self, sizes: Mapping[str, int]) -> Shape:
         return Shape(tuple(evaluate(dim, sizes) for dim in self.dims))
@@ -113,10 +119,7 @@ class Scalar:
         return np.frombuffer(self.bits, self.dtype.numpy).reshape(())
 
     def __str__(self) -> str:
-        value = self.value
-        if self.dtype.is_float:
-            return f"{self.dtype.value}({float(value)!r})"
-        return f"{self.dtype.value}({value})"
+        return f"{self.dtype}({array_text(self.array)})"
 
 
 @dataclass(frozen=True)
@@ -129,6 +132,10 @@ class Padding:
     @property
     def is_zero(self) -> bool:
         return all(dim == 0 for dim in (*self.lo, *self.hi))
+
+    def permuted(self, perm: Perm) -> Padding:
+        """What pads the transposed tensor alike."""
+        return Padding(perm.apply(self.lo), perm.apply(self.hi))
 
     def concrete(self, sizes: Mapping[str, int]) -> Padding:
         return Padding(
@@ -149,6 +156,10 @@ class Slices:
     sizes: tuple[Dim, ...]
     steps: tuple[int, ...]
 
+    def permuted(self, perm: Perm) -> Slices:
+        """What slices the transposed tensor alike."""
+        return Slices(perm.apply(self.starts), perm.apply(self.sizes), perm.apply(self.steps))
+
     def concrete(self, sizes: Mapping[str, int]) -> Slices:
         return Slices(
             tuple(evaluate(dim, sizes) for dim in self.starts),
@@ -167,7 +178,8 @@ class Slices:
         return tuple(result)
 
     def __str__(self) -> str:
-        axes = zip(self.starts, self.sizes, self.steps, strict=True)
+        starts, sizes = (map(operand_text, dims) for dims in (self.starts, self.sizes))
+        axes = zip(starts, sizes, self.steps, strict=True)
         return f"[{', '.join(f'{a}+{n}' + (f'*{s}' if s != 1 else '') for a, n, s in axes)}]"
 
 
@@ -231,14 +243,9 @@ class Window:
     def permuted(self, perm: Perm) -> Window:
         """The same window over transposed axes."""
         refuse_unless(len(perm.order) == self.rank, "ranks differ")
-        return Window(
-            perm.apply(self.sizes),
-            perm.apply(self.strides),
-            perm.apply(self.dilations),
-            perm.apply(self.lo),
-            perm.apply(self.hi),
-            self.fill,
-        )
+        at = perm.apply
+        sizes, strides, dilations = at(self.sizes), at(self.strides), at(self.dilations)
+        return Window(sizes, strides, dilations, at(self.lo), at(self.hi), self.fill)
 
     def __str__(self) -> str:
         axes = zip(self.sizes, self.strides, self.dilations, self.lo, self.hi, strict=False)
@@ -247,7 +254,7 @@ class Window:
             + (f"({lo}:{hi})" if lo or hi else "")
             for k, s, d, lo, hi in axes
         )  # fmt: skip
-        return f"[{text}]" + (f" fill {self.fill}" if self.has_border else "")
+        return f"[{text}] fill {self.fill}"
 
 
 @dataclass(frozen=True)
@@ -290,6 +297,9 @@ class ReduceFn:
         return self.name
 
 
+MOST_WRITTEN = 8  # elements of a constant
+
+
 class Constant:
     """An immutable array, equal to another by dtype, shape and bytes."""
 
@@ -319,10 +329,13 @@ class Constant:
     def __repr__(self) -> str:
         return f"Constant({self.type}, {self.digest.hex()[:8]})"
 
+    @property
+    def label(self) -> str | None:
+        """What text has in place of the elements, where these are many."""
+        return f"#{self.digest.hex()[:16]}" if self.array.size > MOST_WRITTEN else None
+
     def __str__(self) -> str:
-        if self.array.size <= 8:
-            return str(self.array.tolist())
-        return f"#{self.digest.hex()[:8]}"
+        return self.label or array_text(self.array)
 
 
 @dataclass(frozen=True)
@@ -336,7 +349,7 @@ class Parameter:
         return Parameter(self.name, self.type.concrete(sizes))
 
     def __str__(self) -> str:
-        return self.name
+        return json.dumps(self.name, ensure_ascii=False)
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,13 @@ for "no" and for "cannot tell" alike.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
+from operator import index
+from typing import cast
 
 from satura.rewrite.errors import ProgramError
 
@@ -81,12 +84,38 @@ class SymbolicDim:
                     names |= atom.numerator.symbols | symbols_of([atom.denominator])
         return frozenset(names)
 
+    def known_at_least(self, bound: int) -> bool:
+        """See the function of that name."""
+        low = 0
+        for monomial, coefficient in self.terms:
+            if monomial and coefficient < 0:
+                return False
+            if not monomial:
+                low = coefficient
+        return low >= bound
+
+    def exact_quotient(self, numerator: Dim, denominator: Dim) -> Dim | None:
+        """See the function of that name; this dim is one of the two."""
+        if denominator == 0:
+            return None
+        whole, rest = _division(numerator, denominator)
+        return whole if rest == 0 else None
+
+    @property
+    def name(self) -> str | None:
+        """The name of the size that this dim is; None where it is computed from sizes."""
+        (monomial, coefficient), *others = self.terms
+        is_atom = coefficient == 1 and len(monomial) == 1 and not others
+        return monomial[0] if is_atom and isinstance(monomial[0], str) else None
+
     def __str__(self) -> str:
         text = ""
         for monomial, coefficient in self.terms:
-            factors = [str(atom) for atom in monomial]
+            factors = list(map(_atom_text, monomial))
             if abs(coefficient) != 1 or not factors:
                 factors.insert(0, str(abs(coefficient)))
+            if len(factors) > 1 or coefficient < 0:
+                factors = [f"({factor})" if "//" in factor else factor for factor in factors]
             sign = "-" if coefficient < 0 else "+" if text else ""
             text += sign + "*".join(factors)
         return text
@@ -97,16 +126,11 @@ class SymbolicDim:
 Dim = int | SymbolicDim
 
 
-class StandIn:
-    """A dim of which a proof knows only facts; it answers what the functions below ask."""
-
-    def at_least(self, bound: int) -> bool:
-        """See `known_at_least`."""
-        raise NotImplementedError
-
-    def quotient(self, numerator: Dim, denominator: Dim) -> Dim | None:
-        """See `exact_quotient`; this is one of the two."""
-        raise NotImplementedError
+def _atom_text(atom: Atom) -> str:
+    """A size by its name, in quotes where that is not a word."""
+    if isinstance(atom, Quotient) or atom.isidentifier():
+        return str(atom)
+    return json.dumps(atom, ensure_ascii=False)
 
 
 def symbol(name: str) -> SymbolicDim:
@@ -117,6 +141,12 @@ def symbol(name: str) -> SymbolicDim:
 def symbols_of(dims: Iterable[Dim]) -> frozenset[str]:
     """Names of all sizes that occur in `dims`."""
     return frozenset().union(*(dim.symbols for dim in dims if isinstance(dim, SymbolicDim)))
+
+
+def operand_text(dim: Dim) -> str:
+    """`dim` as it stands beside an operator."""
+    is_computed = type(dim) is SymbolicDim and dim.name is None
+    return f"({dim})" if is_computed else str(dim)
 
 
 def product(dims: Iterable[Dim]) -> Dim:
@@ -152,15 +182,10 @@ def evaluate(dim: Dim, sizes: Mapping[str, int]) -> int:
 
 def exact_quotient(numerator: Dim, denominator: Dim) -> Dim | None:
     """`numerator / denominator` when it comes out even for all sizes, else None."""
-    for dim in (numerator, denominator):
-        if isinstance(dim, StandIn):
-            return dim.quotient(numerator, denominator)
-    if isinstance(numerator, int) and isinstance(denominator, int):
+    if type(numerator) is int and type(denominator) is int:
         return None if denominator == 0 or numerator % denominator else numerator // denominator
-    if denominator == 0:
-        return None
-    whole, rest = _division(numerator, denominator)
-    return whole if rest == 0 else None
+    asked = denominator if type(numerator) is int else numerator
+    return cast(SymbolicDim, asked).exact_quotient(numerator, denominator)
 
 
 def _floor_quotient(numerator: Dim, denominator: Dim) -> Dim:
@@ -215,17 +240,14 @@ def _without(monomial: Monomial, divisor: Monomial) -> Monomial | None:
 
 def known_at_least(dim: Dim, bound: int) -> bool:
     """True when `dim >= bound` for all sizes (a size is at least 0)."""
-    if isinstance(dim, StandIn):
-        return dim.at_least(bound)
-    if isinstance(dim, int):
-        return dim >= bound
-    low = 0
-    for monomial, coefficient in dim.terms:
-        if monomial and coefficient < 0:
-            return False
-        if not monomial:
-            low = coefficient
-    return low >= bound
+    return dim >= bound if type(dim) is int else cast(SymbolicDim, dim).known_at_least(bound)
+
+
+def static(dim: Dim) -> int:
+    """The value of a dim that is a number. Raises ValueError for one that depends on sizes."""
+    if isinstance(dim, SymbolicDim):
+        raise ValueError(f"{dim} depends on sizes")
+    return index(dim)
 
 
 def representative(dim: Dim, size: int = 64) -> int:

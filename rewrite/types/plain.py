@@ -1,11 +1,13 @@
-"""Plain values: attributes with nothing of a class in them that is not satura's or Python's own.
+"""Plain values: attributes and types that are of satura's and Python's classes, and within bounds.
 
-What attribute functions compute may hold NumPy's integers, or ints and tuples of classes of their
-author's own. They are equal to plain ones, but other code meets them much later.
+What attribute functions compute may hold NumPy's integers, or ints and tuples of a user's classes.
+They are equal to plain ones, and are made plain. Numbers out of all bounds and extents below 0 are
+refused here, because other code would fail on them much later.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
 from enum import Enum
 from functools import cache
@@ -13,14 +15,19 @@ from typing import TypeVar, cast, get_args
 
 import numpy as np
 
-from satura.rewrite.types.attributes import Attribute, Constant, UserAttribute
+from satura.rewrite.types.attributes import Attribute, Constant, Scalar, UserAttribute
 from satura.rewrite.types.dims import Quotient, SymbolicDim
 from satura.rewrite.types.tensor_type import TensorType
 
 T = TypeVar("T")
 
-_LEAVES = frozenset({int, float, bool, str, bytes, type(None)})
+_LEAVES = frozenset({str, bytes, type(None)})
+_LEAVES_OF_USERS = frozenset({float, bool})  # in attributes of users' classes
 _WHOLES = {*get_args(Attribute), SymbolicDim, Quotient, TensorType}
+
+# Bounds that no program comes near; beyond them arithmetic overflows further on.
+_LARGEST_NUMBER = 1 << 60
+_LARGEST_TENSOR = 1 << 48
 
 
 def plain(value: T) -> T:
@@ -28,37 +35,63 @@ def plain(value: T) -> T:
     return value if _is_plain(value) else cast(T, _made_plain(value))
 
 
-def _is_plain(value: object) -> bool:
+def _is_plain(value: object, of_user: bool = False) -> bool:
     kind: type = type(value)
+    if kind is int:
+        return -_LARGEST_NUMBER <= cast(int, value) <= _LARGEST_NUMBER
     if kind in _LEAVES:
         return True
     if kind is tuple:
-        return all(map(_is_plain, cast(tuple[object, ...], value)))
+        return all(_is_plain(part, of_user) for part in cast(tuple[object, ...], value))
     if kind is Constant:
         return type(cast(Constant, value).array) is np.ndarray
     if isinstance(value, Enum):
         return True
-    return _is_whole(kind) and all(_is_plain(getattr(value, name)) for name in _names(kind))
+    if not _is_whole(kind):
+        return of_user and kind in _LEAVES_OF_USERS
+    of_user = issubclass(kind, UserAttribute)
+    parts = all(_is_plain(getattr(value, name), of_user) for name in _names(kind))
+    return parts and _flaw(value) is None
 
 
-def _made_plain(value: object) -> object:
-    if _is_plain(value):
+def _made_plain(value: object, of_user: bool = False) -> object:
+    if _is_plain(value, of_user):
         return value
     if isinstance(value, np.generic):
-        return value.item()
+        return _made_plain(value.item(), of_user)
     # With the methods of the plain class: those of another could do anything.
     if isinstance(value, tuple):
-        return tuple(map(_made_plain, tuple.__iter__(value)))
-    if isinstance(value, int):
-        return int.__int__(value)
-    if isinstance(value, float):
+        return tuple(_made_plain(part, of_user) for part in tuple.__iter__(value))
+    if isinstance(value, int) and not isinstance(value, bool):
+        number = int.__int__(value)
+        if not _is_plain(number):
+            raise TypeError(f"the number {str(number)[:40]} is out of all bounds")
+        return number
+    if isinstance(value, float) and of_user:
         return float.__float__(value)
     if isinstance(value, Constant):
         return Constant(np.array(value.array))
     kind: type = type(value)
-    if _is_whole(kind):
-        return kind(*(_made_plain(getattr(value, name)) for name in _names(kind)))
-    raise TypeError(f"the {kind.__name__} {value!r} cannot stand in an attribute")
+    if not _is_whole(kind):
+        raise TypeError(f"the {kind.__name__} {value!r} cannot stand in an attribute")
+    of_user = issubclass(kind, UserAttribute)
+    made = kind(*(_made_plain(getattr(value, name), of_user) for name in _names(kind)))
+    if flaw := _flaw(made):
+        raise TypeError(flaw)
+    return made
+
+
+def _flaw(value: object) -> str | None:
+    """Why there is no such scalar or type, although its parts are plain; None for all others."""
+    if isinstance(value, Scalar) and len(value.bits) != value.dtype.itemsize:
+        return f"a {value.dtype.value} has {value.dtype.itemsize} bytes, not {len(value.bits)}"
+    if isinstance(value, TensorType):
+        extents = [dim for dim in value.shape if isinstance(dim, int)]
+        if min(extents, default=0) < 0:
+            return f"there is no {value}: an extent is negative"
+        if math.prod(extents) > _LARGEST_TENSOR:
+            return f"there is no {value}: it is out of all bounds"
+    return None
 
 
 def _is_whole(kind: type) -> bool:

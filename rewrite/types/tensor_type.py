@@ -35,6 +35,9 @@ class DType(Enum):
     def __repr__(self) -> str:
         return f"DType.{self.name}"
 
+    def __str__(self) -> str:
+        return self.value
+
     @property
     def numpy(self) -> np.dtype[np.generic]:
         return _NUMPY[self]

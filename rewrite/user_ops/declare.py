@@ -347,7 +347,9 @@ def _elementwise(
     dtypes = frozenset(dtypes[0] for dtypes, _ in taken)
     one = tuple(TensorType(dtype, ()) for dtype in taken[0][0])
     weight = draft.flops(one, (), TensorType(taken[0][1], ()))
-    function = ScalarFunction(draft.name, elements, dtypes, formula.text, weight, to_bool, formula)
+    function = ScalarFunction(
+        draft.name, elements, dtypes, formula.text, weight, to_bool, expansion=formula
+    )
     user = replace(user, function=UnaryFn(draft.name) if arity == 1 else BinaryFn(draft.name))
     return replace(draft, user=user), function
 

@@ -6,12 +6,14 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from satura.rewrite.errors import CallError, OpError, ProgramError
 from satura.rewrite.ops.expression import Formula
 from satura.rewrite.ops.formula import evaluate_formula
 from satura.rewrite.ops.registry import Op
 from satura.rewrite.types.attributes import Attribute, Count, Refuse, Scalar
+from satura.rewrite.types.comparison import agreement, first_difference
 from satura.rewrite.types.dims import Dim, symbol
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
@@ -97,7 +99,7 @@ def try_formula(op: Op, formula: Formula, taken: Sequence[Signature], wrong: Wro
             raise OpError(
                 f"{error}; the type rule should refuse what the reference does not take"
             ) from error
-        index = _first_difference(got, expected, result)
+        index = first_difference(_agreement(got, expected, result))
         if index is not None:
             values = [f"{x[index]}" for x in operands] + [str(value) for value in attributes]
             raise wrong(
@@ -126,16 +128,11 @@ def _operands(dtypes: Sequence[DType]) -> list[Array]:
     return arrays
 
 
-def _first_difference(got: Array, expected: Array, dtype: DType) -> int | None:
-    """Where they differ by more than rounding, or in a zero's sign; all NaNs are alike."""
+def _agreement(got: Array, expected: Array, dtype: DType) -> NDArray[np.bool_]:
+    """Where both are the same up to rounding; a zero's sign counts."""
+    if not dtype.is_float:
+        return agreement(got, expected)
     with np.errstate(all="ignore"):
-        if dtype.is_float:
-            a, b = got.astype(np.float64), expected.astype(np.float64)
-            scale = np.maximum(1.0, np.maximum(np.abs(a), np.abs(b)))
-            same = (a == b) | (np.isnan(a) & np.isnan(b))
-            same |= np.isfinite(a) & np.isfinite(b) & (np.abs(a - b) <= TOLERANCES[dtype] * scale)
-            same &= (a != 0) | (b != 0) | (np.signbit(a) == np.signbit(b))
-        else:
-            same = np.asarray(got == expected)
-    wrong = np.flatnonzero(~same)
-    return int(wrong[0]) if wrong.size else None
+        scale = np.maximum(np.abs(got.astype(np.float64)), np.abs(expected.astype(np.float64)))
+    near = agreement(got, expected, TOLERANCES[dtype] * np.maximum(1.0, scale))
+    return np.where((got == 0) & (expected == 0), agreement(got, expected), near)

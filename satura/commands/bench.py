@@ -14,10 +14,10 @@ from satura.backend.target import usable_threads
 from satura.commands.models import existing
 from satura.commands.terminal import print_json, print_table, progress
 from satura.commands.timing import medians
-from satura.compare import relative_error
 from satura.inputs import parse_sizes, random_inputs
 from satura.light import NAMES, light
 from satura.rewrite.errors import CallError
+from satura.rewrite.types.comparison import relative_error
 from satura.rewrite.types.tensor_type import Array
 
 Runner = Callable[[], dict[str, Array]]

@@ -13,11 +13,12 @@ from pathlib import Path
 from satura.commands.terminal import print_json, print_line, print_table, progress
 from satura.rewrite.check.coverage import KINDS
 from satura.rewrite.check.report import DirectionReport, RuleReport
-from satura.rewrite.check.testing import DEEP, PROOF_SECONDS, check
+from satura.rewrite.check.testing import DEEP, PROOF_STEPS, check
 from satura.rewrite.errors import RuleError, SaturaError
 from satura.rewrite.isolation.process import Doing, KilledError, call
 from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.language.mistakes import suggestion
+from satura.rewrite.prove import STEPS
 from satura.rulefile import load_rules
 
 SECONDS = 60.0  # for each rule
@@ -84,7 +85,7 @@ def _book() -> Source:
 
 def _file(path: Path, seconds: float) -> Source:
     def names(doing: Doing) -> tuple[tuple[str, str], ...]:
-        doing(f"running {path}")
+        doing(f"running {path}", seconds)
         return tuple((rule.name, rule.place) for rule in load_rules(path))
 
     try:
@@ -106,16 +107,13 @@ def _report(
     source: Source, name: str, place: str, seed: int, deep: bool, seconds: float
 ) -> RuleReport:
     def checked(doing: Doing) -> RuleReport:
-        doing(f"loading '{name}'")
+        doing(f"loading '{name}'", seconds)
         rule = source.load()[name]
         doing(f"rule '{name}'", seconds)
-        return check(rule, seed, deep=deep, proof_seconds=PROOF_SECONDS * (DEEP if deep else 1))
+        return check(rule, seed, deep=deep, proof_steps=STEPS if deep else PROOF_STEPS)
 
     try:
         return call(checked, seconds, MEMORY)
-    except KilledError as error:
-        limit = f" (the limit is {seconds:g} s)" if error.reason == "seconds" else ""
-        reason = f"{error}{limit}"
     except SaturaError as error:
         reason = str(error)
     except Exception as error:
@@ -162,7 +160,7 @@ def _side(direction: DirectionReport) -> list[list[str]]:
         for text, counts in direction.conditions.items()
     ]
     refusals = [
-        [direction.label, f"unless {text}", "", _times(count)]
+        [direction.label, f"unless {text}", "", str(count)]
         for text, count in direction.refusals.items()
     ]
     return conditions + refusals

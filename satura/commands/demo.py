@@ -7,9 +7,9 @@ from satura.backend.target import usable_threads
 from satura.commands.stats import comparison, print_comparison
 from satura.commands.terminal import print_json, print_line, progress
 from satura.commands.timing import medians
-from satura.compare import relative_error
 from satura.inputs import random_inputs
 from satura.light import light
+from satura.rewrite.types.comparison import relative_error
 
 MODEL = "light_resnet50"
 TOLERANCE = 1e-4

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from satura.commands.models import file_or_light
+from satura.commands.models import file_or_light, node_number
 from satura.commands.terminal import print_json, print_line, progress
-from satura.pipeline import rule_set
-from satura.rewrite.egraph.saturate import saturate
-from satura.rewrite.errors import CallError
+from satura.pipeline import rewrite, rule_set, rules_for
 from satura.rewrite.explain.origins import Explainer, Explanation
-from satura.rewrite.extract.extract import extract
 from satura.rewrite.onnx.load import load_with_names
 
 
@@ -19,25 +16,16 @@ def explain(model: str, nodes: list[str], rules: str, json: bool) -> None:
     with progress(f"explaining {model}") as phase:
         phase("load", 0.0)
         program, names = load_with_names(source)
-        phase("saturate", 0.0)
-        saturation = saturate(program, chosen)
-        phase("extract", 0.0)
-        rewritten = extract(saturation.classes).program
-        explainer = Explainer(program, saturation, chosen, names)
-        asked = list(map(_number, nodes)) or list(range(len(rewritten.nodes)))
+        made = rewrite(program, chosen, None, phase)
+        rewritten = made.schedule.program
+        explainer = Explainer(program, made.saturation, rules_for(program, chosen), names)
+        asked = list(map(node_number, nodes)) or list(range(len(rewritten.nodes)))
         found = explainer.explain_all(rewritten, asked)
     if json:
         print_json([explanation.as_json() for explanation in found])
     else:
         for explanation in found:
             print_line(str(explanation) if nodes else _summary(explanation))
-
-
-def _number(node: str) -> int:
-    try:
-        return int(node.removeprefix("%"))
-    except ValueError:
-        raise CallError(f"{node} is no number of a node, such as %12 or 12") from None
 
 
 def _summary(explanation: Explanation) -> str:

@@ -1,4 +1,4 @@
-"""Models named on the command line: ONNX files, or the onnx package's light models."""
+"""What the command line names: ONNX files or the onnx package's light models, and nodes."""
 
 from __future__ import annotations
 
@@ -21,3 +21,11 @@ def existing(name: str) -> Path:
 def file_or_light(name: str) -> Path | ModelProto:
     """The file of that name, else the light model. Raises CallError where there is neither."""
     return light(name) if name in NAMES and not Path(name).is_file() else existing(name)
+
+
+def node_number(node: str) -> int:
+    """The number of a node that is written as `12` or `%12`. Raises CallError."""
+    try:
+        return int(node.removeprefix("%"))
+    except ValueError:
+        raise CallError(f"{node} is no number of a node, such as %12 or 12") from None

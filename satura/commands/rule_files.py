@@ -11,7 +11,6 @@ from pathlib import Path
 
 from satura.pipeline import rule_set
 from satura.rewrite.errors import RuleError
-from satura.rewrite.isolation.guarded import half_of_memory
 from satura.rewrite.isolation.process import Doing, KilledError, call
 from satura.rewrite.language.dsl import RuleSet
 from satura.rulefile import load_rules
@@ -28,7 +27,7 @@ def with_files(rules: str, files: Sequence[Path]) -> RuleSet:
     chosen = rule_set(rules)
     for file in dict.fromkeys(file.resolve() for file in files):
         try:
-            call(_trial(file), LOADING_SECONDS, half_of_memory())
+            call(_trial(file), LOADING_SECONDS)
         except KilledError as killed:
             raise RuleError(f"{file}: running this file of rules {killed.what}") from None
         with redirect_stdout(sys.stderr):  # stdout is for the command's result

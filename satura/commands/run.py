@@ -8,9 +8,9 @@ import numpy as np
 
 import satura
 from satura.commands.terminal import print_json, print_table, progress
-from satura.files import write_atomically
 from satura.inputs import parse_sizes, random_inputs, read_inputs
 from satura.rewrite.errors import CallError
+from satura.rewrite.files import atomic_file
 from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.types.tensor_type import Array
 
@@ -36,7 +36,8 @@ def run(
             arguments = random_inputs(compiled.source, parse_sizes(sizes))
         results = compiled.run(arguments)
     if output is not None:
-        write_atomically(output, lambda path: _write(path, results))
+        with atomic_file(output) as file:
+            np.savez(file, allow_pickle=False, **results)
     summaries = {name: _summary(array) for name, array in results.items()}
     if json:
         print_json(summaries)
@@ -44,11 +45,6 @@ def run(
         header = ["output", "dtype", "shape", "min", "max", "mean"]
         rows = [[name, *map(_text, summary.values())] for name, summary in summaries.items()]
         print_table(f"outputs of {model.name}", header, rows)
-
-
-def _write(path: Path, results: dict[str, Array]) -> None:
-    with path.open("wb") as file:
-        np.savez(file, allow_pickle=False, **results)
 
 
 def _summary(array: Array) -> dict[str, object]:

@@ -36,8 +36,8 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 
 
 def print_line(text: str) -> None:
-    """Print one line as it is."""
-    Console(highlight=False, markup=False, soft_wrap=True).print(text)
+    """Print lines as they are."""
+    sys.stdout.write(f"{text}\n")
 
 
 def number(value: float) -> str:

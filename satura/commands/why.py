@@ -7,11 +7,9 @@ from pathlib import Path
 from satura.commands.models import file_or_light
 from satura.commands.rule_files import with_files
 from satura.commands.terminal import print_json, print_line, progress
-from satura.pipeline import saturate_beside
-from satura.rewrite.egraph.saturate import Limits
+from satura.pipeline import rules_for, saturate_beside
 from satura.rewrite.explain.findings import Why
-from satura.rewrite.explain.why import explained
-from satura.rewrite.isolation.guarded import half_of_memory
+from satura.rewrite.explain.why import why as explain_rule
 from satura.rewrite.isolation.process import Doing, call
 from satura.rewrite.onnx.load import load_with_names
 
@@ -22,19 +20,19 @@ def why(rule: str, model: str, files: list[Path], rules: str, seconds: float, js
     Rules of files may not end: each is given up after `seconds`, and the others go on without it.
     """
     everything = with_files(rules, files)
-    chosen = everything[rule]
     source = file_or_light(model)
     with progress(f"asking {rule}") as phase:
         phase("load", 0.0)
         program, names = load_with_names(source)
+        chosen = rules_for(program, everything)[rule]
         phase("saturate", 0.0)
-        saturation = saturate_beside(chosen, program, everything, Limits(seconds=seconds))
+        saturation = saturate_beside(chosen, program, everything, patience=seconds)
 
         def answered(doing: Doing) -> Why:
-            doing(f"matching rule '{rule}' ({chosen.place}) again")
-            return explained(chosen, program, saturation, names)
+            doing(f"matching rule '{rule}' ({chosen.place}) again", seconds)
+            return explain_rule(chosen, program, saturation, names)
 
-        answer = call(answered, seconds, half_of_memory())
+        answer = call(answered, seconds)
     if json:
         print_json(answer.as_json())
     else:

@@ -18,7 +18,7 @@ from satura.rewrite.errors import ModelError, SaturaError, UnsupportedError
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.onnx.order import label
 from satura.rewrite.onnx.values import Known, Values
-from satura.rewrite.types.dims import Dim, SymbolicDim
+from satura.rewrite.types.dims import Dim, SymbolicDim, static
 from satura.rewrite.types.tensor_type import Array, DType
 
 
@@ -126,7 +126,7 @@ class Context:
         for dim in dims:
             if isinstance(dim, SymbolicDim):
                 raise self.unsupported(f"input {position} must not depend on the size {dim}")
-        return tuple(int(str(dim)) for dim in dims)
+        return tuple(map(static, dims))
 
     def array(self, position: int) -> Array:
         """The value of a constant operand, of any size and dtype."""
@@ -143,7 +143,7 @@ class Context:
         for dim in dims:
             if isinstance(dim, SymbolicDim):
                 raise self.unsupported(f"{what} must be fixed, not {dim}; give the input a size")
-        return tuple(int(str(dim)) for dim in dims)
+        return tuple(map(static, dims))
 
     # Axes
 

@@ -18,7 +18,7 @@ from onnx import (
 
 from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.lower.context import Context
-from satura.rewrite.onnx.types import tensor_type, type_proto
+from satura.rewrite.onnx.types import dim_param, tensor_type, type_proto
 from satura.rewrite.program.host_call import check
 from satura.rewrite.types.attributes import HostCall
 from satura.rewrite.types.dims import Dim, SymbolicDim
@@ -114,7 +114,7 @@ def _result_types(node: Context, proto: NodeProto, domain: str) -> list[TensorTy
     for name, x in zip(proto.input, node.operands, strict=True):
         if x is None:
             continue
-        named |= {str(dim): dim for dim in build.shape(x)}
+        named |= {dim_param(dim): dim for dim in build.shape(x) if isinstance(dim, SymbolicDim)}
         inputs.append(helper.make_value_info(name, type_proto(build.type(x))))
         known = node.values.of(x)
         if known is not None and not any(isinstance(v, SymbolicDim) for v in known.ravel()):

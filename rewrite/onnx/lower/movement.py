@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.tensors import common_shape
-from satura.rewrite.types.dims import Dim, SymbolicDim, exact_quotient, known_at_least, product
+from satura.rewrite.types.dims import (
+    Dim,
+    SymbolicDim,
+    exact_quotient,
+    known_at_least,
+    product,
+    static,
+)
 
 _FAR = 2**31 - 1  # exporters write "to the end" as this or more
 
@@ -202,7 +209,7 @@ def slice_(node: Context) -> int:
 def slice_bounds(extent: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
     """First index and number of elements of extent[start:end:step]."""
     if all(isinstance(value, int) for value in (extent, start, end)):
-        covered = range(*slice(start, end, step).indices(int(str(extent))))
+        covered = range(*slice(start, end, step).indices(static(extent)))
         return (covered.start if covered else 0), len(covered)
     if step > 0:
         low = _bound(start, extent, reach=extent)

@@ -15,7 +15,7 @@ import numpy as np
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.tensors import Tensors
-from satura.rewrite.types.dims import Dim, SymbolicDim, exact_quotient
+from satura.rewrite.types.dims import Dim, SymbolicDim, exact_quotient, static
 from satura.rewrite.types.tensor_type import DType
 
 Line = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
@@ -177,7 +177,7 @@ def _repeat(plan: AxisPlan, sampling: Sampling) -> int | None:
         trials = [plan]
     for trial in trials:
         indices, _ = _taps(trial, sampling)
-        if not np.array_equal(indices[0], np.arange(int(str(trial.outer))) // factor):
+        if not np.array_equal(indices[0], np.arange(static(trial.outer)) // factor):
             return None
     return factor
 
@@ -219,7 +219,7 @@ def _extrapolated(node: Context, x: int, plans: Sequence[AxisPlan], sampling: Sa
     build = node.build
     for plan in plans:
         position = _positions(plan, sampling.coordinates)
-        outside = (position < 0) | (position > int(str(plan.extent)) - 1)
+        outside = (position < 0) | (position > static(plan.extent) - 1)
         mask = build.along(build.constant(outside), plan.axis, build.shape(x))
         x = build.select(mask, build.number(sampling.extrapolation, x), x)
     return x
@@ -227,7 +227,7 @@ def _extrapolated(node: Context, x: int, plans: Sequence[AxisPlan], sampling: Sa
 
 def _positions(plan: AxisPlan, coordinates: str) -> Line:
     """For each element of the result its position in the input."""
-    extent, outer = int(str(plan.extent)), int(str(plan.outer))
+    extent, outer = static(plan.extent), static(plan.outer)
     x, scale = np.arange(outer, dtype=np.float64), plan.scale
     width = scale * extent
     if coordinates == "align_corners":
@@ -251,7 +251,7 @@ def _positions(plan: AxisPlan, coordinates: str) -> Line:
 
 def _taps(plan: AxisPlan, sampling: Sampling) -> tuple[list[Line], list[Line]]:
     """Per tap the index that each element of the result reads, and its weight."""
-    extent = int(str(plan.extent))
+    extent = static(plan.extent)
     position = _positions(plan, sampling.coordinates)
     if sampling.mode == "nearest":
         nearest = _ROUNDING[sampling.nearest](position, plan.scale)

@@ -12,7 +12,7 @@ from satura.rewrite.onnx.lower.geometry import Geometry, geometry
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.ops.reductions import reduction_identity
 from satura.rewrite.types.attributes import Window
-from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.dims import Dim, static
 
 
 def _pool_geometry(node: Context) -> Geometry:
@@ -98,11 +98,11 @@ def _count(node: Context, window: Geometry, total: int) -> int:
         return build.expand(_pooled(build, "sum", ones, rest), build.shape(total))
     counts = np.ones((1, 1, *(1,) * axes))
     for axis in range(axes):
-        outer = int(str(build.shape(total)[2 + axis]))
+        outer = static(build.shape(total)[2 + axis])
         line = [1] * (2 + axes)
         line[2 + axis] = outer
         counts = counts * _axis_counts(
-            window, axis, outer, -lo[axis], int(str(spatial[axis])) + hi[axis]
+            window, axis, outer, -lo[axis], static(spatial[axis]) + hi[axis]
         ).reshape(line)
     constant = build.constant(counts, dtype)
     return build.expand(constant, build.shape(total))

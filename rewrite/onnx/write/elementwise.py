@@ -1,13 +1,13 @@
 """Elementwise ops in ONNX, with satura's meaning of every special case.
 
 What ONNX leaves open is spelled out (division by zero, casts out of range, floored modulo); dtypes
-that runtimes have no kernel for go through a Cast. Not spelled out is the sign of a zero that comes
-out of `relu`, `max` and `min`: ONNX does not define it.
+that runtimes have no kernel for go through a Cast, where that costs no precision. Not spelled out
+is the sign of a zero that comes out of `relu`, `max` and `min`: ONNX does not define it.
 """
 
 from __future__ import annotations
 
-from satura.rewrite.onnx.write import double, integer
+from satura.rewrite.onnx.write import integer
 from satura.rewrite.onnx.write.emitter import Emitter, Site
 from satura.rewrite.types.attributes import BinaryFn, UnaryFn
 from satura.rewrite.types.tensor_type import DType
@@ -37,8 +37,6 @@ def unary(emit: Emitter, site: Site) -> str:
         return emit.node("BitwiseNot", x)
     if dtype.is_integer:
         return integer.unary(emit, function.name, x, dtype)
-    if dtype is DType.F64 and function.name in double.UNARY:
-        return double.UNARY[function.name](emit, x)
     result = emit.node(_UNARY[function.name], emit.cast(x, dtype, dtype.compute))
     return emit.cast(result, _result_work(dtype, site.node.type.dtype), site.node.type.dtype)
 

@@ -17,7 +17,7 @@ from satura.rewrite.errors import ProgramError
 from satura.rewrite.onnx.types import ELEMENT_CODES
 from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.attributes import Constant
-from satura.rewrite.types.dims import Dim, Monomial, Quotient, SymbolicDim
+from satura.rewrite.types.dims import Dim, Monomial, Quotient, SymbolicDim, static
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 _WITH_WHERE = {
@@ -66,8 +66,8 @@ class Emitter:
         self._sources: dict[str, tuple[str, int]] = {}
         for node in inputs:
             for axis, dim in enumerate(node.type.shape):
-                if isinstance(dim, SymbolicDim) and str(dim) in dim.symbols:
-                    self._sources.setdefault(str(dim), (node.input_name, axis))
+                if isinstance(dim, SymbolicDim) and dim.name is not None:
+                    self._sources.setdefault(dim.name, (node.input_name, axis))
 
     def fresh(self) -> str:
         """A name that nothing has."""
@@ -123,7 +123,7 @@ class Emitter:
     def shape(self, dims: Sequence[Dim]) -> str:
         """`dims` as a 1-d i64 tensor, computed from the inputs' shapes where symbolic."""
         if all(isinstance(dim, int) for dim in dims):
-            return self.integers([int(str(dim)) for dim in dims])
+            return self.integers(list(map(static, dims)))
         parts = [self.extent(dim) for dim in dims]
         return self.node("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto
 
+from satura.rewrite.files import atomic_file
 from satura.rewrite.onnx.types import ELEMENT_CODES
 from satura.rewrite.onnx.write.program import emitted
 from satura.rewrite.program.program import Program
@@ -36,8 +35,8 @@ def save(program: Program, path: str | Path, largest_file: int = LARGEST_FILE) -
     """Write `program` as ONNX to `path`.
 
     With more than `largest_file` bytes of constants, these go to one file next to it, named after
-    the model and the file's content. Each file is written under a temporary name and renamed, the
-    model last: whatever happens, `path` holds the old model or the new one.
+    the model and the file's content. The model is written last: whatever happens, `path` holds the
+    old model or the new one.
     """
     path = Path(path)
     model, constants = emitted(program)
@@ -49,7 +48,8 @@ def save(program: Program, path: str | Path, largest_file: int = LARGEST_FILE) -
         _initializer(model.graph, name, array).raw_data = array.tobytes()
     if outside:
         _write_outside(model.graph, path, outside)
-    _write(path, [model.SerializeToString()])
+    with atomic_file(path) as file:
+        file.write(model.SerializeToString())
 
 
 def _initializer(graph: GraphProto, name: str, array: Array) -> TensorProto:
@@ -81,18 +81,5 @@ def _write_outside(graph: GraphProto, path: Path, arrays: Mapping[str, Array]) -
         place = {"location": location, "offset": offsets[name], "length": array.nbytes}
         for key, value in place.items():
             tensor.external_data.add(key=key, value=str(value))
-    _write(path.with_name(location), (piece.data for piece in pieces))
-
-
-def _write(path: Path, pieces: Iterable[bytes | memoryview]) -> None:
-    """Write a file under a temporary name in the same folder, then rename it to `path`."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            file.writelines(pieces)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with atomic_file(path.with_name(location)) as file:
+        file.writelines(piece.data for piece in pieces)

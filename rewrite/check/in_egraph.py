@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from satura.rewrite.check.compare import conflicts
-from satura.rewrite.check.instances import Instance
-from satura.rewrite.check.sides import (
+from satura.rewrite.check.both_sides import (
     SIZES,
     Failure,
     UncomputableError,
@@ -17,6 +15,8 @@ from satura.rewrite.check.sides import (
     without_right,
     zeros,
 )
+from satura.rewrite.check.compare import conflicts
+from satura.rewrite.check.instances import Instance
 from satura.rewrite.egraph.saturate import Limits, Saturation, saturate
 from satura.rewrite.errors import ProgramError, RuleError
 from satura.rewrite.language.dsl import Rule, RuleSet
@@ -26,7 +26,7 @@ from satura.rewrite.program.program import Program, ProgramBuilder
 from satura.rewrite.types.attributes import Constant
 from satura.rewrite.types.tensor_type import Array
 
-LIMITS = Limits(rounds=2, nodes=20_000, seconds=float("inf"))  # no time: reports repeat themselves
+LIMITS = Limits(rounds=2, nodes=20_000)
 
 
 def examine_saturated(rule: Rule, instances: Sequence[Instance], draw: Draw) -> Failure | None:

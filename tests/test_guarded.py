@@ -53,6 +53,7 @@ from tests.bad_rules import (
     misuse,
     mutable,
     narrow,
+    negate_twice,
     negative,
     no_permutation,
     of_another_class,
@@ -76,8 +77,7 @@ OURS = RuleSet(
         "compose_transposes", "drop_identity_transpose", "transpose_past_binary"
     ))
 )  # fmt: skip
-PATIENT = Limits(seconds=60)  # for what ends by itself
-EXTRA_SECONDS = 5
+PATIENT = Limits()  # for what ends by itself
 
 
 def is_ours(candidate: Rule) -> bool:
@@ -99,12 +99,6 @@ def program() -> Program:
 PROGRAM = program()
 
 
-@pytest.fixture(autouse=True)
-def little_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that have to be killed are killed at once."""
-    monkeypatch.setattr(guarded, "_GRACE_SECONDS", 0.3)
-
-
 @pytest.fixture(scope="module")
 def ours() -> Saturation:
     """What our own rules find."""
@@ -112,12 +106,12 @@ def ours() -> Saturation:
 
 
 def rewrite(
-    rules: RuleSet, limits: Limits = PATIENT, start: Program = PROGRAM
+    rules: RuleSet, limits: Limits = PATIENT, start: Program = PROGRAM, patience: float = 60
 ) -> tuple[Saturation, list[str]]:
     """The saturation with our rules and these, and the warnings on rules that were dropped."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        saturation = saturate_guarded(start, OURS + rules, limits, is_ours)
+        saturation = saturate_guarded(start, OURS + rules, limits, is_ours, patience=patience)
     return saturation, [
         str(entry.message) for entry in caught if entry.category is RuleDroppedWarning
     ]
@@ -148,7 +142,7 @@ def rewrite(
         (narrow, "window .* has a size, stride or dilation below 1"),
         (change_weights, "it changed its arguments"),
         (swell(negative), "it is unsound: .*an extent is negative"),
-        (read_short_scalar, "buffer size"),
+        (read_short_scalar, "a f32 has 4 bytes, not 1"),
         (add_large, "a constant of 72,000,000 bytes"),
         (drop_reshape, "it is unsound: it makes .* equal to"),
     ],
@@ -178,14 +172,13 @@ def test_a_rule_that_fails_is_dropped(bad: Rule, ours: Saturation) -> None:
 def test_a_rule_that_hangs_is_stopped_in_time(
     function: Callable[[Perm], Perm], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limits, reason = Limits(seconds=0.3), "it took too long (its limit is 0.3 s)"
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     started = time.monotonic()
-    saturation, _ = rewrite(RuleSet(misuse(function)), limits)
-    seconds = time.monotonic() - started - saturation.report.seconds
-    assert seconds < limits.seconds + EXTRA_SECONDS
+    saturation, _ = rewrite(RuleSet(misuse(function)), patience=1)
+    assert time.monotonic() - started < 60
     (dropped,) = saturation.report.dropped
-    assert (dropped.name, dropped.reason) == (f"rule_{function.__name__}", reason)
+    assert dropped.name == f"rule_{function.__name__}"
+    assert dropped.reason == "it took too long (the limit is 1 s)"
     gc.collect()
     assert list(tmp_path.iterdir()) == []
 
@@ -196,9 +189,7 @@ def test_a_rule_that_drives_the_e_graph_to_a_limit_is_dropped(bad: Rule, ours: S
     assert saturation.classes == ours.classes
     (dropped,) = saturation.report.dropped
     assert dropped.name == bad.name
-    assert re.match(
-        r"it (drove|would take) the e-graph .* limit of nodes \([\d,]+ match", dropped.reason
-    )
+    assert re.match(r"it floods the e-graph: [\d,]+ matches make [\d,]+ e-nodes", dropped.reason)
 
 
 def test_a_rule_that_grows_slowly_without_end_is_named() -> None:
@@ -216,7 +207,8 @@ def test_a_pattern_with_too_many_matches_is_killed() -> None:
     for _ in NAMES:
         y = build.unary("neg", y)
     rules = RuleSet(reverse, *map(spread, range(len(NAMES))))
-    saturation, _ = rewrite(rules, Limits(seconds=2, nodes=10**12), build.program({"y": y}))
+    limits = Limits(nodes=10**12)
+    saturation, _ = rewrite(rules, limits, build.program({"y": y}), patience=2)
     (dropped,) = saturation.report.dropped
     assert (dropped.name, dropped.reason[:16]) == ("reverse", "it took too long")
 
@@ -229,15 +221,11 @@ def sum_of(count: int) -> Program:
     return build.program({"y": y})
 
 
-def test_a_round_that_explodes_is_killed() -> None:
-    """The rounds of ten terms take 0.1, 1 and 7 seconds, and none can be interrupted."""
-    limits = Limits(seconds=2, nodes=10**8)
-    started = time.monotonic()
-    saturation, _ = rewrite(RuleSet(commute, associate), limits, sum_of(12))
-    seconds = time.monotonic() - started - saturation.report.seconds
-    dropped = [entry.name for entry in saturation.report.dropped]
-    assert 1 <= len(set(dropped)) <= 2
-    assert seconds < len(dropped) * (limits.seconds + EXTRA_SECONDS)
+def test_of_rules_that_explode_together_the_one_that_makes_most_is_dropped() -> None:
+    saturation, _ = rewrite(RuleSet(commute, associate), Limits(nodes=4000), sum_of(12))
+    (dropped,) = saturation.report.dropped
+    assert dropped.name == "associate"
+    assert saturation.report.stopped == "saturated"
 
 
 def test_the_count_of_matches_stops_before_a_rule_that_would_explode() -> None:
@@ -265,6 +253,15 @@ def test_a_limit_that_our_own_rules_meet_is_no_fault_of_others(ours: Saturation)
     assert saturation.report.growing == ("reshape_twice",)
     assert not saturation.report.dropped
     assert not [message for message in warned if "dropped" in message]
+
+
+def test_a_rule_stays_where_the_book_uses_up_the_nodes(ours: Saturation) -> None:
+    """It has made e-nodes, and the saturation ends at the limit with it and without it."""
+    limits = Limits(nodes=ours.report.nodes - 1)
+    saturation, _ = rewrite(RuleSet(negate_twice), limits)
+    assert saturation.report.stopped == "nodes" and not saturation.report.dropped
+    (kept,) = (entry for entry in saturation.report.rules if entry.name == "negate_twice")
+    assert kept.matches
 
 
 def test_no_rounds_are_no_fault() -> None:
@@ -342,11 +339,11 @@ def test_a_rule_that_makes_an_op_whose_type_rule_hangs_is_dropped() -> None:
             """f(x) = f(slow(x))"""
             return rewrites(unary(f, x), unary(f, slow(x)))
 
-        saturation, _ = rewrite(RuleSet(slow_down, misuse(prints)), Limits(seconds=2))
+        saturation, _ = rewrite(RuleSet(slow_down, misuse(prints)), patience=2)
         (dropped,) = saturation.report.dropped
         assert (dropped.name, dropped.reason) == (
             "slow_down",
-            "it took too long (its limit is 2 s)",
+            "it took too long (the limit is 2 s)",
         )
 
 

@@ -14,7 +14,8 @@ import z3
 from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.ops.reductions import REDUCTIONS
 from satura.rewrite.prove.paths import Path, Undecided
-from satura.rewrite.prove.terms import DTYPES, code, table
+from satura.rewrite.prove.stand_in import StandIn
+from satura.rewrite.prove.z3_terms import DTYPES, code, table
 from satura.rewrite.types.attributes import BinaryFn, Constant, ReduceFn, Scalar, UnaryFn
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import DType, TensorType
@@ -45,10 +46,8 @@ def _name_choice(sort: type, term: z3.ArithRef) -> tuple[str, list[str], Facts]:
     return f"function {term}", NAMES[sort], facts
 
 
-class OpenDType:
+class OpenDType(StandIn):
     """A dtype that nobody has looked at; `term` is its number."""
-
-    stands_in = True
 
     def __init__(self, path: Path, term: z3.ArithRef) -> None:
         self.path, self.term = path, term
@@ -74,10 +73,8 @@ def dtype_term(value: object) -> z3.ArithRef:
     raise Undecided(f"{value!r} stands for a dtype")
 
 
-class OpenType(TensorType):
+class OpenType(StandIn, TensorType):
     """A tensor type whose dims are sizes and whose dtype is open."""
-
-    stands_in = True
 
     def __init__(self, shape: tuple[Dim, ...], element: OpenDType) -> None:
         object.__setattr__(self, "shape", shape)
@@ -104,15 +101,9 @@ class OpenType(TensorType):
     def __hash__(self) -> int:
         self.open_dtype.path.refuse("it hashes an unknown type")
 
-    def __str__(self) -> str:
-        path = self.open_dtype.path
-        return path.spelled(f"?[rank {len(self.shape)}]", super().__str__)
 
-
-class _OpenName:
+class _OpenName(StandIn):
     """A function's name that nobody has looked at; `term` is its number."""
-
-    stands_in = True
 
     def __init__(self, path: Path, sort: type, term: z3.ArithRef) -> None:
         for key, value in (("path", path), ("sort", sort), ("term", term)):
@@ -134,10 +125,6 @@ class _OpenName:
     def __hash__(self) -> int:
         path: Path = object.__getattribute__(self, "path")
         path.refuse("it hashes an unknown function")
-
-    def __str__(self) -> str:
-        path: Path = object.__getattribute__(self, "path")
-        return path.spelled("f", lambda: self.name)
 
 
 class OpenUnary(_OpenName, UnaryFn):
@@ -177,10 +164,8 @@ def function_term(value: object) -> z3.ArithRef:
     raise Undecided(f"{value!r} is no function that the prover knows")
 
 
-class OpenScalar(Scalar):
+class OpenScalar(StandIn, Scalar):
     """A scalar of which only equality is known; `element` is its value."""
-
-    stands_in = True
 
     def __init__(self, path: Path, element: z3.ExprRef, dtype: OpenDType) -> None:
         for key, value in (("path", path), ("element", element), ("open_dtype", dtype)):
@@ -208,9 +193,6 @@ class OpenScalar(Scalar):
     def __hash__(self) -> int:
         _path(self).refuse("it hashes an unknown element")
 
-    def __str__(self) -> str:
-        return _path(self).spelled("c")
-
 
 def _path(value: OpenScalar) -> Path:
     path: Path = object.__getattribute__(value, "path")
@@ -223,16 +205,15 @@ def scalar_parts(value: Scalar) -> tuple[z3.ExprRef, z3.ArithRef]:
         element: z3.ExprRef = object.__getattribute__(value, "element")
         dtype: OpenDType = object.__getattribute__(value, "open_dtype")
         return element, dtype.term
-    from satura.rewrite.prove.terms import ELEMENT
+    from satura.rewrite.prove.z3_terms import ELEMENT
 
     return z3.Const(f"element {value.dtype.value} {value.bits.hex()}", ELEMENT), code(value.dtype)
 
 
-class OpenConstant(Constant):
+class OpenConstant(StandIn, Constant):
     """A constant of which only the type is known."""
 
     __slots__ = ("open_type",)
-    stands_in = True
 
     def __init__(self, type_: OpenType) -> None:
         self.open_type = type_
@@ -257,6 +238,3 @@ class OpenConstant(Constant):
 
     def __hash__(self) -> int:
         self._path.refuse("it hashes an unknown constant")
-
-    def __str__(self) -> str:
-        return self._path.spelled("constant")

@@ -55,6 +55,7 @@ def answer(path: Path, key: str, function: Callable[[], object]) -> object:
     readings = Readings()
     groups: dict[object, tuple[object, list[Fact]]] = {}
     while True:
+        path.budget.spend(1)
         path.readings, path.refused = readings, None
         failed: Exception | None = None
         value: object = None

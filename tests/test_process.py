@@ -57,8 +57,8 @@ def _children() -> set[str]:
     return found
 
 
-def _loops(doing: Doing) -> NoReturn:
-    doing("going round")
+def _loops(doing: Doing, seconds: float = 0.2) -> NoReturn:
+    doing("going round", seconds)
     while True:
         pass
 
@@ -74,18 +74,18 @@ def test_it_gives_the_result_and_shared_objects_as_themselves() -> None:
 def test_a_loop_is_killed_and_says_what_it_did() -> None:
     started = time.monotonic()
     with pytest.raises(KilledError, match="going round took too long") as caught:
-        call(_loops, 0.2)
-    assert time.monotonic() - started < 3
-    assert (caught.value.doing, caught.value.reason) == ("going round", "seconds")
+        call(_loops, 30)
+    assert time.monotonic() - started < 60
+    assert caught.value.doing == "going round"
 
 
 def test_it_may_ask_for_more_time() -> None:
     def work(doing: Doing) -> int:
-        doing("the last part", 20)
-        time.sleep(0.4)
+        doing("the long part", 60)
+        time.sleep(2)
         return 1
 
-    assert call(work, 0.2) == 1
+    assert call(work, 1.5) == 1
 
 
 def test_native_code_that_holds_the_interpreter_is_killed() -> None:
@@ -109,7 +109,7 @@ def test_exceptions_arrive_as_they_are() -> None:
 
 def test_exceptions_that_cannot_be_pickled_arrive_as_text() -> None:
     def fails(doing: Doing) -> None:
-        doing("adding")
+        doing("adding", 10)
         raise _Unpicklable(1, 2)
 
     with pytest.raises(KilledError, match="adding raised _Unpicklable: 3"):
@@ -131,9 +131,8 @@ def test_results_that_cannot_be_pickled_are_reported() -> None:
     ],
 )
 def test_an_end_without_an_answer_is_a_crash(end: object, message: str) -> None:
-    with pytest.raises(KilledError, match=message) as caught:
+    with pytest.raises(KilledError, match=message):
         call(end, 10)  # type: ignore[arg-type]
-    assert caught.value.reason == "crash"
 
 
 def test_an_interrupt_in_the_child_does_not_end_the_parent() -> None:
@@ -145,9 +144,8 @@ def test_an_interrupt_in_the_child_does_not_end_the_parent() -> None:
 
 
 def test_memory_is_limited() -> None:
-    with pytest.raises(KilledError) as caught:
+    with pytest.raises(KilledError, match="ran out of memory"):
         call(lambda doing: len(b"x" * (1 << 30)), 10, memory=1 << 28)
-    assert caught.value.reason == "memory"
 
 
 def test_an_interrupt_of_the_parent_kills_the_child() -> None:
@@ -160,46 +158,41 @@ def test_an_interrupt_of_the_parent_kills_the_child() -> None:
     try:
         thread.start()
         with pytest.raises(KeyboardInterrupt):
-            call(_loops, 30)
+            call(lambda doing: _loops(doing, 30), 30)
         thread.join()
     finally:
         signal.signal(signal.SIGINT, before)
 
 
+def test_an_interrupt_during_the_fork_is_not_lost() -> None:
+    def interrupts(doing: Doing) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.register_at_fork(before=lambda: os.kill(os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            call(lambda doing: None, 60)
+
+    call(interrupts, 60)
+
+
 def test_processes_that_the_child_started_end_with_it() -> None:
     def starts(doing: Doing) -> None:
-        doing(str(subprocess.Popen(["sleep", "60"]).pid))
+        doing(str(subprocess.Popen(["sleep", "60"]).pid), 0.5)
         _loops_quietly()
 
     with pytest.raises(KilledError) as caught:
-        call(starts, 0.5)
-    deadline = time.monotonic() + 5
+        call(starts, 30)
+    deadline = time.monotonic() + 60
     while _is_alive(int(caught.value.doing)) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not _is_alive(int(caught.value.doing))
-
-
-def test_processes_that_left_the_group_of_the_child_end_with_it() -> None:
-    def strays(doing: Doing) -> int:
-        process = os.fork()
-        if not process:
-            os.setsid()
-            time.sleep(60)
-        return process
-
-    process = call(strays, 10)
-    deadline = time.monotonic() + 5
-    while _is_alive(process) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not _is_alive(process)
 
 
 def test_an_answer_that_cannot_be_read_is_none() -> None:
     def garbles(doing: Doing) -> None:
         for entry in list(Path("/proc/self/fd").iterdir()):
             with suppress(OSError):
-                if "satura-result" in str(entry.readlink()):
-                    os.write(int(entry.name), b"no pickle")
+                if int(entry.name) > 2 and "pipe:" in str(entry.readlink()):
+                    os.write(int(entry.name), b"\0\0\0\x09no pickle")  # its length, first
         os._exit(0)
 
     with pytest.raises(KilledError, match="left no answer that can be read"):
@@ -247,16 +240,17 @@ def test_calls_from_threads_are_independent() -> None:
 
     def work(number: int) -> None:
         try:
-            results[number] = call(_loops if number % 2 else lambda doing: number, 0.5)
+            results[number] = call(_loops if number % 2 else lambda doing: number, 30)
         except KilledError as error:
-            results[number] = error.reason
+            results[number] = error.what[:13]
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert results == {0: 0, 1: "seconds", 2: 2, 3: "seconds", 4: 4, 5: "seconds"}
+    late = "took too long"
+    assert results == {0: 0, 1: late, 2: 2, 3: late, 4: 4, 5: late}
 
 
 def _negation() -> Program:

@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from satura.rewrite.check.compare import evaluate_all, evaluate_nodes, first_difference
+from satura.rewrite.check.compare import evaluate_all, evaluate_nodes, first_unlike
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import CallError, ProgramError, RuleError
@@ -16,6 +16,7 @@ from satura.rewrite.ops.draw import Draw
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.program.program import Program, ProgramBuilder
 from satura.rewrite.types.attributes import Axis, Constant, Refuse
+from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array
 
 SIZES = (
@@ -122,7 +123,7 @@ def zeros(program: Program) -> dict[str, Array]:
     """Arguments of zeros for a program without symbols."""
     nodes = [program.nodes[index] for index in program.inputs]
     return {
-        node.input_name: np.zeros([int(str(dim)) for dim in node.type.shape], node.type.dtype.numpy)
+        node.input_name: np.zeros(list(map(static, node.type.shape)), node.type.dtype.numpy)
         for node in nodes
     }
 
@@ -182,7 +183,7 @@ def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) 
     if left.dtype != right.dtype or left.shape != right.shape:
         shown = [f"{side.dtype.name}{list(side.shape)}" for side in (left, right)]
         return f"the left side is {shown[0]}, the right side {shown[1]}"
-    index = first_difference(left, right, evaluated.bound)
+    index = first_unlike(left, right, evaluated.bound)
     if index is None:
         return ""
     return f"at {list(index)} the left side is {left[index]!s}, the right side {right[index]!s}"
@@ -221,7 +222,7 @@ def _indexed(program: Program) -> dict[int, int]:
         if node.op.name == "gather":
             x, indices = node.operands
             axis = cast(Axis, node.attributes[0])
-            read = {indices: int(str(program.nodes[x].type.shape[axis.index]))}
+            read = {indices: static(program.nodes[x].type.shape[axis.index])}
         for operand, extent in read.items():
             if extent:
                 extents[operand] = min(extent, extents.get(operand, extent))

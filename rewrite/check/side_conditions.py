@@ -1,16 +1,18 @@
-"""Firings: instances of a direction's left side, and what its side conditions say of them."""
+"""What the side conditions of a direction say of instances of its left side: where it fires."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from random import Random
+from traceback import walk_tb
+from types import FrameType
 
+from satura.rewrite.check.both_sides import fingerprint
 from satura.rewrite.check.instances import Instance, draw_from, draw_instance
-from satura.rewrite.check.refusals import authored_functions, refusal_sites, site_of
 from satura.rewrite.check.report import DirectionReport
-from satura.rewrite.check.sides import fingerprint
 from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import RuleError
+from satura.rewrite.language.conditions import asks_for_value
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Expression
 from satura.rewrite.types.attributes import Attribute, Refuse
@@ -20,7 +22,8 @@ from satura.rewrite.types.attributes import Attribute, Refuse
 class Firings:
     """Instances of one direction: the distinct ones that fire, counts of all the others.
 
-    `answers` are the attributes that each firing computed. `broken` is an instance for which a
+    `answers` are the attributes that each firing computed. `refusals` counts how often each line of
+    a function refused, under the first reason it gave. `broken` is an instance for which a
     computation of the rule failed, or changed its arguments.
     """
 
@@ -29,12 +32,12 @@ class Firings:
     answers: dict[object, tuple[Attribute, ...]] = field(default_factory=dict)
     matches: int = 0
     broken: Instance | None = None
+    refusals: dict[str, int] = field(default_factory=dict)
+    _reasons: dict[str, str] = field(default_factory=dict)  # by the place of a refusal
 
     def __post_init__(self) -> None:
-        self.sites = refusal_sites(self.direction)
-        self.watched = any(True for _ in authored_functions(self.direction))
-        self.refusals = {site.text: 0 for site in self.sites}
-        conditions = self.direction.conditions
+        conditions = [each for each in self.direction.conditions if not asks_for_value(each)]
+        self.decisions = conditions
         self.conditions = {str(each): {True: 0, False: 0} for each in conditions}
 
     @property
@@ -75,9 +78,9 @@ class Firings:
 
     def _try(self, instance: Instance, room: bool) -> None:
         self.matches += 1
-        before = fingerprint(instance) if self.watched else None
+        before = fingerprint(instance)
         try:
-            for condition in self.direction.conditions:
+            for condition in self.decisions:
                 self.conditions[str(condition)][self._holds(condition, instance)] += 1
             answer = self.direction.compute(instance.bindings)
         except Refuse as refusal:
@@ -88,7 +91,7 @@ class Firings:
             if room and instance.values not in self.found:
                 self.found[instance.values] = instance
                 self.answers[instance.values] = answer
-        if self.watched and fingerprint(instance) != before:
+        if fingerprint(instance) != before:
             self.broken = draw_from(self.direction, Random(instance.seed), instance.seed)
 
     def _holds(self, condition: Expression, instance: Instance) -> bool:
@@ -100,6 +103,26 @@ class Firings:
             raise self.direction.failure(error, instance.bindings) from error
 
     def _count(self, refusal: Refuse) -> None:
-        site = site_of(refusal, self.sites)
-        if not site.startswith("Direction."):  # a condition: it is counted above
-            self.refusals[site] = self.refusals.get(site, 0) + 1
+        place = _place(refusal)
+        if place:
+            text = self._reasons.setdefault(place, f"{place}: {refusal}")
+            self.refusals[text] = self.refusals.get(text, 0) + 1
+
+
+def _place(refusal: Refuse) -> str:
+    """The author's function and the line in it where it refused, or satura's own function.
+
+    Empty for a condition of the rule that is false, which is counted by itself.
+    """
+    frames = list(walk_tb(refusal.__traceback__))
+    authored = [each for each in frames if not _is_ours(each[0])]
+    if authored:
+        frame, line = authored[-1]
+        return f"{frame.f_code.co_name}, line {line}"
+    names = [frame.f_code.co_qualname for frame, _ in frames]
+    called = [name for name in names if name != "refuse_unless"]
+    return "" if called[-1].startswith("Direction.") else called[-1]
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).startswith("satura.rewrite.")

@@ -7,8 +7,7 @@ separately: a run of digits that makes up one axis is its index; digits that hav
 mixed get names of their own, by the extents that they are split into and the position. The same
 position split into the same extents gives the same names, and all of those names together stand
 for that position: this is all that is used, and it holds since digits below given extents are
-unique. A whole number of rows
-added to a position is added to its first digit.
+unique. A whole number of rows added to a position is added to its first digit.
 """
 
 from __future__ import annotations
@@ -21,16 +20,11 @@ import z3
 from satura.rewrite.prove.equalities import Equalities
 from satura.rewrite.prove.paths import Path
 from satura.rewrite.prove.size import terms_of
+from satura.rewrite.prove.stand_in import unknown
 from satura.rewrite.prove.tensors import Elements, Index, Judge
-from satura.rewrite.prove.terms import formula, within
+from satura.rewrite.prove.z3_terms import formula, within
 from satura.rewrite.types.attributes import Shape
-from satura.rewrite.types.dims import (
-    Dim,
-    Monomial,
-    SymbolicDim,
-    product,
-    symbol,
-)
+from satura.rewrite.types.dims import Dim, Monomial, SymbolicDim, product
 
 Digit = tuple[Dim, Dim]  # an index and its extent
 
@@ -111,7 +105,7 @@ class Positions:
         for name in sorted(first.symbols) if isinstance(first, SymbolicDim) else ():
             if name in self.groups:
                 position, rest = self.groups[name]
-                more = first - symbol(name)
+                more = first - unknown(name)
                 if isinstance(more, int) or name not in more.symbols:
                     return self.normal(position + more * self.row(rest)), rest
         return None
@@ -147,7 +141,7 @@ class Positions:
             rows = rows + (self.equalities.quotient(part, row) or 0)
         rest = self.normal(position - rows * row)
         text = f"{rest} in {extents[1:]}"
-        names = [symbol(f"<{text}>{number}") for number in range(len(extents))]
+        names = [unknown(f"<{text}>{number}") for number in range(len(extents))]
         self.groups[str(names[0])] = (rest, tuple(zip(names[1:], extents[1:], strict=True)))
         return [self.normal(names[0] + rows), *names[1:]]
 
@@ -193,7 +187,7 @@ def compare_rows(path: Path, position: Dim, extent: Dim, bound: Dim) -> None:
     found = [positions.expanded(position, positions.normal(extent))]
     for name, (start, rest) in positions.groups.items():
         if start == position:
-            found.append([(symbol(name), 0), *rest])
+            found.append([(unknown(name), 0), *rest])
     for digits in found:
         row = positions.row(digits[1:])
         rows = positions.quotient(bound, row)

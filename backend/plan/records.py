@@ -1,0 +1,66 @@
+"""Kernels of a schedule as `satura show` prints them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from satura.backend.constants import ConstantStore, folded
+from satura.backend.emit.body import Code
+from satura.backend.jit.kernel import KernelSource
+from satura.backend.plan.executables import executables
+from satura.backend.plan.kernels import kernel_code
+from satura.rewrite.extract.schedule import Form, Schedule
+from satura.rewrite.types.dims import representative, symbol
+
+
+@dataclass(frozen=True)
+class KernelRecord:
+    """A kernel: its source text, and the numbers and nodes of the dispatches that run it.
+
+    `assembly` is its machine code as text, where that was asked for.
+    """
+
+    name: str
+    dispatches: tuple[int, ...]
+    nodes: tuple[int, ...]
+    source: str
+    assembly: str | None = None
+
+    def concerns(self, node: int) -> bool:
+        """Whether a dispatch that runs this kernel reads, computes or stores that node."""
+        return node in self.nodes
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(str, self.dispatches))
+        head = f"kernel {self.name}: dispatch{'es' * (len(self.dispatches) > 1)} {shown}"
+        return "\n\n".join([head, self.source.rstrip(), *filter(None, [self.assembly])])
+
+
+def kernel_records(schedule: Schedule, threads: int) -> tuple[KernelRecord, ...]:
+    """The distinct kernels of `schedule`; symbolic sizes count as representative ones.
+
+    Nothing is compiled.
+    """
+    sizes = {name: representative(symbol(name)) for name in sorted(schedule.program.symbols)}
+    concrete = folded(schedule).concrete(sizes)
+    store = ConstantStore()
+    codes: dict[int, Code] = {}
+    for number, dispatch in enumerate(concrete.dispatches):
+        if dispatch.form is not Form.HOST:
+            code = kernel_code(concrete, dispatch, threads, store, bool(sizes))
+            if code is not None:
+                codes[number] = code
+    records = []
+    for kernel in executables(list(codes.values())):
+        users = [number for number, code in codes.items() if code.text == kernel.source]
+        dispatches = [concrete.dispatches[number] for number in users]
+        nodes = dict.fromkeys(n for d in dispatches for n in (*d.operands, *d.nodes, d.root))
+        records.append(KernelRecord(kernel.name, tuple(users), tuple(nodes), kernel.source))
+    return tuple(records)
+
+
+def with_assembly(kernel: KernelRecord) -> KernelRecord:
+    """`kernel` with its machine code for this CPU. Raises KernelError where it does not compile."""
+    from satura.backend.jit.translate import assembly
+
+    return replace(kernel, assembly=assembly(KernelSource(kernel.name, kernel.source)).rstrip())

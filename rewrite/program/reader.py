@@ -1,0 +1,144 @@
+"""Reader: one line of a program's text, read from left to right: names, numbers, dims, types."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import TypeVar
+
+from satura.rewrite.errors import ProgramError
+from satura.rewrite.types.dims import Dim, symbol
+from satura.rewrite.types.tensor_type import DType, TensorType
+
+T = TypeVar("T")
+
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_DEEPEST = 100  # parentheses in a dim
+
+
+class Reader:
+    """A line, and how far it is read; blanks between tokens do not count.
+
+    Every method reads one thing, and raises ProgramError where something else stands.
+    """
+
+    def __init__(self, line: str) -> None:
+        self.line = line
+        self.at = 0
+        self.depth = 0
+
+    def wrong(self, expected: str) -> ProgramError:
+        rest = self.line[self.at :].strip()
+        shown = f"'{rest[:20]}{'…' * (len(rest) > 20)}'" if rest else "the end of the line"
+        return ProgramError(f"expected {expected}, not {shown}")
+
+    def matched(self, pattern: str) -> str | None:
+        """The text that `pattern` matches here, which is then read; None where it does not."""
+        found = re.compile(rf"\s*({pattern})").match(self.line, self.at)
+        if found is None:
+            return None
+        self.at = found.end()
+        return found[1]
+
+    def token(self, pattern: str, what: str) -> str:
+        found = self.matched(pattern)
+        if found is None:
+            raise self.wrong(what)
+        return found
+
+    def accepts(self, literal: str) -> bool:
+        return self.matched(re.escape(literal)) is not None
+
+    def expect(self, literal: str) -> None:
+        if not self.accepts(literal):
+            raise self.wrong(f"'{literal}'")
+
+    def expect_end(self) -> None:
+        if self.line[self.at :].strip():
+            raise self.wrong("the end of the line")
+
+    def word(self, what: str) -> str:
+        return self.token(r"[^\W\d]\w*", what)
+
+    def integer(self) -> int:
+        return int(self.token(r"-?[0-9]{1,30}(?!\w)", "an integer"))
+
+    def node_number(self) -> int:
+        return int(self.token(r"%[0-9]{1,18}(?!\w)", "a node such as %12")[1:])
+
+    def string(self) -> str:
+        return _unquoted(self.token(_STRING, "a name in quotes"))
+
+    def listed(self, item: Callable[[], T], end: str) -> list[T]:
+        """Items between commas up to `end`, whose opening bracket is read."""
+        found: list[T] = []
+        while not self.accepts(end):
+            if found:
+                self.expect(",")
+            found.append(item())
+        return found
+
+    def bracketed(self, item: Callable[[], T]) -> tuple[T, ...]:
+        self.expect("[")
+        return tuple(self.listed(item, "]"))
+
+    def dtype(self) -> DType:
+        name = self.word("an element type")
+        if name not in {dtype.value for dtype in DType}:
+            raise ProgramError(f"there is no element type '{name}'")
+        return DType(name)
+
+    def type(self) -> TensorType:
+        return TensorType(self.dtype(), self.bracketed(self.dim))
+
+    def stated_type(self) -> TensorType:
+        """The type behind the colon that comes next; both stay unread."""
+        before = self.at
+        self.expect(":")
+        found = self.type()
+        self.at = before
+        return found
+
+    def dim(self) -> Dim:
+        total = -self._product() if self.accepts("-") else self._product()
+        while (sign := self.matched("[-+]")) is not None:
+            total = total + self._product() if sign == "+" else total - self._product()
+        return total
+
+    def _product(self) -> Dim:
+        result = self._quotient()
+        while self.accepts("*"):
+            result = result * self._quotient()
+        return result
+
+    def _quotient(self) -> Dim:
+        above = self.operand()
+        if not self.accepts("//"):
+            return above
+        below = self.operand()
+        if isinstance(above, int) and below == 0:
+            raise ProgramError("a size is divided by zero")
+        return above // below
+
+    def operand(self) -> Dim:
+        """A dim beside an operator: a number, a size, or any dim in parentheses."""
+        if self.accepts("("):
+            self.depth += 1
+            if self.depth > _DEEPEST:
+                raise ProgramError(f"more than {_DEEPEST} parentheses are open")
+            found = self.dim()
+            self.expect(")")
+            self.depth -= 1
+            return found
+        name = self.matched(rf"{_STRING}|[^\W\d]\w*")
+        if name is None:
+            return self.integer()
+        return symbol(_unquoted(name) if name.startswith('"') else name)
+
+
+def _unquoted(text: str) -> str:
+    try:
+        return str(json.loads(text))
+    except ValueError:
+        raise ProgramError(f"{text} is not a name in quotes") from None

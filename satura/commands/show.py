@@ -1,0 +1,97 @@
+"""`satura show`: what a stage makes of a model, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from satura.backend.plan.records import KernelRecord, kernel_records, with_assembly
+from satura.backend.target import usable_threads
+from satura.commands.models import file_or_light, node_number
+from satura.commands.terminal import print_json, print_line, progress
+from satura.models import Model, load
+from satura.pipeline import Progress, rewrite
+from satura.rewrite.egraph.records import ClassRecord, class_records
+from satura.rewrite.errors import CallError
+from satura.rewrite.extract.records import DispatchRecord, dispatch_records
+from satura.rewrite.language.dsl import RuleSet
+from satura.rewrite.program.program import Program
+from satura.rewrite.program.records import NodeRecord, node_records
+
+Record = NodeRecord | ClassRecord | DispatchRecord | KernelRecord
+
+# What the records of a stage are, in the order of the stages.
+STAGES = {
+    "program": "nodes",
+    "egraph": "classes",
+    "extracted": "nodes",
+    "schedule": "dispatches",
+    "kernels": "kernels",
+}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a stage made: its records, and the program whose nodes these name."""
+
+    program: Program
+    records: Sequence[Record]
+
+    def only(self, node: int, kind: str) -> Stage:
+        """The records that concern `node`. Raises CallError where there is none."""
+        count = len(self.program.nodes)
+        if not 0 <= node < count:
+            raise CallError(f"there is no node %{node}; the last is %{count - 1}")
+        found = [record for record in self.records if record.concerns(node)]
+        if not found:
+            raise CallError(f"%{node} = {self.program.nodes[node]} stands in none of the {kind}")
+        return Stage(self.program, found)
+
+
+def show(
+    model: str, stage: str, node: str | None, rules: RuleSet, threads: int | None,
+    assembly: bool, json: bool,
+) -> None:  # fmt: skip
+    """Print what `stage` makes of `model`, or only what concerns `node`.
+
+    A node is one of the program as it was loaded in the first two stages, else of the extracted
+    one. Raises CallError for an unknown stage or node.
+    """
+    if stage not in STAGES:
+        raise CallError(f"there is no stage {stage!r}; choose from {list(STAGES)}")
+    if assembly and stage != "kernels":
+        raise CallError("--assembly is for --stage kernels")
+    number = None if node is None else node_number(node)
+    source = file_or_light(model)
+    with progress(f"showing {model}") as phase:
+        made = _made(source, stage, rules, threads or usable_threads(), phase)
+        if number is not None:
+            made = made.only(number, STAGES[stage])
+        records = made.records
+        if assembly:
+            phase("kernels", 0.0)
+            records = [with_assembly(each) for each in records if isinstance(each, KernelRecord)]
+    if json:
+        outputs = dict(made.program.outputs)
+        shown = [asdict(record) for record in records]
+        print_json({"stage": stage, "outputs": outputs, STAGES[stage]: shown})
+        return
+    print_line(("\n" if STAGES[stage] == "nodes" else "\n\n").join(map(str, records)))
+    if number is None:
+        print_line("\n".join(made.program.output_lines))
+
+
+def _made(source: Model, stage: str, rules: RuleSet, threads: int, phase: Progress) -> Stage:
+    if stage == "program":
+        phase("load", 0.0)
+        program = load(source)
+        return Stage(program, node_records(program))
+    rewritten = rewrite(source, rules, None, phase)
+    if stage == "egraph":
+        return Stage(rewritten.source, class_records(rewritten.saturation))
+    schedule = rewritten.schedule
+    if stage == "extracted":
+        return Stage(schedule.program, node_records(schedule.program))
+    if stage == "schedule":
+        return Stage(schedule.program, dispatch_records(schedule))
+    return Stage(schedule.program, kernel_records(schedule, threads))

@@ -1,0 +1,65 @@
+"""The columns of the table of scalar functions: what a row says holds of its reference."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction, in_compute_type
+from satura.rewrite.types.comparison import agreement
+from satura.rewrite.types.tensor_type import Array, DType
+
+
+def values(dtype: DType) -> Array:
+    """Numbers with which every law that is wrong fails."""
+    if dtype is DType.BOOL:
+        return np.array([False, True])
+    if dtype.is_float:
+        numbers = [0.0, -0.0, 1.0, -1.0, 0.1, 0.25, 2.5, -7.0, 1e4, np.nan, np.inf, -np.inf]
+        return np.array(numbers).astype(dtype.numpy)
+    least, most = dtype.bounds
+    return np.array([0, 1, 2, 3, 7, 100, least, least + 1, most - 1, most], dtype.numpy)
+
+
+def apply(f: ScalarFunction, *operands: Array) -> Array:
+    return in_compute_type(f.reference, *operands)
+
+
+def tuples(dtype: DType, count: int) -> list[Array]:
+    """Columns of all tuples of `values`."""
+    return [np.array(column) for column in zip(*product(values(dtype), repeat=count), strict=True)]
+
+
+def is_commutative(f: ScalarFunction, dtype: DType) -> bool:
+    a, b = tuples(dtype, 2)
+    return bool(agreement(apply(f, a, b), apply(f, b, a)).all())
+
+
+def is_associative(f: ScalarFunction, dtype: DType) -> bool:
+    a, b, c = tuples(dtype, 3)
+    left, right = apply(f, apply(f, a, b), c), apply(f, a, apply(f, b, c))
+    return bool(agreement(left, right).all())
+
+
+@pytest.mark.parametrize("f", BINARY.values(), ids=BINARY.keys())
+def test_laws_of_binary_functions_are_those_of_their_rows(f: ScalarFunction) -> None:
+    assert f.commutative == all(is_commutative(f, dtype) for dtype in f.dtypes)
+    if f.to_bool:
+        assert not f.associative and not f.idempotent
+        return
+    assert f.associative == all(is_associative(f, dtype) for dtype in f.dtypes)
+    same = [agreement(apply(f, a, a), a).all() for a in map(values, f.dtypes)]
+    assert f.idempotent == all(same)
+
+
+@pytest.mark.parametrize("f", UNARY.values(), ids=UNARY.keys())
+def test_unary_functions_are_idempotent_where_their_rows_say_so(f: ScalarFunction) -> None:
+    assert not f.commutative and not f.associative
+    once = {dtype: apply(f, values(dtype)) for dtype in f.dtypes}
+    again = [
+        not f.to_bool and bool(agreement(apply(f, result), result).all())
+        for result in once.values()
+    ]
+    assert f.idempotent == all(again)
