@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-deep lint docs bench clean
+.PHONY: help demo test test-deep test-long lint docs bench clean
 
 help:  ## show the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -16,8 +16,11 @@ demo: $(VENV)/ready-test  ## optimise, compile, time and check one model
 test: $(VENV)/ready-test  ## the tests (minutes)
 	$(PYTEST)
 
-test-deep: $(VENV)/ready-test  ## the long tests: many more random programs and rule instances
-	$(PYTEST) -m "deep or not deep" --hypothesis-profile=deep
+test-deep: $(VENV)/ready-test  ## what they leave out: large models, mutants, long proofs, more draws
+	$(PYTEST) -m "deep or hypothesis" --hypothesis-profile=deep
+
+test-long: $(VENV)/ready-test  ## thousands of new random programs, files and instances (hours)
+	$(PYTEST) -m "long or hypothesis" --hypothesis-profile=long
 
 lint: $(VENV)/ready-dev  ## ruff, ruff format and mypy
 	$(BIN)/ruff check

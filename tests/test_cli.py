@@ -233,11 +233,11 @@ def test_an_end_from_outside_removes_what_was_begun(model: Path, tmp_path: Path)
         cwd=tmp_path,
         env={**os.environ, "TMPDIR": str(tmp_path)},
     )
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not list(tmp_path.glob("satura-call-*")) and time.monotonic() < deadline:
         time.sleep(0.05)
     process.terminate()
-    assert process.wait(10) == 128 + signal.SIGTERM
+    assert process.wait(60) == 128 + signal.SIGTERM
     assert not list(tmp_path.glob("satura-call-*"))
 
 
@@ -368,6 +368,7 @@ def test_python_m_satura() -> None:
     assert in_own_process("--version") == f"satura {__version__}\n"
 
 
+@pytest.mark.deep
 def test_demo_agrees_with_the_interpreter(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli("demo", "--json", "--threads", "2") == 0
     found = json.loads(capsys.readouterr().out)

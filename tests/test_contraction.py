@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -31,6 +31,7 @@ from satura.backend.jit.machine_code import kernel_address, kernel_function
 from satura.rewrite.ops.reductions import _conv
 from satura.rewrite.types.attributes import Groups, Scalar, Window
 from satura.rewrite.types.tensor_type import DType
+from tests.tiers import deep_but
 
 Floats = NDArray[np.float32]
 # Property tests use one tile, since each kind of kernel takes a second to compile.
@@ -163,7 +164,6 @@ def windows(
     return Window(sizes, strides, dilations, lo_, hi_, fill), extents
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.integers(1, 3).flatmap(lambda rank: windows(rank, 1)),
     st.integers(0, 2), st.integers(1, 5), st.integers(1, 70), st.sampled_from([1, 1, 2, 3]),
@@ -182,7 +182,6 @@ def test_convolutions(
 
 
 @pytest.mark.parametrize("tile", [_TILE, choose_tile(None, 33), Tile((1,), 1)])
-@settings(max_examples=150, deadline=None)
 @given(
     windows(2, 0, 4), st.integers(0, 3), st.integers(1, 3), st.sampled_from([1, 9, 33]),
     st.integers(1, 2), st.integers(1, 2), st.booleans(),
@@ -253,7 +252,6 @@ def matmul_call(x: Floats, y: Floats) -> ContractionCall:
     )
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(1, 3), max_size=2), st.integers(0, 40), st.integers(0, 80),
     st.integers(0, 70), st.booleans(), st.booleans(), st.integers(1, 3),
@@ -331,7 +329,7 @@ print(host_target().lanes)
 """
 
 
-@pytest.mark.parametrize("vector_bytes", [16, 32])
+@pytest.mark.parametrize("vector_bytes", deep_but([16], [16, 32]))
 def test_narrower_vectors_give_right_results(
     vector_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from time import perf_counter
 
 import numpy as np
 import pytest
@@ -166,9 +165,7 @@ def test_without_rules_every_node_is_a_class_of_its_own(program: Program) -> Non
 def test_transposes_of_a_residual_chain_cancel_after_few_calls() -> None:
     program = residual(300)
     CALLS.clear()
-    started = perf_counter()
     saturation = saturate(program, MOVEMENT)
-    assert perf_counter() - started < 5
     assert saturation.report.stopped == "saturated"
     assert reaches(saturation, program, without_transposes(300))
     assert not reaches(saturation, program, without_transposes(299))
@@ -221,7 +218,6 @@ def spread(f: BinaryFn, x: Tensor, y: Tensor) -> Law:
     [
         (Limits(rounds=3), "rounds"),
         (Limits(rounds=10_000, nodes=60), "nodes"),
-        (Limits(rounds=10_000, seconds=0.05), "seconds"),
     ],
 )
 def test_limits_stop_without_an_error(limits: Limits, stopped: str) -> None:

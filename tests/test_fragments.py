@@ -19,6 +19,7 @@ from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.program.interpreter import bind_sizes
 from satura.rewrite.types.attributes import Parameter
 from tests.random_programs import random_program
+from tests.tiers import deep_but
 
 MODEL = CostModel()
 
@@ -55,7 +56,7 @@ def alone(classes: EClasses, fragment: Fragment) -> Schedule:
     return place(assemble(choice), MODEL)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", deep_but(range(8), range(60)))
 @pytest.mark.parametrize("rules", ["none", "default"])
 def test_every_fragment_lowers(seed: int, rules: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program, arguments, _ = random_program(seed)

@@ -41,7 +41,7 @@ def test_a_mistake_in_a_function_is_caught(name: str) -> None:
     assert not escaped(DEFAULT[name], tried(DEFAULT[name], 6000))
 
 
-@pytest.mark.deep
+@pytest.mark.long
 def test_few_mutants_are_excused() -> None:
     counts: Counter[str] = Counter()
     used: set[object] = set()

@@ -21,6 +21,7 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import static, symbol
 from satura.rewrite.types.tensor_type import Array, DType
 from tests.random_programs import compare
+from tests.tiers import deep_but
 from tests.trivial_scheduler import one_dispatch, one_dispatch_per_node
 
 F32 = DType.F32
@@ -133,7 +134,7 @@ def softmax(build: Builder, x: int, axes: tuple[int, ...]) -> int:
     return build.binary("div", grown, build.broadcast(build.reduce("sum", grown, axes), shape))
 
 
-@pytest.mark.parametrize("axes", [(2,), (1,), (0, 2), (1, 2), (0, 1, 2)])
+@pytest.mark.parametrize("axes", deep_but([(2,), (0, 2)], [(2,), (1,), (0, 2), (1, 2), (0, 1, 2)]))
 def test_softmax_over_any_axes_is_one_dispatch(axes: tuple[int, ...]) -> None:
     build = Builder()
     x = build.input("x", F32, (6, 9, 20))
@@ -172,7 +173,9 @@ def test_an_index_of_the_largest_of_something_computed() -> None:
     check(program, x=draw(4, 30))
 
 
-@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (1, 1), (1, 5), (5, 1)])
+@pytest.mark.parametrize(
+    "shape", deep_but([(0, 3), (1, 1)], [(0, 3), (3, 0), (1, 1), (1, 5), (5, 1)])
+)
 def test_empty_and_unit_extents(shape: tuple[int, int]) -> None:
     build = Builder()
     x = build.input("x", F32, shape)
@@ -201,7 +204,7 @@ def test_a_pool_with_work_after_it() -> None:
     check(program, x=draw(2, 8, 9, 12))
 
 
-@pytest.mark.parametrize("groups", [1, 2, 12])
+@pytest.mark.parametrize("groups", deep_but([2], [1, 2, 12]))
 def test_a_convolution_with_bias_residual_and_transposed_store(groups: int) -> None:
     build = Builder()
     x = build.input("x", F32, (2, 8, 9, 12))

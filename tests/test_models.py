@@ -9,7 +9,9 @@ from onnx import numpy_helper
 
 from benchmarks.models import LIGHT, MODELS, TINY, build, example_inputs, original_light
 from tests.onnxruntime_reference import run
+from tests.tiers import deep_but
 
+SMALL = (*TINY, "light_shufflenet", "light_squeezenet", "rope", "rope_attention")
 LARGEST = 50.0  # of an output's absolute values, which are of order one
 
 
@@ -24,7 +26,7 @@ def rotate_channels(model: onnx.ModelProto) -> str | None:
     return str(weight.name)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", deep_but(SMALL, MODELS))
 def test_model_is_valid_runs_and_is_not_flat(name: str) -> None:
     model = build(name)
     onnx.checker.check_model(model)
@@ -44,7 +46,7 @@ def test_building_is_deterministic(name: str) -> None:
     assert build(name).SerializeToString() == build(name).SerializeToString()
 
 
-@pytest.mark.parametrize("name", LIGHT)
+@pytest.mark.parametrize("name", deep_but(SMALL, LIGHT))
 def test_original_light_models_give_their_shipped_outputs(name: str) -> None:
     model, inputs, expected = original_light(name)
     (output,) = run(model, inputs)
@@ -52,7 +54,7 @@ def test_original_light_models_give_their_shipped_outputs(name: str) -> None:
     np.testing.assert_allclose(output, shipped, rtol=1e-3, atol=1e-7)
 
 
-@pytest.mark.parametrize("prefix", ["resnet50", "tiny_resnet"])
+@pytest.mark.parametrize("prefix", deep_but(["tiny_resnet"], ["resnet50", "tiny_resnet"]))
 def test_the_spellings_of_resnet_are_one_function(prefix: str) -> None:
     inputs = example_inputs(f"{prefix}_pad")
     channels_last = {name: array.transpose(0, 2, 3, 1) for name, array in inputs.items()}

@@ -75,7 +75,7 @@ def test_a_loop_is_killed_and_says_what_it_did() -> None:
     started = time.monotonic()
     with pytest.raises(KilledError, match="going round took too long") as caught:
         call(_loops, 30)
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
     assert caught.value.doing == "going round"
 
 
@@ -181,7 +181,7 @@ def test_processes_that_the_child_started_end_with_it() -> None:
 
     with pytest.raises(KilledError) as caught:
         call(starts, 30)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while _is_alive(int(caught.value.doing)) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not _is_alive(int(caught.value.doing))

@@ -14,6 +14,7 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import Array, DType
 from tests.onnxruntime_reference import run as run_onnxruntime
 from tests.random_programs import compare, random_program
+from tests.tiers import deep_but, seeds
 
 
 def report(seed: int, program: Program, found: dict[str, str | None]) -> None:
@@ -57,18 +58,18 @@ def unsigned(values: Array) -> Array:
     return np.where(values == 0, np.zeros_like(values), values)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", deep_but(range(16), range(120)))
 def test_compiled_programs_equal_the_interpreter(seed: int) -> None:
     check(seed)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", deep_but(range(40), range(240)))
 def test_saved_programs_equal_the_interpreter(seed: int) -> None:
     check_saved(seed)
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize("seed", range(1000, 2000))
+@pytest.mark.long
+@pytest.mark.parametrize("seed", seeds(1000, 1000))
 def test_a_thousand_programs(seed: int) -> None:
     check(seed)
     check_saved(seed)

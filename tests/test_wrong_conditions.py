@@ -16,6 +16,7 @@ from satura.testing import check
 from tests.equivalent_mutants import excuse
 from tests.function_mutants import DECIDED, FunctionMutant, function_mutants, functions_of, planted
 from tests.reach import reach, recorded
+from tests.tiers import deep_but
 
 
 def shows(rule: Rule) -> str:
@@ -49,7 +50,7 @@ def test_a_rule_without_mistake_passes() -> None:
     assert shows(DEFAULT[CONDITIONAL[0]]) == ""
 
 
-@pytest.mark.parametrize("name", CONDITIONAL)
+@pytest.mark.parametrize("name", deep_but(CONDITIONAL[::3], CONDITIONAL))
 def test_a_wrong_condition_of_a_rule_shows(name: str) -> None:
     for what, wrong in with_wrong_condition(DEFAULT[name]):
         assert name in shows(wrong), what
@@ -63,7 +64,10 @@ def wrong_conditions(name: str) -> list[FunctionMutant]:
     return [mutant for mutant in mutants if mutant.kind in kinds]
 
 
-@pytest.mark.parametrize("name", [name for name in DECIDED if wrong_conditions(name)])
+WITH_CONDITIONS = [name for name in DECIDED if wrong_conditions(name)]
+
+
+@pytest.mark.parametrize("name", deep_but(WITH_CONDITIONS[::5], WITH_CONDITIONS))
 def test_a_wrong_condition_in_a_function_shows(name: str) -> None:
     for mutant in wrong_conditions(name):
         if excuse(str(mutant), name) is None:
