@@ -18,11 +18,12 @@ from satura.rewrite.language.dsl import (
     rewrites,
     rule,
 )
+from satura.rewrite.language.families import Elementwise
 from satura.rewrite.language.terms import binary, broadcast, cast, reshape, scalar, unary
+from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.elementwise import COMMUTATIVE, IDEMPOTENT
 from satura.rewrite.types.attributes import BinaryFn, Scalar, Shape, UnaryFn, refuse_unless
 from satura.rewrite.types.tensor_type import DType, TensorType
-from satura.rules.folding import applied_to_two
 
 WHOLE_BYTES = {DType.F64: 6, DType.F32: 3, DType.F16: 1, DType.BF16: 1}  # integers it holds
 
@@ -85,7 +86,8 @@ def subtract_as_add(x: Varying, c: Known, s: Shape) -> Law:
 @attribute_function
 def exact_reciprocal(c: Scalar) -> Scalar:
     """1 / c, where that is exact: for powers of two."""
-    inverse = applied_to_two(BinaryFn("div"), Scalar.of(1, c.dtype), c)
+    divide = Elementwise(REGISTRY["binary"], (BinaryFn("div"),))
+    inverse = divide.element((Scalar.of(1, c.dtype), c))
     for value in (c, inverse):
         mantissa, _ = frexp(float(value.value))
         refuse_unless(abs(mantissa) == 0.5, f"{c} has no exact reciprocal")

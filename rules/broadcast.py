@@ -6,29 +6,13 @@ are combined as vectors and never at the size of the activations.
 
 from __future__ import annotations
 
-from satura.rewrite.language.dsl import Law, Tensor, attribute_function, rewrites, rule
-from satura.rewrite.language.terms import (
-    binary,
-    broadcast,
-    cast,
-    pad,
-    reduce,
-    select,
-    slice_,
-    unary,
-)
+from satura.rewrite.language.dsl import Law, Tensor, attribute_function, family, rewrites, rule
+from satura.rewrite.language.families import Elementwise, Operands
+from satura.rewrite.language.terms import binary, broadcast, pad, reduce, slice_
 from satura.rewrite.ops.reductions import SELECTIONS
-from satura.rewrite.types.attributes import (
-    Axes,
-    BinaryFn,
-    Padding,
-    ReduceFn,
-    Shape,
-    Slices,
-    UnaryFn,
-)
+from satura.rewrite.types.attributes import Axes, BinaryFn, Padding, ReduceFn, Shape, Slices
 from satura.rewrite.types.dims import known_at_least
-from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.rewrite.types.tensor_type import TensorType
 from satura.rules.reshape import with_units_at
 
 
@@ -44,32 +28,16 @@ def drop_identity_broadcast(x: Tensor, s: Shape) -> Law:
     return rewrites(broadcast(x, s), x, s.dims == x.type.shape)
 
 
-@rule
-def broadcast_out_of_unary(f: UnaryFn, x: Tensor, s: Shape) -> Law:
-    """f(broadcast(x, s)) = broadcast(f(x), s)"""
-    return rewrites(unary(f, broadcast(x, s)), broadcast(unary(f, x), s))
-
-
-@rule
-def broadcast_out_of_cast(x: Tensor, dtype: DType, s: Shape) -> Law:
-    """cast(broadcast(x, s), t) = broadcast(cast(x, t), s)"""
-    return rewrites(cast(broadcast(x, s), dtype), broadcast(cast(x, dtype), s))
+@family
+def broadcast_out_of(f: Elementwise, xs: Operands[Tensor], s: Shape) -> Law:
+    """f(broadcast(x, s)…) = broadcast(f(x…), s), when all x have one shape"""
+    return rewrites(f(xs.each(broadcast, s)), broadcast(f(xs), s), *xs.of_one_shape)
 
 
 @attribute_function
 def joint_shape(x: TensorType, y: TensorType) -> Shape:
     """The smallest shape that tensors of both types broadcast to, given that there is one."""
     return Shape(tuple(b if a == 1 else a for a, b in zip(x.shape, y.shape, strict=True)))
-
-
-@rule
-def broadcast_out_of_binary(f: BinaryFn, x: Tensor, y: Tensor, s: Shape) -> Law:
-    """f(broadcast(x, s), broadcast(y, s)) = broadcast(f(x, y), s), when x and y have one shape"""
-    return rewrites(
-        binary(f, broadcast(x, s), broadcast(y, s)),
-        broadcast(binary(f, x, y), s),
-        x.type.shape == y.type.shape,
-    )
 
 
 @attribute_function
@@ -87,18 +55,6 @@ def broadcast_out_of_unlike_binary(f: BinaryFn, x: Tensor, y: Tensor, s: Shape) 
         binary(f, broadcast(x, s), broadcast(y, s)),
         broadcast(binary(f, broadcast(x, j), broadcast(y, j)), s),
         is_smaller_joint(x.type, y.type, s),
-    )
-
-
-@rule
-def broadcast_out_of_select(c: Tensor, x: Tensor, y: Tensor, s: Shape) -> Law:
-    """select(broadcast(c, s), broadcast(x, s), broadcast(y, s)) = broadcast(select(c, x, y), s),
-    when c, x and y have one shape"""
-    return rewrites(
-        select(broadcast(c, s), broadcast(x, s), broadcast(y, s)),
-        broadcast(select(c, x, y), s),
-        x.type.shape == y.type.shape,
-        x.type.shape == c.type.shape,
     )
 
 

@@ -11,11 +11,13 @@ from satura.rewrite.language.dsl import (
     Tensor,
     Varying,
     attribute_function,
+    family,
     rewrites,
     rule,
 )
-from satura.rewrite.language.terms import binary, broadcast, conv, matmul, reshape, transpose
-from satura.rewrite.types.attributes import Groups, Perm, Shape, Window, refuse_unless
+from satura.rewrite.language.families import Contraction
+from satura.rewrite.language.terms import binary, broadcast, matmul, reshape, transpose
+from satura.rewrite.types.attributes import Perm, Shape, refuse_unless
 from satura.rewrite.types.tensor_type import TensorType
 
 
@@ -25,52 +27,21 @@ def is_per_channel(type_: TensorType) -> bool:
     return all(dim == 1 for dim in type_.shape[:-1])
 
 
-@rule(reassociates=True)
-def scale_into_conv(
-    x: Varying, w: Known, c: Known, s: Shape, window: Window, groups: Groups
-) -> Law:
-    """conv(x, w) * broadcast(c) = conv(x, w * broadcast(c)), when c has one factor per output
-    channel or one in all"""
+@family(reassociates=True)
+def scale_into(f: Contraction, x: Varying, w: Known, c: Known, s: Shape) -> Law:
+    """f(x, w) * broadcast(c) = f(x, w * broadcast(c)), when c has one factor per output channel or
+    one in all"""
+    scaled = binary("mul", w, broadcast(c, Shape(w.type.shape)))
+    return rewrites(binary("mul", f(x, w), broadcast(c, s)), f(x, scaled), is_per_channel(c.type))
+
+
+@family(reassociates=True)
+def gather_biases_of(f: Contraction, x: Tensor, y: Tensor, a: Known, b: Known, s: Shape) -> Law:
+    """(f(x, y) + broadcast(a)) + broadcast(b) = f(x, y) + broadcast(a + b), when a and b have one
+    shape; starting from a contraction, so that the sums of constants do not multiply"""
     return rewrites(
-        binary("mul", conv(x, w, window, groups), broadcast(c, s)),
-        conv(x, binary("mul", w, broadcast(c, Shape(w.type.shape))), window, groups),
-        is_per_channel(c.type),
-    )
-
-
-@rule(reassociates=True)
-def scale_into_matmul(x: Varying, w: Known, c: Known, s: Shape) -> Law:
-    """matmul(x, w) * broadcast(c) = matmul(x, w * broadcast(c)), when c has one factor per column
-    or one in all"""
-    return rewrites(
-        binary("mul", matmul(x, w), broadcast(c, s)),
-        matmul(x, binary("mul", w, broadcast(c, Shape(w.type.shape)))),
-        is_per_channel(c.type),
-    )
-
-
-@rule(reassociates=True)
-def gather_biases_of_conv(
-    x: Tensor, w: Tensor, a: Known, b: Known, s: Shape, window: Window, groups: Groups
-) -> Law:
-    """(conv(x, w) + broadcast(a)) + broadcast(b) = conv(x, w) + broadcast(a + b), when a and b have
-    one shape; starting from a contraction, so that the sums of constants do not multiply"""
-    product = conv(x, w, window, groups)
-    return rewrites(
-        binary("add", binary("add", product, broadcast(a, s)), broadcast(b, s)),
-        binary("add", product, broadcast(binary("add", a, b), s)),
-        a.type.shape == b.type.shape,
-    )
-
-
-@rule(reassociates=True)
-def gather_biases_of_matmul(x: Tensor, y: Tensor, a: Known, b: Known, s: Shape) -> Law:
-    """(matmul(x, y) + broadcast(a)) + broadcast(b) = matmul(x, y) + broadcast(a + b), when a and b
-    have one shape"""
-    product = matmul(x, y)
-    return rewrites(
-        binary("add", binary("add", product, broadcast(a, s)), broadcast(b, s)),
-        binary("add", product, broadcast(binary("add", a, b), s)),
+        binary("add", binary("add", f(x, y), broadcast(a, s)), broadcast(b, s)),
+        binary("add", f(x, y), broadcast(binary("add", a, b), s)),
         a.type.shape == b.type.shape,
     )
 

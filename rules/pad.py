@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from satura.rewrite.language.dsl import Law, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.language.dsl import Law, Tensor, attribute_function, family, rewrites, rule
+from satura.rewrite.language.families import Elementwise, Operands, Scalars
 from satura.rewrite.language.terms import (
-    binary,
     broadcast,
-    cast,
     concat,
     conv,
     pad,
     pool,
     reshape,
     scalar,
-    select,
     slice_,
-    unary,
 )
+from satura.rewrite.ops import REGISTRY
 from satura.rewrite.types.attributes import (
     Axis,
-    BinaryFn,
     Groups,
     Padding,
     ReduceFn,
@@ -34,13 +31,11 @@ from satura.rewrite.types.attributes import (
     Scalar,
     Shape,
     Slices,
-    UnaryFn,
     Window,
     refuse_unless,
 )
 from satura.rewrite.types.dims import Dim, known_at_least
 from satura.rewrite.types.tensor_type import DType, TensorType
-from satura.rules.folding import applied, applied_to_two, converted
 
 
 @rule
@@ -65,92 +60,37 @@ def compose_pads(x: Tensor, v: Tensor, a: Padding, b: Padding) -> Law:
     return rewrites(pad(pad(x, v, a), v, b), pad(x, v, summed_padding(a, b)))
 
 
-@rule
-def pad_out_of_unary(f: UnaryFn, x: Tensor, v: Scalar, b: Padding) -> Law:
-    """f(pad(x, v, b)) = pad(f(x), f(v), b)"""
-    return rewrites(unary(f, pad(x, v, b)), pad(unary(f, x), scalar(applied(f, v)), b))
+@family
+def pad_out_of(f: Elementwise, xs: Operands[Tensor], vs: Scalars, b: Padding) -> Law:
+    """f(pad(x, v, b)…) = pad(f(x…), f(v…), b)"""
+    return rewrites(f(xs.each(pad, vs, b)), pad(f(xs), scalar(f.element(vs)), b))
 
 
 @attribute_function
-def preimage(f: UnaryFn, dtype: DType, w: Scalar) -> Scalar:
+def preimage(f: Elementwise, dtype: DType, w: Scalar) -> Scalar:
     """A value v of type `dtype` with f(v) = w, bit for bit; refuses where none is found."""
-    guesses = [w.value, 0.0, -0.0, 1.0, -np.inf, np.inf] if dtype.is_float else [w.value, 0, 1, -1]
-    for guess in guesses:
-        value = Scalar.of(guess, dtype)
-        if applied(f, value) == w:
+    same = Elementwise(REGISTRY["cast"], (dtype,)).element((w,))
+    guesses = [0.0, -0.0, 1.0, -np.inf, np.inf] if dtype.is_float else [0, 1, -1]
+    for value in (same, *(Scalar.of(guess, dtype) for guess in guesses)):
+        if f.element((value,)) == w:
             return value
-    raise Refuse(f"no value is known whose {f} is {w}")
+    raise Refuse(f"no value is known whose {f.op.name} is {w}")
 
 
-@rule
-def pad_into_unary(f: UnaryFn, x: Tensor, w: Scalar, b: Padding) -> Law:
+@family
+def pad_into(f: Elementwise, x: Tensor, w: Scalar, b: Padding) -> Law:
     """pad(f(x), w, b) = f(pad(x, v, b)), where f(v) = w"""
-    return rewrites(
-        pad(unary(f, x), w, b), unary(f, pad(x, scalar(preimage(f, x.type.dtype, w)), b))
-    )
+    return rewrites(pad(f(x), w, b), f(pad(x, scalar(preimage(f, x.type.dtype, w)), b)))
 
 
-@rule
-def pad_out_of_cast(x: Tensor, v: Scalar, dtype: DType, b: Padding) -> Law:
-    """cast(pad(x, v, b), t) = pad(cast(x, t), cast(v, t), b)"""
-    return rewrites(cast(pad(x, v, b), dtype), pad(cast(x, dtype), scalar(converted(v, dtype)), b))
-
-
-@attribute_function
-def unconverted(w: Scalar, dtype: DType) -> Scalar:
-    """The value of type `dtype` that casts to w."""
-    value = converted(w, dtype)
-    refuse_unless(converted(value, w.dtype) == w, f"{w} does not survive a cast to {dtype.value}")
-    return value
-
-
-@rule
-def pad_into_cast(x: Tensor, w: Scalar, dtype: DType, b: Padding) -> Law:
-    """pad(cast(x, t), w, b) = cast(pad(x, v, b), t), where v casts to w"""
-    return rewrites(
-        pad(cast(x, dtype), w, b), cast(pad(x, scalar(unconverted(w, x.type.dtype)), b), dtype)
-    )
-
-
-@rule
-def pad_out_of_binary(f: BinaryFn, x: Tensor, y: Tensor, v: Scalar, w: Scalar, b: Padding) -> Law:
-    """f(pad(x, v, b), pad(y, w, b)) = pad(f(x, y), f(v, w), b)"""
-    return rewrites(
-        binary(f, pad(x, v, b), pad(y, w, b)),
-        pad(binary(f, x, y), scalar(applied_to_two(f, v, w)), b),
-    )
-
-
-@rule
-def pad_out_of_binary_with_scalar(
-    f: BinaryFn, x: Tensor, v: Scalar, c: Scalar, b: Padding, ones: Shape, s: Shape
+@family
+def pad_out_of_scalar(
+    f: Elementwise, x: Tensor, v: Scalar, c: Scalar, b: Padding, ones: Shape, s: Shape
 ) -> Law:
     """f(pad(x, v, b), c everywhere) = pad(f(x, c everywhere), f(v, c), b)"""
-    return rewrites(
-        binary(f, pad(x, v, b), broadcast(reshape(c, ones), s)),
-        pad(
-            binary(f, x, broadcast(reshape(c, ones), Shape(x.type.shape))),
-            scalar(applied_to_two(f, v, c)),
-            b,
-        ),
-    )
-
-
-@attribute_function
-def chosen(u: Scalar, v: Scalar, w: Scalar) -> Scalar:
-    """v where u is true, else w."""
-    return v if bool(u.value) else w
-
-
-@rule
-def pad_out_of_select(
-    c: Tensor, x: Tensor, y: Tensor, u: Scalar, v: Scalar, w: Scalar, b: Padding
-) -> Law:
-    """select(pad(c, u, b), pad(x, v, b), pad(y, w, b)) = pad(select(c, x, y), u ? v : w, b)"""
-    return rewrites(
-        select(pad(c, u, b), pad(x, v, b), pad(y, w, b)),
-        pad(select(c, x, y), scalar(chosen(u, v, w)), b),
-    )
+    apart = f(pad(x, v, b), broadcast(reshape(c, ones), s))
+    inside = f(x, broadcast(reshape(c, ones), Shape(x.type.shape)))
+    return rewrites(apart, pad(inside, scalar(f.element((v, c))), b))
 
 
 @attribute_function
@@ -178,17 +118,14 @@ def pad_into_pool(f: ReduceFn, x: Tensor, v: Scalar, b: Padding, window: Window)
     return rewrites(pool(f, pad(x, v, b), window), pool(f, x, window.padded(b, v)))
 
 
-@attribute_function
-def leaves(padding: Padding, axis: Axis) -> bool:
-    """Whether `axis` is not padded."""
-    return padding.lo[axis.index] == 0 and padding.hi[axis.index] == 0
-
-
 @rule
 def pad_out_of_concat(x: Tensor, y: Tensor, v: Tensor, b: Padding, axis: Axis) -> Law:
     """concat(pad(x, v, b), pad(y, v, b), a) = pad(concat(x, y, a), v, b), when b leaves axis a"""
     return rewrites(
-        concat(pad(x, v, b), pad(y, v, b), axis), pad(concat(x, y, axis), v, b), leaves(b, axis)
+        concat(pad(x, v, b), pad(y, v, b), axis),
+        pad(concat(x, y, axis), v, b),
+        b.lo[axis.index] == 0,
+        b.hi[axis.index] == 0,
     )
 
 

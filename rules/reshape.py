@@ -6,18 +6,19 @@ let a reshape pass when it only regroups other axes: `matched_axes` says where t
 
 from __future__ import annotations
 
+from satura.rewrite.language.conditions import has_value
 from satura.rewrite.language.dsl import (
     Law,
     Tensor,
     Varying,
     attribute_function,
     both,
-    equates,
+    family,
     rewrites,
     rule,
 )
+from satura.rewrite.language.families import Arithmetic, Elementwise, Operands, Others, Some
 from satura.rewrite.language.terms import (
-    binary,
     broadcast,
     cast,
     concat,
@@ -25,21 +26,17 @@ from satura.rewrite.language.terms import (
     pad,
     reduce,
     reshape,
-    select,
     slice_,
-    unary,
 )
 from satura.rewrite.types.attributes import (
     Axes,
     Axis,
-    BinaryFn,
     Constant,
     Padding,
     ReduceFn,
     Refuse,
     Shape,
     Slices,
-    UnaryFn,
     refuse_unless,
 )
 from satura.rewrite.types.dims import Dim, exact_quotient, known_at_least, product
@@ -59,33 +56,16 @@ def drop_identity_reshape(x: Tensor, s: Shape) -> Law:
     return rewrites(reshape(x, s), x, s.dims == x.type.shape)
 
 
-@rule
-def reshape_past_unary(f: UnaryFn, x: Varying, s: Shape) -> Law:
-    """f(reshape(x, s)) = reshape(f(x), s)"""
-    return rewrites(unary(f, reshape(x, s)), reshape(unary(f, x), s))
+@family
+def reshape_past(f: Elementwise, xs: Operands[Varying], s: Shape) -> Law:
+    """f(reshape(x, s)…) = reshape(f(x…), s), when all x have one shape"""
+    return rewrites(f(xs.each(reshape, s)), reshape(f(xs), s), *xs.of_one_shape)
 
 
 @rule
-def reshape_past_cast(x: Varying, dtype: DType, s: Shape) -> Law:
-    """cast(reshape(x, s), t) = reshape(cast(x, t), s)"""
-    return equates(cast(reshape(x, s), dtype), reshape(cast(x, dtype), s))
-
-
-@rule
-def reshape_past_binary(f: BinaryFn, x: Varying, y: Tensor, s: Shape) -> Law:
-    """f(reshape(x, s), reshape(y, s)) = reshape(f(x, y), s), when x and y have one shape"""
-    apart, together = binary(f, reshape(x, s), reshape(y, s)), reshape(binary(f, x, y), s)
-    return rewrites(apart, together, x.type.shape == y.type.shape)
-
-
-@rule
-def reshape_past_select(c: Tensor, x: Tensor, y: Tensor, s: Shape) -> Law:
-    """select(reshape(c, s), reshape(x, s), reshape(y, s)) = reshape(select(c, x, y), s), when c, x
-    and y have one shape"""
-    apart = select(reshape(c, s), reshape(x, s), reshape(y, s))
-    together = reshape(select(c, x, y), s)
-    alike = (x.type.shape == y.type.shape, x.type.shape == c.type.shape)
-    return rewrites(apart, together, *alike)
+def reshape_into_cast(x: Varying, dtype: DType, s: Shape) -> Law:
+    """reshape(cast(x, t), s) = cast(reshape(x, s), t)"""
+    return rewrites(reshape(cast(x, dtype), s), cast(reshape(x, s), dtype))
 
 
 @attribute_function
@@ -133,41 +113,19 @@ def reshape_out_of_broadcast(x: Varying, s: Shape, w: Shape) -> Law:
     )
 
 
-@attribute_function
-def regroups(type_: TensorType, wide: Shape, shape: Shape) -> bool:
-    """Whether a reshape to `shape` passes a broadcast of a `type_` tensor to `wide`."""
-    broadcast_before_reshape(type_, wide, shape)
-    return True
-
-
-@rule
-def reshape_out_of_left_operand(f: BinaryFn, x: Varying, y: Tensor, s: Shape) -> Law:
-    """f(reshape(x, s), broadcast(y, s)) = reshape(f(x, reshape(broadcast(y, s), shape of x)), s),
-    when the inner reshape can pass the broadcast"""
+@family
+def reshape_out_of(
+    f: Arithmetic, xs: Some[Varying], ys: Others[Tensor], cs: Others[Constant], s: Shape
+) -> Law:
+    """f(reshape(x, s)…, broadcast(y, s)…, constant…) = reshape(f(x…, reshape(broadcast(y, s), t)…,
+    reshape(constant, t)…), s), when all x have one shape t and each inner reshape can pass its
+    broadcast"""
+    t, wide, constants = xs.shape, ys.each(broadcast, s), cs.each(constant)
     return rewrites(
-        binary(f, reshape(x, s), broadcast(y, s)),
-        reshape(binary(f, x, reshape(broadcast(y, s), Shape(x.type.shape))), s),
-        regroups(y.type, s, Shape(x.type.shape)),
-    )
-
-
-@rule
-def reshape_out_of_right_operand(f: BinaryFn, x: Varying, y: Tensor, s: Shape) -> Law:
-    """f(broadcast(y, s), reshape(x, s)) = reshape(f(reshape(broadcast(y, s), shape of x), x), s),
-    when the inner reshape can pass the broadcast"""
-    return rewrites(
-        binary(f, broadcast(y, s), reshape(x, s)),
-        reshape(binary(f, reshape(broadcast(y, s), Shape(x.type.shape)), x), s),
-        regroups(y.type, s, Shape(x.type.shape)),
-    )
-
-
-@rule
-def reshape_out_of_binary_with_constant(f: BinaryFn, x: Varying, c: Constant, s: Shape) -> Law:
-    """f(reshape(x, s), constant) = reshape(f(x, reshape(constant, shape of x)), s)"""
-    return rewrites(
-        binary(f, reshape(x, s), constant(c)),
-        reshape(binary(f, x, reshape(constant(c), Shape(x.type.shape))), s),
+        f(xs.each(reshape, s), wide, constants),
+        reshape(f(xs, wide.each(reshape, t), constants.each(reshape, t)), s),
+        *xs.of_one_shape,
+        *(has_value(broadcast_before_reshape(y.type, s, t)) for y in ys),
     )
 
 

@@ -7,17 +7,18 @@ of two operands that pays only where pieces meet; done everywhere it would fill 
 
 from __future__ import annotations
 
-from satura.rewrite.language.dsl import Law, Tensor, attribute_function, rewrites, rule
-from satura.rewrite.language.terms import (
-    binary,
-    broadcast,
-    cast,
-    concat,
-    reduce,
-    select,
-    slice_,
-    unary,
+from satura.rewrite.language.conditions import has_value
+from satura.rewrite.language.dsl import (
+    Law,
+    Tensor,
+    attribute_function,
+    both,
+    family,
+    rewrites,
+    rule,
 )
+from satura.rewrite.language.families import Elementwise, Operands
+from satura.rewrite.language.terms import binary, broadcast, concat, reduce, slice_
 from satura.rewrite.types.attributes import (
     Axes,
     Axis,
@@ -25,11 +26,10 @@ from satura.rewrite.types.attributes import (
     ReduceFn,
     Shape,
     Slices,
-    UnaryFn,
     refuse_unless,
 )
 from satura.rewrite.types.dims import Dim, known_at_least
-from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.rewrite.types.tensor_type import TensorType
 from satura.rules.axis_groups import replaced
 
 
@@ -69,28 +69,10 @@ def drop_whole_slice(x: Tensor, s: Slices) -> Law:
     return rewrites(slice_(x, s), x, is_whole(x.type, s))
 
 
-@rule
-def slice_into_unary(f: UnaryFn, x: Tensor, s: Slices) -> Law:
-    """slice(f(x), s) = f(slice(x, s))"""
-    return rewrites(slice_(unary(f, x), s), unary(f, slice_(x, s)))
-
-
-@rule
-def slice_into_cast(x: Tensor, dtype: DType, s: Slices) -> Law:
-    """slice(cast(x, t), s) = cast(slice(x, s), t)"""
-    return rewrites(slice_(cast(x, dtype), s), cast(slice_(x, s), dtype))
-
-
-@rule
-def slice_into_binary(f: BinaryFn, x: Tensor, y: Tensor, s: Slices) -> Law:
-    """slice(f(x, y), s) = f(slice(x, s), slice(y, s))"""
-    return rewrites(slice_(binary(f, x, y), s), binary(f, slice_(x, s), slice_(y, s)))
-
-
-@rule
-def slice_into_select(c: Tensor, x: Tensor, y: Tensor, s: Slices) -> Law:
-    """slice(select(c, x, y), s) = select(slice(c, s), slice(x, s), slice(y, s))"""
-    return rewrites(slice_(select(c, x, y), s), select(slice_(c, s), slice_(x, s), slice_(y, s)))
+@family
+def slice_into(f: Elementwise, xs: Operands[Tensor], s: Slices) -> Law:
+    """slice(f(x…), s) = f(slice(x, s)…)"""
+    return rewrites(slice_(f(xs), s), f(xs.each(slice_, s)))
 
 
 @attribute_function
@@ -174,54 +156,25 @@ def join_slices(x: Tensor, a: Slices, b: Slices, axis: Axis) -> Law:
     return rewrites(concat(slice_(x, a), slice_(x, b), axis), slice_(x, joined_slices(a, b, axis)))
 
 
-@rule
-def concat_into_unary(f: UnaryFn, x: Tensor, y: Tensor, axis: Axis) -> Law:
-    """concat(f(x), f(y)) = f(concat(x, y)), when x and y have one dtype"""
-    return rewrites(
-        concat(unary(f, x), unary(f, y), axis),
-        unary(f, concat(x, y, axis)),
-        x.type.dtype == y.type.dtype,
-    )
+@family
+def concat_into(f: Elementwise, x: Tensor, y: Tensor, axis: Axis) -> Law:
+    """concat(f(x), f(y), axis) = f(concat(x, y, axis)), when x and y have one dtype"""
+    whole = concat(x, y, axis)
+    return rewrites(concat(f(x), f(y), axis), f(whole), has_value(whole.type))
 
 
 @rule
-def concat_into_cast(x: Tensor, y: Tensor, dtype: DType, axis: Axis) -> Law:
-    """concat(cast(x, t), cast(y, t)) = cast(concat(x, y), t), when x and y have one dtype"""
-    return rewrites(
-        concat(cast(x, dtype), cast(y, dtype), axis),
-        cast(concat(x, y, axis), dtype),
-        x.type.dtype == y.type.dtype,
-    )
-
-
-@rule
-def concat_into_left_slices(
+def concat_into_slices(
     f: BinaryFn, x: Tensor, y: Tensor, z: Tensor, a: Slices, b: Slices, axis: Axis
 ) -> Law:
     """concat(f(slice(x, a), y), f(slice(x, b), z)) = f(slice(x, a and b), concat(y, z)), when b
-    follows a along the axis"""
-    return rewrites(
-        concat(binary(f, slice_(x, a), y), binary(f, slice_(x, b), z), axis),
-        binary(f, slice_(x, joined_slices(a, b, axis)), concat(y, z, axis)),
+    follows a along the axis; also with the operands of f swapped"""
+    first, second, rest = slice_(x, a), slice_(x, b), concat(y, z, axis)
+    joined = slice_(x, joined_slices(a, b, axis))
+    return both(
+        rewrites(concat(binary(f, first, y), binary(f, second, z), axis), binary(f, joined, rest)),
+        rewrites(concat(binary(f, y, first), binary(f, z, second), axis), binary(f, rest, joined)),
     )
-
-
-@rule
-def concat_into_right_slices(
-    f: BinaryFn, x: Tensor, y: Tensor, z: Tensor, a: Slices, b: Slices, axis: Axis
-) -> Law:
-    """concat(f(y, slice(x, a)), f(z, slice(x, b))) = f(concat(y, z), slice(x, a and b)), when b
-    follows a along the axis"""
-    return rewrites(
-        concat(binary(f, y, slice_(x, a)), binary(f, z, slice_(x, b)), axis),
-        binary(f, concat(y, z, axis), slice_(x, joined_slices(a, b, axis))),
-    )
-
-
-@attribute_function
-def is_unit(type_: TensorType, axis: Axis) -> bool:
-    """Whether the axis has extent 1."""
-    return type_.shape[axis.index] == 1
 
 
 @rule
@@ -231,5 +184,5 @@ def concat_into_broadcast(x: Tensor, s: Shape, t: Shape, axis: Axis) -> Law:
     return rewrites(
         concat(broadcast(x, s), broadcast(x, t), axis),
         broadcast(x, Shape(concat(broadcast(x, s), broadcast(x, t), axis).type.shape)),
-        is_unit(x.type, axis),
+        x.type.shape[axis.index] == 1,
     )

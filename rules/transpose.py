@@ -11,22 +11,21 @@ own. In an equation p(s) are the entries of s in the order of the transposed axe
 from __future__ import annotations
 
 from satura.rewrite.language.dsl import (
-    Known,
     Law,
+    Movable,
     Tensor,
     Varying,
     attribute_function,
     both,
+    family,
     rewrites,
     rule,
 )
+from satura.rewrite.language.families import Arithmetic, Elementwise, Operands, Others, Some
 from satura.rewrite.language.terms import (
     arg_reduce,
-    binary,
     broadcast,
-    cast,
     concat,
-    constant,
     pad,
     pool,
     reduce,
@@ -34,44 +33,22 @@ from satura.rewrite.language.terms import (
     select,
     slice_,
     transpose,
-    unary,
 )
 from satura.rewrite.ops.reductions import SELECTIONS
 from satura.rewrite.types.attributes import (
     Axes,
     Axis,
-    BinaryFn,
-    Constant,
     Count,
     Padding,
     Perm,
     ReduceFn,
     Shape,
     Slices,
-    UnaryFn,
     Window,
     refuse_unless,
 )
-from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.rewrite.types.tensor_type import TensorType
 from satura.rules.axis_groups import blocks, order_of_groups, with_units
-
-
-@attribute_function
-def permuted_shape(shape: Shape, perm: Perm) -> Shape:
-    """The dims of `shape` in the order of the result's axes."""
-    return Shape(perm.apply(shape.dims))
-
-
-@attribute_function
-def permuted_padding(padding: Padding, perm: Perm) -> Padding:
-    """What pads the transposed tensor as `padding` pads the original."""
-    return Padding(perm.apply(padding.lo), perm.apply(padding.hi))
-
-
-@attribute_function
-def permuted_slices(slices: Slices, perm: Perm) -> Slices:
-    """What slices the transposed tensor as `slices` slices the original."""
-    return Slices(perm.apply(slices.starts), perm.apply(slices.sizes), perm.apply(slices.steps))
 
 
 @attribute_function
@@ -157,104 +134,30 @@ def moves_units(type_: TensorType, perm: Perm) -> bool:
     return not perm.is_identity and moves_only_units(type_, perm)
 
 
-@attribute_function
-def transposed_shape(type_: TensorType, perm: Perm) -> Shape:
-    """Shape of the transposed tensor."""
-    return Shape(perm.apply(type_.shape))
-
-
 @rule
 def transpose_of_units(x: Tensor, p: Perm) -> Law:
     """transpose(x, p) = reshape(x, p(shape)), when p moves only axes of extent 1"""
     return rewrites(
-        transpose(x, p), reshape(x, transposed_shape(x.type, p)), moves_units(x.type, p)
+        transpose(x, p), reshape(x, Shape(x.type.shape).permuted(p)), moves_units(x.type, p)
     )
 
 
-@rule
-def transpose_past_unary(f: UnaryFn, x: Varying, p: Perm) -> Law:
-    """f(transpose(x, p)) = transpose(f(x), p)"""
-    return rewrites(unary(f, transpose(x, p)), transpose(unary(f, x), p))
+@family
+def transpose_past(f: Elementwise, xs: Operands[Tensor], p: Perm) -> Law:
+    """f(transpose(x, p)…) = transpose(f(x…), p)"""
+    return rewrites(f(xs.each(transpose, p)), transpose(f(xs), p))
 
 
-@rule
-def transpose_past_cast(x: Varying, dtype: DType, p: Perm) -> Law:
-    """cast(transpose(x, p), t) = transpose(cast(x, t), p)"""
-    return rewrites(cast(transpose(x, p), dtype), transpose(cast(x, dtype), p))
-
-
-@rule
-def transpose_past_binary(f: BinaryFn, x: Tensor, y: Tensor, p: Perm) -> Law:
-    """f(transpose(x, p), transpose(y, p)) = transpose(f(x, y), p)"""
-    return rewrites(binary(f, transpose(x, p), transpose(y, p)), transpose(binary(f, x, y), p))
-
-
-@rule
-def transpose_out_of_left_operand(f: BinaryFn, x: Varying, y: Tensor, p: Perm, shape: Shape) -> Law:
-    """f(transpose(x, p), broadcast(y)) = transpose(f(x, broadcast(transpose(y, p⁻¹))), p)"""
-    return rewrites(
-        binary(f, transpose(x, p), broadcast(y, shape)),
-        transpose(
-            binary(f, x, broadcast(transpose(y, p.inverse), permuted_shape(shape, p.inverse))), p
-        ),
-    )
-
-
-@rule
-def transpose_out_of_right_operand(
-    f: BinaryFn, x: Varying, y: Tensor, p: Perm, shape: Shape
+@family
+def transpose_out_of(
+    f: Arithmetic, xs: Some[Varying], ys: Others[Movable], zs: Others[Tensor], p: Perm, s: Shape
 ) -> Law:
-    """f(broadcast(y), transpose(x, p)) = transpose(f(broadcast(transpose(y, p⁻¹)), x), p)"""
+    """f(transpose(x, p)…, y…, broadcast(z, s)…) = transpose(f(x…, transpose(y, p⁻¹)…,
+    broadcast(transpose(z, p⁻¹), p⁻¹(s))…), p), when y… are cheap to move"""
+    q, narrow = p.inverse, zs.each(transpose, p.inverse)
     return rewrites(
-        binary(f, broadcast(y, shape), transpose(x, p)),
-        transpose(
-            binary(f, broadcast(transpose(y, p.inverse), permuted_shape(shape, p.inverse)), x), p
-        ),
-    )
-
-
-@rule
-def transpose_out_of_binary_with_constant(f: BinaryFn, x: Varying, c: Constant, p: Perm) -> Law:
-    """f(transpose(x, p), constant) = transpose(f(x, transpose(constant, p⁻¹)), p)"""
-    return rewrites(
-        binary(f, transpose(x, p), constant(c)),
-        transpose(binary(f, x, transpose(constant(c), p.inverse)), p),
-    )
-
-
-@rule
-def transpose_out_of_binary_with_reshaped(
-    f: BinaryFn, x: Varying, c: Known, p: Perm, s: Shape
-) -> Law:
-    """f(transpose(x, p), reshape(c, s)) = transpose(f(x, transpose(reshape(c, s), p⁻¹)), p) for a
-    known tensor c"""
-    return rewrites(
-        binary(f, transpose(x, p), reshape(c, s)),
-        transpose(binary(f, x, transpose(reshape(c, s), p.inverse)), p),
-    )
-
-
-@rule
-def transpose_out_of_left_varying(f: BinaryFn, x: Varying, y: Varying, p: Perm) -> Law:
-    """f(transpose(x, p), y) = transpose(f(x, transpose(y, p⁻¹)), p)"""
-    return rewrites(
-        binary(f, transpose(x, p), y), transpose(binary(f, x, transpose(y, p.inverse)), p)
-    )
-
-
-@rule
-def transpose_out_of_right_varying(f: BinaryFn, x: Varying, y: Varying, p: Perm) -> Law:
-    """f(y, transpose(x, p)) = transpose(f(transpose(y, p⁻¹), x), p)"""
-    return rewrites(
-        binary(f, y, transpose(x, p)), transpose(binary(f, transpose(y, p.inverse), x), p)
-    )
-
-
-@rule
-def transpose_past_select(c: Tensor, x: Tensor, y: Tensor, p: Perm) -> Law:
-    """select(transpose(c, p), transpose(x, p), transpose(y, p)) = transpose(select(c, x, y), p)"""
-    return rewrites(
-        select(transpose(c, p), transpose(x, p), transpose(y, p)), transpose(select(c, x, y), p)
+        f(xs.each(transpose, p), ys, zs.each(broadcast, s)),
+        transpose(f(xs, ys.each(transpose, q), narrow.each(broadcast, s.permuted(q))), p),
     )
 
 
@@ -265,9 +168,7 @@ def transpose_out_of_select_with_broadcast(
     """select(T(c), T(x), broadcast(y)) = T(select(c, x, broadcast(T⁻¹(y)))), T = transpose by p"""
     return rewrites(
         select(transpose(c, p), transpose(x, p), broadcast(y, shape)),
-        transpose(
-            select(c, x, broadcast(transpose(y, p.inverse), permuted_shape(shape, p.inverse))), p
-        ),
+        transpose(select(c, x, broadcast(transpose(y, p.inverse), shape.permuted(p.inverse))), p),
     )
 
 
@@ -314,12 +215,12 @@ def transpose_past_pad(x: Varying, v: Tensor, padding: Padding, p: Perm) -> Law:
     return both(
         rewrites(
             pad(transpose(x, p), v, padding),
-            transpose(pad(x, v, permuted_padding(padding, p.inverse)), p),
+            transpose(pad(x, v, padding.permuted(p.inverse)), p),
             reorders(x.type, p),
         ),
         rewrites(
             transpose(pad(x, v, padding), p),
-            pad(transpose(x, p), v, permuted_padding(padding, p)),
+            pad(transpose(x, p), v, padding.permuted(p)),
         ),
     )
 
@@ -330,11 +231,11 @@ def transpose_past_slice(x: Varying, slices: Slices, p: Perm) -> Law:
     return both(
         rewrites(
             slice_(transpose(x, p), slices),
-            transpose(slice_(x, permuted_slices(slices, p.inverse)), p),
+            transpose(slice_(x, slices.permuted(p.inverse)), p),
         ),
         rewrites(
             transpose(slice_(x, slices), p),
-            slice_(transpose(x, p), permuted_slices(slices, p)),
+            slice_(transpose(x, p), slices.permuted(p)),
             reorders(slice_(x, slices).type, p),
         ),
     )
@@ -361,7 +262,7 @@ def transpose_past_concat(x: Tensor, y: Tensor, axis: Axis, p: Perm) -> Law:
 def transpose_into_broadcast(x: Tensor, shape: Shape, p: Perm) -> Law:
     """transpose(broadcast(x, s), p) = broadcast(transpose(x, p), p(s))"""
     return rewrites(
-        transpose(broadcast(x, shape), p), broadcast(transpose(x, p), permuted_shape(shape, p))
+        transpose(broadcast(x, shape), p), broadcast(transpose(x, p), shape.permuted(p))
     )
 
 
@@ -370,7 +271,7 @@ def transpose_out_of_broadcast(x: Varying, shape: Shape, p: Perm) -> Law:
     """broadcast(transpose(x, p), p(s)) = transpose(broadcast(x, s), p), when p is no reshape"""
     return rewrites(
         broadcast(transpose(x, p), shape),
-        transpose(broadcast(x, permuted_shape(shape, p.inverse)), p),
+        transpose(broadcast(x, shape.permuted(p.inverse)), p),
         reorders(x.type, p),
     )
 

@@ -12,11 +12,22 @@ try rules on. Users declare ops with `satura.ops`.
 """
 
 from satura.rewrite.errors import RuleError
-from satura.rewrite.language.dsl import both, equates, rewrites, rule
+from satura.rewrite.language.conditions import has_value
+from satura.rewrite.language.dsl import both, equates, family, rewrites, rule
 from satura.rewrite.language.expressions import attribute_function
-from satura.rewrite.language.rule import Law, Rule, RuleSet
+from satura.rewrite.language.families import (
+    Arithmetic,
+    Contraction,
+    Elementwise,
+    Operands,
+    Others,
+    Scalars,
+    Some,
+)
+from satura.rewrite.language.rule import Family, Law, Rule, RuleSet
 from satura.rewrite.language.terms import (
     Known,
+    Movable,
     Tensor,
     Term,
     Varying,
@@ -66,17 +77,24 @@ from satura.rewrite.types.tensor_type import FLOATS, DType, TensorType
 
 __all__ = [
     "FLOATS",
+    "Arithmetic",
     "Axes",
     "Axis",
     "BinaryFn",
     "Builder",
     "Constant",
+    "Contraction",
     "Count",
     "DType",
     "Dim",
+    "Elementwise",
+    "Family",
     "Groups",
     "Known",
     "Law",
+    "Movable",
+    "Operands",
+    "Others",
     "Padding",
     "Perm",
     "Program",
@@ -86,8 +104,10 @@ __all__ = [
     "RuleError",
     "RuleSet",
     "Scalar",
+    "Scalars",
     "Shape",
     "Slices",
+    "Some",
     "Tensor",
     "TensorType",
     "Term",
@@ -106,7 +126,9 @@ __all__ = [
     "equates",
     "exact_quotient",
     "extent",
+    "family",
     "gather",
+    "has_value",
     "iota",
     "known_at_least",
     "matmul",

@@ -20,7 +20,6 @@ from satura.rewrite.isolation.guarded import PATIENCE, saturate_guarded
 from satura.rewrite.language.dsl import Rule, RuleSet
 from satura.rewrite.program.program import Program
 from satura.rules import DEFAULT, EXACT, NONE
-from satura.rules.elementwise import with_movement
 
 Rules: TypeAlias = RuleSet | str
 """A rule set, or the name of one: "none", "exact", "default"."""
@@ -79,7 +78,7 @@ def _is_our_file(file: Path) -> bool:
 
 def rules_for(program: Program, rules: RuleSet) -> RuleSet:
     """The rules that run on `program`: `rules`, and the laws of movement of its users' ops."""
-    return with_movement(rules, program)
+    return rules.for_ops(node.op for node in program.nodes)
 
 
 def saturate(
@@ -95,7 +94,15 @@ def saturate(
     instead. A single step of such a rule that takes `patience` seconds hangs.
     """
     everything = rules_for(program, rules)
-    return saturate_guarded(program, everything, limits or Limits(), is_ours, strict, patience)
+    return saturate_guarded(
+        program, everything, limits or Limits(), is_ours, strict, patience, extract
+    )
+
+
+def best_schedule(saturation: Saturation) -> Schedule:
+    """The cheapest schedule that a saturation met on its way."""
+    assert isinstance(saturation.best, Schedule)
+    return saturation.best
 
 
 def saturate_beside(
@@ -131,6 +138,7 @@ def rewrite(
         program = load(model)
     with phases.phase("saturate"):
         saturation = saturate(program, chosen, limits, strict)
-    with phases.phase("extract"):
-        schedule = extract(saturation.classes)
-    return Rewritten(program, saturation, schedule, phases.seconds)
+    seconds = phases.seconds
+    seconds["extract"] = saturation.report.extraction_seconds  # by turns, so the clock ran there
+    seconds["saturate"] -= seconds["extract"]
+    return Rewritten(program, saturation, best_schedule(saturation), seconds)

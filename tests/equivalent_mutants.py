@@ -13,6 +13,7 @@ ONE = "the step of at most one element says nothing, nor does the start of none"
 NEVER = "no such value occurs"
 LAST = "there is one axis, and nothing comes after it; of both parts the same is merged"
 ANY_UNIT = "repeated axes have extent 1: any will do"
+CAST = "of a cast, what is cast back is tried first, and no other value serves"
 ASKED = "the rule asks only whether it refuses, which stays the same"
 
 EQUIVALENT: tuple[tuple[str, str, str], ...] = (
@@ -23,8 +24,8 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ("order_of_groups, filter dropped", "", "rare; tests/test_work_conditions.py shows it"),
     ("_sums, arguments swapped", "", SYMMETRIC),
     *(
-        (start, f"reshape_out_of_{side}_operand", ASKED)
-        for side in ("left", "right")
+        (start, f"reshape_out_of_binary_{operands}", ASKED)
+        for operands in ("xy", "yx")
         for start in (
             "blocks, constant",
             "blocks, off by one",
@@ -35,6 +36,12 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
             "broadcast_before_reshape, comparison: type_.shape[axis] == 1",
         )
     ),
+    *(
+        ("AnyOp.element, arguments swapped: self.op", rule, "select has no attributes")
+        for rule in ("fold_select", "pad_out_of_select")
+    ),
+    ("preimage, branches swapped", "pad_into_cast", CAST),
+    ("preimage, constant", "pad_into_cast", CAST),
     ("blocks, constant: 1 -> 0", "", UNITS),
     ("blocks, filter dropped:  for axis, dim in enumerate(new)", "", UNITS),
     ("blocks, off by one: range(len(theirs)) -> range(len(theirs) + 1)", "", "past the end"),

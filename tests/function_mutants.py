@@ -20,8 +20,9 @@ from types import CodeType, FunctionType
 from typing import cast
 
 from satura.rewrite.language.dsl import Rule
-from satura.rewrite.language.expressions import Apply, Literal
-from satura.rewrite.types.attributes import Padding, Perm, Window
+from satura.rewrite.language.expressions import Apply, AttributeVariable, Literal
+from satura.rewrite.language.families import AnyOp
+from satura.rewrite.types.attributes import Padding, Perm, Shape, Slices, Window
 from satura.rules import DEFAULT
 from tests.mistakes import mistakes
 
@@ -29,7 +30,11 @@ from tests.mistakes import mistakes
 METHODS = (
     (Perm, "__getitem__"),
     (Perm, "is_identity"),
+    (AnyOp, "element"),
     (Padding, "is_zero"),
+    (Padding, "permuted"),
+    (Shape, "permuted"),
+    (Slices, "permuted"),
     (Window, "has_border"),
     (Window, "padded"),
     (Window, "permuted"),
@@ -84,22 +89,27 @@ def _called(part: Apply) -> Iterator[FunctionType]:
     if isinstance(function, FunctionType) and _is_ours(function):
         yield function
     name = part.arguments[1] if part.function is getattr else None
-    yield from _methods(str(name.value) if isinstance(name, Literal) else _operator(part))
+    owner = part.arguments[0]
+    sort = owner.sort if isinstance(owner, AttributeVariable) else object
+    yield from _methods(str(name.value) if isinstance(name, Literal) else _operator(part), sort)
 
 
 def _operator(part: Apply) -> str:
-    return "__getitem__" if getattr(part.function, "__name__", "") == "getitem" else ""
+    indexes = getattr(part.function, "__name__", "") == "getitem"
+    return "__getitem__" if indexes and isinstance(part.arguments[0], AttributeVariable) else ""
 
 
-def _methods(name: str) -> Iterator[FunctionType]:
+def _methods(name: str, sort: type = object) -> Iterator[FunctionType]:
+    """Methods of this name, of the class `sort` where that is one of their owners."""
     for owner, method in METHODS:
-        if method == name:
+        if method == name and sort in (owner, object):
             member = vars(owner)[name]
-            yield cast(FunctionType, member.fget if isinstance(member, property) else member)
+            function = member.fget if isinstance(member, property) else member
+            yield cast(FunctionType, inspect.unwrap(cast(FunctionType, function)))
 
 
 def _is_ours(function: FunctionType) -> bool:
-    return function.__module__.startswith("satura.rules.")
+    return function.__module__.startswith(("satura.rules.", AnyOp.__module__))
 
 
 def _collect(function: FunctionType, found: dict[FunctionType, None]) -> None:

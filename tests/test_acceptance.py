@@ -53,6 +53,11 @@ def statistics(name: str, rules: str = "default") -> dict[str, int | float]:
     return dict(count(rewritten(name, rules).schedule))
 
 
+def seconds(name: str, rules: str = "default") -> float:
+    """The predicted time of one run."""
+    return rewritten(name, rules).schedule.seconds
+
+
 @pytest.mark.parametrize("name", deep_but(SMALL, [*STATIC, *SYMBOLIC]))
 def test_model_equals_onnxruntime(name: str) -> None:
     model = build(name)

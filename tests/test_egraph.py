@@ -218,7 +218,6 @@ def spread(f: BinaryFn, x: Tensor, y: Tensor) -> Law:
     [
         (Limits(rounds=3), "rounds"),
         (Limits(rounds=10_000, nodes=60), "nodes"),
-        (Limits(rounds=10_000, seconds=0.0), "seconds"),
     ],
 )
 def test_limits_stop_without_an_error(limits: Limits, stopped: str) -> None:

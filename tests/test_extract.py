@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from satura.rewrite.egraph.classes import EClasses, ENode
+from satura.rewrite.errors import CallError
 from satura.rewrite.extract.extract import Method, extract
 from satura.rewrite.extract.schedule import Form, Schedule
 from satura.rewrite.extract.statistics import statistics
@@ -158,6 +159,35 @@ def test_shared_work_is_materialised_once() -> None:
     y = build.binary("add", conv_block(build, x, 16, 8), conv_block(build, x, 16, 8))
     schedule = extract(unrewritten(build.program({"y": y})))
     assert statistics(schedule)["redundant-flops"] == 0
+
+
+def test_what_is_stored_anyway_is_read() -> None:
+    """A convolution whose raw and relu'd results are both needed runs once."""
+    build = Builder()
+    raw = conv_block(build, build.input("x", DType.F32, (1, 8, 8, 16)), 16, 8)
+    program = build.program({"raw": raw, "relu": build.unary("relu", raw)})
+    schedule = extract(unrewritten(program))
+    check(schedule)
+    counts = statistics(schedule)
+    assert counts["redundant-flops"] == 0
+    assert counts["dispatch-count"] == 2
+
+
+def test_shared_work_in_a_dispatch_is_paid_once() -> None:
+    """A chain of x * sigmoid(x) reads each x twice: as a tree it has 2^12 sigmoids."""
+    build = Builder()
+    x = build.input("x", DType.F32, (64, 64))
+    for _ in range(12):
+        x = build.binary("mul", x, build.unary("sigmoid", x))
+    (dispatch,) = extract(unrewritten(build.program({"y": x}))).dispatches
+    assert len(dispatch.nodes) == 24
+
+
+def test_an_unknown_method_is_an_error() -> None:
+    build = Builder()
+    classes = unrewritten(build.program({"y": build.unary("neg", build.input("x", DType.F32, ()))}))
+    with pytest.raises(CallError, match="no method 'ilp'; choose from"):
+        extract(classes, method="ilp")  # type: ignore[arg-type]
 
 
 def test_only_movement_is_a_copy_and_only_constants_a_fill() -> None:

@@ -11,6 +11,7 @@ import satura
 from satura.backend.emit.body import Code
 from satura.backend.jit.machine_code import KernelSource, compile_all
 from satura.backend.plan.executables import Executable, executables
+from satura.backend.plan.records import kernel_records
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.types.tensor_type import DType
@@ -76,3 +77,15 @@ def test_executables_are_what_is_compiled_and_counted(monkeypatch: pytest.Monkey
     assert [source.name for source in compiled_sources] == ["loop_abs", "loop_neg"]
     assert compiled.statistics["executable-count"] == 2
     assert compiled.statistics["dispatch-count"] == 4
+
+
+def test_kernels_are_shown_under_the_names_that_executables_have() -> None:
+    build = Builder()
+    outputs = {
+        dtype.value: build.unary("abs", build.input(f"of_{dtype.value}", dtype, (4,)))
+        for dtype in (DType.F32, DType.F64)
+    }
+    compiled = satura.compile(build.program(outputs), threads=1)
+    assert compiled.executables == {"loop_abs": 1, "loop_abs'": 1}
+    records = kernel_records(compiled.rewritten.schedule, 1)
+    assert [record.name for record in records] == list(compiled.executables)

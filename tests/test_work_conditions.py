@@ -117,8 +117,8 @@ CONDITIONS: list[tuple[str, Made, Made]] = [
     ("transpose_past_concat", joined((2, 3), (2, 3)), joined((1, 3), (1, 3))),
     ("transpose_past_concat", joined((1, 3), (2, 3)), joined((1, 1), (2, 1))),
     ("transpose_out_of_broadcast", widened(2, 3, 1), widened(1, 3, 1)),
-    ("reshape_out_of_left_operand", regrouped(True, 1, 1, 5), regrouped(True, 4, 1, 5)),
-    ("reshape_out_of_right_operand", regrouped(False, 1, 1, 5), regrouped(False, 4, 1, 5)),
+    ("reshape_out_of_binary_xy", regrouped(True, 1, 1, 5), regrouped(True, 4, 1, 5)),
+    ("reshape_out_of_binary_yx", regrouped(False, 1, 1, 5), regrouped(False, 4, 1, 5)),
     (
         "broadcast_out_of_unlike_binary",
         widened_pair((4, 1, 1), (1, 1, 5)),

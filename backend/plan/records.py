@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from satura.backend.constants import ConstantStore, folded
+from satura.backend.emit.body import Code
 from satura.backend.jit.kernel import KernelSource
+from satura.backend.plan.executables import executables
 from satura.backend.plan.kernels import kernel_code
 from satura.rewrite.extract.schedule import Form, Schedule
 from satura.rewrite.types.dims import representative, symbol
@@ -42,20 +44,19 @@ def kernel_records(schedule: Schedule, threads: int) -> tuple[KernelRecord, ...]
     sizes = {name: representative(symbol(name)) for name in sorted(schedule.program.symbols)}
     concrete = folded(schedule).concrete(sizes)
     store = ConstantStore()
-    found: dict[str, KernelRecord] = {}
+    codes: dict[int, Code] = {}
     for number, dispatch in enumerate(concrete.dispatches):
-        if dispatch.form is Form.HOST:
-            continue
-        code = kernel_code(concrete, dispatch, threads, store, bool(sizes))
-        if code is not None:
-            kernel = found.get(code.text, KernelRecord(code.name, (), (), code.text))
-            nodes = (*kernel.nodes, *dispatch.operands, *dispatch.nodes, dispatch.root)
-            found[code.text] = replace(
-                kernel,
-                dispatches=(*kernel.dispatches, number),
-                nodes=tuple(dict.fromkeys(nodes)),
-            )
-    return tuple(found.values())
+        if dispatch.form is not Form.HOST:
+            code = kernel_code(concrete, dispatch, threads, store, bool(sizes))
+            if code is not None:
+                codes[number] = code
+    records = []
+    for kernel in executables(list(codes.values())):
+        users = [number for number, code in codes.items() if code.text == kernel.source]
+        dispatches = [concrete.dispatches[number] for number in users]
+        nodes = dict.fromkeys(n for d in dispatches for n in (*d.operands, *d.nodes, d.root))
+        records.append(KernelRecord(kernel.name, tuple(users), tuple(nodes), kernel.source))
+    return tuple(records)
 
 
 def with_assembly(kernel: KernelRecord) -> KernelRecord:

@@ -26,7 +26,7 @@ from satura.rewrite.program.program import Program, ProgramBuilder
 from satura.rewrite.types.attributes import Constant
 from satura.rewrite.types.tensor_type import Array
 
-LIMITS = Limits(rounds=2, nodes=20_000, seconds=float("inf"))  # no time: reports repeat themselves
+LIMITS = Limits(rounds=2, nodes=20_000)
 
 
 def examine_saturated(rule: Rule, instances: Sequence[Instance], draw: Draw) -> Failure | None:

@@ -22,6 +22,7 @@ from satura.rewrite.language.terms import (
     type_of,
 )
 from satura.rewrite.language.type_check import ANY_DTYPE, ANY_RANK, PossibleTypes
+from satura.rewrite.ops import Kind, Op
 from satura.rewrite.ops.draw import Draw, DrawError, Given, is_concrete, reject_unless
 from satura.rewrite.program.program import ProgramBuilder
 from satura.rewrite.types.attributes import Attribute, Constant, Parameter, Refuse, Scalar
@@ -177,7 +178,7 @@ class _Pattern:
             self._bind_application(term, wanted)
 
     def _bind_application(self, term: Application, wanted: TensorType) -> None:
-        known = tuple(self._known(operand, wanted) for operand in term.operands)
+        known = tuple(self._known(operand, wanted, term.op) for operand in term.operands)
         self.draw.taken = self.possible.operands(term)
         types, attributes = drawn(term.op, self.draw, wanted, self._given(term), known)
         for expression, value in zip(term.attributes, attributes, strict=True):
@@ -186,12 +187,12 @@ class _Pattern:
         for operand, type_ in zip(term.operands, types, strict=True):
             self.bind(operand, type_)
 
-    def _known(self, operand: Term, wanted: TensorType) -> TensorType | None:
+    def _known(self, operand: Term, wanted: TensorType, op: Op) -> TensorType | None:
         """The operand's type, where it is decided already: all is bound, or made of a scalar."""
         if isinstance(operand, Tensor):
             return cast(TensorType | None, self.values.get(operand.name))
-        if isinstance(operand, ScalarTerm):
-            return wanted.with_shape(())
+        if isinstance(operand, ScalarTerm):  # of another dtype than the result, maybe
+            return None if op.kind is Kind.ELEMENTWISE else wanted.with_shape(())
         assert isinstance(operand, Application)
         if self.possible.variables[id(operand)] <= self.values.keys():
             return type_of(operand, self.values)

@@ -12,6 +12,7 @@ from satura.rewrite.check.instances import Instance, draw_from, draw_instance
 from satura.rewrite.check.report import DirectionReport
 from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import RuleError
+from satura.rewrite.language.conditions import asks_for_value
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Expression
 from satura.rewrite.types.attributes import Attribute, Refuse
@@ -35,7 +36,8 @@ class Firings:
     _reasons: dict[str, str] = field(default_factory=dict)  # by the place of a refusal
 
     def __post_init__(self) -> None:
-        conditions = self.direction.conditions
+        conditions = [each for each in self.direction.conditions if not asks_for_value(each)]
+        self.decisions = conditions
         self.conditions = {str(each): {True: 0, False: 0} for each in conditions}
 
     @property
@@ -78,7 +80,7 @@ class Firings:
         self.matches += 1
         before = fingerprint(instance)
         try:
-            for condition in self.direction.conditions:
+            for condition in self.decisions:
                 self.conditions[str(condition)][self._holds(condition, instance)] += 1
             answer = self.direction.compute(instance.bindings)
         except Refuse as refusal:

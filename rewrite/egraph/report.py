@@ -44,7 +44,7 @@ class DroppedRule:
 
 @dataclass
 class Report:
-    """`stopped` is saturated, rounds, nodes or seconds: which limit ended it, if any.
+    """`stopped` is saturated, no gain, rounds or nodes: what ended it.
 
     `stopped_before` names the direction of a rule whose matches would have broken the limit of
     nodes, if it was that. Of rules that are not ours, `growing` names those that still made e-nodes
@@ -57,6 +57,7 @@ class Report:
     stopped_before: str = ""
     growing: tuple[str, ...] = ()
     seconds: float = 0.0
+    extraction_seconds: float = 0.0  # of these
     dropped: list[DroppedRule] = field(default_factory=list)
 
     @property

@@ -11,6 +11,7 @@ becomes (with `e1` for the inner transpose)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from satura.rewrite.egraph.interner import Interner
@@ -18,8 +19,18 @@ from satura.rewrite.egraph.queries import Atom, rule_text, staged
 from satura.rewrite.egraph.tables import clearing
 from satura.rewrite.language.dsl import Computed, Direction
 from satura.rewrite.language.expressions import AttributeVariable, Expression, Literal
-from satura.rewrite.language.terms import Application, Known, ScalarTerm, Tensor, Term, Varying
+from satura.rewrite.language.terms import (
+    Application,
+    Known,
+    Movable,
+    ScalarTerm,
+    Tensor,
+    Term,
+    Varying,
+)
 from satura.rewrite.types.attributes import Attribute, Constant, Scalar
+
+_FACTS: Mapping[type[Term], str] = {Known: "known", Varying: "varying", Movable: "movable"}
 
 
 @dataclass(frozen=True)
@@ -71,6 +82,8 @@ class _Writer:
         direction, number = self.direction, self.number
         ruleset, want, ok = f"fire_{number}", f"want_{number}", f"ok_{number}"
         root = self.match(direction.left)
+        if direction.varies:
+            self.facts.append(Atom("varying", (root,)))
         columns = [*map(self.input, direction.inputs), *self.guards.values()]
         outputs = list(self.outputs.values())
         result = self.make(direction.right, root, is_root=True)
@@ -106,10 +119,8 @@ class _Writer:
             return self.matched[term]
         if isinstance(term, Tensor):
             name = self.matched[term] = f"t_{term.name}"
-            if isinstance(term, Known):
-                self.facts.append(Atom("known", (name,)))
-            if isinstance(term, Varying):
-                self.facts.append(Atom("varying", (name,)))
+            if type(term) in _FACTS:
+                self.facts.append(Atom(_FACTS[type(term)], (name,)))
             return name
         name = self.matched[term] = f"e{len(self.matched)}"
         if isinstance(term, ScalarTerm):

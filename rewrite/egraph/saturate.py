@@ -4,15 +4,20 @@ A round runs every rule once: all together as long as the e-graph is far from it
 after the other, those with fewest matches first, with the limits checked after each, and before a
 rule that has too many. Hitting a limit is no error: what is there by then is the result.
 
+Where it is known how to extract a program, one is extracted whenever the e-graph has grown by a
+quarter. The cheapest is kept, and a large e-graph that makes nothing cheaper has grown enough. No
+limit reads a clock: the result is the same on every machine.
+
 Nothing inside a round can be interrupted. So rules that are not ours are watched: they run one at a
 time, each announced before it starts; see `rewrite/isolation/guarded.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Protocol, TypeAlias
 
 from satura.rewrite.egraph.attribute_tables import (
     Demand,
@@ -40,14 +45,34 @@ _FAR = 4
 # How many times as many e-nodes as the limit there may be after a rule that would break it.
 _OVER = 2
 
+_STEP = 1.25  # growth of the e-graph after which a program is extracted
+_SMALL = 1_000  # e-nodes: below, nothing is saved by an early end
+_GAIN = 1e-4  # relative; what is cheaper by less was not worth the growth
+
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop short of saturation."""
+    """When to stop short of saturation.
 
-    rounds: int = 40
+    Once there are `enough` times as many e-nodes as the program has nodes, a saturation ends that
+    has grown by a quarter `gainless` times without a cheaper program.
+    """
+
+    rounds: int = 200
     nodes: int = 60_000
-    seconds: float = 30.0
+    enough: int = 4
+    gainless: int = 2
+
+
+class Extracted(Protocol):
+    """What an extraction gives: a program with its cost."""
+
+    @property
+    def seconds(self) -> float:
+        """Predicted seconds of one run."""
+
+
+Extract: TypeAlias = Callable[[EClasses], Extracted]
 
 
 @dataclass(frozen=True)
@@ -55,32 +80,40 @@ class Saturation:
     """A saturated e-graph, what happened, and where its e-nodes come from.
 
     `origins[c][k]` belongs to `classes.nodes[c][k]`. `program_classes[i]` is the class of the
-    program's node i, None where no output reaches it.
+    program's node i, None where no output reaches it. `best` is the cheapest that was extracted.
     """
 
     classes: EClasses
     report: Report
     origins: tuple[tuple[Origin, ...], ...]
     program_classes: tuple[int | None, ...]
+    best: Extracted | None = None
 
 
 def saturate(
-    program: Program, rules: RuleSet, limits: Limits = Limits(), observer: Observer = NOBODY
+    program: Program,
+    rules: RuleSet,
+    limits: Limits = Limits(),
+    observer: Observer = NOBODY,
+    extract: Extract | None = None,
 ) -> Saturation:
     """Everything that `rules` prove equal to parts of `program`, as far as `limits` allow.
 
+    Without `extract` it is not known what is gained, and only rounds and nodes are limited.
     Raises RuleError, naming the rule, when a rule makes badly typed nodes, equates tensors of two
     types, or fails in a computation.
     """
     try:
-        run = _Run(program, rules, limits, observer, careful=False)
+        run = _Run(program, rules, limits, observer, extract, careful=False)
     except TypeConflictError as conflict:
         # Replay, checking types after every single rule, so that the error names the rule.
-        _Run(program, rules, limits, observer, careful=True)
+        _Run(program, rules, limits, observer, None, careful=True)
         names = ", ".join(rule.name for rule in rules)
         raise RuleError(f"one of the rules {names} is unsound: {conflict}") from conflict
     decoded = run.decoded
-    return Saturation(decoded.classes, run.report, decoded.origins, decoded.program_classes)
+    return Saturation(
+        decoded.classes, run.report, decoded.origins, decoded.program_classes, run.best
+    )
 
 
 @dataclass
@@ -118,9 +151,20 @@ class _Run:
     """One saturation from start to end."""
 
     def __init__(
-        self, program: Program, rules: RuleSet, limits: Limits, observer: Observer, careful: bool
+        self,
+        program: Program,
+        rules: RuleSet,
+        limits: Limits,
+        observer: Observer,
+        extract: Extract | None,
+        careful: bool,
     ) -> None:
         self.started = perf_counter()
+        self.program = program
+        self.extract = extract
+        self.best: Extracted | None = None
+        self.appraised = 0  # e-nodes when a program was extracted last
+        self.gainless = 0
         self.limits = limits
         self.observer = observer
         self.careful = careful
@@ -152,10 +196,11 @@ class _Run:
         self.settle()
         self.report = Report([runner.statistics for runner in self.runners])
         self.close_round()
+        self.appraise()
         self.saturate()
-        self.report.seconds = self.elapsed
         observer.start(None)
-        self.decoded: Decoded = decode(program, self.egraph, self.tables, self.interner, self.runs)
+        self.decoded = self.decode()
+        self.appraise(self.decoded)
         for runner in self.runners:
             runner.finish(self.decoded.made)
         self.report.seconds = self.elapsed
@@ -217,7 +262,34 @@ class _Run:
             self.close_round()
             if self.report.stopped != "saturated" or not changed:
                 return
+            if self.report.nodes >= _STEP * self.appraised:
+                self.appraise()
+                if self.gainless >= self.limits.gainless and self.is_large:
+                    self.report.stopped = "no gain"
+                    return
         self.report.stopped = "rounds"
+
+    @property
+    def is_large(self) -> bool:
+        """Whether there are enough e-nodes to end, should nothing be gained."""
+        return self.report.nodes >= max(_SMALL, self.limits.enough * self.report.rounds[0].nodes)
+
+    def decode(self) -> Decoded:
+        return decode(self.program, self.egraph, self.tables, self.interner, self.runs)
+
+    def appraise(self, decoded: Decoded | None = None) -> None:
+        """Extract a program, and keep it if it is the cheapest so far."""
+        if self.extract is None:
+            return
+        self.appraised = self.report.nodes
+        started = perf_counter()
+        found = self.extract((decoded or self.decode()).classes)
+        self.report.extraction_seconds += perf_counter() - started
+        self.gainless += 1
+        if self.best is None or found.seconds < self.best.seconds * (1 - _GAIN):
+            self.gainless = 0
+        if self.best is None or found.seconds < self.best.seconds:
+            self.best = found
 
     def round(self, round_: int) -> bool:
         """Run every rule once; whether anything changed. Sets `report.stopped` at a limit."""
@@ -292,8 +364,6 @@ class _Run:
             return True
         if nodes > self.limits.nodes:
             self.report.stopped = "nodes"
-        elif self.elapsed > self.limits.seconds:
-            self.report.stopped = "seconds"
         return self.report.stopped != "saturated"
 
     def stop_before(self, runner: _Runner, nodes: int) -> bool:

@@ -2,7 +2,8 @@
 
 Per op one constructor `n_op(operands…, attributes…)`, whose attributes are interned numbers. Facts
 about classes: `type_of`, `known` (computed from constants alone, of static shape), `varying`
-(depends on an input, on another source or on a symbolic size), `scalar_of` (a 0-d constant). What
+(depends on an input, on another source or on a symbolic size), `movable` (varying, a constant, or
+a known tensor reshaped), `scalar_of` (a 0-d constant). What
 has to be computed in Python stands in pairs of tables: matches put their arguments into `want_…`,
 Python answers with rows of `ok_…`, or does not answer.
 
@@ -68,6 +69,7 @@ BASE = """
 (relation conflict (i64 i64))
 (relation known (T))
 (relation varying (T))
+(relation movable (T))
 (relation static_type (i64))
 (relation symbolic_type (i64))
 (function scalar_of (T) i64 :merge (min old new))
@@ -78,6 +80,7 @@ BASE = """
 (ruleset demand)
 (rule ((type_of x a) (type_of x b) (< a b)) ((conflict a b)) :ruleset facts)
 (rule ((type_of x t) (symbolic_type t)) ((varying x)) :ruleset facts)
+(rule ((varying x)) ((movable x)) :ruleset facts)
 """
 
 
@@ -96,7 +99,7 @@ def _declare(table: NodeTable) -> str:
     node = Atom(f"n_{name}", (*table.operands, *table.attributes), "e")
     text += _typing(table, node)
     if table.op.name == "constant":
-        text += _fact([node], "(known e)")
+        text += _fact([node], "(known e)") + _fact([node], "(movable e)")
         text += _fact([node, Atom("scalar_value", ("a0", "s"))], "(set (scalar_of e) s)")
     elif table.arity == 0:
         text += _fact([node], "(varying e)")
@@ -104,6 +107,8 @@ def _declare(table: NodeTable) -> str:
         known = [Atom("known", (operand,)) for operand in table.operands]
         static = [Atom("type_of", ("e", "y")), Atom("static_type", ("y",))]
         text += _fact([node, *known, *static], "(known e)", f"known_{name}")
+    if table.op.name == "reshape":
+        text += _fact([node, Atom("known", ("e0",))], "(movable e)")
     for operand in table.operands:
         text += _fact([node, Atom("varying", (operand,))], "(varying e)")
     return text

@@ -56,6 +56,13 @@ class Graph:
         """The value of each class that is a 0-d constant."""
         return [next(_scalars(nodes), None) for nodes in self.classes.nodes]
 
+    def is_movable(self, number: int) -> bool:
+        """Whether a class is cheap to move, see `Movable`."""
+        return self.varying[number] or any(
+            node.op == "constant" or (node.op == "reshape" and self.classes.known[node.operands[0]])
+            for node in self.classes.nodes[number]
+        )
+
     def ops(self, number: int) -> tuple[str, ...]:
         """The ops of a class, each once."""
         if number not in self._ops:

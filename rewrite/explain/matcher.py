@@ -15,7 +15,15 @@ from satura.rewrite.egraph.interner import content
 from satura.rewrite.explain.class_graph import FUNCTIONS, Graph, op_text
 from satura.rewrite.language.expressions import AttributeVariable, Expression, Literal
 from satura.rewrite.language.rule import Computed, Direction
-from satura.rewrite.language.terms import Application, Known, ScalarTerm, Tensor, Term, Varying
+from satura.rewrite.language.terms import (
+    Application,
+    Known,
+    Movable,
+    ScalarTerm,
+    Tensor,
+    Term,
+    Varying,
+)
 from satura.rewrite.types.attributes import (
     Attribute,
     Refuse,
@@ -153,6 +161,8 @@ class _Steps(Bindings):
         self.steps: list[Step] = []
         self.computed: dict[Hashable, str | None] = {}
         self.operand(direction.left, lambda match: -1, "")
+        if direction.varies:
+            self.varying("the left side", "", self.classes[direction.left])
         for condition in direction.conditions:
             self.compute(f"if {condition}", condition, self.condition(condition))
         for guard in direction.guards:
@@ -268,11 +278,13 @@ class _Steps(Bindings):
                 lambda match: f"it is {graph.shown(find(match))}, which is not",
             )
         elif isinstance(term, Varying):
+            self.varying(str(term), str(term), find)
+        elif isinstance(term, Movable):
             self.check(
-                f"{term} depends on an input or a symbolic size",
+                f"{term} varies, is a constant or a reshaped one",
                 str(term),
-                lambda match: graph.varying[find(match)],
-                lambda match: f"it is {graph.shown(find(match))}, a constant",
+                lambda match: graph.is_movable(find(match)),
+                lambda match: f"it is {graph.shown(find(match))}",
             )
         elif isinstance(term, ScalarTerm):
             self.check(
@@ -289,6 +301,16 @@ class _Steps(Bindings):
                 return value
 
             self.value(term.value, Scalar, value_of, "the scalar", is_element=True)
+
+    def varying(self, what: str, asks: str, find: Callable[[Match], int]) -> None:
+        """The step for a class to depend on an input."""
+        graph = self.graph
+        self.check(
+            f"{what} depends on an input or a symbolic size",
+            asks,
+            lambda match: graph.varying[find(match)],
+            lambda match: f"it is {graph.shown(find(match))}, a constant",
+        )
 
     def prefix(self) -> str:
         """The pattern as far as its ops are matched."""

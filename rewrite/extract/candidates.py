@@ -15,9 +15,10 @@ whole of what fuses:
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.cost import CostModel
@@ -68,10 +69,10 @@ class Fragment:
     """E-node `node` of class `cls`, computed together with its parts; None is a leaf.
 
     A class is either read or computed in a fragment, never both. `reads` are bytes read per leaf,
-    `loop_flops` the elementwise work, `anchor_seconds` the time of the anchor. `axes` and `full`
-    describe a ROW's reductions; `reduced` says on which side of them the result is. `stored` is the
-    index of the result in the anchor's variables once a layout op was passed (identity before). A
-    `closed` fragment takes no further work.
+    `work` the elementwise flops per class that is computed here, `anchor_seconds` the time of the
+    anchor. `axes` and `full` describe a ROW's reductions; `reduced` says on which side of them the
+    result is. `stored` is the index of the result in the anchor's variables once a layout op was
+    passed (identity before). A `closed` fragment takes no further work.
     """
 
     cls: int
@@ -79,8 +80,7 @@ class Fragment:
     parts: tuple[Fragment | None, ...]
     form: Fused
     reads: dict[int, float]
-    loop_flops: float
-    size: int
+    work: Mapping[int, float]
     anchor_seconds: float = 0.0
     anchor: Anchor | None = None
     axes: tuple[int, ...] = ()
@@ -98,10 +98,20 @@ class Fragment:
         tie = model.constant * self.size
         return model.dispatch(moved, self.loop_flops, self.anchor_seconds) + tie
 
-    @cached_property
-    def computed(self) -> frozenset[int]:
+    @property
+    def computed(self) -> Set[int]:
         """The classes that are computed here: its own and those of its parts."""
-        return frozenset((self.cls,)).union(*(part.computed for part in self.parts if part))
+        return self.work.keys()
+
+    @property
+    def size(self) -> int:
+        """How many classes are computed here."""
+        return len(self.work)
+
+    @property
+    def loop_flops(self) -> float:
+        """The elementwise work: what several parts share is computed once."""
+        return sum(self.work.values())
 
     def but(self, **changes: object) -> Fragment:
         """This fragment with some fields changed, not its parts: `dataclasses.replace` at a tenth
@@ -120,17 +130,13 @@ def combine(
 ) -> Fragment | None:
     """The fragment that computes `node` from `parts`, or None where these do not fuse."""
     kind = REGISTRY[node.op].kind
-    size, loop_flops = 1, 0.0
-    for part in parts:
-        if part is not None:
-            if part.closed:
-                return None
-            size += part.size
-            loop_flops += part.loop_flops
-    if size > MAX_NODES:
+    if any(part is not None and (part.closed or cls in part.work) for part in parts):
+        return None
+    work = _work(cls, parts)
+    if len(work) > MAX_NODES:
         return None
     reads = _reads(classes, node, parts)
-    base = Fragment(cls, node, parts, Fused.LOOP, reads, loop_flops, size)
+    base = Fragment(cls, node, parts, Fused.LOOP, reads, work)
     if not base.computed.isdisjoint(reads):
         return None  # a program has one node for both, and a node that is read has no anchor in it
     if kind is Kind.LAYOUT:
@@ -145,11 +151,25 @@ def combine(
         loops = parts[1] is None or parts[1].form in (Fused.VIEW, Fused.LOOP)
         touched = classes.bytes[cls]
         reads = {leaf: min(amount, touched) for leaf, amount in reads.items()}
-        gathered = base.but(reads=reads, loop_flops=loop_flops + _flops(classes, base))
+        gathered = base.but(reads=reads, work={**work, cls: _flops(classes, base)})
         return gathered if parts[0] is None and loops else None
     if kind is Kind.HOST:
         return base.but(form=Fused.HOST) if not any(parts) else None
     return base if node.op in ("iota", "extent") else None
+
+
+def _work(cls: int, parts: tuple[Fragment | None, ...]) -> dict[int, float]:
+    """Flops of the parts, each class once, and none yet for `cls`."""
+    work: dict[int, float] = {}
+    for part in parts:
+        if part is not None:
+            if not work:
+                work.update(part.work)
+                continue
+            for computed, flops in part.work.items():
+                work[computed] = max(work.get(computed, 0.0), flops)
+    work[cls] = 0.0
+    return work
 
 
 def _reads(classes: EClasses, node: ENode, parts: tuple[Fragment | None, ...]) -> dict[int, float]:
@@ -175,7 +195,9 @@ def placement(classes: EClasses, cls: int, node: ENode, model: CostModel) -> Fra
         if given or first == second:
             copied += model.dispatch(2 * classes.bytes[operand], 0.0, 0.0)
     reads = dict.fromkeys(node.operands, 0.0)
-    return Fragment(cls, node, (None, None), Fused.PLACEMENT, reads, 0.0, 1, copied, closed=True)
+    return Fragment(
+        cls, node, (None, None), Fused.PLACEMENT, reads, {cls: 0.0}, copied, closed=True
+    )
 
 
 def _flops(classes: EClasses, fragment: Fragment) -> float:
@@ -191,7 +213,7 @@ def _layout(classes: EClasses, base: Fragment, model: CostModel) -> Fragment | N
         if any(part and part.form not in (Fused.VIEW, Fused.LOOP) for part in base.parts):
             return None
         # Guarded reads cost a comparison and, at worst, the vectorisation of the loop.
-        return base.but(loop_flops=base.loop_flops + 2 * stored / 4)
+        return base.but(work={**base.work, base.cls: 2 * stored / 4})
     if part is None or part.form in (Fused.VIEW, Fused.LOOP):
         scale = 1.0
         reads = base.reads
@@ -199,7 +221,8 @@ def _layout(classes: EClasses, base: Fragment, model: CostModel) -> Fragment | N
             scale = stored / max(1.0, classes.bytes[base.node.operands[0]])
             reads = {leaf: min(amount, stored) for leaf, amount in reads.items()}
         form = Fused.VIEW if part is None or part.form is Fused.VIEW else Fused.LOOP
-        return base.but(form=form, reads=reads, loop_flops=base.loop_flops * scale)
+        work = {cls: flops * scale for cls, flops in base.work.items()}
+        return base.but(form=form, reads=reads, work=work)
     if part.form is Fused.ROW:
         return _row_layout(classes, base, part)
     return _stored_elsewhere(classes, base, part)
@@ -255,7 +278,7 @@ def _moved(
 
 
 def _elementwise(classes: EClasses, base: Fragment) -> Fragment | None:
-    grown = base.but(loop_flops=base.loop_flops + _flops(classes, base))
+    grown = base.but(work={**base.work, base.cls: _flops(classes, base)})
     special = [part for part in base.parts if part and part.form in (Fused.ROW, *ANCHORED)]
     if not special:
         return grown
@@ -291,8 +314,8 @@ def _reduction(classes: EClasses, base: Fragment) -> Fragment | None:
         same = part.form is Fused.ROW and part.axes == axes and part.full == full
         if not same or part.reduced:
             return None
-    flops = base.loop_flops + _flops(classes, base)
-    row = base.but(form=Fused.ROW, loop_flops=flops, axes=axes, full=full, reduced=True)
+    work = {**base.work, base.cls: _flops(classes, base)}
+    row = base.but(form=Fused.ROW, work=work, axes=axes, full=full, reduced=True)
     return row.but(anchor=part.anchor if part and part.anchor else Anchor(base.cls))
 
 

@@ -35,7 +35,7 @@ def share_repeated_work(choice: Choice) -> bool:
     option_readers = _option_readers(choice)
     for cls in _repeated(choice, selected):
         fragment = choice.chosen[cls]
-        if fragment is None or cls in selected:
+        if fragment is None:
             continue
         if not all(leaf in selected or choice.is_given(leaf) for leaf in fragment.reads):
             continue
@@ -77,9 +77,10 @@ def _reread(choice: Choice, reader: int, cls: int, stored: set[int]) -> Fragment
     if current is None or current.form in (Fused.PLACEMENT, Fused.HOST):
         return None
     candidates = [fragment for _, fragment in choice.options[reader].values()]
-    leaf = _read_instead(choice, current, cls)
-    if leaf is not None:
-        candidates.append(leaf)
+    if cls in current.computed and cls != reader:
+        leaf = _with_part(choice, current, cls, None)
+        if leaf is not None:
+            candidates.append(leaf)
     best, seconds = None, choice.seconds[reader]
     for fragment in candidates:
         usable = all(read in stored or choice.is_given(read) for read in fragment.reads)
@@ -93,22 +94,35 @@ def _reread(choice: Choice, reader: int, cls: int, stored: set[int]) -> Fragment
     return best
 
 
-def _read_instead(choice: Choice, fragment: Fragment, cls: int) -> Fragment | None:
-    """`fragment` with the parts that compute `cls` replaced by reads of it."""
-    if cls not in fragment.computed:
-        return None
-    parts: list[Fragment | None] = []
-    for part in fragment.parts:
-        if part is None or part.cls == cls:
-            parts.append(None)
-        elif cls in part.computed:
-            changed = _read_instead(choice, part, cls)
-            if changed is None:
-                return None
-            parts.append(changed)
-        else:
-            parts.append(part)
-    return combine(choice.classes, fragment.cls, fragment.node, tuple(parts), choice.model)
+def _with_part(
+    choice: Choice, fragment: Fragment, cls: int, part: Fragment | None
+) -> Fragment | None:
+    """`fragment` with `part` where it reads or computes `cls`; where that is None it reads `cls`.
+
+    Parts that it shares stay shared: they have one anchor. None where this does not fuse.
+    """
+    made: dict[int, Fragment | None] = {}
+
+    def rebuild(old: Fragment) -> Fragment | None:
+        if id(old) not in made:
+            parts: list[Fragment | None] = []
+            for operand, below in zip(old.node.operands, old.parts, strict=True):
+                if operand == cls:
+                    parts.append(part)
+                elif below is None or not (cls in below.reads or cls in below.computed):
+                    parts.append(below)
+                else:
+                    changed = rebuild(below)
+                    if changed is None:
+                        break
+                    parts.append(changed)
+            else:
+                made[id(old)] = combine(
+                    choice.classes, old.cls, old.node, tuple(parts), choice.model
+                )
+        return made.setdefault(id(old), None)
+
+    return rebuild(fragment)
 
 
 def _repeated(choice: Choice, selected: list[int]) -> list[int]:
@@ -187,7 +201,7 @@ def _best_move(choice: Choice, cls: int, readers: dict[int, list[int]]) -> _Move
             assert fragment is not None
             changed = None
             if fragment.form is not Fused.PLACEMENT:
-                changed = _substitute(choice, fragment, cls, inlined)
+                changed = _with_part(choice, fragment, cls, inlined)
             if changed is None:
                 break
             rewritten[reader] = changed
@@ -206,23 +220,6 @@ def _apply(choice: Choice, move: _Move) -> bool:
     for reader, fragment in move.rewritten.items():
         _choose(choice, reader, fragment)
     return True
-
-
-def _substitute(choice: Choice, fragment: Fragment, cls: int, inlined: Fragment) -> Fragment | None:
-    """`fragment` with its reads of `cls` replaced by `inlined`; None where that does not fuse."""
-    parts: list[Fragment | None] = []
-    for operand, part in zip(fragment.node.operands, fragment.parts, strict=True):
-        if part is None:
-            parts.append(inlined if operand == cls else None)
-            continue
-        if cls not in part.reads:
-            parts.append(part)
-            continue
-        changed = _substitute(choice, part, cls, inlined)
-        if changed is None:
-            return None
-        parts.append(changed)
-    return combine(choice.classes, fragment.cls, fragment.node, tuple(parts), choice.model)
 
 
 def _selected(choice: Choice) -> list[int]:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from satura.rewrite.egraph.report import DroppedRule
-from satura.rewrite.egraph.saturate import Limits, Saturation, saturate
+from satura.rewrite.egraph.saturate import Extract, Limits, Saturation, saturate
 from satura.rewrite.errors import RuleDroppedWarning, RuleError, RuleWarning
 from satura.rewrite.isolation.process import FORKS, Doing, KilledError, call
 from satura.rewrite.isolation.watch import BOOK, Watch
@@ -46,6 +46,7 @@ def saturate_guarded(
     is_ours: Callable[[Rule], bool],
     strict: bool = False,
     patience: float = PATIENCE,
+    extract: Extract | None = None,
 ) -> Saturation:
     """What `saturate` gives for those of `rules` that behave.
 
@@ -56,7 +57,7 @@ def saturate_guarded(
     """
     dropped: list[DroppedRule] = []
     while foreign := [rule for rule in rules if not is_ours(rule)]:
-        outcome = _attempt(program, rules, limits, foreign, patience)
+        outcome = _attempt(program, rules, limits, foreign, patience, extract)
         if isinstance(outcome, Saturation):
             break
         guilty = [rule for rule in foreign if rule.name == outcome.rule] or foreign
@@ -64,14 +65,19 @@ def saturate_guarded(
             dropped.append(_dropped(rule, outcome.what, strict))
         rules = rules.without(*(rule.name for rule in guilty))
     else:
-        outcome = saturate(program, rules, limits)
+        outcome = saturate(program, rules, limits, extract=extract)
     outcome.report.dropped += dropped
     _warn_of_growth(outcome, limits)
     return outcome
 
 
 def _attempt(
-    program: Program, rules: RuleSet, limits: Limits, foreign: list[Rule], patience: float
+    program: Program,
+    rules: RuleSet,
+    limits: Limits,
+    foreign: list[Rule],
+    patience: float,
+    extract: Extract | None,
 ) -> Saturation | _Failure:
     """Saturate in a child; what went wrong where it gave nothing."""
     attributes = [attribute for node in program.nodes for attribute in node.attributes]
@@ -81,12 +87,12 @@ def _attempt(
     def work(doing: Doing) -> Saturation | _Failure:
         watch = Watch(foreign, doing, patience, largest)
         try:
-            saturation = saturate(program, rules, limits, watch)
+            saturation = saturate(program, rules, limits, watch, extract)
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and not FORKS:
                 raise
             return _Failure(watch.blamed, _text(error))
-        if saturation.report.stopped != "saturated":
+        if saturation.report.stopped in ("nodes", "rounds"):
             saturation.report.growing = watch.growing
         matches, made = watch.matches[watch.suspect], watch.made[watch.suspect]
         most = max(_SOME_NODES, limits.nodes // 2)

@@ -17,19 +17,21 @@ from types import CodeType, FunctionType
 
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language import terms
+from satura.rewrite.language.families import FAMILY_SORTS
 from satura.rewrite.language.mistakes import MistakeError, suggestion, with_article
 from satura.rewrite.language.rule import Rule
-from satura.rewrite.language.terms import Known, Tensor, Varying
+from satura.rewrite.language.terms import Known, Movable, Tensor, Varying
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.types.attributes import Attribute, HostCall, Parameter, UserAttribute
 
 Sort = type
-SORTS: tuple[Sort, ...] = (Tensor, Known, Varying, *typing.get_args(Attribute))
+SORTS: tuple[Sort, ...] = (Tensor, Known, Varying, Movable, *typing.get_args(Attribute))
 _UNUSUAL = (Parameter, HostCall, UserAttribute)  # no rule matches these by their class
 _SORT_NAMES = {sort.__name__: sort for sort in SORTS if sort not in _UNUSUAL}
 IMPORTED = (
     *_SORT_NAMES, *(name for name in vars(terms) if name.rstrip("_") in REGISTRY), "scalar",
     "attribute_function", "rule", "rewrites", "equates", "both", "Law", "Refuse", "refuse_unless",
+    "family", "has_value", *(sort.__name__ for sort in FAMILY_SORTS),
 )  # fmt: skip
 """Names of `satura.language` that a rule may need."""
 
@@ -73,6 +75,8 @@ def sorts_of(function: Callable[..., object]) -> dict[str, Sort]:
 
 def _sort(name: str, annotation: object, function: Callable[..., object]) -> Sort:
     sort = _evaluated(annotation, function) if isinstance(annotation, str) else annotation
+    if (typing.get_origin(sort) or sort) in FAMILY_SORTS:
+        return typing.cast(Sort, sort)
     if isinstance(sort, type) and issubclass(sort, SORTS):
         return sort
     shown = sort.__name__ if isinstance(sort, type) else str(sort)

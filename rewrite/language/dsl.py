@@ -7,9 +7,9 @@
 
 Parameters are pattern variables. `Tensor` matches any tensor, `Known` one that is computed from
 constants alone, `Varying` one that depends on an input or on a symbolic size (use it in laws of
-movement: constants are computed at compile time, moving them about is lost work). `Scalar` matches
-a 0-d constant: among tensors it stands for that tensor, in an attribute expression for its value.
-Any other attribute class matches an attribute of that class.
+movement: constants are computed at compile time, moving them about is lost work), `Movable` one
+that is cheap to move. `Scalar` matches a 0-d constant: among tensors it stands for that tensor, in
+an attribute expression for its value. Any other attribute class matches an attribute of that class.
 
 - `rewrites(left, right, *conditions)` goes one way, `equates(left, right, *conditions)` both ways.
 - An attribute on the right may be computed: by methods and fields (`p.inverse`), by operators, by a
@@ -19,8 +19,13 @@ Any other attribute class matches an attribute of that class.
   left: `transpose(transpose(x, p), p.inverse)` matches where the attribute has that value. So
   `equates(a, b)` works as long as each side names every variable somewhere outside computations.
   Where the two directions bind different variables, write `both(rewrites(…), rewrites(…))`.
-- Where a computation raises `Refuse`, the rule does not fire for these values.
+- Where a computation raises `Refuse`, the rule does not fire for these values. The condition
+  `has_value(x)` asks no more of x than that.
 - `@rule(reassociates=True)` marks a law that holds up to rounding; all others hold bit for bit.
+
+A law above many ops is a `@family`, see `families.py`: its parameters may be an op (`Elementwise`,
+`Arithmetic`, `Contraction`) and the op's operands (`Operands`, `Some` and `Others`, `Scalars`), and
+it is a rule for each op.
 
 Rules are collected by `RuleSet(rule_a, rule_b)` or, a whole module, `RuleSet.of_module(__name__)`.
 """
@@ -29,7 +34,10 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
 from typing import overload
 
 from satura.rewrite.errors import RuleError
@@ -49,11 +57,22 @@ from satura.rewrite.language.expressions import (
     attribute_function,
     expression_of,
 )
+from satura.rewrite.language.families import OtherArityError, Reading, readings, sort_of_op
 from satura.rewrite.language.mistakes import MistakeError, suggestion
-from satura.rewrite.language.rule import Computed, Direction, Law, Rule, RuleSet, Sort, source_of
+from satura.rewrite.language.rule import (
+    Computed,
+    Direction,
+    Family,
+    Law,
+    Rule,
+    RuleSet,
+    Sort,
+    source_of,
+)
 from satura.rewrite.language.terms import (
     Application,
     Known,
+    Movable,
     ScalarTerm,
     Tensor,
     Term,
@@ -64,6 +83,7 @@ from satura.rewrite.language.terms import (
     term_variables,
 )
 from satura.rewrite.language.type_check import check_types
+from satura.rewrite.ops import REGISTRY, Op
 from satura.rewrite.types.attributes import Scalar
 
 DECLARED = "__satura_rules__"
@@ -111,11 +131,61 @@ def rule(
     return _declare(function, exact=not reassociates)
 
 
+@overload
+def family(function: Callable[..., Law], /) -> Family: ...
+@overload
+def family(*, reassociates: bool = False) -> Callable[[Callable[..., Law]], Family]: ...
+def family(
+    function: Callable[..., Law] | None = None, /, *, reassociates: bool = False
+) -> Family | Callable[[Callable[..., Law]], Family]:
+    """Declare a law above many ops: a rule for each op. Raises RuleError as `rule` does."""
+
+    if function is None:
+        return lambda function: _declare_family(function, exact=not reassociates)
+    return _declare_family(function, exact=not reassociates)
+
+
+def _declare_family(function: Callable[..., Law], exact: bool) -> Family:
+    inner = inner_function(function)
+    code, name = inner.__code__, function.__name__
+    law = inspect.cleandoc(function.__doc__ or "")
+    file, line = file_of(code), code.co_firstlineno
+    try:
+        sorts = sorts_of(function)
+        has = sort_of_op(sorts).has
+    except MistakeError as error:
+        raise RuleError(f"family '{name}' ({file}:{line}): {error}") from None
+
+    @lru_cache(maxsize=256)
+    def about(op: Op) -> tuple[Rule, ...]:
+        found = []
+        for reading in readings(op, sorts):
+            with suppress(OtherArityError):
+                found.append(_rule(function, exact, reading))
+        return tuple(found)
+
+    ops = [op for op in REGISTRY.values() if op.user is None and has(op)]
+    rules = tuple(entry for op in ops for entry in about(op))
+    if not rules:
+        raise RuleError(f"family '{name}' ({file}:{line}): no op has so many operands")
+    declared = Family(name, law, exact, file, line, has, about, rules)
+    inner.__globals__.setdefault(DECLARED, []).append(declared)
+    return declared
+
+
 def _declare(function: Callable[..., Law], exact: bool) -> Rule:
+    declared = _rule(function, exact)
+    inner_function(function).__globals__.setdefault(DECLARED, []).append(declared)
+    return declared
+
+
+def _rule(function: Callable[..., Law], exact: bool, reading: Reading | None = None) -> Rule:
     inner = inner_function(function)
     name, code = getattr(function, "__name__", inner.__name__), inner.__code__
     file, line = file_of(code), code.co_firstlineno
     law = inspect.cleandoc(function.__doc__ or "")
+    full = f"{name}_{reading.suffix}" if reading else name
+    law = reading.law(law) if reading else law
     at = line
     try:
         check_name(name, inner)
@@ -124,8 +194,9 @@ def _declare(function: Callable[..., Law], exact: bool) -> Rule:
                 "the docstring is missing: state the law there, as in"
                 ' """transpose(transpose(x, p), p.inverse) = x"""'
             )
-        variables = sorts_of(function)
-        result = function(**{key: _variable(key, sort) for key, sort in variables.items()})
+        variables = reading.variables if reading else sorts_of(function)
+        values = {key: _variable(key, sort) for key, sort in variables.items()}
+        result = function(**(reading.arguments(values) if reading else values))
         if not isinstance(result, Law):
             raise MistakeError(f"it must return rewrites(…) or equates(…), not {result!r}")
         directions = []
@@ -133,21 +204,27 @@ def _declare(function: Callable[..., Law], exact: bool) -> Rule:
             at = result.lines[number]
             count = len(result.directions)
             place = f"{file}:{line}"
-            directions.append(_direction(name, number, side, variables, place, count))
+            direction = _direction(full, number, side, variables, place, count)
+            varies = reading is not None and reading.varies
+            directions.append(replace(direction, varies=varies))
         at = line
-        _check_use(variables, directions)
+        used = {name for direction in directions for name in direction.variables}
+        if reading is not None and reading.is_partial:
+            variables = {name: variables[name] for name in variables if name in used}
+        _check_use(variables, used)
+    except OtherArityError:
+        raise
     except Exception as error:
         where = f"{file}:{mistake_line(error, inner, at)}"
         cause = None if isinstance(error, MistakeError) else error
-        raise RuleError(f"rule '{name}' ({where}): {reason_of(error, inner)}") from cause
-    declared = Rule(name, law, tuple(directions), variables, exact, file, line, source_of(function))
-    inner.__globals__.setdefault(DECLARED, []).append(declared)
-    return declared
+        raise RuleError(f"rule '{full}' ({where}): {reason_of(error, inner)}") from cause
+    family = name if reading else ""
+    source = source_of(function)
+    return Rule(full, law, tuple(directions), variables, exact, file, line, source, family)
 
 
-def _check_use(variables: Mapping[str, Sort], directions: list[Direction]) -> None:
+def _check_use(variables: Mapping[str, Sort], used: Collection[str]) -> None:
     """Raise MistakeError for a variable that no direction mentions."""
-    used = {name for direction in directions for name in direction.variables}
     for name in variables:
         if name not in used:
             raise MistakeError(
@@ -209,8 +286,10 @@ __all__ = [
     "SORTS",
     "Computed",
     "Direction",
+    "Family",
     "Known",
     "Law",
+    "Movable",
     "Rule",
     "RuleSet",
     "Tensor",
@@ -220,6 +299,7 @@ __all__ = [
     "attribute_function",
     "both",
     "equates",
+    "family",
     "rewrites",
     "rule",
 ]

@@ -6,10 +6,11 @@ import hashlib
 import inspect
 import sys
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.expressions import (
@@ -21,10 +22,12 @@ from satura.rewrite.language.expressions import (
 )
 from satura.rewrite.language.mistakes import suggestion
 from satura.rewrite.language.terms import Application, ScalarTerm, Term, subterms
+from satura.rewrite.ops.registry import Op
 from satura.rewrite.types.attributes import Attribute, Refuse, Scalar
 from satura.rewrite.types.plain import plain
 
 Sort = type
+Entry = TypeVar("Entry", "Rule", "Family")
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,8 @@ class Computed:
 class Direction:
     """One way of reading a law: where `left` matches and all conditions hold, it equals `right`.
 
-    `variables` are those that the left side binds, with their sorts.
+    `variables` are those that the left side binds, with their sorts. `varies`: the left side has to
+    depend on an input or a symbolic size.
     """
 
     label: str
@@ -73,6 +77,7 @@ class Direction:
     conditions: tuple[Expression, ...]
     variables: Mapping[str, Sort]
     place: str
+    varies: bool = False
 
     @cached_property
     def outputs(self) -> tuple[Computed, ...]:
@@ -158,7 +163,10 @@ def _computed(side: Term, left: Term) -> Iterator[Computed]:
 
 @dataclass(frozen=True)
 class Rule:
-    """A law with its name, text and place. `exact`: it holds bit for bit."""
+    """A law with its name, text and place. `exact`: it holds bit for bit.
+
+    `family` is the name of the law above many ops that it is a reading of, if so.
+    """
 
     name: str
     law: str
@@ -168,6 +176,7 @@ class Rule:
     file: Path
     line: int
     source: str
+    family: str = ""
 
     @property
     def place(self) -> str:
@@ -192,6 +201,30 @@ class Rule:
         return f"{self.name}: {self.law}"
 
 
+@dataclass(frozen=True)
+class Family:
+    """A law above many ops: some rules for each op that it `has`, by `about`.
+
+    `rules` are those about the ops of satura.
+    """
+
+    name: str
+    law: str
+    exact: bool
+    file: Path
+    line: int
+    has: Callable[[Op], bool]
+    about: Callable[[Op], tuple[Rule, ...]]
+    rules: tuple[Rule, ...]
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.law}"
+
+
 def source_of(function: object) -> str:
     """Source text of a function or class, or its name and code where there is none."""
     try:
@@ -211,44 +244,87 @@ def _instead(entry: object) -> str:
 
 
 class RuleSet:
-    """Rules in order, each name once. Sets add with `+`."""
+    """Rules in order, each name once. Sets add with `+`.
 
-    def __init__(self, *rules: Rule) -> None:
+    A family stands for its rules about the ops of satura; `for_ops` adds those about users' ops.
+    """
+
+    def __init__(self, *rules: Rule | Family) -> None:
         self._rules: dict[str, Rule] = {}
+        self._families: dict[str, Family] = {}
         for entry in rules:
-            if not isinstance(entry, Rule):
+            if isinstance(entry, Family):
+                self._add(entry, self._families)
+            elif not isinstance(entry, Rule):
                 raise RuleError(f"a RuleSet takes rules, not {entry!r}{_instead(entry)}")
-            other = self._rules.setdefault(entry.name, entry)
-            if other is not entry:
-                raise RuleError(
-                    f"two rules are called '{entry.name}': {other.place} and {entry.place}; "
-                    + (
-                        "a file loaded twice is to be imported once, rules made in a loop are to be"
-                        " given names (`function.__name__ = …` before `rule(function)`)"
-                        if other.place == entry.place
-                        else f"rename one, or leave one out: .without('{entry.name}')"
-                    )
+            for each in entry.rules if isinstance(entry, Family) else (entry,):
+                self._add(each, self._rules)
+
+    def _add(self, entry: Entry, to: dict[str, Entry]) -> None:
+        other = to.setdefault(entry.name, entry)
+        if other is not entry:
+            raise RuleError(
+                f"two rules are called '{entry.name}': {other.place} and {entry.place}; "
+                + (
+                    "a file loaded twice is to be imported once, rules made in a loop are to be"
+                    " given names (`function.__name__ = …` before `rule(function)`)"
+                    if other.place == entry.place
+                    else f"rename one, or leave one out: .without('{entry.name}')"
                 )
+            )
 
     @staticmethod
     def of_module(name: str) -> RuleSet:
         """All rules that the module `name` (usually `__name__`) defines so far, in order."""
         found = vars(sys.modules[name]).values()
-        return RuleSet(*(value for value in found if isinstance(value, Rule)))
+        return RuleSet(*(value for value in found if isinstance(value, Rule | Family)))
 
-    def __add__(self, other: RuleSet | Rule) -> RuleSet:
-        return RuleSet(*self, *(other if isinstance(other, RuleSet) else (other,)))
+    def for_ops(self, ops: Iterable[Op]) -> RuleSet:
+        """The set, and what its families say of those ops that users declared."""
+        result = self._chosen(lambda entry: True)
+        for op in dict.fromkeys(ops):
+            for family in self._families.values() if op.user else ():
+                for entry in family.about(op) if family.has(op) else ():
+                    result._rules.setdefault(entry.name, entry)
+        return result
+
+    def __add__(self, other: RuleSet | Rule | Family) -> RuleSet:
+        added = other if isinstance(other, RuleSet) else RuleSet(other)
+        result = RuleSet(*self, *added)
+        for family in (*self._families.values(), *added._families.values()):
+            result._add(family, result._families)
+        return result
 
     def without(self, *names: str) -> RuleSet:
-        """The set without the rules of these names. Raises RuleError for an unknown name."""
+        """The set without the rules and families of these names.
+
+        Raises RuleError for an unknown name.
+        """
         for name in names:
-            self[name]
-        return RuleSet(*(entry for entry in self if entry.name not in names))
+            if name not in self._families:
+                self[name]
+        return self._chosen(
+            lambda entry: (
+                entry.name not in names and not (isinstance(entry, Rule) and entry.family in names)
+            )
+        )
+
+    @property
+    def laws(self) -> tuple[Rule | Family, ...]:
+        """The rules in order, those of a family as the family."""
+        entries = (self._families.get(rule.family, rule) for rule in self)
+        return tuple(dict.fromkeys(entries))
 
     @property
     def exact(self) -> RuleSet:
         """Those rules that hold bit for bit."""
-        return RuleSet(*(entry for entry in self if entry.exact))
+        return self._chosen(lambda entry: entry.exact)
+
+    def _chosen(self, keeps: Callable[[Rule | Family], bool]) -> RuleSet:
+        """The rules and families that `keeps` is true of."""
+        result = RuleSet(*filter(keeps, self))
+        result._families = {f.name: f for f in self._families.values() if keeps(f)}
+        return result
 
     def __iter__(self) -> Iterator[Rule]:
         return iter(self._rules.values())

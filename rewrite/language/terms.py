@@ -78,6 +78,11 @@ class Varying(Tensor):
     they are computed at compile time, so laws of movement that start from one only cost time."""
 
 
+class Movable(Tensor):
+    """A variable for a tensor that is cheap to move: it varies and so may meet its inverse, is a
+    constant, or is a known tensor reshaped. A broadcast constant is not: it has to stay one."""
+
+
 @dataclass(frozen=True)
 class ScalarTerm(Term):
     """A 0-d constant with the given `Scalar` value."""

@@ -123,8 +123,16 @@ class Op:
             raise ProgramError(f"{self.name} takes no attributes")
         return REGISTRY["unary" if isinstance(function, UnaryFn) else "binary"], (function,)
 
+    def __reduce__(self) -> tuple[Callable[[str], Op], tuple[str]]:
+        """Programs are pickled without the functions of their ops: these are found by name."""
+        return _op_in_programs, (self.name,)
+
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+
+def _op_in_programs(name: str) -> Op:
+    return REGISTRY[name]
 
 
 REGISTRY: dict[str, Op] = {}

@@ -32,7 +32,7 @@ from satura.rewrite.types.attributes import (
     UserAttribute,
     Window,
 )  # fmt: skip
-from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, symbol
+from satura.rewrite.types.dims import Dim, SymbolicDim, static, symbol
 from satura.rewrite.types.elements import elements
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
@@ -119,7 +119,7 @@ def _constant(line: Reader, constants: Mapping[str, Array]) -> Constant:
         array = _elements(texts, type_.dtype)
         if array.size != type_.size:
             raise ProgramError(f"{array.size} elements do not make {type_}")
-        return Constant(array.reshape(tuple(evaluate(dim, {}) for dim in type_.shape)))
+        return Constant(array.reshape(tuple(map(static, type_.shape))))
     if label not in constants:
         raise ProgramError(f"the elements of constant {label} are not given")
     constant = Constant(np.asarray(constants[label]))

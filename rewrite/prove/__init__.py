@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from satura.rewrite.language.dsl import Rule
 from satura.rewrite.prove.proof import Proof
 
-STEPS = 60_000  # some 30 seconds
+STEPS = 60_000  # half a minute to a minute
 NOT_INSTALLED = "z3-solver is not installed: pip install 'satura[prove]'"
 
 

@@ -11,9 +11,10 @@ from satura.rewrite.prove.folds import connect
 from satura.rewrite.prove.matches import FailedError, Match, Required
 from satura.rewrite.prove.paths import Fact, Path, Undecided
 from satura.rewrite.prove.proof import Found
+from satura.rewrite.prove.stand_in import unknown
 from satura.rewrite.prove.tensors import Elements
 from satura.rewrite.prove.z3_terms import equal, within
-from satura.rewrite.types.dims import Dim, SymbolicDim, symbol
+from satura.rewrite.types.dims import Dim, SymbolicDim
 
 DIFFERS = "an element differs"
 
@@ -56,7 +57,7 @@ def _verify(match: Match) -> None:
             lemma()
         solver.add(*(equal(zero, 0) for zero in match.path.equalities.zeros()))
         _claim_all(match.path, [*required.goals, *_same_types(left, right)])
-        index = tuple(symbol(f"i{axis}") for axis in range(left.rank))
+        index = tuple(unknown(f"i{axis}") for axis in range(left.rank))
         solver.add(*(within(i, dim) for i, dim in zip(index, left.shape, strict=True)))
         match.path.witness()
         for lemma in match.assumed.hints:  # more follows where there is an element at all

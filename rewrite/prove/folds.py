@@ -19,6 +19,7 @@ from satura.rewrite.prove.layout import inside_or
 from satura.rewrite.prove.open_values import function_term, scalar_parts
 from satura.rewrite.prove.paths import Fact, Path
 from satura.rewrite.prove.size import named_quotient, term_of, terms_of
+from satura.rewrite.prove.stand_in import unknown
 from satura.rewrite.prove.tensors import Elements, Index, Judge, demand
 from satura.rewrite.prove.z3_terms import (
     DTYPES,
@@ -32,7 +33,7 @@ from satura.rewrite.prove.z3_terms import (
     within,
 )
 from satura.rewrite.types.attributes import Axes, Axis, Count, Groups, ReduceFn, Window
-from satura.rewrite.types.dims import Dim, SymbolicDim, symbol
+from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import DType
 
 Bound = tuple[SymbolicDim, ...]
@@ -127,7 +128,7 @@ def conv(judge: Judge, x: Elements, w: Elements, window: Window, groups: Groups)
     channels, inner, outer = x.shape[-1], w.shape[-2], w.shape[-1]
     for dim in (channels, *w.shape):
         for name in dim.symbols if isinstance(dim, SymbolicDim) else ():
-            judge.always(is_static(symbol(name)), "channels must be static")
+            judge.always(is_static(unknown(name)), "channels must be static")
     judge.same(inner * count, channels, "the channels do not split into the groups")
     width = _divided(judge.path, outer, count)
     judge.same(width * count, outer, "the output channels do not split")
@@ -211,7 +212,7 @@ def _folded(
 ) -> z3.ExprRef:
     """A fold of `body`; the variables of the two sides of a law have different names."""
     depth = path.depth
-    bound = tuple(symbol(f"{path.side}{depth}.{number}") for number in range(len(extents)))
+    bound = tuple(unknown(f"{path.side}{depth}.{number}") for number in range(len(extents)))
     path.depth += 1
     value = body(bound)
     path.depth -= 1

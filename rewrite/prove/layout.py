@@ -9,6 +9,7 @@ import z3
 from satura.rewrite.prove.open_values import FAMILIES, dtype_term, function_term
 from satura.rewrite.prove.reshape import compare_rows
 from satura.rewrite.prove.size import terms_of
+from satura.rewrite.prove.stand_in import unknown
 from satura.rewrite.prove.tensors import Elements, Index, Judge, demand
 from satura.rewrite.prove.z3_terms import (
     BINARY_VALUE,
@@ -25,7 +26,7 @@ from satura.rewrite.prove.z3_terms import (
     within,
 )
 from satura.rewrite.types.attributes import Axis, Padding, Perm, Shape, Slices
-from satura.rewrite.types.dims import Dim, SymbolicDim, symbol
+from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import DType
 
 
@@ -107,7 +108,7 @@ def _repeated(judge: Judge, old: Dim, new: Dim, index: Dim) -> Dim:
         return 0
     if equalities.same(old, new) or isinstance(index, int):
         return index
-    place = symbol(f"({index} of {old})")
+    place = unknown(f"({index} of {old})")
     is_unit = formula(old) == 1
     judge.path.assume(formula(place) == z3.If(is_unit, z3.IntVal(0), formula(index)))
     return place

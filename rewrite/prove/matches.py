@@ -29,6 +29,7 @@ from satura.rewrite.prove.open_values import (
 )
 from satura.rewrite.prove.paths import Dead, Fact, Path, Undecided
 from satura.rewrite.prove.size import dim_of
+from satura.rewrite.prove.stand_in import unknown
 from satura.rewrite.prove.tensors import Elements, Index
 from satura.rewrite.prove.z3_terms import (
     ELEMENT,
@@ -53,7 +54,7 @@ from satura.rewrite.types.attributes import (
     Slices,
     Window,
 )
-from satura.rewrite.types.dims import Dim, SymbolicDim, symbol
+from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import DType
 
 
@@ -78,7 +79,7 @@ class Assumed:
 
     def natural(self, dim: Dim, reason: str) -> None:
         self.path.assume(at_least(dim, 0, generic))
-        if isinstance(dim, SymbolicDim) and len(dim.symbols) == 1 and dim == symbol(*dim.symbols):
+        if isinstance(dim, SymbolicDim) and len(dim.symbols) == 1 and dim == unknown(*dim.symbols):
             self.path.natural |= dim.symbols
         self.sized(at_least(dim, 0), [dim], reason)
 
@@ -194,7 +195,7 @@ class Match:
 
     def _dims(self, name: str, rank: int, least: int | None = 0, static: bool = False) -> Index:
         """`rank` unknown numbers, none below `least` (at run time)."""
-        dims = tuple(symbol(f"{FIXED * static}{name}.{axis}") for axis in range(rank))
+        dims = tuple(unknown(f"{FIXED * static}{name}.{axis}") for axis in range(rank))
         for dim in dims:
             if not static:
                 self.path.assume(z3.Implies(is_static(dim), formula(dim) == generic(dim)))

@@ -20,16 +20,11 @@ import z3
 from satura.rewrite.prove.equalities import Equalities
 from satura.rewrite.prove.paths import Path
 from satura.rewrite.prove.size import terms_of
+from satura.rewrite.prove.stand_in import unknown
 from satura.rewrite.prove.tensors import Elements, Index, Judge
 from satura.rewrite.prove.z3_terms import formula, within
 from satura.rewrite.types.attributes import Shape
-from satura.rewrite.types.dims import (
-    Dim,
-    Monomial,
-    SymbolicDim,
-    product,
-    symbol,
-)
+from satura.rewrite.types.dims import Dim, Monomial, SymbolicDim, product
 
 Digit = tuple[Dim, Dim]  # an index and its extent
 
@@ -110,7 +105,7 @@ class Positions:
         for name in sorted(first.symbols) if isinstance(first, SymbolicDim) else ():
             if name in self.groups:
                 position, rest = self.groups[name]
-                more = first - symbol(name)
+                more = first - unknown(name)
                 if isinstance(more, int) or name not in more.symbols:
                     return self.normal(position + more * self.row(rest)), rest
         return None
@@ -146,7 +141,7 @@ class Positions:
             rows = rows + (self.equalities.quotient(part, row) or 0)
         rest = self.normal(position - rows * row)
         text = f"{rest} in {extents[1:]}"
-        names = [symbol(f"<{text}>{number}") for number in range(len(extents))]
+        names = [unknown(f"<{text}>{number}") for number in range(len(extents))]
         self.groups[str(names[0])] = (rest, tuple(zip(names[1:], extents[1:], strict=True)))
         return [self.normal(names[0] + rows), *names[1:]]
 
@@ -192,7 +187,7 @@ def compare_rows(path: Path, position: Dim, extent: Dim, bound: Dim) -> None:
     found = [positions.expanded(position, positions.normal(extent))]
     for name, (start, rest) in positions.groups.items():
         if start == position:
-            found.append([(symbol(name), 0), *rest])
+            found.append([(unknown(name), 0), *rest])
     for digits in found:
         row = positions.row(digits[1:])
         rows = positions.quotient(bound, row)

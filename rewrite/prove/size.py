@@ -19,7 +19,7 @@ from typing import NoReturn, cast
 import z3
 
 from satura.rewrite.prove.paths import Path, Undecided
-from satura.rewrite.prove.stand_in import StandIn
+from satura.rewrite.prove.stand_in import StandIn, unknown
 from satura.rewrite.prove.z3_terms import (
     at_least,
     equal,
@@ -29,7 +29,7 @@ from satura.rewrite.prove.z3_terms import (
     is_static,
     is_zero,
 )
-from satura.rewrite.types.dims import Dim, SymbolicDim, symbol
+from satura.rewrite.types.dims import Dim, SymbolicDim
 
 OTHERS = (type(None), str, bytes, tuple, list, dict, set, frozenset)  # equal to no number
 
@@ -157,7 +157,7 @@ class Size(StandIn):
     def exact_quotient(self, numerator: Dim, denominator: Dim) -> Dim | None:
         above, below = self._term(numerator), self._term(denominator)
         key = f"({above})/({below})"
-        whole = symbol(key)
+        whole = unknown(key)
         static = z3.Implies(is_static(above, below), z3.And(formula(below) != 0, is_static(whole)))
         even = z3.And(equal(whole * below, above), static)
         if self.path.decide(f"{key} comes out even", even, z3.BoolVal(True)):
@@ -230,7 +230,7 @@ def terms_of(values: tuple[object, ...]) -> tuple[Dim, ...]:
 
 def named_quotient(path: Path, numerator: Dim, denominator: Dim) -> SymbolicDim:
     """`numerator // denominator`, as a number of which the solver knows what it has to."""
-    quotient = symbol(f"({numerator})//({denominator})")
+    quotient = unknown(f"({numerator})//({denominator})")
     above, below, whole = formula(numerator), formula(denominator), formula(quotient)
     rest = above - whole * below
     path.assume(

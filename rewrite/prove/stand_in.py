@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from satura.rewrite.types.dims import SymbolicDim, symbol
+
 UNKNOWN = "?"
 
 
@@ -19,3 +21,17 @@ class StandIn:
 
     def __format__(self, how: str) -> str:
         return UNKNOWN
+
+
+class Name(str):
+    """The name of an unknown number, which texts of dims show as it is, without quotes."""
+
+    __slots__ = ()
+
+    def isidentifier(self) -> bool:
+        return True
+
+
+def unknown(name: str) -> SymbolicDim:
+    """The unknown number called `name`."""
+    return symbol(Name(name))

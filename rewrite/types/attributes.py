@@ -65,6 +65,10 @@ class Shape:
 
     dims: tuple[Dim, ...]
 
+    def permuted(self, perm: Perm) -> Shape:
+        """The shape of the transposed tensor."""
+        return Shape(perm.apply(self.dims))
+
     def concrete(self, sizes: Mapping[str, int]) -> Shape:
         return Shape(tuple(evaluate(dim, sizes) for dim in self.dims))
 
@@ -129,6 +133,10 @@ class Padding:
     def is_zero(self) -> bool:
         return all(dim == 0 for dim in (*self.lo, *self.hi))
 
+    def permuted(self, perm: Perm) -> Padding:
+        """What pads the transposed tensor alike."""
+        return Padding(perm.apply(self.lo), perm.apply(self.hi))
+
     def concrete(self, sizes: Mapping[str, int]) -> Padding:
         return Padding(
             tuple(evaluate(dim, sizes) for dim in self.lo),
@@ -147,6 +155,10 @@ class Slices:
     starts: tuple[Dim, ...]
     sizes: tuple[Dim, ...]
     steps: tuple[int, ...]
+
+    def permuted(self, perm: Perm) -> Slices:
+        """What slices the transposed tensor alike."""
+        return Slices(perm.apply(self.starts), perm.apply(self.sizes), perm.apply(self.steps))
 
     def concrete(self, sizes: Mapping[str, int]) -> Slices:
         return Slices(
@@ -231,14 +243,9 @@ class Window:
     def permuted(self, perm: Perm) -> Window:
         """The same window over transposed axes."""
         refuse_unless(len(perm.order) == self.rank, "ranks differ")
-        return Window(
-            perm.apply(self.sizes),
-            perm.apply(self.strides),
-            perm.apply(self.dilations),
-            perm.apply(self.lo),
-            perm.apply(self.hi),
-            self.fill,
-        )
+        at = perm.apply
+        sizes, strides, dilations = at(self.sizes), at(self.strides), at(self.dilations)
+        return Window(sizes, strides, dilations, at(self.lo), at(self.hi), self.fill)
 
     def __str__(self) -> str:
         axes = zip(self.sizes, self.strides, self.dilations, self.lo, self.hi, strict=False)

@@ -145,7 +145,8 @@ def symbols_of(dims: Iterable[Dim]) -> frozenset[str]:
 
 def operand_text(dim: Dim) -> str:
     """`dim` as it stands beside an operator."""
-    return f"({dim})" if isinstance(dim, SymbolicDim) and dim.name is None else str(dim)
+    is_computed = type(dim) is SymbolicDim and dim.name is None
+    return f"({dim})" if is_computed else str(dim)
 
 
 def product(dims: Iterable[Dim]) -> Dim:

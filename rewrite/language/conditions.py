@@ -1,0 +1,16 @@
+"""The condition that something can be computed."""
+
+from __future__ import annotations
+
+from satura.rewrite.language.expressions import Apply, Expression, attribute_function
+
+
+@attribute_function
+def has_value(value: object) -> bool:
+    """The condition that `value` can be computed: a rule does not fire where that is refused."""
+    return True
+
+
+def asks_for_value(condition: Expression) -> bool:
+    """Whether a condition is that something has a value, which may be so for all matches."""
+    return isinstance(condition, Apply) and condition.function is has_value.__wrapped__  # type: ignore[attr-defined]
