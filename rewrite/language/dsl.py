@@ -174,8 +174,9 @@ def _declare_family(function: Callable[..., Law], exact: bool) -> Family:
 
 
 def _declare(function: Callable[..., Law], exact: bool) -> Rule:
+    inner = inner_function(function)
     declared = _rule(function, exact)
-    inner_function(function).__globals__.setdefault(DECLARED, []).append(declared)
+    inner.__globals__.setdefault(DECLARED, []).append(declared)
     return declared
 
 
