@@ -19,7 +19,7 @@ from satura.rewrite.types.tensor_type import Array
 USER_CODE_SECONDS = 20.0  # for code of users that gives a constant
 
 
-def folded(schedule: Schedule) -> Schedule:
+def fold_constants(schedule: Schedule) -> Schedule:
     """The schedule in which every materialised constant is a constant node."""
     nodes = list(schedule.program.nodes)
     values: dict[int, Array] = {}
@@ -37,7 +37,7 @@ def folded(schedule: Schedule) -> Schedule:
     for index in sorted(needed):
         node = nodes[index]
         operands = [values[operand] for operand in node.operands]
-        values[index] = _evaluated(node, operands)
+        values[index] = _evaluate(node, operands)
         values[index].flags.writeable = False  # nobody else has it: no need for a copy
         if index in wanted and node.op.name != "constant":
             constant = Constant(values[index])
@@ -49,7 +49,7 @@ def folded(schedule: Schedule) -> Schedule:
     return replace(schedule, program=Program(tuple(nodes), program.inputs, program.outputs))
 
 
-def _evaluated(node: Node, operands: list[Array]) -> Array:
+def _evaluate(node: Node, operands: list[Array]) -> Array:
     """The node's value. Raises CallError where code of a user does not give it in time."""
 
     def value() -> Array:

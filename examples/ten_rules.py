@@ -76,7 +76,7 @@ def de_morgan(f: BinaryFn, x: Tensor, y: Tensor) -> Law:
 def negated(f: BinaryFn) -> BinaryFn:
     """g such that not f(x, y) = g(y, x), where the order is total."""
     if f.name not in ("lt", "le"):
-        raise Refuse(f"{f} is no order")
+        raise Refuse(f"{f} is not an order")
     return BinaryFn("le" if f.name == "lt" else "lt")
 
 

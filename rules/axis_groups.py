@@ -13,7 +13,7 @@ from satura.rewrite.types.dims import Dim, product
 Block = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def replaced(values: Sequence[Dim], at: Iterable[int], by: Iterable[Dim]) -> tuple[Dim, ...]:
+def replace_axis(values: Sequence[Dim], at: Iterable[int], by: Iterable[Dim]) -> tuple[Dim, ...]:
     """`values` with the entries at the given positions replaced."""
     result = list(values)
     for position, value in zip(at, by, strict=True):

@@ -16,7 +16,7 @@ def fold(f: Elementwise, vs: Scalars) -> Law:
 
 @attribute_function
 def only_element(value: Constant) -> Scalar:
-    """The element of a constant that has one, but is no scalar."""
+    """The element of a constant that has one, but is not a scalar."""
     refuse_unless(value.array.ndim > 0 and value.array.size == 1, "it has not just one element")
     return Scalar(value.type.dtype, value.array.tobytes())
 

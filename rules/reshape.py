@@ -41,7 +41,7 @@ from satura.rewrite.types.attributes import (
 )
 from satura.rewrite.types.dims import Dim, exact_quotient, known_at_least, product
 from satura.rewrite.types.tensor_type import DType, TensorType
-from satura.rules.axis_groups import Block, blocks, matched_axes, replaced
+from satura.rules.axis_groups import Block, blocks, matched_axes, replace_axis
 
 
 @rule
@@ -100,7 +100,7 @@ def broadcast_under_reshape(type_: TensorType, shape: Shape, wide: Shape) -> Sha
     pairs = enumerate(zip(shape.dims, wide.dims, strict=True))
     repeated = [axis for axis, (old, new) in pairs if old != new]
     sources = matched_axes(shape.dims, type_.shape, repeated)
-    return Shape(replaced(type_.shape, sources, (wide.dims[axis] for axis in repeated)))
+    return Shape(replace_axis(type_.shape, sources, (wide.dims[axis] for axis in repeated)))
 
 
 @rule
@@ -138,7 +138,7 @@ def axes_of_reshaped(old: Shape, new: Shape, axes: Axes) -> Axes:
 @attribute_function
 def with_units_at(shape: Shape, axes: Axes) -> Shape:
     """`shape` where the given axes have extent 1."""
-    return Shape(replaced(shape.dims, axes.indices, [1] * len(axes.indices)))
+    return Shape(replace_axis(shape.dims, axes.indices, [1] * len(axes.indices)))
 
 
 @rule
@@ -169,8 +169,8 @@ def _sliced_at(
     for place, axis in zip(at, axes, strict=True):
         steps[place] = slices.steps[axis]
     return Slices(
-        replaced([0] * rank, at, (slices.starts[axis] for axis in axes)),
-        replaced(shape, at, (slices.sizes[axis] for axis in axes)),
+        replace_axis([0] * rank, at, (slices.starts[axis] for axis in axes)),
+        replace_axis(shape, at, (slices.sizes[axis] for axis in axes)),
         tuple(steps),
     )
 
@@ -188,7 +188,7 @@ def shape_before_slice(type_: TensorType, slices: Slices, shape: Shape) -> Shape
     """t' such that reshape(slice(x, s), t) = slice(reshape(x, t'), s')."""
     axes = _cut_axes(type_.shape, slices)
     at = matched_axes(slices.sizes, shape.dims, axes)
-    return Shape(replaced(shape.dims, at, (type_.shape[axis] for axis in axes)))
+    return Shape(replace_axis(shape.dims, at, (type_.shape[axis] for axis in axes)))
 
 
 @attribute_function
@@ -227,8 +227,8 @@ def padding_under_reshape(type_: TensorType, shape: Shape, padding: Padding) -> 
     at = matched_axes(shape.dims, type_.shape, axes)
     none = [0] * type_.rank
     return Padding(
-        replaced(none, at, (padding.lo[axis] for axis in axes)),
-        replaced(none, at, (padding.hi[axis] for axis in axes)),
+        replace_axis(none, at, (padding.lo[axis] for axis in axes)),
+        replace_axis(none, at, (padding.hi[axis] for axis in axes)),
     )
 
 
@@ -254,7 +254,7 @@ def part_of_reshape(whole: TensorType, part: TensorType, axis: Axis, shape: Shap
     extent = exact_quotient(size, inner)
     if extent is None or not known_at_least(extent, 0):
         raise Refuse("a part does not fill whole rows")
-    return Shape(replaced(shape.dims, theirs[:1], [extent]))
+    return Shape(replace_axis(shape.dims, theirs[:1], [extent]))
 
 
 @attribute_function

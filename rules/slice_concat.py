@@ -30,7 +30,7 @@ from satura.rewrite.types.attributes import (
 )
 from satura.rewrite.types.dims import Dim, known_at_least
 from satura.rewrite.types.tensor_type import TensorType
-from satura.rules.axis_groups import replaced
+from satura.rules.axis_groups import replace_axis
 
 
 @attribute_function
@@ -82,8 +82,8 @@ def slices_before_reduce(type_: TensorType, axes: Axes, slices: Slices) -> Slice
     refuse_unless(all(slices.sizes[axis] == 1 for axis in at), "a reduced axis is cut off")
     steps = tuple(1 if axis in at else step for axis, step in enumerate(slices.steps))
     return Slices(
-        replaced(slices.starts, at, [0] * len(at)),
-        replaced(slices.sizes, at, [type_.shape[axis] for axis in at]),
+        replace_axis(slices.starts, at, [0] * len(at)),
+        replace_axis(slices.sizes, at, [type_.shape[axis] for axis in at]),
         steps,
     )
 
@@ -122,7 +122,7 @@ def slices_in_second(offset: TensorType, axis: Axis, slices: Slices) -> Slices:
     refuse_unless(known_at_least(slices.sizes[at], 1), "the slice may be empty")
     refuse_unless(known_at_least(low - before, 0), "the slice begins before")
     return Slices(
-        replaced(slices.starts, [at], [slices.starts[at] - before]), slices.sizes, slices.steps
+        replace_axis(slices.starts, [at], [slices.starts[at] - before]), slices.sizes, slices.steps
     )
 
 
@@ -147,7 +147,7 @@ def joined_slices(a: Slices, b: Slices, axis: Axis) -> Slices:
     refuse_unless(alike and a.steps == b.steps, "the pieces differ in other axes or in step")
     follows = b.starts[at] == a.starts[at] + a.sizes[at] * a.steps[at]
     refuse_unless(follows, "the second piece does not follow the first")
-    return Slices(a.starts, replaced(a.sizes, [at], [a.sizes[at] + b.sizes[at]]), a.steps)
+    return Slices(a.starts, replace_axis(a.sizes, [at], [a.sizes[at] + b.sizes[at]]), a.steps)
 
 
 @rule

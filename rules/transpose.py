@@ -211,7 +211,7 @@ def transpose_past_pool(f: ReduceFn, x: Varying, window: Window, p: Perm) -> Law
 
 @rule
 def transpose_past_pad(x: Varying, v: Tensor, padding: Padding, p: Perm) -> Law:
-    """pad(transpose(x, p), v, p(b)) = transpose(pad(x, v, b), p), outwards when p is no reshape"""
+    """pad(transpose(x, p), v, p(b)) = transpose(pad(x, v, b), p), outwards unless p is a reshape"""
     return both(
         rewrites(
             pad(transpose(x, p), v, padding),
@@ -227,7 +227,7 @@ def transpose_past_pad(x: Varying, v: Tensor, padding: Padding, p: Perm) -> Law:
 
 @rule
 def transpose_past_slice(x: Varying, slices: Slices, p: Perm) -> Law:
-    """slice(transpose(x, p), p(s)) = transpose(slice(x, s), p), inwards when p is no reshape"""
+    """slice(transpose(x, p), p(s)) = transpose(slice(x, s), p), inwards when p is not a reshape"""
     return both(
         rewrites(
             slice_(transpose(x, p), slices),
@@ -244,7 +244,7 @@ def transpose_past_slice(x: Varying, slices: Slices, p: Perm) -> Law:
 @rule
 def transpose_past_concat(x: Tensor, y: Tensor, axis: Axis, p: Perm) -> Law:
     """concat(transpose(x, p), transpose(y, p), p⁻¹(axis)) = transpose(concat(x, y, axis), p),
-    outwards when p is no reshape of both"""
+    outwards when p is not a reshape of both"""
     return both(
         rewrites(
             concat(transpose(x, p), transpose(y, p), axis),
@@ -268,7 +268,7 @@ def transpose_into_broadcast(x: Tensor, shape: Shape, p: Perm) -> Law:
 
 @rule
 def transpose_out_of_broadcast(x: Varying, shape: Shape, p: Perm) -> Law:
-    """broadcast(transpose(x, p), p(s)) = transpose(broadcast(x, s), p), when p is no reshape"""
+    """broadcast(transpose(x, p), p(s)) = transpose(broadcast(x, s), p), when p is not a reshape"""
     return rewrites(
         broadcast(transpose(x, p), shape),
         transpose(broadcast(x, shape.permuted(p.inverse)), p),

@@ -53,8 +53,8 @@ def optimize(
 ) -> Program:
     """The cheapest program that the rules can make of `model` within `limits`.
 
-    Hitting a limit is no error: the best program found so far is returned. Rules of your own are
-    tried in a process that is stopped when they do not end: see `compile`.
+    Hitting a limit is not an error: the best program found so far is returned. Rules of your own
+    are tried in a process that is stopped when they do not end: see `compile`.
     """
     return rewritten(model, rules, limits, strict=strict).schedule.program
 

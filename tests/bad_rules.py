@@ -115,7 +115,7 @@ def raises_without_words(p: Perm) -> Perm:
 
 @attribute_function
 def of_another_class(p: Perm) -> Perm:
-    """is no permutation"""
+    """is not a permutation"""
     return Shape((1, 0))  # type: ignore[return-value]
 
 

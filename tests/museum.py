@@ -53,7 +53,7 @@ from satura.rewrite.types.attributes import (
 )
 from satura.rewrite.types.dims import representative, static
 from satura.rewrite.types.tensor_type import DType, TensorType
-from satura.rules.axis_groups import blocks, replaced, with_units
+from satura.rules.axis_groups import blocks, replace_axis, with_units
 from satura.rules.broadcast import reduces_alike
 from satura.rules.slice_concat import joined_slices
 from satura.rules.transpose import moves_units
@@ -164,7 +164,7 @@ def minus_itself(x: Tensor) -> Law:
 def joined(a: Slices, b: Slices, axis: Axis) -> Slices:
     """`a` lengthened by `b`, wherever b begins."""
     total = a.sizes[axis.index] + b.sizes[axis.index]
-    return Slices(a.starts, replaced(a.sizes, [axis.index], [total]), a.steps)
+    return Slices(a.starts, replace_axis(a.sizes, [axis.index], [total]), a.steps)
 
 
 @rule
@@ -231,7 +231,7 @@ def _dropped(old: tuple[object, ...], new: tuple[object, ...]) -> int:
     for axis, dim in enumerate(old):
         if dim == 1 and old[:axis] + old[axis + 1 :] == new:
             return axis
-    refuse_unless(False, "this is no squeeze")
+    refuse_unless(False, "this is not a squeeze")
     return -1
 
 
@@ -244,7 +244,7 @@ def merged_squeezes(x: Tensor, s: Shape, t: Shape) -> Law:
 @attribute_function
 def kept_units(shape: Shape, axes: Axes) -> Shape:
     """`shape` with 1 at `axes`."""
-    return Shape(replaced(shape.dims, axes.indices, [1] * len(axes.indices)))
+    return Shape(replace_axis(shape.dims, axes.indices, [1] * len(axes.indices)))
 
 
 @rule

@@ -101,7 +101,7 @@ WRONG_CALLS: dict[str, tuple[dict[str, object], str]] = {
     "sizes that contradict": ({"x": X, "y": Y[:1]}, "rows"),
     "a list": ({"x": X.tolist(), "y": Y}, "'x'"),
     "a number": ({"x": 2.0, "y": Y}, "'x' must be f32"),
-    "a list of lists of several lengths": ({"x": [[1.0], []], "y": Y}, "'x' is no array"),
+    "a list of lists of several lengths": ({"x": [[1.0], []], "y": Y}, "'x' is not an array"),
     "nothing": ({"x": None, "y": Y}, "'x' must be f32"),
 }
 

@@ -228,7 +228,7 @@ CONTENTS: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "is empty"),
     "truncated": (healthy().SerializeToString()[:120], "truncated"),
     "garbage": (bytes(range(256)) * 8, "not an ONNX model"),
-    "text": (b"this is no model\n" * 20, "not an ONNX model"),
+    "text": (b"this is not a model\n" * 20, "not an ONNX model"),
     "without a graph": (ModelProto(ir_version=8).SerializeToString(), "no graph"),
 }
 
@@ -283,7 +283,7 @@ EXTERNAL: dict[str, tuple[dict[str, object], str]] = {
     "short": ({"location": "w.bin", "offset": 4}, "48 bytes are needed"),
     "wrong length": ({"location": "w.bin", "length": 12}, "48 bytes are needed"),
     "negative offset": ({"location": "w.bin", "offset": -4}, "48 bytes are needed"),
-    "offset that is no number": ({"location": "w.bin", "offset": "x"}, "must be integers"),
+    "offset that is not a number": ({"location": "w.bin", "offset": "x"}, "must be integers"),
 }
 
 

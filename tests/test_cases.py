@@ -120,7 +120,7 @@ CASES: dict[str, Case] = {
     ) >> (
         lambda b: b.conv_last(b.tensor(1, 8, 8, 4), b.border(2, 1))
     ),
-    "M1 pad of 1.0 is no border of 0": start(
+    "M1 pad of 1.0 is not a border of 0": start(
         lambda b: b.conv_last(b.pad_spatial(b.tensor(1, 8, 8, 4), value=1), b.border())
     ) | (
         lambda b: b.conv_last(b.tensor(1, 8, 8, 4), b.border(1))

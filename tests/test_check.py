@@ -164,7 +164,7 @@ def moody(x: Tensor, p: Perm) -> Law:
 
 @attribute_function
 def no_perm(p: Perm) -> Perm:
-    """A Perm of what is no axis."""
+    """A Perm of what is not an axis."""
     return Perm((["a"], 0.5))  # type: ignore[arg-type]
 
 

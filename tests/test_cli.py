@@ -336,7 +336,7 @@ FAILURES = {
     "unknown precision": (["run", "{model}", "--precision", "fast"], "'fast'"),
     "unknown size": (["run", "{model}", "--size", "columns=2"], "'columns'"),
     "malformed size": (["run", "{model}", "--size", "rows"], "NAME=N"),
-    "inputs that are no npz": (["run", "{model}", "--inputs", "{broken}"], "broken.onnx"),
+    "inputs that are not npz": (["run", "{model}", "--inputs", "{broken}"], "broken.onnx"),
     "inputs of a wrong name": (["run", "{model}", "--inputs", "{wrong}"], "'z'"),
     "sizes beside inputs": (
         ["run", "{model}", "--inputs", "{wrong}", "--size", "rows=2"],

@@ -22,10 +22,10 @@ from satura.backend.contraction.spec import (
     RowAxis,
     Tile,
     choose_tile,
+    contraction_plan,
     pack_panels,
     panel_columns,
     parameters,
-    planned,
 )  # fmt: skip
 from satura.backend.jit.machine_code import kernel_address, kernel_function
 from satura.rewrite.ops.reductions import _conv
@@ -69,7 +69,7 @@ def computed(
     threads: int, planned_for: int | None = None,
 ) -> None:  # fmt: skip
     """Runs the kernel; `out` has the batch axes, the row axes and the columns."""
-    plan = planned(spec, call, planned_for or threads)
+    plan = contraction_plan(spec, call, planned_for or threads)
     strides = out.strides[: spec.batches - spec.grouped + len(spec.windowed)]
     source = contraction_source("test", spec, Store(len(parameters(spec)), len(strides)))
     kernel = kernel_function(kernel_address(source))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from satura.commands.pages import ops_page, rules_page
-from satura.commands.verdicts import recorded
+from satura.commands.verdicts import recorded_verdicts
 from satura.rulefile import load_rules
 from satura.rules import DEFAULT
 from tests.documents import ENVIRONMENT, ROOT, satura
@@ -124,4 +124,4 @@ def test_rules_page_is_current() -> None:
 
 
 def test_a_verdict_is_recorded_for_every_rule_of_the_book() -> None:
-    assert list(recorded()) == [rule.name for rule in DEFAULT], "run `make docs`"
+    assert list(recorded_verdicts()) == [rule.name for rule in DEFAULT], "run `make docs`"

@@ -127,4 +127,4 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run("light_squeezenet", number, "--json")
     assert code == 0 and json.loads(out)[0]["steps"][0]["rule"] == rule
     code, _, err = run("light_squeezenet", "first")
-    assert code == 1 and "first is no number of a node" in err
+    assert code == 1 and "first is not a number of a node" in err

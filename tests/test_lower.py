@@ -11,7 +11,7 @@ import pytest
 
 from satura.backend.lower.canonical import canonical
 from satura.backend.lower.loop_nests import lower
-from satura.backend.plan.buffers import Lifetime, planned
+from satura.backend.plan.buffers import Lifetime, plan_arena
 from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.schedule import Dispatch, Form, Home, Schedule
@@ -307,9 +307,9 @@ def test_parts_of_a_concat_are_stored_in_place() -> None:
 
 def test_buffers_that_live_at_different_times_share_memory() -> None:
     chain = [Lifetime(i, 1000, i, i + 1) for i in range(10)]
-    assert planned(chain).size == 2 * 1024
+    assert plan_arena(chain).size == 2 * 1024
     together = [Lifetime(i, 64, 0, 5) for i in range(4)]
-    arena = planned(together)
+    arena = plan_arena(together)
     assert arena.size == 4 * 64
     assert len(set(arena.offsets.values())) == 4
 

@@ -35,7 +35,7 @@ from satura.rewrite.types.attributes import (
 from satura.rewrite.types.dims import SymbolicDim, known_at_least
 from satura.rewrite.types.tensor_type import TensorType
 from satura.rules import DEFAULT
-from satura.rules.axis_groups import replaced
+from satura.rules.axis_groups import replace_axis
 from satura.rules.pad import slices_inside
 from satura.rules.transpose import moves_only_units
 from tests.museum import MUSEUM
@@ -187,7 +187,7 @@ def is_never_empty(wide: Shape, axes: Axes) -> bool:
 @attribute_function
 def without(shape: Shape, axes: Axes) -> Shape:
     """`shape` with 1 at `axes`."""
-    return Shape(replaced(shape.dims, axes.indices, [1] * len(axes.indices)))
+    return Shape(replace_axis(shape.dims, axes.indices, [1] * len(axes.indices)))
 
 
 @rule

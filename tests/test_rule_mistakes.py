@@ -98,7 +98,7 @@ def _matches_everything(x: Tensor) -> Law:
 
 
 def _constant_condition(x: Tensor, p: Perm) -> Law:
-    """a condition that is no recorder"""
+    """a condition that is not a recorder"""
     return rewrites(transpose(x, p), x, isinstance(p, Perm))
 
 
@@ -219,17 +219,17 @@ def _other_dtype(x: Tensor, y: Tensor) -> Law:
 
 
 def _never_matches(x: Tensor) -> Law:
-    """what gives a float is no bool"""
+    """what gives a float is not a bool"""
     return rewrites(unary("not", unary("exp", x)), x)
 
 
 def _two_ranks(x: Tensor) -> Law:
-    """a matrix is no volume"""
+    """a matrix is not a volume"""
     return rewrites(transpose(transpose(x, Perm((1, 0))), Perm((0, 2, 1))), x)
 
 
 def _other_rank(x: Tensor) -> Law:
-    """a matrix is no vector"""
+    """a matrix is not a vector"""
     return rewrites(transpose(x, Perm((1, 0))), reshape(x, Shape((6,))))
 
 

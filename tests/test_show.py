@@ -210,7 +210,7 @@ def test_errors_are_one_line(model: Path, tmp_path: Path, shown: Shown) -> None:
     )
     assert "there is no node %99; the last is %8" in shown.error(model, "--node", 99)
     assert "there is no node %-1" in shown.error(model, "--node=-1")
-    assert "x is no number of a node" in shown.error(model, "--node", "x")
+    assert "x is not a number of a node" in shown.error(model, "--node", "x")
     assert "%1 = constant() #" in shown.error(model, "--node", 1)
     assert "stands in none of the dispatches" in shown.error(model, "--node", 1)
     assert "--assembly is for --stage kernels" in shown.error(model, "--assembly")

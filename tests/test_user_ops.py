@@ -61,7 +61,7 @@ def test_a_formula_decides_which_element_types_an_op_takes(ops: UserOps) -> None
     assert build.type(build.add(ops.dequantize, (q, s), Count(0))) == build.type(s)
     with pytest.raises(ProgramError, match="mixes f16 and f32; convert one"):
         build.add(ops.lerp, (x, x, s))
-    with pytest.raises(ProgramError, match=r"0\.5 is no i8"):
+    with pytest.raises(ProgramError, match=r"0\.5 is not an i8"):
         build.add(op(formula="x + alpha", domain="d", op_type="shifted")(_plus), (q,), _number(0.5))
 
 
@@ -122,7 +122,7 @@ def _many(*operands: TensorType) -> TensorType:
 
 
 def _plain(x: TensorType, count: int) -> TensorType:
-    """An attribute that is no attribute."""
+    """An attribute that is not an attribute."""
     return x
 
 
@@ -175,14 +175,14 @@ def known(x: TensorType) -> TensorType:
 
 
 MISTAKES = [
-    (_one, {"formula": "x * (1 + "}, "is no Python expression"),
+    (_one, {"formula": "x * (1 + "}, "is not a Python expression"),
     (_one, {"formula": "x + z"}, "there is no 'z'"),
     (_two, {"formula": "x + why"}, "there is no 'why'"),
     (_one, {"formula": "sqroot(x)"}, "there is no function 'sqroot'; did you mean 'sqrt'?"),
     (_one, {"formula": "max(x)"}, "'max(x)': max takes 2 arguments"),
     (_one, {"formula": "x.real"}, "'x.real' cannot stand in a formula"),
     (_one, {"formula": "x // 2"}, "'x // 2' cannot stand in a formula"),
-    (_one, {"formula": "-x if x else x"}, "the condition of '-x if x else x' is no bool"),
+    (_one, {"formula": "-x if x else x"}, "the condition of '-x if x else x' is not a bool"),
     (_one, {"formula": "not x + 1"}, "it takes no element type"),
     (_one, {"formula": "2 * x", "reference": lambda x: 3 * x}, "its formula gives"),
     (_one, {"formula": "x / 2", "reference": lambda x: x / 2}, "refuse this element type"),
@@ -200,12 +200,16 @@ MISTAKES = [
     (_untold, {"formula": "x"}, "the docstring is missing"),
     (_late, {"reference": np.copy}, "the operand 'x' must come before the attributes"),
     (_many, {"reference": np.copy}, "give every operand a parameter of its own"),
-    (_plain, {"reference": np.copy}, "'count: int' is no operand (TensorType) and no attribute"),
+    (
+        _plain,
+        {"reference": np.copy},
+        "'count: int' is not an operand (TensorType) and no attribute",
+    ),
     (_melting, {"reference": np.copy}, "Melting must be a dataclass, and frozen"),
     (_nameless, {"reference": np.copy}, "it needs an operand"),
     (_one, {"formula": "x", "domain": ""}, "its domain is that of ONNX's own ops"),
     (_one, {"formula": "x", "domain": "my dom"}, "its domain 'my dom' is none in ONNX"),
-    (_one, {"formula": "x", "op_type": "a b/c"}, "its op_type 'a b/c' is no name in ONNX"),
+    (_one, {"formula": "x", "op_type": "a b/c"}, "its op_type 'a b/c' is not a name in ONNX"),
     (_one, {"formula": "x", "domain": "my-org.ops_2", "op_type": "One_2"}, ""),
     (_one_float, {"formula": "x + 0", "reference": np.copy}, "0.0 where its reference gives -0.0"),
     (_one_float, {"formula": "-(-x)", "reference": np.copy}, ""),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from satura.commands.verdicts import recorded, verdict
+from satura.commands.verdicts import recorded_verdicts, verdict
 from satura.rewrite.prove import prove
 from satura.rules import DEFAULT
 
@@ -15,18 +15,20 @@ LOW = (0, 1)  # the ranks that are proved at once
 def test_the_prover_finds_what_is_recorded_at_low_ranks(name: str) -> None:
     proof = prove(DEFAULT[name], LOW)
     if "no sizes are found for which" not in proof.reason:  # else it is about higher ranks only
-        assert proof.ranks == tuple(rank for rank in recorded()[name].ranks if rank in LOW)
+        assert proof.ranks == tuple(rank for rank in recorded_verdicts()[name].ranks if rank in LOW)
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("name", [rule.name for rule in DEFAULT if recorded()[rule.name].ranks])
+@pytest.mark.parametrize(
+    "name", [rule.name for rule in DEFAULT if recorded_verdicts()[rule.name].ranks]
+)
 def test_the_prover_finds_what_is_recorded(name: str) -> None:
-    known = recorded()[name]
+    known = recorded_verdicts()[name]
     assert prove(DEFAULT[name], known.ranks, steps=600_000).ranks == known.ranks
 
 
 def test_what_is_not_recorded_as_proved_has_a_reason() -> None:
-    for name, known in recorded().items():
+    for name, known in recorded_verdicts().items():
         assert known.status in ("proved", "tested"), name
         assert known.status == "proved" or known.reason, name
         assert known.status == "tested" or known.ranks == (0, 1, 2, 3, 4), name

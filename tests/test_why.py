@@ -212,7 +212,7 @@ def known_first(f: BinaryFn, x: Known, y: Tensor) -> Law:
 
 @rule
 def varying_neg(x: Varying) -> Law:
-    """neg(abs(x)) of what is no constant"""
+    """neg(abs(x)) of what is not a constant"""
     return rewrites(unary("neg", unary("abs", x)), x)
 
 

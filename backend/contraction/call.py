@@ -21,14 +21,14 @@ from satura.backend.contraction.spec import (
     ContractionSpec,
     RowAxis,
     choose_tile,
+    contraction_plan,
     pack_panels,
     panel_columns,
     parameters,
-    planned,
 )  # fmt: skip
 from satura.backend.emit.body import Code
 from satura.backend.lower.body import Nest, Pointer
-from satura.backend.lower.canonical import renumbered
+from satura.backend.lower.canonical import renumber
 from satura.backend.lower.reductions import anchor_of, epilogue_nest
 from satura.backend.lower.space import space_of
 from satura.backend.lower.walk import shape_of, strides_of
@@ -91,7 +91,7 @@ def contraction_code(
 
 
 def view_of(schedule: Schedule, dispatch: Dispatch, node: int) -> View | None:
-    """How `node` lies in a materialised tensor; None where that is no strided view."""
+    """How `node` lies in a materialised tensor; None where that is not a strided view."""
     shape = shape_of(schedule, node)
     space = space_of(shape)
     index, at = space.index, node
@@ -139,7 +139,7 @@ class _Problem:
         name: str, any_sizes: bool,
     ) -> Code:  # fmt: skip
         """The kernel's text and arguments."""
-        nest = renumbered(epilogue_nest(schedule, dispatch))
+        nest = renumber(epilogue_nest(schedule, dispatch))
         batches, rows = self._merged(nest)
         count = prod(axis.row.extent for axis in rows)
         tile = choose_tile(None if any_sizes else count, self.columns)
@@ -172,7 +172,7 @@ class _Problem:
             right_depth_stride=self.right_depth,
             right_column_stride=self.right_column,
         )
-        plan = planned(spec, call, threads)
+        plan = contraction_plan(spec, call, threads)
         epilogue = NestEpilogue(_over_axes(nest, [*batches, *rows]), len(parameters(spec)))
         source = contraction_source(name, spec, epilogue)
         work = count * prod(call.batches) * self.columns * self.depth * call.taps

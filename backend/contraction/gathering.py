@@ -41,7 +41,7 @@ def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
     yield "for i in range(depth):"
     yield f"{INDENT}store_f32(fill_page, i, fill_value)"
     yield "line = 0"
-    axes = _windowed(spec)
+    axes = _window_parameters(spec)
     for level, axis in enumerate(axes):
         yield f"{INDENT * level}for tap{axis} in range(taps{axis}):"
     distance = " + ".join(f"tap{axis} * dilation{axis} * stride{axis}" for axis in axes)
@@ -62,7 +62,7 @@ def row_lines(spec: ContractionSpec) -> Iterator[str]:
     yield f"left_here = left{''.join(strides)}"
     yield from coordinates(spec, "first_row")
     if spec.left_packed:
-        yield from _packed_rows(spec)
+        yield from _row_packing_lines(spec)
         yield "origin = scratch + rows_offset"
     yield "for tile in range(tiles):"
     body = [
@@ -89,7 +89,7 @@ def tile_lines(spec: ContractionSpec) -> Iterator[str]:
     yield "tile_depth = step_depth"
     if not gathers(spec):
         return
-    last = _windowed(spec)[-1]
+    last = _window_parameters(spec)[-1]
     yield "kind = load_int64(kinds, tile)"
     yield f"hops += (kind * taps + first_tap) * {_WORD}"
     yield "if kind == 0:"
@@ -166,7 +166,7 @@ def slots(spec: ContractionSpec) -> str:
     return expression
 
 
-def _windowed(spec: ContractionSpec) -> list[int]:
+def _window_parameters(spec: ContractionSpec) -> list[int]:
     return [axis for axis, windowed in enumerate(spec.windowed) if windowed]
 
 
@@ -182,7 +182,7 @@ def _origin(spec: ContractionSpec) -> Iterator[str]:
 
 def _origins(spec: ContractionSpec) -> Iterator[str]:
     """The first line of a tile's table, its kind, and the other lines of a border tile."""
-    axes, every = _windowed(spec), range(len(spec.windowed))
+    axes, every = _window_parameters(spec), range(len(spec.windowed))
     if axes:
         yield "interior = True"
         for axis in every:
@@ -211,7 +211,7 @@ def _origins(spec: ContractionSpec) -> Iterator[str]:
 def _taps(spec: ContractionSpec, outside: str, body: list[str]) -> Iterator[str]:
     """`body` for each tap's `address`, which is `outside` where the tap leaves the input."""
     address, known = "origin", ""
-    axes = _windowed(spec)
+    axes = _window_parameters(spec)
     for level, axis in enumerate(axes):
         lines = [
             f"for tap{axis} in range(taps{axis}):",
@@ -225,13 +225,13 @@ def _taps(spec: ContractionSpec, outside: str, body: list[str]) -> Iterator[str]
     yield from indented(len(axes), [f"{INDENT}address = {address}", *body])
 
 
-def _packed_rows(spec: ContractionSpec) -> Iterator[str]:
+def _row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
     """Copies of the block's rows, all taps of a row side by side."""
     yield "copy = scratch + rows_offset"
     yield "for row in range(row_count):"
     yield from indented(1, _origin(spec))
     if any(spec.windowed):
-        count = " * ".join(f"taps{axis}" for axis in _windowed(spec))
+        count = " * ".join(f"taps{axis}" for axis in _window_parameters(spec))
         yield f"{INDENT}tap_depth = depth // max(1, {count})"
         copied = [
             "for k in range(tap_depth):",

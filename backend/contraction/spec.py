@@ -6,8 +6,8 @@ convolution) a row sees several input positions, one per tap, and positions outs
 count as the fill value. Groups of a convolution are its last batch axis.
 
 `ContractionSpec` is what the text of a kernel depends on. Everything else is an argument:
-`ContractionCall` describes one call, and `planned` turns it into the argument table's first words
-and the bytes of scratch that each thread needs.
+`ContractionCall` describes one call, and `contraction_plan` turns it into the argument table's
+first words and the bytes of scratch that each thread needs.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def parameters(spec: ContractionSpec) -> tuple[str, ...]:
     return tuple(names)
 
 
-def planned(spec: ContractionSpec, call: ContractionCall, threads: int) -> ContractionPlan:
+def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int) -> ContractionPlan:
     """Blocking and arguments of one call that up to `threads` threads share."""
     tallest, width = spec.tile.rows[0], panel_columns(spec.tile)
     taps, depth = (1, call.taps * call.depth) if spec.left_packed else (call.taps, call.depth)

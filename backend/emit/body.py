@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from satura.backend.emit.text import indented
-from satura.backend.lower.body import Access, Argument, Nest, Pointer, Value, needed
+from satura.backend.lower.body import Access, Argument, Nest, Pointer, Value, needed_values
 from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.types.tensor_type import DType
 
@@ -135,7 +135,7 @@ class BodyText:
         """
         names = {**self.names, **(given or {})}
         block = Block(names, self.middle if taps is None else taps, suffix)
-        for index in needed(self.nest.values, targets, names):
+        for index in needed_values(self.nest.values, targets, names):
             level = self.levels[index]
             name = f"{self.prefix}v{index}{suffix if level >= 2 else ''}"
             text = self._expression(index, block)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from satura.backend.emit.body import zero
-from satura.backend.lower.body import Nest, Reduction, needed
+from satura.backend.lower.body import Nest, Reduction, needed_values
 from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.ops.reductions import reduction_identity
 from satura.rewrite.types.attributes import Scalar
@@ -14,7 +14,7 @@ FLOPS = {f.name: f.flops for f in (*UNARY.values(), *BINARY.values())}
 
 def cost(nest: Nest, index: int) -> float:
     """Flops of computing a value from loads and finished reductions."""
-    indices = needed(nest.values, [index])
+    indices = needed_values(nest.values, [index])
     return sum(FLOPS.get(nest.values[source].op, 0.0) for source in indices)
 
 
@@ -40,7 +40,7 @@ def identity_text(reduction: Reduction) -> str:
 
 def reads_loops(nest: Nest, target: int, loops: range, store: bool = True) -> bool:
     """Whether value `target`, or the `store`, changes with one of these loops."""
-    accesses = [nest.values[index].access for index in needed(nest.values, [target])]
+    accesses = [nest.values[index].access for index in needed_values(nest.values, [target])]
     strides = [access.strides for access in accesses if access is not None]
     if store:
         strides.append(nest.target.strides)

@@ -16,7 +16,7 @@ from satura.backend.emit.body import Arguments, Block, BodyText, Code
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
 from satura.backend.emit.reductions import combined, cost, identity_text, reads_loops
 from satura.backend.emit.text import indented
-from satura.backend.lower.body import Argument, Pointer, Reduction, needed
+from satura.backend.lower.body import Argument, Pointer, Reduction, needed_values
 from satura.backend.lower.canonical import Canonical
 from satura.rewrite.types.tensor_type import DType
 
@@ -152,7 +152,7 @@ class _Rows:
         for reduction in self.nest.reductions:
             before = [
                 stage[values[index].literal]
-                for index in needed(values, [reduction.operand])
+                for index in needed_values(values, [reduction.operand])
                 if values[index].op == "reduced"
             ]
             stage.append(max(before, default=-1) + 1)
@@ -325,14 +325,14 @@ class _Rows:
         for stage, targets in enumerate(stages):
             again = sorted(first, reverse=True)
             for index in again:
-                here = needed(values, targets, self.kept)
+                here = needed_values(values, targets, self.kept)
                 size = pitch * count * LINE // 8
                 if index not in here or index in self.kept or self.clips:
                     continue
                 if cost(self.nest, index) >= DEAR and size <= LARGEST_SPILL:
                     array = self._array(values[index].dtype, pitch * count)
                     self.kept[index] = _Kept(first[index], array)
-            for index in needed(values, targets, self.kept):
+            for index in needed_values(values, targets, self.kept):
                 if levels[index] == 3 and self._moves(index):
                     first.setdefault(index, stage)
         if self.kept and self.middle:
@@ -363,7 +363,7 @@ class _Rows:
                 continue
             if index in self.given or self._moves(index) or cost(self.nest, index) < CHEAP:
                 continue
-            before = needed(self.nest.values, [index], self.given)
+            before = needed_values(self.nest.values, [index], self.given)
             if all(self.nest.values[source].op != "reduced" for source in before):
                 found.append(index)
         block = self._block(found)

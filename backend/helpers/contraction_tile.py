@@ -16,7 +16,7 @@ from functools import cache
 
 from llvmlite import ir
 
-from satura.backend.helpers.vector import INT64, Code, outlined
+from satura.backend.helpers.vector import INT64, Code, outlined_helper
 from satura.backend.target import host_target
 
 _NAME = re.compile(r"tile_(\d+)x(\d+)")
@@ -41,7 +41,7 @@ def tile_helper(name: str) -> object | None:
     def write(code: Code, *arguments: ir.Value) -> None:
         _tile(code, rows, vectors, *arguments)
 
-    return outlined(name, host_target().lanes, write, arguments=10)
+    return outlined_helper(name, host_target().lanes, write, arguments=10)
 
 
 def _tile(

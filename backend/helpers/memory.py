@@ -21,7 +21,7 @@ from satura.backend.helpers.site import (
     NUMBA,
     STORED,
     Site,
-    declared,
+    declare_function,
     helper,
 )  # fmt: skip
 from satura.rewrite.types.tensor_type import DType
@@ -140,7 +140,7 @@ def _cast(dtype: DType, site: Site, a: ir.Value) -> ir.Value:
     if site.is_float:
         name = f"llvm.fpto{'s' if dtype.is_signed else 'u'}i.sat.i{to_bits}.{site.suffix}"
         function = ir.FunctionType(target, [a.type])
-        return builder.call(declared(builder, function, name), [a])
+        return builder.call(declare_function(builder, function, name), [a])
     if to_bits <= site.bits:
         return builder.trunc(a, target) if to_bits < site.bits else a
     return builder.sext(a, target) if site.is_signed else builder.zext(a, target)

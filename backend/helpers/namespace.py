@@ -17,9 +17,9 @@ def namespace_of(code: CodeType) -> dict[str, object]:
     """The globals for a kernel's code: exactly the names that it mentions and that exist."""
     from satura.backend.helpers.contraction_tile import tile_helper
 
-    fixed = _fixed()
+    fixed = _fixed_names()
     found: dict[str, object] = {}
-    for name in sorted(set(_mentioned(code))):
+    for name in sorted(set(_names_mentioned(code))):
         value = fixed.get(name)
         if value is None:
             value = tile_helper(name)
@@ -29,7 +29,7 @@ def namespace_of(code: CodeType) -> dict[str, object]:
 
 
 @lru_cache(maxsize=1)
-def _fixed() -> Mapping[str, object]:
+def _fixed_names() -> Mapping[str, object]:
     from satura.backend.helpers import scalars, vector
     from satura.backend.helpers.transpose import transpose_helper
 
@@ -37,9 +37,9 @@ def _fixed() -> Mapping[str, object]:
     return {**own, **vector.helpers(), **scalars.helpers()}
 
 
-def _mentioned(code: CodeType) -> Iterator[str]:
+def _names_mentioned(code: CodeType) -> Iterator[str]:
     """Every global or attribute name in the code and in the functions it defines."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _mentioned(constant)
+            yield from _names_mentioned(constant)

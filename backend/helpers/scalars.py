@@ -16,7 +16,7 @@ from numba.core import types
 from satura.backend.helpers import approximations
 from satura.backend.helpers.approximations import call
 from satura.backend.helpers.memory import conversions, memory
-from satura.backend.helpers.site import F32, F64, NUMBA, Site, Writer, declared, helper
+from satura.backend.helpers.site import F32, F64, NUMBA, Site, Writer, declare_function, helper
 from satura.rewrite.types.tensor_type import DType
 
 
@@ -61,7 +61,7 @@ def _mul_add(site: Site, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
     """a · b + c for sums of products in any order; one rounding where the CPU has an FMA."""
     if site.is_float:
         return site.builder.call(
-            declared(
+            declare_function(
                 site.builder,
                 ir.FunctionType(a.type, [a.type] * 3),
                 f"llvm.fmuladd.{site.suffix}",
@@ -195,7 +195,7 @@ def _library(name: str, site: Site, *operands: ir.Value) -> ir.Value:
     return call(site.builder, name if operands[0].type == F64 else f"{name}f", *operands)
 
 
-def _approximated(name: str, site: Site, a: ir.Value) -> ir.Value:
+def _approximation(name: str, site: Site, a: ir.Value) -> ir.Value:
     """Vectorisable in f32, the C library's in f64."""
     if a.type == F32:
         written: ir.Value = getattr(approximations, name)(site.builder, a)
@@ -253,7 +253,7 @@ def helpers() -> Mapping[str, object]:
     found.update(memory())
     found.update(conversions())
     for name in ("exp", "tanh", "erf", "sigmoid"):
-        found[name] = helper(1, partial(_approximated, name))
+        found[name] = helper(1, partial(_approximation, name))
     for name in _LIBRARY:
         found[name] = helper(1, partial(_library, name))
     for name in ("sqrt", "floor", "ceil", "rint"):

@@ -94,6 +94,6 @@ def helper(arity: int, write: Writer, result: Result = first_type) -> object:
     return intrinsic(typed)
 
 
-def declared(builder: ir.IRBuilder, function: ir.FunctionType, name: str) -> ir.Value:
+def declare_function(builder: ir.IRBuilder, function: ir.FunctionType, name: str) -> ir.Value:
     known = builder.module.globals.get(name)
     return ir.Function(builder.module, function, name) if known is None else known

@@ -34,14 +34,16 @@ def _transpose(
     while distance < code.lanes:  # swap the off-diagonal quarters of every 2·distance square
         for i in range(code.lanes):
             if not i & distance:
-                rows[i], rows[i + distance] = _swapped(code, rows[i], rows[i + distance], distance)
+                rows[i], rows[i + distance] = _swap_lanes(
+                    code, rows[i], rows[i + distance], distance
+                )
         distance *= 2
     for row in rows:
         code.store(target, 0, row)
         target = code.add(target, target_pitch)
 
 
-def _swapped(
+def _swap_lanes(
     code: Code, upper: ir.Value, lower: ir.Value, distance: int
 ) -> tuple[ir.Value, ir.Value]:
     """Both rows after the groups of `distance` lanes at odd places above and at even places below
@@ -49,9 +51,9 @@ def _swapped(
     lanes = range(code.lanes)
     evens = [i if not i & distance else code.lanes + i - distance for i in lanes]
     odds = [i + distance if not i & distance else code.lanes + i for i in lanes]
-    return _shuffled(code, upper, lower, evens), _shuffled(code, upper, lower, odds)
+    return _shuffle(code, upper, lower, evens), _shuffle(code, upper, lower, odds)
 
 
-def _shuffled(code: Code, a: ir.Value, b: ir.Value, lanes: list[int]) -> ir.Value:
+def _shuffle(code: Code, a: ir.Value, b: ir.Value, lanes: list[int]) -> ir.Value:
     kind = ir.VectorType(INT32, code.lanes)
     return code.builder.shuffle_vector(a, b, ir.Constant(kind, lanes))

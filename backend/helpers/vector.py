@@ -153,7 +153,7 @@ def native(
     return intrinsic(helper)
 
 
-def outlined(name: str, lanes: int, write: Writer, arguments: int) -> object:
+def outlined_helper(name: str, lanes: int, write: Writer, arguments: int) -> object:
     """A helper with int64 arguments whose code stands in a function of its own.
 
     Its registers are then allocated apart from those of the kernel around it.

@@ -180,7 +180,9 @@ class BodyBuilder:
         return self.add(Value("and", DType.BOOL, (first, second)))
 
 
-def needed(values: Sequence[Value], targets: Iterable[int], known: Iterable[int] = ()) -> list[int]:
+def needed_values(
+    values: Sequence[Value], targets: Iterable[int], known: Iterable[int] = ()
+) -> list[int]:
     """Indices, in order, of the values that `targets` depend on and that are not `known`."""
     stop = set(known)
     found: set[int] = set()

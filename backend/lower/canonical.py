@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from satura.backend.lower.body import Access, BodyBuilder, Nest, needed
+from satura.backend.lower.body import Access, BodyBuilder, Nest, needed_values
 
 SHORT = 8  # an inner loop of fewer iterations hardly vectorises
 
@@ -31,12 +31,12 @@ class Canonical:
 
 def canonical(nest: Nest) -> Canonical:
     """The canonical form of `nest`, whose extents are all positive."""
-    nest = renumbered(nest)
+    nest = renumber(nest)
     if not nest.reductions:
         inner = _best(nest, list(nest.outer), tuple(nest.accesses()))
         order = _by_stride(list(nest.outer), nest.target)
-        return _arranged(nest, order, [], inner, False)
-    reads = _reduced_reads(nest)
+        return _arrange(nest, order, [], inner, False)
+    reads = _reads_of_reductions(nest)
     clipped = {clip.loop for clip in nest.clips}
     row = _best(nest, [loop for loop in nest.inner if loop not in clipped], reads)
     columns = [loop for loop in nest.outer if not _moves_clips(nest, loop)]
@@ -45,10 +45,10 @@ def canonical(nest: Nest) -> Canonical:
     middle = list(nest.inner) if ordered else _by_stride(list(nest.inner), *reads)
     outer = _by_stride(list(nest.outer), nest.target)
     if column is not None and _is_column(nest, row, column, reads):
-        return _arranged(nest, outer, middle, column, True)
+        return _arrange(nest, outer, middle, column, True)
     if ordered and row is not None:
         row = middle[-1]
-    return _arranged(nest, outer, middle, row, False)
+    return _arrange(nest, outer, middle, row, False)
 
 
 def _is_column(nest: Nest, row: int | None, column: int, reads: Sequence[Access]) -> bool:
@@ -60,7 +60,7 @@ def _is_column(nest: Nest, row: int | None, column: int, reads: Sequence[Access]
 
 def _moves_clips(nest: Nest, loop: int) -> bool:
     """Whether which taps are left out depends on this loop."""
-    origins = needed(nest.values, [clip.origin for clip in nest.clips])
+    origins = needed_values(nest.values, [clip.origin for clip in nest.clips])
     accesses = (nest.values[index].access for index in origins)
     return any(access is not None and access.strides[loop] for access in accesses)
 
@@ -89,9 +89,9 @@ def _element_sizes(nest: Nest) -> dict[Access, int]:
     return sizes
 
 
-def _reduced_reads(nest: Nest) -> tuple[Access, ...]:
+def _reads_of_reductions(nest: Nest) -> tuple[Access, ...]:
     """What the reductions read."""
-    indices = needed(nest.values, [reduction.operand for reduction in nest.reductions])
+    indices = needed_values(nest.values, [reduction.operand for reduction in nest.reductions])
     loads = (nest.values[index] for index in indices)
     return tuple(v.access for v in loads if v.access is not None and v.op == "load")
 
@@ -105,7 +105,7 @@ def _by_stride(loops: list[int], *accesses: Access) -> list[int]:
     return sorted(loops, key=key)
 
 
-def _arranged(
+def _arrange(
     nest: Nest, outer: list[int], middle: list[int], inner: int | None, column: bool
 ) -> Canonical:
     """The nest with loops in the given order, neighbours merged, and one inner loop."""
@@ -114,10 +114,10 @@ def _arranged(
     inners = [] if inner is None else [[inner]]
     fixed = {clip.loop for clip in nest.clips}
     if inners and (column or not nest.reductions):
-        *outers, inners[0] = _merged(nest, [*outers, *inners], fixed)
+        *outers, inners[0] = _merge_loops(nest, [*outers, *inners], fixed)
     elif inners:
-        *middles, inners[0] = _merged(nest, [*middles, *inners], fixed)
-    outers, middles = _merged(nest, outers, fixed), _merged(nest, middles, fixed)
+        *middles, inners[0] = _merge_loops(nest, [*middles, *inners], fixed)
+    outers, middles = _merge_loops(nest, outers, fixed), _merge_loops(nest, middles, fixed)
     groups = [*outers, *middles, *inners]
     extents = [prod(nest.extents[loop] for loop in group) for group in groups]
     places = {loop: place for place, group in enumerate(groups) for loop in group}
@@ -131,7 +131,7 @@ def _arranged(
     return Canonical(moved, len(outers), len(middles), column)
 
 
-def _merged(nest: Nest, groups: list[list[int]], fixed: set[int]) -> list[list[int]]:
+def _merge_loops(nest: Nest, groups: list[list[int]], fixed: set[int]) -> list[list[int]]:
     """Neighbouring loops made one wherever every access steps evenly through both."""
     accesses = tuple(nest.accesses())
     result: list[list[int]] = []
@@ -146,7 +146,7 @@ def _merged(nest: Nest, groups: list[list[int]], fixed: set[int]) -> list[list[i
     return result
 
 
-def renumbered(nest: Nest) -> Nest:
+def renumber(nest: Nest) -> Nest:
     """Only the values that are needed, in the order in which a walk from the results meets them."""
     body = BodyBuilder()
     places: dict[int, int] = {}

@@ -12,7 +12,7 @@ from __future__ import annotations
 from satura.backend.lower.body import Nest
 from satura.backend.lower.reductions import contraction_nest, row_nest, window_nest
 from satura.backend.lower.space import Space, space_of
-from satura.backend.lower.walk import LoweringError, Straddle, Walk, refined, shape_of, strides_of
+from satura.backend.lower.walk import LoweringError, Straddle, Walk, refine, shape_of, strides_of
 from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
 from satura.rewrite.types.index_map import Index
 
@@ -63,12 +63,14 @@ def _loop(schedule: Schedule, dispatch: Dispatch, space: Space, may_cut: bool) -
         except Straddle as straddle:
             straddle.box = box  # whose loops may be split already
             raise
-        return walk, _stored(schedule, dispatch, walk, box.index, result)
+        return walk, _storing_nest(schedule, dispatch, walk, box.index, result)
 
-    return refined(space, attempt)
+    return refine(space, attempt)
 
 
-def _stored(schedule: Schedule, dispatch: Dispatch, walk: Walk, index: Index, result: int) -> Nest:
+def _storing_nest(
+    schedule: Schedule, dispatch: Dispatch, walk: Walk, index: Index, result: int
+) -> Nest:
     """The nest without reductions that stores value `result` of the root at `index`."""
     dtype = schedule.program.nodes[dispatch.root].type.dtype
     target = dispatch.target

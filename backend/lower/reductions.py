@@ -13,7 +13,7 @@ import numpy as np
 
 from satura.backend.lower.body import MAX_TAPS, Clip, Nest, Reduction
 from satura.backend.lower.space import Space, space_of
-from satura.backend.lower.walk import LoweringError, Walk, refined, shape_of, strides_of
+from satura.backend.lower.walk import LoweringError, Walk, refine, shape_of, strides_of
 from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.ops import Kind
 from satura.rewrite.ops.reductions import SELECTIONS, reduction_identity
@@ -69,7 +69,7 @@ def index_paths(
     return paths
 
 
-def _finished(
+def _finish(
     schedule: Schedule, dispatch: Dispatch, walk: Walk, reduced: int,
     reductions: list[Reduction], clips: list[Clip],
 ) -> Nest:  # fmt: skip
@@ -94,7 +94,7 @@ def epilogue_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
     )
     walk.paths = index_paths(schedule, dispatch, {anchor: outer.index}, None, outer.ranges)
     walk.anchored[anchor] = walk.accumulator(schedule.program.nodes[anchor].type.dtype)
-    return _finished(schedule, dispatch, walk, 0, [], [])
+    return _finish(schedule, dispatch, walk, 0, [], [])
 
 
 def row_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
@@ -106,7 +106,7 @@ def row_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
     def attempt(box: Space) -> tuple[Walk, Nest]:
         return _rows(schedule, dispatch, box, axes)
 
-    return refined(space, attempt)
+    return refine(space, attempt)
 
 
 def _reduced_axes(node: Node) -> tuple[int, ...]:
@@ -150,7 +150,7 @@ def _rows(
             )
             walk.anchored[index] = walk.reduced(number, DType.I64)
     reduced = sum(variable.length != 1 for variable in gone)
-    return walk, _finished(schedule, dispatch, walk, reduced, reductions, [])
+    return walk, _finish(schedule, dispatch, walk, reduced, reductions, [])
 
 
 def window_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
@@ -163,7 +163,7 @@ def window_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
     source = node.operands[0]
     outer = space_of(shape_of(schedule, anchor))
     taps = space_of(window.sizes, "$t")
-    walk = _anchored_walk(schedule, dispatch, outer, taps)
+    walk = _walk_around_anchor(schedule, dispatch, outer, taps)
     identity = _is_identity(window.fill, function.name, dtype)
     skip = identity or function.name in SELECTIONS
     skip = skip and not _is_unrolled(window, shape_of(schedule, anchor), 1)
@@ -178,7 +178,7 @@ def window_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
     clipped_fill = fill if reader.clips and not identity else None
     reduction = Reduction(function.name, dtype.compute, operand, fill=clipped_fill)
     walk.anchored[anchor] = walk.reduced(0, dtype)
-    return _anchored_nest(schedule, dispatch, walk, outer, taps, [reduction], reader.clips)
+    return _nest_around_anchor(schedule, dispatch, walk, outer, taps, [reduction], reader.clips)
 
 
 def contraction_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
@@ -193,7 +193,7 @@ def _matmul(schedule: Schedule, dispatch: Dispatch, anchor: int, node: Node) -> 
     x, y = node.operands
     outer = space_of(shape_of(schedule, anchor))
     inner = space_of(shape_of(schedule, x)[-1:], "$t")
-    walk = _anchored_walk(schedule, dispatch, outer, inner)
+    walk = _walk_around_anchor(schedule, dispatch, outer, inner)
     *batch, row, column = outer.index
     (k,) = inner.index
     first = walk.value(x, (*batch, row, k))
@@ -202,7 +202,7 @@ def _matmul(schedule: Schedule, dispatch: Dispatch, anchor: int, node: Node) -> 
     product = walk.apply("mul", dtype.compute, first, second)
     walk.anchored[anchor] = walk.reduced(0, dtype)
     reduction = Reduction("sum", dtype.compute, product)
-    return _anchored_nest(schedule, dispatch, walk, outer, inner, [reduction], [])
+    return _nest_around_anchor(schedule, dispatch, walk, outer, inner, [reduction], [])
 
 
 def _conv(schedule: Schedule, dispatch: Dispatch, anchor: int, node: Node) -> Nest:
@@ -215,7 +215,7 @@ def _conv(schedule: Schedule, dispatch: Dispatch, anchor: int, node: Node) -> Ne
     if groups.count > 1 and width > 1:
         outer = outer.split(f"${len(shape) - 1}", width)
     inner = space_of((*window.sizes, kernel[-2]), "$t")
-    walk = _anchored_walk(schedule, dispatch, outer, inner)
+    walk = _walk_around_anchor(schedule, dispatch, outer, inner)
     skip = _is_zero(window.fill) and _is_finite(schedule, w)
     skip = skip and not _is_unrolled(window, shape, kernel[-2])
     *taps, channel = inner.index
@@ -230,7 +230,7 @@ def _conv(schedule: Schedule, dispatch: Dispatch, anchor: int, node: Node) -> Ne
     product = walk.apply("mul", dtype.compute, seen, weight)
     walk.anchored[anchor] = walk.reduced(0, dtype)
     reduction = Reduction("sum", dtype.compute, product)
-    return _anchored_nest(schedule, dispatch, walk, outer, inner, [reduction], reader.clips)
+    return _nest_around_anchor(schedule, dispatch, walk, outer, inner, [reduction], reader.clips)
 
 
 def _group_index(outer: Space, axis: int, count: int, width: int) -> Dim:
@@ -242,7 +242,7 @@ def _group_index(outer: Space, axis: int, count: int, width: int) -> Dim:
     return replace(outer, axes=(outer.axes[axis][:1],), extents=((count,),)).index[0]
 
 
-def _anchored_walk(schedule: Schedule, dispatch: Dispatch, outer: Space, inner: Space) -> Walk:
+def _walk_around_anchor(schedule: Schedule, dispatch: Dispatch, outer: Space, inner: Space) -> Walk:
     variables = (*outer.variables, *inner.variables)
     walk = Walk(schedule, dispatch.operands, {v.name: v.length for v in variables})
     start = {anchor_of(dispatch): outer.index}
@@ -250,12 +250,12 @@ def _anchored_walk(schedule: Schedule, dispatch: Dispatch, outer: Space, inner: 
     return walk
 
 
-def _anchored_nest(
+def _nest_around_anchor(
     schedule: Schedule, dispatch: Dispatch, walk: Walk, outer: Space, inner: Space,
     reductions: list[Reduction], clips: list[Clip],
 ) -> Nest:  # fmt: skip
     reduced = sum(variable.length != 1 for variable in inner.variables)
-    return _finished(schedule, dispatch, walk, reduced, reductions, clips)
+    return _finish(schedule, dispatch, walk, reduced, reductions, clips)
 
 
 class _WindowReader:

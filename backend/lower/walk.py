@@ -330,7 +330,7 @@ def shape_of(schedule: Schedule, node: int) -> tuple[int, ...]:
     return tuple(map(static, schedule.program.nodes[node].type.shape))
 
 
-def refined(space: Space, attempt: Callable[[Space], tuple[Walk, Nest]]) -> Nest:
+def refine(space: Space, attempt: Callable[[Space], tuple[Walk, Nest]]) -> Nest:
     """The nest of `attempt` over `space`, with loops split where that saves divisions."""
     for _ in range(MAX_SPLITS):
         walk, nest = attempt(space)

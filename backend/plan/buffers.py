@@ -54,7 +54,7 @@ def buffer_size(schedule: Schedule, node: int) -> int:
     return prod(map(static, type_.shape)) * type_.dtype.itemsize
 
 
-def planned(buffers: Sequence[Lifetime]) -> Arena:
+def plan_arena(buffers: Sequence[Lifetime]) -> Arena:
     """Offsets by best fit, largest buffers first."""
     placed: list[tuple[int, int, Lifetime]] = []  # (start, end, lifetime) by start
     offsets: dict[int, int] = {}

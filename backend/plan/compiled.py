@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from weakref import WeakSet
 
-from satura.backend.constants import ConstantStore, folded
+from satura.backend.constants import ConstantStore, fold_constants
 from satura.backend.plan.executables import Executable
 from satura.backend.plan.plan import Instance, Plan, make_plan
 from satura.backend.target import usable_threads
@@ -129,7 +129,7 @@ def compile_schedule(
     A program without symbols is compiled at once, another one with the first call of each new
     sizes (its kernels are mostly shared by all sizes). `progress` gets a text and a fraction.
     """
-    compiled = CompiledSchedule(folded(schedule), threads or usable_threads())
+    compiled = CompiledSchedule(fold_constants(schedule), threads or usable_threads())
     if not schedule.program.symbols:
         compiled.prepare({}, progress)
     return compiled

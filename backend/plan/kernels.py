@@ -22,7 +22,7 @@ LONGEST_NAME = 4  # ops
 def kernel_code(
     schedule: Schedule, dispatch: Dispatch, threads: int, store: ConstantStore, any_sizes: bool
 ) -> Code | None:
-    """The kernel of a dispatch that is no host call; None where there is nothing to compute.
+    """The kernel of a dispatch that is not a host call; None where there is nothing to compute.
 
     With `any_sizes` the text should serve other sizes of the same program as well.
     """

@@ -19,7 +19,7 @@ from satura.backend.emit.body import Code
 from satura.backend.jit.machine_code import KernelSource, compile_all
 from satura.backend.lower.body import Pointer
 from satura.backend.plan.buffers import ALIGNMENT, Arena, lifetimes
-from satura.backend.plan.buffers import planned as planned_buffers
+from satura.backend.plan.buffers import plan_arena as planned_buffers
 from satura.backend.plan.executables import Executable, executables
 from satura.backend.plan.kernels import kernel_code
 from satura.backend.run.runtime import ALL_THREADS, Executor, Status, Step
@@ -108,7 +108,7 @@ def make_plan(
         width = 1 if item.work <= SMALL_WORK else ALL_THREADS
         steps.append(Launch(addresses[item.text], len(numbers), width))
         for argument in item.arguments:
-            number, region = _placed(argument, schedule, arena, places, store)
+            number, region = _place_argument(argument, schedule, arena, places, store)
             numbers.append(number)
             regions.append(region)
     return Plan(
@@ -132,7 +132,7 @@ def _addresses(kernels: Sequence[Executable], progress: Progress | None) -> dict
     return {kernel.source: address for kernel, address in zip(kernels, found, strict=True)}
 
 
-def _placed(
+def _place_argument(
     argument: int | Pointer, schedule: Schedule, arena: Arena, places: Mapping[int, int],
     store: ConstantStore,
 ) -> tuple[int, int]:  # fmt: skip
@@ -160,8 +160,8 @@ class Instance:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._memory = _aligned(plan.arena.size)
-        self._scratch = _aligned(plan.scratch * plan.threads)
+        self._memory = _aligned_bytes(plan.arena.size)
+        self._scratch = _aligned_bytes(plan.scratch * plan.threads)
         self._status = Status(_describe)
         count = _FIRST_TENSOR + len(plan.inputs) + len(plan.outputs)
         self._bases = np.zeros(count, np.int64)
@@ -251,7 +251,7 @@ class Instance:
         return whole[tuple(slice(static(a), static(a) + static(n)) for a, n in extents)]
 
 
-def _aligned(size: int) -> NDArray[np.uint8]:
+def _aligned_bytes(size: int) -> NDArray[np.uint8]:
     """Uninitialised bytes that start at a cache line."""
     memory = np.empty(size + ALIGNMENT, np.uint8)
     start = -int(memory.ctypes.data) % ALIGNMENT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from satura.backend.constants import ConstantStore, folded
+from satura.backend.constants import ConstantStore, fold_constants
 from satura.backend.emit.body import Code
 from satura.backend.jit.kernel import KernelSource
 from satura.backend.plan.executables import executables
@@ -42,7 +42,7 @@ def kernel_records(schedule: Schedule, threads: int) -> tuple[KernelRecord, ...]
     Nothing is compiled.
     """
     sizes = {name: representative(symbol(name)) for name in sorted(schedule.program.symbols)}
-    concrete = folded(schedule).concrete(sizes)
+    concrete = fold_constants(schedule).concrete(sizes)
     store = ConstantStore()
     codes: dict[int, Code] = {}
     for number, dispatch in enumerate(concrete.dispatches):

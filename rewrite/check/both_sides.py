@@ -63,7 +63,7 @@ def examine(instance: Instance, exact: bool, draw: Draw) -> Failure | None:
         stable = content(first) == content(second)
     except Refuse:
         return _unless_unchanged(instance, before)
-    except (RuleError, TypeError) as error:  # TypeError: the answer is made of what is no value
+    except (RuleError, TypeError) as error:  # TypeError: the answer is made of what is not a value
         return without_right(instance, str(error))
     if not stable:
         shown = [", ".join(map(str, answer)) for answer in (first, second)]

@@ -2,7 +2,7 @@
 
 A round runs every rule once: all together as long as the e-graph is far from its limits, else one
 after the other, those with fewest matches first, with the limits checked after each, and before a
-rule that has too many. Hitting a limit is no error: what is there by then is the result.
+rule that has too many. Hitting a limit is not an error: what is there by then is the result.
 
 Where it is known how to extract a program, one is extracted whenever the e-graph has grown by a
 quarter. The cheapest is kept, and a large e-graph that makes nothing cheaper has grown enough. No

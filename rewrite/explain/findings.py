@@ -117,8 +117,9 @@ def _direction_lines(direction: DirectionReport) -> Iterator[str]:
             yield f"{'':23}  others: {ends}"
     if direction.matches:
         yield (
-            f"fires: {_counted(direction.matches, 'match', 'matches')} at"
-            f" {_counted(direction.places, 'place')}, {_counted(direction.new_nodes, 'new e-node')}"
+            f"fires: {_count_text(direction.matches, 'match', 'matches')} at"
+            f" {_count_text(direction.places, 'place')},"
+            f" {_count_text(direction.new_nodes, 'new e-node')}"
         )
         for firing in direction.firings[:MOST_FIRINGS]:
             yield from _firing_lines(firing)
@@ -149,5 +150,5 @@ def _miss_lines(miss: Miss) -> Iterator[str]:
         yield f"  {name} = {value}"
 
 
-def _counted(count: int, one: str, many: str = "") -> str:
+def _count_text(count: int, one: str, many: str = "") -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"

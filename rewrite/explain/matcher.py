@@ -65,7 +65,7 @@ class Passed:
     cut: bool
 
 
-def _wanted(term: Application) -> str:
+def _wanted_op(term: Application) -> str:
     """The op of a pattern, with its scalar function where that is given."""
     values = [value.value for value in term.attributes if isinstance(value, Literal)]
     functions = [value for value in values if isinstance(value, FUNCTIONS)]
@@ -201,7 +201,7 @@ class _Steps(Bindings):
             self.leaf(term, find)
 
     def application(self, term: Application, find: Callable[[Match], int], where: str) -> None:
-        graph, name, slot = self.graph, _wanted(term), len(self.terms)
+        graph, name, slot = self.graph, _wanted_op(term), len(self.terms)
         self.terms.append(term)
         self.classes[term] = lambda match: match[slot][0]
 

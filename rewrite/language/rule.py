@@ -53,7 +53,7 @@ class Computed:
     is_element: bool = False
 
     def value(self, values: Values) -> Attribute:
-        """Raises Refuse where there is none, TypeError where it is no such attribute."""
+        """Raises Refuse where there is none, TypeError where it is not such attribute."""
         result = self.expression.evaluate(values)
         if type(result) is not self.sort:  # a subclass could answer anything, anywhere
             kind = type(result).__name__
@@ -128,7 +128,7 @@ class Direction:
             raise self.failure(error, values) from error
 
     def holds(self, condition: Expression, values: Values) -> bool:
-        """Whether one condition holds. Raises TypeError where it is no bool."""
+        """Whether one condition holds. Raises TypeError where it is not a bool."""
         result = condition.evaluate(values)
         if not isinstance(result, bool) and type(result).__name__ not in ("bool_", "bool"):
             raise TypeError(f"the condition {condition} is {result!r}, not a bool")

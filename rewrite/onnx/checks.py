@@ -129,7 +129,7 @@ def _input_type(value: ValueInfoProto, taken: set[str]) -> TensorType:
         raise UnsupportedError(f"input '{value.name}': {error}") from None
 
 
-def check_declared(output: ValueInfoProto, found: TensorType) -> None:
+def check_declared_type(output: ValueInfoProto, found: TensorType) -> None:
     """Compare an output's declared type with what its nodes compute."""
     if output.type.WhichOneof("value") != "tensor_type":
         return

@@ -18,7 +18,7 @@ from onnx import (
 )
 
 from satura.rewrite.errors import ModelError, ProgramError, SaturaError, UnsupportedError
-from satura.rewrite.onnx.checks import check_declared, check_node, input_types, opset_versions
+from satura.rewrite.onnx.checks import check_declared_type, check_node, input_types, opset_versions
 from satura.rewrite.onnx.files import array_of, read_model
 from satura.rewrite.onnx.lower.context import Context, Lowered, NoLowering
 from satura.rewrite.onnx.lower.fallback import function_body, host, with_defaults
@@ -85,7 +85,7 @@ class _Importer:
             if output.name in outputs:
                 raise ModelError(f"two outputs are called '{output.name}'")
             outputs[output.name] = scope[output.name]
-            check_declared(output, self.build.type(scope[output.name]))
+            check_declared_type(output, self.build.type(scope[output.name]))
         program = self.build.program(outputs)
         self._warn(program)
         return program

@@ -47,10 +47,10 @@ def in_order(nodes: Sequence[NodeProto], given: Collection[str]) -> list[NodePro
         for before in sorted(waits[index]):
             users[before].append(index)
     missing = [len(before) for before in waits]
-    return _sorted(nodes, users, missing)
+    return _sort(nodes, users, missing)
 
 
-def _sorted(
+def _sort(
     nodes: Sequence[NodeProto], users: list[list[int]], missing: list[int]
 ) -> list[NodeProto]:
     done: list[NodeProto] = []

@@ -58,7 +58,7 @@ def dim_param(dim: SymbolicDim) -> str:
 def tensor_type(proto: TypeProto, named: Mapping[str, Dim]) -> TensorType:
     """The type that `proto` states, with `named` giving the dims of its dim_params.
 
-    Raises UnsupportedError where the value is no tensor, or its rank or a dim is not known.
+    Raises UnsupportedError where the value is not a tensor, or its rank or a dim is not known.
     """
     kind = proto.WhichOneof("value")
     if kind != "tensor_type":

@@ -59,7 +59,7 @@ class Values:
         if len(known) != len(operands):
             return None
         try:
-            return _rounded_to(node.type.dtype, _apply(node, known))
+            return _round_to(node.type.dtype, _apply(node, known))
         except (Undecided, CallError):
             return None
 
@@ -87,11 +87,11 @@ def _apply(node: Node, known: list[Known]) -> Known:
         taken = node.op.reference(known[0], known[1].astype(np.int64), attribute)
         return np.asarray(taken, object)
     if isinstance(attribute, UnaryFn):
-        return _map(UNARY.get(attribute.name, _undecided), known)
+        return _map(UNARY.get(attribute.name, _undecided_element), known)
     if isinstance(attribute, BinaryFn):
         if attribute.name == "div" and node.type.dtype.is_float:
             return _map(_float_divide, known)
-        return _map(BINARY.get(attribute.name, _undecided), known)
+        return _map(BINARY.get(attribute.name, _undecided_element), known)
     if node.op.name == "select":
         return _map(_select, known)
     if node.op.name == "cast" and isinstance(attribute, DType):
@@ -101,7 +101,7 @@ def _apply(node: Node, known: list[Known]) -> Known:
     raise Undecided
 
 
-def _rounded_to(dtype: DType, value: Known) -> Known:
+def _round_to(dtype: DType, value: Known) -> Known:
     """Floats as the element type stores them."""
     if dtype.is_float:
         for position in np.ndindex(*value.shape):
@@ -132,7 +132,7 @@ def _reduce(node: Node, x: Known) -> Known:
     return _objects([totals[target] for target in np.ndindex(*shape)], shape)
 
 
-def _undecided(*_: Element) -> Element:
+def _undecided_element(*_: Element) -> Element:
     raise Undecided
 
 
@@ -240,7 +240,7 @@ def _absolute(a: Element) -> Element:
     return a if at_most(0, a) else -a
 
 
-def _rounded(function: Callable[[float], int]) -> Callable[[Element], Element]:
+def _rounding(function: Callable[[float], int]) -> Callable[[Element], Element]:
     return lambda a: a if isinstance(a, SymbolicDim) else float(function(a))
 
 
@@ -265,9 +265,9 @@ UNARY: dict[str, Callable[..., Element]] = {
     "neg": _negate,
     "abs": _absolute,
     "relu": lambda a: a if at_most(0, a) else 0,
-    "floor": _rounded(floor),
-    "ceil": _rounded(ceil),
-    "round": _rounded(round),
+    "floor": _rounding(floor),
+    "ceil": _rounding(ceil),
+    "round": _rounding(round),
     "not": lambda a: not a,
 }
 BINARY: dict[str, Callable[..., Element]] = {

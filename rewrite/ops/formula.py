@@ -193,7 +193,7 @@ class _Typing:
         condition, *branches = call.arguments
         dtype = self.common(call, branches) or wanted
         refuse_unless(
-            self.dtype(condition) is DType.BOOL, f"the condition of '{call.text}' is no bool"
+            self.dtype(condition) is DType.BOOL, f"the condition of '{call.text}' is not a bool"
         )
         operands = [self.value(condition, DType.BOOL), *(self.value(b, dtype) for b in branches)]
         return self.add(Step("select", dtype.compute, tuple(operands)))
@@ -202,7 +202,7 @@ class _Typing:
         if not dtype.is_float:
             whole = math.isfinite(value) and value == int(value)
             least, most = dtype.bounds if dtype.is_integer else (0, 1)
-            refuse_unless(whole and least <= value <= most, f"{value!r} is no {dtype.value}")
+            refuse_unless(whole and least <= value <= most, f"{value!r} is not a {dtype.value}")
         dtype = dtype.compute
         return self.add(Step("number", dtype, (), position, Scalar.of(value, dtype)))
 
@@ -216,7 +216,7 @@ def _number_in(attribute: Attribute) -> float | int:
     if isinstance(attribute, Count):
         return attribute.value
     if not isinstance(attribute, Scalar):
-        raise Refuse(f"{attribute} is no number")
+        raise Refuse(f"{attribute} is not a number")
     value = attribute.value
     return float(value) if attribute.dtype.is_float else int(value)
 

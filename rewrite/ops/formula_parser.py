@@ -35,14 +35,14 @@ _MOST_PRODUCTS = 4  # x ** n up to here is a product, which vectorises
 
 
 def parse(text: str, operands: Sequence[str], numbers: Sequence[str | None]) -> Expression:
-    """The expression in these operands and attributes (None: one that is no number).
+    """The expression in these operands and attributes (None: one that is not a number).
 
     Raises FormulaError that says which part of the text is wrong.
     """
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError) as error:
-        raise FormulaError(f"it is no Python expression: {error}") from None
+        raise FormulaError(f"it is not a Python expression: {error}") from None
     names: dict[str, Expression] = {name: Number(value) for name, value in _NUMBERS.items()}
     names |= {name: Parameter(at) for at, name in enumerate(numbers) if name}
     names |= {name: Operand(at) for at, name in enumerate(operands)}
@@ -126,15 +126,15 @@ class _Parser:
         call = self.call(tree, "select" if name == "where" else name, *tree.args)
         function = UNARY.get(name) or BINARY.get(name)
         inner = None if function is None else function.expansion
-        return call if inner is None else _substituted(inner.root, call.arguments)
+        return call if inner is None else _substitute(inner.root, call.arguments)
 
 
-def _substituted(expression: Expression, arguments: Sequence[Expression]) -> Expression:
+def _substitute(expression: Expression, arguments: Sequence[Expression]) -> Expression:
     """The expression with the arguments of its call in place of its operands."""
     if isinstance(expression, Operand):
         return arguments[expression.position]
     if isinstance(expression, Call):
-        parts = tuple(_substituted(part, arguments) for part in expression.arguments)
+        parts = tuple(_substitute(part, arguments) for part in expression.arguments)
         return Call(expression.function, parts, expression.text)
     return expression
 

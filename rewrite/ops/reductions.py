@@ -129,7 +129,7 @@ def window_slices(
     )
 
 
-def _bordered(x: Array, window: Window, first_axis: int) -> Array:
+def _with_border(x: Array, window: Window, first_axis: int) -> Array:
     """x with the border that the window reads, as elements of its own."""
     if not window.has_border:
         return np.array(x, order="C")
@@ -142,7 +142,7 @@ def _bordered(x: Array, window: Window, first_axis: int) -> Array:
 def _pool(x: Array, f: ReduceFn, window: Window) -> Array:
     dtype = DType.of(x.dtype)
     outer = tuple(map(static, window.outer(x.shape)))
-    source = _bordered(x, window, 0).astype(dtype.compute.numpy)
+    source = _with_border(x, window, 0).astype(dtype.compute.numpy)
     total = np.full(outer, reduction_identity(f.name, dtype.compute))
     for tap in cartesian(*map(range, window.sizes)):
         total = combine(f.name, total, source[window_slices(window, tap, outer)])
@@ -191,7 +191,7 @@ def matmul(x: TensorType, y: TensorType) -> TensorType:
 def _conv(x: Array, w: Array, window: Window, groups: Groups) -> Array:
     dtype = DType.of(x.dtype)
     outer = tuple(map(static, window.outer(x.shape[1:-1])))
-    source = _bordered(x, window, 1).astype(dtype.compute.numpy, copy=False)
+    source = _with_border(x, window, 1).astype(dtype.compute.numpy, copy=False)
     weight = np.ascontiguousarray(w, dtype.compute.numpy)
     count, inner = groups.count, w.shape[-2]
     width = w.shape[-1] // count

@@ -53,7 +53,7 @@ def as_arrays(arguments: Mapping[str, object]) -> dict[str, Array]:
         try:
             arrays[name] = np.asarray(value)
         except (TypeError, ValueError) as error:
-            raise CallError(f"input {name!r} is no array: {error}") from error
+            raise CallError(f"input {name!r} is not an array: {error}") from error
     return arrays
 
 

@@ -147,7 +147,7 @@ def slice_(judge: Judge, x: Elements, slices: Slices) -> Elements:
 def pad(judge: Judge, x: Elements, value: Elements, padding: Padding) -> Elements:
     lows, highs = terms_of(padding.lo), terms_of(padding.hi)
     demand(judge, len(lows) == len(highs) == x.rank, "the ranks differ")
-    demand(judge, value.rank == 0, "the fill is no scalar")
+    demand(judge, value.rank == 0, "the fill is not a scalar")
     judge.always(value.dtype == x.dtype, "the fill has another dtype")
     for amount in (*lows, *highs):
         judge.natural(amount, "padding is negative")

@@ -290,7 +290,7 @@ class Match:
         for condition in self.direction.conditions:
             holds = self.evaluate(condition)
             if not isinstance(holds, bool):
-                raise Undecided(f"the condition {condition} is no bool")
+                raise Undecided(f"the condition {condition} is not a bool")
             if not holds:
                 raise Dead
 
@@ -347,7 +347,7 @@ class Match:
         attributes = [self.evaluate(value) for value in term.attributes]
         for value, sort in zip(attributes, term.op.attributes, strict=True):
             if not isinstance(value, sort) and not (sort is DType and isinstance(value, OpenDType)):
-                raise Undecided(f"{value!r} is no {sort.__name__}")
+                raise Undecided(f"{value!r} is not a {sort.__name__}")
         if term.op.name == "constant":
             return self._tensor_of(term.attributes[0])
         return meaning(required, term.op, operands, attributes)
@@ -361,7 +361,7 @@ class Match:
 def constant_of(value: Scalar) -> Elements:
     """A 0-d constant."""
     if not isinstance(value, Scalar):
-        raise Undecided(f"{value!r} is no Scalar")
+        raise Undecided(f"{value!r} is not a Scalar")
     element, dtype = scalar_parts(value)
     return Elements((), dtype, lambda index: element)
 

@@ -161,7 +161,7 @@ def function_term(value: object) -> z3.ArithRef:
             name = getattr(value, "name", "")
             if name in names:
                 return z3.IntVal(names.index(name))
-    raise Undecided(f"{value!r} is no function that the prover knows")
+    raise Undecided(f"{value!r} is not a function that the prover knows")
 
 
 class OpenScalar(StandIn, Scalar):

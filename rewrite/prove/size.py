@@ -6,7 +6,7 @@ equal; that it is false tells that they differ only where both are ints, for sym
 as soon as they are not equal for all sizes. Whether a size is an int is decided when the function
 asks (`isinstance`).
 
-A size is no int. What Python would do with the number itself (`range`, indexing, hashing, text,
+A size is not an int. What Python would do with the number itself (`range`, indexing, hashing, text,
 fractions, bits) ends the proof, so that none rests on a number that was made up. What asks for the
 class or the text of a size is found in the text of the function, see `allowed_code`.
 """
@@ -170,7 +170,7 @@ class Size(StandIn):
 
     def _term(self, other: object) -> Dim:
         if not is_number(other):
-            self.path.refuse("it computes with an unknown size and what is no int")
+            self.path.refuse("it computes with an unknown size and what is not an int")
         return term_of(other)
 
     def __hash__(self) -> int:

@@ -131,12 +131,12 @@ def op(
     """
     if kind is not None and not isinstance(kind, Kind):
         raise OpError("write @op(…) with a formula or a reference above the type rule, not @op")
-    return lambda type_rule: declared(
+    return lambda type_rule: declare(
         Declaration(type_rule, kind, reference, flops, formula, generator, domain, op_type)
     )
 
 
-def declared(declaration: Declaration) -> UserOp:
+def declare(declaration: Declaration) -> UserOp:
     """The op that is declared, now known everywhere. Raises OpError."""
     _check_function(declaration.type_rule)
     _check_name(declaration)
@@ -228,8 +228,8 @@ def _check_onnx(declaration: Declaration) -> None:
         raise declaration.wrong(f"its domain '{domain}' is none in ONNX: write it like com.example")
     if not _WORD.fullmatch(op_type):
         raise declaration.wrong(
-            f"its op_type '{op_type}' is no name in ONNX: write a word of ASCII letters, digits and"
-            " underscores"
+            f"its op_type '{op_type}' is not a name in ONNX: write a word of ASCII letters, digits"
+            " and underscores"
         )
     twin = find(domain, op_type)
     if twin is not None and twin.name != declaration.name:
@@ -239,10 +239,10 @@ def _check_onnx(declaration: Declaration) -> None:
 def _repeats(before: Declaration, declaration: Declaration) -> bool:
     """Whether code that was loaded once declares two ops; loaded again it may have been edited."""
     first, second = inspect.unwrap(before.type_rule), inspect.unwrap(declaration.type_rule)
-    return first.__code__ is second.__code__ and _meaning(before) != _meaning(declaration)
+    return first.__code__ is second.__code__ and _meaning_of(before) != _meaning_of(declaration)
 
 
-def _meaning(declaration: Declaration) -> list[object]:
+def _meaning_of(declaration: Declaration) -> list[object]:
     """What tells ops apart that one line declares, as far as numbers and texts do."""
     functions = (declaration.reference, declaration.flops, declaration.generator)
     said = [declaration.formula, declaration.domain, declaration.op_type]
@@ -293,7 +293,7 @@ def _signature(declaration: Declaration) -> _Signature:
             attributes[name] = hint
         else:
             raise declaration.wrong(
-                f"'{name}: {getattr(hint, '__name__', hint)}' is no operand (TensorType) and no"
+                f"'{name}: {getattr(hint, '__name__', hint)}' is not an operand (TensorType) and no"
                 f" attribute; classes of attributes are {', '.join(c.__name__ for c in known)},"
                 " and frozen dataclasses of yours that inherit from UserAttribute"
             )

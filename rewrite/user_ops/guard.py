@@ -79,7 +79,7 @@ def elements(reference: Callable[..., object], name: str) -> Reference:
 
     def called(*arguments: object) -> Array:
         arrays = [value for value in arguments if isinstance(value, np.ndarray)]
-        result = _called(reference, name, arguments)
+        result = _call(reference, name, arguments)
         if result.shape != arrays[0].shape:
             raise CallError(
                 f"{name}: its reference gave shape {list(result.shape)} for operands of shape"
@@ -111,7 +111,7 @@ def host_reference(
     def called(*arguments: object) -> Array:
         arrays = [value for value in arguments[:arity] if isinstance(value, np.ndarray)]
         expected = rule(*map(_type_of, arrays), *arguments[arity:])
-        result = _called(reference, name, arguments)
+        result = _call(reference, name, arguments)
         if result.dtype != expected.dtype.numpy or result.shape != expected.shape:
             raise CallError(
                 f"{name}: its reference gave {result.dtype}{list(result.shape)} where its type"
@@ -122,7 +122,7 @@ def host_reference(
     return called
 
 
-def _called(reference: Callable[..., object], name: str, arguments: Sequence[object]) -> Array:
+def _call(reference: Callable[..., object], name: str, arguments: Sequence[object]) -> Array:
     """The result as an array; operands cannot be written to. Raises CallError."""
     try:
         return np.asarray(reference(*map(_readable, arguments)))

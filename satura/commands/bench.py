@@ -11,7 +11,7 @@ import onnx
 
 import satura
 from satura.backend.target import usable_threads
-from satura.commands.models import existing
+from satura.commands.models import existing_file
 from satura.commands.terminal import print_json, print_table, progress
 from satura.commands.timing import medians
 from satura.inputs import parse_sizes, random_inputs
@@ -87,7 +87,7 @@ def print_results(results: list[Result], threads: int, rounds: int) -> None:
 
 
 def _case(name: str, sizes: dict[str, int]) -> Case:
-    model = light(name) if name in NAMES else onnx.load(existing(name))
+    model = light(name) if name in NAMES else onnx.load(existing_file(name))
     program = satura.load(model)
     named = {key: size for key, size in sizes.items() if key in program.symbols}
     return Case(Path(name).stem, model, random_inputs(program, named))

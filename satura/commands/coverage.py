@@ -63,5 +63,5 @@ def _way(schema: defs.OpSchema) -> str:
 
 
 def _takes_tensors(parameter: defs.OpSchema.FormalParameter) -> bool:
-    """Whether numbers fit: sequences, optionals and strings are no tensors of a program."""
+    """Whether numbers fit: sequences, optionals and strings are not tensors of a program."""
     return any(text.startswith("tensor(") and text != "tensor(string)" for text in parameter.types)

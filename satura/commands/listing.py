@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from satura.commands.terminal import print_json, print_line, print_table
-from satura.commands.verdicts import HOLDS, recorded
+from satura.commands.verdicts import HOLDS, recorded_verdicts
 from satura.rewrite.language.rule import Rule
 from satura.rewrite.ops import REGISTRY
 
@@ -35,7 +35,7 @@ def list_rules(name: str, json: bool) -> None:
     """Name, law, precision, verdict and place of every rule of the set `name`."""
     from satura.pipeline import rule_set
 
-    rules, verdicts = rule_set(name), recorded()
+    rules, verdicts = rule_set(name), recorded_verdicts()
     if json:
         print_json(
             [

@@ -10,7 +10,7 @@ from satura.light import NAMES, light
 from satura.rewrite.errors import CallError
 
 
-def existing(name: str) -> Path:
+def existing_file(name: str) -> Path:
     """The file of that name. Raises CallError where there is none."""
     path = Path(name)
     if not path.is_file():
@@ -20,7 +20,7 @@ def existing(name: str) -> Path:
 
 def file_or_light(name: str) -> Path | ModelProto:
     """The file of that name, else the light model. Raises CallError where there is neither."""
-    return light(name) if name in NAMES and not Path(name).is_file() else existing(name)
+    return light(name) if name in NAMES and not Path(name).is_file() else existing_file(name)
 
 
 def node_number(node: str) -> int:
@@ -28,4 +28,4 @@ def node_number(node: str) -> int:
     try:
         return int(node.removeprefix("%"))
     except ValueError:
-        raise CallError(f"{node} is no number of a node, such as %12 or 12") from None
+        raise CallError(f"{node} is not a number of a node, such as %12 or 12") from None

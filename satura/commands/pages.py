@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Mapping
 
 from satura.commands.coverage import OPSETS, WAYS, by_family, coverage
-from satura.commands.verdicts import HOLDS, recorded
+from satura.commands.verdicts import HOLDS, recorded_verdicts
 from satura.rewrite.ops import REGISTRY, Kind, Op
 from satura.rewrite.ops.elementwise import BINARY, BOOL, INTEGERS, UNARY, ScalarFunction
 from satura.rewrite.types.tensor_type import FLOATS, DType
@@ -47,15 +47,15 @@ def ops_page() -> str:
         lines += ["", f"{WAYS[way]} ({len(names)}):", ""]
         if way == "native":
             for family, members in by_family(names).items():
-                lines += _wrapped(f"- {family}: ", members)
+                lines += _wrap(f"- {family}: ", members)
         else:
-            lines += _wrapped("", names)
+            lines += _wrap("", names)
     return "\n".join(lines) + "\n"
 
 
 def rules_page() -> str:
     """docs/rules.md: the laws of the book by concern, and which of them are proved."""
-    verdicts = recorded()
+    verdicts = recorded_verdicts()
     proved = sum(verdict.status == "proved" for verdict in verdicts.values())
     lines = [
         "# The rule book",
@@ -86,7 +86,7 @@ def rules_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _wrapped(start: str, names: list[str]) -> list[str]:
+def _wrap(start: str, names: list[str]) -> list[str]:
     indent = "  " if start else ""
     return textwrap.wrap(f"{start}{', '.join(names)}", 100, subsequent_indent=indent)
 

@@ -47,7 +47,7 @@ def number(value: float) -> str:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[str, float], None]]:
-    """A line on stderr that names the phase in progress; silent where stderr is no terminal."""
+    """A line on stderr that names the phase in progress; silent where stderr is not a terminal."""
     console = Console(stderr=True, highlight=False, markup=False)
     with console.status(what) as status:
 

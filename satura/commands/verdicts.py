@@ -42,7 +42,7 @@ class Verdict:
 UNRECORDED = Verdict("tested", (), "nothing is recorded yet; run `make docs`")
 
 
-def recorded() -> Mapping[str, Verdict]:
+def recorded_verdicts() -> Mapping[str, Verdict]:
     """The recorded verdict on every rule of the book, by name."""
     text = files("satura.rules").joinpath("verdicts.json").read_text("utf-8")
     found = {

@@ -87,7 +87,7 @@ class Context:
         try:
             return found.s.decode()
         except UnicodeDecodeError:
-            raise self.wrong(f"attribute '{name}' is no text") from None
+            raise self.wrong(f"attribute '{name}' is not text") from None
 
     def integers(self, name: str) -> tuple[int, ...] | None:
         found = self._attribute(name)

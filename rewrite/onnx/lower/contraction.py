@@ -19,15 +19,15 @@ def gemm(node: Context) -> int:
         raise node.wrong(f"it multiplies matrices, not ranks {build.rank(a)} and {build.rank(b)}")
     a = build.transpose(a, (1, 0)) if node.integer("transA") else a
     b = build.transpose(b, (1, 0)) if node.integer("transB") else b
-    result = _scaled(build, build.matmul(a, b), node.number("alpha", 1.0))
+    result = _scale(build, build.matmul(a, b), node.number("alpha", 1.0))
     c = node.optional(2)
     if c is None:
         return result
-    beta = _scaled(build, c, node.number("beta", 1.0))
+    beta = _scale(build, c, node.number("beta", 1.0))
     return build.binary("add", result, build.expand(beta, build.shape(result)))
 
 
-def _scaled(build: Tensors, x: int, factor: float) -> int:
+def _scale(build: Tensors, x: int, factor: float) -> int:
     return x if factor == 1 else build.apply_number("mul", x, factor)
 
 
@@ -85,14 +85,14 @@ def conv(node: Context, x: int, w: int) -> int:
 
 def channels_last(build: Tensors, x: int, w: int, window: Geometry, groups: int) -> int:
     """`conv` with the window of `window`; borders below 0 are slices of x."""
-    x, lo, hi = cropped(build, x, (0, *window.lo, 0), (0, *window.hi, 0))
+    x, lo, hi = crop_negative_borders(build, x, (0, *window.lo, 0), (0, *window.hi, 0))
     attribute = build.window(
         build.dtype(x), window.kernel, window.strides, window.dilations, lo[1:-1], hi[1:-1]
     )
     return build.conv(x, w, attribute, groups)
 
 
-def cropped(
+def crop_negative_borders(
     build: Tensors, x: int, lo: Sequence[int], hi: Sequence[int]
 ) -> tuple[int, list[int], list[int]]:
     """x cut where a border is negative, and the borders without those."""
@@ -128,14 +128,14 @@ def conv_transpose(node: Context) -> int:
         raise node.wrong(f"strides, dilations and output_padding do not fit the kernel {kernel}")
     reach = [d * (k - 1) for k, d in zip(kernel, dilations, strict=True)]
     lo, hi = _transposed_pads(node, spatial, reach, strides, extra)
-    spread = _interleaved(build, build.transpose(x, (0, *range(2, rank), 1)), strides)
+    spread = _interleave_zeros(build, build.transpose(x, (0, *range(2, rank), 1)), strides)
     window = Geometry(
         kernel, (1,) * len(kernel), dilations,
         tuple(r - a for r, a in zip(reach, lo, strict=True)),
         tuple(r - b + e for r, b, e in zip(reach, hi, extra, strict=True)),
     )  # fmt: skip
     groups = node.integer("group", 1)
-    result = channels_last(build, spread, _flipped(node, w, groups), window, groups)
+    result = channels_last(build, spread, _flip_kernel(node, w, groups), window, groups)
     result = build.transpose(result, (0, rank - 1, *range(1, rank - 1)))
     bias = node.optional(2)
     return result if bias is None else add_bias(build, result, bias)
@@ -171,7 +171,7 @@ def _transposed_pads(
     return lo, hi
 
 
-def _interleaved(build: Tensors, x: int, strides: Sequence[int]) -> int:
+def _interleave_zeros(build: Tensors, x: int, strides: Sequence[int]) -> int:
     """Zeros between the elements of channels-last x: split, pad, join, cut the last zeros off."""
     if all(stride == 1 for stride in strides):
         return x
@@ -186,7 +186,7 @@ def _interleaved(build: Tensors, x: int, strides: Sequence[int]) -> int:
     return build.slice(whole, [0] * (len(spatial) + 2), [n, *sizes, c])
 
 
-def _flipped(node: Context, w: int, groups: int) -> int:
+def _flip_kernel(node: Context, w: int, groups: int) -> int:
     """Weights [c, oc/g, *kernel] as [*flipped kernel, c/g, oc]."""
     build = node.build
     channels, width, *kernel = node.static(build.shape(w), "the weights' shape")

@@ -15,18 +15,18 @@ Labels = tuple[str, ...]
 def einsum(node: Context) -> int:
     """Sums of products over the labels that the result lacks."""
     build = node.build
-    terms, wanted = _parsed(node)
+    terms, wanted = _parse(node)
     operands = list(zip(node.given, terms, strict=True))
     x, labels = operands[0]
     for position, (y, others) in enumerate(operands[1:], 1):
         later = {label for _, term in operands[position + 1 :] for label in term}
         keep = later | set(wanted)
         x, labels = _product(build, x, labels, y, others, keep)
-    x, labels = _summed(build, x, labels, set(wanted))
+    x, labels = _sum_away(build, x, labels, set(wanted))
     return build.transpose(x, [labels.index(label) for label in wanted])
 
 
-def _parsed(node: Context) -> tuple[list[Labels], Labels]:
+def _parse(node: Context) -> tuple[list[Labels], Labels]:
     """Labels of the operands and of the result; an ellipsis becomes labels '0', '1', … ."""
     equation = node.text("equation").replace(" ", "")
     left, arrow, right = equation.partition("->")
@@ -59,7 +59,7 @@ def _labels(text: str, count: int, hidden: int) -> Labels:
     return (*before, *middle, *after)
 
 
-def _summed(build: Tensors, x: int, labels: Labels, keep: set[str]) -> tuple[int, Labels]:
+def _sum_away(build: Tensors, x: int, labels: Labels, keep: set[str]) -> tuple[int, Labels]:
     """x with the labels outside `keep` summed away."""
     gone = [axis for axis, label in enumerate(labels) if label not in keep]
     if not gone:
@@ -72,8 +72,8 @@ def _product(
     build: Tensors, x: int, first: Labels, y: int, second: Labels, keep: set[str]
 ) -> tuple[int, Labels]:
     """The product of two operands with every label summed that nothing later needs."""
-    x, first = _summed(build, x, first, keep | set(second))
-    y, second = _summed(build, y, second, keep | set(first))
+    x, first = _sum_away(build, x, first, keep | set(second))
+    y, second = _sum_away(build, y, second, keep | set(first))
     shared = [label for label in first if label in second]
     batch = [label for label in shared if label in keep]
     inner = [label for label in shared if label not in keep]
@@ -82,14 +82,14 @@ def _product(
     extents = dict(zip(second, build.shape(y), strict=True))
     for label, dim in zip(first, build.shape(x), strict=True):
         extents[label] = dim if extents.get(label, 1) == 1 else extents[label]
-    x = _arranged(build, x, first, batch, rows, inner, extents)
-    y = _arranged(build, y, second, batch, inner, columns, extents)
+    x = _as_matrices(build, x, first, batch, rows, inner, extents)
+    y = _as_matrices(build, y, second, batch, inner, columns, extents)
     labels = (*batch, *rows, *columns)
     result = build.matmul(x, y)
     return build.reshape(result, [extents[label] for label in labels]), labels
 
 
-def _arranged(
+def _as_matrices(
     build: Tensors,
     x: int,
     labels: Labels,

@@ -35,7 +35,7 @@ def gather_elements(node: Context) -> int:
     build, x = node.build, node[0]
     shape = build.shape(x)
     axis = node.axis(node.integer("axis"), len(shape))
-    indices = _wrapped(node, node[1], shape[axis])
+    indices = _wrap_negative(node, node[1], shape[axis])
     target = build.shape(indices)
     if len(target) != len(shape):
         raise node.wrong(f"indices have rank {len(target)}, the data has rank {len(shape)}")
@@ -64,14 +64,14 @@ def gather_nd(node: Context) -> int:
         flat = build.binary("add", flat, build.binary("mul", ramp, stride))
     for position in range(depth):
         part = build.one_axis_slice(node[1], len(tuples) - 1, position, 1)
-        at = _wrapped(node, build.drop(part, [len(tuples) - 1]), shape[batch + position])
+        at = _wrap_negative(node, build.drop(part, [len(tuples) - 1]), shape[batch + position])
         stride = build.size_of(shape[batch + position + 1 : batch + depth], flat)
         flat = build.binary("add", flat, build.binary("mul", at, stride))
     rows = (product(shape[: batch + depth]), *shape[batch + depth :])
     return build.gather(build.reshape(x, rows), flat, 0)
 
 
-def _wrapped(node: Context, indices: int, extent: Dim) -> int:
+def _wrap_negative(node: Context, indices: int, extent: Dim) -> int:
     """Indices as i64, negative ones counted from the end."""
     build = node.build
     wide = build.cast(indices, DType.I64) if build.dtype(indices) is not DType.I64 else indices

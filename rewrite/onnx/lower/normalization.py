@@ -61,7 +61,7 @@ def _deviation(node: Context, variance: int, default: float = 1e-5) -> int:
     return build.unary("sqrt", build.apply_number("add", variance, node.number("epsilon", default)))
 
 
-def _centred(build: Tensors, x: int, axes: Sequence[int]) -> tuple[int, int, int]:
+def _center(build: Tensors, x: int, axes: Sequence[int]) -> tuple[int, int, int]:
     """The mean along `axes`, x minus it, and the variance."""
     mean = build.mean(x, axes)
     centred = build.binary("sub", x, build.expand(mean, build.shape(x)))
@@ -76,7 +76,7 @@ def layer_norm(node: Context) -> list[int]:
     wide = _stash(node, x)
     rank, shape = build.rank(x), build.shape(x)
     axes = range(node.axis(node.integer("axis", -1), rank), rank)
-    mean, centred, variance = _centred(build, wide, axes)
+    mean, centred, variance = _center(build, wide, axes)
     deviation = _deviation(node, variance)
     result = build.binary("div", centred, build.expand(deviation, shape))
     result = build.binary("mul", _cast(build, result, dtype), build.expand(node[1], shape))
@@ -112,7 +112,7 @@ def instance_norm(node: Context) -> int:
     """(x - mean) / √(var + ε) · scale + bias, per sample and channel."""
     build, x = node.build, node[0]
     shape = build.shape(x)
-    _, centred, variance = _centred(build, x, range(2, len(shape)))
+    _, centred, variance = _center(build, x, range(2, len(shape)))
     result = build.binary("div", centred, build.expand(_deviation(node, variance), shape))
     result = build.binary("mul", result, build.along(node[1], 1, shape))
     return build.binary("add", result, build.along(node[2], 1, shape))
@@ -128,7 +128,7 @@ def group_norm(node: Context) -> int:
     if width is None:
         raise node.wrong(f"{shape[1]} channels do not split into {groups} groups")
     grouped = build.reshape(_stash(node, x), (shape[0], groups, width, *shape[2:]))
-    _, centred, variance = _centred(build, grouped, range(2, len(shape) + 1))
+    _, centred, variance = _center(build, grouped, range(2, len(shape) + 1))
     normal = build.binary(
         "div", centred, build.expand(_deviation(node, variance), build.shape(grouped))
     )
@@ -150,7 +150,7 @@ def mean_variance_norm(node: Context) -> int:
     build, x = node.build, node[0]
     given = node.integers("axes")
     axes = node.axes((0, 2, 3) if given is None else given, build.rank(x))
-    _, centred, variance = _centred(build, x, axes)
+    _, centred, variance = _center(build, x, axes)
     deviation = build.apply_number("add", build.unary("sqrt", variance), 1e-9)
     return build.binary("div", centred, build.expand(deviation, build.shape(x)))
 

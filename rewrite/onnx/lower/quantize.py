@@ -20,7 +20,7 @@ def quantize_linear(node: Context) -> int:
     scale = _spread(node, _as(node, node[1], DType.F32), wide)
     scaled = build.binary("div", wide, scale)
     offset = None if zero is None else _spread(node, _as(node, zero, DType.F32), wide)
-    return _saturated(node, scaled, offset, target)
+    return _round_and_clamp(node, scaled, offset, target)
 
 
 @lowering("DequantizeLinear")
@@ -67,7 +67,7 @@ def _spread(node: Context, x: int, like: int) -> int:
     return build.one_axis_slice(build.reshape(wide, parts), axis, 0, shape[axis])
 
 
-def _saturated(node: Context, x: int, zero: int | None, target: DType) -> int:
+def _round_and_clamp(node: Context, x: int, zero: int | None, target: DType) -> int:
     """f32 x rounded, moved by the zero point and clamped to `target`."""
     build = node.build
     rounded = build.unary("round", x)
@@ -78,7 +78,7 @@ def _saturated(node: Context, x: int, zero: int | None, target: DType) -> int:
     return build.cast(build.apply_number("min", low, lowest + values - 1), target)
 
 
-def _centred(node: Context, x: int, zero: int | None, axis: int) -> int:
+def _subtract_zero_point(node: Context, x: int, zero: int | None, axis: int) -> int:
     """x - zero point in i32; a vector of zero points lies along `axis`."""
     build = node.build
     wide = build.cast(x, DType.I32)
@@ -101,41 +101,45 @@ def _laid(node: Context, x: int, like: int, axis: int) -> int:
 @lowering("ConvInteger")
 def conv_integer(node: Context) -> int:
     """The i32 convolution of x and w, each minus its zero point."""
-    x = _centred(node, node[0], node.optional(2), 1)
-    return conv(node, x, _centred(node, node[1], node.optional(3), 0))
+    x = _subtract_zero_point(node, node[0], node.optional(2), 1)
+    return conv(node, x, _subtract_zero_point(node, node[1], node.optional(3), 0))
 
 
 @lowering("MatMulInteger")
 def matmul_integer(node: Context) -> int:
     """The i32 product of a and b, each minus its zero point."""
-    a = _centred(node, node[0], node.optional(2), -2)
-    return matmul(node.build, a, _centred(node, node[1], node.optional(3), -1))
+    a = _subtract_zero_point(node, node[0], node.optional(2), -2)
+    return matmul(node.build, a, _subtract_zero_point(node, node[1], node.optional(3), -1))
 
 
 @lowering("QLinearConv")
 def quantized_conv(node: Context) -> int:
     """The i32 convolution with bias, rescaled by sx·sw / sy."""
     build = node.build
-    total = conv(node, _centred(node, node[0], node[2], 1), _centred(node, node[3], node[5], 0))
+    total = conv(
+        node,
+        _subtract_zero_point(node, node[0], node[2], 1),
+        _subtract_zero_point(node, node[3], node[5], 0),
+    )
     bias = node.optional(8)
     total = total if bias is None else add_bias(build, total, bias)
-    return _rescaled(node, total, (node[1], node[4], node[6]), node[7], 1)
+    return _rescale(node, total, (node[1], node[4], node[6]), node[7], 1)
 
 
 @lowering("QLinearMatMul")
 def quantized_matmul(node: Context) -> int:
     """The i32 product, rescaled by sa·sb / sy."""
-    a = _centred(node, node[0], node[2], -2)
-    b = _centred(node, node[3], node[5], -1)
+    a = _subtract_zero_point(node, node[0], node[2], -2)
+    b = _subtract_zero_point(node, node[3], node[5], -1)
     total = matmul(node.build, a, b)
-    return _rescaled(node, total, (node[1], node[4], node[6]), node[7], -1)
+    return _rescale(node, total, (node[1], node[4], node[6]), node[7], -1)
 
 
-def _rescaled(node: Context, total: int, scales: tuple[int, int, int], zero: int, axis: int) -> int:
+def _rescale(node: Context, total: int, scales: tuple[int, int, int], zero: int, axis: int) -> int:
     build = node.build
     result = build.cast(total, DType.F32)
     first_axis = -2 if axis == -1 else axis
     for f, scale, at in zip(("mul", "mul", "div"), scales, (first_axis, axis, axis), strict=True):
         result = build.binary(f, result, _laid(node, _as(node, scale, DType.F32), result, at))
     offset = _laid(node, build.cast(zero, DType.F32), result, axis)
-    return _saturated(node, result, offset, build.dtype(zero))
+    return _round_and_clamp(node, result, offset, build.dtype(zero))

@@ -31,11 +31,11 @@ def reduce(node: Context) -> int:
     """The reduction by its definition, then the axes dropped unless keepdims."""
     axes = _axes(node)
     kind = node.proto.op_type.removeprefix("Reduce")
-    result = _reduced(node.build, kind, node[0], axes)
+    result = _reduce(node.build, kind, node[0], axes)
     return result if node.integer("keepdims", 1) else node.build.drop(result, axes)
 
 
-def _reduced(build: Tensors, kind: str, x: int, axes: tuple[int, ...]) -> int:
+def _reduce(build: Tensors, kind: str, x: int, axes: tuple[int, ...]) -> int:
     if kind in ("Sum", "Prod", "Max", "Min"):
         return build.reduce(kind.lower(), x, axes)
     if kind == "Mean":

@@ -54,26 +54,28 @@ class AxisPlan:
 def resize(node: Context) -> int:
     """The input resampled along every axis whose scale is not 1."""
     build, x = node.build, node[0]
-    sampling = _sampling(node)
-    plans = [plan for plan in _plans(node, sampling) if not _unchanged(plan, sampling)]
+    sampling = _sampling_of(node)
+    plans = [plan for plan in _plans(node, sampling) if not _keeps_input(plan, sampling)]
     for plan in plans:
         if isinstance(plan.outer, int) and not 0 <= plan.outer <= _LONGEST_AXIS:
             raise node.wrong(f"axis {plan.axis} would have {plan.outer} elements")
     dtype = build.dtype(x)
     if sampling.mode == "nearest":
-        repeats = {plan.axis: factor for plan in plans if (factor := _repeat(plan, sampling))}
-        result = _repeated(build, x, repeats) if repeats else x
+        repeats = {
+            plan.axis: factor for plan in plans if (factor := _repeat_factor(plan, sampling))
+        }
+        result = _repeat(build, x, repeats) if repeats else x
         plans = [plan for plan in plans if plan.axis not in repeats]
     else:
         result = x if dtype.is_float else build.cast(x, DType.F32)
     for plan in plans:
-        result = _resampled(node, result, plan, sampling)
+        result = _resample(node, result, plan, sampling)
     if sampling.coordinates == "tf_crop_and_resize":
-        result = _extrapolated(node, result, plans, sampling)
+        result = _extrapolate(node, result, plans, sampling)
     return result if build.dtype(result) is dtype else build.cast(result, dtype)
 
 
-def _sampling(node: Context) -> Sampling:
+def _sampling_of(node: Context) -> Sampling:
     mode = node.text("mode", "nearest")
     if mode not in ("nearest", "linear", "cubic"):
         raise node.wrong(f"there is no mode '{mode}'; modes: nearest, linear, cubic")
@@ -144,7 +146,7 @@ def _ratio(node: Context, outer: Dim, extent: Dim) -> float:
         return outer / extent if extent else 1.0
     factor = exact_quotient(outer, extent)
     if not isinstance(factor, int):
-        raise node.unsupported(f"{extent} is resized to {outer}, which is no whole factor")
+        raise node.unsupported(f"{extent} is resized to {outer}, which is not a whole factor")
     return float(factor)
 
 
@@ -158,12 +160,12 @@ def _with_aspect(node: Context, sizes: Sequence[Dim], shape: Sequence[Dim]) -> t
     return tuple(floor(scale * extent + 0.5) for extent in extents)
 
 
-def _unchanged(plan: AxisPlan, sampling: Sampling) -> bool:
+def _keeps_input(plan: AxisPlan, sampling: Sampling) -> bool:
     whole = sampling.coordinates != "tf_crop_and_resize" or plan.roi == (0.0, 1.0)
     return plan.extent == plan.outer and plan.scale == 1 and whole
 
 
-def _repeat(plan: AxisPlan, sampling: Sampling) -> int | None:
+def _repeat_factor(plan: AxisPlan, sampling: Sampling) -> int | None:
     """The factor by which nearest just repeats elements, if it does."""
     factor = int(plan.scale)
     if factor < 1 or factor != plan.scale or plan.extent * factor != plan.outer:
@@ -182,7 +184,7 @@ def _repeat(plan: AxisPlan, sampling: Sampling) -> int | None:
     return factor
 
 
-def _repeated(build: Tensors, x: int, factors: dict[int, int]) -> int:
+def _repeat(build: Tensors, x: int, factors: dict[int, int]) -> int:
     shape = build.shape(x)
     split: list[Dim] = []
     wide: list[Dim] = []
@@ -195,7 +197,7 @@ def _repeated(build: Tensors, x: int, factors: dict[int, int]) -> int:
     return build.reshape(build.broadcast(build.reshape(x, split), wide), joined)
 
 
-def _resampled(node: Context, x: int, plan: AxisPlan, sampling: Sampling) -> int:
+def _resample(node: Context, x: int, plan: AxisPlan, sampling: Sampling) -> int:
     """The sum over taps of gathered elements times their weights."""
     build = node.build
     node.static((plan.extent, plan.outer), f"axis {plan.axis}")
@@ -214,7 +216,7 @@ def _resampled(node: Context, x: int, plan: AxisPlan, sampling: Sampling) -> int
     return total
 
 
-def _extrapolated(node: Context, x: int, plans: Sequence[AxisPlan], sampling: Sampling) -> int:
+def _extrapolate(node: Context, x: int, plans: Sequence[AxisPlan], sampling: Sampling) -> int:
     """The extrapolation value wherever a position lies outside the input."""
     build = node.build
     for plan in plans:

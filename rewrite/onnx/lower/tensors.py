@@ -51,7 +51,7 @@ class Tensors(Builder):
     def along(self, x: int, axis: int, shape: Sequence[Dim]) -> int:
         """The vector x laid along `axis` of `shape`."""
         if self.rank(x) != 1 or axis >= len(shape):
-            raise ProgramError(f"{self.type(x)} is no vector along axis {axis} of {list(shape)}")
+            raise ProgramError(f"{self.type(x)} is not a vector along axis {axis} of {list(shape)}")
         line: list[Dim] = [1] * len(shape)
         line[axis] = self.shape(x)[0]
         return self.expand(self.reshape(x, line), shape)

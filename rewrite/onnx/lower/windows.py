@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from satura.rewrite.onnx.lower.context import Context, NoLowering, lowering
-from satura.rewrite.onnx.lower.contraction import cropped
+from satura.rewrite.onnx.lower.contraction import crop_negative_borders
 from satura.rewrite.onnx.lower.geometry import Geometry, geometry
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.ops.reductions import reduction_identity
@@ -42,9 +42,9 @@ def _ceil_border(node: Context, window: Geometry, axis: int, extent: Dim) -> int
     return hi if floor_outer == outer else needed
 
 
-def _pooled(build: Tensors, f: str, x: int, window: Geometry, fill: object = 0) -> int:
+def _pool(build: Tensors, f: str, x: int, window: Geometry, fill: object = 0) -> int:
     """`pool` with a window of 1 over batch and channels."""
-    x, lo, hi = cropped(build, x, (0, 0, *window.lo), (0, 0, *window.hi))
+    x, lo, hi = crop_negative_borders(build, x, (0, 0, *window.lo), (0, 0, *window.hi))
     attribute: Window = build.window(
         build.dtype(x), (1, 1, *window.kernel), (1, 1, *window.strides),
         (1, 1, *window.dilations), lo, hi, fill,
@@ -58,7 +58,7 @@ def max_pool(node: Context) -> int:
     if sum(node.wanted) > 1:
         raise NoLowering
     fill = reduction_identity("max", node.build.dtype(node[0]))
-    return _pooled(node.build, "max", node[0], _pool_geometry(node), fill)
+    return _pool(node.build, "max", node[0], _pool_geometry(node), fill)
 
 
 @lowering("AveragePool")
@@ -66,7 +66,7 @@ def average_pool(node: Context) -> int:
     """The sum under the window divided by how many positions count."""
     build, x = node.build, node[0]
     window = _pool_geometry(node)
-    total = _pooled(build, "sum", x, window)
+    total = _pool(build, "sum", x, window)
     return build.binary("div", total, _count(node, window, total))
 
 
@@ -95,7 +95,7 @@ def _count(node: Context, window: Geometry, total: int) -> int:
             lo=tuple(a - b for a, b in zip(window.lo, lo, strict=True)),
             hi=tuple(a - b for a, b in zip(window.hi, hi, strict=True)),
         )
-        return build.expand(_pooled(build, "sum", ones, rest), build.shape(total))
+        return build.expand(_pool(build, "sum", ones, rest), build.shape(total))
     counts = np.ones((1, 1, *(1,) * axes))
     for axis in range(axes):
         outer = static(build.shape(total)[2 + axis])
@@ -122,7 +122,7 @@ def _axis_counts(
 def lp_pool(node: Context) -> int:
     """The p-norm of the elements under the window."""
     p = node.integer("p", 2)
-    total = _pooled(node.build, "sum", _power(node.build, node[0], p), _pool_geometry(node))
+    total = _pool(node.build, "sum", _power(node.build, node[0], p), _pool_geometry(node))
     return _root(node.build, total, p)
 
 

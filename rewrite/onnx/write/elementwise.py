@@ -92,13 +92,13 @@ def cast(emit: Emitter, site: Site) -> str:
     """cast(x): float to integer truncates and saturates, NaN gives 0."""
     x, old, new = site.operand(0), site.type(0).dtype, site.node.type.dtype
     if old.is_float and new.is_integer:
-        return _saturated(emit, emit.cast(x, old, old.compute), old.compute, new)
+        return _saturating_cast(emit, emit.cast(x, old, old.compute), old.compute, new)
     if new in (DType.F16, DType.BF16):
         return emit.cast(emit.cast(x, old, DType.F32), DType.F32, new)
     return emit.cast(x, old, new)
 
 
-def _saturated(emit: Emitter, x: str, old: DType, new: DType) -> str:
+def _saturating_cast(emit: Emitter, x: str, old: DType, new: DType) -> str:
     """A Cast that sees only values in range; all others are chosen around it."""
     bits = 8 * new.itemsize - new.is_signed
     least, most = -(2**bits) if new.is_signed else 0, 2**bits - 1

@@ -81,7 +81,7 @@ def _is_free_of(emit: Emitter, x: str, *values: int) -> bool:
     return x in emit.constants and not np.isin(emit.constants[x], values).any()
 
 
-def _replaced(emit: Emitter, x: str, dtype: DType, *values: int) -> str:
+def _replace(emit: Emitter, x: str, dtype: DType, *values: int) -> str:
     """x with 1 in the place of each of `values`: a divisor that traps no processor."""
     for value in values:
         if value >= 0 or dtype.is_signed:
@@ -94,7 +94,7 @@ def _quotient(emit: Emitter, a: str, b: str, dtype: DType) -> str:
     """Truncated a / b; 0 for b = 0; the smallest integer over -1 wraps."""
     if _is_free_of(emit, b, -1, 0):
         return emit.node("Div", a, b)
-    result = emit.node("Div", a, _replaced(emit, b, dtype, -1, 0))
+    result = emit.node("Div", a, _replace(emit, b, dtype, -1, 0))
     if dtype.is_signed:
         minus = emit.shared("Equal", b, emit.scalar(-1, dtype))
         result = emit.where(minus, emit.node("Neg", a), result, dtype)
@@ -105,7 +105,7 @@ def _quotient(emit: Emitter, a: str, b: str, dtype: DType) -> str:
 def _remainder(emit: Emitter, function: str, a: str, b: str, dtype: DType) -> str:
     """What a floored (mod) or truncated (fmod) division leaves; 0 for b = 0. Mod with fmod=1 would
     run in floating point."""
-    divisor = b if _is_free_of(emit, b, -1, 0) else _replaced(emit, b, dtype, -1, 0)
+    divisor = b if _is_free_of(emit, b, -1, 0) else _replace(emit, b, dtype, -1, 0)
     if function == "mod":
         return emit.node("Mod", a, divisor)
     return emit.node("Sub", a, emit.node("Mul", emit.node("Div", a, divisor), divisor))

@@ -13,25 +13,25 @@ _WITH_EXPAND = {DType.BF16: DType.F32}
 _WITH_PAD = {DType.BF16: DType.F32, DType.I16: DType.I32, DType.U16: DType.I32}
 
 
-def transposed(emit: Emitter, x: str, order: Sequence[int]) -> str:
+def write_transpose(emit: Emitter, x: str, order: Sequence[int]) -> str:
     """x with its axes in another order; x itself where the order stays."""
     if list(order) == list(range(len(order))):
         return x
     return emit.node("Transpose", x, perm=list(order))
 
 
-def reshaped(emit: Emitter, x: str, dims: Sequence[Dim]) -> str:
+def write_reshape(emit: Emitter, x: str, dims: Sequence[Dim]) -> str:
     """x under another shape; an extent of 0 means 0."""
     return emit.node("Reshape", x, emit.shape(dims), allowzero=1)
 
 
-def expanded(emit: Emitter, x: str, dims: Sequence[Dim], dtype: DType) -> str:
+def write_expand(emit: Emitter, x: str, dims: Sequence[Dim], dtype: DType) -> str:
     """x repeated along axes of extent 1."""
     work = _WITH_EXPAND.get(dtype, dtype)
     return emit.cast(emit.node("Expand", emit.cast(x, dtype, work), emit.shape(dims)), work, dtype)
 
 
-def padded(
+def write_pad(
     emit: Emitter, x: str, value: str, lo: Sequence[Dim], hi: Sequence[Dim], dtype: DType
 ) -> str:
     """x with `value` before and after each axis."""
@@ -40,7 +40,7 @@ def padded(
     return emit.cast(emit.node("Pad", *operands, mode="constant"), work, dtype)
 
 
-def sliced(
+def write_slice(
     emit: Emitter, x: str, starts: Sequence[int], ends: Sequence[int], steps: Sequence[int]
 ) -> str:
     """x[start:end:step] along every axis."""
@@ -52,12 +52,12 @@ def transpose(emit: Emitter, site: Site) -> str:
     """transpose(x, perm)"""
     perm = site.node.attributes[0]
     assert isinstance(perm, Perm)
-    return transposed(emit, site.operand(0), perm.order)
+    return write_transpose(emit, site.operand(0), perm.order)
 
 
 def reshape(emit: Emitter, site: Site) -> str:
     """reshape(x, shape)"""
-    return reshaped(emit, site.operand(0), site.node.type.shape)
+    return write_reshape(emit, site.operand(0), site.node.type.shape)
 
 
 def broadcast(emit: Emitter, site: Site) -> str:
@@ -65,7 +65,7 @@ def broadcast(emit: Emitter, site: Site) -> str:
     type_ = site.node.type
     if site.type(0) == type_:
         return site.operand(0)
-    return expanded(emit, site.operand(0), type_.shape, type_.dtype)
+    return write_expand(emit, site.operand(0), type_.shape, type_.dtype)
 
 
 def slice_(emit: Emitter, site: Site) -> str:
@@ -92,7 +92,7 @@ def pad(emit: Emitter, site: Site) -> str:
     if padding.is_zero:
         return site.operand(0)
     value = site.operand(1)
-    return padded(emit, site.operand(0), value, padding.lo, padding.hi, site.node.type.dtype)
+    return write_pad(emit, site.operand(0), value, padding.lo, padding.hi, site.node.type.dtype)
 
 
 def concat(emit: Emitter, site: Site) -> str:
@@ -115,25 +115,25 @@ def iota(emit: Emitter, site: Site) -> str:
     shape, axis = site.node.attributes[:2]
     assert isinstance(shape, Shape) and isinstance(axis, Axis)
     length = shape.dims[axis.index]
-    stop = reshaped(emit, emit.extent(length), ())
+    stop = write_reshape(emit, emit.extent(length), ())
     ramp = emit.node("Range", emit.scalar(0, DType.I64), stop, emit.scalar(1, DType.I64))
     dtype = site.node.type.dtype
     ramp = emit.cast(ramp, DType.I64, dtype)
     line: list[Dim] = [1] * len(shape.dims)
     line[axis.index] = length
-    return expanded(emit, reshaped(emit, ramp, line), shape.dims, dtype)
+    return write_expand(emit, write_reshape(emit, ramp, line), shape.dims, dtype)
 
 
 def extent(emit: Emitter, site: Site) -> str:
     """extent(dim) as a scalar"""
     shape = site.node.attributes[0]
     assert isinstance(shape, Shape)
-    return reshaped(emit, emit.extent(shape.dims[0]), ())
+    return write_reshape(emit, emit.extent(shape.dims[0]), ())
 
 
-def filled(emit: Emitter, value: float | int | bool, dims: Sequence[Dim], dtype: DType) -> str:
+def write_fill(emit: Emitter, value: float | int | bool, dims: Sequence[Dim], dtype: DType) -> str:
     """A tensor of one value."""
-    return expanded(emit, emit.scalar(value, dtype), dims, dtype)
+    return write_expand(emit, emit.scalar(value, dtype), dims, dtype)
 
 
 def is_empty(dims: Sequence[Dim]) -> bool:

@@ -43,7 +43,7 @@ _EMITTERS: dict[str, Callable[[Emitter, Site], str]] = {
 _BROADCASTING = ("binary", "select")
 
 
-def emitted(program: Program) -> tuple[ModelProto, dict[str, Array]]:
+def write_program(program: Program) -> tuple[ModelProto, dict[str, Array]]:
     """The ONNX model without its initializers, and these by name.
 
     Raises UnsupportedError for a host node whose op means something else in the model's opset.
@@ -80,7 +80,7 @@ class _Names:
         self._emit = emit
         self._names: dict[int, str] = {}
         self._results: dict[int, list[str]] = {}
-        for index, reads in _needed(program).items():
+        for index, reads in _needed_nodes(program).items():
             node = program.nodes[index]
             if node.op.name == "input":
                 self._names[index] = node.input_name
@@ -120,7 +120,7 @@ class _Names:
         return [name for name in outputs if name]
 
 
-def _needed(program: Program) -> dict[int, tuple[int, ...]]:
+def _needed_nodes(program: Program) -> dict[int, tuple[int, ...]]:
     """The nodes that the outputs depend on, in order, and what the ONNX op of each reads."""
     wanted = set(program.output_nodes)
     reads: dict[int, tuple[int, ...]] = {}
@@ -135,12 +135,12 @@ def _reads(program: Program, index: int) -> tuple[int, ...]:
     """What the ONNX op of a node reads: it broadcasts and joins many tensors by itself."""
     node = program.nodes[index]
     if node.op.name == "concat":
-        return _joined(program, node)
+        return _parts_of_concat(program, node)
     broadcasts = node.op.name in _BROADCASTING and user_op(node.op, node.attributes) is None
     return _unbroadcast(program.nodes, node) if broadcasts else node.operands
 
 
-def _joined(program: Program, node: Node) -> tuple[int, ...]:
+def _parts_of_concat(program: Program, node: Node) -> tuple[int, ...]:
     """The operands of a chain of concats of which only the last is read elsewhere."""
     first, *rest = node.operands
     while (
@@ -204,7 +204,7 @@ def _since(call: HostCall, opset: int) -> int:
 def _with_outputs(
     nodes: list[NodeProto], outputs: Mapping[str, str], inputs: set[str]
 ) -> list[NodeProto]:
-    """`nodes` whose results carry the outputs' names; what is no node's own result is copied."""
+    """`nodes` whose results carry the outputs' names; what is not a node's own result is copied."""
     produced = {name for node in nodes for name in node.output}
     renamed: dict[str, str] = {}
     copies: list[tuple[str, str]] = []

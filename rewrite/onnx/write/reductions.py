@@ -13,7 +13,7 @@ import numpy as np
 from satura.rewrite.onnx.write.elementwise import combine
 from satura.rewrite.onnx.write.emitter import Emitter, Site
 from satura.rewrite.onnx.write.integer import carrier
-from satura.rewrite.onnx.write.layout import filled, reshaped, transposed
+from satura.rewrite.onnx.write.layout import write_fill, write_reshape, write_transpose
 from satura.rewrite.ops.reductions import reduction_identity
 from satura.rewrite.types.attributes import Axes, Axis, Count, ReduceFn
 from satura.rewrite.types.dims import product
@@ -33,10 +33,10 @@ def reduce(emit: Emitter, site: Site) -> str:
         return x
     if any(type_.shape[axis] == 0 for axis in axes.indices):
         identity = reduction_identity(function.name, dtype).item()
-        return filled(emit, identity, site.node.type.shape, dtype)
+        return write_fill(emit, identity, site.node.type.shape, dtype)
     if dtype.is_float:
         wide = emit.cast(x, dtype, dtype.compute)
-        result = _reduced(emit, function.name, wide, axes.indices)
+        result = _write_reduction(emit, function.name, wide, axes.indices)
         if function.name in ("max", "min"):
             result = _with_nan(emit, wide, result, axes.indices, dtype.compute)
         return emit.cast(result, dtype.compute, dtype)
@@ -44,26 +44,28 @@ def reduce(emit: Emitter, site: Site) -> str:
         return _integer_sum(emit, x, type_, axes.indices)
     if function.name == "prod":
         return _integer_product(emit, x, type_, axes.indices)
-    return _ordered(emit, function.name, x, dtype, axes.indices)
+    return _write_extremum(emit, function.name, x, dtype, axes.indices)
 
 
-def _reduced(emit: Emitter, function: str, x: str, axes: Sequence[int]) -> str:
+def _write_reduction(emit: Emitter, function: str, x: str, axes: Sequence[int]) -> str:
     return emit.node(_REDUCE[function], x, emit.integers(axes), keepdims=1)
 
 
 def _with_nan(emit: Emitter, x: str, result: str, axes: Sequence[int], dtype: DType) -> str:
     """`result`, but NaN where x holds one along `axes`."""
-    found = _reduced(emit, "max", emit.node("IsNaN", x), axes)
+    found = _write_reduction(emit, "max", emit.node("IsNaN", x), axes)
     return emit.node("Where", found, emit.scalar(np.nan, dtype), result)
 
 
-def _ordered(emit: Emitter, function: str, x: str, dtype: DType, axes: Sequence[int]) -> str:
+def _write_extremum(emit: Emitter, function: str, x: str, dtype: DType, axes: Sequence[int]) -> str:
     """Maximum or minimum of integers or bools; u64 is compared as i64 with its top bit flipped."""
     if dtype is DType.BOOL:
-        return _reduced(emit, function, x, axes)
+        return _write_reduction(emit, function, x, axes)
     work = carrier(dtype)
     if work is DType.I32:
-        return emit.cast(_reduced(emit, function, emit.cast(x, dtype, work), axes), work, dtype)
+        return emit.cast(
+            _write_reduction(emit, function, emit.cast(x, dtype, work), axes), work, dtype
+        )
     result = _as_signed(emit, x) if dtype is DType.U64 else emit.cast(x, dtype, work)
     pick = {"max": "ArgMax", "min": "ArgMin"}[function]
     for axis in axes:  # onnxruntime 1.31 compares i64 rightly in ArgMax, wrongly in ReduceMax
@@ -87,11 +89,11 @@ def _integer_sum(emit: Emitter, x: str, type_: TensorType, axes: Sequence[int]) 
     work = carrier(type_.dtype)
     count = product(type_.shape[axis] for axis in axes)
     rows = product(type_.shape[axis] for axis in kept)
-    moved = transposed(emit, emit.cast(x, type_.dtype, work), [*kept, *axes])
-    matrix = reshaped(emit, moved, (rows, count))
-    total = emit.node("MatMul", matrix, filled(emit, 1, (count, 1), work))
+    moved = write_transpose(emit, emit.cast(x, type_.dtype, work), [*kept, *axes])
+    matrix = write_reshape(emit, moved, (rows, count))
+    total = emit.node("MatMul", matrix, write_fill(emit, 1, (count, 1), work))
     shape = [1 if axis in axes else dim for axis, dim in enumerate(type_.shape)]
-    return emit.cast(reshaped(emit, total, shape), work, type_.dtype)
+    return emit.cast(write_reshape(emit, total, shape), work, type_.dtype)
 
 
 def _integer_product(emit: Emitter, x: str, type_: TensorType, axes: Sequence[int]) -> str:
@@ -102,7 +104,7 @@ def _integer_product(emit: Emitter, x: str, type_: TensorType, axes: Sequence[in
     for axis in axes:
         extent = type_.shape[axis]
         if not isinstance(extent, int):
-            result = _reduced(emit, "prod", result, [axis])
+            result = _write_reduction(emit, "prod", result, [axis])
             continue
         while extent > 1:
             half = extent // 2
@@ -128,10 +130,10 @@ def arg_reduce(emit: Emitter, site: Site) -> str:
     x, dtype = site.operand(0), site.type(0).dtype
     options = {"axis": axis.index, "keepdims": 1, "select_last_index": last.value}
     if 0 in site.node.type.shape:
-        return filled(emit, 0, site.node.type.shape, DType.I64)
+        return write_fill(emit, 0, site.node.type.shape, DType.I64)
     if dtype.is_float:
         wide = emit.cast(x, dtype, dtype.compute)
-        extreme = _reduced(emit, function.name, wide, [axis.index])
+        extreme = _write_reduction(emit, function.name, wide, [axis.index])
         extreme = _with_nan(emit, wide, extreme, [axis.index], dtype.compute)
         equal = emit.node("Equal", wide, extreme)
         hits = emit.node("Or", equal, emit.node("IsNaN", wide))
@@ -146,10 +148,10 @@ def arg_reduce(emit: Emitter, site: Site) -> str:
 def matmul(emit: Emitter, site: Site) -> str:
     """matmul(x, y)"""
     x, y, dtype = site.operand(0), site.operand(1), site.type(0).dtype
-    return multiplied(emit, x, y, dtype)
+    return write_matmul(emit, x, y, dtype)
 
 
-def multiplied(emit: Emitter, x: str, y: str, dtype: DType) -> str:
+def write_matmul(emit: Emitter, x: str, y: str, dtype: DType) -> str:
     """A matrix product in the compute type, or in a wider integer that wraps alike."""
     work = dtype.compute if dtype.is_float else carrier(dtype)
     if work is DType.U64:
@@ -159,7 +161,7 @@ def multiplied(emit: Emitter, x: str, y: str, dtype: DType) -> str:
     )
 
 
-def folded(emit: Emitter, function: str, parts: Sequence[str], dtype: DType) -> str:
+def write_fold(emit: Emitter, function: str, parts: Sequence[str], dtype: DType) -> str:
     """All parts combined by a reduction's function."""
     step = {"sum": "add", "prod": "mul"}.get(function, function)
     result = parts[0]

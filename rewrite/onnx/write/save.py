@@ -11,7 +11,7 @@ from onnx import GraphProto, ModelProto, TensorProto
 
 from satura.rewrite.files import atomic_file
 from satura.rewrite.onnx.types import ELEMENT_CODES
-from satura.rewrite.onnx.write.program import emitted
+from satura.rewrite.onnx.write.program import write_program
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import Array, DType
 
@@ -25,7 +25,7 @@ def to_model(program: Program) -> ModelProto:
 
     Raises UnsupportedError for a host node whose op means something else in the model's opset.
     """
-    model, constants = emitted(program)
+    model, constants = write_program(program)
     for name, array in constants.items():
         _initializer(model.graph, name, array).raw_data = array.tobytes()
     return model
@@ -39,7 +39,7 @@ def save(program: Program, path: str | Path, largest_file: int = LARGEST_FILE) -
     old model or the new one.
     """
     path = Path(path)
-    model, constants = emitted(program)
+    model, constants = write_program(program)
     inside, outside = constants, dict[str, Array]()
     if sum(array.nbytes for array in constants.values()) > largest_file:
         inside = {name: x for name, x in constants.items() if x.nbytes < SMALLEST_OUTSIDE}

@@ -13,8 +13,8 @@ import numpy as np
 
 from satura.rewrite.onnx.write.elementwise import combine
 from satura.rewrite.onnx.write.emitter import Emitter, Site
-from satura.rewrite.onnx.write.layout import filled, padded, reshaped, transposed
-from satura.rewrite.onnx.write.reductions import folded, multiplied
+from satura.rewrite.onnx.write.layout import write_fill, write_pad, write_reshape, write_transpose
+from satura.rewrite.onnx.write.reductions import write_fold, write_matmul
 from satura.rewrite.ops.reductions import reduction_identity
 from satura.rewrite.types.attributes import Constant, Groups, ReduceFn, Window
 from satura.rewrite.types.dims import Dim, product
@@ -33,8 +33,8 @@ def pool(emit: Emitter, site: Site) -> str:
         return site.operand(0)
     if 0 in window.sizes:
         identity = reduction_identity(function.name, result.dtype).item()
-        return filled(emit, identity, result.shape, result.dtype)
-    bordered = _bordered(emit, site.operand(0), window, type_, first=0)
+        return write_fill(emit, identity, result.shape, result.dtype)
+    bordered = _write_border(emit, site.operand(0), window, type_, first=0)
     shape = tuple(
         lo + dim + hi for lo, dim, hi in zip(window.lo, type_.shape, window.hi, strict=True)
     )
@@ -52,7 +52,7 @@ def pool(emit: Emitter, site: Site) -> str:
         _tap(emit, wide, window, tap, result.shape, first=0)
         for tap in cartesian(*map(range, window.sizes))
     ]
-    return emit.cast(folded(emit, function.name, taps, work), work, type_.dtype)
+    return emit.cast(write_fold(emit, function.name, taps, work), work, type_.dtype)
 
 
 def _is_active(window: Window, axis: int) -> bool:
@@ -60,7 +60,7 @@ def _is_active(window: Window, axis: int) -> bool:
     return not plain or window.lo[axis] != 0 or window.hi[axis] != 0
 
 
-def _bordered(emit: Emitter, x: str, window: Window, type_: TensorType, first: int) -> str:
+def _write_border(emit: Emitter, x: str, window: Window, type_: TensorType, first: int) -> str:
     """x with the window's border as elements; the window starts at axis `first`."""
     if not window.has_border:
         return x
@@ -68,7 +68,7 @@ def _bordered(emit: Emitter, x: str, window: Window, type_: TensorType, first: i
     lo = (0,) * first + window.lo + (0,) * behind
     hi = (0,) * first + window.hi + (0,) * behind
     value = emit.constant(Constant(window.fill.array))
-    return padded(emit, x, value, lo, hi, type_.dtype)
+    return write_pad(emit, x, value, lo, hi, type_.dtype)
 
 
 def _tap(
@@ -97,16 +97,16 @@ def _spatial_pool(
     """A pool without border over the `active` axes of x [shape], moved to the end for it."""
     passive = [axis for axis in range(len(shape)) if axis not in active]
     order = [*passive, *active]
-    x = transposed(emit, emit.cast(x, result.dtype, DType.F32), order)
+    x = write_transpose(emit, emit.cast(x, result.dtype, DType.F32), order)
     inner = [result.shape[axis] for axis in order]
     if len(passive) != 2:
         outer = product(shape[axis] for axis in passive)
-        x = reshaped(emit, x, (outer, 1, *(shape[axis] for axis in active)))
+        x = write_reshape(emit, x, (outer, 1, *(shape[axis] for axis in active)))
     pooled = _native_pool(emit, x, function, window, active)
     if len(passive) != 2:
-        pooled = reshaped(emit, pooled, inner)
+        pooled = write_reshape(emit, pooled, inner)
     back = sorted(range(len(order)), key=order.__getitem__)
-    return emit.cast(transposed(emit, pooled, back), DType.F32, result.dtype)
+    return emit.cast(write_transpose(emit, pooled, back), DType.F32, result.dtype)
 
 
 def _native_pool(
@@ -145,7 +145,7 @@ def conv(emit: Emitter, site: Site) -> str:
     if native and not empty:
         return _native_conv(emit, site, window, groups.count)
     if product(weight.shape) == 0 or product(result.shape) == 0:
-        return filled(emit, 0, result.shape, result.dtype)
+        return write_fill(emit, 0, result.shape, result.dtype)
     return _conv_by_taps(emit, site, window, groups.count)
 
 
@@ -154,8 +154,8 @@ def _native_conv(emit: Emitter, site: Site, window: Window, groups: int) -> str:
     x = site.operand(0)
     zero = not np.any(window.fill.array) and not np.signbit(window.fill.array)
     if not zero:
-        x = _bordered(emit, x, window, site.type(0), first=1)
-    first = transposed(emit, emit.cast(x, dtype, DType.F32), [0, window.rank + 1, *spatial])
+        x = _write_border(emit, x, window, site.type(0), first=1)
+    first = write_transpose(emit, emit.cast(x, dtype, DType.F32), [0, window.rank + 1, *spatial])
     convolved = emit.node(
         "Conv",
         first,
@@ -166,7 +166,7 @@ def _native_conv(emit: Emitter, site: Site, window: Window, groups: int) -> str:
         pads=[*window.lo, *window.hi] if zero else [0] * (2 * window.rank),
         group=groups,
     )
-    last = transposed(emit, convolved, [0, *range(2, window.rank + 2), 1])
+    last = write_transpose(emit, convolved, [0, *range(2, window.rank + 2), 1])
     return emit.cast(last, DType.F32, dtype)
 
 
@@ -176,7 +176,7 @@ def _filters(emit: Emitter, site: Site, spatial: int, dtype: DType) -> str:
     known = site.known(1)
     if known is None or dtype is not DType.F32:
         weight = emit.cast(site.operand(1), dtype, DType.F32)
-        return transposed(emit, weight, order)
+        return write_transpose(emit, weight, order)
     return emit.constant(known, order)
 
 
@@ -185,7 +185,7 @@ def _conv_by_taps(emit: Emitter, site: Site, window: Window, groups: int) -> str
     x, result = site.type(0), site.node.type
     dtype = result.dtype
     work = dtype.compute
-    bordered = _bordered(emit, site.operand(0), window, x, first=1)
+    bordered = _write_border(emit, site.operand(0), window, x, first=1)
     source = emit.cast(bordered, dtype, work)
     weight = emit.cast(site.operand(1), dtype, work)
     channels, filters = x.shape[-1], result.shape[-1]
@@ -194,12 +194,14 @@ def _conv_by_taps(emit: Emitter, site: Site, window: Window, groups: int) -> str
     total = ""
     for tap in cartesian(*map(range, window.sizes)):
         seen = _tap(emit, source, window, tap, result.shape, first=1) if tap else source
-        grouped = reshaped(emit, seen, (rows, groups, inner))
+        grouped = write_reshape(emit, seen, (rows, groups, inner))
         part = _at(emit, weight, tap)
-        factors = transposed(emit, reshaped(emit, part, (inner, groups, width)), [1, 0, 2])
-        term = multiplied(emit, transposed(emit, grouped, [1, 0, 2]), factors, work)
+        factors = write_transpose(
+            emit, write_reshape(emit, part, (inner, groups, width)), [1, 0, 2]
+        )
+        term = write_matmul(emit, write_transpose(emit, grouped, [1, 0, 2]), factors, work)
         total = combine(emit, "add", total, term, work) if total else term
-    joined = reshaped(emit, transposed(emit, total, [1, 0, 2]), result.shape)
+    joined = write_reshape(emit, write_transpose(emit, total, [1, 0, 2]), result.shape)
     return emit.cast(joined, work, dtype)
 
 
