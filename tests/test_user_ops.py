@@ -61,7 +61,7 @@ def test_a_formula_decides_which_element_types_an_op_takes(ops: UserOps) -> None
     assert build.type(build.add(ops.dequantize, (q, s), Count(0))) == build.type(s)
     with pytest.raises(ProgramError, match="mixes f16 and f32; convert one"):
         build.add(ops.lerp, (x, x, s))
-    with pytest.raises(ProgramError, match=r"0\.5 is not an i8"):
+    with pytest.raises(ProgramError, match=r"0\.5 is not of type i8"):
         build.add(op(formula="x + alpha", domain="d", op_type="shifted")(_plus), (q,), _number(0.5))
 
 

@@ -202,7 +202,9 @@ class _Typing:
         if not dtype.is_float:
             whole = math.isfinite(value) and value == int(value)
             least, most = dtype.bounds if dtype.is_integer else (0, 1)
-            refuse_unless(whole and least <= value <= most, f"{value!r} is not a {dtype.value}")
+            refuse_unless(
+                whole and least <= value <= most, f"{value!r} is not of type {dtype.value}"
+            )
         dtype = dtype.compute
         return self.add(Step("number", dtype, (), position, Scalar.of(value, dtype)))
 
