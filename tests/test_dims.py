@@ -91,6 +91,11 @@ def test_floor_divisions_agree_with_integers(above: Dim, below: Dim, batch: int,
         assert evaluate(above // below, sizes) == evaluate(above, sizes) // divisor
 
 
+def test_a_rest_is_kept_over_a_divisor_of_any_sign() -> None:
+    quotient = (2 * SEQ + 1) // (4 * BATCH - 8)
+    assert evaluate(quotient, {"seq": 0, "batch": 1}) == -1
+
+
 def test_quotients_have_one_form() -> None:
     assert (3 * SEQ - 2) // 3 == (6 * SEQ - 4) // 6 == SEQ - 1
     assert str((6 * SEQ + 8) // 4) == "(seq)//2+seq+2"
