@@ -54,7 +54,7 @@ FAULTS = (
         "rewrite/types/attributes.py",
         "stop = start + size * step",
         "stop = start + (size - 1) * step",
-        "tests/test_index_map.py",
+        "tests/test_kernels.py::test_layout_and_indexing",
     ),
     Fault(
         "rewrite/types/dims.py",

@@ -99,6 +99,7 @@ WRONG_CALLS: dict[str, tuple[dict[str, object], str]] = {
     "wrong rank": ({"x": X, "y": Y[0]}, "'y'"),
     "wrong extent": ({"x": X[:, :2], "y": Y[:, :2]}, "axis 1"),
     "sizes that contradict": ({"x": X, "y": Y[:1]}, "rows"),
+    "sizes that contradict upwards": ({"x": X[:1], "y": Y}, "rows"),
     "a list": ({"x": X.tolist(), "y": Y}, "'x'"),
     "a number": ({"x": 2.0, "y": Y}, "'x' must be f32"),
     "a list of lists of several lengths": ({"x": [[1.0], []], "y": Y}, "'x' is not an array"),

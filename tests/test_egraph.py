@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -225,6 +226,24 @@ def test_limits_stop_without_an_error(limits: Limits, stopped: str) -> None:
     saturation = saturate(program, RuleSet(spread), limits)
     assert saturation.report.stopped == stopped
     assert reaches(saturation, program, program)
+
+
+@dataclass(frozen=True)
+class Priced:
+    """What an extraction gives, by its cost alone."""
+
+    seconds: float
+
+
+def test_the_cheapest_program_that_was_extracted_is_kept() -> None:
+    found: list[Priced] = []
+
+    def extract(classes: EClasses) -> Priced:
+        found.append(Priced((3.0, 1.0, 2.0)[len(found) % 3]))
+        return found[-1]
+
+    saturation = saturate(residual(2), RuleSet(spread), Limits(rounds=6), extract=extract)
+    assert len(found) > 2 and saturation.best is found[1]
 
 
 def test_origins_name_rule_round_and_matched_class() -> None:

@@ -161,6 +161,16 @@ def test_shared_work_is_materialised_once() -> None:
     assert statistics(schedule)["redundant-flops"] == 0
 
 
+def test_what_a_contraction_cannot_step_through_is_stored_first() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (4, 6))
+    torn = build.reshape(build.transpose(x, (1, 0)), (8, 3))
+    program = build.program({"y": build.matmul(torn, build.input("w", DType.F32, (3, 5)))})
+    copy, product = extract(unrewritten(program)).dispatches
+    assert (copy.form, product.form) == (Form.LOOP, Form.CONTRACTION)
+    assert copy.root in product.operands
+
+
 def test_what_is_stored_anyway_is_read() -> None:
     """A convolution whose raw and relu'd results are both needed runs once."""
     build = Builder()

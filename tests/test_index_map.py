@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from satura.rewrite.types.attributes import Attribute, Perm, Shape, Slices
 from satura.rewrite.types.dims import evaluate, symbol
 from satura.rewrite.types.index_map import (
+    divide,
     is_affine,
     offset,
     pull,
@@ -92,6 +93,13 @@ def test_quotients_cancel_over_contiguous_tensors() -> None:
     assert not is_affine(split[0])
     at = offset(split, row_major((batch, seq, 12, 64)))
     assert at == 768 * symbol("$0") + symbol("$1")
+
+
+def test_a_rest_is_less_than_its_divisor() -> None:
+    whole, rest = divide(symbol("$0") + 1, 3, {"$0": 3})
+    for at in range(3):
+        sizes = {"$0": at}
+        assert (evaluate(whole, sizes), evaluate(rest, sizes)) == divmod(at + 1, 3)
 
 
 def test_groups_are_minimal() -> None:

@@ -13,14 +13,14 @@ from satura.rewrite.types.tensor_type import DType
 build = Builder()
 X = build.input("x", DType.F32, (2, 3))
 Y = build.input("y", DType.F32, (2, 4))
-I = build.input("i", DType.I32, (2, 3))
+INDICES = build.input("i", DType.I32, (2, 3))
 IMAGE = build.input("image", DType.F32, (1, 5, 5, 4))
 KERNEL = build.input("kernel", DType.F32, (3, 3, 3, 4))
 WINDOW = build.window(DType.F32, (3, 3))
 
 MISFITS: dict[str, tuple[Callable[[], int], str]] = {
     "binary": (lambda: build.binary("add", X, Y), "types differ"),
-    "binary of two dtypes": (lambda: build.binary("add", X, I), "types differ"),
+    "binary of two dtypes": (lambda: build.binary("add", X, INDICES), "types differ"),
     "select": (lambda: build.select(X, X, X), "condition is"),
     "transpose": (lambda: build.transpose(X, (0, 0)), "does not permute"),
     "reshape": (lambda: build.reshape(X, (2, 4)), "has 6 elements"),
@@ -31,11 +31,11 @@ MISFITS: dict[str, tuple[Callable[[], int], str]] = {
     "slice backwards": (lambda: build.slice(X, (0, 1), (2, 3), (1, -1)), "reaches outside"),
     "pad": (lambda: build.pad(X, (0, -1), (0, 0)), "negative"),
     "concat": (lambda: build.concat([X, Y], 0), "differ in axis 1"),
-    "concat of two dtypes": (lambda: build.concat([X, I], 0), "do not concatenate"),
-    "gather": (lambda: build.gather(X, I, 2), "out of range"),
+    "concat of two dtypes": (lambda: build.concat([X, INDICES], 0), "do not concatenate"),
+    "gather": (lambda: build.gather(X, INDICES, 2), "out of range"),
     "gather by floats": (lambda: build.gather(X, X, 0), "indices are f32"),
     "matmul": (lambda: build.matmul(X, Y), "inner extents"),
-    "pool": (lambda: build.pool("max", X, build.window(DType.F32, (3, 1))), "does not fit"),
+    "pool": (lambda: build.pool("max", X, build.window(DType.F32, (4, 1))), "does not fit"),
     "conv": (lambda: build.conv(IMAGE, KERNEL, WINDOW), "4 channels, 1 groups"),
 }
 
