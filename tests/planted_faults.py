@@ -158,7 +158,7 @@ FAULTS = (
         "rewrite/extract/candidates.py",
         "    if not is_affine(at):\n        return False",
         "    if not is_affine(at):\n        return True",
-        "tests/test_lower.py tests/test_cases.py",
+        "tests/test_extract.py",
     ),
     Fault(
         "rewrite/extract/placement.py",

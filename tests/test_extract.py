@@ -105,6 +105,16 @@ def test_growing_concat_is_one_buffer() -> None:
     assert starts == [0, 16, 24, 32, 0]
 
 
+def test_parts_of_a_concat_in_a_concat_follow_one_another() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 8, 8, 4))
+    first, second, third = (conv_block(build, x, 4, width) for width in (8, 16, 24))
+    inner = build.concat([second, third], 3)
+    program = build.program({"y": build.concat([first, inner], 3)})
+    dispatches = extract(unrewritten(program)).dispatches
+    assert sorted(dispatch.target.start[-1] for dispatch in dispatches) == [0, 8, 24]
+
+
 def test_a_part_with_two_homes_is_copied() -> None:
     build = Builder()
     x = build.input("x", DType.F32, (1, 8, 8, 16))

@@ -1,4 +1,4 @@
-"""The list of planted faults stays one of mistakes that can be planted."""
+"""Planted faults: each on the list can be planted, and is caught."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.planted_faults import FAULTS, ROOT, TIERS, Fault
+from tests.planted_faults import FAULTS, ROOT, TIERS, Fault, main
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.new.strip())
@@ -20,3 +20,8 @@ def test_a_fault_can_be_planted(fault: Fault) -> None:
         assert (
             f"def {function}(" in (ROOT / file).read_text() if function else (ROOT / file).exists()
         )
+
+
+@pytest.mark.long
+def test_every_fault_is_caught() -> None:
+    assert main([]) == 0
