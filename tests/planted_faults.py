@@ -256,8 +256,8 @@ FAULTS = (
     Fault(
         "backend/emit/loops.py",
         "hi = {total} * (thread + 1) // threads",
-        "hi = {total} // threads * (thread + 1)",
-        "tests/test_lower.py",
+        "hi = lo + {total} // threads + 1",
+        "tests/test_emit.py",
     ),
     Fault(
         "backend/helpers/approximations.py",

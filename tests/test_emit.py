@@ -1,13 +1,26 @@
-"""Kernel text: a value stands at the loop level at which all that it reads is known."""
+"""Kernel text: where values stand, and which iterations a thread has."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import satura
+from satura.backend.emit.loops import share
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.types.tensor_type import DType
+
+
+@pytest.mark.parametrize("total", [0, 1, 7, 64])
+@pytest.mark.parametrize("threads", [1, 2, 3, 8])
+def test_each_iteration_is_one_thread_s(total: int, threads: int) -> None:
+    taken: list[int] = []
+    for thread in range(threads):
+        names = {"total": total, "thread": thread, "threads": threads}
+        exec("\n".join(share("total")), names)
+        taken += range(names["lo"], names["hi"])
+    assert taken == list(range(total))
 
 
 def test_one_element_is_gathered_by_an_index_that_no_loop_moves() -> None:

@@ -44,6 +44,7 @@ def special_values(dtype: DType) -> Array:
         numbers = [
             0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.5, -2.5, 3.5, 1e-3, 1e-7, 7.25, -30.0, 20.0,
             88.0, -88.0, 90.0, -104.0, 127.0, 128.0, 300.0, 65536.0, -1e10, 1e20,
+            1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-11, 1 + 3 * 2**-11,  # halfway in bf16, in f16
             largest, -largest, np.inf, -np.inf, np.nan,
         ]  # fmt: skip
         with np.errstate(all="ignore"):

@@ -32,7 +32,7 @@ from satura.rewrite.types.attributes import (
     Slices,
     UnaryFn,
 )
-from satura.rewrite.types.dims import SymbolicDim, known_at_least
+from satura.rewrite.types.dims import SymbolicDim, exact_quotient, known_at_least
 from satura.rewrite.types.tensor_type import TensorType
 from satura.rules import DEFAULT
 from satura.rules.axis_groups import replace_axis
@@ -290,6 +290,21 @@ def test_static_and_symbolic_shapes_are_told_apart() -> None:
         return rewrites(reshape(x, s), x, spells_the_same(x.type, s))
 
     assert not prove(same_kinds, ranks=range(3)).is_proved
+
+
+@attribute_function
+def stays_or_is_odd(type_: TensorType, perm: Perm) -> bool:
+    """Whether no axis moves, or the number of elements is odd."""
+    return perm.is_identity or exact_quotient(type_.size, 2) is None
+
+
+def test_a_division_may_come_out_uneven() -> None:
+    @rule
+    def drop_odd_transpose(x: Tensor, p: Perm) -> Law:
+        """transpose(x, p) = x, where no axis moves or the number of elements is odd"""
+        return rewrites(transpose(x, p), x, stays_or_is_odd(x.type, p))
+
+    assert not prove(drop_odd_transpose, ranks=range(3)).is_proved
 
 
 # What is asked of a proof

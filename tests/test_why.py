@@ -158,6 +158,15 @@ def test_a_firing_says_where_when_what_and_after_whom() -> None:
     assert "fires: 1 match at 1 place, 1 new e-node\n" in str(answer)
 
 
+def test_a_firing_tells_of_all_that_it_made() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (2, 3))
+    turned = build.transpose(build.pad(x, (1, 0), (0, 0)), (1, 0))
+    answer = why(pad_out_of_transpose, build.program({"y": turned}), RuleSet())
+    (firing,) = answer.directions[0].firings
+    assert [made.split("(")[0] for made in firing.made] == ["pad", "transpose"]
+
+
 def test_a_refusal_shows_its_reason_and_the_values() -> None:
     answer = why(pad_into_conv, padded_convolutions(2.5, batch=1), RuleSet(pad_out_of_transpose))
     miss = only_miss(answer)
