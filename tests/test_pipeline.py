@@ -29,7 +29,7 @@ from tests.tiers import deep_but
 ROOT = Path(__file__).parent.parent
 FLOAT = tuple(name for name in TINY if name not in QUANTIZED)
 SAMPLE = (
-    "tiny_resnet_pad", "tiny_deeplab", "tiny_esrgan", "tiny_bert", "tiny_swin",
+    "tiny_resnet_pad", "tiny_esrgan", "tiny_bert", "tiny_swin",
     "tiny_rope_attention",
 )  # fmt: skip
 SIZES = {"batch": 2, "seq": 9}

@@ -260,7 +260,7 @@ def test_the_interpreter_exits_cleanly(ending: str) -> None:
 def test_jobs_of_different_widths_follow_one_another() -> None:
     """A worker that wakes late, for a job that it has no part in, must not take the next one."""
     cases = [Case(100 + threads, 9, threads) for threads in (2, 5, 3, 2, 4)]
-    for _ in range(200):
+    for _ in range(100):
         for case in cases:
             for first, last in ((0, 4), (4, 4), (4, 9)):
                 case.executor.run(first, last)

@@ -50,7 +50,7 @@ def test_a_rule_without_mistake_passes() -> None:
     assert shows(DEFAULT[CONDITIONAL[0]]) == ""
 
 
-@pytest.mark.parametrize("name", deep_but(CONDITIONAL[::3], CONDITIONAL))
+@pytest.mark.parametrize("name", deep_but(CONDITIONAL[::5], CONDITIONAL))
 def test_a_wrong_condition_of_a_rule_shows(name: str) -> None:
     for what, wrong in with_wrong_condition(DEFAULT[name]):
         assert name in shows(wrong), what
