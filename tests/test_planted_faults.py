@@ -6,7 +6,8 @@ import ast
 
 import pytest
 
-from tests.planted_faults import FAULTS, ROOT, TIERS, Fault, main
+from tests.faults import FAULTS, ROOT, Fault
+from tests.planted_faults import TIERS, main
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.new.strip())

@@ -1,0 +1,319 @@
+"""Mistakes of one line, at least one per stage, that tests are to catch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A mistake: `old`, which stands once in `file`, replaced by `new`.
+
+    `tests` should catch it first, in `make test` or, where the tier says so, `make test-deep`.
+    """
+
+    file: str
+    old: str
+    new: str
+    tests: str
+    tier: str = "test"
+
+    def planted(self) -> str:
+        """The text of the file with this fault."""
+        return (ROOT / self.file).read_text().replace(self.old, self.new)
+
+
+FAULTS = (
+    # types, ops, programs
+    Fault(
+        "rewrite/types/attributes.py",
+        "reach = self.dilations[axis] * (self.sizes[axis] - 1) + 1",
+        "reach = self.dilations[axis] * self.sizes[axis]",
+        "tests/test_contraction.py tests/test_load.py",
+    ),
+    Fault(
+        "rewrite/types/attributes.py",
+        "stop = start + size * step",
+        "stop = start + (size - 1) * step",
+        "tests/test_kernels.py::test_layout_and_indexing",
+    ),
+    Fault(
+        "rewrite/types/dims.py",
+        "if monomial or not is_fixed]",
+        "if monomial]",
+        "tests/test_dims.py",
+    ),
+    Fault(
+        "rewrite/types/index_map.py",
+        "known_at_least(divisor - 1 - top, 0)",
+        "known_at_least(divisor - top, 0)",
+        "tests/test_index_map.py",
+    ),
+    Fault(
+        "rewrite/types/comparison.py",
+        "np.isnan(a) & np.isnan(b)",
+        "np.isnan(a) | np.isnan(b)",
+        "tests/test_comparison.py",
+    ),
+    Fault(
+        "rewrite/types/attributes.py",
+        'head = f"{array.dtype.name}{array.shape}".encode()',
+        'head = f"{array.shape}".encode()',
+        "tests/test_program_text.py tests/test_plan.py tests/test_egraph.py",
+    ),
+    Fault(
+        "rewrite/ops/layout.py",
+        'refuse_unless(mine == theirs, f"{x} and {y} differ in axis {index}")',
+        'refuse_unless(True, f"{x} and {y} differ in axis {index}")',
+        "tests/test_type_rules.py",
+    ),
+    Fault(
+        "rewrite/ops/indexing.py",
+        "np.where(np.less(indices, 0)",
+        "np.where(np.less(indices, -1)",
+        "tests/test_kernels.py::test_layout_and_indexing",
+    ),
+    Fault(
+        "rewrite/program/program.py",
+        "key = (standing.name, tuple(operands), attributes)",
+        "key = (standing.name, tuple(sorted(operands)), attributes)",
+        "tests/test_program_text.py",
+    ),
+    Fault(
+        "rewrite/program/interpreter.py",
+        "if known != extent:",
+        "if known > extent:",
+        "tests/test_api.py",
+    ),
+    # the language of rules, the e-graph
+    Fault(
+        "rewrite/language/rule.py",
+        "if guard.value(values) != actual:",
+        "if guard.value(values) is None:",
+        "tests/test_matching.py tests/test_dsl.py tests/test_why.py tests/test_user_ops_rules.py",
+    ),
+    Fault(
+        "rewrite/egraph/attribute_tables.py",
+        "            return None\n",
+        "            return arguments[: len(direction.outputs)]\n",
+        "tests/test_egraph.py",
+    ),
+    Fault(
+        "rewrite/egraph/tables.py",
+        '_fact([node, *known, *static], "(known e)", f"known_{name}")',
+        '_fact([node, *known], "(known e)", f"known_{name}")',
+        "tests/test_matching.py",
+    ),
+    Fault(
+        "rewrite/egraph/tables.py",
+        '_fact([node, Atom("known", ("e0",))], "(movable e)")',
+        '_fact([node, Atom("known", ("e0",))], "(known e)")',
+        "tests/test_families.py",
+    ),
+    Fault(
+        "rewrite/egraph/decode.py",
+        "None if rule is None else numbers.get(cause.get(raw, old))",
+        "None if rule is None else numbers.get(old)",
+        "tests/test_egraph.py",
+    ),
+    Fault(
+        "rewrite/egraph/saturate.py",
+        "for round_ in range(1, self.limits.rounds + 1):",
+        "for round_ in range(1, 3):",
+        "tests/test_egraph.py",
+    ),
+    Fault(
+        "rewrite/egraph/saturate.py",
+        "if self.best is None or found.seconds < self.best.seconds:",
+        "if self.best is None or found.seconds > 0:",
+        "tests/test_egraph.py",
+    ),
+    Fault(
+        "rewrite/egraph/saturate.py",
+        "if self.gainless >= self.limits.gainless and self.is_large:",
+        "if self.gainless < self.limits.gainless and self.is_large:",
+        "tests/test_egraph.py",
+    ),
+    # extraction
+    Fault(
+        "rewrite/extract/candidates.py",
+        "    if not is_affine(at):\n        return False",
+        "    if not is_affine(at):\n        return True",
+        "tests/test_extract.py",
+    ),
+    Fault(
+        "rewrite/extract/placement.py",
+        "start[axis.index] = start[axis.index] + program",
+        "start[axis.index] = program",
+        "tests/test_extract.py",
+    ),
+    Fault(
+        "rewrite/extract/local_search.py",
+        "if _total(choice, now) < before:",
+        "if _total(choice, now) > before:",
+        "tests/test_extract.py",
+    ),
+    Fault(
+        "rewrite/extract/schedule.py",
+        "dispatch.form is Form.LOOP and all(known[node] for node in dispatch.operands)",
+        "dispatch.form is Form.LOOP and any(known[node] for node in dispatch.operands)",
+        "tests/test_extract.py",
+    ),
+    # the rule book
+    Fault(
+        "rules/pad.py",
+        "Padding(_sums(a.lo, b.lo), _sums(a.hi, b.hi))",
+        "Padding(_sums(a.hi, b.lo), _sums(a.lo, b.hi))",
+        "tests/test_rules.py::test_rule_is_sound",
+    ),
+    Fault(
+        "rules/transpose.py",
+        "window.permuted(p.inverse)",
+        "window.permuted(p)",
+        "tests/test_rules.py::test_rule_is_sound",
+    ),
+    Fault(
+        "rules/algebra.py",
+        "return holds_all_values(source, between) and not detour",
+        "return holds_all_values(source, between)",
+        "tests/test_rules.py::test_rule_is_sound",
+    ),
+    # checker, prover, explanations, isolation
+    Fault(
+        "rewrite/check/shrink.py",
+        "return bool(disagreement(",
+        "return not bool(disagreement(",
+        "tests/test_check.py",
+    ),
+    Fault(
+        "rewrite/prove/size.py",
+        'comes out even", even, z3.BoolVal(True)):',
+        'comes out even", even, z3.BoolVal(False)):',
+        "tests/test_prove.py",
+    ),
+    Fault(
+        "rewrite/explain/origins.py",
+        "return min(makers, key=self._age)",
+        "return candidates[0]",
+        "tests/test_explain.py",
+    ),
+    Fault(
+        "rewrite/explain/why.py",
+        "cause = number if origin.cause is None else origin.cause",
+        "cause = number",
+        "tests/test_why.py",
+    ),
+    Fault(
+        "rewrite/isolation/guarded.py",
+        'if saturation.report.stopped != "nodes" or made <= most:',
+        'if saturation.report.stopped != "nodes" or made >= most:',
+        "tests/test_guarded.py",
+    ),
+    # kernels
+    Fault(
+        "backend/lower/walk.py",
+        "if bottom >= 0 and top < extent:",
+        "if bottom >= 0 and top <= extent:",
+        "tests/test_lower.py",
+    ),
+    Fault(
+        "backend/emit/reductions.py",
+        "Scalar.of(reduction_identity(function, reduction.dtype), reduction.dtype)",
+        "Scalar.of(0, reduction.dtype)",
+        "tests/test_kernels.py::test_reductions",
+    ),
+    Fault(
+        "backend/contraction/call.py",
+        "window.strides[axis], window.lo[axis], left.shape[place]",
+        "window.strides[axis], window.hi[axis], left.shape[place]",
+        "tests/test_kernels.py::test_windows_and_contractions tests/test_load.py",
+    ),
+    Fault(
+        "backend/contraction/emit.py",
+        "step_depth = min(depth_step, depth - first_depth)",
+        "step_depth = depth_step",
+        "tests/test_contraction.py",
+    ),
+    Fault(
+        "backend/emit/loops.py",
+        "hi = {total} * (thread + 1) // threads",
+        "hi = lo + {total} // threads + 1",
+        "tests/test_emit.py",
+    ),
+    Fault(
+        "backend/helpers/approximations.py",
+        "-0.376126271",
+        "-0.376136271",
+        "tests/test_kernels.py::test_approximations_keep_their_bounds",
+    ),
+    Fault(
+        "backend/helpers/memory.py",
+        "builder.add(bits, builder.add(odd, INT32(0x7FFF)))",
+        "builder.add(bits, INT32(0x8000))",
+        "tests/test_kernels.py::test_casts",
+    ),
+    Fault(
+        "backend/plan/buffers.py",
+        "if other.last < buffer.first or buffer.last < other.first:",
+        "if other.last <= buffer.first or buffer.last < other.first:",
+        "tests/test_lower.py",
+    ),
+    Fault(
+        "backend/jit/kernel.py",
+        'f"{_environment()}\\n{self.text}"',
+        'f"{_environment()}\\n{self.name}"',
+        "tests/test_jit.py",
+    ),
+    Fault(
+        "backend/jit/cache.py",
+        "if data[: len(_MAGIC)] != _MAGIC or data[len(_MAGIC) : start] != _digest(key, payload):",
+        "if data[: len(_MAGIC)] != _MAGIC:",
+        "tests/test_cache.py",
+    ),
+    Fault(
+        "backend/run/pool.py",
+        "if width == 1 and step + 1 < last and load_int64(table, 3 * step + 5) == 1:",
+        "if width == 1 and step + 1 < last:",
+        "tests/test_runtime.py",
+    ),
+    # ONNX, the command line
+    Fault(
+        "rewrite/onnx/lower/geometry.py",
+        "lo.append(smaller if upper else total - smaller)",
+        "lo.append(total - smaller if upper else smaller)",
+        "tests/test_load.py",
+    ),
+    Fault(
+        "rewrite/onnx/lower/indexing.py",
+        'build.binary("lt", wide, build.number(0, wide))',
+        'build.binary("le", wide, build.number(0, wide))',
+        "tests/test_load.py tests/test_onnx_cases.py",
+    ),
+    Fault(
+        "rewrite/onnx/lower/movement.py",
+        "range(node.build.rank(node[0]))[::-1]",
+        "range(node.build.rank(node[0]))",
+        "tests/test_load.py tests/test_onnx_cases.py",
+    ),
+    Fault(
+        "rewrite/onnx/write/layout.py",
+        "origin: Dim = dim if step < 0 else 0",
+        "origin: Dim = 0",
+        "tests/test_save.py",
+    ),
+    Fault(
+        "rewrite/onnx/files.py",
+        "if not location or Path(location).is_absolute() or home not in path.parents:",
+        "if not location or Path(location).is_absolute():",
+        "tests/test_broken_models.py",
+    ),
+    Fault(
+        "satura/cli.py",
+        "raise typer.Exit(0 if sound else 1)",
+        "raise typer.Exit(0)",
+        "tests/test_check_command.py",
+    ),
+)
