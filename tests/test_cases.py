@@ -14,8 +14,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from satura.rewrite.egraph.classes import EClasses
-from satura.rewrite.egraph.saturate import Saturation, find_class, saturate
+from satura.rewrite.egraph.classes import EClasses, find_class
+from satura.rewrite.egraph.saturate import Saturation, saturate
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.greedy import choose
 from satura.rewrite.program.builder import Builder

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from satura.rewrite.egraph.classes import EClasses
+from satura.rewrite.egraph.classes import EClasses, find_class
 from satura.rewrite.egraph.interner import Interner, Value
-from satura.rewrite.egraph.saturate import Limits, Saturation, find_class, in_same_class, saturate
+from satura.rewrite.egraph.saturate import Limits, Saturation, in_same_class, saturate
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.dsl import (
     Law,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import Attribute
 from satura.rewrite.types.tensor_type import TensorType, bytes_of
 
@@ -47,3 +48,19 @@ class EClasses:
     @property
     def node_count(self) -> int:
         return sum(map(len, self.nodes))
+
+
+def find_class(classes: EClasses, program: Program) -> list[int | None]:
+    """For each node of `program` the class that it is in, None where it is in none.
+
+    Nodes are looked up, never added; inputs correspond by name.
+    """
+    homes: list[int | None] = []
+    for node in program.nodes:
+        operands = [homes[operand] for operand in node.operands]
+        known = tuple(operand for operand in operands if operand is not None)
+        if len(known) == len(operands):
+            homes.append(classes.homes.get(ENode(node.op.name, known, node.attributes)))
+        else:
+            homes.append(None)
+    return homes

@@ -26,7 +26,7 @@ from satura.rewrite.egraph.attribute_tables import (
     rule_demand,
     type_demand,
 )  # fmt: skip
-from satura.rewrite.egraph.classes import EClasses, ENode
+from satura.rewrite.egraph.classes import EClasses, find_class
 from satura.rewrite.egraph.decode import Decoded, Origin, decode
 from satura.rewrite.egraph.encode import load
 from satura.rewrite.egraph.engine import EGraph, Step
@@ -387,22 +387,6 @@ class _Run:
                 f"rule '{direction.label}' ({direction.place}): it is unsound: {conflict};"
                 f" its law is {direction}"
             ) from None
-
-
-def find_class(classes: EClasses, program: Program) -> list[int | None]:
-    """For each node of `program` the class that it is in, None where it is in none.
-
-    Nodes are looked up, never added; inputs correspond by name.
-    """
-    homes: list[int | None] = []
-    for node in program.nodes:
-        operands = [homes[operand] for operand in node.operands]
-        known = tuple(operand for operand in operands if operand is not None)
-        if len(known) == len(operands):
-            homes.append(classes.homes.get(ENode(node.op.name, known, node.attributes)))
-        else:
-            homes.append(None)
-    return homes
 
 
 def in_same_class(saturation: Saturation, root: int, goal: Program) -> bool:

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 
-from satura.rewrite.egraph.classes import ENode
+from satura.rewrite.egraph.classes import ENode, find_class
 from satura.rewrite.egraph.decode import Origin
-from satura.rewrite.egraph.saturate import Saturation, find_class
+from satura.rewrite.egraph.saturate import Saturation
 from satura.rewrite.errors import CallError
 from satura.rewrite.explain.class_graph import Graph
 from satura.rewrite.explain.matcher import Match, Trace, trace
