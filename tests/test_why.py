@@ -371,7 +371,7 @@ def test_the_matcher_agrees_with_the_engine(kind: str) -> None:
                 matching.add(direction.label)
             if saturation.report.stopped == "saturated" and trace(direction, graph).matches:
                 assert late[direction.label], direction.label
-    assert len(matching) > 20
+    assert len(matching) > (20 if kind == "random" else 3)
 
 
 def test_nodes_have_the_names_of_the_file() -> None:

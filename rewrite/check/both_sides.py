@@ -109,12 +109,14 @@ def _compare(instance: Instance, exact: bool, draw: Draw) -> Failure | None:
 
 def without_right(
     instance: Instance, reason: str, sizes: Mapping[str, int] | None = None
-) -> Failure:
-    """A failure of the right side itself."""
+) -> Failure | None:
+    """A failure of the right side itself; None where the left side is well typed at no sizes."""
     program = left_side(instance)
     if sizes is None:
         symbols = frozenset[str]().union(*(node.type.symbols for node in program.nodes))
-        sizes = next(iter(_valuations(instance, symbols)), SIZES[0])
+        sizes = next(iter(_valuations(instance, symbols)), None)
+        if sizes is None:
+            return None
     concrete = program.concrete(sizes)
     return Failure(concrete, reason, sizes, zeros(concrete), instance)
 

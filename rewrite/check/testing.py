@@ -121,7 +121,7 @@ def _search(
     return next((_unstable(instance) for instance in moody if instance is not None), None)
 
 
-def _unstable(instance: Instance) -> Failure:
+def _unstable(instance: Instance) -> Failure | None:
     reason = "an attribute function answers now this, now that for the same arguments"
     return without_right(instance, reason)
 

@@ -141,7 +141,10 @@ def _fmod(a: Array, b: Array) -> Array:
 def _power(a: Array, b: Array) -> Array:
     """Floats as C's pow; integers wrap, and a negative exponent gives the truncated quotient."""
     if a.dtype.kind == "f":
-        return np.asarray(np.power(a, b))
+        # NumPy has short cuts for an exponent that all elements share, or a single one has, such
+        # as a square root: no element may depend on what others there are.
+        bases, exponents = (np.append(x, x.dtype.type(1)) for x in np.broadcast_arrays(a, b))
+        return np.asarray(np.power(bases, exponents)[:-1].reshape(np.broadcast(a, b).shape))
     result = np.ones_like(a)
     base, exponent = a.copy(), np.where(np.less(b, 0), np.zeros_like(b), b)
     while exponent.any():

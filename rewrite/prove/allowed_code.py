@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dataclasses
 import inspect
 import textwrap
 import tokenize
-from collections.abc import Iterator, Sequence
+import typing
+from collections.abc import Iterator, Mapping, Sequence
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType, UnionType
 
 from satura.rewrite.language.dsl import Rule
@@ -25,8 +27,8 @@ BUILTINS = (
     "isinstance", "iter", "len", "list", "map", "max", "min", "next", "object", "range", "reversed",
     "round", "set", "slice", "sorted", "sum", "tuple", "zip",
 )  # fmt: skip
-MODULES = ("collections", "_collections", "dataclasses", "_functools", "itertools", "math",
-           "satura", "typing")  # fmt: skip
+MODULES = ("collections", "_collections", "_functools", "itertools", "math")
+SINGLE = (typing.cast, dataclasses.replace)  # of modules whose other names look at classes
 BOOK = "satura.rules"  # read like any author's
 RECORDED = ("_operator", "builtins")  # operators and accesses in the text of a rule itself
 PLAIN = (bool, int, float, type(None), type(...), UnionType)
@@ -73,15 +75,18 @@ def _functions(rule: Rule) -> Iterator[object]:
 
 def _used_by(value: object) -> Iterator[object]:
     """What has to be allowed, too, where `value` is used. Raises NotAllowedError."""
+    if isinstance(value, ModuleType) or any(value is single for single in SINGLE):
+        return  # what is taken from a module is looked at by itself
     if isinstance(value, FunctionType):
         if not _is_trusted(value.__globals__.get("__name__")):
             yield from _in_function(value)
         yield from (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values())
         yield getattr(value, "__wrapped__", None)
-    elif isinstance(value, tuple | list | set | frozenset):
+    elif isinstance(value, tuple | frozenset):
         yield from value
-    elif isinstance(value, dict):
-        yield from (*value, *value.values())
+    elif isinstance(value, list | set | dict):
+        kind = type(value).__name__
+        raise NotAllowedError(f"its function uses a {kind} from outside, which may change")
     elif not _is_allowed(value):
         name = getattr(value, "__name__", repr(value))
         raise NotAllowedError(f"its function uses {name}" + "; use isinstance" * (value is type))
@@ -90,8 +95,6 @@ def _used_by(value: object) -> Iterator[object]:
 def _is_allowed(value: object) -> bool:
     if isinstance(value, str):  # not what makes text of values
         return not any(sign in value for sign in ("%", "{", "__"))
-    if isinstance(value, ModuleType):
-        return _is_trusted(value.__name__)
     module = getattr(value, "__module__", None)
     if isinstance(value, type | BuiltinFunctionType):
         return _is_trusted(module) or any(value is vars(builtins)[name] for name in BUILTINS)
@@ -100,8 +103,9 @@ def _is_allowed(value: object) -> bool:
 
 def _is_trusted(module: object) -> bool:
     """Whether it asks a number for nothing but what a stand-in answers or refuses."""
-    name = str(module)
-    return name.split(".")[0] in MODULES and not f"{name}.".startswith(f"{BOOK}.")
+    name = f"{module}."
+    ours = name.startswith("satura.") and not name.startswith((f"{BOOK}.", "satura.rewrite.prove."))
+    return module in MODULES or ours
 
 
 def _in_function(function: FunctionType) -> Iterator[object]:
@@ -130,9 +134,22 @@ def _in_function(function: FunctionType) -> Iterator[object]:
                 yield value
             case ast.Attribute(attr=name) if name.startswith("__"):
                 raise NotAllowedError(f"{where} uses {name}; use isinstance")
-            case ast.Attribute(value=ast.Name(id=name), attr=attribute):
-                if isinstance(names.get(name), ModuleType):
-                    yield getattr(names[name], attribute, None)
+            case ast.Attribute(ctx=ast.Store() | ast.Del()):
+                raise NotAllowedError(f"{where} changes an attribute")
+            case ast.Attribute(value=owner, attr=attribute):
+                if isinstance(module := _module(owner, names), ModuleType):
+                    yield getattr(module, attribute, None)
+
+
+def _module(node: ast.expr, names: Mapping[str, object]) -> object:
+    """The value of a name, or of a module's attribute; None for what else `node` may be."""
+    match node:
+        case ast.Name(id=name):
+            return names.get(name)
+        case ast.Attribute(value=owner, attr=attribute):
+            module = _module(owner, names)
+            return getattr(module, attribute, None) if isinstance(module, ModuleType) else None
+    return None
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
