@@ -276,3 +276,15 @@ def test_mistakes_in_a_family_are_errors() -> None:
         def backwards(f: Elementwise, xs: Operands[Tensor], p: Perm, s: Shape) -> Law:
             """transpose(f(x…), p) = f(transpose(x, p)…)"""
             return rewrites(transpose(f(xs), p), f(xs.each(transpose, p)))
+
+
+@family
+def reverse_past(f: Elementwise, xs: Operands[Tensor], s: Slices) -> Law:
+    """f(slice(x, s)…) = slice(f(x…), s), where x… may be wider than each other"""
+    return rewrites(f(xs.each(slice_, s)), slice_(f(xs), s))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_operands_that_fit_at_no_sizes_crash_no_check(seed: int) -> None:
+    (select,) = (rule for rule in reverse_past.rules if rule.name == "reverse_past_select")
+    assert check(select, seed=seed, attempts=600).verdict in ("tested", "refuted", "vacuous")

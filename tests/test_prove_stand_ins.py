@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import collections.abc
 import contextlib
 import dataclasses
 import functools
 import json
 import subprocess
 import sys
+import typing
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +19,7 @@ import numpy as np
 import pytest
 import z3
 
+import satura.rewrite.prove.size
 from satura.rewrite.check.testing import check
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import pad, pool, slice_, unary
@@ -290,6 +293,43 @@ def test_a_function_that_looks_behind_a_size_proves_nothing(changed: Changed) ->
 @pytest.mark.parametrize("changed", [of_type, in_a_table, by_a_helper, by_default, by_map])
 def test_what_is_to_be_used_instead_of_type_is_said(changed: Changed) -> None:
     assert objection(with_steps(changed)).endswith(("; use isinstance", "; use == or isinstance"))
+
+
+SEEN: list[object] = []
+
+
+def of_a_protocol(n: Any) -> Any:
+    return 2 if not isinstance(n, typing.SupportsIndex) else n
+
+
+def of_a_dataclass(n: Any) -> Any:
+    return 2 if dataclasses.is_dataclass(n) else n
+
+
+def of_an_abstract_class(n: Any) -> Any:
+    return 2 if not isinstance(n, collections.abc.Callable) and n == 3 else n  # type: ignore[arg-type]
+
+
+def of_the_stand_in(n: Any) -> Any:
+    return n if isinstance(n, satura.rewrite.prove.size.Size) else 2
+
+
+def by_and_by(n: Any) -> Any:
+    SEEN.append(n)
+    return n if len(SEEN) < 3000 else 2
+
+
+def with_a_count(n: Any) -> Any:
+    of_a_protocol.count = 1  # type: ignore[attr-defined]
+    return n
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [of_a_protocol, of_a_dataclass, of_an_abstract_class, of_the_stand_in, by_and_by, with_a_count],
+)
+def test_what_asks_for_classes_or_remembers_is_not_allowed(changed: Changed) -> None:
+    assert objection(with_steps(changed)).startswith("its function")
 
 
 def test_attributes_of_unknown_sizes_have_different_names() -> None:

@@ -132,8 +132,6 @@ def zeros(program: Program) -> dict[str, Array]:
 
 def _valuations(instance: Instance, symbols: frozenset[str]) -> Iterable[dict[str, int]]:
     """Sizes of the symbols for which the left side is well typed."""
-    if not symbols:
-        return [{}]
     program = left_side(instance)
     names = sorted(symbols)
     unique = dict.fromkeys(tuple(sizes[name] for name in names) for sizes in SIZES)
@@ -144,10 +142,10 @@ def _valuations(instance: Instance, symbols: frozenset[str]) -> Iterable[dict[st
 def has_meaning(program: Program, sizes: Mapping[str, int]) -> bool:
     """Whether `program` is well typed for these sizes."""
     try:
-        program.concrete(sizes)
+        concrete = program.concrete(sizes)
     except ProgramError:
         return False
-    return True
+    return all(static(dim) >= 0 for node in concrete.nodes for dim in node.type.shape)
 
 
 def _compare_at(
