@@ -6,7 +6,6 @@ import ctypes
 import faulthandler
 import os
 import sys
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -34,13 +33,6 @@ def loops(p: Perm) -> Perm:
     """never returns"""
     while True:
         pass
-
-
-@attribute_function
-def dawdles(p: Perm) -> Perm:
-    """takes a second"""
-    time.sleep(1)
-    return p
 
 
 @attribute_function

@@ -18,8 +18,7 @@ from satura.backend.constants import ConstantStore
 from satura.backend.emit.body import Code
 from satura.backend.jit.machine_code import KernelSource, compile_all
 from satura.backend.lower.body import Pointer
-from satura.backend.plan.buffers import ALIGNMENT, Arena, lifetimes
-from satura.backend.plan.buffers import plan_arena as planned_buffers
+from satura.backend.plan.buffers import ALIGNMENT, Arena, lifetimes, plan_arena
 from satura.backend.plan.executables import Executable, executables
 from satura.backend.plan.kernels import kernel_code
 from satura.backend.run.runtime import ALL_THREADS, Executor, Status, Step
@@ -82,7 +81,7 @@ def make_plan(
 
     `any_sizes` says that kernels should serve other sizes too.
     """
-    arena = planned_buffers(lifetimes(schedule))
+    arena = plan_arena(lifetimes(schedule))
     codes: list[Code] = []
     order: list[Code | Dispatch] = []
     for dispatch in schedule.dispatches:

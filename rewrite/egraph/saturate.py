@@ -164,6 +164,7 @@ class _Run:
         self.extract = extract
         self.best: Extracted | None = None
         self.appraised = 0  # e-nodes when a program was extracted last
+        self.is_appraised = False  # nothing has changed since
         self.gainless = 0
         self.limits = limits
         self.observer = observer
@@ -258,6 +259,7 @@ class _Run:
     def saturate(self) -> None:
         for round_ in range(1, self.limits.rounds + 1):
             changed = self.round(round_)
+            self.is_appraised &= not changed
             self.settle()
             self.close_round()
             if self.report.stopped != "saturated" or not changed:
@@ -278,10 +280,10 @@ class _Run:
         return decode(self.program, self.egraph, self.tables, self.interner, self.runs)
 
     def appraise(self, decoded: Decoded | None = None) -> None:
-        """Extract a program, and keep it if it is the cheapest so far."""
-        if self.extract is None:
+        """Extract a program, unless nothing has changed since; keep it if it is the cheapest."""
+        if self.extract is None or self.is_appraised:
             return
-        self.appraised = self.report.nodes
+        self.appraised, self.is_appraised = self.report.nodes, True
         started = perf_counter()
         found = self.extract((decoded or self.decode()).classes)
         self.report.extraction_seconds += perf_counter() - started
