@@ -1,9 +1,11 @@
-"""Files that appear complete or not at all."""
+"""Files that appear complete or not at all, and files to read that do not block or never end."""
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +15,63 @@ UNFINISHED = ".tmp"
 """What the names of files end in that are still being written."""
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+def open_regular(path: Path, flags: int = 0) -> BinaryIO:
+    """The regular file at `path`, opened to read; `flags` as for `os.open`.
+
+    Raises OSError for anything else: a FIFO would block, a device may have no end.
+    """
+    try:
+        handle = os.open(path, _READ | flags)
+    except ValueError as error:
+        raise _no_name(path, error) from None
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        return os.fdopen(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+@contextmanager
+def output_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write what a user asked for: links are followed, and a file is replaced when the
+    context ends, as by `atomic_file`.
+
+    What is not a regular file, say a device or a FIFO, is written into. An OSError names `path`.
+    """
+    try:
+        if is_special(path):
+            with path.open("wb") as file:
+                yield file
+        else:
+            with atomic_file(Path(os.path.realpath(path))) as file:
+                yield file
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def is_special(path: Path) -> bool:
+    """Whether something stands at `path`, links followed, that is not a regular file."""
+    try:
+        return not stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        return False
+    except ValueError as error:
+        raise _no_name(path, error) from None
+
+
+def _no_name(path: Path, error: ValueError) -> OSError:
+    """The error for a name that no file can have, such as one that holds a null character."""
+    return OSError(errno.EINVAL, str(error), str(path))
 
 
 @contextmanager

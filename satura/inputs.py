@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from satura.rewrite.errors import CallError
+from satura.rewrite.files import open_regular
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import evaluate
 from satura.rewrite.types.tensor_type import Array, TensorType
@@ -55,7 +56,7 @@ def parse_sizes(texts: Iterable[str]) -> dict[str, int]:
 def read_inputs(path: Path) -> dict[str, Array]:
     """Arguments by name from an .npz file. Raises CallError when it is none, or holds objects."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open_regular(path) as file, np.load(file, allow_pickle=False) as archive:
             if not isinstance(archive, np.lib.npyio.NpzFile):
                 raise CallError(f"{path} is not an .npz file; write one with numpy.savez")
             return {name: archive[name] for name in archive.files}

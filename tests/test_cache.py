@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -84,6 +85,62 @@ def test_a_damaged_entry_counts_as_absent(cache: Cache, damage: str) -> None:
     assert cache.load(KEY) is None
     cache.store(KEY, b"again")
     assert cache.load(KEY) == b"again"
+
+
+def damage(cache: Cache, key: str) -> Path:
+    cache.store(key, b"object code")
+    entry = cache.folder / f"{key}.kernel"
+    entry.write_bytes(b"damaged")
+    return entry
+
+
+def test_a_damaged_entry_in_a_folder_that_cannot_be_written_counts_as_absent(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = damage(cache, KEY)
+
+    def refuse(path: Path, missing_ok: bool = False) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    assert cache.load(KEY) is None
+    assert entry.exists()
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device", "folder"])
+def test_an_entry_that_is_not_a_file_counts_as_absent(cache: Cache, kind: str) -> None:
+    cache.folder.mkdir(mode=0o700)
+    entry = cache.folder / f"{KEY}.kernel"
+    if kind == "fifo":
+        os.mkfifo(entry, 0o600)
+    elif kind == "device":
+        entry.symlink_to("/dev/zero")
+    else:
+        entry.mkdir(mode=0o700)
+    assert cache.load(KEY) is None
+    cache.store(KEY, b"object code")
+    assert cache.load(KEY) == (None if kind == "folder" else b"object code")
+
+
+def test_each_warning_appears_once(cache: Cache, caplog: pytest.LogCaptureFixture) -> None:
+    for key in (KEY, OTHER):
+        damage(cache, key)
+        cache.load(key)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{cache.folder} has damaged entries; their kernels are compiled again"
+    ]
+    caplog.clear()
+    for key in (KEY, OTHER):
+        (cache.folder / f"{key}.kernel").mkdir()
+        cache.store(key, b"object code")
+    unwritable = Cache(cache.folder / f"{KEY}.kernel" / "file" / "kernels")
+    (cache.folder / f"{KEY}.kernel" / "file").touch()
+    unwritable.store(KEY, b"object code")
+    unwritable.store(OTHER, b"object code")
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{cache.folder} cannot be written, kernels are not kept: Is a directory",
+        f"{unwritable.folder} cannot be written, kernels are not kept: Not a directory",
+    ]
 
 
 def test_the_least_recently_used_go_first(tmp_path: Path) -> None:

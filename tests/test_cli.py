@@ -342,7 +342,9 @@ FAILURES = {
         ["run", "{model}", "--inputs", "{wrong}", "--size", "rows=2"],
         "--size",
     ),
-    "output in no folder": (["optimize", "{model}", "{folder}/no/out.onnx"], "no"),
+    "output in no folder": (["optimize", "{model}", "{folder}/no/out.onnx"], "/no/out.onnx: No"),
+    "results in no folder": (["run", "{model}", "--output", "{folder}/no/y.npz"], "/no/y.npz: No"),
+    "inputs that are a device": (["run", "{model}", "--inputs", "/dev/zero"], "not a regular"),
     "bench of no model": (["bench", "nonsense"], "nonsense"),
 }
 

@@ -12,7 +12,7 @@ import pytest
 from onnx import helper
 
 from benchmarks.models import TINY, build, example_inputs
-from satura.rewrite.errors import ProgramError, UnsupportedError
+from satura.rewrite.errors import CallError, ProgramError, UnsupportedError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.onnx.write.save import save, to_model
 from satura.rewrite.program.builder import Builder
@@ -190,3 +190,17 @@ def test_a_failed_save_leaves_the_old_model(
     after = {other.name: other.read_bytes() for other in tmp_path.iterdir()}
     assert {name: after.get(name) for name in before} == before
     assert not [name for name in after if name.endswith(".tmp")]
+
+
+def test_a_link_to_a_model_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link.onnx").symlink_to("model.onnx")
+    save(_weighty(), tmp_path / "link.onnx")
+    assert (tmp_path / "link.onnx").is_symlink()
+    assert load(tmp_path / "model.onnx").outputs
+
+
+def test_constants_are_not_put_beside_a_device(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").symlink_to("/dev/null")
+    with pytest.raises(CallError, match="not a file"):
+        save(_weighty(), tmp_path / "model.onnx", largest_file=1000)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]

@@ -11,11 +11,12 @@ import hashlib
 import logging
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from satura.rewrite.files import UNFINISHED, atomic_file
+from satura.rewrite.files import UNFINISHED, atomic_file, open_regular
 
 _LOGGER = logging.getLogger("satura.cache")
 _MAGIC = b"satura kernel 1\n"
@@ -60,8 +61,9 @@ class Cache:
             return None
         payload = _unsealed(key, data)
         if payload is None:
-            _LOGGER.warning("%s is damaged; the kernel is compiled again", path)
-            path.unlink(missing_ok=True)
+            _warn_once(f"{self.folder} has damaged entries; their kernels are compiled again")
+            with suppress(OSError):  # it stays where the folder cannot be written
+                path.unlink()
             return None
         _touch(path)
         return payload
@@ -75,7 +77,7 @@ class Cache:
                 file.write(_sealed(key, payload))
             self._evict_when_due(len(payload))
         except OSError as error:
-            _LOGGER.warning("%s cannot be written: %s", self.folder, error)
+            _warn_of_loss(self.folder, error)
 
     def clear(self) -> int:
         """Removes every entry (and what killed writers left); the number of entries removed."""
@@ -102,11 +104,16 @@ class Cache:
             if create:
                 self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             status = self.folder.stat()
-        except OSError:
+        except OSError as error:
+            if create:
+                _warn_of_loss(self.folder, error)
             return False
         if _is_ours(status):
             return True
-        _warn_once(self.folder)
+        _warn_once(
+            f"kernel cache {self.folder} is not used: it belongs to somebody else or others may"
+            " write to it; remove it, or set SATURA_CACHE to a private folder"
+        )
         return False
 
     def _files(self) -> list[Path]:
@@ -167,13 +174,13 @@ def statistics() -> CacheStatistics:
     return default_cache().statistics()
 
 
+def _warn_of_loss(folder: Path, error: OSError) -> None:
+    _warn_once(f"{folder} cannot be written, kernels are not kept: {error.strerror or error}")
+
+
 @cache
-def _warn_once(folder: Path) -> None:
-    _LOGGER.warning(
-        "kernel cache %s is not used: it belongs to somebody else or others may write to it; "
-        "remove it, or set SATURA_CACHE to a private folder",
-        folder,
-    )
+def _warn_once(message: str) -> None:
+    _LOGGER.warning("%s", message)
 
 
 def _is_ours(status: os.stat_result) -> bool:
@@ -184,10 +191,8 @@ def _is_ours(status: os.stat_result) -> bool:
 
 def _read_own_file(path: Path) -> bytes:
     """The content of a regular file that only the user can have written; OSError otherwise."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-    with os.fdopen(handle, "rb") as file:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode) or not _is_ours(status):
+    with open_regular(path, getattr(os, "O_NOFOLLOW", 0)) as file:
+        if not _is_ours(os.fstat(file.fileno())):
             raise PermissionError(f"{path} is not ours")
         return file.read()
 

@@ -11,16 +11,23 @@ from satura.rewrite.errors import ModelError, UnsupportedError
 from satura.rewrite.onnx.order import label
 from satura.rewrite.onnx.types import dtype_of, element_name
 from satura.rewrite.types.dims import Dim, symbol
-from satura.rewrite.types.tensor_type import TensorType
+from satura.rewrite.types.tensor_type import MOST_AXES, TensorType
 
 OLDEST_OPSET = 7
 _LONGEST_DIM = 100
+LARGEST_VERSION = 2**31 - 1
 
 
 def opset_versions(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
-    """Versions by domain. Raises ModelError for a version of ONNX's own ops that is not known."""
+    """Versions by domain.
+
+    Raises UnsupportedError for a version of ONNX's own ops that is not known, ModelError for a
+    number that is not a version.
+    """
     versions: dict[str, int] = {}
     for entry in imports:
+        if not 0 <= entry.version <= LARGEST_VERSION:
+            raise ModelError(f"{entry.version} is not a version of domain '{entry.domain}'")
         versions["" if entry.domain == "ai.onnx" else entry.domain] = entry.version
     newest = defs.onnx_opset_version()
     if "" in versions and not OLDEST_OPSET <= versions[""] <= newest:
@@ -109,6 +116,9 @@ def _input_type(value: ValueInfoProto, taken: set[str]) -> TensorType:
     tensor = value.type.tensor_type
     if not tensor.HasField("shape"):
         raise UnsupportedError(f"input '{value.name}' has no rank; declare its shape")
+    if len(tensor.shape.dim) > MOST_AXES:
+        rank = len(tensor.shape.dim)
+        raise UnsupportedError(f"input '{value.name}' has {rank} axes; {MOST_AXES} are supported")
     dims: list[Dim] = []
     for axis, dim in enumerate(tensor.shape.dim):
         if dim.WhichOneof("value") == "dim_value":

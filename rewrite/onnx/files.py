@@ -6,6 +6,7 @@ and external data is only read from regular files inside the model's own folder.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from math import prod
 from pathlib import Path
@@ -14,9 +15,12 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
-from satura.rewrite.errors import ModelError, SaturaError
+from satura.rewrite.errors import ModelError, SaturaError, UnsupportedError
+from satura.rewrite.files import open_regular
 from satura.rewrite.onnx.types import dtype_of
-from satura.rewrite.types.tensor_type import Array
+from satura.rewrite.types.tensor_type import MOST_AXES, Array
+
+_LONGEST_FILE = 2**31 - 1  # bytes; protobuf reads no more
 
 
 def read_model(model: str | Path | bytes | ModelProto) -> ModelProto:
@@ -34,9 +38,12 @@ def read_model(model: str | Path | bytes | ModelProto) -> ModelProto:
         content, name = model, "the model"
     else:
         path = Path(model)
-        name, folder = f"'{path}'", path.parent
+        name, folder = repr(str(path)), path.parent
         try:
-            content = path.read_bytes()
+            with open_regular(path) as file:
+                if os.fstat(file.fileno()).st_size > _LONGEST_FILE:
+                    raise ModelError(f"{name} is longer than 2 GiB; save its tensors beside it")
+                content = file.read()
         except OSError as error:
             raise ModelError(f"cannot read {name}: {error.strerror or error}") from None
     if not content:
@@ -62,27 +69,35 @@ def _inline_external_data(tensor: TensorProto, folder: Path | None) -> None:
         raise ModelError(f"{name}: bytes have no folder, load the model by its path")
     fields = {entry.key: entry.value for entry in tensor.external_data}
     location = fields.get("location", "")
-    home = folder.resolve()
-    path = (home / location).resolve()
+    try:
+        home = folder.resolve()
+        path = (home / location).resolve()
+        is_there = path.is_file()
+    except (OSError, RuntimeError, ValueError) as error:  # too long, a circle of links, NUL
+        raise ModelError(f"{name}: '{location}' does not name a file: {error}") from None
     if not location or Path(location).is_absolute() or home not in path.parents:
         raise ModelError(f"{name}: '{location}' is outside the model's folder '{folder}'")
-    if not path.is_file():
+    if not is_there:
         raise ModelError(f"{name}: there is no file '{location}' in '{folder}'")
     try:
         offset, length = int(fields.get("offset") or 0), int(fields.get("length") or -1)
     except ValueError:
         raise ModelError(f"{name}: offset and length must be integers") from None
-    available = path.stat().st_size - offset
     expected = _element_count(tensor) * dtype_of(tensor.data_type).itemsize
     length = expected if length < 0 else length
-    if offset < 0 or length != expected or length > available:
-        raise ModelError(
-            f"{name}: {expected} bytes are needed, the model names {length} at offset {offset} of"
-            f" '{location}', which has {max(0, available)} there"
-        )
-    with path.open("rb") as file:
-        file.seek(offset)
-        tensor.raw_data = file.read(length)
+    try:
+        with open_regular(path) as file:
+            available = os.fstat(file.fileno()).st_size - offset
+            if offset < 0 or length != expected or length > available:
+                raise ModelError(
+                    f"{name}: {expected} bytes are needed, the model names {length} at offset"
+                    f" {offset} of '{location}', which has {max(0, available)} there"
+                )
+            file.seek(offset)
+            data = file.read(length)
+    except OSError as error:
+        raise ModelError(f"{name}: cannot read '{location}': {error.strerror or error}") from None
+    tensor.raw_data = data
     tensor.ClearField("external_data")
     tensor.data_location = TensorProto.DEFAULT
 
@@ -122,6 +137,10 @@ def array_of(tensor: TensorProto) -> Array:
 def _element_count(tensor: TensorProto) -> int:
     if any(dim < 0 for dim in tensor.dims):
         raise ModelError(f"tensor '{tensor.name}' has the negative shape {list(tensor.dims)}")
+    if len(tensor.dims) > MOST_AXES:
+        raise UnsupportedError(
+            f"tensor '{tensor.name}' has {len(tensor.dims)} axes; {MOST_AXES} are supported"
+        )
     return prod(tensor.dims)
 
 

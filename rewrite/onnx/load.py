@@ -18,7 +18,13 @@ from onnx import (
 )
 
 from satura.rewrite.errors import ModelError, ProgramError, SaturaError, UnsupportedError
-from satura.rewrite.onnx.checks import check_declared_type, check_node, input_types, opset_versions
+from satura.rewrite.onnx.checks import (
+    LARGEST_VERSION,
+    check_declared_type,
+    check_node,
+    input_types,
+    opset_versions,
+)
 from satura.rewrite.onnx.files import array_of, read_model
 from satura.rewrite.onnx.lower.context import Context, Lowered, NoLowering
 from satura.rewrite.onnx.lower.fallback import function_body, host, with_defaults
@@ -31,9 +37,12 @@ from satura.rewrite.ops import Kind
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import HostCall
+from satura.rewrite.types.tensor_type import MOST_AXES
 from satura.rewrite.user_ops.declare import find
 
 MOST_ELEMENTS = 2**36
+MOST_INLINED = 100_000
+"""Nodes that the bodies of functions and branches may add up to, each as often as it is used."""
 _MOST_NESTED = 64
 
 Scope = dict[str, int]
@@ -46,14 +55,21 @@ def load(model: str | Path | bytes | ModelProto) -> Program:
     satura cannot run; both name the node. Warns with HostFallbackWarning for nodes that only the
     reference implementation of the onnx package can run.
     """
-    return _Importer(read_model(model)).program()
+    return _imported(model)[0]
 
 
 def load_with_names(model: str | Path | bytes | ModelProto) -> tuple[Program, dict[int, str]]:
     """The program of an ONNX model, and per node of it the ONNX node that it was made for."""
-    importer = _Importer(read_model(model))
-    program = importer.program()
+    program, importer = _imported(model)
     return program, importer.names(program)
+
+
+def _imported(model: str | Path | bytes | ModelProto) -> tuple[Program, _Importer]:
+    try:
+        importer = _Importer(read_model(model))
+        return importer.program(), importer
+    except RecursionError:
+        raise ModelError("the model's graphs are nested too deep") from None
 
 
 class _Importer:
@@ -66,6 +82,7 @@ class _Importer:
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self.host_calls: dict[HostCall, str] = {}
         self.random_count = 0
+        self.inlined = 0
         self.checked = 0
         self.outputs: dict[str, int] = {}
         self.labels: dict[int, str] = {}
@@ -73,6 +90,8 @@ class _Importer:
     def program(self) -> Program:
         """The program of the model's graph."""
         graph = self.model.graph
+        if self.model.ir_version > LARGEST_VERSION:
+            raise ModelError(f"{self.model.ir_version} is not a version of ONNX's file format")
         opsets = opset_versions(self.model.opset_import)
         scope = self._inputs(graph)
         self._walk(graph.node, scope, opsets, 0)
@@ -126,6 +145,9 @@ class _Importer:
         """Lower `nodes`, adding their results to `scope`."""
         if depth > _MOST_NESTED:
             raise ModelError(f"functions call each other more than {_MOST_NESTED} deep")
+        self.inlined += len(nodes) if depth else 0
+        if self.inlined > MOST_INLINED:
+            raise ModelError(f"functions call each other until there are {self.inlined:,} nodes")
         for node in in_order(nodes, scope):
             if not any(node.output):
                 continue
@@ -256,6 +278,8 @@ class _Importer:
     def _check_sizes(self) -> None:
         for node in self.build.nodes[self.checked :]:
             size = node.type.size
+            if node.type.rank > MOST_AXES:
+                raise ProgramError(f"{node.type.rank} axes; {MOST_AXES} are supported")
             if isinstance(size, int) and size > MOST_ELEMENTS:
                 raise ProgramError(f"{node.type} has {size} elements, more than any memory holds")
         self.checked = len(self.build.nodes)

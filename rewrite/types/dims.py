@@ -33,6 +33,10 @@ class Quotient:
         return f"({self.numerator})//{below if below.isalnum() else f'({below})'}"
 
 
+MOST_TERMS = 2**16
+"""What a product may have before equal terms are added up; a file could ask for any number."""
+MOST_FACTORS = 256
+
 Atom = str | Quotient
 Monomial = tuple[Atom, ...]
 
@@ -47,9 +51,16 @@ class SymbolicDim:
         return _normal([*self.terms, *_terms(other)])
 
     def __mul__(self, other: Dim) -> Dim:
-        return _normal(
-            [(mine + theirs, a * b) for mine, a in self.terms for theirs, b in _terms(other)]
+        others = _terms(other)
+        degree = sum(
+            max((len(atoms) for atoms, _ in each), default=0) for each in (self.terms, others)
         )
+        if len(self.terms) * len(others) > MOST_TERMS or degree > MOST_FACTORS:
+            raise ProgramError(
+                f"a size would be the product of {len(self.terms)} by {len(others)} terms of up to"
+                f" {degree} factors"
+            )
+        return _normal([(mine + theirs, a * b) for mine, a in self.terms for theirs, b in others])
 
     def __neg__(self) -> Dim:
         return self * -1

@@ -13,6 +13,8 @@ import numpy as np
 from satura.rewrite.types.dims import Dim, evaluate, product, representative, symbols_of
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
+MOST_AXES = 64
+"""What a NumPy array may have."""
 
 
 class DType(Enum):

@@ -10,7 +10,7 @@ import satura
 from satura.commands.terminal import print_json, print_table, progress
 from satura.inputs import parse_sizes, random_inputs, read_inputs
 from satura.rewrite.errors import CallError
-from satura.rewrite.files import atomic_file
+from satura.rewrite.files import output_file
 from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.types.tensor_type import Array
 
@@ -36,7 +36,7 @@ def run(
             arguments = random_inputs(compiled.source, parse_sizes(sizes))
         results = compiled.run(arguments)
     if output is not None:
-        with atomic_file(output) as file:
+        with output_file(output) as file:
             np.savez(file, allow_pickle=False, **results)
     summaries = {name: _summary(array) for name, array in results.items()}
     if json:

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto
 
-from satura.rewrite.files import atomic_file
+from satura.rewrite.errors import CallError
+from satura.rewrite.files import atomic_file, is_special, output_file
 from satura.rewrite.onnx.types import ELEMENT_CODES
 from satura.rewrite.onnx.write.program import write_program
 from satura.rewrite.program.program import Program
@@ -36,19 +37,21 @@ def save(program: Program, path: str | Path, largest_file: int = LARGEST_FILE) -
 
     With more than `largest_file` bytes of constants, these go to one file next to it, named after
     the model and the file's content. The model is written last: whatever happens, `path` holds the
-    old model or the new one.
+    old model or the new one. Links are followed, and a device or a FIFO at `path` is written into.
     """
     path = Path(path)
     model, constants = write_program(program)
     inside, outside = constants, dict[str, Array]()
     if sum(array.nbytes for array in constants.values()) > largest_file:
+        if is_special(path):
+            raise CallError(f"'{path}' is not a file beside which the model's constants can be put")
         inside = {name: x for name, x in constants.items() if x.nbytes < SMALLEST_OUTSIDE}
         outside = {name: x for name, x in constants.items() if name not in inside}
     for name, array in inside.items():
         _initializer(model.graph, name, array).raw_data = array.tobytes()
     if outside:
         _write_outside(model.graph, path, outside)
-    with atomic_file(path) as file:
+    with output_file(path) as file:
         file.write(model.SerializeToString())
 
 
