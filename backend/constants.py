@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, ModelError
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.isolation.process import KilledError, call
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.registry import Kind
+from satura.rewrite.program.memory import named_types, refuse_beyond_memory, tensor_bytes
 from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.attributes import Constant
 from satura.rewrite.types.tensor_type import Array
@@ -20,7 +21,10 @@ USER_CODE_SECONDS = 20.0  # for code of users that gives a constant
 
 
 def fold_constants(schedule: Schedule) -> Schedule:
-    """The schedule in which every materialised constant is a constant node."""
+    """The schedule in which every materialised constant is a constant node.
+
+    Raises ModelError where memory cannot hold them.
+    """
     nodes = list(schedule.program.nodes)
     values: dict[int, Array] = {}
     last_use: dict[int, int] = {}
@@ -32,6 +36,9 @@ def fold_constants(schedule: Schedule) -> Schedule:
         if index not in needed:
             needed.add(index)
             stack.extend(nodes[index].operands)
+    sizes = {index: tensor_bytes(nodes[index].type) for index in needed}
+    together = max([sum(sizes[index] for index in wanted), *sizes.values()])
+    refuse_beyond_memory(together, named_types(schedule.program, needed), ModelError)
     for index in sorted(needed):
         last_use.update(dict.fromkeys(nodes[index].operands, index))
     for index in sorted(needed):

@@ -322,6 +322,8 @@ def main(arguments: list[str] | None = None) -> None:
             app(arguments)
     except SaturaError as error:
         _fail(str(error))
+    except MemoryError as error:
+        _fail(f"out of memory: {error or 'there is no more'}")
     except OSError as error:
         _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
 

@@ -10,8 +10,9 @@ import numpy as np
 
 from satura.rewrite.errors import CallError
 from satura.rewrite.files import open_regular
+from satura.rewrite.program.memory import refuse_beyond_memory, tensor_bytes
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.dims import evaluate
+from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 DEFAULT_SIZE = 16
@@ -23,7 +24,8 @@ def random_inputs(
     """An argument for each input: floats are standard normal, integers and bools 0 or 1.
 
     So small, integers are indices into any table and masks alike. A symbolic size that `sizes`
-    does not name is DEFAULT_SIZE. Raises CallError for a size that the program does not have.
+    does not name is DEFAULT_SIZE. Raises CallError for a size that the program does not have, and
+    where memory cannot hold the arguments.
     """
     given = dict(sizes or {})
     unknown = sorted(set(given) - program.symbols)
@@ -31,12 +33,15 @@ def random_inputs(
         raise CallError(f"there is no size {unknown[0]!r}; the sizes are {sorted(program.symbols)}")
     full = {name: given.get(name, DEFAULT_SIZE) for name in sorted(program.symbols)}
     generator = np.random.default_rng(seed)
-    types = {program.nodes[i].input_name: program.nodes[i].type for i in program.inputs}
-    return {name: _draw(generator, type_, full) for name, type_ in types.items()}
+    nodes = [program.nodes[index] for index in program.inputs]
+    types = {node.input_name: node.type.concrete(full) for node in nodes}
+    named = ((f"input {name!r}", type_) for name, type_ in types.items())
+    refuse_beyond_memory(sum(map(tensor_bytes, types.values())), named, CallError)
+    return {name: _draw(generator, type_) for name, type_ in types.items()}
 
 
-def _draw(generator: np.random.Generator, type_: TensorType, sizes: Mapping[str, int]) -> Array:
-    shape = tuple(evaluate(dim, sizes) for dim in type_.shape)
+def _draw(generator: np.random.Generator, type_: TensorType) -> Array:
+    shape = tuple(map(static, type_.shape))
     if type_.dtype.is_float:
         return generator.standard_normal(shape).astype(type_.dtype.numpy)
     return generator.integers(0, 2, shape).astype(type_.dtype.numpy)

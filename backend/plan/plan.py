@@ -18,12 +18,14 @@ from satura.backend.constants import ConstantStore
 from satura.backend.emit.body import Code
 from satura.backend.jit.machine_code import KernelSource, compile_all
 from satura.backend.lower.body import Pointer
-from satura.backend.plan.buffers import ALIGNMENT, Arena, lifetimes, plan_arena
+from satura.backend.plan.buffers import ALIGNMENT, Arena, Lifetime, lifetimes, plan_arena
 from satura.backend.plan.executables import Executable, executables
 from satura.backend.plan.kernels import kernel_code
 from satura.backend.run.runtime import ALL_THREADS, Executor, Status, Step
+from satura.rewrite.errors import CallError, ModelError, SaturaError
 from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
 from satura.rewrite.program.interpreter import host_results
+from satura.rewrite.program.memory import named_types, refuse_beyond_memory, tensor_bytes
 from satura.rewrite.types.attributes import Count
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array
@@ -79,9 +81,12 @@ def make_plan(
 ) -> Plan:  # fmt: skip
     """The plan of a schedule with concrete sizes; compiles what is not compiled yet.
 
-    `any_sizes` says that kernels should serve other sizes too.
+    `any_sizes` says that kernels should serve other sizes too. Raises CallError, or without
+    `any_sizes` ModelError, where memory cannot hold the results and the arena.
     """
-    arena = plan_arena(lifetimes(schedule))
+    buffers = lifetimes(schedule)
+    arena = plan_arena(buffers)
+    _refuse_beyond_memory(schedule, buffers, arena, CallError if any_sizes else ModelError)
     codes: list[Code] = []
     order: list[Code | Dispatch] = []
     for dispatch in schedule.dispatches:
@@ -115,6 +120,16 @@ def make_plan(
         np.array(regions, np.int64), max((code.scratch for code in codes), default=0),
         kernels, store,
     )  # fmt: skip
+
+
+def _refuse_beyond_memory(
+    schedule: Schedule, buffers: Sequence[Lifetime], arena: Arena, error: type[SaturaError]
+) -> None:
+    program = schedule.program
+    results = {*program.output_nodes} - {*program.inputs}
+    total = arena.size + sum(tensor_bytes(program.nodes[index].type) for index in results)
+    tensors = results | {buffer.buffer for buffer in buffers}
+    refuse_beyond_memory(total, named_types(program, tensors), error)
 
 
 def _addresses(kernels: Sequence[Executable], progress: Progress | None) -> dict[str, int]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from satura.rewrite.errors import CallError
+from satura.rewrite.program.memory import named_types, refuse_beyond_memory, tensor_bytes
 from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.attributes import Count, HostCall
 from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate
@@ -75,9 +76,14 @@ def evaluate_nodes(
     arguments: Mapping[str, Array],
     keep: Callable[[int], bool] = lambda index: False,
 ) -> dict[int, Array]:
-    """Values of the outputs, and of the nodes that `keep` asks for, by node index."""
+    """Values of the outputs, and of the nodes that `keep` asks for, by node index.
+
+    Raises CallError where memory cannot hold one of the tensors on the way.
+    """
     arguments = as_arrays(arguments)
     program = program.concrete(bind_sizes(program, arguments))
+    largest = max((tensor_bytes(node.type) for node in program.nodes), default=0)
+    refuse_beyond_memory(largest, named_types(program, range(len(program.nodes))), CallError)
     last_use = {i: index for index, node in enumerate(program.nodes) for i in node.operands}
     outputs = set(program.output_nodes)
     values: dict[int, Array] = {}

@@ -1,0 +1,96 @@
+"""Tensors beyond what memory can hold: an error that names tensor and size, nothing allocated."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import satura
+from satura.errors import CallError, ModelError
+from satura.inputs import random_inputs
+from satura.rewrite.program import memory
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.memory import memory_bytes
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.dims import Dim, symbol
+from satura.rewrite.types.tensor_type import DType
+
+N = 2**20
+
+
+def outer(extent: Dim, is_result: bool) -> Program:
+    """x · xᵀ, or the sums of the rows of its exponentials times themselves."""
+    build = Builder()
+    x = build.input("x", DType.F32, (extent,))
+    column = build.reshape(x, (extent, 1))
+    product = build.matmul(column, build.reshape(x, (1, extent)))
+    raised = build.unary("exp", product)
+    sums = build.matmul(raised, build.matmul(raised, column))
+    return build.program({"y": product if is_result else sums})
+
+
+Stage = Callable[[Program], object]
+STAGES: dict[str, tuple[Dim, type[Exception], Stage]] = {
+    "compile": (N, ModelError, satura.compile),
+    "run": (
+        symbol("n"), CallError,
+        lambda program: satura.compile(program).run({"x": np.ones(N, np.float32)}),
+    ),
+    "interpret": (
+        N, CallError, lambda program: satura.interpret(program, {"x": np.ones(N, np.float32)})
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("is_result", [True, False], ids=["result", "arena"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_what_memory_cannot_hold_is_named(stage: str, is_result: bool) -> None:
+    extent, kind, do = STAGES[stage]
+    name = "output 'y'" if is_result else r"%\d+ \(\w+\)"
+    with pytest.raises(kind, match=rf"{name} of type f32\[{N}, {N}\] takes {4 * N * N:,} bytes"):
+        do(outer(extent, is_result))
+
+
+def test_a_program_that_refused_a_size_runs_at_others() -> None:
+    compiled = satura.compile(outer(symbol("n"), True))
+    with pytest.raises(CallError, match="memory has"):
+        compiled.run({"x": np.ones(N, np.float32)})
+    assert np.array_equal(compiled(np.ones(3, np.float32)), np.ones((3, 3), np.float32))
+
+
+def test_a_constant_that_memory_cannot_hold_is_named() -> None:
+    build = Builder()
+    huge = build.iota((2**45,), 0, DType.I64)
+    with pytest.raises(ModelError, match=rf"output 'y' of type i64\[{2**45}\]"):
+        satura.compile(build.program({"y": build.unary("neg", huge)}))
+
+
+def test_arguments_that_memory_cannot_hold_are_not_drawn() -> None:
+    with pytest.raises(CallError, match="input 'x' of type f32"):
+        random_inputs(outer(symbol("n"), True), {"n": 2**50})
+
+
+def test_a_limit_of_the_process_counts() -> None:
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    machine = memory_bytes()
+    resource.setrlimit(resource.RLIMIT_AS, (machine - 1, before[1]))
+    try:
+        assert memory_bytes() == machine - 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@pytest.mark.parametrize("spare", [-1, 0])
+def test_the_last_byte_counts(spare: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result of 3 × 3 floats, and nothing in the arena."""
+    monkeypatch.setattr(memory, "_ANY_MACHINE", 0)
+    monkeypatch.setattr(memory, "memory_bytes", lambda: 36 + spare)
+    compiled = satura.compile(outer(symbol("n"), True))
+    if spare < 0:
+        with pytest.raises(CallError, match="takes 36 bytes"):
+            compiled(np.ones(3, np.float32))
+    else:
+        assert compiled.run({"x": np.ones(3, np.float32)})["y"].shape == (3, 3)
