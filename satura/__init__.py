@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from satura import errors
+from satura.rewrite.interrupts import import_whole
 
 if TYPE_CHECKING:
     from satura.api import compile, interpret, load, optimize, save, why
@@ -28,6 +29,7 @@ def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module 'satura' has no attribute {name!r}")
     module = "satura.compiled" if name == "Compiled" else "satura.api"
+    import_whole(module)
     value: object = getattr(import_module(module), name)
     globals()[name] = value
     return value

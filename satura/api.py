@@ -1,4 +1,7 @@
-"""The public verbs. Each imports its stages when it is called, so that `import satura` is quick."""
+"""The public verbs. Each imports its stages when it is called, so that `import satura` is quick.
+
+An interrupt does not cut these imports in two: half of NumPy's would break all later ones.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from satura.rewrite.errors import CallError
+from satura.rewrite.interrupts import import_whole
 
 if TYPE_CHECKING:
     from satura.compiled import Compiled
@@ -26,6 +30,7 @@ def load(model: Model) -> Program:
 
     Raises ModelError for a file that cannot be read, UnsupportedError for what cannot be run.
     """
+    import_whole("satura.models")
     from satura.models import load as load_model
 
     return load_model(model)
@@ -33,6 +38,7 @@ def load(model: Model) -> Program:
 
 def save(program: Program, path: str | Path) -> None:
     """Write `program` as an ONNX model; the file appears complete or not at all."""
+    import_whole("satura.rewrite.onnx.write.save")
     from satura.rewrite.onnx.write.save import save as save_onnx
 
     save_onnx(program, path)
@@ -43,6 +49,7 @@ def interpret(program: Program, arguments: Mapping[str, Array]) -> dict[str, Arr
 
     Raises CallError when the arguments do not fit the program's inputs.
     """
+    import_whole("satura.rewrite.program.interpreter")
     from satura.rewrite.program.interpreter import interpret as interpret_program
 
     return interpret_program(program, arguments)
@@ -67,6 +74,7 @@ def why(
     Raises RuleError where there is no such rule, or where it fails in a computation. Rules of your
     own that do not end are stopped, as by `compile`.
     """
+    import_whole("satura.pipeline")
     from satura.pipeline import rule_set, rules_for, saturate_beside
     from satura.rewrite.explain.why import why as explain_rule
     from satura.rewrite.onnx.load import load_with_names
@@ -97,6 +105,7 @@ def compile(
     compiler: it is dropped, with a RuleDroppedWarning that names it and says why, and listed in
     `Compiled.report`. `strict` raises RuleError instead.
     """
+    import_whole("satura.compiled")
     from satura.compiled import Compiled
     from satura.pipeline import rule_set
 
@@ -121,6 +130,7 @@ def rewritten(
     strict: bool = False,
 ) -> Rewritten:
     """`model` after load, saturation and extraction, with the report and the phases' seconds."""
+    import_whole("satura.pipeline")
     from satura.pipeline import rewrite
 
     return rewrite(model, rules, limits, progress, strict)

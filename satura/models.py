@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from satura.rewrite.interrupts import import_whole
 from satura.rewrite.program.program import Program
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ def load(model: Model) -> Program:
 
     Raises ModelError for a file that cannot be read, UnsupportedError for what cannot be run.
     """
+    if isinstance(model, Program):
+        return model
+    import_whole("satura.rewrite.onnx.load")
     from satura.rewrite.onnx.load import load as load_onnx
 
-    return model if isinstance(model, Program) else load_onnx(model)
+    return load_onnx(model)

@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("rewrite", "rules", "backend", "satura")
 ORDER = (  # a line imports from the lines above it; folders of one line do not import each other
-    ("rewrite.errors", "rewrite.files", "rewrite.moved"),
+    ("rewrite.errors", "rewrite.files", "rewrite.interrupts", "rewrite.moved"),
     ("rewrite.types",),
     ("rewrite.ops",),
     ("rewrite.program",),

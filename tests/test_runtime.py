@@ -131,6 +131,23 @@ def test_a_kernel_reports_an_error_once() -> None:
     status.check()
 
 
+def test_a_report_that_an_interrupt_kept_from_its_call_is_not_the_next_call_s(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    status = Status(lambda code, detail: "reported")
+    nothing = KernelSource("nothing", "def kernel(args, thread, threads):\n    pass\n")
+    steps = [Step(kernel_address(source), status.address) for source in (COMPLAIN, nothing)]
+    executor = Executor(steps, 1, status)
+
+    def interrupted(status: Status) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Status, "check", interrupted)
+        executor.run(0, 1)
+    executor.run(1, 2)
+
+
 def test_the_pool_survives_a_fork() -> None:
     case = Case(1000, 8, 2)
     expected = case.expected()

@@ -151,9 +151,9 @@ def _cached(source: KernelSource) -> CompiledKernel | None:
 
 
 def _compiled(source: KernelSource) -> CompiledKernel:
-    from satura.backend.jit.translate import compiled
+    from satura.backend.jit.workers import compiled_here
 
-    kernel = compiled(source)
+    kernel = compiled_here(source)
     default_cache().store(source.key, kernel.packed())
     return kernel
 

@@ -18,6 +18,7 @@ from queue import SimpleQueue
 
 from satura.backend.jit.kernel import CompiledKernel, KernelError, KernelSource
 from satura.backend.target import usable_threads
+from satura.rewrite.interrupts import to_the_end
 
 _KERNELS_PER_HELPER = 4  # a helper first spends the time of one or two on importing Numba
 # A helper imports from where this process does, but for the current folder, which `-c` and
@@ -33,8 +34,6 @@ Result = tuple[KernelSource, CompiledKernel]
 
 def compiled_by_all(sources: Sequence[KernelSource]) -> Iterator[Result]:
     """Every source with its object code, as they get ready. KernelError where one is wrong."""
-    from satura.backend.jit.translate import compiled
-
     waiting = deque(sources)
     results: SimpleQueue[Result] = SimpleQueue()
     count = min(_most_helpers(), len(sources) // _KERNELS_PER_HELPER)
@@ -44,17 +43,31 @@ def compiled_by_all(sources: Sequence[KernelSource]) -> Iterator[Result]:
     ]
     for helper in helpers:
         helper.start()
-    while True:
-        while (source := _taken(waiting)) is not None:
-            yield source, compiled(source)
+    try:
+        while True:
+            while (source := _taken(waiting)) is not None:
+                yield source, compiled_here(source)
+                while not results.empty():
+                    yield results.get()
+            for helper in helpers:
+                helper.join()
             while not results.empty():
                 yield results.get()
-        for helper in helpers:
-            helper.join()
-        while not results.empty():
-            yield results.get()
-        if not waiting:  # a helper that failed has put its source back
-            return
+            if not waiting:  # a helper that failed has put its source back
+                return
+    finally:
+        waiting.clear()  # nobody asks for the rest after an interrupt
+
+
+def compiled_here(source: KernelSource) -> CompiledKernel:
+    """The kernel's object code, compiled by this process. KernelError where its text is wrong."""
+
+    def work() -> CompiledKernel:
+        from satura.backend.jit.translate import compiled
+
+        return compiled(source)
+
+    return to_the_end(work)
 
 
 def _most_helpers() -> int:

@@ -49,11 +49,15 @@ class Status:
         """Where kernels store code and detail, as two int64."""
         return int(self._words.ctypes.data)
 
+    def clear(self) -> None:
+        """Forget what was reported to a call that an interrupt ended before it looked."""
+        self._words[:] = 0
+
     def check(self) -> None:
         """CallError if a kernel has reported something since the last check."""
         code, detail = (int(word) for word in self._words)
         if code:
-            self._words[:] = 0
+            self.clear()
             raise CallError(self._describe(code, detail))
 
 
@@ -81,6 +85,8 @@ class Executor:
         end = len(self) if last is None else last
         if first >= end:
             return
+        if self._status is not None:
+            self._status.clear()
         self._job[Job.FIRST] = first
         self._job[Job.LAST] = end
         self._job[Job.THREADS] = self._threads

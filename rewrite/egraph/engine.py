@@ -39,7 +39,6 @@ class EGraph:
         if (fresh := fresh_bindings()) is not None:
             globals()["bindings"] = fresh
         self._engine = bindings.EGraph()
-        self._folder = TemporaryDirectory(prefix="satura-egraph-")
         self._classes = _Numbering()
 
     def define(self, text: str) -> None:
@@ -64,9 +63,10 @@ class EGraph:
             self.define("\n".join(facts))
         else:
             text = "".join("\t".join(map(str, row)) + "\n" for row in rows)
-            path = Path(self._folder.name) / "rows.tsv"
-            path.write_text(text)
-            self.define(f'(input {table} "{path}")')
+            with TemporaryDirectory(prefix="satura-egraph-") as folder:
+                path = Path(folder) / "rows.tsv"
+                path.write_text(text)
+                self.define(f'(input {table} "{path}")')
 
     def sizes(self) -> dict[str, int]:
         """Number of rows per table."""
