@@ -6,8 +6,9 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,19 +25,17 @@ def open_regular(path: Path, flags: int = 0) -> BinaryIO:
     Raises OSError for anything else: a FIFO would block, a device may have no end.
     """
     try:
-        handle = os.open(path, _READ | flags)
+        file = BufferedReader(FileIO(str(path), opener=_opener(_READ | flags)))
     except ValueError as error:
         raise _no_name(path, error) from None
-    try:
-        mode = os.fstat(handle).st_mode
-        if stat.S_ISDIR(mode):
-            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-        return os.fdopen(handle, "rb")
-    except BaseException:
-        os.close(handle)
-        raise
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    return file
+
+
+def _opener(flags: int, mode: int = 0o666) -> Callable[[str, int], int]:
+    return lambda name, _: os.open(name, flags, mode)
 
 
 @contextmanager
@@ -82,7 +81,7 @@ def atomic_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{UNFINISHED}")
     try:
-        with os.fdopen(os.open(temporary, _NEW, mode), "wb") as file:
+        with open(temporary, "wb", opener=_opener(_NEW, mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
