@@ -9,6 +9,7 @@ from functools import lru_cache
 import llvmlite.binding as llvm
 
 from satura.rewrite.errors import UnsupportedError
+from satura.rewrite.interrupts import to_the_end
 
 F32_BYTES = 4
 
@@ -67,6 +68,10 @@ def host_target() -> Target:
 
     $SATURA_VECTOR_BYTES (16, 32 or 64) narrows the vectors, to compare or to test.
     """
+    return to_the_end(_host_target)
+
+
+def _host_target() -> Target:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = dict(llvm.get_host_cpu_features())

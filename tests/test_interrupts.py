@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -142,3 +143,23 @@ def test_calls_are_right_after_interrupts_at_random_moments(tmp_path: Path) -> N
 @pytest.mark.parametrize("seed", seeds(100))
 def test_a_thousand_interrupts_at_random_moments(seed: int, tmp_path: Path) -> None:
     interrupt(tmp_path, seed, 10)
+
+
+def test_a_fork_waits_until_work_is_done() -> None:
+    """A child would have the locks that the work holds, and no thread to release them."""
+    started = threading.Event()
+    done: list[bool] = []
+
+    def work() -> None:
+        started.set()
+        time.sleep(0.2)
+        done.append(True)
+
+    thread = threading.Thread(target=to_the_end, args=(work,))
+    thread.start()
+    assert started.wait(60)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if done and to_the_end(lambda: 5) == 5 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    thread.join(60)

@@ -18,6 +18,7 @@ import llvmlite.binding as llvm
 from satura.backend.jit.cache import default_cache
 from satura.backend.jit.kernel import CompiledKernel, KernelError, KernelSource
 from satura.backend.target import host_target
+from satura.rewrite.interrupts import to_the_end
 
 _MATH_LIBRARIES = ("libm.so.6", "libm.so", "libSystem.dylib")
 
@@ -48,6 +49,9 @@ class _Loader:
 
     def load(self, kernel: CompiledKernel) -> int:
         """The address of the kernel. KernelError where it calls what this process lacks."""
+        return to_the_end(lambda: self._load(kernel))
+
+    def _load(self, kernel: CompiledKernel) -> int:
         missing = [name for name in kernel.externals if not llvm.address_of_symbol(name)]
         if missing:  # LLVM would end the process
             raise KernelError(f"a kernel calls {', '.join(missing)}, which no library here has")
@@ -76,7 +80,7 @@ class _Singleton:
     def get(self) -> _Loader:
         with self._lock:
             if self._loader is None:
-                self._loader = _Loader()
+                self._loader = to_the_end(_Loader)
             return self._loader
 
     def _renew_locks(self) -> None:
