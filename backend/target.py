@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import llvmlite.binding as llvm
 
-from satura.rewrite.errors import UnsupportedError
+from satura.rewrite.errors import CallError, UnsupportedError, warn_caller
 from satura.rewrite.interrupts import to_the_end
 
 F32_BYTES = 4
@@ -81,6 +81,21 @@ def _host_target() -> Target:
         features=",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items())),
         vector_bytes=min(_vector_bytes(features), _widest_allowed()),
     )
+
+
+def threads_for(asked: int | None) -> int:
+    """How many threads to run on: `asked`, but no more than there are CPUs; all of them for None.
+
+    Raises CallError for what is not a number of threads; warns where there are fewer CPUs.
+    """
+    usable = usable_threads()
+    if asked is None:
+        return usable
+    if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
+        raise CallError(f"threads must be an int of at least 1, or None for all, not {asked!r}")
+    if asked > usable:
+        warn_caller(f"{asked} threads are more than the {usable} CPUs: {usable} are used")
+    return min(asked, usable)
 
 
 def usable_threads() -> int:

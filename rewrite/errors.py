@@ -3,6 +3,9 @@
 A message says what is wrong, where (node, rule or argument) and what to do about it.
 """
 
+import sys
+import warnings
+
 
 class SaturaError(Exception):
     """Base class: catch this to catch everything that satura reports."""
@@ -42,3 +45,11 @@ class RuleWarning(UserWarning):
 
 class RuleDroppedWarning(RuleWarning):
     """A rule that is not satura's own failed while a program was rewritten, and was left out."""
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside satura that called it."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals["__name__"].split(".")[0] == "satura":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -95,7 +95,8 @@ def compile(
     progress: Progress | None = None,
     strict: bool = False,
 ) -> Compiled:
-    """Rewrite `model` and compile it to kernels that run on `threads` threads (None: all cores).
+    """Rewrite `model` and compile it to kernels that run on `threads` threads (None: all cores;
+    more than there are cores are not used).
 
     `precision` "fp32" may reorder sums; "exact" leaves out every rule that does not hold bit for
     bit. `verify` runs seeded inputs through every stage and raises VerificationError where a stage
@@ -106,15 +107,15 @@ def compile(
     `Compiled.report`. `strict` raises RuleError instead.
     """
     import_whole("satura.compiled")
+    from satura.backend.target import threads_for
     from satura.compiled import Compiled
     from satura.pipeline import rule_set
 
     if precision not in PRECISIONS:
         raise CallError(f"there is no precision {precision!r}; choose from {list(PRECISIONS)}")
-    if threads is not None and threads < 1:
-        raise CallError(f"threads must be at least 1, not {threads}")
+    count = threads_for(threads)
     chosen = rule_set(rules).exact if precision == "exact" else rule_set(rules)
-    compiled = Compiled(rewritten(model, chosen, None, progress, strict), threads, progress)
+    compiled = Compiled(rewritten(model, chosen, None, progress, strict), count, progress)
     if verify:
         from satura.verify import verify as verify_stages
 

@@ -177,12 +177,16 @@ def bench(
     threads: Threads = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of interleaved runs.")] = 15,
     precision: Precision = "fp32",
+    rules: RuleSetName = "default",
+    files: With = None,
     json: AsJson = False,
 ) -> None:
     """Time MODELS against onnxruntime (and openvino, where it is installed) in one process."""
     from satura.commands.bench import bench as run_bench
+    from satura.commands.rule_files import with_files
 
-    run_bench(models or [], size or [], threads, rounds, precision, json)
+    chosen = with_files(rules, files or [])
+    run_bench(models or [], size or [], threads, rounds, precision, chosen, json)
 
 
 @app.command()
@@ -257,6 +261,9 @@ def explain(
 @app.command()
 def rules(
     rules: Annotated[str, typer.Argument(metavar="SET", help="The rule set.")] = "default",
+    grep: Annotated[
+        str, typer.Option(metavar="TEXT", help="Only rules whose name, law or place has it.")
+    ] = "",
     json: AsJson = False,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="The text of docs/rules.md.")
@@ -271,7 +278,7 @@ def rules(
     else:
         from satura.commands.listing import list_rules
 
-        list_rules(rules, json)
+        list_rules(rules, grep, json)
 
 
 @app.command()

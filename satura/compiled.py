@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import NoReturn
 
 from satura.backend.plan.compiled import compile_schedule
 from satura.pipeline import Phases, Progress, Rewritten
@@ -86,13 +87,31 @@ class Compiled:
     def _typical(self) -> dict[str, int]:
         return {name: representative(symbol(name)) for name in sorted(self.source.symbols)}
 
-    def run(self, arguments: Mapping[str, object]) -> dict[str, Array]:
-        """Outputs by name for arguments by name; arguments are left as they are.
+    def __repr__(self) -> str:
+        inputs, outputs = (
+            ", ".join(f"{name}: {type_}" for name, type_ in types.items())
+            for types in (self.inputs, self.outputs)
+        )
+        return f"<satura.Compiled ({inputs}) -> ({outputs}), threads={self.threads}>"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled: kernels are machine code of this process."""
+        raise CallError(
+            "a Compiled cannot be pickled or copied: satura.save(compiled.program, path), and"
+            " satura.compile(path, rules='none') in the other process, where kernels come from the"
+            " cache; threads can share one Compiled"
+        )
+
+    def run(
+        self, arguments: Mapping[str, object] | Sequence[object] | Array = (), *more: object
+    ) -> dict[str, Array]:
+        """Outputs by name, for a dict of arguments by name, or for arguments in the order of
+        `inputs`, one by one or in a list; arguments are left as they are.
 
         Raises CallError for a missing or unknown name, a wrong dtype, rank or extent, and for
         sizes that the program is not made for, such as a sequence longer than its table.
         """
-        arrays = as_arrays(arguments)
+        arrays = as_arrays(self._named(arguments, more))
         try:
             return self._kernels.run(arrays)
         except ProgramError as error:
@@ -100,13 +119,26 @@ class Compiled:
 
     def __call__(self, *arguments: object, **named: object) -> Array | tuple[Array, ...]:
         """Call by position, by keyword, or mixed: the output's array, or a tuple of several."""
-        names = list(self.inputs)
-        if len(arguments) > len(names):
-            raise CallError(f"{len(arguments)} arguments for the {len(names)} inputs {names}")
-        given = dict(zip(names, arguments, strict=False))
+        given = self._in_order(arguments)
         twice = [name for name in named if name in given]
         if twice:
             raise CallError(f"input {twice[0]!r} is given by position and by name")
         results = self.run({**given, **named})
         arrays = tuple(results[name] for name in self.outputs)
         return arrays[0] if len(arrays) == 1 else arrays
+
+    def _named(self, arguments: object, more: tuple[object, ...]) -> Mapping[str, object]:
+        """What `run` was given, by name."""
+        if isinstance(arguments, Mapping):
+            if more:
+                raise CallError("run takes one dict of arguments, or arguments by position")
+            return arguments
+        if isinstance(arguments, list | tuple) and not more:
+            return self._in_order(arguments)
+        return self._in_order((arguments, *more))
+
+    def _in_order(self, arguments: Sequence[object]) -> dict[str, object]:
+        names = list(self.inputs)
+        if len(arguments) > len(names):
+            raise CallError(f"{len(arguments)} arguments for the {len(names)} inputs {names}")
+        return dict(zip(names, arguments, strict=False))

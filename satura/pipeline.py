@@ -61,8 +61,10 @@ def rule_set(rules: Rules) -> RuleSet:
     """The rule set of a name; a rule set is itself. Raises CallError for an unknown name."""
     if isinstance(rules, RuleSet):
         return rules
-    if rules not in RULE_SETS:
-        raise CallError(f"there is no rule set {rules!r}; choose from {list(RULE_SETS)}")
+    if not isinstance(rules, str) or rules not in RULE_SETS:
+        raise CallError(
+            f"there is no rule set {rules!r}; choose from {list(RULE_SETS)}, or make a RuleSet"
+        )
     return RULE_SETS[rules]
 
 

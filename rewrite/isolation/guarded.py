@@ -11,13 +11,12 @@ but well typed goes unnoticed (that is what `satura check` is for).
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from satura.rewrite.egraph.report import DroppedRule
 from satura.rewrite.egraph.saturate import Extract, Limits, Saturation, saturate
-from satura.rewrite.errors import RuleDroppedWarning, RuleError, RuleWarning
+from satura.rewrite.errors import RuleDroppedWarning, RuleError, RuleWarning, warn_caller
 from satura.rewrite.isolation.process import FORKS, Doing, KilledError, call
 from satura.rewrite.isolation.watch import BOOK, Watch
 from satura.rewrite.language.rule import Rule, RuleSet
@@ -115,19 +114,18 @@ def _dropped(rule: Rule, what: str, strict: bool) -> DroppedRule:
         raise RuleError(f"rule '{rule.name}' ({rule.place}) failed: {reason}. {advice}")
     entry = DroppedRule(rule.name, rule.place, reason)
     message = f"{entry}. The program is compiled without it. {advice}"
-    warnings.warn(message, RuleDroppedWarning, stacklevel=3)
+    warn_caller(message, RuleDroppedWarning)
     return entry
 
 
 def _warn_of_growth(saturation: Saturation, limits: Limits) -> None:
     """Warn of rules that may never end; whoever allows few rounds knows that they cut short."""
     if saturation.report.growing and limits.rounds >= Limits().rounds:
-        warnings.warn(
+        warn_caller(
             f"rules {', '.join(saturation.report.growing)} still grew the e-graph when it met its"
             f" limit of {saturation.report.stopped}: do they ever end? What was found by then is"
             " used",
             RuleWarning,
-            stacklevel=3,
         )
 
 

@@ -5,7 +5,6 @@ Every node is lowered by its own definition; nothing is folded, cancelled or sim
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,7 +16,13 @@ from onnx import (
     NodeProto,
 )
 
-from satura.rewrite.errors import ModelError, ProgramError, SaturaError, UnsupportedError
+from satura.rewrite.errors import (
+    ModelError,
+    ProgramError,
+    SaturaError,
+    UnsupportedError,
+    warn_caller,
+)
 from satura.rewrite.onnx.checks import (
     LARGEST_VERSION,
     check_declared_type,
@@ -287,19 +292,17 @@ class _Importer:
     def _warn(self, program: Program) -> None:
         on_host = [node.op for node in program.nodes if node.op.user and node.op.kind is Kind.HOST]
         for op in dict.fromkeys(on_host):
-            warnings.warn(
+            warn_caller(
                 f"op '{op.name}' has no formula: it runs on the host, by its reference",
                 HostFallbackWarning,
-                stacklevel=4,
             )
         for node in program.nodes:
             call = node.attributes[0] if node.attributes else None
             if isinstance(call, HostCall):
-                warnings.warn(
+                warn_caller(
                     f"{self.host_calls[call]} has no lowering: it runs on the slow reference"
                     " implementation of the onnx package",
                     HostFallbackWarning,
-                    stacklevel=4,
                 )
 
 

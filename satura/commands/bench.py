@@ -10,13 +10,15 @@ from pathlib import Path
 import onnx
 
 import satura
-from satura.backend.target import usable_threads
+from satura.backend.target import threads_for
 from satura.commands.models import existing_file
 from satura.commands.terminal import print_json, print_table, progress
 from satura.commands.timing import medians
 from satura.inputs import parse_sizes, random_inputs
 from satura.light import NAMES, light
+from satura.pipeline import Rules
 from satura.rewrite.errors import CallError
+from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.types.comparison import relative_error
 from satura.rewrite.types.tensor_type import Array
 
@@ -39,19 +41,20 @@ def bench(
     threads: int | None,
     rounds: int,
     precision: str,
+    rules: RuleSet,
     json: bool,
 ) -> None:
-    """Median milliseconds of each model in each runtime, and satura's ratio to onnxruntime."""
+    """Median milliseconds of each model in each runtime, and satura's time over onnxruntime's."""
     if find_spec("onnxruntime") is None:
         raise CallError("bench compares with onnxruntime: pip install 'satura[bench]'")
-    count = threads or usable_threads()
+    count = threads_for(threads)
     given = parse_sizes(sizes)
 
     def cases() -> Iterator[Case]:
         for name in models or NAMES:
             yield _case(name, given)
 
-    results = compare(cases(), count, rounds, precision)
+    results = compare(cases(), count, rounds, precision, rules)
     if json:
         print_json({"threads": count, "rounds": rounds, "models": results})
     else:
@@ -59,21 +62,25 @@ def bench(
 
 
 def compare(
-    cases: Iterable[Case], threads: int, rounds: int, precision: str = "fp32"
+    cases: Iterable[Case],
+    threads: int,
+    rounds: int,
+    precision: str = "fp32",
+    rules: Rules = "default",
 ) -> list[Result]:
     """One result per case, each measured when it is drawn."""
     results = []
     with progress("bench") as phase:
         for case in cases:
             phase(case.name, 0)
-            results.append(_measure(case, threads, rounds, precision))
+            results.append(_measure(case, threads, rounds, precision, rules))
     return results
 
 
 def print_results(results: list[Result], threads: int, rounds: int) -> None:
     """A table with a line per model."""
     runtimes = [key.removesuffix("-ms") for key in results[0] if key.endswith("-ms")]
-    header = ["model", *(f"{runtime} ms" for runtime in runtimes), "x onnxruntime", "error"]
+    header = ["model", *(f"{runtime} ms" for runtime in runtimes), "time / onnxruntime", "error"]
     rows = [
         [
             str(result["model"]),
@@ -93,9 +100,9 @@ def _case(name: str, sizes: dict[str, int]) -> Case:
     return Case(Path(name).stem, model, random_inputs(program, named))
 
 
-def _measure(case: Case, threads: int, rounds: int, precision: str) -> Result:
+def _measure(case: Case, threads: int, rounds: int, precision: str, rules: Rules) -> Result:
     """Milliseconds per runtime, satura's over onnxruntime's, and the largest error."""
-    compiled = satura.compile(case.model, threads, precision)
+    compiled = satura.compile(case.model, threads, precision, rules)
     serialized = case.model.SerializeToString()
     runners: dict[str, Runner] = {
         "satura": lambda: compiled.run(case.arguments),

@@ -31,11 +31,12 @@ def list_ops(json: bool) -> None:
     print_table(f"{len(rows)} ops", ["op", "kind", "attributes", "law"], rows)
 
 
-def list_rules(name: str, json: bool) -> None:
-    """Name, law, precision, verdict and place of every rule of the set `name`."""
+def list_rules(name: str, grep: str, json: bool) -> None:
+    """Name, law, precision, verdict and place of the rules of the set `name` that say `grep`."""
     from satura.pipeline import rule_set
 
-    rules, verdicts = rule_set(name), recorded_verdicts()
+    rules = [rule for rule in rule_set(name) if _says(rule, grep)]
+    verdicts = recorded_verdicts()
     if json:
         print_json(
             [
@@ -54,12 +55,19 @@ def list_rules(name: str, json: bool) -> None:
             ]
         )
         return
-    print_line(f"{len(rules)} rules in '{name}'")
+    asked = f" that say '{grep}'" if grep else ""
+    print_line(f"{len(rules)} rules in '{name}'{asked}")
     width = max((len(rule.name) for rule in rules), default=0)
     for rule in rules:
         how = f"{HOLDS[rule.exact]}, {verdicts[rule.name].status}"
         print_line(f"\n{rule.name:{width}}  {how:20}  {_file(rule)}:{rule.line}")
         print_line(f"    {' '.join(rule.law.split())}")
+
+
+def _says(rule: Rule, text: str) -> bool:
+    """Whether name, law or place of `rule` have `text` in them, in small or capital letters."""
+    law = " ".join(rule.law.split())
+    return any(text.lower() in each.lower() for each in (rule.name, law, _file(rule)))
 
 
 def _file(rule: Rule) -> str:

@@ -1,0 +1,174 @@
+"""What people try first: calls in any form, wrong options, printing and pickling a Compiled."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import satura
+from satura.backend import target
+from satura.commands.optimize import change
+from satura.errors import CallError
+from satura.language import Law, RuleSet, Tensor, rewrites, rule, unary
+from satura.rewrite.errors import RuleDroppedWarning
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.host_call import HostFallbackWarning
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.tensor_type import DType
+from tests.onnx_models import make_model, node
+from tests.test_cli import cli
+
+X = np.array([[1, -2, 3]], np.float32)
+Y = np.array([[5, 7, 9]], np.float32)
+Run = Callable[[satura.Compiled], dict[str, NDArray[np.generic]]]
+
+
+@pytest.fixture(scope="module")
+def program() -> Program:
+    build = Builder()
+    shape = (symbol("rows"), 3)
+    x, y = build.input("x", DType.F32, shape), build.input("y", DType.F32, shape)
+    return build.program({"difference": build.binary("sub", x, y)})
+
+
+@pytest.fixture(scope="module")
+def compiled(program: Program) -> satura.Compiled:
+    return satura.compile(program, threads=1)
+
+
+def test_a_compiled_says_what_it_is(compiled: satura.Compiled) -> None:
+    shown = "(x: f32[rows, 3], y: f32[rows, 3]) -> (difference: f32[rows, 3]), threads=1"
+    assert repr(compiled) == f"<satura.Compiled {shown}>"
+
+
+@pytest.mark.parametrize(
+    "run",
+    [lambda f: f.run([X, Y]), lambda f: f.run((X, Y)), lambda f: f.run(X, Y),
+     lambda f: f.run({"y": Y, "x": X})],
+    ids=["list", "tuple", "by position", "dict"],
+)  # fmt: skip
+def test_run_takes_arguments_in_any_form(compiled: satura.Compiled, run: Run) -> None:
+    np.testing.assert_array_equal(run(compiled)["difference"], X - Y)
+
+
+@pytest.mark.parametrize(
+    ("run", "reason"),
+    [
+        (lambda f: f.run([X, Y, X]), "3 arguments for the 2 inputs"),
+        (lambda f: f.run(X), r"input 'y' \(f32\[rows, 3\]\) is missing"),
+        (lambda f: f.run(), r"input 'x' \(f32\[rows, 3\]\) is missing"),
+        (lambda f: f.run({"x": X}, Y), "one dict of arguments, or arguments by position"),
+    ],
+)
+def test_run_says_what_it_wants(compiled: satura.Compiled, run: Run, reason: str) -> None:
+    with pytest.raises(CallError, match=reason):
+        run(compiled)
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_pickling_says_what_to_do_instead(
+    compiled: satura.Compiled, copied: Callable[[object], object]
+) -> None:
+    with pytest.raises(CallError, match=r"satura\.save\(compiled\.program, path\)"):
+        copied(compiled)
+
+
+@pytest.mark.parametrize("threads", ["2", 2.0, True, 0, -1])
+def test_what_is_not_a_number_of_threads_is_refused(program: Program, threads: object) -> None:
+    with pytest.raises(CallError, match="threads must be an int of at least 1"):
+        satura.compile(program, threads=threads)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("rules", [[], None, 5])
+def test_what_is_not_a_rule_set_is_refused(program: Program, rules: object) -> None:
+    with pytest.raises(CallError, match="there is no rule set"):
+        satura.compile(program, rules=rules)  # type: ignore[arg-type]
+
+
+def test_threads_beyond_the_cores_are_not_used(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(target, "usable_threads", lambda: 2)
+    with pytest.warns(UserWarning, match="64 threads are more than the 2 CPUs: 2 are used"):
+        assert satura.compile(program, threads=64).threads == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert satura.compile(program, threads=2).threads == 2
+        assert satura.compile(program).threads == 2
+
+
+def test_warnings_show_the_line_of_the_caller(program: Program) -> None:
+    @rule
+    def fails(x: Tensor, y: Tensor) -> Law:
+        """x - y is what fails to be computed"""
+        from satura.language import Scalar, attribute_function, binary
+
+        @attribute_function
+        def broken(scalar: object) -> Scalar:
+            raise ValueError
+
+        return rewrites(binary("sub", x, y), unary("neg", broken(x.type)))
+
+    model = make_model([node("TopK", "x k", "y i")], {"x": [4]}, {"k": [2]})
+    calls: dict[type[Warning], Callable[[], Program]] = {
+        HostFallbackWarning: lambda: satura.load(model),
+        RuleDroppedWarning: lambda: satura.optimize(program, RuleSet(fails)),
+    }
+    for warning, call in calls.items():
+        with pytest.warns(warning) as caught:
+            call()
+        line = call.__code__.co_firstlineno
+        assert (caught[0].filename, caught[0].lineno) == (__file__, line)
+
+
+def test_what_became_of_a_program_is_said_in_ops() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (2, 3))
+    turned = build.transpose(build.transpose(x, (1, 0)), (1, 0))
+    before = build.program({"y": build.unary("neg", turned)})
+    after = satura.optimize(before)
+    assert change(before, after) == "4 nodes became 2 (-2 transpose)"
+    assert change(after, after) == "the 2 nodes stay as they are: no rule made them cheaper"
+    neg, relu = (Builder() for _ in range(2))
+    programs = [
+        b.program({"y": b.unary(f, b.input("x", DType.F32, (2,)))})
+        for b, f in ((neg, "neg"), (relu, "relu"))
+    ]
+    assert change(*programs) == "2 nodes became 2 (the same ops, applied otherwise)"
+
+
+def test_rules_can_be_searched(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli("rules", "--grep", "Compose_Transposes") == 0
+    shown = capsys.readouterr().out
+    assert "1 rules in 'default' that say 'Compose_Transposes'" in shown
+    assert "rules/transpose.py" in shown and "rules/pad.py" not in shown
+    assert cli("rules", "--grep", "no rule says this") == 0
+    assert capsys.readouterr().out.startswith("0 rules")
+
+
+def test_bench_takes_rules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "model.onnx"
+    build = Builder()
+    satura.save(build.program({"y": build.unary("abs", build.input("x", DType.F32, (4,)))}), model)
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(
+        "from satura.language import *\n\n@rule\ndef forget(x: Tensor) -> Law:\n"
+        '    """abs(x) = x, which is wrong"""\n    return rewrites(unary("abs", x), x)\n'
+    )
+    run = ["bench", model, "--rounds", "1", "--threads", "1", "--json"]
+    errors = []
+    for more in (["--with", wrong], ["--rules", "none"]):
+        assert cli(*run, *more) == 0
+        errors.append(json.loads(capsys.readouterr().out)["models"][0]["error"])
+    assert errors[0] > 0 and errors[1] == 0
+    assert cli(*run[:-1]) == 0
+    assert "time / onnxruntime" in " ".join(capsys.readouterr().out.split())
