@@ -34,6 +34,8 @@ docs: $(VENV)/ready-test  ## prove all rules and write the generated pages again
 	mv tests/reach.json.new tests/reach.json
 	$(BIN)/satura ops --markdown > docs/ops.md.new
 	mv docs/ops.md.new docs/ops.md
+	$(BIN)/python -m satura.commands.language_page > docs/language.md.new
+	mv docs/language.md.new docs/language.md
 	$(BIN)/satura rules --markdown > docs/rules.md.new
 	mv docs/rules.md.new docs/rules.md
 	$(BIN)/python -m tests.how_it_works > docs/how-it-works.md.new

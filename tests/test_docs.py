@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from satura import language as satura_language
+from satura.commands.language_page import language_page
 from satura.commands.pages import ops_page, rules_page
 from satura.commands.verdicts import recorded_verdicts
 from satura.rulefile import load_rules
@@ -117,6 +119,15 @@ def test_ten_rules_are_not_of_the_book() -> None:
 
 def test_ops_page_is_current() -> None:
     assert (ROOT / "docs" / "ops.md").read_text() == ops_page(), "run `make docs`"
+
+
+def test_language_page_is_current() -> None:
+    assert (ROOT / "docs" / "language.md").read_text() == language_page(), "run `make docs`"
+
+
+def test_the_language_page_has_every_name() -> None:
+    entries = re.findall(r"^- `(\w+)", language_page(), re.M)
+    assert set(entries) == set(satura_language.__all__)
 
 
 def test_rules_page_is_current() -> None:

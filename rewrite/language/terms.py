@@ -23,6 +23,7 @@ from satura.rewrite.language.expressions import (
     expression_of,
 )  # fmt: skip
 from satura.rewrite.language.mistakes import MistakeError, suggestion, with_article
+from satura.rewrite.language.numbers import Number, scalar_like, shape_like, unit_like
 from satura.rewrite.ops import REGISTRY, Op
 from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.ops.reductions import REDUCTIONS
@@ -185,6 +186,7 @@ def _valued(expression: Expression, values: Values) -> Attribute:
 
 
 Operand = Term | Scalar
+OperandOrNumber = Operand | Number
 
 
 _FUNCTIONS: Mapping[type, Collection[str]] = {
@@ -249,6 +251,25 @@ def _apply(name: str, operands: tuple[Operand, ...], *attributes: object) -> Ter
     )
 
 
+def _alike(taker: str, x: OperandOrNumber, y: OperandOrNumber) -> tuple[Term, Term]:
+    """`x` and `y`, where a number has become a constant of the other's type."""
+    if isinstance(x, Number) and isinstance(y, Number):
+        raise MistakeError(f"{taker} takes a tensor beside a number, not {x} and {y}")
+    if isinstance(x, Number):
+        second = operand_of(y, taker)
+        return _everywhere(x, second), second
+    first = operand_of(x, taker)
+    return first, _everywhere(y, first) if isinstance(y, Number) else operand_of(y, taker)
+
+
+def _everywhere(number: Number, other: Term) -> Term:
+    """The constant of `other`'s type whose elements are all `number`."""
+    value = ScalarTerm(expression_of(scalar_like(number, other.type)))
+    if isinstance(other, ScalarTerm):
+        return value
+    return broadcast(reshape(value, unit_like(other.type)), shape_like(other.type))
+
+
 def application(op: Op, arguments: tuple[object, ...]) -> Term:
     """An op of a user on tensors, then attributes; its own name calls this."""
     names = inspect.signature(op.type_rule).parameters
@@ -266,12 +287,14 @@ def unary(f: UnaryFn | str, x: Operand) -> Term:
     return _apply("unary", (x,), f)
 
 
-def binary(f: BinaryFn | str, x: Operand, y: Operand) -> Term:
-    return _apply("binary", (x, y), f)
+def binary(f: BinaryFn | str, x: OperandOrNumber, y: OperandOrNumber) -> Term:
+    """A number beside a tensor stands for a tensor of its type with this value everywhere."""
+    return _apply("binary", _alike("binary", x, y), f)
 
 
-def select(condition: Operand, x: Operand, y: Operand) -> Term:
-    return _apply("select", (condition, x, y))
+def select(condition: Operand, x: OperandOrNumber, y: OperandOrNumber) -> Term:
+    """`x` or `y` may be a number, as for `binary`."""
+    return _apply("select", (condition, *_alike("select", x, y)))
 
 
 def cast(x: Operand, dtype: DType) -> Term:
@@ -294,7 +317,10 @@ def slice_(x: Operand, slices: Slices) -> Term:
     return _apply("slice", (x,), slices)
 
 
-def pad(x: Operand, value: Operand, padding: Padding) -> Term:
+def pad(x: Operand, value: OperandOrNumber, padding: Padding) -> Term:
+    """A number as `value` is an element of x's type."""
+    if isinstance(value, Number):
+        value = ScalarTerm(expression_of(scalar_like(value, operand_of(x, "pad").type)))
     return _apply("pad", (x, value), padding)
 
 

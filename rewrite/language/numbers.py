@@ -1,0 +1,36 @@
+"""Numbers in laws: constants of the type that the tensor beside them has."""
+
+from __future__ import annotations
+
+from satura.rewrite.language.expressions import attribute_function
+from satura.rewrite.types.attributes import Refuse, Scalar, Shape
+from satura.rewrite.types.tensor_type import DType, TensorType
+
+Number = bool | int | float
+
+
+@attribute_function
+def scalar_like(number: Number, type_: TensorType) -> Scalar:
+    """`number` as an element of `type_`; floats are for floats only, bools for bools only."""
+    dtype = type_.dtype
+    if isinstance(number, bool):
+        fits = dtype is DType.BOOL
+    elif isinstance(number, float):
+        fits = dtype.is_float
+    else:
+        fits = dtype.is_float or (dtype.is_integer and dtype.bounds[0] <= number <= dtype.bounds[1])
+    if not fits:
+        raise Refuse(f"{number!r} is not an element of {dtype}")
+    return Scalar.of(number, dtype)
+
+
+@attribute_function
+def unit_like(type_: TensorType) -> Shape:
+    """The shape of as many axes as `type_` has, all of extent 1."""
+    return Shape((1,) * type_.rank)
+
+
+@attribute_function
+def shape_like(type_: TensorType) -> Shape:
+    """The shape of `type_`."""
+    return Shape(type_.shape)
