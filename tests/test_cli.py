@@ -218,10 +218,11 @@ def test_what_a_file_of_rules_prints_is_no_result(
     model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "mine.py"
-    path.write_text(f"{RULES}\nprint('hello')\n")
+    path.write_text(f"{RULES}\nimport os\nprint('hello')\nos.write(1, b'good day')\n")
     assert cli("stats", model, "--with", path, "--json") == 0
     captured = capfd.readouterr()
-    assert json.loads(captured.out) and "hello" in captured.err
+    assert json.loads(captured.out)
+    assert "hello" in captured.err and "good day" in captured.err
 
 
 def test_an_end_from_outside_removes_what_was_begun(model: Path, tmp_path: Path) -> None:

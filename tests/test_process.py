@@ -79,6 +79,16 @@ def test_a_loop_is_killed_and_says_what_it_did() -> None:
     assert caught.value.doing == "going round"
 
 
+def test_memory_that_a_slow_call_has_taken_is_told() -> None:
+    def hoard(doing: Doing) -> None:
+        hoard = bytearray(3 << 30)  # zeros take no room before they are written
+        _loops(doing)
+        del hoard
+
+    with pytest.raises(KilledError, match=r"took too long .* and 3\.\d GiB of memory"):
+        call(hoard, 600)
+
+
 def test_it_may_ask_for_more_time() -> None:
     def work(doing: Doing) -> int:
         doing("the long part", 60)

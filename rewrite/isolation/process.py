@@ -34,6 +34,7 @@ Doing: TypeAlias = Callable[[str, float], None]
 
 FORKS = sys.platform.startswith("linux")
 
+_HUGE = 1 << 30  # bytes that hardly anything takes that is not a mistake
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 _FORKING = Lock()  # or a child would hold the pipes of other threads' children open
 
@@ -76,7 +77,7 @@ def call(
             try:
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
                 with reader:
-                    doing, answer = _listen(reader, seconds, shared)
+                    doing, answer = _listen(reader, child, seconds, shared)
             finally:
                 end = _end(child)
         finally:
@@ -153,7 +154,7 @@ def _answer(
 
 
 def _listen(
-    reader: Connection, seconds: float, shared: Sequence[object]
+    reader: Connection, child: int, seconds: float, shared: Sequence[object]
 ) -> tuple[str, _Answer | None]:
     """What the child said last that it does, and its answer; None where it ended without one."""
     doing = ""
@@ -167,7 +168,23 @@ def _listen(
         return doing, None
     except Exception:  # whatever the child may have written to all its files
         return doing, _Answer("end", "left no answer that can be read")
-    return doing, _Answer("end", f"took too long (the limit is {seconds:g} s)")
+    end = f"took too long (the limit is {seconds:g} s){_appetite(child)}"
+    return doing, _Answer("end", end)
+
+
+def _appetite(child: int) -> str:
+    """How much memory `child` has taken, where that may be why it is slow."""
+    with suppress(OSError, ValueError, IndexError):  # it has just ended
+        taken = _memory(child) - _memory(os.getpid())
+        if taken >= _HUGE:
+            return f" and {taken / (1 << 30):.1f} GiB of memory"
+    return ""
+
+
+def _memory(process: int) -> int:
+    """Bytes of addresses that a process uses."""
+    pages = int(Path(f"/proc/{process}/statm").read_text().split()[0])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _end(child: int) -> _Answer:
@@ -200,8 +217,8 @@ def _isolate(memory: int | None) -> None:
     import resource  # only where there is a fork
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    page, pages = os.sysconf("SC_PAGE_SIZE"), int(Path("/proc/self/statm").read_text().split()[0])
-    limit = page * pages + (memory or page * os.sysconf("SC_PHYS_PAGES") // 2)
+    half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    limit = _memory(os.getpid()) + (memory or half)
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     with suppress(ValueError):  # it has a lower limit already
         resource.setrlimit(resource.RLIMIT_AS, (limit, hard))

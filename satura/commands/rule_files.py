@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
 from satura.pipeline import rule_set
@@ -30,9 +30,25 @@ def with_files(rules: str, files: Sequence[Path]) -> RuleSet:
             call(_trial(file), LOADING_SECONDS)
         except KilledError as killed:
             raise RuleError(f"{file}: running this file of rules {killed.what}") from None
-        with redirect_stdout(sys.stderr):  # stdout is for the command's result
+        with _stdout_to_stderr():  # stdout is for the command's result
             chosen += load_rules(file)
     return chosen
+
+
+@contextmanager
+def _stdout_to_stderr() -> Iterator[None]:
+    """What is written to stdout goes to stderr, also what is written to its descriptor."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        if sys.__stdout__ is not None:
+            sys.__stdout__.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _trial(file: Path) -> Callable[[Doing], None]:
