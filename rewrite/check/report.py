@@ -68,6 +68,7 @@ class RuleReport:
     - refuted: it is wrong, see `counterexample`;
     - failed: its check did not come to an end.
 
+    `proved` are the ranks at which it is proved, and `hint` says what may be meant instead.
     `dtypes`, `ranks` and `dims` are what the tensors of its firings had: `dims` counts the firings
     with a dim 0, a dim 1, two equal, two coprime and with symbolic dims.
     """
@@ -80,7 +81,9 @@ class RuleReport:
     ranks: tuple[int, ...] = ()
     dims: Mapping[str, int] = field(default_factory=dict)
     proof: str = ""
+    proved: tuple[int, ...] = ()
     reason: str = ""
+    hint: str = ""
     counterexample: Counterexample | None = None
 
     @property
@@ -88,18 +91,27 @@ class RuleReport:
         """Whether the rule may be used, as far as one can tell."""
         return self.verdict in ("proved", "tested")
 
+    @property
+    def said(self) -> str:
+        """The verdict; that of a proof with the ranks that it covers."""
+        if self.verdict != "proved":
+            return self.verdict
+        last = self.proved[-1]
+        return f"proved {f'up to rank {last}' if self.proved[0] < last else f'at rank {last}'}"
+
     def as_json(self) -> dict[str, object]:
         """Values for `json.dumps`, in the order of the fields."""
         return {**asdict(self), "directions": [_plain(each) for each in self.directions]}
 
     def __str__(self) -> str:
         counts = ", ".join(f"{d.label}: {d.firings} of {d.instances}" for d in self.directions)
-        said = "could not be checked" if self.verdict == "failed" else f"is {self.verdict}"
+        said = "could not be checked" if self.verdict == "failed" else f"is {self.said}"
         lines = [f"{self.rule} ({self.place}) {said}" + f" ({counts})" * bool(counts)]
         if self.counterexample is not None:
             lines.append(str(self.counterexample))
         elif self.reason:
             lines.append(self.reason)
+        lines += [self.hint] * bool(self.hint)
         return "\n".join(lines)
 
 

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import cast
-from zlib import crc32
 
 from satura.rewrite.check.both_sides import Failure, examine, left_side, without_right
 from satura.rewrite.check.counterexample import counterexample
@@ -64,12 +63,12 @@ def check(
 ) -> RuleReport:
     """Test `rule`; the same arguments give the same report in every process.
 
-    `attempts` bounds the draws per direction, `deep` draws ten times as many instances. A rule
-    that passes is proved, too, where that is decided within `proof_steps`. Without `shrink`, a
-    counterexample is the first that was found.
+    Its name makes no difference. `attempts` bounds the draws per direction, `deep` draws ten times
+    as many instances. A rule that passes is proved, too, where that is decided within
+    `proof_steps`. Without `shrink`, a counterexample is the first that was found.
     """
     scale = DEEP if deep else 1
-    random = Random(crc32(rule.name.encode()) + seed)
+    random = Random(seed)
     tried: list[Firings] = []
     coverage = Coverage()
     failure = _search(rule, random, attempts * scale, scale, tried, coverage)
@@ -83,7 +82,8 @@ def check(
         coverage.dims,
     )
     if failure is not None:
-        return _refuted(rule, report, failure, shrink)
+        refuted = _refuted(rule, report, failure, shrink)
+        return replace(refuted, hint=_hint(failure, tried)) if rule.exact else refuted
     reasons = [reason for direction in report.directions for reason in _gaps(direction)]
     if reasons:
         return replace(report, verdict="vacuous", reason="\n".join(reasons))
@@ -121,6 +121,18 @@ def _search(
     return next((_unstable(instance) for instance in moody if instance is not None), None)
 
 
+def _hint(failure: Failure, tried: Sequence[Firings]) -> str:
+    """What to write where no firing of an exact law speaks against it up to rounding."""
+    instances = [instance for firings in tried for instance in firings.found.values()]
+    draw = Draw(Random(0))
+    if not failure.has_right or any(examine(each, False, draw) for each in instances):
+        return ""
+    return (
+        f"Both sides agree up to rounding on all {len(instances)} instances; if no more is meant:"
+        " @rule(reassociates=True)"
+    )
+
+
 def _unstable(instance: Instance) -> Failure | None:
     reason = "an attribute function answers now this, now that for the same arguments"
     return without_right(instance, reason)
@@ -138,9 +150,22 @@ def _gaps(direction: DirectionReport) -> Sequence[str]:
         gaps.insert(
             0,
             f"{direction.label} fired on only {direction.firings} of {direction.instances}"
-            f" instances; {FIRINGS} are needed: is its condition too narrow?",
+            f" instances; {FIRINGS} are needed: {_obstacle(direction)}; a check with --deep draws"
+            " ten times as many",
         )
     return gaps
+
+
+def _obstacle(direction: DirectionReport) -> str:
+    """What used up most instances of a direction that seldom fires."""
+    failed = {
+        f"the condition {text} was False": n[False] for text, n in direction.conditions.items()
+    }
+    failed |= {f"it refused ({text})": count for text, count in direction.refusals.items()}
+    worst = max(failed, key=failed.__getitem__, default="")
+    if worst and failed[worst]:
+        return f"{worst} for {failed[worst]} of them"
+    return "its left side is seldom well typed, or has few instances"
 
 
 def _refuted(rule: Rule, report: RuleReport, failure: Failure, shrink: bool) -> RuleReport:
@@ -157,7 +182,7 @@ def _proved(rule: Rule, report: RuleReport, steps: int, shrink: bool) -> RuleRep
         failure = _shown(proof, rule.exact)
         return report if failure is None else _refuted(rule, report, failure, shrink)
     verdict: Verdict = "proved" if proof.status == "proved" else "tested"
-    return replace(report, verdict=verdict, proof=proof.reason)
+    return replace(report, verdict=verdict, proof=proof.reason, proved=proof.ranks)
 
 
 def _shown(proof: Proof, exact: bool) -> Failure | None:

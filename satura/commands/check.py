@@ -6,6 +6,7 @@ function may loop, crash or eat all memory, and the other rules are checked all 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from satura.rulefile import load_rules
 SECONDS = 60.0  # for each rule
 MEMORY = 4 << 30  # bytes for each rule, beyond what is loaded
 BOOK = "the rule book"
+SHRINKING = "looking for a smaller counterexample"
 
 
 @dataclass(frozen=True)
@@ -104,16 +106,33 @@ def _refuse_unknown(names: Sequence[str], sources: Sequence[Source]) -> None:
 
 
 def _report(
-    source: Source, name: str, place: str, seed: int, deep: bool, seconds: float
+    source: Source,
+    name: str,
+    place: str,
+    seed: int,
+    deep: bool,
+    seconds: float,
+    shrink: bool = True,
 ) -> RuleReport:
+    """The verdict on one rule, found in a process of its own."""
+
     def checked(doing: Doing) -> RuleReport:
         doing(f"loading '{name}'", seconds)
         rule = source.load()[name]
         doing(f"rule '{name}'", seconds)
-        return check(rule, seed, deep=deep, proof_steps=STEPS if deep else PROOF_STEPS)
+        steps = STEPS if deep else PROOF_STEPS
+        found = check(rule, seed, deep=deep, proof_steps=steps, shrink=False)
+        if found.verdict != "refuted" or not shrink:
+            return found
+        doing(SHRINKING, seconds)
+        return check(rule, seed, deep=deep, proof_steps=steps)
 
     try:
         return call(checked, seconds, MEMORY)
+    except KilledError as error:
+        if error.doing == SHRINKING:  # the refutation counts, however large it is
+            return _report(source, name, place, seed, deep, seconds, shrink=False)
+        reason = str(error)
     except SaturaError as error:
         reason = str(error)
     except Exception as error:
@@ -138,6 +157,8 @@ def _print(title: str, reports: Sequence[RuleReport]) -> None:
     sides = [row for report in reports for each in report.directions for row in _side(each)]
     if sides:
         print_table("side conditions", ["direction", "condition", "true", "false"], sides)
+    for said, count in Counter(each.said for each in reports if each.verdict == "proved").items():
+        print_line(f"{said}: {count} of {len(reports)}")
     unproved = [[each.rule, each.proof] for each in reports if each.verdict == "tested"]
     if unproved:
         print_table("tested, but not proved", ["rule", "because"], unproved)

@@ -1,0 +1,140 @@
+"""What a check says beside its verdict: ranks of a proof, hints, and why a rule is vacuous."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from satura.commands import check as command
+from satura.language import (
+    Law,
+    Perm,
+    Rule,
+    Tensor,
+    attribute_function,
+    binary,
+    refuse_unless,
+    rewrites,
+    rule,
+    transpose,
+    unary,
+)
+from satura.rewrite.check import testing
+from satura.rewrite.check.both_sides import Failure
+from satura.rewrite.check.testing import FIRINGS, PROOF_STEPS, check
+from satura.rewrite.types.tensor_type import TensorType
+
+
+@rule
+def add_in_another_order(x: Tensor, y: Tensor, z: Tensor) -> Law:
+    """(x + y) + z = x + (y + z), up to rounding"""
+    return rewrites(binary("add", binary("add", x, y), z), binary("add", x, binary("add", y, z)))
+
+
+@rule(reassociates=True)
+def twice_is_once(x: Tensor) -> Law:
+    """-(-x) = -x, which is wrong"""
+    return rewrites(unary("neg", unary("neg", x)), unary("neg", x))
+
+
+@rule
+def forget_neg(x: Tensor) -> Law:
+    """-x = x, which is wrong"""
+    return rewrites(unary("neg", x), x)
+
+
+def test_a_law_that_holds_up_to_rounding_gets_a_hint() -> None:
+    report = check(add_in_another_order, attempts=600, shrink=False)
+    assert report.verdict == "refuted"
+    assert "up to rounding on all" in report.hint and "@rule(reassociates=True)" in report.hint
+    assert str(report).endswith(report.hint)
+
+
+@pytest.mark.parametrize("wrong", [twice_is_once, forget_neg], ids=lambda law: law.name)
+def test_a_wrong_law_gets_no_hint(wrong: Rule) -> None:
+    report = check(wrong, attempts=600, shrink=False)
+    assert report.verdict == "refuted" and report.hint == ""
+
+
+@rule
+def double_turn(x: Tensor, p: Perm) -> Law:
+    """transpose(transpose(x, p), p.inverse) = x"""
+    return rewrites(transpose(transpose(x, p), p.inverse), x)
+
+
+def test_a_proof_names_its_ranks() -> None:
+    report = check(double_turn, attempts=600, proof_steps=PROOF_STEPS)
+    assert report.proved == (0, 1, 2, 3, 4)
+    assert report.as_json()["proved"] == (0, 1, 2, 3, 4)
+    assert report.said == "proved up to rank 4"
+    assert "is proved up to rank 4" in str(report)
+
+
+@attribute_function
+def has_rows(type_: TensorType) -> bool:
+    refuse_unless(type_.rank == 2, "it must be a matrix")
+    return type_.shape[0] == 300
+
+
+@rule
+def seldom(x: Tensor) -> Law:
+    """abs(-x) = abs(x), for 300 rows"""
+    return rewrites(unary("abs", unary("neg", x)), unary("abs", x), has_rows(x.type))
+
+
+def test_a_vacuous_verdict_says_what_used_up_the_draws() -> None:
+    report = check(seldom, attempts=400)
+    assert report.verdict == "vacuous"
+    (direction,) = report.directions
+    count = direction.conditions["has_rows(x.type)"][False]
+    assert count == direction.instances
+    said = f"{FIRINGS} are needed: the condition has_rows(x.type) was False for {count} of them"
+    assert f"0 of {count} instances; {said}; a check with --deep" in report.reason
+
+
+def test_the_command_says_the_ranks_of_proofs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.py").write_text(PROVED)
+    assert command.check_rules([tmp_path / "mine.py"], False, [], 0, False, None, False)
+    assert "proved up to rank 4: 1 of 1" in capsys.readouterr().out
+
+
+PROVED = """
+from satura.language import Law, Perm, Tensor, rewrites, rule, transpose
+
+@rule
+def undo(x: Tensor, p: Perm) -> Law:
+    \"\"\"transpose(transpose(x, p), p.inverse) = x\"\"\"
+    return rewrites(transpose(transpose(x, p), p.inverse), x)
+"""
+RULE = """
+from satura.language import Law, Tensor, rewrites, rule, unary
+
+@rule
+def forget_neg(x: Tensor) -> Law:
+    \"\"\"-x = x, which is wrong\"\"\"
+    return rewrites(unary("neg", x), x)
+"""
+
+
+def test_a_refutation_survives_a_search_that_takes_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def endless(failure: Failure, exact: bool) -> Failure:
+        while True:
+            time.sleep(1)
+
+    monkeypatch.setattr(testing, "smallest", endless)
+    (tmp_path / "mine.py").write_text(RULE)
+    assert not command.check_rules([tmp_path / "mine.py"], False, [], 0, False, 5.0, True)
+    (report,) = json.loads(capsys.readouterr().out)["rules"]
+    assert report["verdict"] == "refuted" and report["counterexample"]["left"]
+
+
+def test_draws_do_not_depend_on_the_name() -> None:
+    renamed = Rule(**{**vars(seldom), "name": "rarely"})
+    assert check(renamed, attempts=400).directions == check(seldom, attempts=400).directions
