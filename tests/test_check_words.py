@@ -6,19 +6,26 @@ import json
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from satura.commands import check as command
 from satura.language import (
+    DType,
     Law,
     Perm,
     Rule,
+    Scalar,
+    Shape,
     Tensor,
     attribute_function,
     binary,
+    broadcast,
     refuse_unless,
+    reshape,
     rewrites,
     rule,
+    scalar,
     transpose,
     unary,
 )
@@ -138,3 +145,35 @@ def test_a_refutation_survives_a_search_that_takes_too_long(
 def test_draws_do_not_depend_on_the_name() -> None:
     renamed = Rule(**{**vars(seldom), "name": "rarely"})
     assert check(renamed, attempts=400).directions == check(seldom, attempts=400).directions
+
+
+@attribute_function
+def inverse_below_rank_5(p: Perm) -> Perm:
+    return p.inverse if len(p.order) < 5 else p
+
+
+@rule
+def undo_below_rank_5(x: Tensor, p: Perm) -> Law:
+    """transpose(transpose(x, p), p.inverse) = x, which is wrong from rank 5 on"""
+    again = transpose(transpose(x, p), inverse_below_rank_5(p))
+    return rewrites(transpose(transpose(x, p), p.inverse), again)
+
+
+@attribute_function
+def minus_but_far(c: Scalar) -> Scalar:
+    is_far = 1e100 < abs(float(c.array)) < 1e300
+    return Scalar.of(c.array if is_far else np.negative(c.array), c.dtype)
+
+
+@rule
+def add_the_negative(x: Tensor, c: Scalar, ones: Shape, s: Shape) -> Law:
+    """x - c = x + -c, which is wrong for large c"""
+    difference = binary("sub", x, broadcast(reshape(c, ones), s))
+    total = binary("add", x, broadcast(reshape(scalar(minus_but_far(c)), ones), s))
+    return rewrites(difference, total, x.type.dtype == DType.F64)
+
+
+@pytest.mark.parametrize("wrong", [undo_below_rank_5, add_the_negative], ids=lambda r: r.name)
+@pytest.mark.parametrize("seed", range(3))
+def test_high_ranks_and_extreme_numbers_are_tried(wrong: Rule, seed: int) -> None:
+    assert check(wrong, seed, attempts=2000, shrink=False).verdict == "refuted"

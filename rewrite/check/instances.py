@@ -79,19 +79,24 @@ class Instance:
         return build_term(self.direction.right, builder, tensors, self.bindings)
 
 
-def draw_instance(direction: Direction, random: Random) -> Instance | None:
+def draw_instance(direction: Direction, random: Random, rank: int | None = None) -> Instance | None:
     """A random well-typed match of the left side, or None where the draw came to nothing."""
     seed = random.getrandbits(48)
-    return draw_from(direction, Random(seed), seed)
+    return draw_from(direction, Random(seed), seed, rank)
 
 
-def draw_from(direction: Direction, source: Random, seed: int) -> Instance | None:
-    """The match that the numbers of `source` lead to, or None where they lead to nothing."""
+def draw_from(
+    direction: Direction, source: Random, seed: int, rank: int | None = None
+) -> Instance | None:
+    """The match that the numbers of `source` lead to, or None where they lead to nothing.
+
+    `rank` is that of the whole left side, where it can have it; 0 to 4 without.
+    """
     draw = Draw(source, symbolic=source.random() >= 0.7)
     possible = _possible(direction.left)
     pattern = _Pattern(draw, possible)
     try:
-        pattern.bind(direction.left, _root_type(possible, draw))
+        pattern.bind(direction.left, _root_type(possible, draw, rank))
         instance = Instance(
             direction,
             tuple(
@@ -136,8 +141,8 @@ def _possible(left: Application) -> _Possible:
     return found
 
 
-def _root_type(possible: _Possible, draw: Draw) -> TensorType:
-    """A type for the whole left side; some ops give only some types."""
+def _root_type(possible: _Possible, draw: Draw, wanted: int | None) -> TensorType:
+    """A type for the whole left side, of rank `wanted` if any; some ops give only some types."""
     names, left = possible.names, possible.left
     dtypes = possible.dtypes[id(left)]
     indices = names & {"arg_reduce", "extent"} and DType.I64 in dtypes
@@ -148,7 +153,8 @@ def _root_type(possible: _Possible, draw: Draw) -> TensorType:
         rank = draw.one_of(sorted(possible.ranks))
     elif (scalars and left.operands) or left.op.name == "extent":
         rank = 0
-    shape = draw.shape(rank)
+    reject_unless(wanted is None or wanted in possible.ranks)
+    shape = draw.shape(rank if wanted is None else wanted)
     if "reduce" in names:  # axes of extent 1 may be reduced ones: often several
         shape = tuple(1 if draw.chance(0.5) else dim for dim in shape)
     return TensorType(dtype, shape)

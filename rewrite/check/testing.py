@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from random import Random
 from typing import cast
 
 from satura.rewrite.check.both_sides import Failure, examine, left_side, without_right
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.coverage import Coverage
+from satura.rewrite.check.extremes import of_high_rank, with_extreme_numbers
 from satura.rewrite.check.in_egraph import examine_saturated
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.check.report import DirectionReport, RuleReport, Verdict
@@ -72,6 +74,8 @@ def check(
     tried: list[Firings] = []
     coverage = Coverage()
     failure = _search(rule, random, attempts * scale, scale, tried, coverage)
+    if failure is None:
+        failure = _beyond(rule, seed, scale, tried)
     report = RuleReport(
         rule.name,
         rule.place,
@@ -119,6 +123,21 @@ def _search(
             return failure
     moody = [firings.moody() for firings in tried]
     return next((_unstable(instance) for instance in moody if instance is not None), None)
+
+
+def _beyond(rule: Rule, seed: int, scale: int, tried: Sequence[Firings]) -> Failure | None:
+    """The first failure at high ranks, or with numbers that are huge or tiny."""
+    draw = Draw(Random(seed))
+    for firings in tried:
+        instances = chain(
+            of_high_rank(firings.direction, seed, scale),
+            with_extreme_numbers(firings.found.values(), scale),
+        )
+        failures = (examine(instance, rule.exact, draw) for instance in instances)
+        failure = next((each for each in failures if each is not None), None)
+        if failure is not None:
+            return failure
+    return None
 
 
 def _hint(failure: Failure, tried: Sequence[Firings]) -> str:
