@@ -22,7 +22,10 @@ def load_rules(path: str | Path) -> RuleSet:
     line, where it cannot be run, where it declares neither rules nor ops, and where it has two
     rules of one name.
     """
-    file = Path(path).resolve()
+    try:
+        file = Path(path).resolve()
+    except (OSError, RuntimeError, ValueError) as error:  # a circle of links, NUL, too long
+        raise RuleError(f"{str(path)!r} cannot be read: {error}") from None
     module = _run(file, path)
     rules = RuleSet(*vars(module).get(DECLARED, ()))
     if not rules and not _has_ops(module, file):

@@ -18,12 +18,13 @@ from satura.backend import target
 from satura.commands.optimize import change
 from satura.errors import CallError
 from satura.language import Law, RuleSet, Tensor, rewrites, rule, unary
-from satura.rewrite.errors import RuleDroppedWarning
+from satura.rewrite.errors import RuleDroppedWarning, RuleError
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
+from satura.rulefile import load_rules
 from tests.onnx_models import make_model, node
 from tests.test_cli import cli
 
@@ -153,6 +154,13 @@ def test_rules_can_be_searched(capsys: pytest.CaptureFixture[str]) -> None:
     assert "rules/transpose.py" in shown and "rules/pad.py" not in shown
     assert cli("rules", "--grep", "no rule says this") == 0
     assert capsys.readouterr().out.startswith("0 rules")
+
+
+@pytest.mark.parametrize("name", ["circle", "a\0b", "x" * 5000])
+def test_names_of_no_file_of_rules(tmp_path: Path, name: str) -> None:
+    (tmp_path / "circle").symlink_to("circle")
+    with pytest.raises(RuleError, match="cannot be read"):
+        load_rules(tmp_path / name)
 
 
 def test_bench_takes_rules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
