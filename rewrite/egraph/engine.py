@@ -6,7 +6,8 @@ named by a number that is only good until the next `run`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -39,12 +40,19 @@ class EGraph:
         if (fresh := fresh_bindings()) is not None:
             globals()["bindings"] = fresh
         self._engine = bindings.EGraph()
-        self._folder = TemporaryDirectory(prefix="satura-egraph-")
         self._classes = _Numbering()
 
     def define(self, text: str) -> None:
         """Run egglog commands: sorts, tables, rules, actions."""
         self._engine.run_program(*self._engine.parse_program(text))
+
+    @contextmanager
+    def scratch(self) -> Iterator[None]:
+        """A block whose changes are taken back at its end, unless it raises."""
+        self.define("(push)")
+        yield
+        self.define("(pop)")
+        self._classes.clear()
 
     def run(self, ruleset: str, saturate: bool = False) -> Step:
         """Run a ruleset once, or until it changes nothing."""
@@ -64,9 +72,10 @@ class EGraph:
             self.define("\n".join(facts))
         else:
             text = "".join("\t".join(map(str, row)) + "\n" for row in rows)
-            path = Path(self._folder.name) / "rows.tsv"
-            path.write_text(text)
-            self.define(f'(input {table} "{path}")')
+            with TemporaryDirectory(prefix="satura-egraph-") as folder:
+                path = Path(folder) / "rows.tsv"
+                path.write_text(text)
+                self.define(f'(input {table} "{path}")')
 
     def sizes(self) -> dict[str, int]:
         """Number of rows per table."""

@@ -29,12 +29,13 @@ from satura.rewrite.egraph.attribute_tables import (
 from satura.rewrite.egraph.classes import EClasses, find_class
 from satura.rewrite.egraph.decode import Decoded, Origin, decode
 from satura.rewrite.egraph.encode import load
-from satura.rewrite.egraph.engine import EGraph, Step
+from satura.rewrite.egraph.engine import Step
 from satura.rewrite.egraph.interner import Interner
 from satura.rewrite.egraph.observer import NOBODY, Observer
+from satura.rewrite.egraph.prepared import Prepared, prepared
 from satura.rewrite.egraph.report import Report, Round, RuleStatistics
-from satura.rewrite.egraph.rule_compiler import RuleCode, compile_direction
-from satura.rewrite.egraph.tables import node_tables, schema
+from satura.rewrite.egraph.rule_compiler import RuleCode
+from satura.rewrite.egraph.tables import node_tables
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.dsl import Direction, RuleSet
 from satura.rewrite.program.program import Program
@@ -169,38 +170,17 @@ class _Run:
         self.limits = limits
         self.observer = observer
         self.careful = careful
-        self.egraph = EGraph()
-        self.interner = Interner()
+        directions = [direction for rule in rules for direction in rule.directions]
+        apart = [observer.watches(direction) for direction in directions]
         hosts = [len(node.operands) for node in program.nodes if node.op.name == "host"]
-        self.tables = node_tables(hosts)
-        self.egraph.define(schema(self.tables.values()))
-        self.types = [type_demand(table) for table in self.tables.values()]
-        for table, demand in zip(self.tables.values(), self.types, strict=True):
-            demand.answer = observer.typing(table.op, demand.answer)
-        self.demands = Demands(self.egraph, self.interner)
-        answered = load(program, self.egraph, self.tables, self.interner)
-        for demand, name in zip(self.types, self.tables, strict=True):
-            rows = answered.get(name, set())
-            self.egraph.insert(demand.ok, sorted(rows))
-            demand.done.update(row[:-1] for row in rows)
-        self.demands.describe()
-        self.runs: dict[int, tuple[str | None, int]] = {}
-        self.mark("now_load", None, 0)
-        self.runners = [
-            self.runner(direction, number)
-            for number, direction in enumerate(
-                direction for rule in rules for direction in rule.directions
-            )
-        ]
-        self.define_firing()
-        self.rule_demands = [runner.demand for runner in self.runners if runner.demand]
-        self.settle()
-        self.report = Report([runner.statistics for runner in self.runners])
-        self.close_round()
-        self.appraise()
-        self.saturate()
-        observer.start(None)
-        self.decoded = self.decode()
+        with prepared(node_tables(hosts), directions, apart) as engine:
+            self.load(engine)
+            self.settle()
+            self.close_round()
+            self.appraise()
+            self.saturate()
+            observer.start(None)
+            self.decoded = self.decode()
         self.appraise(self.decoded)
         for runner in self.runners:
             runner.finish(self.decoded.made)
@@ -210,22 +190,32 @@ class _Run:
     def elapsed(self) -> float:
         return perf_counter() - self.started
 
-    def runner(self, direction: Direction, number: int) -> _Runner:
-        watched = self.observer.watches(direction)
-        code = compile_direction(direction, number, self.interner, apart=watched)
-        self.egraph.define(code.text)
+    def load(self, engine: Prepared) -> None:
+        """Bring the program into the engine, and the rules' runners up."""
+        self.egraph, self.tables = engine.egraph, engine.tables
+        self.interner = Interner(engine.constants)
+        self.types = [type_demand(table) for table in self.tables.values()]
+        for table, demand in zip(self.tables.values(), self.types, strict=True):
+            demand.answer = self.observer.typing(table.op, demand.answer)
+        self.demands = Demands(self.egraph, self.interner)
+        answered = load(self.program, self.egraph, self.tables, self.interner)
+        for demand, name in zip(self.types, self.tables, strict=True):
+            rows = answered.get(name, set())
+            self.egraph.insert(demand.ok, sorted(rows))
+            demand.done.update(row[:-1] for row in rows)
+        self.demands.describe()
+        self.runs: dict[int, tuple[str | None, int]] = {}
+        self.mark("now_load", None, 0)
+        self.runners = [*map(self.runner, engine.directions, engine.codes)]
+        self.rule_demands = [runner.demand for runner in self.runners if runner.demand]
+        self.report = Report([runner.statistics for runner in self.runners])
+
+    def runner(self, direction: Direction, code: RuleCode) -> _Runner:
         demand = rule_demand(direction, code.want, code.ok) if direction.computes else None
         if demand is not None:
             demand.answer = self.observer.answering(direction, demand.answer)
         statistics = RuleStatistics(direction.label, direction.place)
-        return _Runner(direction, code, demand, statistics, watched)
-
-    def define_firing(self) -> None:
-        """The ruleset `fire`: all rules at once that are not watched."""
-        rulesets = " ".join(r.code.ruleset for r in self.runners if not r.watched)
-        self.egraph.define(
-            f"(unstable-combined-ruleset fire {rulesets})" if rulesets else "(ruleset fire)"
-        )
+        return _Runner(direction, code, demand, statistics, self.observer.watches(direction))
 
     def mark(self, now: str, rule: str | None, round_: int) -> None:
         """Remember which run the class in table `now` stands for; the next run gets a new one."""
