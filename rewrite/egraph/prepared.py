@@ -9,14 +9,14 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from satura.rewrite.egraph.engine import EGraph
 from satura.rewrite.egraph.interner import Interner, Value
 from satura.rewrite.egraph.rule_compiler import RuleCode, compile_direction
-from satura.rewrite.egraph.tables import NodeTable, schema
+from satura.rewrite.egraph.tables import BASE, node_tables, schema
 from satura.rewrite.language.dsl import Direction
 
 _MOST = 4  # engines kept; each takes some 20 MB
@@ -24,35 +24,33 @@ _MOST = 4  # engines kept; each takes some 20 MB
 
 @dataclass(frozen=True)
 class Prepared:
-    """An engine without rows, and what is declared in it.
+    """An engine without rows that has the tables of all `ops` that rules mention, and the rules.
 
-    `codes` belong to the directions of rules, in order. `constants` are the values that rules
-    mention by number, from 0.
+    `codes` belong to the directions, in order. `constants` are the values that rules mention by
+    number, from 0.
     """
 
     egraph: EGraph
-    tables: Mapping[str, NodeTable]
+    ops: frozenset[str]
     directions: Sequence[Direction]
     codes: Sequence[RuleCode]
     constants: Sequence[Value]
 
 
-_Key = tuple[tuple[NodeTable, ...], tuple[int, ...], tuple[bool, ...]]
+_Key = tuple[tuple[int, ...], tuple[bool, ...]]
 _kept: dict[_Key, Prepared] = {}  # the one used last at the end
 
 
 @contextmanager
-def prepared(
-    tables: Mapping[str, NodeTable], directions: Sequence[Direction], apart: Sequence[bool]
-) -> Iterator[Prepared]:
-    """An engine with these tables and these directions of rules, for use inside the block only.
+def prepared(directions: Sequence[Direction], apart: Sequence[bool]) -> Iterator[Prepared]:
+    """An engine with these directions of rules, for use inside the block only.
 
     `apart` says of each direction whether it runs alone.
     """
     keeps = threading.current_thread() is threading.main_thread()  # an engine may not leave one
-    key = (tuple(tables.values()), tuple(map(id, directions)), tuple(apart))
+    key = (tuple(map(id, directions)), tuple(apart))
     engine = _kept.pop(key, None) if keeps else None
-    engine = engine or _declare(tables, directions, apart)
+    engine = engine or _declare(directions, apart)
     with engine.egraph.scratch():
         yield engine
     if keeps:  # not after an exception: what is left is not known then
@@ -61,11 +59,12 @@ def prepared(
             del _kept[next(iter(_kept))]
 
 
-def _declare(
-    tables: Mapping[str, NodeTable], directions: Sequence[Direction], apart: Sequence[bool]
-) -> Prepared:
+def _declare(directions: Sequence[Direction], apart: Sequence[bool]) -> Prepared:
     egraph, interner = EGraph(), Interner()
-    egraph.define(schema(tables.values()))
+    ops = frozenset[str]().union(*(direction.ops for direction in directions))
+    egraph.define(BASE)
+    for table in node_tables(ops).values():
+        egraph.define(schema(table))
     codes = [
         compile_direction(direction, number, interner, alone)
         for number, (direction, alone) in enumerate(zip(directions, apart, strict=True))
@@ -74,7 +73,7 @@ def _declare(
         egraph.define(code.text)
     rulesets = " ".join(c.ruleset for c, alone in zip(codes, apart, strict=True) if not alone)
     egraph.define(f"(unstable-combined-ruleset fire {rulesets})" if rulesets else "(ruleset fire)")
-    return Prepared(egraph, tables, directions, codes, interner.values)
+    return Prepared(egraph, ops, directions, codes, interner.values)
 
 
 def _leave_to_parent() -> None:

@@ -35,7 +35,7 @@ from satura.rewrite.egraph.observer import NOBODY, Observer
 from satura.rewrite.egraph.prepared import Prepared, prepared
 from satura.rewrite.egraph.report import Report, Round, RuleStatistics
 from satura.rewrite.egraph.rule_compiler import RuleCode
-from satura.rewrite.egraph.tables import node_tables
+from satura.rewrite.egraph.tables import node_tables, schema
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.dsl import Direction, RuleSet
 from satura.rewrite.program.program import Program
@@ -172,8 +172,7 @@ class _Run:
         self.careful = careful
         directions = [direction for rule in rules for direction in rule.directions]
         apart = [observer.watches(direction) for direction in directions]
-        hosts = [len(node.operands) for node in program.nodes if node.op.name == "host"]
-        with prepared(node_tables(hosts), directions, apart) as engine:
+        with prepared(directions, apart) as engine:
             self.load(engine)
             self.settle()
             self.close_round()
@@ -192,8 +191,13 @@ class _Run:
 
     def load(self, engine: Prepared) -> None:
         """Bring the program into the engine, and the rules' runners up."""
-        self.egraph, self.tables = engine.egraph, engine.tables
-        self.interner = Interner(engine.constants)
+        self.egraph, self.interner = engine.egraph, Interner(engine.constants)
+        ops = {node.op.name for node in self.program.nodes}
+        hosts = [len(node.operands) for node in self.program.nodes if node.op.name == "host"]
+        self.tables = node_tables({*engine.ops, *ops}, hosts)
+        for name, table in self.tables.items():
+            if name not in engine.ops:
+                self.egraph.define(schema(table))
         self.types = [type_demand(table) for table in self.tables.values()]
         for table, demand in zip(self.tables.values(), self.types, strict=True):
             demand.answer = self.observer.typing(table.op, demand.answer)
