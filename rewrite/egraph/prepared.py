@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from satura.rewrite.egraph.engine import EGraph
 from satura.rewrite.egraph.interner import Interner, Value
 from satura.rewrite.egraph.rule_compiler import RuleCode, compile_direction
-from satura.rewrite.egraph.tables import BASE, node_tables, schema
+from satura.rewrite.egraph.tables import BASE, demand_table, demands_of_width, node_tables, schema
 from satura.rewrite.language.dsl import Direction
 
 _MOST = 4  # engines kept; each takes some 20 MB
@@ -69,6 +69,8 @@ def _declare(directions: Sequence[Direction], apart: Sequence[bool]) -> Prepared
         compile_direction(direction, number, interner, alone)
         for number, (direction, alone) in enumerate(zip(directions, apart, strict=True))
     ]
+    for width in sorted({code.width for code in codes if code.asking}):
+        egraph.define(demand_table(demands_of_width(width), width))
     for code in codes:  # one text of all takes egglog three times as long
         egraph.define(code.text)
     rulesets = " ".join(c.ruleset for c, alone in zip(codes, apart, strict=True) if not alone)

@@ -210,12 +210,14 @@ class _Run:
         self.demands.describe()
         self.runs: dict[int, tuple[str | None, int]] = {}
         self.mark("now_load", None, 0)
-        self.runners = [*map(self.runner, engine.directions, engine.codes)]
+        pairs = zip(engine.directions, engine.codes, strict=True)
+        self.runners = [self.runner(number, *pair) for number, pair in enumerate(pairs)]
         self.rule_demands = [runner.demand for runner in self.runners if runner.demand]
         self.report = Report([runner.statistics for runner in self.runners])
+        self.count()
 
-    def runner(self, direction: Direction, code: RuleCode) -> _Runner:
-        demand = rule_demand(direction, code.want, code.ok) if direction.computes else None
+    def runner(self, number: int, direction: Direction, code: RuleCode) -> _Runner:
+        demand = rule_demand(direction, number, code) if direction.computes else None
         if demand is not None:
             demand.answer = self.observer.answering(direction, demand.answer)
         statistics = RuleStatistics(direction.label, direction.place)
@@ -228,14 +230,14 @@ class _Run:
             self.runs[home] = (rule, round_)
             self.egraph.define(f"(delete ({now}))")
 
-    def count(self, sizes: Mapping[str, int] | None = None) -> int:
-        """E-nodes that there are, by the tables' sizes where the caller has them."""
-        if sizes is None:
-            sizes = self.egraph.sizes()
-        return sum(sizes[f"n_{name}"] for name in self.tables)
+    def count(self) -> dict[str, int]:
+        """Count the e-nodes; gives the sizes of all tables."""
+        sizes = self.egraph.sizes()
+        self.nodes = sum(sizes[f"n_{name}"] for name in self.tables)
+        return sizes
 
     def close_round(self) -> None:
-        self.report.rounds.append(Round(self.count(), self.elapsed))
+        self.report.rounds.append(Round(self.nodes, self.elapsed))
 
     def settle(self) -> None:
         """Bring types and other facts up to date. Raises TypeConflictError."""
@@ -290,26 +292,22 @@ class _Run:
     def round(self, round_: int) -> bool:
         """Run every rule once; whether anything changed. Sets `report.stopped` at a limit."""
         self.match()
-        sizes = self.egraph.sizes()
+        sizes = self.count()
         for runner in self.runners:
             runner.measure(sizes)
-        nodes = self.count(sizes)
         single, changed = self.runners, False
-        if not self.careful and nodes * _FAR < self.limits.nodes:
+        if not self.careful and self.nodes * _FAR < self.limits.nodes:
             single = [runner for runner in self.runners if runner.watched]
             growth = sum(runner.growth for runner in self.runners if not runner.watched)
-            if nodes + growth > self.limits.nodes:
+            if self.nodes + growth > self.limits.nodes:
                 single = self.runners
             else:
                 changed = self.fire_together(round_)
-                nodes = self.count()
         for runner in sorted(single, key=lambda runner: runner.growth):
-            if self.stop_at_limits(nodes) or self.stop_before(runner, nodes):
+            if self.stop_at_limits() or self.stop_before(runner):
                 break
-            if self.fire(runner, round_):
-                changed = True
-                nodes = self.count()
-        self.stop_at_limits(nodes)
+            changed |= self.fire(runner, round_)
+        self.stop_at_limits()
         return changed
 
     def match(self) -> None:
@@ -331,20 +329,22 @@ class _Run:
         self.note(step)
         for number in map(_number_of, step.matches):
             self.mark(f"now_{number}", self.runners[number].direction.label, round_)
+        self.count()
         return step.changed
 
     def fire(self, runner: _Runner, round_: int) -> bool:
         """Fire one rule; whether anything changed."""
         self.observer.start(runner.direction)
-        nodes = self.count() if runner.watched else 0
+        nodes = self.nodes
         step = self.egraph.run(runner.code.ruleset)
         self.note(step)
         if step.changed:
             self.mark(runner.code.now, runner.direction.label, round_)
+            self.count()
             if self.careful:
                 self.check(runner)
         if runner.watched:
-            self.observer.count(runner.direction, sum(step.matches.values()), self.count() - nodes)
+            self.observer.count(runner.direction, sum(step.matches.values()), self.nodes - nodes)
         return step.changed
 
     def note(self, step: Step) -> None:
@@ -355,16 +355,16 @@ class _Run:
             if name.startswith("fire_"):
                 self.runners[_number_of(name)].statistics.matches += matches
 
-    def stop_at_limits(self, nodes: int) -> bool:
+    def stop_at_limits(self) -> bool:
         if self.report.stopped != "saturated":
             return True
-        if nodes > self.limits.nodes:
+        if self.nodes > self.limits.nodes:
             self.report.stopped = "nodes"
         return self.report.stopped != "saturated"
 
-    def stop_before(self, runner: _Runner, nodes: int) -> bool:
+    def stop_before(self, runner: _Runner) -> bool:
         """Whether a rule would go far beyond the limit of e-nodes; then the run is over."""
-        if nodes + runner.growth <= _OVER * self.limits.nodes:
+        if self.nodes + runner.growth <= _OVER * self.limits.nodes:
             return False
         self.report.stopped = "nodes"
         self.report.stopped_before = runner.direction.label

@@ -4,8 +4,8 @@ Per op that rules or the program mention one constructor `n_op(operands…, attr
 attributes are interned numbers. Facts about classes: `type_of`, `known` (computed from constants
 alone, of static shape), `varying` (depends on an input, on another source or on a symbolic size),
 `movable` (varying, a constant, or a known tensor reshaped), `scalar_of` (a 0-d constant). What has
-to be computed in Python stands in pairs of tables: matches put their arguments into `want_…`,
-Python answers with rows of `ok_…`, or does not answer.
+to be computed in Python stands in tables, too: matches put who asks and with what into `want_…`,
+which rules with as many arguments share, and Python answers with rows of `ok_…`, or not at all.
 
 Provenance: `born_op` says which run of which rule made a node first (the class that `(now_…)`
 has during that run), `cause_op` for which matched class, where that is not the node's own.
@@ -126,10 +126,17 @@ def _fact(atoms: list[Atom], action: str, name: str = "") -> str:
     return "".join([*(stage.text("facts") for stage in stages), rule])
 
 
-def clearing(want: str, width: int) -> str:
-    """A ruleset `clear_…` that empties a table of demands."""
-    columns = " ".join(f"c{index}" for index in range(width))
+def demands_of_width(width: int) -> str:
+    """Name of the table of demands of rules that ask with so many arguments."""
+    return f"want_of_{width}"
+
+
+def demand_table(want: str, width: int) -> str:
+    """A table of demands: who asks, and with what; the ruleset `clear_…` empties it."""
+    sorts = " ".join(["i64"] * (width + 1))
+    columns = " ".join(f"c{index}" for index in range(width + 1))
     return (
+        f"(relation {want} ({sorts}))\n"
         f"(ruleset clear_{want})\n"
         f"(rule (({want} {columns})) ((delete ({want} {columns}))) :ruleset clear_{want})\n"
     )
@@ -144,12 +151,12 @@ def _typing(table: NodeTable, node: Atom) -> str:
     name = table.name
     columns = tuple(f"c{index}" for index in range(table.width))
     sorts = " ".join(["i64"] * table.width)
-    typing, want = Atom(f"typing_{name}", ("e", *columns)), Atom(f"want_type_{name}", columns)
+    typing = Atom(f"typing_{name}", ("e", *columns))
+    want = Atom(f"want_type_{name}", ("0", *columns))
     text = f"""
 (relation typing_{name} (T {sorts}))
-(relation want_type_{name} ({sorts}))
 (relation ok_type_{name} ({sorts} i64))
-{clearing(want.table, table.width)}
+{demand_table(want.table, table.width)}
 """
     text += rule_text([typing], str(want), "facts", want.table)  # its name tells what it asked for
     text += _fact([typing, Atom(f"ok_type_{name}", (*columns, "y"))], "(type_of e y)")
