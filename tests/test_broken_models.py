@@ -199,7 +199,7 @@ BROKEN: dict[str, tuple[Break, type[SaturaError], list[str]]] = {
     "result of unknown size": (
         extra("NonZero", "x"), UnsupportedError, ["'extra' (NonZero)", "depends on data"],
     ),
-    "opset too old": (set_opset(6), UnsupportedError, ["opset 6"]),
+    "opset too old": (set_opset(0), UnsupportedError, ["opset 0"]),
     "opset too new": (set_opset(999), UnsupportedError, ["opset 999"]),
     "function that calls itself": (recursive_function, ModelError, ["deep"]),
     "reshape of wrong size": (

@@ -26,7 +26,7 @@ from satura.rewrite.types.tensor_type import Array
 HOST_OPS = {
     "ArrayFeatureExtractor", "Adagrad", "Adam", "BatchNormalization", "Binarizer", "BitCast",
     "Col2Im", "CumProd", "CumSum", "DFT", "DeformConv", "Det", "Dropout", "FlexAttention", "GRU",
-    "Einsum", "GridSample", "LSTM", "LinearAttention", "MaxPool", "MaxUnpool",
+    "Einsum", "LSTM", "LinearAttention", "MaxUnpool",
     "MelWeightMatrix", "Momentum",
     "OptionalGetElement", "OptionalHasElement", "RNN", "RandomUniformLike", "ReverseSequence",
     "RoiAlign", "ScatterElements", "ScatterND", "TensorScatter", "TfIdfVectorizer", "TopK",

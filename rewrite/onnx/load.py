@@ -21,10 +21,11 @@ from satura.rewrite.errors import ModelError, ProgramError, SaturaError, Unsuppo
 from satura.rewrite.onnx.checks import check_declared_type, check_node, input_types, opset_versions
 from satura.rewrite.onnx.files import array_of, read_model
 from satura.rewrite.onnx.lower.context import Context, Lowered, NoLowering
-from satura.rewrite.onnx.lower.fallback import function_body, host, with_defaults
+from satura.rewrite.onnx.lower.fallback import function_body, host, renamed, with_defaults
 from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.onnx.order import in_order, label, short_label
+from satura.rewrite.onnx.upgrade import upgraded
 from satura.rewrite.onnx.user_ops import custom
 from satura.rewrite.onnx.values import Values
 from satura.rewrite.ops import Kind
@@ -46,12 +47,12 @@ def load(model: str | Path | bytes | ModelProto) -> Program:
     satura cannot run; both name the node. Warns with HostFallbackWarning for nodes that only the
     reference implementation of the onnx package can run.
     """
-    return _Importer(read_model(model)).program()
+    return _Importer(upgraded(read_model(model))).program()
 
 
 def load_with_names(model: str | Path | bytes | ModelProto) -> tuple[Program, dict[int, str]]:
     """The program of an ONNX model, and per node of it the ONNX node that it was made for."""
-    importer = _Importer(read_model(model))
+    importer = _Importer(upgraded(read_model(model)))
     program = importer.program()
     return program, importer.names(program)
 
@@ -168,7 +169,7 @@ class _Importer:
         if function is not None:
             return self._inline(node, function, operands, None, depth)
         opset = check_node(node, domain, opsets, self.model.ir_version)
-        context = Context(self.build, self.values, node, opset, operands)
+        context = renamed(Context(self.build, self.values, node, opset, operands))
         if domain == "" and node.op_type == "If":
             return self._branch(context, scope, opsets, depth)
         if domain == "" and node.op_type in LOWERINGS:

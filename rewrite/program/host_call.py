@@ -9,6 +9,7 @@ from onnx import NodeProto, ValueInfoProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from satura.rewrite.errors import CallError, UnsupportedError
+from satura.rewrite.program.recurrent import RECURRENT
 from satura.rewrite.types.attributes import HostCall
 from satura.rewrite.types.tensor_type import Array
 
@@ -59,4 +60,6 @@ def _evaluator(domain: str, opset: int, proto: bytes) -> ReferenceEvaluator:
     outputs = [ValueInfoProto(name=name) for name in node.output if name]
     graph = helper.make_graph([node], "host", inputs, outputs)
     imports = [helper.make_opsetid(domain, opset)]
-    return ReferenceEvaluator(helper.make_model(graph, opset_imports=imports))
+    return ReferenceEvaluator(
+        helper.make_model(graph, opset_imports=imports), new_ops=list(RECURRENT)
+    )

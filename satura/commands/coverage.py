@@ -8,6 +8,7 @@ from typing import Protocol, cast
 from onnx import defs
 
 from satura.rewrite.onnx.checks import OLDEST_OPSET
+from satura.rewrite.onnx.lower.fallback import NEW_NAMES
 from satura.rewrite.onnx.lower.table import LOWERINGS
 
 WAYS = {
@@ -52,6 +53,8 @@ def by_family(native: list[str]) -> dict[str, list[str]]:
 def _way(schema: defs.OpSchema) -> str:
     if schema.name in LOWERINGS:
         return "native"
+    if schema.name in NEW_NAMES:
+        return "host"
     if schema.deprecated or not all(map(_takes_tensors, [*schema.inputs, *schema.outputs])):
         return "unsupported"
     if any(a.type == defs.OpSchema.AttrType.GRAPH for a in schema.attributes.values()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol, cast
 
 import numpy as np
@@ -30,6 +31,9 @@ _RANDOM = frozenset({
 })  # fmt: skip
 
 
+NEW_NAMES = {"Scatter": ("ScatterElements", 11)}
+
+
 class _Bodies(Protocol):
     """The part of onnx.defs.OpSchema that its type stubs leave out."""
 
@@ -41,6 +45,16 @@ class _Bodies(Protocol):
     def get_context_dependent_function_with_opset_version(
         self, version: int, node: bytes, input_types: Sequence[bytes]
     ) -> bytes: ...
+
+
+def renamed(node: Context) -> Context:
+    """A node whose op has another name since some opset, as one of that opset."""
+    if node.proto.domain not in ("", "ai.onnx") or node.proto.op_type not in NEW_NAMES:
+        return node
+    proto = NodeProto()
+    proto.CopyFrom(node.proto)
+    proto.op_type, opset = NEW_NAMES[proto.op_type]
+    return replace(node, proto=proto, opset=opset)
 
 
 def function_body(node: Context, domain: str) -> FunctionProto | None:

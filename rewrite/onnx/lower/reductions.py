@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from satura.rewrite.onnx.lower.context import Context, NoLowering, lowering
+from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.attributes import Window
 from satura.rewrite.types.tensor_type import DType
@@ -23,37 +23,43 @@ def _axes(node: Context) -> tuple[int, ...]:
     return node.axes(given, rank)
 
 
-@lowering(
-    "ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceL1", "ReduceL2",
-    "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare",
-)  # fmt: skip
+@lowering("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin")
 def reduce(node: Context) -> int:
-    """The reduction by its definition, then the axes dropped unless keepdims."""
+    """One reduction."""
     axes = _axes(node)
+    kind = node.proto.op_type.removeprefix("Reduce").lower()
+    return _kept_or_dropped(node, node.build.reduce(kind, node[0], axes), axes)
+
+
+@lowering(
+    "ReduceMean", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"
+)
+@computed_wide
+def reduce_by_definition(node: Context) -> int:
+    """A reduction of other elements, or one whose result goes through a function."""
+    build, x, axes = node.build, node[0], _axes(node)
+    dtype = build.dtype(x)
     kind = node.proto.op_type.removeprefix("Reduce")
-    result = _reduce(node.build, kind, node[0], axes)
+    exact = dtype.is_float or kind in ("Mean", "L1", "SumSquare")
+    result = _reduce(build, kind, x if exact else build.cast(x, DType.F64), axes)
+    return _kept_or_dropped(node, build.converted(result, dtype), axes)
+
+
+def _kept_or_dropped(node: Context, result: int, axes: tuple[int, ...]) -> int:
     return result if node.integer("keepdims", 1) else node.build.drop(result, axes)
 
 
 def _reduce(build: Tensors, kind: str, x: int, axes: tuple[int, ...]) -> int:
-    if kind in ("Sum", "Prod", "Max", "Min"):
-        return build.reduce(kind.lower(), x, axes)
     if kind == "Mean":
         return build.mean(x, axes)
     if kind == "L1":
         return build.reduce("sum", build.unary("abs", x), axes)
-    if kind == "SumSquare":
-        return build.reduce("sum", build.binary("mul", x, x), axes)
-    dtype = build.dtype(x)
-    wide = x if dtype.is_float else build.cast(x, DType.F64)
-    if kind == "L2":
-        total = build.reduce("sum", build.binary("mul", wide, wide), axes)
-        result = build.unary("sqrt", total)
-    elif kind == "LogSum":
-        result = build.unary("log", build.reduce("sum", wide, axes))
-    else:
-        result = log_sum_exp(build, wide, axes)
-    return result if dtype.is_float else build.cast(result, dtype)
+    if kind == "LogSum":
+        return build.unary("log", build.reduce("sum", x, axes))
+    if kind == "LogSumExp":
+        return log_sum_exp(build, x, axes)
+    squares = build.reduce("sum", build.binary("mul", x, x), axes)
+    return squares if kind == "SumSquare" else build.unary("sqrt", squares)
 
 
 def log_sum_exp(build: Tensors, x: int, axes: tuple[int, ...]) -> int:

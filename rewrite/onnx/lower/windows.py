@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
+from math import prod
 
 import numpy as np
 
-from satura.rewrite.onnx.lower.context import Context, NoLowering, lowering
+from satura.rewrite.onnx.lower.context import Context, computed_wide, lowering
 from satura.rewrite.onnx.lower.contraction import crop_negative_borders
 from satura.rewrite.onnx.lower.geometry import Geometry, geometry
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.ops.reductions import reduction_identity
 from satura.rewrite.types.attributes import Window
 from satura.rewrite.types.dims import Dim, static
+from satura.rewrite.types.tensor_type import DType
+
+_MOST_TAPS = 128
 
 
 def _pool_geometry(node: Context) -> Geometry:
@@ -53,15 +58,55 @@ def _pool(build: Tensors, f: str, x: int, window: Geometry, fill: object = 0) ->
 
 
 @lowering("MaxPool")
-def max_pool(node: Context) -> int:
+def max_pool(node: Context) -> list[int]:
     """The largest element under the window; positions outside count as -inf."""
-    if sum(node.wanted) > 1:
-        raise NoLowering
     fill = reduction_identity("max", node.build.dtype(node[0]))
-    return _pool(node.build, "max", node[0], _pool_geometry(node), fill)
+    window = _pool_geometry(node)
+    result = _pool(node.build, "max", node[0], window, fill)
+    return [result, _places(node, window, result)] if sum(node.wanted) > 1 else [result]
+
+
+def _places(node: Context, window: Geometry, largest: int) -> int:
+    """The flat index in x of the first of the largest elements under each window.
+
+    Taps are tried one after another; a tap in the border has the index -1.
+    """
+    build, x = node.build, node[0]
+    if prod(window.kernel) > _MOST_TAPS:
+        raise node.unsupported(f"indices under a window of more than {_MOST_TAPS} elements")
+    shape = build.shape(x)
+    order = [0, 1, *range(2, len(shape))[:: -1 if node.integer("storage_order") else 1]]
+    numbers = build.iota((build.type(x).size,), 0, DType.I64)
+    numbers = build.reshape(numbers, [shape[axis] for axis in order])
+    numbers = build.padded(
+        build.transpose(numbers, order), build.constant(-1, DType.I64),
+        (0, 0, *window.lo), (0, 0, *window.hi),
+    )  # fmt: skip
+    lowest = build.constant(reduction_identity("max", build.dtype(x)))
+    values = build.padded(x, lowest, (0, 0, *window.lo), (0, 0, *window.hi))
+    outer = build.shape(largest)
+    best, place = -1, build.full(-1, outer, DType.I64)
+    outside = place
+    for tap in product(*map(range, window.kernel)):
+        starts = [k * d for k, d in zip(tap, window.dilations, strict=True)]
+        value, number = (
+            build.slice(tensor, (0, 0, *starts), outer, (1, 1, *window.strides))
+            for tensor in (values, numbers)
+        )
+        is_first = build.binary("eq", place, outside)
+        better = is_first if best < 0 else build.binary("or", is_first, _less(build, best, value))
+        better = build.binary("and", better, _less(build, outside, number))
+        best = value if best < 0 else build.select(better, value, best)
+        place = build.select(better, number, place)
+    return place
+
+
+def _less(build: Tensors, x: int, y: int) -> int:
+    return build.binary("lt", x, y)
 
 
 @lowering("AveragePool")
+@computed_wide
 def average_pool(node: Context) -> int:
     """The sum under the window divided by how many positions count."""
     build, x = node.build, node[0]
@@ -119,6 +164,7 @@ def _axis_counts(
 
 
 @lowering("LpPool")
+@computed_wide
 def lp_pool(node: Context) -> int:
     """The p-norm of the elements under the window."""
     p = node.integer("p", 2)
@@ -140,20 +186,30 @@ def _root(build: Tensors, x: int, p: int) -> int:
     return build.unary("sqrt", x) if p == 2 else build.apply_number("pow", x, 1 / p)
 
 
-@lowering("GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool")
-def global_pool(node: Context) -> int:
-    """A reduction over all spatial axes, which stay with extent 1."""
+@lowering("GlobalMaxPool")
+def global_max_pool(node: Context) -> int:
+    """The largest element of all spatial axes, which stay with extent 1."""
+    return node.build.reduce("max", node[0], range(2, node.build.rank(node[0])))
+
+
+@lowering("GlobalAveragePool")
+@computed_wide
+def global_average_pool(node: Context) -> int:
+    """The mean along all spatial axes, which stay with extent 1."""
+    return node.build.mean(node[0], range(2, node.build.rank(node[0])))
+
+
+@lowering("GlobalLpPool")
+@computed_wide
+def global_lp_pool(node: Context) -> int:
+    """The p-norm along all spatial axes, which stay with extent 1."""
     build, x = node.build, node[0]
-    axes = range(2, build.rank(x))
-    if node.proto.op_type == "GlobalMaxPool":
-        return build.reduce("max", x, axes)
-    if node.proto.op_type == "GlobalAveragePool":
-        return build.mean(x, axes)
     p = node.integer("p", 2)
-    return _root(build, build.reduce("sum", _power(build, x, p), axes), p)
+    return _root(build, build.reduce("sum", _power(build, x, p), range(2, build.rank(x))), p)
 
 
 @lowering("LRN")
+@computed_wide
 def local_response_norm(node: Context) -> int:
     """x / (bias + alpha/size · sum of squares over `size` channels around) ** beta"""
     build, x = node.build, node[0]
