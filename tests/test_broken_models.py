@@ -195,7 +195,7 @@ BROKEN: dict[str, tuple[Break, type[SaturaError], list[str]]] = {
     ),
     "input without a rank": (declare("x", F32, None), UnsupportedError, ["input 'x'", "rank"]),
     "input that is a sequence": (sequence_input, UnsupportedError, ["input 'x'", "sequence"]),
-    "loop": (loop, UnsupportedError, ["'again' (Loop)", "control flow"]),
+    "loop": (loop, UnsupportedError, ["'again' (Loop)", "number of steps"]),
     "result of unknown size": (
         extra("NonZero", "x"), UnsupportedError, ["'extra' (NonZero)", "depends on data"],
     ),

@@ -8,17 +8,20 @@ from typing import Protocol, cast
 from onnx import defs
 
 from satura.rewrite.onnx.checks import OLDEST_OPSET
+from satura.rewrite.onnx.control_flow import CONTROL_FLOW
 from satura.rewrite.onnx.lower.fallback import NEW_NAMES
 from satura.rewrite.onnx.lower.table import LOWERINGS
 
 WAYS = {
     "native": "Lowered to canonical ops",
     "body": "Lowered through the body that ONNX defines",
-    "host": "Run on the host, slowly and with a warning, where no result's shape depends on data",
+    "control": "Lowered by copying their own bodies, where the number of steps is known",
+    "host": "Run on the host, slowly and with a warning, where shapes are known or declared",
     "unsupported": "Refused with an error that names the node",
 }
 NEWEST = 25  # what the oldest onnx that is admitted knows: the page must not depend on which it is
 OPSETS = f"{OLDEST_OPSET} to {NEWEST}"
+_NO_REFERENCE = ("MaxRoiPool", "Multinomial")
 
 
 class _Bodies(Protocol):
@@ -53,8 +56,12 @@ def by_family(native: list[str]) -> dict[str, list[str]]:
 def _way(schema: defs.OpSchema) -> str:
     if schema.name in LOWERINGS:
         return "native"
+    if schema.name in _NO_REFERENCE:
+        return "unsupported"
     if schema.name in NEW_NAMES:
         return "host"
+    if schema.name in CONTROL_FLOW:
+        return "control"
     if schema.deprecated or not all(map(_takes_tensors, [*schema.inputs, *schema.outputs])):
         return "unsupported"
     if any(a.type == defs.OpSchema.AttrType.GRAPH for a in schema.attributes.values()):

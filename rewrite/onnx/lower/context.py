@@ -27,6 +27,10 @@ class NoLowering(Exception):
     """This form of the op has no lowering: its function body or the host takes it."""
 
 
+class UnknownValue(UnsupportedError):
+    """An operand that decides a shape depends on data."""
+
+
 @dataclass(frozen=True)
 class Context:
     """One ONNX node with its operands lowered; `node[i]` is operand i."""
@@ -105,12 +109,13 @@ class Context:
     # Values that shapes depend on
 
     def value(self, position: int) -> Known:
-        """The symbolic value of an operand. Raises UnsupportedError where it depends on data."""
+        """The symbolic value of an operand. Raises UnknownValue where it depends on data."""
         known = self.values.of(self[position])
         if known is None:
-            raise self.unsupported(
-                f"input {position} ('{self.proto.input[position]}') decides a shape, but its value"
-                " is not known from constants and shapes; make it a constant"
+            raise UnknownValue(
+                f"{label(self.proto)}: input {position} ('{self.proto.input[position]}') decides a"
+                " shape, but its value is not known from constants and shapes; make it a constant,"
+                " or declare the shape of the result"
             )
         return known
 
