@@ -180,11 +180,20 @@ def sampled() -> Iterator[HostModel]:
 
 
 def spectra() -> Iterator[HostModel]:
-    """DFT."""
-    signal = random_input(2, 8, 1)
-    for one_sided, inverse in ((0, 0), (1, 0), (0, 1)):
-        x = random_input(2, 8, 2) if inverse else signal
-        yield one_node("DFT", {"x": x}, axis=1, onesided=one_sided, inverse=inverse, opset=17)
+    """DFT and STFT: other lengths, axes, complex signals and windows."""
+    real, parts = random_input(2, 8, 3, 1), random_input(2, 8, 3, 2)
+    for axis, one_sided, inverse in ((1, 0, 0), (2, 1, 0), (1, 0, 1)):
+        for x in (real, parts) if not one_sided else (real,):
+            yield one_node(
+                "DFT", {"x": x}, axis=axis, onesided=one_sided, inverse=inverse, opset=17
+            )
+    for length in (5, 11):
+        arguments = {"x": real, "n": np.array(length), "axis": np.array(-3)}
+        yield one_node("DFT", arguments, constants="n axis")
+    signal, window = random_input(2, 30, 1), np.hanning(8).astype(np.float32)
+    for one_sided in (0, 1):
+        framed = {"x": signal, "step": np.array(3), "window": window, "n": np.array(8)}
+        yield one_node("STFT", framed, constants="step window n", onesided=one_sided)
 
 
 def host_models() -> list[HostModel]:

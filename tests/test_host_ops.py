@@ -1,4 +1,4 @@
-"""What runs on the host, and GridSample, against onnxruntime: the onnx package's own reference
+"""What runs on the host, and what did, against onnxruntime: the onnx package's own reference
 implementations are no oracle beyond the cases that come with it."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from satura.rewrite.program.interpreter import interpret
 from tests.host_models import host_models
 from tests.onnxruntime_reference import assert_close, run
 
-MODELS = {model.name: model for model in host_models()}
+MODELS = {f"{number} {model.name}": model for number, model in enumerate(host_models())}
 
 
 @pytest.mark.filterwarnings("ignore::satura.rewrite.program.host_call.HostFallbackWarning")

@@ -29,8 +29,6 @@ REFUSED = (
     "is not known", "opset 8 is not supported", "no reference implementation", "domain",
     "is not installed",
 )  # fmt: skip
-# onnx infers a two-sided spectrum for these one-sided ones.
-WRONGLY_INFERRED = {"test_stft", "test_stft_with_window"}
 SAMPLE = sorted(cases())[::16]
 
 
@@ -43,12 +41,7 @@ def outcomes() -> tuple[Outcome, ...]:
 
 
 def test_results_equal_the_shipped_ones() -> None:
-    wrong = {
-        outcome.name: outcome.wrong
-        for outcome in outcomes()
-        if outcome.wrong and outcome.name not in WRONGLY_INFERRED
-    }
-    assert not wrong
+    assert not {outcome.name: outcome.wrong for outcome in outcomes() if outcome.wrong}
 
 
 def test_most_cases_run_without_the_host() -> None:
@@ -78,7 +71,6 @@ def test_all_compile() -> None:
 
 def check_compiled(found: dict[str, Outcome]) -> None:
     """None is wrong or kills its process, and none is refused that the interpreter runs."""
-    wrong = {name: outcome.wrong for name, outcome in found.items() if outcome.wrong}
-    assert not {name: why for name, why in wrong.items() if name not in WRONGLY_INFERRED}
+    assert not {name: outcome.wrong for name, outcome in found.items() if outcome.wrong}
     refused = {outcome.name for outcome in outcomes() if outcome.refused}
     assert {name for name, outcome in found.items() if outcome.refused} <= refused

@@ -5,6 +5,7 @@ from __future__ import annotations
 from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.attributes import Window
+from satura.rewrite.types.dims import product
 from satura.rewrite.types.tensor_type import DType
 
 _AXES_INPUT_SINCE = {"ReduceSum": 13}
@@ -83,14 +84,22 @@ def arg_reduce(node: Context) -> int:
 
 @lowering("Hardmax")
 def hard_max(node: Context) -> int:
-    """1 at the first largest element of an axis, 0 elsewhere."""
+    """1 at the first largest element of an axis, 0 elsewhere.
+
+    Before opset 13 all axes from `axis` on count as one.
+    """
     build, x = node.build, node[0]
-    if node.opset < 13:
-        raise NoLowering
     shape = build.shape(x)
-    axis = node.axis(node.integer("axis", -1), len(shape))
-    where = build.expand(build.arg_reduce("max", x, axis), shape)
-    return build.cast(build.binary("eq", where, build.iota(shape, axis, DType.I64)), build.dtype(x))
+    if node.opset >= 13:
+        axis = node.axis(node.integer("axis", -1), len(shape))
+    else:
+        first = node.axis(node.integer("axis", 1), len(shape))
+        x, axis = build.reshape(x, (*shape[:first], product(shape[first:]))), first
+    flat = build.shape(x)
+    where = build.expand(build.arg_reduce("max", x, axis), flat)
+    places = build.iota(flat, axis, DType.I64)
+    result = build.cast(build.binary("eq", where, places), build.dtype(x))
+    return result if node.opset >= 13 else build.reshape(result, shape)
 
 
 @lowering("CumSum")

@@ -14,6 +14,7 @@ from satura.rewrite.onnx.lower import (  # noqa: F401  # imported for what they 
     resize,
     sampling,
     shapes,
+    spectra,
     windows,
 )
 from satura.rewrite.onnx.lower.context import LOWERINGS
