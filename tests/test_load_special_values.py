@@ -119,10 +119,12 @@ def test_scatter_is_scatter_elements() -> None:
         agrees_with_onnxruntime(model, {"x": random_input(3, 3)})
 
 
-# Per row: the opset, the node, and what it computes.
+# Per row: the opset and the node.
 OLD: dict[str, tuple[int, NodeProto]] = {
     "reshape by attribute": (1, node("Reshape", shape=[3, -1])),
     "sum with an axis": (6, node("Add", "x b", axis=0, broadcast=1)),
+    "sum without an axis": (6, node("Sub", "x b")),
+    "product along an axis": (6, node("Mul", "x row", axis=0, broadcast=1)),
     "dropout": (6, node("Dropout", is_test=1)),
     "concat": (3, node("Concat", "x b", axis=0)),
 }
@@ -131,12 +133,13 @@ OLD: dict[str, tuple[int, NodeProto]] = {
 @pytest.mark.parametrize("form", OLD)
 def test_old_opsets_are_converted(form: str) -> None:
     opset, proto = OLD[form]
-    x, b = random_input(2, 6), random_input(2, 6, seed=1)
-    model = make_model([proto], {"x": (2, 6)}, {"b": b}, opset)
+    x, b, row = random_input(2, 6), random_input(2, 6, seed=1), random_input(2, seed=2)
+    model = make_model([proto], {"x": (2, 6)}, {"b": b, "row": row}, opset)
     model.graph.output[0].CopyFrom(
         helper.make_tensor_value_info("y", TensorProto.FLOAT, [None, None])
     )
     expected = {
-        "Reshape": x.reshape(3, 4), "Add": x + b, "Dropout": x, "Concat": np.concatenate([x, b]),
+        "Reshape": x.reshape(3, 4), "Add": x + b, "Sub": x - b, "Mul": x * row[:, None],
+        "Dropout": x, "Concat": np.concatenate([x, b]),
     }[proto.op_type]  # fmt: skip
     assert np.array_equal(interpret(load(model), {"x": x})["y"], expected)
