@@ -25,6 +25,7 @@ from satura.rewrite.onnx.lower.context import Context, Lowered, NoLowering, Unkn
 from satura.rewrite.onnx.lower.fallback import function_body, host, renamed, with_defaults
 from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.onnx.narrow import HELD_IN, check_readers, held_array_of
 from satura.rewrite.onnx.order import in_order, label, short_label
 from satura.rewrite.onnx.upgrade import upgraded
 from satura.rewrite.onnx.user_ops import custom
@@ -120,8 +121,10 @@ class _Importer:
             if name in scope:
                 raise ModelError(f"two inputs are called '{name}'")
             scope[name] = self.build.input(name, dtype_and_shape.dtype, dtype_and_shape.shape)
+        check_readers(graph)
         for name, tensor in constants.items():
-            scope[name] = self.build.constant(array_of(tensor))
+            read = held_array_of if tensor.data_type in HELD_IN else array_of
+            scope[name] = self.build.constant(read(tensor))
         return scope
 
     def _walk(

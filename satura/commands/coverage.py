@@ -19,6 +19,17 @@ WAYS = {
     "host": "Run on the host, slowly and with a warning, where shapes are known or declared",
     "unsupported": "Refused with an error that names the node",
 }
+DIFFERENCES = {
+    "Relu": "-0.0 becomes 0.0, not -0.0. ONNX: `y = max(0, x)`.",
+    "Clip": "an infinity stays where no bound is given on its side, and does not become the largest"
+    " float.",
+    "Slice": "a backward slice that ends at 2^31 - 1 is empty. ONNX: `INT_MIN` means the end of a"
+    " backward slice.",
+    "Resize": "`align_corners` and `tf_crop_and_resize` follow the onnx package's reference.",
+    "ConvTranspose": "under `auto_pad` SAME the result is the input's extent times the stride, also"
+    " where the kernel is shorter than the stride.",
+    "MaxPool": "`auto_pad` SAME regards dilations.",
+}
 NEWEST = 25  # what the oldest onnx that is admitted knows: the page must not depend on which it is
 OPSETS = f"{OLDEST_OPSET} to {NEWEST}"
 _NO_REFERENCE = ("MaxRoiPool", "Multinomial")
