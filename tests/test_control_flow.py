@@ -117,6 +117,19 @@ def test_a_count_that_depends_on_data_is_refused() -> None:
         load(model)
 
 
+def test_loops_inside_loops_end() -> None:
+    inner = body([make_node("Identity", "c", "d"), make_node("Neg", "s", "t")],
+                 {"i": I64, "c": BOOL, "s": F32}, {"d": BOOL, "t": F32})  # fmt: skip
+    for _ in range(6):
+        nodes = [make_node("Loop", "count - s", "t", body=inner), make_node("Identity", "c", "d")]
+        inner = body(nodes, {"i": I64, "c": BOOL, "s": F32}, {"d": BOOL, "t": F32})
+    model = make_model(
+        [make_node("Loop", "count - x", body=inner)], {"x": (3,)}, {"count": np.int64(200)}
+    )
+    with pytest.raises(UnsupportedError, match="copied more than"):
+        load(model)
+
+
 @pytest.mark.parametrize(
     "attributes",
     [

@@ -38,6 +38,7 @@ from satura.rewrite.user_ops.declare import find
 
 MOST_ELEMENTS = 2**36
 _MOST_NESTED = 64
+_MOST_COPIES = 4096
 
 Scope = dict[str, int]
 
@@ -69,6 +70,7 @@ class _Importer:
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self.host_calls: dict[HostCall, str] = {}
         self.random_count = 0
+        self.copies = 0
         self.checked = 0
         self.outputs: dict[str, int] = {}
         self.labels: dict[int, str] = {}
@@ -255,6 +257,9 @@ class _Importer:
         """What lowers a graph inside a node of control flow."""
 
         def lower(graph: GraphProto, operands: Sequence[int]) -> Sequence[int]:
+            self.copies += 1
+            if self.copies > _MOST_COPIES:
+                raise context.unsupported(f"bodies are copied more than {_MOST_COPIES} times")
             inner = dict(scope)
             for tensor in graph.initializer:
                 inner[tensor.name] = self.build.constant(array_of(tensor))

@@ -36,8 +36,8 @@ def ops_page() -> str:
         "Every model is loaded as a program over these ops, so that rules stay few.",
         f"Element types are the floats {_values(FLOATS)} (f16 and bf16 are stored, and computed in",
         f"f32), the integers {_values(INTEGERS)}, and bool.",
-        "Weights that only DequantizeLinear and Cast read may also be int4, uint4, int2, uint2, float4",
-        "or float8.",
+        "Weights that only DequantizeLinear and Cast read may also be int4, uint4, int2, uint2,",
+        "float4 or float8.",
     ]
     for kind, title in KINDS.items():
         ops = [op for op in REGISTRY.values() if op.kind is kind and op.user is None]
