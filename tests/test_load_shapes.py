@@ -177,6 +177,8 @@ def test_a_shape_that_arguments_decide_is_the_declared_one() -> None:
     model = make_model([node("ReduceSum", "x a")], {"x": (2, 3), "a": Integers((1,))}, opset=13)
     with pytest.raises(UnsupportedError, match="declare the shape"):
         load(model)
+    with pytest.raises(UnsupportedError, match="declare the shape"):
+        load(declared(model, -1, 1))
     program = load(declared(model, 2, 1))
     x = random_input(2, 3)
     result = interpret(program, {"x": x, "a": np.array([-1])})["y"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 from math import prod
 
 import numpy as np
@@ -17,7 +16,7 @@ from satura.rewrite.types.attributes import Window
 from satura.rewrite.types.dims import Dim, static
 from satura.rewrite.types.tensor_type import DType
 
-_MOST_TAPS = 128
+_MOST_PLACES = 2**24
 
 
 def _pool_geometry(node: Context) -> Geometry:
@@ -69,40 +68,48 @@ def max_pool(node: Context) -> list[int]:
 def _places(node: Context, window: Geometry, largest: int) -> int:
     """The flat index in x of the first of the largest elements under each window.
 
-    Taps are tried one after another; a tap in the border has the index -1.
+    All elements under all windows are gathered. Taps in the border read the first one inside.
     """
     build, x = node.build, node[0]
-    if prod(window.kernel) > _MOST_TAPS:
-        raise node.unsupported(f"indices under a window of more than {_MOST_TAPS} elements")
-    shape = build.shape(x)
-    order = [0, 1, *range(2, len(shape))[:: -1 if node.integer("storage_order") else 1]]
-    numbers = build.iota((build.type(x).size,), 0, DType.I64)
-    numbers = build.reshape(numbers, [shape[axis] for axis in order])
-    numbers = build.padded(
-        build.transpose(numbers, order), build.constant(-1, DType.I64),
-        (0, 0, *window.lo), (0, 0, *window.hi),
-    )  # fmt: skip
-    lowest = build.constant(reduction_identity("max", build.dtype(x)))
-    values = build.padded(x, lowest, (0, 0, *window.lo), (0, 0, *window.hi))
-    outer = build.shape(largest)
-    best, place = -1, build.full(-1, outer, DType.I64)
-    outside = place
-    for tap in product(*map(range, window.kernel)):
-        starts = [k * d for k, d in zip(tap, window.dilations, strict=True)]
-        value, number = (
-            build.slice(tensor, (0, 0, *starts), outer, (1, 1, *window.strides))
-            for tensor in (values, numbers)
-        )
-        is_first = build.binary("eq", place, outside)
-        better = is_first if best < 0 else build.binary("or", is_first, _less(build, best, value))
-        better = build.binary("and", better, _less(build, outside, number))
-        best = value if best < 0 else build.select(better, value, best)
-        place = build.select(better, number, place)
-    return place
+    batch, channels, *spatial = build.shape(x)
+    extents = node.static(spatial, "the spatial extents under indices")
+    outer = node.static(build.shape(largest)[2:], "the extents of the indices")
+    count, taps = prod(outer), prod(window.kernel)
+    if count * taps > _MOST_PLACES:
+        raise node.unsupported(f"windows with {count * taps} elements in all have no indices")
+    places = _elements_under(window, extents, outer)
+    plane = prod(extents)
+    flat = build.gather(build.reshape(x, (batch, channels, plane)), build.constant(places), 2)
+    tap = build.drop(build.arg_reduce("max", flat, 3), [3])
+    row = build.apply_number("mul", build.iota(build.shape(tap), 2, DType.I64), taps)
+    numbers = places
+    if node.integer("storage_order"):
+        numbers = np.ravel_multi_index(np.unravel_index(places, extents)[::-1], extents[::-1])
+    chosen = build.gather(build.constant(numbers.ravel()), build.binary("add", row, tap), 0)
+    first = build.iota((batch * channels,), 0, DType.I64)
+    first = build.reshape(build.apply_number("mul", first, plane), (batch, channels, 1))
+    result = build.binary("add", chosen, build.expand(first, build.shape(chosen)))
+    return build.reshape(result, build.shape(largest))
 
 
-def _less(build: Tensors, x: int, y: int) -> int:
-    return build.binary("lt", x, y)
+def _elements_under(
+    window: Geometry, extents: tuple[int, ...], outer: tuple[int, ...]
+) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """For each position of the window and each tap the flat index of the element it reads."""
+    axes = range(len(extents))
+    starts = np.indices(outer).reshape(len(axes), -1, 1)
+    taps = np.indices(window.kernel).reshape(len(axes), 1, -1)
+    lo, strides, dilations = (
+        np.array(numbers).reshape(-1, 1, 1)
+        for numbers in (window.lo, window.strides, window.dilations)
+    )
+    places = starts * strides + taps * dilations - lo
+    ends = np.array(extents).reshape(-1, 1, 1)
+    inside = ((places >= 0) & (places < ends)).all(0)
+    first = np.argmax(inside, axis=1)
+    kept = np.where(inside, places, places[:, np.arange(len(first)), first][:, :, None])
+    clipped = np.clip(kept, 0, np.maximum(ends - 1, 0))
+    return np.asarray(np.ravel_multi_index(tuple(clipped), extents), np.int64)
 
 
 @lowering("AveragePool")
