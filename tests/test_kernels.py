@@ -65,7 +65,10 @@ def computed(program: Program, arguments: Mapping[str, Array], threads: int = 2)
 def assert_close(
     name: str, dtype: DType, got: Array, expected: Array, exact: NDArray[np.float64]
 ) -> None:
-    """Equal bits (any NaN for NaN), or as near to `exact` (in f64) as ULPS allows."""
+    """Equal bits (any NaN for NaN), or as near to `exact` (in f64) as ULPS allows.
+
+    A zero has its sign.
+    """
     same = agreement(got, expected)
     if name in ULPS and dtype.is_float:
         eps = {DType.F16: 2.0**-10, DType.BF16: 2.0**-7}.get(dtype, 0.0)
@@ -74,6 +77,8 @@ def assert_close(
         tiny = float(compute.smallest_subnormal) * 4
         tiny += 1e-7 if dtype is DType.F16 else 0.0
         same |= agreement(got.astype(np.float64), exact, eps * np.abs(exact) + tiny)
+    if dtype.is_float and got.dtype != np.bool_:
+        same &= (expected != 0) | (np.signbit(got) == np.signbit(expected))
     assert same.all(), (name, dtype, got[~same][:5], expected[~same][:5])
 
 

@@ -95,8 +95,8 @@ def tanh(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     grown = exp(builder, builder.fadd(size, size))
     below = builder.fadd(grown, _constant(1.0))
     large = builder.fsub(_constant(1.0), builder.fdiv(_constant(2.0), below))
-    large = call(builder, "llvm.copysign.f32", large, x)
-    return builder.select(builder.fcmp_ordered("<", size, _constant(0.6)), small, large)
+    result = builder.select(builder.fcmp_ordered("<", size, _constant(0.6)), small, large)
+    return call(builder, "llvm.copysign.f32", result, x)
 
 
 def erf(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
