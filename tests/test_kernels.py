@@ -148,12 +148,34 @@ def test_casts(dtype: DType) -> None:
         assert compare(expected, got, exact=True) is None, (dtype, targets)
 
 
-@pytest.mark.parametrize("name", ["exp", "tanh", "sigmoid", "erf"])
+@pytest.mark.parametrize("name", ["exp", "tanh", "sigmoid", "erf", "log", "sin", "cos", "tan"])
 def test_approximations_keep_their_bounds(name: str) -> None:
-    """Every 4,099th f32, and every one that matters near 1."""
+    """Every 4,099th f32, every one that matters near 1, and those next to zeros of sin and cos."""
     bits = np.arange(0, 1 << 32, 4099, dtype=np.uint64).astype(np.uint32)
     near = np.linspace(-12, 12, 300_001).astype(np.float32)
-    check_functions([name], DType.F32, [np.concatenate([bits.view(np.float32), near])])
+    zeros = np.outer(2.0 ** np.arange(0, 100, 9), np.arange(1, 5000) * np.pi / 2)
+    given = [bits.view(np.float32), near, zeros.ravel().astype(np.float32)]
+    check_functions([name], DType.F32, [np.concatenate(given)])
+
+
+def test_pow_keeps_its_bound() -> None:
+    """Powers of every magnitude, near 1 to large exponents, and of any two bit patterns."""
+    random = np.random.default_rng(0)
+    count = 300_000
+    bits = random.integers(0, 1 << 32, (2, count), dtype=np.uint64).astype(np.uint32)
+    whole = random.integers(-20, 20, (2, count)).astype(np.float32)
+    bases = [
+        np.exp(random.uniform(-87, 88, count)), 1 + random.normal(0, 1e-4, count), whole[0],
+        bits[0].view(np.float32),
+    ]  # fmt: skip
+    exponents = [
+        random.normal(0, 3, count), random.normal(0, 1e5, count), whole[1], bits[1].view(np.float32)
+    ]  # fmt: skip
+    a, b = (
+        np.concatenate([part.astype(np.float32, copy=False) for part in side])
+        for side in (bases, exponents)
+    )
+    check_functions(["pow"], DType.F32, [a, b])
 
 
 @pytest.mark.parametrize("dtype", deep_but(KINDS, STORED))

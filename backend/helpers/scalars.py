@@ -7,14 +7,14 @@ warm start does not import this.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 
 from llvmlite import ir
 from numba.core import types
 
-from satura.backend.helpers import approximations
-from satura.backend.helpers.approximations import call
+from satura.backend.helpers import approximations, logarithms, trigonometry
+from satura.backend.helpers.arithmetic import call
 from satura.backend.helpers.memory import conversions, memory
 from satura.backend.helpers.site import F32, F64, NUMBA, Site, Writer, declare_function, helper
 from satura.rewrite.types.tensor_type import DType
@@ -160,6 +160,8 @@ def _modulo(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
 
 def _power(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
     """Floats as C's pow; integers wrap, and a negative exponent gives the truncated quotient."""
+    if a.type == F32:
+        return logarithms.power(site.builder, a, b)
     if site.is_float:
         return _library("pow", site, a, b)
     builder, one, zero = site.builder, ir.Constant(a.type, 1), _zero(a)
@@ -195,11 +197,17 @@ def _library(name: str, site: Site, *operands: ir.Value) -> ir.Value:
     return call(site.builder, name if operands[0].type == F64 else f"{name}f", *operands)
 
 
+_APPROXIMATIONS: Mapping[str, Callable[[ir.IRBuilder, ir.Value], ir.Value]] = {
+    "exp": approximations.exp, "sigmoid": approximations.sigmoid, "tanh": approximations.tanh,
+    "erf": approximations.erf, "log": logarithms.log, "sin": trigonometry.sin,
+    "cos": trigonometry.cos, "tan": trigonometry.tan,
+}  # fmt: skip
+
+
 def _approximation(name: str, site: Site, a: ir.Value) -> ir.Value:
     """Vectorisable in f32, the C library's in f64."""
     if a.type == F32:
-        written: ir.Value = getattr(approximations, name)(site.builder, a)
-        return written
+        return _APPROXIMATIONS[name](site.builder, a)
     if name == "sigmoid":
         one = ir.Constant(F64, 1.0)
         grown = _library("exp", site, site.builder.fneg(a))
@@ -239,9 +247,7 @@ def _bool(*_: types.Type) -> types.Type:
     return types.boolean
 
 
-_LIBRARY = (
-    "log", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
-)  # fmt: skip
+_LIBRARY = ("asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh")
 
 
 @lru_cache(maxsize=1)
@@ -252,7 +258,7 @@ def helpers() -> Mapping[str, object]:
     }
     found.update(memory())
     found.update(conversions())
-    for name in ("exp", "tanh", "erf", "sigmoid"):
+    for name in _APPROXIMATIONS:
         found[name] = helper(1, partial(_approximation, name))
     for name in _LIBRARY:
         found[name] = helper(1, partial(_library, name))
