@@ -121,7 +121,7 @@ def panel_lines(spec: ContractionSpec, width: int) -> Iterator[str]:
         f"{INDENT * 2}for k in range(0, done, {lanes}):",
         f"{INDENT * 3}origin = source + n * right_column_stride + k * {_F32}",
         f"{INDENT * 3}line = weights + k * {width * _F32} + n * {_F32}",
-        f"{INDENT * 3}transpose_block(origin, right_column_stride, line, {width * _F32})",
+        f"{INDENT * 3}transpose_block_32(origin, right_column_stride, line, {width * _F32})",
         "for k in range(taps * depth):",
         f"{INDENT}line = weights + k * {width * _F32}",
         f"{INDENT}origin = source + k * right_depth_stride",
