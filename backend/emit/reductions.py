@@ -26,6 +26,16 @@ def combined(function: str, held: str, value: str) -> str:
     return f"{names[function]}({held}, {value})"
 
 
+def has_key(reduction: Reduction) -> bool:
+    """Whether a running value is better kept as an integer that orders floats and NaN."""
+    return reduction.function in ("max", "min") and reduction.dtype.is_float
+
+
+def as_key(reduction: Reduction, value: str) -> str:
+    """The integer for a float value."""
+    return f"{reduction.function}_key({value})"
+
+
 def identity_text(reduction: Reduction) -> str:
     """The value that changes nothing. A literal: it belongs to the function."""
     function = reduction.function.split(" ")[0]

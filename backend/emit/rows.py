@@ -14,7 +14,14 @@ from math import prod
 
 from satura.backend.emit.body import Arguments, Block, BodyText, Code
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
-from satura.backend.emit.reductions import combined, cost, identity_text, reads_loops
+from satura.backend.emit.reductions import (
+    as_key,
+    combined,
+    cost,
+    has_key,
+    identity_text,
+    reads_loops,
+)
 from satura.backend.emit.text import indented
 from satura.backend.lower.body import Argument, Pointer, Reduction, needed_values
 from satura.backend.lower.canonical import Canonical
@@ -201,7 +208,8 @@ class _Rows:
 
     def _initial(self, reduction: Reduction, accumulator: _Accumulator, start: str) -> list[str]:
         if not self.column:
-            lines = [f"{accumulator.value} = {start}"]
+            first = as_key(reduction, start) if has_key(reduction) else start
+            lines = [f"{accumulator.value} = {first}"]
             return [*lines, *([f"{accumulator.position} = 0"] if accumulator.position else [])]
         puts = [f"put_{reduction.dtype.value}({accumulator.value}, i, first)"]
         if accumulator.position:
@@ -221,6 +229,8 @@ class _Rows:
         text = combined(reduction.function, held, value)
         if self.column:
             return [f"put_{kind}({accumulator.value}, i, {text})"]
+        if has_key(reduction):
+            text = f"{reduction.function}({held}, {as_key(reduction, value)})"
         return [f"{held} = {text}"]
 
     def _index_step(
@@ -257,6 +267,8 @@ class _Rows:
             assert name is not None
             if self.column:
                 name = f"get_{value.dtype.value}({name}, i)"
+            elif has_key(reduction):
+                name = f"key_value({name})"
             self.given[index] = name
 
     def _last_pass(self) -> list[str]:

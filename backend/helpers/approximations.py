@@ -14,7 +14,6 @@ from satura.backend.helpers.arithmetic import (
     INT32,
     call,
     f32,
-    keep_nan,
     muladd,
     polynomial,
 )
@@ -33,29 +32,26 @@ _LOG_ERFC = (
     0.0001705558, -1.12949518, -0.633386605, -0.108236668, 0.0250915305, -0.00416054064,
     0.000432306, -2.09098305e-05,
 )  # fmt: skip
+# What is added to this is rounded, and stands in the low bits, with 254 more.
+_ROUNDER = 1.5 * 2.0**23 + 254
 _LN2_HIGH, _LN2_LOW = 0.693359375, -0.000212194442  # the high part has few bits: n·high is exact
-
-
-def _power_of_two(builder: ir.IRBuilder, exponent: ir.Value) -> ir.Value:
-    biased = builder.add(exponent, ir.Constant(INT32, 127))
-    return builder.bitcast(builder.shl(biased, ir.Constant(INT32, 23)), F32)
 
 
 def exp(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """2^n · e^r with x = n·ln 2 + r; the scale is applied in two steps, so that it may overflow."""
-    # Beyond these the result is 0 or inf. These two swallow NaN, which has no integer.
-    near = call(builder, "llvm.maxnum.f32", x, f32(-104.0))
-    near = call(builder, "llvm.minnum.f32", near, f32(89.0))
-    n = call(builder, "llvm.rint.f32", builder.fmul(near, f32(1.44269504)))
+    # Beyond these the result is 0 or inf. NaN passes both, and makes r NaN.
+    near = builder.select(builder.fcmp_ordered("<", x, f32(-104.0)), f32(-104.0), x)
+    near = builder.select(builder.fcmp_ordered(">", near, f32(89.0)), f32(89.0), near)
+    shifted = muladd(builder, near, f32(1.44269504), f32(_ROUNDER))
+    n = builder.fsub(shifted, f32(_ROUNDER))
     r = muladd(builder, n, f32(-_LN2_HIGH), near)
     r = muladd(builder, n, f32(-_LN2_LOW), r)
-    tail = polynomial(builder, r, _EXP)
-    series = builder.fadd(muladd(builder, builder.fmul(r, r), tail, r), f32(1.0))
-    exponent = builder.fptosi(n, INT32)
-    half = builder.ashr(exponent, ir.Constant(INT32, 1))
-    scaled = builder.fmul(series, _power_of_two(builder, half))
-    scaled = builder.fmul(scaled, _power_of_two(builder, builder.sub(exponent, half)))
-    return keep_nan(builder, x, scaled)
+    series = polynomial(builder, r, (1.0, 1.0, *_EXP))
+    exponent = builder.bitcast(shifted, INT32)  # with twice the bias of f32's exponents
+    half = builder.ashr(exponent, INT32(1))
+    other = builder.sub(exponent, half)
+    scaled = builder.fmul(series, builder.bitcast(builder.shl(half, INT32(23)), F32))
+    return builder.fmul(scaled, builder.bitcast(builder.shl(other, INT32(23)), F32))
 
 
 def sigmoid(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
@@ -82,9 +78,8 @@ def erf(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     size = call(builder, "llvm.fabs.f32", x)
     square = builder.fmul(x, x)
     small = builder.fmul(x, polynomial(builder, square, _ERF))
-    near = call(builder, "llvm.minnum.f32", size, f32(4.1))
+    near = builder.select(builder.fcmp_ordered(">", size, f32(4.1)), f32(4.1), size)
     complement = exp(builder, polynomial(builder, near, _LOG_ERFC))
     large = builder.fsub(f32(1.0), complement)
     large = call(builder, "llvm.copysign.f32", large, x)
-    result = builder.select(builder.fcmp_ordered("<=", size, f32(1.0)), small, large)
-    return keep_nan(builder, x, result)
+    return builder.select(builder.fcmp_ordered("<=", size, f32(1.0)), small, large)

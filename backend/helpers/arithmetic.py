@@ -39,8 +39,3 @@ def polynomial(builder: ir.IRBuilder, x: ir.Value, coefficients: Sequence[float]
     for coefficient in reversed(coefficients[:-1]):
         total = muladd(builder, total, x, ir.Constant(x.type, coefficient))
     return total
-
-
-def keep_nan(builder: ir.IRBuilder, x: ir.Value, result: ir.Value) -> ir.Value:
-    """x where that is NaN, else the result."""
-    return builder.select(builder.fcmp_unordered("uno", x, x), x, result)

@@ -35,6 +35,26 @@ def _minimum(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
     return site.same(name, a, b)
 
 
+def _key(wins: bool, site: Site, a: ir.Value) -> ir.Value:
+    """An integer that orders floats as their values, -0.0 below 0.0; NaN above (or below) all."""
+    builder = site.builder
+    nan = ir.Constant(a.type, float("nan"))
+    quiet = nan if wins else builder.fneg(nan)
+    a = builder.select(builder.fcmp_unordered("uno", a, a), quiet, a)
+    return _mirrored(site, builder.bitcast(a, ir.IntType(site.bits)))
+
+
+def _key_value(site: Site, key: ir.Value) -> ir.Value:
+    """The float with this key."""
+    return site.builder.bitcast(_mirrored(site, key), F64 if site.bits == 64 else F32)
+
+
+def _mirrored(site: Site, bits: ir.Value) -> ir.Value:
+    """A float's bits, those of negative numbers in the opposite order; its own inverse."""
+    sign = site.builder.ashr(bits, bits.type(site.bits - 1))
+    return site.builder.xor(bits, site.builder.lshr(sign, bits.type(1)))
+
+
 def _larger(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
     """Python's max of two operands of one type; Numba's own is a function to compile and link."""
     return site.builder.select(site.less(a, b), b, a)
@@ -247,6 +267,14 @@ def _bool(*_: types.Type) -> types.Type:
     return types.boolean
 
 
+def _key_type(kind: types.Type) -> types.Type:
+    return types.int64 if kind is types.float64 else types.int32
+
+
+def _value_type(kind: types.Type) -> types.Type:
+    return types.float64 if kind is types.int64 else types.float32
+
+
 _LIBRARY = ("asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh")
 
 
@@ -277,5 +305,8 @@ def helpers() -> Mapping[str, object]:
     found["mul_add"] = helper(3, _mul_add)
     found["first_tap"] = helper(2, _first_tap)
     found["inside"] = helper(2, _inside, _bool)
+    found["max_key"] = helper(1, partial(_key, True), _key_type)
+    found["min_key"] = helper(1, partial(_key, False), _key_type)
+    found["key_value"] = helper(1, _key_value, _value_type)
     found["isinf"] = helper(1, _isinf, _bool)
     return found
