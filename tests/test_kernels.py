@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from satura.backend.plan.compiled import compile_schedule
 from satura.rewrite.errors import CallError
 from satura.rewrite.ops.elementwise import BINARY, UNARY
+from satura.rewrite.ops.reductions import reduction_identity
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
@@ -247,6 +248,29 @@ def test_windows_and_contractions(dtype: DType) -> None:
         assert compare(expected, out[name], not dtype.is_float) is None, (dtype, name)
 
 
+@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.I8], STORED[:-1]))
+def test_windows_along_the_last_axis(dtype: DType) -> None:
+    """As pools of channels-first tensors have them: special values, borders of every width."""
+    values = special_values(dtype)
+    x = values[np.random.default_rng(4).integers(len(values), size=(2, 3, 9, 37))]
+    build = Builder()
+    node = build.input("x", dtype, x.shape)
+    one = (1, 1)
+    outputs: dict[str, int] = {}
+    for size, stride, lo, hi in ((3, 1, 1, 1), (3, 2, 1, 0), (5, 1, 4, 0), (2, 2, 0, 1)):
+        for f in ("max", "min"):
+            fill = reduction_identity(f, dtype) if lo != 4 else 1
+            window = build.window(
+                dtype, (*one, size, size), (*one, stride, stride), None, (0, 0, lo, lo),
+                (0, 0, hi, hi), fill,
+            )  # fmt: skip
+            outputs[f"{f} {size} {stride}"] = build.pool(f, node, window)
+    program = build.program(outputs)
+    out = compile_schedule(one_dispatch_per_node(program), 2).run({"x": x})
+    for name, expected in interpret(program, {"x": x}).items():
+        assert compare(expected, out[name], exact=True) is None, (dtype, name)
+
+
 def test_weights_that_are_not_finite_count_outside_the_border() -> None:
     build = Builder()
     x = build.input("x", DType.F32, (1, 3, 3, 4))
@@ -259,6 +283,25 @@ def test_weights_that_are_not_finite_count_outside_the_border() -> None:
     with np.errstate(all="ignore"):
         expected = interpret(program, arguments)
     np.testing.assert_array_equal(out["y"], expected["y"])
+
+
+@pytest.mark.parametrize("times", [2, 3, 4, 5])
+@pytest.mark.parametrize("dtype", [DType.F32, DType.I8, DType.F16])
+def test_repeated_elements(dtype: DType, times: int) -> None:
+    """Upsampling: a short loop along which the result is stored."""
+    values = special_values(dtype)
+    x = values[np.random.default_rng(5).integers(len(values), size=(3, 5, 21))]
+    build = Builder()
+    node = build.reshape(build.input("x", dtype, x.shape), (3, 5, 1, 21, 1))
+    repeated = build.broadcast(node, (3, 5, times, 21, times))
+    both = build.concat([build.reshape(node, (315, 1))] * times, 1)
+    program = build.program({
+        "up": build.reshape(repeated, (3, 5 * times, 21 * times)),
+        "side by side": build.unary("neg", both),
+    })  # fmt: skip
+    out = compile_schedule(one_dispatch_per_node(program), 2).run({"x": x})
+    for name, expected in interpret(program, {"x": x}).items():
+        assert compare(expected, out[name], exact=True) is None, name
 
 
 @pytest.mark.parametrize("dtype", deep_but([DType.F64, DType.F16, DType.BOOL], STORED))
