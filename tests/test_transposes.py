@@ -54,6 +54,29 @@ def test_a_transposed_part_of_a_tensor() -> None:
     np.testing.assert_array_equal(got.view("u4"), interpret(program, given)["y"].view("u4"))
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F16, DType.I64])
+def test_work_on_turned_tensors(dtype: DType, threads: int) -> None:
+    for shape in ((70, 130), (8, 65), (200, 9)):
+        build = Builder()
+        x = build.input("x", dtype, (3, *shape))
+        upright = (3, shape[1], shape[0])
+        z = build.input("z", dtype, upright)
+        row = build.input("row", dtype, (1, 1, shape[0]))
+        turned = build.binary("sub", build.transpose(x, (0, 2, 1)), z)
+        result = build.binary("max", turned, build.broadcast(row, upright))
+        program = build.program({"y": result})
+        compiled = compile_schedule(one_dispatch(program), threads)
+        assert any("row_tile" in kernel.source for kernel in compiled.executables())
+        given = {
+            name: np.nan_to_num(bits(dtype, kind)).astype(dtype.numpy)
+            for name, kind in (("x", (3, *shape)), ("z", upright), ("row", (1, 1, shape[0])))
+        }
+        got = compiled.run(given)["y"]  # first: what it leaves out is not there by chance
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(got, interpret(program, given)["y"])
+
+
 def test_what_computes_or_turns_nothing_is_no_transpose() -> None:
     for turned in (False, True):
         build = Builder()
