@@ -248,6 +248,35 @@ def test_windows_and_contractions(dtype: DType) -> None:
         assert compare(expected, out[name], not dtype.is_float) is None, (dtype, name)
 
 
+@pytest.mark.parametrize("dtype", [DType.F16, DType.BF16])
+def test_contractions_of_half_precision(dtype: DType) -> None:
+    """Packed as f32: whole numbers, whose sums are exact, in every layout of the operands."""
+    random = np.random.default_rng(6)
+
+    def draw(*shape: int) -> Array:
+        return random.integers(-2, 3, shape).astype(dtype.numpy)
+
+    build = Builder()
+    given = {"x": draw(2, 37, 70), "y": draw(2, 70, 35), "z": draw(2, 9, 8, 12)}
+    x, y, z = (build.input(name, dtype, array.shape) for name, array in given.items())
+    turned = build.transpose(y, (0, 2, 1)), build.transpose(x, (0, 2, 1))
+    border = build.window(dtype, (3, 2), (2, 1), (1, 2), (1, 1), (0, 2), 1)
+    plain = build.window(dtype, (1, 1))
+    program = build.program({
+        "varying": build.matmul(x, y),
+        "turned": build.unary("relu", build.matmul(*turned)),
+        "constant": build.matmul(x, build.constant(draw(2, 70, 35), dtype)),
+        "border": build.conv(z, build.constant(draw(3, 2, 12, 20), dtype), border),
+        "groups": build.conv(z, build.constant(draw(3, 2, 4, 18), dtype), border, 3),
+        "one tap": build.conv(z, build.constant(draw(1, 1, 12, 20), dtype), plain),
+    })  # fmt: skip
+    compiled = compile_schedule(one_dispatch_per_node(program), 2)
+    assert sum("tile_" in kernel.source for kernel in compiled.executables()) > 3
+    out = compiled.run(given)
+    for name, expected in interpret(program, given).items():
+        assert compare(expected, out[name], exact=True) is None, (dtype, name)
+
+
 @pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.I8], STORED[:-1]))
 def test_windows_along_the_last_axis(dtype: DType) -> None:
     """As pools of channels-first tensors have them: special values, borders of every width."""
