@@ -56,9 +56,18 @@ def softmax() -> Program:
     return build.program({"y": build.binary("div", grown, total)})
 
 
+def quantized() -> Program:
+    """Casts that saturate."""
+    build = Builder()
+    x = build.input("x", DType.F32, (1000,))
+    scale = build.broadcast(build.constant([0.02], DType.F32), (1000,))
+    steps = build.unary("round", build.binary("div", x, scale))
+    return build.program({"y": build.cast(steps, DType.I8)})
+
+
 PROGRAMS = {
     "elementwise": elementwise, "contraction": contraction, "functions": functions,
-    "softmax": softmax,
+    "softmax": softmax, "quantized": quantized,
 }  # fmt: skip
 
 

@@ -70,6 +70,12 @@ def test_functions_are_no_calls(cpu: str) -> None:
     assert not CALLS.findall(assembly_for(cpu, "softmax"))
 
 
+@pytest.mark.parametrize("cpu", deep_but(FEW, [cpu for cpu in CPUS if cpu != NEON]))
+def test_casts_that_saturate_are_vectors(cpu: str) -> None:
+    conversions = re.findall(r"\tvcvttps2dq\t.*", assembly_for(cpu, "quantized"))
+    assert max(re.findall(r"[xyz]mm", " ".join(conversions))) == REGISTERS[CPUS[cpu]]
+
+
 @pytest.mark.parametrize("cpu", deep_but(FEW, CPUS))
 def test_microkernels_keep_their_sums_in_registers(cpu: str) -> None:
     steps = [
