@@ -46,6 +46,7 @@ class _Turned(NamedTuple):
 
 
 def sin(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    """The sine of the rest, or its cosine after an odd number of quarter turns."""
     size, turned = _turned(builder, x)
     sine, cosine = _sine_and_cosine(builder, turned.rest)
     result = builder.select(_bit(builder, turned.quarters, 1), cosine, sine)
@@ -55,6 +56,7 @@ def sin(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
 
 
 def cos(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    """As `sin`, a quarter turn ahead."""
     size, turned = _turned(builder, x)
     sine, cosine = _sine_and_cosine(builder, turned.rest)
     result = builder.select(_bit(builder, turned.quarters, 1), sine, cosine)
@@ -99,9 +101,8 @@ def _far(builder: ir.IRBuilder, size: ir.Value) -> _Turned:
     skipped = builder.sub(builder.lshr(bits, INT32(23)), INT32(_LARGE_EXPONENT))
     words: list[ir.Value] = [INT32(word) for word in _TWO_OVER_PI]
     for bit in (64, 32):
-        by = bit // 32
-        set_ = builder.icmp_unsigned("!=", builder.and_(skipped, INT32(bit)), INT32(0))
-        words = [builder.select(set_, b, a) for a, b in zip(words, words[by:], strict=False)]
+        later, further = words[bit // 32 :], _bit(builder, skipped, bit)
+        words = [builder.select(further, b, a) for a, b in zip(words, later, strict=False)]
     window = [call(builder, "llvm.fshl.i32", a, b, skipped) for a, b in pairwise(words)]
     mantissa = builder.or_(builder.and_(bits, INT32(0x7FFFFF)), INT32(0x800000))
     wide = builder.zext(mantissa, INT64)
