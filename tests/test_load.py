@@ -137,6 +137,10 @@ FORMS: dict[str, tuple[int, NodeProto, tuple[int, ...], dict[str, object]]] = {
     ),
     "trilu": (14, node("Trilu", "x k", upper=0), (3, 4), {"k": np.int64(1)}),
     "cumulative sum": (14, node("CumSum", "x a", exclusive=1, reverse=1), (3, 4), {"a": 1}),
+    "long cumulative sum": (14, node("CumSum", "x a"), (3, 300), {"a": 1}),
+    "long cumulative sum from the end": (
+        14, node("CumSum", "x a", exclusive=1, reverse=1), (37, 2), {"a": 0},
+    ),
     "gather elements": (
         13, node("GatherElements", "x i", axis=1), (2, 4), {"i": [[0, -1], [3, 1]]},
     ),

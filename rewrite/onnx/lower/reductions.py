@@ -5,11 +5,11 @@ from __future__ import annotations
 from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.attributes import Window
-from satura.rewrite.types.dims import product
+from satura.rewrite.types.dims import product, static
 from satura.rewrite.types.tensor_type import DType
 
 _AXES_INPUT_SINCE = {"ReduceSum": 13}
-_LONGEST_SCAN = 4096
+_SCAN_BLOCK = 16
 
 
 def _axes(node: Context) -> tuple[int, ...]:
@@ -104,28 +104,60 @@ def hard_max(node: Context) -> int:
 
 @lowering("CumSum")
 def running_sum(node: Context) -> int:
-    """A window that reaches back over the whole axis (forward where reversed)."""
+    """Sums over all elements up to each (from each on where reversed), itself left out or not."""
     build, x = node.build, node[0]
-    rank = build.rank(x)
     known = node.values.of(node[1])
     if known is None:
         raise NoLowering
-    axis = node.axis(int(known.reshape(-1)[0]), rank)
+    axis = node.axis(int(known.reshape(-1)[0]), build.rank(x))
     extent = build.shape(x)[axis]
-    if not isinstance(extent, int) or not 0 < extent <= _LONGEST_SCAN:
+    if not isinstance(extent, int) or extent < 1:
         raise NoLowering
-    lo, hi = (extent - 1, 0) if not node.integer("reverse") else (0, extent - 1)
+    backward = bool(node.integer("reverse"))
     if node.integer("exclusive"):
-        backward = not node.integer("reverse")
-        x = build.one_axis_slice(x, axis, 0 if backward else 1, extent - 1)
-        one = [1 if i == axis else 0 for i in range(rank)]
-        none = [0] * rank
-        zero = build.constant(0, build.dtype(x))
-        x = build.padded(x, zero, one if backward else none, none if backward else one)
+        x = _shifted(build, x, axis, backward)
+    return _running_sums(build, x, axis, backward)
+
+
+def _running_sums(build: Tensors, x: int, axis: int, backward: bool) -> int:
+    """Sums within blocks, and to each block the sum of those before it: few steps per element."""
+    shape = build.shape(x)
+    extent = static(shape[axis])
+    if extent <= _SCAN_BLOCK:
+        return _window_sums(build, x, axis, backward)
+    count = -(-extent // _SCAN_BLOCK)
+    missing = [count * _SCAN_BLOCK - extent if i == axis else 0 for i in range(len(shape))]
+    zero = build.constant(0, build.dtype(x))
+    x = build.padded(x, zero, [0] * len(shape), missing)
+    blocks = [*shape[:axis], count, _SCAN_BLOCK, *shape[axis + 1 :]]
+    sums = _window_sums(build, build.reshape(x, blocks), axis + 1, backward)
+    last = 0 if backward else _SCAN_BLOCK - 1
+    totals = build.one_axis_slice(sums, axis + 1, last, 1)
+    before = _running_sums(build, _shifted(build, totals, axis, backward), axis, backward)
+    sums = build.binary("add", sums, build.expand(before, blocks))
+    return build.one_axis_slice(build.reshape(sums, build.shape(x)), axis, 0, extent)
+
+
+def _shifted(build: Tensors, x: int, axis: int, backward: bool) -> int:
+    """x moved on by one element along an axis, with 0 in front (at the end if `backward`)."""
+    extent = static(build.shape(x)[axis])
+    x = build.one_axis_slice(x, axis, 1 if backward else 0, extent - 1)
+    one = [1 if i == axis else 0 for i in range(build.rank(x))]
+    none = [0] * build.rank(x)
+    zero = build.constant(0, build.dtype(x))
+    return build.padded(x, zero, none if backward else one, one if backward else none)
+
+
+def _window_sums(build: Tensors, x: int, axis: int, backward: bool) -> int:
+    """A window that reaches back over the whole axis (forward if `backward`)."""
+    shape = build.shape(x)
+    extent = static(shape[axis])
+    reach = [extent - 1 if i == axis else 0 for i in range(len(shape))]
+    none = [0] * len(shape)
     window: Window = build.window(
         build.dtype(x),
-        [extent if i == axis else 1 for i in range(rank)],
-        lo=[lo if i == axis else 0 for i in range(rank)],
-        hi=[hi if i == axis else 0 for i in range(rank)],
+        [extent if i == axis else 1 for i in range(len(shape))],
+        lo=none if backward else reach,
+        hi=reach if backward else none,
     )
     return build.pool("sum", x, window)
