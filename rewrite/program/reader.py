@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from math import inf
 from typing import TypeVar
 
 from satura.rewrite.errors import ProgramError
@@ -54,6 +55,11 @@ class Reader:
         if not self.accepts(literal):
             raise self.wrong(f"'{literal}'")
 
+    def after(self, literal: str, item: Callable[[], T]) -> T:
+        """The item behind `literal`."""
+        self.expect(literal)
+        return item()
+
     def expect_end(self) -> None:
         if self.line[self.at :].strip():
             raise self.wrong("the end of the line")
@@ -63,6 +69,17 @@ class Reader:
 
     def integer(self) -> int:
         return int(self.token(r"-?[0-9]{1,30}(?!\w)", "an integer"))
+
+    def number(self) -> float:
+        """A finite number that is not below 0, as `repr` writes it."""
+        text = self.token(r"[0-9][0-9.e+-]*", "a number")
+        try:
+            value = float(text)
+        except ValueError:
+            value = inf
+        if value == inf:
+            raise ProgramError(f"{text} is not a number")
+        return value
 
     def node_number(self) -> int:
         return int(self.token(r"%[0-9]{1,18}(?!\w)", "a node such as %12")[1:])
