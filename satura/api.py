@@ -102,13 +102,13 @@ def compile(
     """
     from satura.compiled import Compiled
     from satura.remembered import rewrite_once
-    from satura.rule_sets import rule_set
+    from satura.rule_sets import exact
 
     if precision not in PRECISIONS:
         raise CallError(f"there is no precision {precision!r}; choose from {list(PRECISIONS)}")
     if threads is not None and threads < 1:
         raise CallError(f"threads must be at least 1, not {threads}")
-    chosen = rule_set(rules).exact if precision == "exact" else rule_set(rules)
+    chosen = exact(rules) if precision == "exact" else rules
     rewritten = rewrite_once(model, chosen, None, progress, strict)
     compiled = Compiled(rewritten, threads, progress)
     if verify:

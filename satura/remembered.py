@@ -29,13 +29,12 @@ from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.extract.schedule_text import parse_schedule, schedule_text
-from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import Attribute, Constant, HostCall
 from satura.rewrite.types.tensor_type import TensorType
 from satura.rewritten import Rewritten
-from satura.rule_sets import is_of_the_book
+from satura.rule_sets import Rules, checked, is_of_the_book, rule_set
 
 if TYPE_CHECKING:
     from satura.rewrite.egraph.saturate import Limits
@@ -47,41 +46,54 @@ _BETWEEN = "\n\n\n"
 
 def rewrite_once(
     model: Model,
-    rules: RuleSet,
+    rules: Rules,
     limits: Limits | None = None,
     progress: Progress | None = None,
     strict: bool = False,
 ) -> Rewritten:
     """What `pipeline.rewrite` makes of a model, remembered where it has done so before."""
+    identity = rules_identity(rules)
     phases = Phases(progress)
     with phases.phase("load"):
         program = load(model)
     with phases.phase("recall"):
-        key = result_key(program, rules, limits)
+        key = None if identity is None else result_key(program, identity, limits)
         found = None if key is None else recall(key, program)
     if found is not None:
         return Rewritten(program, *found, phases.seconds, is_remembered=True)
     from satura.pipeline import search  # a remembered result needs no e-graph
 
-    made = search(program, rules, limits, phases, strict)
+    made = search(program, rule_set(rules), limits, phases, strict)
     if key is not None:
         remember(key, made)
     return made
 
 
-def result_key(program: Program, rules: RuleSet, limits: Limits | None) -> str | None:
-    """The hash of all that a search depends on; None where more than that may matter."""
+def rules_identity(rules: Rules) -> str | None:
+    """What tells rules from others of the same code; None where they are not satura's own.
+
+    Raises CallError for an unknown name.
+    """
+    if isinstance(rules, str):
+        return f"set {checked(rules)}"
+    names = " ".join(rule.name for rule in rules)
+    return f"rules {names}" if all(map(is_of_the_book, rules)) else None
+
+
+def result_key(program: Program, rules: str, limits: Limits | None) -> str | None:
+    """The hash of all that a search depends on; None where more than that may matter.
+
+    `rules` is the identity of the rules.
+    """
     constants = dict.fromkeys(_large_constants(program))
     user_ops = (user_op(node.op, node.attributes) for node in program.nodes)
-    if any(user_ops) or not all(map(is_of_the_book, rules)):
-        return None
-    if len(_by_label(constants)) < len(constants):
-        return None  # text does not tell two of them apart
+    if any(user_ops) or len(_by_label(constants)) < len(constants):
+        return None  # the text does not tell two constants apart
     parts = [
         str(program),
         " ".join(map(str, program.inputs)),
         " ".join(constant.digest.hex() for constant in constants),
-        " ".join(rule.name for rule in rules),
+        rules,
         repr(limits),
         _code(),
     ]

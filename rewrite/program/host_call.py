@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from onnx import NodeProto, ValueInfoProto, helper
-from onnx.reference import ReferenceEvaluator
 
 from satura.rewrite.errors import CallError, UnsupportedError
 from satura.rewrite.types.attributes import HostCall
 from satura.rewrite.types.tensor_type import Array
+
+if TYPE_CHECKING:
+    from onnx.reference import ReferenceEvaluator
 
 
 class HostFallbackWarning(UserWarning):
@@ -54,6 +57,8 @@ def check(call: HostCall) -> None:
 
 @lru_cache(maxsize=256)
 def _evaluator(domain: str, opset: int, proto: bytes) -> ReferenceEvaluator:
+    from onnx.reference import ReferenceEvaluator  # few models need it
+
     node = NodeProto.FromString(proto)
     inputs = [ValueInfoProto(name=name) for name in node.input if name]
     outputs = [ValueInfoProto(name=name) for name in node.output if name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import cache
 from math import inf
 from typing import TypeVar
 
@@ -36,7 +37,7 @@ class Reader:
 
     def matched(self, pattern: str) -> str | None:
         """The text that `pattern` matches here, which is then read; None where it does not."""
-        found = re.compile(rf"\s*({pattern})").match(self.line, self.at)
+        found = _compiled(pattern).match(self.line, self.at)
         if found is None:
             return None
         self.at = found.end()
@@ -49,7 +50,13 @@ class Reader:
         return found
 
     def accepts(self, literal: str) -> bool:
-        return self.matched(re.escape(literal)) is not None
+        line, at = self.line, self.at
+        while at < len(line) and line[at].isspace():
+            at += 1
+        if not line.startswith(literal, at):
+            return False
+        self.at = at + len(literal)
+        return True
 
     def expect(self, literal: str) -> None:
         if not self.accepts(literal):
@@ -152,6 +159,11 @@ class Reader:
         if name is None:
             return self.integer()
         return symbol(_unquoted(name) if name.startswith('"') else name)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"\s*({pattern})")
 
 
 def _unquoted(text: str) -> str:
