@@ -80,7 +80,7 @@ def _nodes_text(nodes: Iterable[int]) -> str:
 def _home(line: Reader) -> Home:
     buffer = line.after("in", line.node_number)
     line.expect("from")
-    return Home(buffer, line.bracketed(line.dim))
+    return Home(buffer, line.dims())
 
 
 def _dispatch(line: Reader) -> Dispatch:

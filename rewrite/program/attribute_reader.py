@@ -206,7 +206,7 @@ _SIGNS: dict[type[ast.operator], Callable[[Dim, Dim], Dim]] = {
 _CLASSES = {sort.__name__: sort for sort in (*get_args(Attribute), TensorType)}
 _READERS: dict[type, Callable[[Reader], Attribute]] = {
     Perm: lambda line: Perm(line.bracketed(line.integer)),
-    Shape: lambda line: Shape(line.bracketed(line.dim)),
+    Shape: lambda line: Shape(line.dims()),
     Axis: lambda line: Axis(line.integer()),
     Axes: lambda line: Axes(line.bracketed(line.integer)),
     Scalar: _scalar,

@@ -16,6 +16,7 @@ from satura.rewrite.types.tensor_type import DType, TensorType
 T = TypeVar("T")
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
+_DTYPES = {dtype.value: dtype for dtype in DType}
 _DEEPEST = 100  # parentheses in a dim
 
 
@@ -109,12 +110,12 @@ class Reader:
 
     def dtype(self) -> DType:
         name = self.word("an element type")
-        if name not in {dtype.value for dtype in DType}:
+        if name not in _DTYPES:
             raise ProgramError(f"there is no element type '{name}'")
-        return DType(name)
+        return _DTYPES[name]
 
     def type(self) -> TensorType:
-        return TensorType(self.dtype(), self.bracketed(self.dim))
+        return TensorType(self.dtype(), self.dims())
 
     def stated_type(self) -> TensorType:
         """The type behind the colon that comes next; both stay unread."""
@@ -123,6 +124,13 @@ class Reader:
         found = self.type()
         self.at = before
         return found
+
+    def dims(self) -> tuple[Dim, ...]:
+        """Dims in brackets; most of them are numbers, which need no grammar."""
+        numbers = self.matched(r"\[[0-9]{1,18}(?:, [0-9]{1,18})*\]")
+        if numbers is None:
+            return self.bracketed(self.dim)
+        return tuple(map(int, numbers[1:-1].split(",")))
 
     def dim(self) -> Dim:
         total = -self._product() if self.accepts("-") else self._product()
