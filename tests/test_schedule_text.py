@@ -131,6 +131,9 @@ def test_an_anchor_or_operand_that_does_not_fit_is_refused(joined: Schedule) -> 
     assert_refused(with_dispatch(joined, row, replace(row, nodes=row.nodes[::-1])), "in no order")
     inputs = tuple(sorted({*joined.program.inputs, *row.nodes}))
     assert_refused(with_dispatch(joined, row, replace(row, nodes=inputs)), "is an input")
+    (x,) = joined.program.inputs
+    more = replace(row, operands=(*row.operands, x))
+    assert_refused(with_dispatch(joined, row, more), "needs not all")
 
 
 def test_constants_have_to_be_known(joined: Schedule) -> None:

@@ -91,10 +91,13 @@ class _Check:
         _expect(root not in self.stored, f"%{root} is stored twice")
         _expect(dispatch.target == self.homes.get(root), f"%{root} is stored elsewhere")
         available = inside.union(dispatch.operands)
+        needed = {root}
         for node in dispatch.nodes:
             read = available.issuperset(self.nodes[node].operands)
             _expect(read, f"%{node} reads what its dispatch does not")
             _expect(self.nodes[node].op.name != "input", f"%{node} is an input")
+            needed.update(self.nodes[node].operands)
+        _expect(needed == available, f"%{root} needs not all that its dispatch has")
         self.check_form(dispatch)
         self.stored.add(root)
         if dispatch.form is Form.HOST:
