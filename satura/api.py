@@ -96,6 +96,9 @@ def compile(
     bit. `verify` runs seeded inputs through every stage and raises VerificationError where a stage
     differs from the interpreter.
 
+    What satura's own rules make of a model is kept on disk beside the kernels, and not searched for
+    again: see `Compiled.is_remembered`.
+
     A rule of your own that hangs, fails, or floods the e-graph by itself does not stop the
     compiler: it is dropped, with a RuleDroppedWarning that names it and says why, and listed in
     `Compiled.report`. `strict` raises RuleError instead.

@@ -88,7 +88,7 @@ def result_key(program: Program, rules: str, limits: Limits | None) -> str | Non
     constants = dict.fromkeys(_large_constants(program))
     user_ops = (user_op(node.op, node.attributes) for node in program.nodes)
     if any(user_ops) or len(_by_label(constants)) < len(constants):
-        return None  # the text does not tell two constants apart
+        return None  # code of users; or the text does not tell two constants apart
     parts = [
         str(program),
         " ".join(map(str, program.inputs)),

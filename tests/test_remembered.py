@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import helper
 
 import satura
 from benchmarks.models import build
@@ -23,7 +24,9 @@ from satura.remembered import recall, remember, result_key, rewrite_once, rules_
 from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.verify import verify
+from satura.rewrite.onnx.load import load
 from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program, ProgramBuilder
 from satura.rewrite.types.attributes import Constant
@@ -32,6 +35,7 @@ from satura.rewrite.types.tensor_type import Array, DType
 from satura.rewritten import Rewritten
 from satura.rule_sets import Rules
 from satura.rules import DEFAULT, EXACT
+from tests.onnx_models import make_model
 from tests.random_programs import compare, random_program
 from tests.tiers import deep_but
 from tests.user_ops import user_ops
@@ -106,6 +110,20 @@ def test_a_model_with_large_constants_is_remembered() -> None:
     arrays = {id(node.constant.array) for node in program.nodes if node.op.name == "constant"}
     large = [node.constant for node in again.schedule.program.nodes if node.op.name == "constant"]
     assert all(id(each.array) in arrays for each in large if each.label is not None)
+
+
+def test_a_model_with_a_host_call_is_remembered_and_no_other_call_is_made(cache: Cache) -> None:
+    top = helper.make_node("TopK", ["x", "k"], ["v", "i"])
+    with pytest.warns(HostFallbackWarning):
+        program = load(make_model([top], {"x": (3, 5)}, {"k": [2]}, outputs=["v", "i"]))
+    made, again = (rewrite_once(program, DEFAULT) for _ in range(2))
+    assert again.is_remembered
+    assert again.schedule == made.schedule
+    key = key_of(program)
+    content = cache.load(key)
+    assert content is not None
+    cache.store(key, content.replace(b"TopK", b"TopL"))
+    assert recall(key, program) is None
 
 
 def test_keys_tell_apart_all_that_a_search_depends_on() -> None:

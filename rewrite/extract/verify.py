@@ -64,8 +64,8 @@ class _Check:
         """A tensor lies in its own buffer, or inside that of a concat whose parts are placed."""
         _expect(home.buffer in self.homes, f"%{home.buffer} is not in memory")
         if node in self.placed:
-            is_concat = self.nodes[node].op.name in ("concat", "item")
-            _expect(is_concat, f"nothing computes %{node}")
+            is_made = self.nodes[node].op.name in ("concat", "item")
+            _expect(is_made, f"nothing computes %{node}")
         own = self.homes[home.buffer]
         _expect(own.buffer == home.buffer, f"%{home.buffer} has no buffer of its own")
         part, whole = self.nodes[node].type, self.nodes[home.buffer].type
