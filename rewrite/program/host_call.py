@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import numpy as np
 from onnx import NodeProto, ValueInfoProto, helper
-from onnx.reference import ReferenceEvaluator
 
 from satura.rewrite.errors import CallError, UnsupportedError
 from satura.rewrite.program.recurrent import RECURRENT
 from satura.rewrite.types.attributes import HostCall
 from satura.rewrite.types.tensor_type import Array
+
+if TYPE_CHECKING:
+    from onnx.reference import ReferenceEvaluator
 
 _NEEDED = {"ImageDecoder": "PIL"}
 
@@ -61,6 +64,8 @@ def check(call: HostCall) -> None:
 
 @lru_cache(maxsize=256)
 def _evaluator(domain: str, opset: int, proto: bytes) -> ReferenceEvaluator:
+    from onnx.reference import ReferenceEvaluator  # few models need it
+
     node = NodeProto.FromString(proto)
     inputs = [ValueInfoProto(name=name) for name in node.input if name]
     outputs = [ValueInfoProto(name=name) for name in node.output if name]

@@ -45,7 +45,19 @@ class SymbolicDim:
     terms: tuple[tuple[Monomial, int], ...]
 
     def __add__(self, other: Dim) -> Dim:
+        if type(other) is int:
+            return self._plus_number(other)
         return _normal([*self.terms, *_terms(other)])
+
+    def _plus_number(self, number: int) -> Dim:
+        """The sum with a number, whose place is the last."""
+        *others, (monomial, before) = self.terms
+        if monomial:
+            return SymbolicDim((*self.terms, ((), number))) if number else self
+        if not others:
+            return before + number
+        rest = (((), before + number),) if before + number else ()
+        return SymbolicDim((*others, *rest))
 
     def __mul__(self, other: Dim) -> Dim:
         return _normal(
@@ -110,6 +122,10 @@ class SymbolicDim:
         return monomial[0] if is_atom and isinstance(monomial[0], str) else None
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         text = ""
         for monomial, coefficient in self.terms:
             factors = list(map(_atom_text, monomial))
@@ -121,7 +137,8 @@ class SymbolicDim:
             text += sign + "*".join(factors)
         return text
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return self._text
 
 
 Dim = int | SymbolicDim
