@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from satura.backend.jit.cache import Cache, clear, default_cache, statistics
+from satura.backend.jit.cache import Cache, default_cache
 
 KEY, OTHER = "a" * 64, "b" * 64
 
@@ -127,7 +127,7 @@ def test_each_warning_appears_once(cache: Cache, caplog: pytest.LogCaptureFixtur
         damage(cache, key)
         cache.load(key)
     assert [record.getMessage() for record in caplog.records] == [
-        f"{cache.folder} has damaged entries; their kernels are compiled again"
+        f"{cache.folder} has damaged entries; what they held is made anew"
     ]
     caplog.clear()
     for key in (KEY, OTHER):
@@ -138,8 +138,8 @@ def test_each_warning_appears_once(cache: Cache, caplog: pytest.LogCaptureFixtur
     unwritable.store(KEY, b"object code")
     unwritable.store(OTHER, b"object code")
     assert [record.getMessage() for record in caplog.records] == [
-        f"{cache.folder} cannot be written, kernels are not kept: Is a directory",
-        f"{unwritable.folder} cannot be written, kernels are not kept: Not a directory",
+        f"{cache.folder} cannot be written, nothing is kept there: Is a directory",
+        f"{unwritable.folder} cannot be written, nothing is kept there: Not a directory",
     ]
 
 
@@ -185,9 +185,9 @@ def test_the_users_cache_is_where_the_environment_says(
 ) -> None:
     monkeypatch.setenv("SATURA_CACHE", str(tmp_path / "here"))
     default_cache().store(KEY, b"object code")
-    assert statistics().folder == tmp_path / "here"
-    assert statistics().entries == 1
-    assert clear() == 1
+    assert default_cache().statistics().folder == tmp_path / "here"
+    assert default_cache().statistics().entries == 1
+    assert default_cache().clear() == 1
 
 
 COMPILE = textwrap.dedent(

@@ -90,9 +90,10 @@ def test_what_is_not_a_number_of_threads_is_refused(program: Program, threads: o
 
 
 @pytest.mark.parametrize("rules", [[], None, 5])
-def test_what_is_not_a_rule_set_is_refused(program: Program, rules: object) -> None:
+@pytest.mark.parametrize("precision", ["exact", "fp32"])
+def test_what_is_not_a_rule_set_is_refused(program: Program, rules: object, precision: str) -> None:
     with pytest.raises(CallError, match="there is no rule set"):
-        satura.compile(program, rules=rules)  # type: ignore[arg-type]
+        satura.compile(program, precision=precision, rules=rules)  # type: ignore[arg-type]
 
 
 def test_threads_beyond_the_cores_are_not_used(

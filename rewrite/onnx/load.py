@@ -30,12 +30,15 @@ from satura.rewrite.onnx.checks import (
     input_types,
     opset_versions,
 )
+from satura.rewrite.onnx.control_flow import Body, control_flow
 from satura.rewrite.onnx.files import array_of, read_model
-from satura.rewrite.onnx.lower.context import Context, Lowered, NoLowering
-from satura.rewrite.onnx.lower.fallback import function_body, host, with_defaults
+from satura.rewrite.onnx.lower.context import Context, Lowered, NoLowering, UnknownValue
+from satura.rewrite.onnx.lower.fallback import function_body, host, renamed, with_defaults
 from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.onnx.narrow import HELD_IN, check_readers, held_array_of
 from satura.rewrite.onnx.order import in_order, label, short_label
+from satura.rewrite.onnx.upgrade import upgraded
 from satura.rewrite.onnx.user_ops import custom
 from satura.rewrite.onnx.values import Values
 from satura.rewrite.ops import Kind
@@ -47,7 +50,7 @@ from satura.rewrite.user_ops.declare import find
 
 MOST_ELEMENTS = 2**36
 MOST_INLINED = 100_000
-"""Nodes that the bodies of functions and branches may add up to, each as often as it is used."""
+"""Nodes that the bodies of functions and loops may add up to, each as often as it is used."""
 _MOST_NESTED = 64
 
 Scope = dict[str, int]
@@ -71,7 +74,7 @@ def load_with_names(model: str | Path | bytes | ModelProto) -> tuple[Program, di
 
 def _imported(model: str | Path | bytes | ModelProto) -> tuple[Program, _Importer]:
     try:
-        importer = _Importer(read_model(model))
+        importer = _Importer(upgraded(read_model(model)))
         return importer.program(), importer
     except RecursionError:
         raise ModelError("the model's graphs are nested too deep") from None
@@ -91,6 +94,8 @@ class _Importer:
         self.checked = 0
         self.outputs: dict[str, int] = {}
         self.labels: dict[int, str] = {}
+        values = (*model.graph.value_info, *model.graph.output)
+        self.declared = {value.name: value.type for value in values}
 
     def program(self) -> Program:
         """The program of the model's graph."""
@@ -140,8 +145,10 @@ class _Importer:
             if name in scope:
                 raise ModelError(f"two inputs are called '{name}'")
             scope[name] = self.build.input(name, dtype_and_shape.dtype, dtype_and_shape.shape)
+        check_readers(graph)
         for name, tensor in constants.items():
-            scope[name] = self.build.constant(array_of(tensor))
+            read = held_array_of if tensor.data_type in HELD_IN else array_of
+            scope[name] = self.build.constant(read(tensor))
         return scope
 
     def _walk(
@@ -150,9 +157,6 @@ class _Importer:
         """Lower `nodes`, adding their results to `scope`."""
         if depth > _MOST_NESTED:
             raise ModelError(f"functions call each other more than {_MOST_NESTED} deep")
-        self.inlined += len(nodes) if depth else 0
-        if self.inlined > MOST_INLINED:
-            raise ModelError(f"functions call each other until there are {self.inlined:,} nodes")
         for node in in_order(nodes, scope):
             if not any(node.output):
                 continue
@@ -195,24 +199,32 @@ class _Importer:
         if function is not None:
             return self._inline(node, function, operands, None, depth)
         opset = check_node(node, domain, opsets, self.model.ir_version)
-        context = Context(self.build, self.values, node, opset, operands)
-        if domain == "" and node.op_type == "If":
-            return self._branch(context, scope, opsets, depth)
+        context = renamed(Context(self.build, self.values, node, opset, operands))
+        results = control_flow(context, self._body_of(context, scope, opsets, depth))
+        if results is not None:
+            return results
+        refused: SaturaError | None = None
         if domain == "" and node.op_type in LOWERINGS:
             try:
                 return _sequence(LOWERINGS[node.op_type](context))
             except NoLowering:
                 pass
+            except UnknownValue as error:
+                refused = error
         if any(attribute.HasField("g") for attribute in node.attribute):
             raise context.unsupported("loops and other control flow are not supported")
-        return self._fall_back(context, domain, opsets, depth)
+        return self._fall_back(context, domain, opsets, depth, refused)
 
     def _fall_back(
-        self, context: Context, domain: str, opsets: Mapping[str, int], depth: int
+        self,
+        context: Context,
+        domain: str,
+        opsets: Mapping[str, int],
+        depth: int,
+        refused: SaturaError | None,
     ) -> Sequence[int]:
         """The op's function body, or the host where there is none or it cannot be lowered."""
         body = function_body(context, domain)
-        refused: SaturaError | None = None
         if body is not None:
             try:
                 call = with_defaults(context.proto, context.opset, domain)
@@ -221,10 +233,11 @@ class _Importer:
                 refused = error
         self.random_count += 1
         try:
-            results, host_call = host(context, domain, self.random_count)
+            declared = {} if depth else self.declared
+            results, host_call = host(context, domain, self.random_count, declared)
         except UnsupportedError as error:
             raise (refused or error) from None
-        self.host_calls[host_call] = label(context.proto)
+        self.host_calls[host_call] = str(refused or f"{label(context.proto)} has no lowering")
         return results
 
     def _inline(
@@ -243,6 +256,7 @@ class _Importer:
             for name, operand in zip(function.input, operands, strict=False)
             if operand is not None
         }
+        self._count_body(node, len(function.node))
         given = {attribute.name: attribute for attribute in node.attribute}
         bound = {attribute.name: attribute for attribute in function.attribute_proto} | given
         absent = {name for name in function.input if name not in scope}
@@ -260,25 +274,36 @@ class _Importer:
                 raise ModelError(f"{label(node)}: its function does not compute '{name}'")
         return [scope.get(name, -1) for name in function.output]
 
-    def _branch(
+    def _count_body(self, node: NodeProto, size: int) -> None:
+        """Raises UnsupportedError where the bodies lowered so far and this one are too much."""
+        self.inlined += 1 + size  # a body without nodes takes a step, too
+        if self.inlined > MOST_INLINED:
+            raise UnsupportedError(
+                f"{label(node)}: the bodies of functions and loops have more than"
+                f" {MOST_INLINED:,} nodes in all"
+            )
+
+    def _body_of(
         self, context: Context, scope: Scope, opsets: Mapping[str, int], depth: int
-    ) -> Sequence[int]:
-        """The branch of an If that a known condition selects."""
-        known = self.values.of(context[0])
-        if known is None or known.size != 1:
-            raise context.unsupported("its condition is not known; make it a constant")
-        name = "then_branch" if known.ravel()[0] else "else_branch"
-        graph = next((a.g for a in context.proto.attribute if a.name == name), None)
-        if graph is None:
-            raise context.wrong(f"{name} is missing")
-        inner = dict(scope)
-        for tensor in graph.initializer:
-            inner[tensor.name] = self.build.constant(array_of(tensor))
-        self._walk(graph.node, inner, opsets, depth + 1)
-        for output in graph.output:
-            if output.name not in inner:
-                raise context.wrong(f"its {name} does not compute '{output.name}'")
-        return [inner[output.name] for output in graph.output]
+    ) -> Body:
+        """What lowers a graph inside a node of control flow."""
+
+        def lower(graph: GraphProto, operands: Sequence[int]) -> Sequence[int]:
+            self._count_body(context.proto, len(graph.node))
+            inner = dict(scope)
+            for tensor in graph.initializer:
+                inner[tensor.name] = self.build.constant(array_of(tensor))
+            if len(graph.input) != len(operands):
+                raise context.wrong(f"its body takes {len(graph.input)} inputs")
+            for value, operand in zip(graph.input, operands, strict=True):
+                inner[value.name] = operand
+            self._walk(graph.node, inner, opsets, depth + 1)
+            for output in graph.output:
+                if output.name not in inner:
+                    raise context.wrong(f"its body does not compute '{output.name}'")
+            return [inner[output.name] for output in graph.output]
+
+        return lower
 
     def _check_sizes(self) -> None:
         for node in self.build.nodes[self.checked :]:
@@ -300,7 +325,7 @@ class _Importer:
             call = node.attributes[0] if node.attributes else None
             if isinstance(call, HostCall):
                 warn_caller(
-                    f"{self.host_calls[call]} has no lowering: it runs on the slow reference"
+                    f"{self.host_calls[call]}: it runs on the slow reference"
                     " implementation of the onnx package",
                     HostFallbackWarning,
                 )

@@ -16,11 +16,11 @@ from satura.commands.terminal import print_json, print_table, progress
 from satura.commands.timing import medians
 from satura.inputs import parse_sizes, random_inputs
 from satura.light import NAMES, light
-from satura.pipeline import Rules
 from satura.rewrite.errors import CallError
 from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.types.comparison import relative_error
 from satura.rewrite.types.tensor_type import Array
+from satura.rule_sets import Rules
 
 Runner = Callable[[], dict[str, Array]]
 Result = dict[str, str | float]

@@ -33,7 +33,7 @@ def list_ops(json: bool) -> None:
 
 def list_rules(name: str, grep: str, json: bool) -> None:
     """Name, law, precision, verdict and place of the rules of the set `name` that say `grep`."""
-    from satura.pipeline import rule_set
+    from satura.rule_sets import rule_set
 
     rules = [rule for rule in rule_set(name) if _says(rule, grep)]
     verdicts = recorded_verdicts()

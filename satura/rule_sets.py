@@ -1,0 +1,70 @@
+"""Rule sets by name, and which rules are satura's own.
+
+The book is imported when a rule of it is needed: a remembered result needs its names only.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from satura.rewrite.errors import CallError
+from satura.rewrite.interrupts import import_whole
+
+if TYPE_CHECKING:
+    from satura.rewrite.language.dsl import Rule, RuleSet
+
+Rules: TypeAlias = "RuleSet | str"
+"""A rule set, or the name of one: "none", "exact", "default"."""
+
+NAMES = ("none", "exact", "default")
+
+
+def rule_set(rules: Rules) -> RuleSet:
+    """The rule set of a name; a rule set is itself. Raises CallError for anything else."""
+    check(rules)
+    if not isinstance(rules, str):
+        return rules
+    import_whole("satura.rules")
+    from satura.rules import DEFAULT, EXACT, NONE
+
+    return {"none": NONE, "exact": EXACT, "default": DEFAULT}[rules]
+
+
+def exact(rules: Rules) -> Rules:
+    """Those of the rules that hold bit for bit. Raises CallError for what `rule_set` refuses."""
+    check(rules)
+    if isinstance(rules, str):
+        return "exact" if rules == "default" else rules
+    return rules.exact
+
+
+def check(rules: Rules) -> None:
+    """Raises CallError for what is neither a rule set nor the name of one."""
+    if isinstance(rules, str):
+        is_known = rules in NAMES
+    else:
+        from satura.rewrite.language.dsl import RuleSet
+
+        is_known = isinstance(rules, RuleSet)
+    if not is_known:
+        raise CallError(
+            f"there is no rule set {rules!r}; choose from {list(NAMES)}, or make a RuleSet"
+        )
+
+
+def is_of_the_book(rule: Rule) -> bool:
+    """Whether a rule is one of the book as it stands there."""
+    book = rule_set("default")
+    return rule.name in book and book[rule.name] is rule
+
+
+def is_ours(rule: Rule) -> bool:
+    """Whether a rule is of satura's own book; others run in a process that can be stopped."""
+    return _is_our_file(rule.file)
+
+
+@cache
+def _is_our_file(file: Path) -> bool:
+    return file.resolve().parent == (Path(__file__).resolve().parent / "rules").resolve()
