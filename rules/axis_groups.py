@@ -57,20 +57,6 @@ def order_of_groups(order: tuple[int, ...], groups: list[tuple[int, ...]]) -> li
     return sorted(range(len(groups)), key=lambda n: places[groups[n][0]])
 
 
-def with_units(groups: Sequence[Sequence[int]], rank: int) -> list[tuple[int, ...]]:
-    """`groups` of increasing axes, each extended by the axes that follow it and are in no group.
-
-    Axes before the first group are put in front of it. There is at least one group.
-    """
-    owner = {axis: number for number, group in enumerate(groups) for axis in group}
-    result: list[list[int]] = [[] for _ in groups]
-    current = min(owner.items())[1]
-    for axis in range(rank):
-        current = owner.get(axis, current)
-        result[current].append(axis)
-    return [tuple(group) for group in result]
-
-
 def matched_axes(old: Sequence[Dim], new: Sequence[Dim], axes: Sequence[int]) -> tuple[int, ...]:
     """The axes of `new`, which has as many elements, that are the increasing `axes` of `old`.
 
