@@ -57,6 +57,12 @@ def order_of_groups(order: tuple[int, ...], groups: list[tuple[int, ...]]) -> li
     return sorted(range(len(groups)), key=lambda n: places[groups[n][0]])
 
 
+def around_units(shape: Sequence[Dim], wide: Iterable[int]) -> tuple[int, ...]:
+    """The axes of `shape`: those of extent 1 in their places, the others in the order `wide`."""
+    others = iter(wide)
+    return tuple(axis if dim == 1 else next(others) for axis, dim in enumerate(shape))
+
+
 def matched_axes(old: Sequence[Dim], new: Sequence[Dim], axes: Sequence[int]) -> tuple[int, ...]:
     """The axes of `new`, which has as many elements, that are the increasing `axes` of `old`.
 

@@ -50,7 +50,7 @@ from satura.rewrite.types.attributes import (
     refuse_unless,
 )
 from satura.rewrite.types.tensor_type import TensorType
-from satura.rules.axis_groups import blocks, order_of_groups
+from satura.rules.axis_groups import around_units, blocks, order_of_groups
 
 
 @attribute_function
@@ -147,8 +147,8 @@ def transpose_of_units(x: Tensor, p: Perm) -> Law:
 @attribute_function
 def without_units(type_: TensorType, perm: Perm) -> Perm:
     """The permutation that moves wide axes alike and leaves those of extent 1 where they are."""
-    wide = iter(axis for axis in perm.order if type_.shape[axis] != 1)
-    moved = tuple(axis if dim == 1 else next(wide) for axis, dim in enumerate(type_.shape))
+    wide = (axis for axis in perm.order if type_.shape[axis] != 1)
+    moved = around_units(type_.shape, wide)
     refuse_unless(moved != perm.order, "no axis of extent 1 moves")
     refuse_unless(list(moved) != sorted(moved), "the transpose is a reshape")
     return Perm(moved)
@@ -180,7 +180,7 @@ def transpose_out_of(
     s: Shape,
 ) -> Law:
     """f(transpose(x, p)…, y…, broadcast(z, s)…) = transpose(f(x…, transpose(y, p⁻¹)…,
-    broadcast(transpose(z, p⁻¹), p⁻¹(s))…), p), when y… are cheap to move"""
+    broadcast(transpose(z, p⁻¹), p⁻¹(s))…), p), when y… are worth moving"""
     q, narrow = p.inverse, zs.each(transpose, p.inverse)
     return rewrites(
         f(xs.each(transpose, p), ys, zs.each(broadcast, s)),
@@ -321,8 +321,7 @@ def _source_order(type_: TensorType, perm: Perm, shape: Shape) -> tuple[int, ...
     refuse_unless(shape.dims != perm.apply(type_.shape), "the reshape changes nothing")
     groups = blocks(perm.apply(type_.shape), shape.dims)
     order = order_of_groups(perm.inverse.order, [mine for mine, _ in groups])
-    wide = iter([axis for number in order for axis in groups[number][1]])
-    return tuple(axis if dim == 1 else next(wide) for axis, dim in enumerate(shape.dims))
+    return around_units(shape.dims, (axis for number in order for axis in groups[number][1]))
 
 
 @rule

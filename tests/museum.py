@@ -53,7 +53,7 @@ from satura.rewrite.types.attributes import (
 )
 from satura.rewrite.types.dims import representative, static
 from satura.rewrite.types.tensor_type import DType, TensorType
-from satura.rules.axis_groups import blocks, replace_axis
+from satura.rules.axis_groups import around_units, blocks, replace_axis
 from satura.rules.broadcast import reduces_alike
 from satura.rules.slice_concat import joined_slices
 from satura.rules.transpose import moves_units
@@ -189,8 +189,7 @@ def _torn(type_: TensorType, perm: Perm, shape: Shape) -> tuple[int, ...]:
     groups = blocks(perm.apply(type_.shape), shape.dims)
     refuse_unless(bool(groups))
     order = sorted(range(len(groups)), key=lambda n: perm.order[groups[n][0][0]])
-    wide = iter([axis for n in order for axis in groups[n][1]])
-    return tuple(axis if dim == 1 else next(wide) for axis, dim in enumerate(shape.dims))
+    return around_units(shape.dims, (axis for n in order for axis in groups[n][1]))
 
 
 @rule
