@@ -8,8 +8,8 @@ terms of these names), `scalar_of` (a 0-d constant). What
 has to be computed in Python stands in pairs of tables: matches put their arguments into `want_…`,
 Python answers with rows of `ok_…`, or does not answer.
 
-A node over its own class, such as x + 0 in the class of x, is hidden: whatever it is rewritten to
-has one more such node.
+An elementwise node over its own class, such as x + 0 in the class of x, is hidden: whatever it is
+rewritten to has one more such node.
 
 Provenance: `born_op` says which run of which rule made a node first (the class that `(now_…)`
 has during that run), `cause_op` for which matched class, where that is not the node's own.
@@ -119,7 +119,8 @@ def _declare(table: NodeTable) -> str:
         text += _fact([node, *known, *static], "(known e)", f"known_{name}")
     for operand in table.operands:
         text += _fact([node, Atom("varying", (operand,))], "(varying e)")
-        text += _hiding(table, operand)
+        if table.op.kind is Kind.ELEMENTWISE:
+            text += _hiding(table, operand)
     return text + _movement(table, node)
 
 
