@@ -16,7 +16,7 @@ import satura.language
 from satura.rewrite.language import dsl, families
 from satura.rewrite.ops import REGISTRY
 
-VARIABLES = ("Tensor", "Known", "Varying", "Movable")
+VARIABLES = ("Tensor", "Known", "Varying", "Movable", "Untransposed", "Unpadded")
 FAMILIES = (
     "Elementwise", "Arithmetic", "Contraction", "Operands", "Some", "Others", "Scalars",
 )  # fmt: skip
@@ -24,7 +24,9 @@ ATTRIBUTES = (
     "Axes", "Axis", "BinaryFn", "Constant", "Count", "DType", "Groups", "Padding", "Perm",
     "ReduceFn", "Scalar", "Shape", "Slices", "UnaryFn", "Window",
 )  # fmt: skip
-LAWS = ("rule", "family", "rewrites", "equates", "both", "attribute_function", "has_value")
+LAWS = (
+    "rule", "family", "rewrites", "replaces", "equates", "both", "attribute_function", "has_value",
+)  # fmt: skip
 HELPERS = ("refuse_unless", "Refuse", "exact_quotient", "known_at_least", "product")
 AROUND = (
     "Builder", "Dim", "FLOATS", "Family", "Law", "Program", "Rule", "RuleError", "RuleSet",
