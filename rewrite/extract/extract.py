@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal
 
 from satura.rewrite.egraph.classes import EClasses
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.assemble import assemble
+from satura.rewrite.extract.candidates import candidates
+from satura.rewrite.extract.choice_graph import Extractor
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.greedy import choose
-from satura.rewrite.extract.local_search import improve
+from satura.rewrite.extract.greedy import dag_greedy, tree_greedy
+from satura.rewrite.extract.local_search import local_search
 from satura.rewrite.extract.placement import place
 from satura.rewrite.extract.schedule import Schedule
 
-Method = Literal["dag", "tree"]
+Method = Literal["search", "dag", "tree"]
+
+EXTRACTORS: Mapping[str, Extractor] = {
+    "search": local_search,
+    "dag": dag_greedy,
+    "tree": tree_greedy,
+}
 
 
-def extract(classes: EClasses, model: CostModel | None = None, method: Method = "dag") -> Schedule:
-    """The schedule that greedy extraction finds under a cost model.
+def extract(
+    classes: EClasses, model: CostModel | None = None, method: Method | Extractor = "search"
+) -> Schedule:
+    """The schedule that an extractor finds under a cost model.
 
-    `method` is "dag" (shared work is paid once; a local search follows) or "tree" (shared work is
-    paid once per use). Raises ProgramError where an output cannot be computed, CallError for an
-    unknown method.
+    `method` is "search" (local search from both greedy choices), "dag" (greedy, shared work is
+    paid once), "tree" (greedy, shared work is paid once per use), or an extractor. Raises
+    ProgramError where an output cannot be computed, CallError for an unknown method.
     """
-    if method not in get_args(Method):
-        raise CallError(f"there is no method {method!r}; choose from {list(get_args(Method))}")
+    extractor = EXTRACTORS.get(method) if isinstance(method, str) else method
+    if extractor is None:
+        raise CallError(f"there is no method {method!r}; choose from {list(EXTRACTORS)}")
     model = model or CostModel()
     fixed = zip(classes.known, classes.types, strict=True)
     folded = replace(classes, known=tuple(known and not type_.symbols for known, type_ in fixed))
-    choice = choose(folded, model, shared=method == "dag")
-    if method == "dag":
-        improve(choice)
-    return place(assemble(choice), model)
+    found = candidates(folded, model)
+    choice = extractor(found.graph).choice
+    chosen = {cls: found.fragments[candidate] for cls, candidate in choice.items()}
+    return place(assemble(folded, chosen, found.folding, model), model)
