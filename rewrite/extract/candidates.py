@@ -26,6 +26,7 @@ class Candidates:
     """
 
     classes: EClasses
+    model: CostModel
     graph: ChoiceGraph
     fragments: tuple[Fragment, ...]
     folding: Folding
@@ -60,7 +61,7 @@ def candidates(classes: EClasses, model: CostModel) -> Candidates:
             break
         graph = made.graph()
         result = improve(graph, result, 0)
-    return Candidates(classes, graph, tuple(made.fragments), folding)
+    return Candidates(classes, model, graph, tuple(made.fragments), folding)
 
 
 def _cost(dispatch: tuple[frozenset[int], tuple[float, Fragment]]) -> float:

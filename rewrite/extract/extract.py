@@ -9,18 +9,20 @@ from typing import Literal
 from satura.rewrite.egraph.classes import EClasses
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.assemble import assemble
-from satura.rewrite.extract.candidates import candidates
-from satura.rewrite.extract.choice_graph import Extractor
+from satura.rewrite.extract.candidates import Candidates, candidates
+from satura.rewrite.extract.choice_graph import Extractor, Result
 from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.exact import exact
 from satura.rewrite.extract.greedy import dag_greedy, tree_greedy
 from satura.rewrite.extract.local_search import local_search
 from satura.rewrite.extract.placement import place
 from satura.rewrite.extract.schedule import Schedule
 
-Method = Literal["search", "dag", "tree"]
+Method = Literal["search", "exact", "dag", "tree"]
 
 EXTRACTORS: Mapping[str, Extractor] = {
     "search": local_search,
+    "exact": exact,
     "dag": dag_greedy,
     "tree": tree_greedy,
 }
@@ -31,17 +33,26 @@ def extract(
 ) -> Schedule:
     """The schedule that an extractor finds under a cost model.
 
-    `method` is "search" (local search from both greedy choices), "dag" (greedy, shared work is
-    paid once), "tree" (greedy, shared work is paid once per use), or an extractor. Raises
-    ProgramError where an output cannot be computed, CallError for an unknown method.
+    `method` is "search" (local search from both greedy choices), "exact" (an integer program,
+    needs scipy), "dag" (greedy, shared work is paid once), "tree" (greedy, shared work is paid once
+    per use), or an extractor. Raises ProgramError where an output cannot be computed, CallError
+    for an unknown method.
     """
     extractor = EXTRACTORS.get(method) if isinstance(method, str) else method
     if extractor is None:
         raise CallError(f"there is no method {method!r}; choose from {list(EXTRACTORS)}")
-    model = model or CostModel()
-    fixed = zip(classes.known, classes.types, strict=True)
-    folded = replace(classes, known=tuple(known and not type_.symbols for known, type_ in fixed))
-    found = candidates(folded, model)
-    choice = extractor(found.graph).choice
-    chosen = {cls: found.fragments[candidate] for cls, candidate in choice.items()}
-    return place(assemble(folded, chosen, found.folding, model), model)
+    found = choices(classes, model)
+    return schedule(found, extractor(found.graph))
+
+
+def choices(classes: EClasses, model: CostModel | None = None) -> Candidates:
+    """The candidates of an e-graph. Raises ProgramError where an output cannot be computed."""
+    static = zip(classes.known, classes.types, strict=True)
+    folded = replace(classes, known=tuple(known and not type_.symbols for known, type_ in static))
+    return candidates(folded, model or CostModel())
+
+
+def schedule(found: Candidates, result: Result) -> Schedule:
+    """The schedule that an extractor chose."""
+    chosen = {cls: found.fragments[candidate] for cls, candidate in result.choice.items()}
+    return place(assemble(found.classes, chosen, found.folding, found.model), found.model)

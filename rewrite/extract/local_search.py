@@ -39,13 +39,13 @@ def improve(graph: ChoiceGraph, start: Result, upwards: int = UPWARDS) -> Result
     for _ in range(MAX_PASSES):
         before = search.total
         for cls in search.selected():
-            if cls not in graph.goals:
-                search.force_out(cls)
+            if search.uses[cls]:
+                search.choose_again(cls)
         for cls in search.neighbours():
             search.force_in(cls)
         for cls in search.selected():
-            if search.uses[cls]:
-                search.choose_again(cls)
+            if cls not in graph.goals:
+                search.force_out(cls)
         if not search.is_less(search.total, before):
             break
     choice = graph.needed(search.picks)
@@ -248,10 +248,10 @@ class _Search:
         if not self.uses[cls]:
             return
         graph, before = self.graph, self.total
-        changed = []
+        changed: list[tuple[int, int]] = []
         for reader in self.could_read(cls):
-            old = self.picks[reader]
-            if self.uses[reader] and cls in graph.leaves[old]:
+            old = self.picks.get(reader)
+            if old is not None and self.uses[reader] and cls in graph.leaves[old]:
                 if not self.choose_without(reader, cls):
                     break
                 changed.append((reader, old))
