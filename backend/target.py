@@ -11,6 +11,7 @@ import llvmlite.binding as llvm
 from satura.rewrite.errors import UnsupportedError
 
 F32_BYTES = 4
+LARGEST_BLOCK = 16  # rows, a register each
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,10 @@ class Target:
         """How many vector registers there are."""
         wide = self.vector_bytes == 64 or self.triple.startswith(("aarch64", "arm64"))
         return 32 if wide else 16
+
+    def block_edge(self, itemsize: int) -> int:
+        """The rows and columns of a square block that is transposed in registers."""
+        return min(LARGEST_BLOCK, self.vector_bytes // itemsize)
 
     @property
     def identity(self) -> str:

@@ -7,6 +7,7 @@ from satura.rules import (
     contraction,
     folding,
     pad,
+    power,
     reshape,
     slice_concat,
     transpose,
@@ -14,7 +15,17 @@ from satura.rules import (
 
 BOOK = {
     module.__name__.rpartition(".")[2]: RuleSet.of_module(module.__name__)
-    for module in (transpose, reshape, broadcast, pad, slice_concat, folding, algebra, contraction)
+    for module in (
+        transpose,
+        reshape,
+        broadcast,
+        pad,
+        slice_concat,
+        folding,
+        algebra,
+        power,
+        contraction,
+    )
 }
 
 NONE = RuleSet()

@@ -11,12 +11,14 @@ from satura.rewrite.errors import CallError
 if TYPE_CHECKING:
     from satura.compiled import Compiled
     from satura.models import Model
-    from satura.pipeline import Progress, Rewritten, Rules
+    from satura.phases import Progress
+    from satura.pipeline import Searched
     from satura.rewrite.egraph.saturate import Limits
     from satura.rewrite.explain.findings import Why
     from satura.rewrite.language.dsl import Rule
     from satura.rewrite.program.program import Program
     from satura.rewrite.types.tensor_type import Array
+    from satura.rule_sets import Rules
 
 PRECISIONS = ("exact", "fp32")
 
@@ -67,10 +69,11 @@ def why(
     Raises RuleError where there is no such rule, or where it fails in a computation. Rules of your
     own that do not end are stopped, as by `compile`.
     """
-    from satura.pipeline import rule_set, rules_for, saturate_beside
+    from satura.pipeline import rules_for, saturate_beside
     from satura.rewrite.explain.why import why as explain_rule
     from satura.rewrite.onnx.load import load_with_names
     from satura.rewrite.program.program import Program
+    from satura.rule_sets import rule_set
 
     chosen = rule_set(rules)
     program, names = (model, {}) if isinstance(model, Program) else load_with_names(model)
@@ -93,19 +96,24 @@ def compile(
     bit. `verify` runs seeded inputs through every stage and raises VerificationError where a stage
     differs from the interpreter.
 
+    What satura's own rules make of a model is kept on disk beside the kernels, and not searched for
+    again: see `Compiled.is_remembered`.
+
     A rule of your own that hangs, fails, or floods the e-graph by itself does not stop the
     compiler: it is dropped, with a RuleDroppedWarning that names it and says why, and listed in
     `Compiled.report`. `strict` raises RuleError instead.
     """
     from satura.compiled import Compiled
-    from satura.pipeline import rule_set
+    from satura.remembered import rewrite_once
+    from satura.rule_sets import exact
 
     if precision not in PRECISIONS:
         raise CallError(f"there is no precision {precision!r}; choose from {list(PRECISIONS)}")
     if threads is not None and threads < 1:
         raise CallError(f"threads must be at least 1, not {threads}")
-    chosen = rule_set(rules).exact if precision == "exact" else rule_set(rules)
-    compiled = Compiled(rewritten(model, chosen, None, progress, strict), threads, progress)
+    chosen = exact(rules) if precision == "exact" else rules
+    rewritten = rewrite_once(model, chosen, None, progress, strict)
+    compiled = Compiled(rewritten, threads, progress)
     if verify:
         from satura.verify import verify as verify_stages
 
@@ -119,7 +127,7 @@ def rewritten(
     limits: Limits | None = None,
     progress: Progress | None = None,
     strict: bool = False,
-) -> Rewritten:
+) -> Searched:
     """`model` after load, saturation and extraction, with the report and the phases' seconds."""
     from satura.pipeline import rewrite
 

@@ -26,7 +26,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-cache_app = typer.Typer(help="The folder of compiled kernels.", no_args_is_help=True)
+cache_app = typer.Typer(
+    help="The folder of compiled kernels and remembered schedules.", no_args_is_help=True
+)
 app.add_typer(cache_app, name="cache")
 
 ModelPath = Annotated[
@@ -291,7 +293,7 @@ def ops(
 
 @cache_app.command("show")
 def cache_show(json: AsJson = False) -> None:
-    """Show where compiled kernels are kept and how much they take."""
+    """Show where kernels and schedules are kept and how much they take."""
     from satura.commands.cache import show
 
     show(json)
@@ -299,7 +301,7 @@ def cache_show(json: AsJson = False) -> None:
 
 @cache_app.command("clear")
 def cache_clear() -> None:
-    """Remove all compiled kernels."""
+    """Remove all compiled kernels and remembered schedules."""
     from satura.commands.cache import clear
 
     clear()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from satura.backend.plan.compiled import compile_schedule
-from satura.pipeline import Phases, Progress, Rewritten
+from satura.phases import Phases, Progress
 from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import CallError, ProgramError
 from satura.rewrite.extract.statistics import statistics
@@ -14,6 +14,7 @@ from satura.rewrite.program.interpreter import as_arrays
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import representative, symbol
 from satura.rewrite.types.tensor_type import Array, TensorType
+from satura.rewritten import Rewritten
 
 STATISTICS = (
     "dispatch-count", "executable-count", "fill-count", "copy-count", "host-count", "moved-bytes",
@@ -46,7 +47,12 @@ class Compiled:
     @property
     def report(self) -> Report:
         """What the rules did: matches, new e-nodes and seconds of each, and which were dropped."""
-        return self.rewritten.saturation.report
+        return self.rewritten.report
+
+    @property
+    def is_remembered(self) -> bool:
+        """Whether the rules did this in an earlier call, and not once more."""
+        return self.rewritten.is_remembered
 
     @cached_property
     def inputs(self) -> dict[str, TensorType]:

@@ -2,78 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
-from time import perf_counter
-from typing import TypeAlias
 
-from satura import rules as rules_package
 from satura.models import Model, load
+from satura.phases import Phases, Progress
 from satura.rewrite.egraph.saturate import Limits, Saturation
-from satura.rewrite.errors import CallError, RuleError
+from satura.rewrite.errors import RuleError
 from satura.rewrite.extract.extract import extract
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.isolation.guarded import PATIENCE, saturate_guarded
 from satura.rewrite.language.dsl import Rule, RuleSet
 from satura.rewrite.program.program import Program
-from satura.rules import DEFAULT, EXACT, NONE
-
-Rules: TypeAlias = RuleSet | str
-"""A rule set, or the name of one: "none", "exact", "default"."""
-
-Progress: TypeAlias = Callable[[str, float], None]
-"""Called with the name of a phase and how much of it is done, from 0 when it starts to 1."""
-
-OUR_RULES = Path(rules_package.__file__).resolve().parent
-RULE_SETS: dict[str, RuleSet] = {"none": NONE, "exact": EXACT, "default": DEFAULT}
-
-
-@dataclass
-class Phases:
-    """Seconds that each phase took, in order; tells `progress` when a phase starts."""
-
-    progress: Progress | None = None
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        if self.progress is not None:
-            self.progress(name, 0.0)
-        start = perf_counter()
-        yield
-        self.seconds[name] = perf_counter() - start
+from satura.rewritten import Rewritten
+from satura.rule_sets import Rules, is_ours, rule_set
 
 
 @dataclass(frozen=True)
-class Rewritten:
-    """What the stages before the kernels made of a model."""
+class Searched(Rewritten):
+    """What a search made of a model, with the e-graph in which it was found."""
 
-    source: Program
-    saturation: Saturation
-    schedule: Schedule
-    phases: dict[str, float]
-
-
-def rule_set(rules: Rules) -> RuleSet:
-    """The rule set of a name; a rule set is itself. Raises CallError for an unknown name."""
-    if isinstance(rules, RuleSet):
-        return rules
-    if rules not in RULE_SETS:
-        raise CallError(f"there is no rule set {rules!r}; choose from {list(RULE_SETS)}")
-    return RULE_SETS[rules]
-
-
-def is_ours(rule: Rule) -> bool:
-    """Whether a rule is of satura's own book; others run in a process that can be stopped."""
-    return _is_our_file(rule.file)
-
-
-@cache
-def _is_our_file(file: Path) -> bool:
-    return file.resolve().parent == OUR_RULES
+    saturation: Saturation = field(kw_only=True)
 
 
 def rules_for(program: Program, rules: RuleSet) -> RuleSet:
@@ -130,17 +78,23 @@ def rewrite(
     limits: Limits | None,
     progress: Progress | None,
     strict: bool = False,
-) -> Rewritten:
+) -> Searched:
     """Load, saturate and extract; `strict` as for `saturate`."""
-    chosen = rule_set(rules)
     phases = Phases(progress)
     with phases.phase("load"):
         program = load(model)
+    return search(program, rule_set(rules), limits, phases, strict)
+
+
+def search(
+    program: Program, rules: RuleSet, limits: Limits | None, phases: Phases, strict: bool = False
+) -> Searched:
+    """Saturate and extract, the phases after those that `phases` has."""
     with phases.phase("saturate"):
-        saturation = saturate(program, chosen, limits, strict)
+        saturation = saturate(program, rules, limits, strict)
     with phases.phase("extract"):
         schedule = best_schedule(saturation)
-    seconds, extraction = phases.seconds, saturation.report.extraction_seconds
-    seconds["extract"] += extraction  # by turns with saturation, so the clock ran there
-    seconds["saturate"] -= extraction
-    return Rewritten(program, saturation, schedule, seconds)
+    report, seconds = saturation.report, phases.seconds
+    seconds["extract"] += report.extraction_seconds  # by turns with saturation, whose clock ran
+    seconds["saturate"] -= report.extraction_seconds
+    return Searched(program, schedule, report, seconds, saturation=saturation)

@@ -1,6 +1,7 @@
 """The assembly of a kernel for a CPU that need not be there.
 
-`python -m tests.assembly CPU VECTOR_BYTES PROGRAM` writes it.
+`python -m tests.assembly CPU VECTOR_BYTES PROGRAM` writes it; a CPU may have a triple in front, as
+in `aarch64-unknown-linux-gnu/neoverse-n1`.
 """
 
 from __future__ import annotations
@@ -9,10 +10,17 @@ import sys
 from dataclasses import replace
 from unittest.mock import patch
 
+import llvmlite.binding as llvm
+
 from satura.backend import target
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import DType
+
+VECTOR_FUNCTIONS = (
+    "exp", "sigmoid", "tanh", "erf", "log", "sin", "cos", "tan", "sqrt", "floor", "ceil", "round",
+    "abs", "relu", "sign", "neg",
+)  # fmt: skip
 
 
 def elementwise() -> Program:
@@ -29,7 +37,50 @@ def contraction() -> Program:
     return build.program({"y": build.unary("sqrt", build.matmul(x, w))})
 
 
-PROGRAMS = {"elementwise": elementwise, "contraction": contraction}
+def functions() -> Program:
+    """A loop for every function of f32 that calls no library."""
+    build = Builder()
+    x = build.input("x", DType.F32, (1000,))
+    results = [build.unary(name, x) for name in VECTOR_FUNCTIONS]
+    results += [build.binary(name, x, results[0]) for name in ("pow", "max", "min", "div")]
+    return build.program({"y": build.concat(results, 0)})
+
+
+def softmax() -> Program:
+    """Rows with a maximum and a sum."""
+    build = Builder()
+    x = build.input("x", DType.F32, (64, 1000))
+    largest = build.broadcast(build.reduce("max", x, (1,)), (64, 1000))
+    grown = build.unary("exp", build.binary("sub", x, largest))
+    total = build.broadcast(build.reduce("sum", grown, (1,)), (64, 1000))
+    return build.program({"y": build.binary("div", grown, total)})
+
+
+def quantized() -> Program:
+    """Casts that saturate."""
+    build = Builder()
+    x = build.input("x", DType.F32, (1000,))
+    scale = build.broadcast(build.constant([0.02], DType.F32), (1000,))
+    steps = build.unary("round", build.binary("div", x, scale))
+    return build.program({"y": build.cast(steps, DType.I8)})
+
+
+PROGRAMS = {
+    "elementwise": elementwise, "contraction": contraction, "functions": functions,
+    "softmax": softmax, "quantized": quantized,
+}  # fmt: skip
+
+
+def named_target(name: str, vector_bytes: int) -> target.Target:
+    """The CPU of that name, with all its features."""
+    *triple, cpu = name.split("/")
+    host = target.host_target()
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return replace(
+        host, triple="".join(triple) or host.triple, cpu=cpu, features="",
+        vector_bytes=vector_bytes,
+    )  # fmt: skip
 
 
 def assembly(program: Program) -> str:
@@ -50,6 +101,6 @@ def assembly(program: Program) -> str:
 
 if __name__ == "__main__":
     cpu, vector_bytes, program = sys.argv[1:]
-    named = replace(target.host_target(), cpu=cpu, features="", vector_bytes=int(vector_bytes))
+    named = named_target(cpu, int(vector_bytes))
     with patch("satura.backend.target.host_target", lambda: named):
         print(assembly(PROGRAMS[program]()))

@@ -15,9 +15,13 @@ LAST = "there is one axis, and nothing comes after it; of both parts the same is
 ANY_UNIT = "repeated axes have extent 1: any will do"
 CAST = "of a cast, what is cast back is tried first, and no other value serves"
 ASKED = "the rule asks only whether it refuses, which stays the same"
+FLOATS = "no integers are drawn for a law of floats"
+LEFT = "only the left side asks for the number, and matches are drawn before the mistake"
 
 EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ("_cut_axes, arguments swapped", "", SYMMETRIC),
+    ("float_like, condition dropped", "", FLOATS),
+    *(("float_like, ", f"pow_by_{number}", LEFT) for number in (2, 3, 4)),
     ("_ends, comparison: step > 0 -> step >= 0", "", "no step is 0"),
     ("_ends, constant: 0 -> -1", "", "no step is 0"),
     ("order_of_groups, constant: 0 -> -1", "", "last axes stand in the order of first ones"),

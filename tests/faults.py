@@ -269,8 +269,8 @@ FAULTS = (
     ),
     Fault(
         "backend/jit/cache.py",
-        "if data[: len(_MAGIC)] != _MAGIC or data[len(_MAGIC) : start] != _digest(key, payload):",
-        "if data[: len(_MAGIC)] != _MAGIC:",
+        "return payload if data[:start] == expected else None",
+        "return payload if data.startswith(self._magic) else None",
         "tests/test_cache.py",
     ),
     Fault(
@@ -278,6 +278,25 @@ FAULTS = (
         "if width == 1 and step + 1 < last and load_int64(table, 3 * step + 5) == 1:",
         "if width == 1 and step + 1 < last:",
         "tests/test_runtime.py",
+    ),
+    # what is remembered
+    Fault(
+        "satura/remembered.py",
+        "        str(program),",
+        "        str(len(program.nodes)),",
+        "tests/test_remembered.py",
+    ),
+    Fault(
+        "satura/remembered.py",
+        'return f"rules {names}" if all(map(is_of_the_book, rules)) else None',
+        'return f"rules {names}"',
+        "tests/test_remembered.py",
+    ),
+    Fault(
+        "rewrite/extract/verify.py",
+        "read = available.issuperset(self.nodes[node].operands)",
+        "read = True",
+        "tests/test_schedule_text.py",
     ),
     # ONNX, the command line
     Fault(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 import onnxruntime
+from numpy.typing import NDArray
 from onnx import FunctionProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from satura.rewrite.onnx.load import load
@@ -58,11 +59,11 @@ def make_model(
     return model
 
 
-def floats(values: Sequence[float]) -> Array:
+def floats(values: Sequence[float]) -> NDArray[np.float32]:
     return np.array(values, np.float32)
 
 
-def random_input(*shape: int, seed: int = 0) -> Array:
+def random_input(*shape: int, seed: int = 0) -> NDArray[np.float32]:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 

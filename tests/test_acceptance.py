@@ -9,7 +9,7 @@ import pytest
 
 import satura
 from benchmarks.models import LIGHT, build, example_inputs, original_light
-from satura.pipeline import Rewritten, rewrite
+from satura.pipeline import Searched, rewrite
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.extract.statistics import statistics as count
 from satura.rewrite.onnx.write.save import to_model
@@ -45,7 +45,7 @@ def assert_close(got: dict[str, Array], expected: dict[str, Array]) -> None:
 
 
 @cache
-def rewritten(name: str, rules: str = "default") -> Rewritten:
+def rewritten(name: str, rules: str = "default") -> Searched:
     return rewrite(build(name), rules, None, None)
 
 

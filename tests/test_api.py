@@ -196,10 +196,15 @@ def test_exact_leaves_out_what_reassociates(magnitude: Program) -> None:
         satura.compile(magnitude, rules=rules, verify=True)
 
 
-def test_phases_are_reported_as_they_start(magnitude: Program) -> None:
+def test_phases_are_reported_as_they_start(
+    magnitude: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SATURA_CACHE", str(tmp_path / "cache"))
     seen: dict[str, float] = {}
     compiled = satura.compile(magnitude, progress=seen.__setitem__)
-    assert list(seen) == list(compiled.phases) == ["load", "saturate", "extract", "kernels"]
+    assert list(seen) == list(compiled.phases) == [
+        "load", "recall", "saturate", "extract", "kernels",
+    ]  # fmt: skip
     assert seen["kernels"] == 1.0
 
 

@@ -1,31 +1,93 @@
-"""Kernels use the widest vectors of the CPU that they are compiled for."""
+"""Kernels use the widest vectors of the CPU that they are compiled for, and keep values in them."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
+from satura.rewrite.ops.elementwise import BINARY, UNARY
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.tensor_type import DType
+from tests.assembly import VECTOR_FUNCTIONS, assembly
 from tests.tiers import deep_but
 
+NEON = "aarch64-unknown-linux-gnu/neoverse-n1"
 CPUS = {
-    "skylake-avx512": 64, "icelake-server": 64, "sapphirerapids": 64, "znver5": 64, "haswell": 32,
+    "skylake-avx512": 64, "icelake-server": 64, "sapphirerapids": 64, "znver4": 64, "znver5": 64,
+    "haswell": 32, NEON: 16,
 }  # fmt: skip
+FEW = ["skylake-avx512", "haswell"]
 REGISTERS = {64: "zmm", 32: "ymm"}
+INSTRUCTIONS = {
+    "elementwise": ["sqrtps"], "contraction": ["sqrtps", "fmadd"], "softmax": ["addps", "divps"],
+    "functions": ["fmadd", "sqrtps", "divps", "addps"], "quantized": ["divps", "cvttps2dq"],
+}  # fmt: skip
+CALLS = re.compile(r"\t(?:call|bl)\w*\t(.*)")
+LIBRARY = {
+    "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "fmod", "mod",
+}  # fmt: skip
+"""Functions of f32 that are the C library's, element by element."""
 
 
-@pytest.mark.parametrize("cpu", deep_but(["skylake-avx512", "haswell"], CPUS))
-@pytest.mark.parametrize(
-    ("program", "instructions"), [("elementwise", ["sqrt"]), ("contraction", ["sqrt", "fmadd"])]
-)
-def test_vectors_are_as_wide_as_the_cpu_has_them(
-    program: str, instructions: list[str], cpu: str
-) -> None:
+@cache
+def assembly_for(cpu: str, program: str) -> str:
     command = [sys.executable, "-m", "tests.assembly", cpu, str(CPUS[cpu]), program]
-    text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    for instruction in instructions:
-        lines = re.findall(rf"\tv{instruction}\w*ps\t.*", text)
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def blocks(text: str) -> list[str]:
+    """Straight-line pieces: what stands between two labels."""
+    return re.split(r"\n(?=[.\w]+:)", text)
+
+
+@pytest.mark.parametrize("cpu", deep_but(FEW, [cpu for cpu in CPUS if cpu != NEON]))
+@pytest.mark.parametrize("program", deep_but(["elementwise", "contraction"], INSTRUCTIONS))
+def test_vectors_are_as_wide_as_the_cpu_has_them(cpu: str, program: str) -> None:
+    text = assembly_for(cpu, program)
+    for instruction in INSTRUCTIONS[program]:
+        lines = re.findall(rf"\tv{instruction}\w*\t.*", text)
         registers = re.findall(r"[xyz]mm", " ".join(lines))
         assert max(registers) == REGISTERS[CPUS[cpu]]
+
+
+@pytest.mark.deep
+def test_vectors_of_an_arm_cpu() -> None:
+    for program in ("contraction", "functions", "softmax"):
+        assert len(re.findall(r"\tfmla\tv\d+\.4s", assembly_for(NEON, program))) > 4, program
+
+
+@pytest.mark.parametrize("cpu", deep_but(FEW[:1], CPUS))
+def test_functions_are_no_calls(cpu: str) -> None:
+    assert not CALLS.findall(assembly_for(cpu, "functions"))
+    assert not CALLS.findall(assembly_for(cpu, "softmax"))
+
+
+@pytest.mark.parametrize("cpu", deep_but(FEW, CPUS))
+def test_microkernels_keep_their_sums_in_registers(cpu: str) -> None:
+    steps = [
+        block
+        for block in blocks(assembly_for(cpu, "contraction"))
+        if len(re.findall(r"\t(?:vfmadd|fmla)", block)) > 4
+    ]
+    assert steps
+    for step in steps:
+        assert not re.search(r"[xyz]mm.*\(%rsp\)|\(%rsp\).*[xyz]mm|\tst[rp]\tq.*\[sp", step)
+
+
+def test_functions_that_are_the_librarys_are_known() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (1000,))
+    others = {
+        name
+        for table in (UNARY, BINARY)
+        for name, function in table.items()
+        if DType.F32 in function.dtypes and not function.to_bool and name not in VECTOR_FUNCTIONS
+    }
+    for name in sorted(others):
+        result = build.unary(name, x) if name in UNARY else build.binary(name, x, x)
+        calls = CALLS.findall(assembly(build.program({"y": result})))
+        assert bool(calls) == (name in LIBRARY), name

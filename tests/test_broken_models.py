@@ -195,11 +195,11 @@ BROKEN: dict[str, tuple[Break, type[SaturaError], list[str]]] = {
     ),
     "input without a rank": (declare("x", F32, None), UnsupportedError, ["input 'x'", "rank"]),
     "input that is a sequence": (sequence_input, UnsupportedError, ["input 'x'", "sequence"]),
-    "loop": (loop, UnsupportedError, ["'again' (Loop)", "control flow"]),
+    "loop": (loop, UnsupportedError, ["'again' (Loop)", "number of steps"]),
     "result of unknown size": (
         extra("NonZero", "x"), UnsupportedError, ["'extra' (NonZero)", "depends on data"],
     ),
-    "opset too old": (set_opset(6), UnsupportedError, ["opset 6"]),
+    "opset too old": (set_opset(0), UnsupportedError, ["opset 0"]),
     "opset too new": (set_opset(999), UnsupportedError, ["opset 999"]),
     "function that calls itself": (recursive_function, ModelError, ["deep"]),
     "reshape of wrong size": (

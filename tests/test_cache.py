@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from satura.backend.jit.cache import Cache, clear, default_cache, statistics
+from satura.backend.jit.cache import Cache, default_cache
 
 KEY, OTHER = "a" * 64, "b" * 64
 
@@ -128,9 +128,9 @@ def test_the_users_cache_is_where_the_environment_says(
 ) -> None:
     monkeypatch.setenv("SATURA_CACHE", str(tmp_path / "here"))
     default_cache().store(KEY, b"object code")
-    assert statistics().folder == tmp_path / "here"
-    assert statistics().entries == 1
-    assert clear() == 1
+    assert default_cache().statistics().folder == tmp_path / "here"
+    assert default_cache().statistics().entries == 1
+    assert default_cache().clear() == 1
 
 
 COMPILE = textwrap.dedent(

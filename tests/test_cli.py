@@ -118,7 +118,13 @@ def test_models_that_need_no_kernel_run(tmp_path: Path, capsys: pytest.CaptureFi
         assert json.loads(capsys.readouterr().out)["executables"] == []
 
 
-def test_stats_has_every_key(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stats_has_every_key(
+    model: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("SATURA_CACHE", str(tmp_path / "cache"))
     assert cli("stats", model, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert list(found) == ["before", "after", "executables", "phases", "rules"]
@@ -126,8 +132,13 @@ def test_stats_has_every_key(model: Path, capsys: pytest.CaptureFixture[str]) ->
     assert found["rules"]["dropped"] == []
     assert list(found["before"]) == list(found["after"]) == STATISTICS
     assert len(found["executables"]) == found["after"]["executable-count"]
-    assert list(found["phases"]) == ["load", "saturate", "extract", "kernels"]
+    assert list(found["phases"]) == ["load", "recall", "saturate", "extract", "kernels"]
     assert all(seconds >= 0 for seconds in found["phases"].values())
+    assert not found["rules"]["remembered"]
+    assert cli("stats", model, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert list(found["phases"]) == ["load", "recall", "kernels"]
+    assert found["rules"]["remembered"]
     assert found["after"]["dispatch-count"] == 1
     assert found["after"]["fill-count"] == found["after"]["copy-count"] == 0
 
@@ -281,16 +292,18 @@ def test_cache_is_shown_and_cleared(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("SATURA_CACHE", str(tmp_path / "kernels"))
+    monkeypatch.setenv("SATURA_CACHE", str(tmp_path / "cache"))
     in_own_process("run", model)  # this process may hold the kernels already
     assert cli("cache", "show", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
-    assert shown["folder"] == str(tmp_path / "kernels")
-    assert shown["entries"] >= 1 and shown["size"] > 0
+    assert shown["folder"] == str(tmp_path / "cache")
+    assert shown["kernels"]["entries"] >= 1 and shown["kernels"]["size"] > 0
+    assert shown["schedules"]["entries"] == 1 and shown["schedules"]["size"] > 0
     assert cli("cache", "clear") == 0
     capsys.readouterr()
     assert cli("cache", "show", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["entries"] == 0
+    cleared = json.loads(capsys.readouterr().out)
+    assert cleared["kernels"]["entries"] == cleared["schedules"]["entries"] == 0
 
 
 def test_bench_compares_with_onnxruntime(model: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -75,6 +75,17 @@ def test_quotients_are_equal_after_shifts_and_scaling(
     assert (above * -scale) // (below * -scale) == quotient
 
 
+@given(
+    st.sampled_from([SEQ, SEQ + 1, 3 * SEQ - 2, BATCH * SEQ + 5]),
+    st.integers(1, 6),
+    st.integers(1, 6),
+)
+def test_quotients_of_quotients_are_quotients(above: Dim, below: int, divisor: int) -> None:
+    once = (above // below) // divisor
+    assert once == above // (below * divisor)
+    assert evaluate(once, SIZES) == evaluate(above, SIZES) // below // divisor
+
+
 @given(dims(), st.integers(1, 12), st.integers(1, 6), st.data())
 def test_what_never_reaches_a_fixed_divisor_is_dropped(
     above: Dim, below: int, scale: int, data: st.DataObject
@@ -97,6 +108,8 @@ def test_a_rest_is_kept_over_a_divisor_of_any_sign() -> None:
 
 
 def test_quotients_have_one_form() -> None:
+    assert ((SEQ + 1) // 2 + 1) // 2 == (SEQ + 3) // 4
+    assert ((SEQ // 2 + BATCH) // 3) // 5 == (SEQ + 2 * BATCH) // 30
     assert (3 * SEQ - 2) // 3 == (6 * SEQ - 4) // 6 == SEQ - 1
     assert str((6 * SEQ + 8) // 4) == "(seq)//2+seq+2"
     assert -(-SEQ // 2) == SEQ - SEQ // 2

@@ -15,7 +15,7 @@ import pytest
 
 import satura
 from satura.backend.jit import workers
-from satura.backend.jit.cache import statistics
+from satura.backend.jit.cache import default_cache
 from satura.backend.jit.machine_code import (
     KernelError,
     KernelSource,
@@ -60,7 +60,7 @@ def test_many_kernels_compile_at_once(command: str, monkeypatch: pytest.MonkeyPa
     addresses = compile_all(sources, lambda done, count: seen.append((done, count)))
     assert [written(address) for address in addresses] == [base + i for i in range(9)]
     assert seen == [(done, 9) for done in range(10)]
-    assert statistics().entries == 9
+    assert default_cache().statistics().entries == 9
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_commands_import_nothing_from_the_current_folder(trap: Path) -> None:
         cwd=trap, env=environment, check=True, capture_output=True,
     )  # fmt: skip
     assert list(trap.glob("*.imported")) == []
-    assert statistics().entries >= 2 * workers._KERNELS_PER_HELPER
+    assert default_cache().statistics().entries >= 2 * workers._KERNELS_PER_HELPER
 
 
 def test_one_wrong_kernel_among_many_is_named() -> None:

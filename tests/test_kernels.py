@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from satura.backend.plan.compiled import compile_schedule
 from satura.rewrite.errors import CallError
 from satura.rewrite.ops.elementwise import BINARY, UNARY
+from satura.rewrite.ops.reductions import reduction_identity
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
@@ -65,7 +66,10 @@ def computed(program: Program, arguments: Mapping[str, Array], threads: int = 2)
 def assert_close(
     name: str, dtype: DType, got: Array, expected: Array, exact: NDArray[np.float64]
 ) -> None:
-    """Equal bits (any NaN for NaN), or as near to `exact` (in f64) as ULPS allows."""
+    """Equal bits (any NaN for NaN), or as near to `exact` (in f64) as ULPS allows.
+
+    A zero has its sign.
+    """
     same = agreement(got, expected)
     if name in ULPS and dtype.is_float:
         eps = {DType.F16: 2.0**-10, DType.BF16: 2.0**-7}.get(dtype, 0.0)
@@ -74,6 +78,8 @@ def assert_close(
         tiny = float(compute.smallest_subnormal) * 4
         tiny += 1e-7 if dtype is DType.F16 else 0.0
         same |= agreement(got.astype(np.float64), exact, eps * np.abs(exact) + tiny)
+    if dtype.is_float and got.dtype != np.bool_:
+        same &= (expected != 0) | (np.signbit(got) == np.signbit(expected))
     assert same.all(), (name, dtype, got[~same][:5], expected[~same][:5])
 
 
@@ -148,12 +154,34 @@ def test_casts(dtype: DType) -> None:
         assert compare(expected, got, exact=True) is None, (dtype, targets)
 
 
-@pytest.mark.parametrize("name", ["exp", "tanh", "sigmoid", "erf"])
+@pytest.mark.parametrize("name", ["exp", "tanh", "sigmoid", "erf", "log", "sin", "cos", "tan"])
 def test_approximations_keep_their_bounds(name: str) -> None:
-    """Every 4,099th f32, and every one that matters near 1."""
+    """Every 4,099th f32, every one that matters near 1, and those next to zeros of sin and cos."""
     bits = np.arange(0, 1 << 32, 4099, dtype=np.uint64).astype(np.uint32)
     near = np.linspace(-12, 12, 300_001).astype(np.float32)
-    check_functions([name], DType.F32, [np.concatenate([bits.view(np.float32), near])])
+    zeros = np.outer(2.0 ** np.arange(0, 100, 9), np.arange(1, 5000) * np.pi / 2)
+    given = [bits.view(np.float32), near, zeros.ravel().astype(np.float32)]
+    check_functions([name], DType.F32, [np.concatenate(given)])
+
+
+def test_pow_keeps_its_bound() -> None:
+    """Powers of every magnitude, near 1 to large exponents, and of any two bit patterns."""
+    random = np.random.default_rng(0)
+    count = 300_000
+    bits = random.integers(0, 1 << 32, (2, count), dtype=np.uint64).astype(np.uint32)
+    whole = random.integers(-20, 20, (2, count)).astype(np.float32)
+    bases = [
+        np.exp(random.uniform(-87, 88, count)), 1 + random.normal(0, 1e-4, count), whole[0],
+        bits[0].view(np.float32),
+    ]  # fmt: skip
+    exponents = [
+        random.normal(0, 3, count), random.normal(0, 1e5, count), whole[1], bits[1].view(np.float32)
+    ]  # fmt: skip
+    a, b = (
+        np.concatenate([part.astype(np.float32, copy=False) for part in side])
+        for side in (bases, exponents)
+    )
+    check_functions(["pow"], DType.F32, [a, b])
 
 
 @pytest.mark.parametrize("dtype", deep_but(KINDS, STORED))
@@ -225,6 +253,58 @@ def test_windows_and_contractions(dtype: DType) -> None:
         assert compare(expected, out[name], not dtype.is_float) is None, (dtype, name)
 
 
+@pytest.mark.parametrize("dtype", [DType.F16, DType.BF16])
+def test_contractions_of_half_precision(dtype: DType) -> None:
+    """Packed as f32: whole numbers, whose sums are exact, in every layout of the operands."""
+    random = np.random.default_rng(6)
+
+    def draw(*shape: int) -> Array:
+        return random.integers(-2, 3, shape).astype(dtype.numpy)
+
+    build = Builder()
+    given = {"x": draw(2, 37, 70), "y": draw(2, 70, 35), "z": draw(2, 9, 8, 12)}
+    x, y, z = (build.input(name, dtype, array.shape) for name, array in given.items())
+    turned = build.transpose(y, (0, 2, 1)), build.transpose(x, (0, 2, 1))
+    border = build.window(dtype, (3, 2), (2, 1), (1, 2), (1, 1), (0, 2), 1)
+    plain = build.window(dtype, (1, 1))
+    program = build.program({
+        "varying": build.matmul(x, y),
+        "turned": build.unary("relu", build.matmul(*turned)),
+        "constant": build.matmul(x, build.constant(draw(2, 70, 35), dtype)),
+        "border": build.conv(z, build.constant(draw(3, 2, 12, 20), dtype), border),
+        "groups": build.conv(z, build.constant(draw(3, 2, 4, 18), dtype), border, 3),
+        "one tap": build.conv(z, build.constant(draw(1, 1, 12, 20), dtype), plain),
+    })  # fmt: skip
+    compiled = compile_schedule(one_dispatch_per_node(program), 2)
+    assert sum("tile_" in kernel.source for kernel in compiled.executables()) > 3
+    out = compiled.run(given)
+    for name, expected in interpret(program, given).items():
+        assert compare(expected, out[name], exact=True) is None, (dtype, name)
+
+
+@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.I8], STORED[:-1]))
+def test_windows_along_the_last_axis(dtype: DType) -> None:
+    """As pools of channels-first tensors have them: special values, borders of every width."""
+    values = special_values(dtype)
+    x = values[np.random.default_rng(4).integers(len(values), size=(2, 3, 9, 37))]
+    build = Builder()
+    node = build.input("x", dtype, x.shape)
+    one = (1, 1)
+    outputs: dict[str, int] = {}
+    for size, stride, lo, hi in ((3, 1, 1, 1), (3, 2, 1, 0), (5, 1, 4, 0), (2, 2, 0, 1)):
+        for f in ("max", "min"):
+            fill = reduction_identity(f, dtype) if lo != 4 else 1
+            window = build.window(
+                dtype, (*one, size, size), (*one, stride, stride), None, (0, 0, lo, lo),
+                (0, 0, hi, hi), fill,
+            )  # fmt: skip
+            outputs[f"{f} {size} {stride}"] = build.pool(f, node, window)
+    program = build.program(outputs)
+    out = compile_schedule(one_dispatch_per_node(program), 2).run({"x": x})
+    for name, expected in interpret(program, {"x": x}).items():
+        assert compare(expected, out[name], exact=True) is None, (dtype, name)
+
+
 def test_weights_that_are_not_finite_count_outside_the_border() -> None:
     build = Builder()
     x = build.input("x", DType.F32, (1, 3, 3, 4))
@@ -237,6 +317,25 @@ def test_weights_that_are_not_finite_count_outside_the_border() -> None:
     with np.errstate(all="ignore"):
         expected = interpret(program, arguments)
     np.testing.assert_array_equal(out["y"], expected["y"])
+
+
+@pytest.mark.parametrize("times", [2, 3, 4, 5])
+@pytest.mark.parametrize("dtype", [DType.F32, DType.I8, DType.F16])
+def test_repeated_elements(dtype: DType, times: int) -> None:
+    """Upsampling: a short loop along which the result is stored."""
+    values = special_values(dtype)
+    x = values[np.random.default_rng(5).integers(len(values), size=(3, 5, 21))]
+    build = Builder()
+    node = build.reshape(build.input("x", dtype, x.shape), (3, 5, 1, 21, 1))
+    repeated = build.broadcast(node, (3, 5, times, 21, times))
+    both = build.concat([build.reshape(node, (315, 1))] * times, 1)
+    program = build.program({
+        "up": build.reshape(repeated, (3, 5 * times, 21 * times)),
+        "side by side": build.unary("neg", both),
+    })  # fmt: skip
+    out = compile_schedule(one_dispatch_per_node(program), 2).run({"x": x})
+    for name, expected in interpret(program, {"x": x}).items():
+        assert compare(expected, out[name], exact=True) is None, name
 
 
 @pytest.mark.parametrize("dtype", deep_but([DType.F64, DType.F16, DType.BOOL], STORED))

@@ -57,6 +57,8 @@ FORMS: dict[str, tuple[int, NodeProto, tuple[int, ...], dict[str, object]]] = {
     "split with a rest": (18, node("Split", "x", "y z w", num_outputs=3), (7, 2), {}),
     "softmax flattens": (11, node("Softmax", axis=1), (2, 3, 4), {}),
     "softmax along an axis": (13, node("Softmax", axis=1), (2, 3, 4), {}),
+    "hardmax flattens": (11, node("Hardmax", axis=1), (2, 3, 4), {}),
+    "hardmax along an axis": (13, node("Hardmax", axis=1), (2, 3, 4), {}),
     "log softmax flattens": (7, node("LogSoftmax"), (2, 3, 4), {}),
     "dropout with a mask": (7, node("Dropout", ratio=0.3), (2, 3), {}),
     "upsample by attribute": (7, node("Upsample", scales=[1.0, 1.0, 2.0, 3.0]), (1, 2, 2, 3), {}),
@@ -135,6 +137,10 @@ FORMS: dict[str, tuple[int, NodeProto, tuple[int, ...], dict[str, object]]] = {
     ),
     "trilu": (14, node("Trilu", "x k", upper=0), (3, 4), {"k": np.int64(1)}),
     "cumulative sum": (14, node("CumSum", "x a", exclusive=1, reverse=1), (3, 4), {"a": 1}),
+    "long cumulative sum": (14, node("CumSum", "x a"), (3, 300), {"a": 1}),
+    "long cumulative sum from the end": (
+        14, node("CumSum", "x a", exclusive=1, reverse=1), (37, 2), {"a": 0},
+    ),
     "gather elements": (
         13, node("GatherElements", "x i", axis=1), (2, 4), {"i": [[0, -1], [3, 1]]},
     ),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, helper, numpy_helper
 
-from satura.rewrite.errors import UnsupportedError
+from satura.rewrite.errors import CallError, UnsupportedError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.interpreter import interpret
 from tests.onnx_models import (
@@ -21,6 +21,7 @@ from tests.onnx_models import (
     node,
     random_input,
 )
+from tests.onnxruntime_reference import assert_close
 
 
 def attention_heads() -> ModelProto:
@@ -163,3 +164,24 @@ def test_a_shape_that_depends_on_data_names_node_and_input() -> None:
     )
     with pytest.raises(UnsupportedError, match=r"node 're' \(Reshape\): input 1 \('s'\)"):
         load(model)
+
+
+def declared(model: ModelProto, *shape: int) -> ModelProto:
+    """The model with the type of its output."""
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", F32, shape))
+    return model
+
+
+@pytest.mark.filterwarnings("ignore::satura.rewrite.program.host_call.HostFallbackWarning")
+def test_a_shape_that_arguments_decide_is_the_declared_one() -> None:
+    model = make_model([node("ReduceSum", "x a")], {"x": (2, 3), "a": Integers((1,))}, opset=13)
+    with pytest.raises(UnsupportedError, match="declare the shape"):
+        load(model)
+    with pytest.raises(UnsupportedError, match="declare the shape"):
+        load(declared(model, -1, 1))
+    program = load(declared(model, 2, 1))
+    x = random_input(2, 3)
+    result = interpret(program, {"x": x, "a": np.array([-1])})["y"]
+    assert_close(result, x.sum(1, keepdims=True))
+    with pytest.raises(CallError, match=r"float32\[1, 3\], not f32\[2, 1\]"):
+        interpret(program, {"x": x, "a": np.array([0])})

@@ -19,6 +19,7 @@ from typing import NoReturn
 
 import numpy as np
 import pytest
+from egglog import bindings
 
 from satura.rewrite.egraph.saturate import saturate
 from satura.rewrite.errors import SaturaError
@@ -290,6 +291,22 @@ def test_a_child_that_cannot_copy_the_engine_tries_again(monkeypatch: pytest.Mon
         return saturate(program, NONE).classes
 
     assert call(work, 30) == here.classes
+
+
+def test_the_engine_is_copied_as_far_as_it_is_used_where_it_is_reached_by_a_link(
+    tmp_path: Path,
+) -> None:
+    package = Path(bindings.__file__).resolve().parent
+    (tmp_path / "egglog").symlink_to(package)
+    show = "from satura.rewrite.egraph.fork import loaded_part; print(len(loaded_part()))"
+    sizes = set()
+    for first in (package.parent, tmp_path):
+        paths = os.pathsep.join([str(first), *sys.path])
+        environment = {**os.environ, "PYTHONPATH": paths}
+        command = [sys.executable, "-c", show]
+        sizes.add(subprocess.run(command, env=environment, capture_output=True, check=True).stdout)
+    assert len(sizes) == 1
+    (tmp_path / "egglog").unlink()
 
 
 def _fails(name: str) -> NoReturn:

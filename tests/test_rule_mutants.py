@@ -26,6 +26,7 @@ EQUIVALENT = {
     "dims reversed in reshape(only_element(value)": "all dims are 1",
     "dims reversed in reshape(exact_reciprocal(c), ones)": "all dims are 1",
     "dims reversed in reshape(one_like": "all dims are 1",
+    "dims reversed in reshape(float_like": "all dims are 1",
 }
 
 

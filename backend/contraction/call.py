@@ -1,8 +1,8 @@
-"""f32 conv and matmul for the register-tiled kernel of `emit/contraction.py`.
+"""conv and matmul in f32 for the register-tiled kernel of `emit/contraction.py`.
 
-The operands must be plain strided views. Weights that are constants are packed into panels at
-compile time; other right operands are packed by the kernel. Depthwise convolutions and all other
-dtypes are plain loops, see `lower_reductions.py`.
+The operands must be plain strided views of f32, or of f16 or bf16, which are packed as f32. Weights
+that are constants are packed into panels at compile time; other right operands are packed by the
+kernel. Depthwise convolutions and all other dtypes are plain loops, see `lower_reductions.py`.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class View:
     pointer: Pointer
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    itemsize: int
 
 
 @dataclass(frozen=True)
@@ -72,12 +73,12 @@ def contraction_code(
     schedule: Schedule, dispatch: Dispatch, threads: int, store: ConstantStore, name: str,
     any_sizes: bool,
 ) -> Code | None:  # fmt: skip
-    """The kernel of an f32 contraction; None where only plain loops will do.
+    """The kernel of a contraction in f32; None where only plain loops will do.
 
     With `any_sizes` the text must not depend on extents that other sizes may change.
     """
     node = schedule.program.nodes[anchor_of(dispatch)]
-    if node.type.dtype is not DType.F32 or 0 in shape_of(schedule, node.operands[0]):
+    if node.type.dtype.compute is not DType.F32 or 0 in shape_of(schedule, node.operands[0]):
         return None
     left = view_of(schedule, dispatch, node.operands[0])
     right = view_of(schedule, dispatch, node.operands[1])
@@ -114,7 +115,7 @@ def view_of(schedule: Schedule, dispatch: Dispatch, node: int) -> View | None:
     size = nodes[node].type.dtype.itemsize
     strides = tuple(static(coefficient(position, v.name)) * size for v in space.variables)
     start = position if isinstance(position, int) else dict(position.terms).get((), 0)
-    return View(at, Pointer(("buffer", home.buffer), start * size), shape, strides)
+    return View(at, Pointer(("buffer", home.buffer), start * size), shape, strides, size)
 
 
 @dataclass(frozen=True)
@@ -144,10 +145,12 @@ class _Problem:
         count = prod(axis.row.extent for axis in rows)
         tile = choose_tile(None if any_sizes else count, self.columns)
         grouped = self.groups > 1
+        dtype = schedule.program.nodes[self.left.node].type.dtype
         packed = schedule.program.nodes[self.right.node].op.name == "constant"
         spec = ContractionSpec(
             len(batches) + grouped, tuple(axis.is_windowed for axis in rows), tile, grouped,
-            left_packed=self.left_depth != F32_BYTES, right_packed=not packed,
+            left_packed=dtype is not DType.F32 or self.left_depth != F32_BYTES,
+            right_packed=not packed, dtype=dtype,
         )  # fmt: skip
         pointer, right_strides = self.right.pointer, tuple(axis.right for axis in batches)
         group_stride = self.columns * self.right_column
@@ -194,7 +197,7 @@ class _Problem:
         groups = max(1, self.groups)
         shape = (*(axis.row.extent for axis in moving), taps * self.depth, groups * self.columns)
         strides = (*(axis.right for axis in moving), self.right_depth, self.right_column)
-        start = self.right.pointer.offset // F32_BYTES
+        start = self.right.pointer.offset // array.itemsize
         key = f"{digest.hex()} {start} {shape} {strides} {groups} {width}".encode()
 
         def pack() -> Array:
@@ -254,7 +257,7 @@ def _conv(node: Node, left: View, right: View, shape: tuple[int, ...]) -> _Probl
 
 def _last_stride(view: View) -> int:
     """The stride of the last axis; any will do where it has extent 1."""
-    return F32_BYTES if view.shape[-1] == 1 else view.strides[-1]
+    return view.itemsize if view.shape[-1] == 1 else view.strides[-1]
 
 
 def _window_axis(window: Window, axis: int, shape: tuple[int, ...], left: View) -> Axis:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from satura.backend.contraction.spec import ContractionSpec
 from satura.backend.emit.text import INDENT, indented
+from satura.rewrite.types.tensor_type import DType
 
 _F32, _WORD = 4, 8
 
@@ -112,29 +113,37 @@ def panel_lines(spec: ContractionSpec, width: int) -> Iterator[str]:
     yield f"valid = min({width}, columns - panel * {width})"
     yield "if place // blocks * panels + panel != packed:"
     lanes = width // spec.tile.vectors
-    copy = [
-        "packed = place // blocks * panels + panel",
-        "done = 0",
+    copy = ["packed = place // blocks * panels + panel", "done = 0"]
+    if spec.dtype is DType.F32:
+        copy += _transposing_lines(width, lanes)
+    read = f"read_{spec.dtype.value}"
+    copy += [
+        "for k in range(taps * depth):",
+        f"{INDENT}line = weights + k * {width * _F32}",
+        f"{INDENT}origin = source + k * right_depth_stride",
+        f"{INDENT}if right_column_stride == {spec.dtype.itemsize}:",
+        f"{INDENT * 2}for n in range(valid):",
+        f"{INDENT * 3}store_f32(line, n, {read}(origin, n))",
+        f"{INDENT}else:",
+        f"{INDENT * 2}for n in range(valid // {lanes} * {lanes} if k < done else 0, valid):",
+        f"{INDENT * 3}store_f32(line, n, {read}(origin + n * right_column_stride, 0))",
+        f"{INDENT}for n in range(valid, {width}):",
+        f"{INDENT * 2}store_f32(line, n, np.float32(0))",
+    ]
+    yield from indented(1, copy)
+
+
+def _transposing_lines(width: int, lanes: int) -> list[str]:
+    """`done` rows of the panel's whole vectors, where the depth is contiguous."""
+    return [
         f"if right_depth_stride == {_F32}:",
         f"{INDENT}done = taps * depth // {lanes} * {lanes}",
         f"{INDENT}for n in range(0, valid - {lanes - 1}, {lanes}):",
         f"{INDENT * 2}for k in range(0, done, {lanes}):",
         f"{INDENT * 3}origin = source + n * right_column_stride + k * {_F32}",
         f"{INDENT * 3}line = weights + k * {width * _F32} + n * {_F32}",
-        f"{INDENT * 3}transpose_block(origin, right_column_stride, line, {width * _F32})",
-        "for k in range(taps * depth):",
-        f"{INDENT}line = weights + k * {width * _F32}",
-        f"{INDENT}origin = source + k * right_depth_stride",
-        f"{INDENT}if right_column_stride == {_F32}:",
-        f"{INDENT * 2}for n in range(valid):",
-        f"{INDENT * 3}store_f32(line, n, load_f32(origin, n))",
-        f"{INDENT}else:",
-        f"{INDENT * 2}for n in range(valid // {lanes} * {lanes} if k < done else 0, valid):",
-        f"{INDENT * 3}store_f32(line, n, load_f32(origin + n * right_column_stride, 0))",
-        f"{INDENT}for n in range(valid, {width}):",
-        f"{INDENT * 2}store_f32(line, n, np.float32(0))",
+        f"{INDENT * 3}transpose_block_32(origin, right_column_stride, line, {width * _F32})",
     ]
-    yield from indented(1, copy)
 
 
 def coordinates(spec: ContractionSpec, row: str) -> Iterator[str]:
@@ -226,7 +235,7 @@ def _taps(spec: ContractionSpec, outside: str, body: list[str]) -> Iterator[str]
 
 
 def _row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
-    """Copies of the block's rows, all taps of a row side by side."""
+    """Copies of the block's rows as f32, all taps of a row side by side."""
     yield "copy = scratch + rows_offset"
     yield "for row in range(row_count):"
     yield from indented(1, _origin(spec))
@@ -234,16 +243,28 @@ def _row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
         count = " * ".join(f"taps{axis}" for axis in _window_parameters(spec))
         yield f"{INDENT}tap_depth = depth // max(1, {count})"
         copied = [
-            "for k in range(tap_depth):",
-            f"{INDENT}value = fill_value",
-            f"{INDENT}if address != 0:",
-            f"{INDENT * 2}value = load_f32(address + k * left_depth_stride, 0)",
-            f"{INDENT}store_f32(copy, k, value)",
+            "if address != 0:",
+            *indented(1, _depth_copy_lines(spec, "address", "tap_depth")),
+            "else:",
+            f"{INDENT}for k in range(tap_depth):",
+            f"{INDENT * 2}store_f32(copy, k, fill_value)",
             f"copy += tap_depth * {_F32}",
         ]
         yield from indented(1, _taps(spec, "0", copied))
     else:
-        yield f"{INDENT}for k in range(depth):"
-        yield f"{INDENT * 2}store_f32(copy, k, load_f32(origin + k * left_depth_stride, 0))"
+        yield from indented(1, _depth_copy_lines(spec, "origin", "depth"))
         yield f"{INDENT}copy += depth * {_F32}"
     yield from indented(1, advance(spec))
+
+
+def _depth_copy_lines(spec: ContractionSpec, source: str, count: str) -> list[str]:
+    """A loop that vectorises where the depth is contiguous, and one for other strides."""
+    read = f"read_{spec.dtype.value}"
+    return [
+        f"if left_depth_stride == {spec.dtype.itemsize}:",
+        f"{INDENT}for k in range({count}):",
+        f"{INDENT * 2}store_f32(copy, k, {read}({source}, k))",
+        "else:",
+        f"{INDENT}for k in range({count}):",
+        f"{INDENT * 2}store_f32(copy, k, {read}({source} + k * left_depth_stride, 0))",
+    ]

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from satura.backend.lower.body import Argument
 from satura.backend.target import Target, host_target
+from satura.rewrite.types.tensor_type import DType
 
 _F32, _WORD = 4, 8
 _LINE = 64
@@ -46,8 +47,9 @@ class Tile:
 class ContractionSpec:
     """What the text of a contraction kernel depends on, besides its epilogue.
 
-    `windowed` has one entry per row axis. The left operand is read in place, or copied row by row
-    first (`left_packed`: its depth is not contiguous). The right operand comes as weight panels
+    `windowed` has one entry per row axis, `dtype` is that of the operands in memory. The left
+    operand is read in place, or copied row by row as f32 first (`left_packed`: its depth is not
+    contiguous, or it is not f32). The right operand comes as weight panels
     (see `pack_panels`), or is copied to a panel by the kernel (`right_packed`).
     """
 
@@ -57,6 +59,7 @@ class ContractionSpec:
     grouped: bool = False
     left_packed: bool = False
     right_packed: bool = False
+    dtype: DType = DType.F32
 
 
 @dataclass(frozen=True)

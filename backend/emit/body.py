@@ -7,7 +7,7 @@ Levels: 0 before all loops, 1 once per iteration of the outer loops, 2 inside th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from satura.backend.emit.text import indented
@@ -81,14 +81,15 @@ class BodyText:
     `outer`, `middle` and `inner` name the loops' variables; `start` is what the inner loop's
     variable 0 stands for, None for 0. `reduced_level` is 1 where reductions end in variables (their
     names must be given), 3 where they end in arrays over the inner loop. Names that the text sets
-    start with `prefix`. `page` is the address of as many zeros as the inner loop can read: masked
-    reads go there instead of asking the mask for every element.
+    start with `prefix`. Strides of the middle and inner loops that are in `literals` stand in the
+    text, so that LLVM knows them. `page` is the address of as many zeros as the inner loop can
+    read: masked reads go there instead of asking the mask for every element.
     """
 
     def __init__(
         self, nest: Nest, outer: Sequence[str], middle: Sequence[str], inner: str,
         arguments: Arguments, start: str | None = None, reduced_level: int = 1,
-        prefix: str = "", page: str | None = None,
+        prefix: str = "", page: str | None = None, literals: Container[int] = (),
     ) -> None:  # fmt: skip
         self.prefix = prefix
         self.nest = nest
@@ -97,6 +98,7 @@ class BodyText:
         self.start = start
         self.reduced_level = reduced_level
         self.page = page
+        self.literals = literals
         self.setup: list[str] = []
         self.names: dict[int, str] = {}
         self._slots: dict[Access, _Slot] = {}
@@ -214,10 +216,13 @@ class BodyText:
             len(self._slots),
             new(access.start),
             tuple(new(stride) for stride in access.strides[:count]) if moves else (),
-            tuple(new(stride) for stride in middles) if any(middles) else (),
-            "" if not inner else str(unit) if inner == unit else new(inner),
+            tuple(self._stride(stride) for stride in middles) if any(middles) else (),
+            "" if not inner else str(unit) if inner == unit else self._stride(inner),
             tuple(new(scale) for _, scale in access.extras),
         )
+
+    def _stride(self, stride: int) -> str:
+        return str(stride) if stride in self.literals else self.arguments.new(stride)
 
     def _expression(self, index: int, block: Block) -> str:
         value = self.nest.values[index]

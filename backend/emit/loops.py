@@ -6,11 +6,12 @@ The kernel has one piece of text per distinct structure; its arguments list each
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from satura.backend.emit.body import Arguments, BodyText, Code
 from satura.backend.emit.text import indented
 from satura.backend.lower.body import Argument, Nest
-from satura.backend.lower.canonical import Canonical, canonical
+from satura.backend.lower.canonical import LONGEST_RUN, Canonical, canonical
 
 
 def loop_code(name: str, nests: Sequence[Nest], work: int) -> Code:
@@ -93,18 +94,24 @@ def _piece(form: Canonical) -> tuple[list[str], list[Argument]]:
     extents = [arguments.new(extent) for extent in nest.extents[: form.outer]]
     inner = arguments.new(nest.extents[-1])
     start = None if outer else "lo"
-    body = BodyText(nest, outer, (), "i", arguments, start)
-    block = body.store(body.block([nest.result]))
-    loop = [
-        f"for i in range({inner if outer else 'hi - lo'}):",
-        *indented(1, block.inner or ["pass"]),
-    ]
-    if not outer and not block.inner:  # a single element: one thread has it
-        work = [*share(inner), *body.setup, "if hi > lo:", *indented(1, block.row)]
+    size = nest.dtype.itemsize
+    run = prod(nest.extents[form.outer : form.outer + form.middle])
+    literals = range(size, LONGEST_RUN * size + 1) if form.middle else ()
+    body = BodyText(nest, outer, ("j",) * form.middle, "i", arguments, start, literals=literals)
+    row: list[str] = []
+    inside: list[str] = []
+    for place in range(run):
+        taps, suffix = ((str(place),), f"t{place}") if form.middle else ((), "")
+        block = body.store(body.block([nest.result], taps=taps, suffix=suffix))
+        row += [*block.row, *block.middle]
+        inside += block.inner
+    loop = [f"for i in range({inner if outer else 'hi - lo'}):", *indented(1, inside or ["pass"])]
+    if not outer and not inside:  # a single element: one thread has it
+        work = [*share(inner), *body.setup, "if hi > lo:", *indented(1, row)]
     elif not outer:
-        work = [*share(inner), *body.setup, *block.row, *loop]
+        work = [*share(inner), *body.setup, *row, *loop]
     else:
-        each = [*block.row, *loop, *step_odometer(outer, extents)]
+        each = [*row, *loop, *step_odometer(outer, extents)]
         work = [
             f"total = {' * '.join(extents)}", *share("total"), *body.setup,
             *start_odometer(outer, extents, "lo"), "for row in range(hi - lo):", *indented(1, each),

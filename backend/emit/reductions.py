@@ -26,6 +26,28 @@ def combined(function: str, held: str, value: str) -> str:
     return f"{names[function]}({held}, {value})"
 
 
+def is_better(reduction: Reduction, value: str) -> str:
+    """Whether `value` replaces `best` in an index reduction; a NaN is better than any number."""
+    function, which = reduction.function.split(" ")
+    sign = {"max": ">", "min": "<"}[function] + ("=" if which == "last" else "")
+    if reduction.dtype is DType.BOOL:
+        return f"i8({value}) {sign} i8(best)"
+    if not reduction.dtype.is_float:
+        return f"{value} {sign} best"
+    again = "" if which == "last" else " and best == best"
+    return f"{value} {sign} best or ({value} != {value}{again})"
+
+
+def has_key(reduction: Reduction) -> bool:
+    """Whether a running value is better kept as an integer that orders floats and NaN."""
+    return reduction.function in ("max", "min") and reduction.dtype.is_float
+
+
+def as_key(reduction: Reduction, value: str) -> str:
+    """The integer for a float value."""
+    return f"{reduction.function}_key({value})"
+
+
 def identity_text(reduction: Reduction) -> str:
     """The value that changes nothing. A literal: it belongs to the function."""
     function = reduction.function.split(" ")[0]

@@ -13,8 +13,17 @@ from dataclasses import dataclass
 from math import prod
 
 from satura.backend.emit.body import Arguments, Block, BodyText, Code
+from satura.backend.emit.column_sums import column_sum_lines
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
-from satura.backend.emit.reductions import combined, cost, identity_text, reads_loops
+from satura.backend.emit.reductions import (
+    as_key,
+    combined,
+    cost,
+    has_key,
+    identity_text,
+    is_better,
+    reads_loops,
+)
 from satura.backend.emit.text import indented
 from satura.backend.lower.body import Argument, Pointer, Reduction, needed_values
 from satura.backend.lower.canonical import Canonical
@@ -166,6 +175,8 @@ class _Rows:
     ) -> list[str]:
         """Lines that compute some reductions; from then on their results can be used."""
         reductions = [self.nest.reductions[n] for n in members]
+        if self._is_column_sum(number, reductions):
+            return self._column_sum(members[0], accumulators[members[0]])
         targets = [reduction.operand for reduction in reductions]
         targets += [r.position for r in reductions if r.position is not None]
         fills = [r.fill for r in reductions if r.fill is not None]
@@ -191,6 +202,21 @@ class _Rows:
             self.given[index] = f"get_{kind}({self._kept_at(index)})"
         return [*before, *lines, *self._column_lines()]
 
+    def _is_column_sum(self, number: int, reductions: Sequence[Reduction]) -> bool:
+        """Whether all that a pass does is to sum up one value in an array over the columns."""
+        keeps = any(keep.stage == number for keep in self.kept.values())
+        plain = self.column and self.middle and not self.clips and not keeps
+        return bool(plain) and [reduction.function for reduction in reductions] == ["sum"]
+
+    def _column_sum(self, member: int, accumulator: _Accumulator) -> list[str]:
+        reduction = self.nest.reductions[member]
+        lines = self._initial(reduction, accumulator, self._start(reduction, {}))
+        lines += column_sum_lines(
+            self.body, reduction, accumulator.value, self.middle, self.middles, self.given
+        )
+        self._finish(member, reduction, accumulator)
+        return [*lines, *self._column_lines()]
+
     def _start(self, reduction: Reduction, names: Mapping[int, str]) -> str:
         """The value that a reduction starts from."""
         text = identity_text(reduction)
@@ -201,7 +227,8 @@ class _Rows:
 
     def _initial(self, reduction: Reduction, accumulator: _Accumulator, start: str) -> list[str]:
         if not self.column:
-            lines = [f"{accumulator.value} = {start}"]
+            first = as_key(reduction, start) if has_key(reduction) else start
+            lines = [f"{accumulator.value} = {first}"]
             return [*lines, *([f"{accumulator.position} = 0"] if accumulator.position else [])]
         puts = [f"put_{reduction.dtype.value}({accumulator.value}, i, first)"]
         if accumulator.position:
@@ -221,6 +248,8 @@ class _Rows:
         text = combined(reduction.function, held, value)
         if self.column:
             return [f"put_{kind}({accumulator.value}, i, {text})"]
+        if has_key(reduction):
+            text = f"{reduction.function}({held}, {as_key(reduction, value)})"
         return [f"{held} = {text}"]
 
     def _index_step(
@@ -229,14 +258,6 @@ class _Rows:
     ) -> list[str]:  # fmt: skip
         """Keep the better element and its position; a NaN is better than any number."""
         assert reduction.position is not None
-        function, which = reduction.function.split(" ")
-        sign = {"max": ">", "min": "<"}[function] + ("=" if which == "last" else "")
-        better = f"{value} {sign} best"
-        if reduction.dtype is DType.BOOL:
-            better = f"i8({value}) {sign} i8(best)"
-        if reduction.dtype.is_float:
-            again = "" if which == "last" else " and best == best"
-            better = f"{better} or ({value} != {value}{again})"
         position = names[reduction.position]
         if self.column:
             keep = [
@@ -245,7 +266,7 @@ class _Rows:
             ]
         else:
             keep = [f"{accumulator.value} = {value}", f"{accumulator.position} = {position}"]
-        return [f"best = {held}", f"if {better}:", *indented(1, keep)]
+        return [f"best = {held}", f"if {is_better(reduction, value)}:", *indented(1, keep)]
 
     def _finish(self, number: int, reduction: Reduction, accumulator: _Accumulator) -> None:
         """From now on the result of a reduction can be used."""
@@ -257,6 +278,8 @@ class _Rows:
             assert name is not None
             if self.column:
                 name = f"get_{value.dtype.value}({name}, i)"
+            elif has_key(reduction):
+                name = f"key_value({name})"
             self.given[index] = name
 
     def _last_pass(self) -> list[str]:

@@ -7,12 +7,16 @@ place: exp 2, sigmoid 4, tanh 4, erf 4; results may be subnormal. NaN stays NaN,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from llvmlite import ir
-from numba.core import cgutils
 
-F32, INT32 = ir.FloatType(), ir.IntType(32)
+from satura.backend.helpers.arithmetic import (
+    F32,
+    INT32,
+    call,
+    f32,
+    muladd,
+    polynomial,
+)
 
 # (exp(r) - 1 - r) / r² for |r| <= ln(2) / 2
 _EXP = (0.500000001, 0.166666668, 0.0416664649, 0.00833328603, 0.00139336522, 0.000199075697)
@@ -28,85 +32,54 @@ _LOG_ERFC = (
     0.0001705558, -1.12949518, -0.633386605, -0.108236668, 0.0250915305, -0.00416054064,
     0.000432306, -2.09098305e-05,
 )  # fmt: skip
+# What is added to this is rounded, and stands in the low bits, with 254 more.
+_ROUNDER = 1.5 * 2.0**23 + 254
 _LN2_HIGH, _LN2_LOW = 0.693359375, -0.000212194442  # the high part has few bits: n·high is exact
-
-
-def call(builder: ir.IRBuilder, name: str, *operands: ir.Value) -> ir.Value:
-    """A call of a function from the operands' type to the same type."""
-    kind = operands[0].type
-    function = ir.FunctionType(kind, [kind] * len(operands))
-    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), operands)
-
-
-def _constant(value: float) -> ir.Value:
-    return ir.Constant(F32, value)
-
-
-def _muladd(builder: ir.IRBuilder, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
-    return call(builder, "llvm.fmuladd.f32", a, b, c)
-
-
-def _polynomial(builder: ir.IRBuilder, x: ir.Value, coefficients: Sequence[float]) -> ir.Value:
-    """Horner's scheme."""
-    total = _constant(coefficients[-1])
-    for coefficient in reversed(coefficients[:-1]):
-        total = _muladd(builder, total, x, _constant(coefficient))
-    return total
-
-
-def _power_of_two(builder: ir.IRBuilder, exponent: ir.Value) -> ir.Value:
-    biased = builder.add(exponent, ir.Constant(INT32, 127))
-    return builder.bitcast(builder.shl(biased, ir.Constant(INT32, 23)), F32)
-
-
-def _keep_nan(builder: ir.IRBuilder, x: ir.Value, result: ir.Value) -> ir.Value:
-    return builder.select(builder.fcmp_unordered("uno", x, x), x, result)
 
 
 def exp(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """2^n · e^r with x = n·ln 2 + r; the scale is applied in two steps, so that it may overflow."""
-    # Beyond these the result is 0 or inf. These two swallow NaN, which has no integer.
-    near = call(builder, "llvm.maxnum.f32", x, _constant(-104.0))
-    near = call(builder, "llvm.minnum.f32", near, _constant(89.0))
-    n = call(builder, "llvm.rint.f32", builder.fmul(near, _constant(1.44269504)))
-    r = _muladd(builder, n, _constant(-_LN2_HIGH), near)
-    r = _muladd(builder, n, _constant(-_LN2_LOW), r)
-    tail = _polynomial(builder, r, _EXP)
-    series = builder.fadd(_muladd(builder, builder.fmul(r, r), tail, r), _constant(1.0))
-    exponent = builder.fptosi(n, INT32)
-    half = builder.ashr(exponent, ir.Constant(INT32, 1))
-    scaled = builder.fmul(series, _power_of_two(builder, half))
-    scaled = builder.fmul(scaled, _power_of_two(builder, builder.sub(exponent, half)))
-    return _keep_nan(builder, x, scaled)
+    # Beyond these the result is 0 or inf. NaN passes both, and makes r NaN.
+    near = builder.select(builder.fcmp_ordered("<", x, f32(-104.0)), f32(-104.0), x)
+    near = builder.select(builder.fcmp_ordered(">", near, f32(89.0)), f32(89.0), near)
+    shifted = muladd(builder, near, f32(1.44269504), f32(_ROUNDER))
+    n = builder.fsub(shifted, f32(_ROUNDER))
+    r = muladd(builder, n, f32(-_LN2_HIGH), near)
+    r = muladd(builder, n, f32(-_LN2_LOW), r)
+    series = polynomial(builder, r, (1.0, 1.0, *_EXP))
+    exponent = builder.bitcast(shifted, INT32)  # with twice the bias of f32's exponents
+    half = builder.ashr(exponent, INT32(1))
+    other = builder.sub(exponent, half)
+    scaled = builder.fmul(series, builder.bitcast(builder.shl(half, INT32(23)), F32))
+    return builder.fmul(scaled, builder.bitcast(builder.shl(other, INT32(23)), F32))
 
 
 def sigmoid(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """1 / (1 + exp(-x))."""
-    below = builder.fadd(_constant(1.0), exp(builder, builder.fneg(x)))
-    return builder.fdiv(_constant(1.0), below)
+    below = builder.fadd(f32(1.0), exp(builder, builder.fneg(x)))
+    return builder.fdiv(f32(1.0), below)
 
 
 def tanh(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """A polynomial near 0, else 1 - 2 / (exp(2|x|) + 1) with the sign of x."""
     size = call(builder, "llvm.fabs.f32", x)
     square = builder.fmul(x, x)
-    tail = builder.fmul(square, _polynomial(builder, square, _TANH))
-    small = _muladd(builder, tail, x, x)
+    tail = builder.fmul(square, polynomial(builder, square, _TANH))
+    small = muladd(builder, tail, x, x)
     grown = exp(builder, builder.fadd(size, size))
-    below = builder.fadd(grown, _constant(1.0))
-    large = builder.fsub(_constant(1.0), builder.fdiv(_constant(2.0), below))
-    large = call(builder, "llvm.copysign.f32", large, x)
-    return builder.select(builder.fcmp_ordered("<", size, _constant(0.6)), small, large)
+    below = builder.fadd(grown, f32(1.0))
+    large = builder.fsub(f32(1.0), builder.fdiv(f32(2.0), below))
+    result = builder.select(builder.fcmp_ordered("<", size, f32(0.6)), small, large)
+    return call(builder, "llvm.copysign.f32", result, x)
 
 
 def erf(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """A polynomial up to 1, else 1 - exp(log(erfc|x|)) with the sign of x."""
     size = call(builder, "llvm.fabs.f32", x)
     square = builder.fmul(x, x)
-    small = builder.fmul(x, _polynomial(builder, square, _ERF))
-    near = call(builder, "llvm.minnum.f32", size, _constant(4.1))
-    complement = exp(builder, _polynomial(builder, near, _LOG_ERFC))
-    large = builder.fsub(_constant(1.0), complement)
+    small = builder.fmul(x, polynomial(builder, square, _ERF))
+    near = builder.select(builder.fcmp_ordered(">", size, f32(4.1)), f32(4.1), size)
+    complement = exp(builder, polynomial(builder, near, _LOG_ERFC))
+    large = builder.fsub(f32(1.0), complement)
     large = call(builder, "llvm.copysign.f32", large, x)
-    result = builder.select(builder.fcmp_ordered("<=", size, _constant(1.0)), small, large)
-    return _keep_nan(builder, x, result)
+    return builder.select(builder.fcmp_ordered("<=", size, f32(1.0)), small, large)

@@ -31,10 +31,9 @@ def namespace_of(code: CodeType) -> dict[str, object]:
 @lru_cache(maxsize=1)
 def _fixed_names() -> Mapping[str, object]:
     from satura.backend.helpers import scalars, vector
-    from satura.backend.helpers.transpose import transpose_helper
+    from satura.backend.helpers.transpose import transpose_helpers
 
-    own = {"np": np, "transpose_block": transpose_helper()}
-    return {**own, **vector.helpers(), **scalars.helpers()}
+    return {"np": np, **transpose_helpers(), **vector.helpers(), **scalars.helpers()}
 
 
 def _names_mentioned(code: CodeType) -> Iterator[str]:

@@ -7,14 +7,14 @@ warm start does not import this.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 
 from llvmlite import ir
 from numba.core import types
 
-from satura.backend.helpers import approximations
-from satura.backend.helpers.approximations import call
+from satura.backend.helpers import approximations, logarithms, trigonometry
+from satura.backend.helpers.arithmetic import call
 from satura.backend.helpers.memory import conversions, memory
 from satura.backend.helpers.site import F32, F64, NUMBA, Site, Writer, declare_function, helper
 from satura.rewrite.types.tensor_type import DType
@@ -33,6 +33,26 @@ def _minimum(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
         return site.builder.and_(a, b)
     name = "minimum" if site.is_float else "smin" if site.is_signed else "umin"
     return site.same(name, a, b)
+
+
+def _key(wins: bool, site: Site, a: ir.Value) -> ir.Value:
+    """An integer that orders floats as their values, -0.0 below 0.0; NaN above (or below) all."""
+    builder = site.builder
+    nan = ir.Constant(a.type, float("nan"))
+    quiet = nan if wins else builder.fneg(nan)
+    a = builder.select(builder.fcmp_unordered("uno", a, a), quiet, a)
+    return _mirrored(site, builder.bitcast(a, ir.IntType(site.bits)))
+
+
+def _key_value(site: Site, key: ir.Value) -> ir.Value:
+    """The float with this key."""
+    return site.builder.bitcast(_mirrored(site, key), F64 if site.bits == 64 else F32)
+
+
+def _mirrored(site: Site, bits: ir.Value) -> ir.Value:
+    """A float's bits, those of negative numbers in the opposite order; its own inverse."""
+    sign = site.builder.ashr(bits, bits.type(site.bits - 1))
+    return site.builder.xor(bits, site.builder.lshr(sign, bits.type(1)))
 
 
 def _larger(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
@@ -160,6 +180,8 @@ def _modulo(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
 
 def _power(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
     """Floats as C's pow; integers wrap, and a negative exponent gives the truncated quotient."""
+    if a.type == F32:
+        return logarithms.power(site.builder, a, b)
     if site.is_float:
         return _library("pow", site, a, b)
     builder, one, zero = site.builder, ir.Constant(a.type, 1), _zero(a)
@@ -195,11 +217,17 @@ def _library(name: str, site: Site, *operands: ir.Value) -> ir.Value:
     return call(site.builder, name if operands[0].type == F64 else f"{name}f", *operands)
 
 
+_APPROXIMATIONS: Mapping[str, Callable[[ir.IRBuilder, ir.Value], ir.Value]] = {
+    "exp": approximations.exp, "sigmoid": approximations.sigmoid, "tanh": approximations.tanh,
+    "erf": approximations.erf, "log": logarithms.log, "sin": trigonometry.sin,
+    "cos": trigonometry.cos, "tan": trigonometry.tan,
+}  # fmt: skip
+
+
 def _approximation(name: str, site: Site, a: ir.Value) -> ir.Value:
     """Vectorisable in f32, the C library's in f64."""
     if a.type == F32:
-        written: ir.Value = getattr(approximations, name)(site.builder, a)
-        return written
+        return _APPROXIMATIONS[name](site.builder, a)
     if name == "sigmoid":
         one = ir.Constant(F64, 1.0)
         grown = _library("exp", site, site.builder.fneg(a))
@@ -239,9 +267,15 @@ def _bool(*_: types.Type) -> types.Type:
     return types.boolean
 
 
-_LIBRARY = (
-    "log", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
-)  # fmt: skip
+def _key_type(kind: types.Type) -> types.Type:
+    return types.int64 if kind is types.float64 else types.int32
+
+
+def _value_type(kind: types.Type) -> types.Type:
+    return types.float64 if kind is types.int64 else types.float32
+
+
+_LIBRARY = ("asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh")
 
 
 @lru_cache(maxsize=1)
@@ -252,7 +286,7 @@ def helpers() -> Mapping[str, object]:
     }
     found.update(memory())
     found.update(conversions())
-    for name in ("exp", "tanh", "erf", "sigmoid"):
+    for name in _APPROXIMATIONS:
         found[name] = helper(1, partial(_approximation, name))
     for name in _LIBRARY:
         found[name] = helper(1, partial(_library, name))
@@ -271,5 +305,8 @@ def helpers() -> Mapping[str, object]:
     found["mul_add"] = helper(3, _mul_add)
     found["first_tap"] = helper(2, _first_tap)
     found["inside"] = helper(2, _inside, _bool)
+    found["max_key"] = helper(1, partial(_key, True), _key_type)
+    found["min_key"] = helper(1, partial(_key, False), _key_type)
+    found["key_value"] = helper(1, _key_value, _value_type)
     found["isinf"] = helper(1, _isinf, _bool)
     return found

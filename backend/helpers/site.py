@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from satura.backend.helpers.approximations import call
+from satura.backend.helpers.arithmetic import call
 from satura.rewrite.types.tensor_type import DType
 
 INT8, INT16, INT32, INT64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))

@@ -1,8 +1,9 @@
-"""A square block of f32, one vector wide and high, transposed in registers."""
+"""A square block of elements, transposed in registers."""
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Mapping
+from functools import lru_cache, partial
 
 from llvmlite import ir
 from numba.core import types
@@ -11,35 +12,39 @@ from satura.backend.helpers.vector import INT32, Code, native
 from satura.backend.target import host_target
 
 
-@cache
-def transpose_helper() -> object:
-    """`transpose_block(source, source_pitch, target, target_pitch)`: target[j, i] = source[i, j]
-    for i, j below the number of lanes; addresses and pitches between rows in bytes."""
-    lanes = host_target().lanes
-
-    def write(code: Code, *arguments: ir.Value) -> None:
-        _transpose(Code(code.builder, lanes), *arguments)
-
-    return native(write, (types.int64,) * 4)
+@lru_cache(maxsize=1)
+def transpose_helpers() -> Mapping[str, object]:
+    """`transpose_block_B(source, source_pitch, target, target_pitch)` for elements of B bits:
+    target[j, i] = source[i, j] for i, j below the block's edge; addresses and pitches between rows
+    in bytes."""
+    return {
+        f"transpose_block_{bits}": native(partial(_transpose, bits), (types.int64,) * 4)
+        for bits in (8, 16, 32, 64)
+    }
 
 
 def _transpose(
-    code: Code, source: ir.Value, source_pitch: ir.Value, target: ir.Value, target_pitch: ir.Value
-) -> None:
+    bits: int, code: Code, source: ir.Value, source_pitch: ir.Value, target: ir.Value,
+    target_pitch: ir.Value,
+) -> None:  # fmt: skip
+    edge = host_target().block_edge(bits // 8)
+    kind = ir.VectorType(ir.IntType(bits), edge)
     rows = []
-    for _ in range(code.lanes):
-        rows.append(code.load(source, 0, code.vector))
+    for _ in range(edge):
+        row = code.builder.load(code.pointer(source, kind))
+        row.align = bits // 8
+        rows.append(row)
         source = code.add(source, source_pitch)
     distance = 1
-    while distance < code.lanes:  # swap the off-diagonal quarters of every 2·distance square
-        for i in range(code.lanes):
+    while distance < edge:  # swap the off-diagonal quarters of every 2·distance square
+        for i in range(edge):
             if not i & distance:
                 rows[i], rows[i + distance] = _swap_lanes(
                     code, rows[i], rows[i + distance], distance
                 )
         distance *= 2
     for row in rows:
-        code.store(target, 0, row)
+        code.builder.store(row, code.pointer(target, kind)).align = bits // 8
         target = code.add(target, target_pitch)
 
 
@@ -48,12 +53,13 @@ def _swap_lanes(
 ) -> tuple[ir.Value, ir.Value]:
     """Both rows after the groups of `distance` lanes at odd places above and at even places below
     have changed places."""
-    lanes = range(code.lanes)
-    evens = [i if not i & distance else code.lanes + i - distance for i in lanes]
-    odds = [i + distance if not i & distance else code.lanes + i for i in lanes]
+    edge = upper.type.count
+    lanes = range(edge)
+    evens = [i if not i & distance else edge + i - distance for i in lanes]
+    odds = [i + distance if not i & distance else edge + i for i in lanes]
     return _shuffle(code, upper, lower, evens), _shuffle(code, upper, lower, odds)
 
 
 def _shuffle(code: Code, a: ir.Value, b: ir.Value, lanes: list[int]) -> ir.Value:
-    kind = ir.VectorType(INT32, code.lanes)
+    kind = ir.VectorType(INT32, len(lanes))
     return code.builder.shuffle_vector(a, b, ir.Constant(kind, lanes))

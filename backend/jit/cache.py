@@ -1,6 +1,7 @@
-"""Compiled kernels on disk: private to the user, checked when read, replaced atomically.
+"""What took long to make, on disk: private to the user, checked when read, replaced atomically.
 
-The cache is a folder of entries named by the hash of everything that determines the object code.
+The cache is a folder of entries named by the hash of everything that determines their content.
+Kernels and schedules lie in one folder; each kind has its own limit.
 It is only ever an optimisation: an entry that is damaged, truncated or not ours counts as absent,
 and a folder that somebody else could write to is not used at all.
 """
@@ -18,15 +19,14 @@ from pathlib import Path
 from satura.rewrite.files import UNFINISHED, atomic_file
 
 _LOGGER = logging.getLogger("satura.cache")
-_MAGIC = b"satura kernel 1\n"
-_SUFFIX = ".kernel"
+_VERSION = 1  # of an entry
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 DEFAULT_LIMIT = 256 * 1024 * 1024
 _COUNTS = 32
-# Bytes that this process stored in a folder since it counted the entries there.
-_uncounted: dict[Path, int] = {}
+# Bytes that this process stored in a cache since it counted the entries there.
+_uncounted: dict[Cache, int] = {}
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,14 @@ class CacheStatistics:
 
 @dataclass(frozen=True)
 class Cache:
-    """Entries of at most `limit` bytes in all; the least recently used go first.
+    """Entries of one kind, at most `limit` bytes in all; the least recently used go first.
 
     A writing process may exceed the limit by a 32nd: it counts entries no more often than that.
     """
 
     folder: Path
     limit: int = DEFAULT_LIMIT
+    kind: str = "kernel"
 
     def load(self, key: str) -> bytes | None:
         """The payload stored under `key`, or None."""
@@ -58,9 +59,9 @@ class Cache:
             data = _read_own_file(path)
         except OSError:
             return None
-        payload = _unsealed(key, data)
+        payload = self._unsealed(key, data)
         if payload is None:
-            _LOGGER.warning("%s is damaged; the kernel is compiled again", path)
+            _LOGGER.warning("%s is damaged; the %s is made anew", path, self.kind)
             path.unlink(missing_ok=True)
             return None
         _touch(path)
@@ -72,10 +73,13 @@ class Cache:
             return
         try:
             with atomic_file(self._path(key), _PRIVATE) as file:
-                file.write(_sealed(key, payload))
+                file.write(self._sealed(key, payload))
             self._evict_when_due(len(payload))
         except OSError as error:
-            _LOGGER.warning("%s cannot be written: %s", self.folder, error)
+            self._warn_of(error)
+
+    def _warn_of(self, error: OSError) -> None:
+        _warn_once(f"{self.folder} cannot be written: {error.strerror or error}")
 
     def clear(self) -> int:
         """Removes every entry (and what killed writers left); the number of entries removed."""
@@ -94,7 +98,24 @@ class Cache:
         )
 
     def _path(self, key: str) -> Path:
-        return self.folder / f"{key}{_SUFFIX}"
+        return self.folder / f"{key}{self._suffix}"
+
+    @property
+    def _suffix(self) -> str:
+        return f".{self.kind}"
+
+    @property
+    def _magic(self) -> bytes:
+        return f"satura {self.kind} {_VERSION}\n".encode()
+
+    def _sealed(self, key: str, payload: bytes) -> bytes:
+        return self._magic + _digest(key, payload) + payload
+
+    def _unsealed(self, key: str, data: bytes) -> bytes | None:
+        start = len(self._magic) + _DIGEST_BYTES
+        payload = data[start:]
+        expected = self._magic + _digest(key, payload)
+        return payload if data[:start] == expected else None
 
     def _is_private(self, create: bool = False) -> bool:
         """Whether nobody but the user can have written here."""
@@ -102,20 +123,30 @@ class Cache:
             if create:
                 self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             status = self.folder.stat()
-        except OSError:
+        except OSError as error:
+            if create:
+                self._warn_of(error)
             return False
         if _is_ours(status):
             return True
-        _warn_once(self.folder)
+        _warn_once(
+            f"cache {self.folder} is not used: it belongs to somebody else or others may write to"
+            " it; remove it, or set SATURA_CACHE to a private folder"
+        )
         return False
 
     def _files(self) -> list[Path]:
         """Entries and the leftovers of writers that were killed."""
         if not self.folder.is_dir():
             return []
-        return sorted(
-            path for path in self.folder.iterdir() if path.name.endswith((_SUFFIX, UNFINISHED))
-        )
+        paths = sorted(self.folder.iterdir())
+        return [path for path in paths if self._is_entry(path) or self._is_unfinished(path)]
+
+    def _is_entry(self, path: Path) -> bool:
+        return path.name.endswith(self._suffix)
+
+    def _is_unfinished(self, path: Path) -> bool:
+        return path.name.endswith(UNFINISHED) and f"{self._suffix}." in path.name
 
     def _entries(self) -> list[tuple[float, int, Path]]:
         """Time of last use, size and path of every entry."""
@@ -125,17 +156,17 @@ class Cache:
                 status = path.stat()
             except OSError:
                 continue  # another process evicted it
-            if path.name.endswith(_SUFFIX):
+            if self._is_entry(path):
                 found.append((status.st_mtime, status.st_size, path))
         return found
 
     def _evict_when_due(self, stored: int) -> None:
         """Evict on a process's first store, then whenever it has stored a 32nd of the limit."""
-        uncounted = _uncounted.get(self.folder, self.limit) + stored
+        uncounted = _uncounted.get(self, self.limit) + stored
         if uncounted >= self.limit / _COUNTS:
             uncounted = 0
             self._evict()
-        _uncounted[self.folder] = uncounted
+        _uncounted[self] = uncounted
 
     def _evict(self) -> None:
         entries = sorted(self._entries())
@@ -147,33 +178,19 @@ class Cache:
             size -= entry_size
 
 
-def default_cache() -> Cache:
+def default_cache(kind: str = "kernel") -> Cache:
     """The user's cache: $SATURA_CACHE, or a folder where the platform keeps such things."""
     override = os.environ.get("SATURA_CACHE")
     if override:
-        return Cache(Path(override))
+        return Cache(Path(override), kind=kind)
     from platformdirs import user_cache_path
 
-    return Cache(user_cache_path("satura") / "kernels")
-
-
-def clear() -> int:
-    """Empties the user's cache; the number of kernels removed."""
-    return default_cache().clear()
-
-
-def statistics() -> CacheStatistics:
-    """What the user's cache holds."""
-    return default_cache().statistics()
+    return Cache(user_cache_path("satura") / "kernels", kind=kind)
 
 
 @cache
-def _warn_once(folder: Path) -> None:
-    _LOGGER.warning(
-        "kernel cache %s is not used: it belongs to somebody else or others may write to it; "
-        "remove it, or set SATURA_CACHE to a private folder",
-        folder,
-    )
+def _warn_once(message: str) -> None:
+    _LOGGER.warning(message)
 
 
 def _is_ours(status: os.stat_result) -> bool:
@@ -190,18 +207,6 @@ def _read_own_file(path: Path) -> bytes:
         if not stat.S_ISREG(status.st_mode) or not _is_ours(status):
             raise PermissionError(f"{path} is not ours")
         return file.read()
-
-
-def _sealed(key: str, payload: bytes) -> bytes:
-    return _MAGIC + _digest(key, payload) + payload
-
-
-def _unsealed(key: str, data: bytes) -> bytes | None:
-    start = len(_MAGIC) + _DIGEST_BYTES
-    payload = data[start:]
-    if data[: len(_MAGIC)] != _MAGIC or data[len(_MAGIC) : start] != _digest(key, payload):
-        return None
-    return payload
 
 
 def _digest(key: str, payload: bytes) -> bytes:

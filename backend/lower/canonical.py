@@ -3,7 +3,8 @@
 Loops in order: outer ones (their iterations are split over threads), middle ones, and one inner
 loop that vectorises. Three forms:
 
-    plain   no reductions; inner is the loop with most unit strides
+    plain   no reductions; inner is the loop with most unit strides; a middle loop, if any, is a
+            short one along which the result is stored: all its iterations stand side by side
     row     inner is a reduced loop; reductions accumulate in registers
     column  inner is a kept loop; reductions accumulate in an array over it
 """
@@ -17,6 +18,7 @@ from math import prod
 from satura.backend.lower.body import Access, BodyBuilder, Nest, needed_values
 
 SHORT = 8  # an inner loop of fewer iterations hardly vectorises
+LONGEST_RUN = 4  # iterations of a loop that stand side by side
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,13 @@ def canonical(nest: Nest) -> Canonical:
     """The canonical form of `nest`, whose extents are all positive."""
     nest = renumber(nest)
     if not nest.reductions:
-        inner = _best(nest, list(nest.outer), tuple(nest.accesses()))
         order = _by_stride(list(nest.outer), nest.target)
+        run = _run(nest)
+        if run is not None:
+            loop, short = run
+            order.remove(short)
+            return _arrange(nest, order, [short], loop, False)
+        inner = _best(nest, list(nest.outer), tuple(nest.accesses()))
         return _arrange(nest, order, [], inner, False)
     reads = _reads_of_reductions(nest)
     clipped = {clip.loop for clip in nest.clips}
@@ -49,6 +56,18 @@ def canonical(nest: Nest) -> Canonical:
     if ordered and row is not None:
         row = middle[-1]
     return _arrange(nest, outer, middle, row, False)
+
+
+def _run(nest: Nest) -> tuple[int, int] | None:
+    """A loop, and a short one whose results stand between its results: upsampling, interleaving."""
+    size = nest.dtype.itemsize
+    for short in nest.outer:
+        extent = nest.extents[short]
+        if nest.target.strides[short] == size and 1 < extent <= LONGEST_RUN:
+            for loop in nest.outer:
+                if nest.target.strides[loop] == extent * size and nest.extents[loop] >= SHORT:
+                    return loop, short
+    return None
 
 
 def _is_column(nest: Nest, row: int | None, column: int, reads: Sequence[Access]) -> bool:

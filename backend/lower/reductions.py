@@ -304,10 +304,8 @@ class _WindowReader:
 def _is_unrolled(window: Window, shape: tuple[int, ...], depth: int) -> bool:
     """Whether the kernel will unroll all taps over the last axis: masks then cost little."""
     last = window.rank - 1
-    plain = len(shape) != window.rank or not (
-        window.sizes[last] > 1 or window.lo[last] or window.hi[last]
-    )
-    return plain and shape[-1] > 1 and prod(window.sizes) * depth <= MAX_TAPS
+    is_stepped = len(shape) == window.rank and window.strides[last] > 1
+    return shape[-1] > 1 and not is_stepped and prod(window.sizes) * depth <= MAX_TAPS
 
 
 def _is_identity(fill: Scalar, function: str, dtype: DType) -> bool:

@@ -9,6 +9,7 @@ from satura.backend.contraction.call import contraction_code
 from satura.backend.emit.body import Code
 from satura.backend.emit.loops import loop_code
 from satura.backend.emit.rows import row_code
+from satura.backend.emit.transposes import turned_loop, turning_code
 from satura.backend.emit.windows import is_small_window, window_code
 from satura.backend.lower.canonical import canonical
 from satura.backend.lower.loop_nests import lower
@@ -40,6 +41,11 @@ def kernel_code(
         if is_small_window(form):
             return window_code(name, form, work)
         return row_code(name, form, threads, work)
+    if len(nests) == 1:
+        form = canonical(nests[0])
+        turned = turned_loop(form)
+        if turned is not None:
+            return turning_code(name, form, turned, work)
     return loop_code(name, nests, work)
 
 

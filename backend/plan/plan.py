@@ -247,7 +247,8 @@ class Instance:
             size = prod(shape) * buffer_type.dtype.itemsize
             whole = self._memory[start : start + size].view(buffer_type.dtype.numpy).reshape(shape)
         extents = zip(home.start, node.type.shape, strict=True)
-        return whole[tuple(slice(static(a), static(a) + static(n)) for a, n in extents)]
+        places = [slice(static(a), static(a) + static(n)) for a, n in extents]
+        return whole[tuple(places)] if places else whole
 
 
 def _aligned_bytes(size: int) -> NDArray[np.uint8]:

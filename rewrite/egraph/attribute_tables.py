@@ -1,8 +1,8 @@
 """Demand tables: attributes are computed by Python between runs, once per distinct arguments.
 
-Matches put their arguments into `want_…`; `answer` evaluates the new ones and puts arguments and
-results into `ok_…`, or nothing where the computation refuses. Rows are taken in sorted order, so
-that interned numbers do not depend on the order of tables.
+Matches put who asks and with what into `want_…`; `answer` evaluates what is new and puts arguments
+and results into `ok_…`, or nothing where the computation refuses. Rows are taken in sorted order,
+so that interned numbers do not depend on the order of tables.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Protocol
 
 from satura.rewrite.egraph.engine import EGraph, Row, Step
 from satura.rewrite.egraph.interner import Interner, Value
-from satura.rewrite.egraph.tables import NodeTable
+from satura.rewrite.egraph.rule_compiler import RuleCode
+from satura.rewrite.egraph.tables import NodeTable, demands_of_width
 from satura.rewrite.errors import SaturaError
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.types.attributes import (
@@ -40,9 +41,14 @@ class Answer(Protocol):
 
 @dataclass
 class Demand:
-    """One pair of demand tables and what fills the second."""
+    """What one rule asks, or the rules for the types of one op do, and what answers it.
 
+    The rule `asking` of the engine puts rows that begin with `number` into the table `want`.
+    """
+
+    asking: str
     want: str
+    number: int
     ok: str
     answer: Answer
     done: set[Row] = field(default_factory=set)
@@ -64,19 +70,24 @@ class Demands:
 
     def answer(self, demands: Iterable[Demand], asked: Step) -> bool:
         """Answer all new rows that the run `asked` made; whether anything was added."""
+        asking = [demand for demand in demands if asked.matches.get(demand.asking)]
+        rows: dict[tuple[str, int], list[Row]] = {}
+        for want in dict.fromkeys(demand.want for demand in asking):
+            for number, *arguments in self._egraph.numbers(want):
+                rows.setdefault((want, number), []).append(tuple(arguments))
+            self._egraph.run(f"clear_{want}")
         added = False
-        for demand in demands:
-            if asked.matches.get(demand.want):
-                started = perf_counter()
-                added |= self._answer(demand)
-                demand.seconds += perf_counter() - started
+        for demand in asking:
+            started = perf_counter()
+            added |= self._answer(demand, rows.get((demand.want, demand.number), []))
+            demand.seconds += perf_counter() - started
         self.describe()
         return added
 
-    def _answer(self, demand: Demand) -> bool:
+    def _answer(self, demand: Demand, asked: list[Row]) -> bool:
         values = self._interner.values
         rows: list[Row] = []
-        for row in self._egraph.numbers(demand.want):
+        for row in asked:
             if row in demand.done:
                 continue
             demand.done.add(row)
@@ -85,7 +96,6 @@ class Demands:
                 demand.refusals += 1
             else:
                 rows.append((*row, *map(self._interner.number, results)))
-        self._egraph.run(f"clear_{demand.want}")
         self._egraph.insert(demand.ok, rows)
         return bool(rows)
 
@@ -128,10 +138,11 @@ def type_demand(table: NodeTable) -> Demand:
             raise TypeConflictError(f"{op.name}({shown}) has no type: {error}") from error
         return (result[0] if isinstance(result, tuple) else result,)
 
-    return Demand(f"want_type_{table.name}", f"ok_type_{table.name}", answer)
+    want = f"want_type_{table.name}"
+    return Demand(want, want, 0, f"ok_type_{table.name}", answer)
 
 
-def rule_demand(direction: Direction, want: str, ok: str) -> Demand:
+def rule_demand(direction: Direction, number: int, code: RuleCode) -> Demand:
     """The demand for the attributes that a rule computes; answering may raise RuleError."""
     inputs, guards = direction.inputs, len(direction.guards)
 
@@ -148,4 +159,4 @@ def rule_demand(direction: Direction, want: str, ok: str) -> Demand:
             for value, output in pairs
         )
 
-    return Demand(want, ok, answer)
+    return Demand(code.asking, demands_of_width(code.width), number, code.ok, answer)

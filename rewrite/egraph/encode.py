@@ -5,6 +5,8 @@ Nodes are never written as nested terms, so depth does not matter.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from satura.rewrite.egraph.engine import EGraph, Row
 from satura.rewrite.egraph.interner import Interner
 from satura.rewrite.egraph.tables import NodeTable
@@ -17,7 +19,7 @@ def table_name(node: Node) -> str:
 
 
 def load(
-    program: Program, egraph: EGraph, tables: dict[str, NodeTable], interner: Interner
+    program: Program, egraph: EGraph, tables: Mapping[str, NodeTable], interner: Interner
 ) -> dict[str, set[Row]]:
     """Add every node of `program`; afterwards `(node i)` is the class of node i.
 

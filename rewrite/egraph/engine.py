@@ -6,7 +6,8 @@ named by a number that is only good until the next `run`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -39,12 +40,19 @@ class EGraph:
         if (fresh := fresh_bindings()) is not None:
             globals()["bindings"] = fresh
         self._engine = bindings.EGraph()
-        self._folder = TemporaryDirectory(prefix="satura-egraph-")
         self._classes = _Numbering()
 
     def define(self, text: str) -> None:
         """Run egglog commands: sorts, tables, rules, actions."""
         self._engine.run_program(*self._engine.parse_program(text))
+
+    @contextmanager
+    def scratch(self) -> Iterator[None]:
+        """A block whose changes are taken back at its end, unless it raises."""
+        self.define("(push)")
+        yield
+        self.define("(pop)")
+        self._classes.clear()
 
     def run(self, ruleset: str, saturate: bool = False) -> Step:
         """Run a ruleset once, or until it changes nothing."""
@@ -64,9 +72,10 @@ class EGraph:
             self.define("\n".join(facts))
         else:
             text = "".join("\t".join(map(str, row)) + "\n" for row in rows)
-            path = Path(self._folder.name) / "rows.tsv"
-            path.write_text(text)
-            self.define(f'(input {table} "{path}")')
+            with TemporaryDirectory(prefix="satura-egraph-") as folder:
+                path = Path(folder) / "rows.tsv"
+                path.write_text(text)
+                self.define(f'(input {table} "{path}")')
 
     def sizes(self) -> dict[str, int]:
         """Number of rows per table."""
@@ -79,12 +88,13 @@ class EGraph:
         commands = self._engine.parse_program(f"(print-function {table})")
         (output,) = self._engine.run_program(*commands)
         assert isinstance(output, bindings.PrintFunctionOutput)
-        get = output.termdag.get
+        terms = output.termdag  # a copy each time that one asks for it
+        integer = _Integers(terms).__getitem__
         rows = []
         for application, _ in output.terms:
-            term = get(application)
+            term = terms.get(application)
             assert isinstance(term, bindings.TermApp)
-            rows.append(tuple(_integer(get(argument)) for argument in term.args))
+            rows.append(tuple(map(integer, term.args)))
         return sorted(rows)
 
     def tables(self, names: Iterable[str]) -> dict[str, list[Row]]:
@@ -135,6 +145,15 @@ def _zero(value: bindings.Value) -> int:
     return 0
 
 
-def _integer(term: bindings.TermLit | bindings.TermVar | bindings.TermApp) -> int:
-    assert isinstance(term, bindings.TermLit) and isinstance(term.value, bindings.Int)
-    return term.value.value
+class _Integers(dict[int, int]):
+    """The integers among egglog's terms, by the number of their term; most occur many times."""
+
+    def __init__(self, terms: bindings.TermDag) -> None:
+        super().__init__()
+        self._terms = terms
+
+    def __missing__(self, number: int) -> int:
+        term = self._terms.get(number)
+        assert isinstance(term, bindings.TermLit) and isinstance(term.value, bindings.Int)
+        self[number] = value = term.value.value
+        return value

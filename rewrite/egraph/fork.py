@@ -15,7 +15,7 @@ from types import ModuleType
 
 from egglog import bindings
 
-_LIBRARY = str(bindings.__file__)
+_LIBRARY = Path(str(bindings.__file__)).resolve()  # as the system names it: without links
 _forks = 0
 _copied_after = 0
 
@@ -38,7 +38,7 @@ def fresh_bindings() -> ModuleType | None:
     copy = os.memfd_create(f"egglog-{os.getpid()}")
     try:
         with open(copy, "wb", closefd=False) as file:
-            file.write(_loaded_part(Path(_LIBRARY)))
+            file.write(loaded_part())
         loader = importlib.machinery.ExtensionFileLoader(
             "egglog.bindings", f"/proc/{os.getpid()}/fd/{copy}"
         )
@@ -52,13 +52,13 @@ def fresh_bindings() -> ModuleType | None:
     return module
 
 
-def _loaded_part(library: Path) -> bytes:
-    """The beginning of `library` that programs use; what follows, for debuggers, is much longer."""
+def loaded_part() -> bytes:
+    """The beginning of the library that programs use; what follows, for debuggers, is longer."""
     end = 0
     for line in Path("/proc/self/maps").read_text().splitlines():
         span, _, offset, _, _, *path = line.split(maxsplit=5)
-        if path == [str(library)]:
+        if path == [str(_LIBRARY)]:
             first, last = (int(address, 16) for address in span.split("-"))
             end = max(end, int(offset, 16) + last - first)
-    with library.open("rb") as file:
+    with _LIBRARY.open("rb") as file:
         return file.read(end or -1)

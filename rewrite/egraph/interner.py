@@ -7,7 +7,7 @@ is its bit pattern.
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -22,9 +22,11 @@ Value = Attribute | TensorType
 class Interner:
     """Numbers attribute values from 0 in the order in which they are first seen."""
 
-    def __init__(self) -> None:
+    def __init__(self, values: Iterable[Value] = ()) -> None:
         self.values: list[Value] = []
         self._numbers: dict[Hashable, int] = {}
+        for value in values:
+            self.number(value)
 
     def number(self, value: Value) -> int:
         """The number of `value`; equal values have one number."""

@@ -1,11 +1,11 @@
-"""Rules as egglog text: per direction of a rule one ruleset and, where it computes, two tables.
+"""Rules as egglog text: per direction of a rule one ruleset and, where it computes, a table.
 
     transpose(transpose(x, p), q) -> transpose(x, p[q])
 
-becomes (with `e1` for the inner transpose)
+becomes, as direction 3 and with `e1` for the inner transpose,
 
     (rule ((= e0 (n_transpose e1 q)) (= e1 (n_transpose x p))) ((match_3 e0 x p q)))
-    (rule ((match_3 e0 x p q)) ((want_3 p q)))
+    (rule ((match_3 e0 x p q)) ((want_of_2 3 p q)))
     (rule ((match_3 e0 x p q) (ok_3 p q o0)) ((let r0 (n_transpose x o0)) (union e0 r0)))
 """
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from satura.rewrite.egraph.interner import Interner
 from satura.rewrite.egraph.queries import Atom, rule_text, staged
-from satura.rewrite.egraph.tables import clearing
+from satura.rewrite.egraph.tables import demands_of_width
 from satura.rewrite.language.dsl import Computed, Direction
 from satura.rewrite.language.expressions import AttributeVariable, Expression, Literal
 from satura.rewrite.language.terms import (
@@ -37,14 +37,16 @@ _FACTS: Mapping[type[Term], str] = {Known: "known", Varying: "varying", Movable:
 class RuleCode:
     """The egglog text of one direction, and the names of its rulesets and tables.
 
-    It fires at most once per row of the table `rows` (where that is known; else it is empty), and
-    makes at most `makes` e-nodes each time.
+    The rule `asking` puts `width` arguments into the table of demands of that width, which `text`
+    does not declare. It fires at most once per row of the table `rows` (where that is known; else
+    it is empty), and makes at most `makes` e-nodes each time.
     """
 
     text: str
     matching: str
     ruleset: str
-    want: str
+    asking: str
+    width: int
     ok: str
     now: str
     rows: str
@@ -80,7 +82,8 @@ class _Writer:
 
     def code(self) -> RuleCode:
         direction, number = self.direction, self.number
-        ruleset, want, ok = f"fire_{number}", f"want_{number}", f"ok_{number}"
+        ruleset, ok = f"fire_{number}", f"ok_{number}"
+        asking = f"asking_{number}" if direction.computes else ""
         root = self.match(direction.left)
         if direction.varies:
             self.facts.append(Atom("varying", (root,)))
@@ -103,15 +106,15 @@ class _Writer:
             lines.append(f"(ruleset {matching})\n")
         lines += [stage.text(matching) for stage in stages]
         if direction.computes:
+            want = Atom(demands_of_width(len(columns)), (str(number), *columns))
             lines += [
-                f"(relation {want} ({' '.join(['i64'] * len(columns))}))\n",
                 f"(relation {ok} ({' '.join(['i64'] * (len(columns) + len(outputs)))}))\n",
-                rule_text(query[:-1], str(Atom(want, tuple(columns))), "demand", want),
-                clearing(want, len(columns)),
+                rule_text(query[:-1], str(want), "demand", asking),
             ]
         lines.append(rule_text(query, " ".join(self.actions), ruleset, ruleset))
         text, makes = "".join(lines), len(self.made)
-        return RuleCode(text, matching, ruleset, want, ok, f"now_{number}", rows, makes)
+        now = f"now_{number}"
+        return RuleCode(text, matching, ruleset, asking, len(columns), ok, now, rows, makes)
 
     def match(self, term: Term) -> str:
         """The egglog variable of a term on the left side, with the atoms that bind it."""

@@ -29,11 +29,12 @@ from satura.rewrite.egraph.attribute_tables import (
 from satura.rewrite.egraph.classes import EClasses, find_class
 from satura.rewrite.egraph.decode import Decoded, Origin, decode
 from satura.rewrite.egraph.encode import load
-from satura.rewrite.egraph.engine import EGraph, Step
+from satura.rewrite.egraph.engine import Step
 from satura.rewrite.egraph.interner import Interner
 from satura.rewrite.egraph.observer import NOBODY, Observer
+from satura.rewrite.egraph.prepared import Prepared, prepared
 from satura.rewrite.egraph.report import Report, Round, RuleStatistics
-from satura.rewrite.egraph.rule_compiler import RuleCode, compile_direction
+from satura.rewrite.egraph.rule_compiler import RuleCode
 from satura.rewrite.egraph.tables import node_tables, schema
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.dsl import Direction, RuleSet
@@ -169,38 +170,16 @@ class _Run:
         self.limits = limits
         self.observer = observer
         self.careful = careful
-        self.egraph = EGraph()
-        self.interner = Interner()
-        hosts = [len(node.operands) for node in program.nodes if node.op.name == "host"]
-        self.tables = node_tables(hosts)
-        self.egraph.define(schema(self.tables.values()))
-        self.types = [type_demand(table) for table in self.tables.values()]
-        for table, demand in zip(self.tables.values(), self.types, strict=True):
-            demand.answer = observer.typing(table.op, demand.answer)
-        self.demands = Demands(self.egraph, self.interner)
-        answered = load(program, self.egraph, self.tables, self.interner)
-        for demand, name in zip(self.types, self.tables, strict=True):
-            rows = answered.get(name, set())
-            self.egraph.insert(demand.ok, sorted(rows))
-            demand.done.update(row[:-1] for row in rows)
-        self.demands.describe()
-        self.runs: dict[int, tuple[str | None, int]] = {}
-        self.mark("now_load", None, 0)
-        self.runners = [
-            self.runner(direction, number)
-            for number, direction in enumerate(
-                direction for rule in rules for direction in rule.directions
-            )
-        ]
-        self.define_firing()
-        self.rule_demands = [runner.demand for runner in self.runners if runner.demand]
-        self.settle()
-        self.report = Report([runner.statistics for runner in self.runners])
-        self.close_round()
-        self.appraise()
-        self.saturate()
-        observer.start(None)
-        self.decoded = self.decode()
+        directions = [direction for rule in rules for direction in rule.directions]
+        apart = [observer.watches(direction) for direction in directions]
+        with prepared(directions, apart) as engine:
+            self.load(engine)
+            self.settle()
+            self.close_round()
+            self.appraise()
+            self.saturate()
+            observer.start(None)
+            self.decoded = self.decode()
         self.appraise(self.decoded)
         for runner in self.runners:
             runner.finish(self.decoded.made)
@@ -210,22 +189,39 @@ class _Run:
     def elapsed(self) -> float:
         return perf_counter() - self.started
 
-    def runner(self, direction: Direction, number: int) -> _Runner:
-        watched = self.observer.watches(direction)
-        code = compile_direction(direction, number, self.interner, apart=watched)
-        self.egraph.define(code.text)
-        demand = rule_demand(direction, code.want, code.ok) if direction.computes else None
+    def load(self, engine: Prepared) -> None:
+        """Bring the program into the engine, and the rules' runners up."""
+        self.egraph, self.interner = engine.egraph, Interner(engine.constants)
+        ops = {node.op.name for node in self.program.nodes}
+        hosts = [len(node.operands) for node in self.program.nodes if node.op.name == "host"]
+        self.tables = node_tables({*engine.ops, *ops}, hosts)
+        for name, table in self.tables.items():
+            if name not in engine.ops:
+                self.egraph.define(schema(table))
+        self.types = [type_demand(table) for table in self.tables.values()]
+        for table, demand in zip(self.tables.values(), self.types, strict=True):
+            demand.answer = self.observer.typing(table.op, demand.answer)
+        self.demands = Demands(self.egraph, self.interner)
+        answered = load(self.program, self.egraph, self.tables, self.interner)
+        for demand, name in zip(self.types, self.tables, strict=True):
+            rows = answered.get(name, set())
+            self.egraph.insert(demand.ok, sorted(rows))
+            demand.done.update(row[:-1] for row in rows)
+        self.demands.describe()
+        self.runs: dict[int, tuple[str | None, int]] = {}
+        self.mark("now_load", None, 0)
+        pairs = zip(engine.directions, engine.codes, strict=True)
+        self.runners = [self.runner(number, *pair) for number, pair in enumerate(pairs)]
+        self.rule_demands = [runner.demand for runner in self.runners if runner.demand]
+        self.report = Report([runner.statistics for runner in self.runners])
+        self.count()
+
+    def runner(self, number: int, direction: Direction, code: RuleCode) -> _Runner:
+        demand = rule_demand(direction, number, code) if direction.computes else None
         if demand is not None:
             demand.answer = self.observer.answering(direction, demand.answer)
         statistics = RuleStatistics(direction.label, direction.place)
-        return _Runner(direction, code, demand, statistics, watched)
-
-    def define_firing(self) -> None:
-        """The ruleset `fire`: all rules at once that are not watched."""
-        rulesets = " ".join(r.code.ruleset for r in self.runners if not r.watched)
-        self.egraph.define(
-            f"(unstable-combined-ruleset fire {rulesets})" if rulesets else "(ruleset fire)"
-        )
+        return _Runner(direction, code, demand, statistics, self.observer.watches(direction))
 
     def mark(self, now: str, rule: str | None, round_: int) -> None:
         """Remember which run the class in table `now` stands for; the next run gets a new one."""
@@ -234,14 +230,14 @@ class _Run:
             self.runs[home] = (rule, round_)
             self.egraph.define(f"(delete ({now}))")
 
-    def count(self, sizes: Mapping[str, int] | None = None) -> int:
-        """E-nodes that there are, by the tables' sizes where the caller has them."""
-        if sizes is None:
-            sizes = self.egraph.sizes()
-        return sum(sizes[f"n_{name}"] for name in self.tables)
+    def count(self) -> dict[str, int]:
+        """Count the e-nodes; gives the sizes of all tables."""
+        sizes = self.egraph.sizes()
+        self.nodes = sum(sizes[f"n_{name}"] for name in self.tables)
+        return sizes
 
     def close_round(self) -> None:
-        self.report.rounds.append(Round(self.count(), self.elapsed))
+        self.report.rounds.append(Round(self.nodes, self.elapsed))
 
     def settle(self) -> None:
         """Bring types and other facts up to date. Raises TypeConflictError."""
@@ -296,26 +292,22 @@ class _Run:
     def round(self, round_: int) -> bool:
         """Run every rule once; whether anything changed. Sets `report.stopped` at a limit."""
         self.match()
-        sizes = self.egraph.sizes()
+        sizes = self.count()
         for runner in self.runners:
             runner.measure(sizes)
-        nodes = self.count(sizes)
         single, changed = self.runners, False
-        if not self.careful and nodes * _FAR < self.limits.nodes:
+        if not self.careful and self.nodes * _FAR < self.limits.nodes:
             single = [runner for runner in self.runners if runner.watched]
             growth = sum(runner.growth for runner in self.runners if not runner.watched)
-            if nodes + growth > self.limits.nodes:
+            if self.nodes + growth > self.limits.nodes:
                 single = self.runners
             else:
                 changed = self.fire_together(round_)
-                nodes = self.count()
         for runner in sorted(single, key=lambda runner: runner.growth):
-            if self.stop_at_limits(nodes) or self.stop_before(runner, nodes):
+            if self.stop_at_limits() or self.stop_before(runner):
                 break
-            if self.fire(runner, round_):
-                changed = True
-                nodes = self.count()
-        self.stop_at_limits(nodes)
+            changed |= self.fire(runner, round_)
+        self.stop_at_limits()
         return changed
 
     def match(self) -> None:
@@ -337,20 +329,22 @@ class _Run:
         self.note(step)
         for number in map(_number_of, step.matches):
             self.mark(f"now_{number}", self.runners[number].direction.label, round_)
+        self.count()
         return step.changed
 
     def fire(self, runner: _Runner, round_: int) -> bool:
         """Fire one rule; whether anything changed."""
         self.observer.start(runner.direction)
-        nodes = self.count() if runner.watched else 0
+        nodes = self.nodes
         step = self.egraph.run(runner.code.ruleset)
         self.note(step)
         if step.changed:
             self.mark(runner.code.now, runner.direction.label, round_)
+            self.count()
             if self.careful:
                 self.check(runner)
         if runner.watched:
-            self.observer.count(runner.direction, sum(step.matches.values()), self.count() - nodes)
+            self.observer.count(runner.direction, sum(step.matches.values()), self.nodes - nodes)
         return step.changed
 
     def note(self, step: Step) -> None:
@@ -361,16 +355,16 @@ class _Run:
             if name.startswith("fire_"):
                 self.runners[_number_of(name)].statistics.matches += matches
 
-    def stop_at_limits(self, nodes: int) -> bool:
+    def stop_at_limits(self) -> bool:
         if self.report.stopped != "saturated":
             return True
-        if nodes > self.limits.nodes:
+        if self.nodes > self.limits.nodes:
             self.report.stopped = "nodes"
         return self.report.stopped != "saturated"
 
-    def stop_before(self, runner: _Runner, nodes: int) -> bool:
+    def stop_before(self, runner: _Runner) -> bool:
         """Whether a rule would go far beyond the limit of e-nodes; then the run is over."""
-        if nodes + runner.growth <= _OVER * self.limits.nodes:
+        if self.nodes + runner.growth <= _OVER * self.limits.nodes:
             return False
         self.report.stopped = "nodes"
         self.report.stopped_before = runner.direction.label

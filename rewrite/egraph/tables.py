@@ -1,11 +1,11 @@
 """The tables of the e-graph, as egglog text.
 
-Per op one constructor `n_op(operands…, attributes…)`, whose attributes are interned numbers. Facts
-about classes: `type_of`, `known` (computed from constants alone, of static shape), `varying`
-(depends on an input, on another source or on a symbolic size), `movable` (varying, a constant, or
-a known tensor reshaped), `scalar_of` (a 0-d constant). What
-has to be computed in Python stands in pairs of tables: matches put their arguments into `want_…`,
-Python answers with rows of `ok_…`, or does not answer.
+Per op that rules or the program mention one constructor `n_op(operands…, attributes…)`, whose
+attributes are interned numbers. Facts about classes: `type_of`, `known` (computed from constants
+alone, of static shape), `varying` (depends on an input, on another source or on a symbolic size),
+`movable` (varying, a constant, or a known tensor reshaped), `scalar_of` (a 0-d constant). What has
+to be computed in Python stands in tables, too: matches put who asks and with what into `want_…`,
+which rules with as many arguments share, and Python answers with rows of `ok_…`, or not at all.
 
 Provenance: `born_op` says which run of which rule made a node first (the class that `(now_…)`
 has during that run), `cause_op` for which matched class, where that is not the node's own.
@@ -13,7 +13,7 @@ has during that run), `cause_op` for which matched class, where that is not the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from satura.rewrite.egraph.queries import Atom, rule_text, staged
@@ -54,13 +54,20 @@ class NodeTable:
         return self.arity + len(self.op.attributes)
 
 
-def node_tables(host_arities: Iterable[int]) -> dict[str, NodeTable]:
-    """Node tables by name: every op, and host nodes of the given arities."""
-    tables = [NodeTable(op, op.arity) for op in REGISTRY.values() if op.arity is not None]
-    tables += [NodeTable(REGISTRY["host"], arity) for arity in sorted(set(host_arities))]
+def node_tables(names: Collection[str], host_arities: Iterable[int] = ()) -> dict[str, NodeTable]:
+    """Node tables by name: of the named ops, of host nodes of these arities and of their results.
+
+    Their order does not depend on that of `names`.
+    """
+    hosts = sorted(set(host_arities))
+    names = {*names, "item"} if hosts else names
+    ops = [op for op in REGISTRY.values() if op.name in names]
+    tables = [NodeTable(op, op.arity) for op in ops if op.arity is not None]
+    tables += [NodeTable(REGISTRY["host"], arity) for arity in hosts]
     return {table.name: table for table in tables}
 
 
+# What there is whatever the ops.
 BASE = """
 (sort T)
 (constructor now_load () T)
@@ -84,12 +91,8 @@ BASE = """
 """
 
 
-def schema(tables: Iterable[NodeTable]) -> str:
-    """Text that declares all tables and the rules for facts."""
-    return BASE + "".join(map(_declare, tables))
-
-
-def _declare(table: NodeTable) -> str:
+def schema(table: NodeTable) -> str:
+    """Text that declares all tables about an op's nodes, and the rules for facts about them."""
     name, columns = table.name, table.columns
     text = f"""
 (constructor n_{name} ({columns}) T)
@@ -123,10 +126,17 @@ def _fact(atoms: list[Atom], action: str, name: str = "") -> str:
     return "".join([*(stage.text("facts") for stage in stages), rule])
 
 
-def clearing(want: str, width: int) -> str:
-    """A ruleset `clear_…` that empties a table of demands."""
-    columns = " ".join(f"c{index}" for index in range(width))
+def demands_of_width(width: int) -> str:
+    """Name of the table of demands of rules that ask with so many arguments."""
+    return f"want_of_{width}"
+
+
+def demand_table(want: str, width: int) -> str:
+    """A table of demands: who asks, and with what; the ruleset `clear_…` empties it."""
+    sorts = " ".join(["i64"] * (width + 1))
+    columns = " ".join(f"c{index}" for index in range(width + 1))
     return (
+        f"(relation {want} ({sorts}))\n"
         f"(ruleset clear_{want})\n"
         f"(rule (({want} {columns})) ((delete ({want} {columns}))) :ruleset clear_{want})\n"
     )
@@ -141,12 +151,12 @@ def _typing(table: NodeTable, node: Atom) -> str:
     name = table.name
     columns = tuple(f"c{index}" for index in range(table.width))
     sorts = " ".join(["i64"] * table.width)
-    typing, want = Atom(f"typing_{name}", ("e", *columns)), Atom(f"want_type_{name}", columns)
+    typing = Atom(f"typing_{name}", ("e", *columns))
+    want = Atom(f"want_type_{name}", ("0", *columns))
     text = f"""
 (relation typing_{name} (T {sorts}))
-(relation want_type_{name} ({sorts}))
 (relation ok_type_{name} ({sorts} i64))
-{clearing(want.table, table.width)}
+{demand_table(want.table, table.width)}
 """
     text += rule_text([typing], str(want), "facts", want.table)  # its name tells what it asked for
     text += _fact([typing, Atom(f"ok_type_{name}", (*columns, "y"))], "(type_of e y)")

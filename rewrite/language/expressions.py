@@ -259,6 +259,8 @@ def expression_of(value: object) -> Expression:
 
 
 def _holds_recorder(value: object) -> bool:
+    if type(value) is int:  # most are: numbers and tuples of them
+        return False
     if hasattr(type(value), "stands_in"):  # an unknown of a proof: looking at it decides something
         return False
     if isinstance(value, Placeholder):

@@ -101,6 +101,14 @@ class Direction:
             )
         )
 
+    @cached_property
+    def ops(self) -> frozenset[str]:
+        """Names of the ops on both sides; a scalar is a constant."""
+        terms = (*subterms(self.left), *subterms(self.right))
+        names = {term.op.name for term in terms if isinstance(term, Application)}
+        scalars = any(isinstance(term, ScalarTerm) for term in terms)
+        return frozenset({*names, "constant"} if scalars else names)
+
     @property
     def computes(self) -> bool:
         """Whether matches depend on anything but the pattern."""

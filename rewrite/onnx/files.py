@@ -98,14 +98,15 @@ def array_of(tensor: TensorProto) -> Array:
         raise type(error)(f"tensor '{tensor.name}': {error}") from None
     count = _element_count(tensor)
     if tensor.HasField("raw_data"):
-        if len(tensor.raw_data) != count * dtype.itemsize:
+        content = tensor.raw_data  # a copy, each time that it is asked for
+        if len(content) != count * dtype.itemsize:
             raise ModelError(
                 f"tensor '{tensor.name}' of shape {list(tensor.dims)} needs"
-                f" {count * dtype.itemsize} bytes, the file has {len(tensor.raw_data)}"
+                f" {count * dtype.itemsize} bytes, the file has {len(content)}"
             )
         little = dtype.numpy.newbyteorder("<") if dtype.numpy.isbuiltin else dtype.numpy
         return (
-            np.frombuffer(tensor.raw_data, little)
+            np.frombuffer(content, little)
             .astype(dtype.numpy, copy=False)
             .reshape(tuple(tensor.dims))
         )

@@ -19,12 +19,15 @@ from onnx import (
 
 from satura.rewrite.errors import ModelError, ProgramError, SaturaError, UnsupportedError
 from satura.rewrite.onnx.checks import check_declared_type, check_node, input_types, opset_versions
+from satura.rewrite.onnx.control_flow import Body, control_flow
 from satura.rewrite.onnx.files import array_of, read_model
-from satura.rewrite.onnx.lower.context import Context, Lowered, NoLowering
-from satura.rewrite.onnx.lower.fallback import function_body, host, with_defaults
+from satura.rewrite.onnx.lower.context import Context, Lowered, NoLowering, UnknownValue
+from satura.rewrite.onnx.lower.fallback import function_body, host, renamed, with_defaults
 from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.onnx.narrow import HELD_IN, check_readers, held_array_of
 from satura.rewrite.onnx.order import in_order, label, short_label
+from satura.rewrite.onnx.upgrade import upgraded
 from satura.rewrite.onnx.user_ops import custom
 from satura.rewrite.onnx.values import Values
 from satura.rewrite.ops import Kind
@@ -35,6 +38,7 @@ from satura.rewrite.user_ops.declare import find
 
 MOST_ELEMENTS = 2**36
 _MOST_NESTED = 64
+_MOST_COPIES = 4096
 
 Scope = dict[str, int]
 
@@ -46,12 +50,12 @@ def load(model: str | Path | bytes | ModelProto) -> Program:
     satura cannot run; both name the node. Warns with HostFallbackWarning for nodes that only the
     reference implementation of the onnx package can run.
     """
-    return _Importer(read_model(model)).program()
+    return _Importer(upgraded(read_model(model))).program()
 
 
 def load_with_names(model: str | Path | bytes | ModelProto) -> tuple[Program, dict[int, str]]:
     """The program of an ONNX model, and per node of it the ONNX node that it was made for."""
-    importer = _Importer(read_model(model))
+    importer = _Importer(upgraded(read_model(model)))
     program = importer.program()
     return program, importer.names(program)
 
@@ -66,9 +70,12 @@ class _Importer:
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self.host_calls: dict[HostCall, str] = {}
         self.random_count = 0
+        self.copies = 0
         self.checked = 0
         self.outputs: dict[str, int] = {}
         self.labels: dict[int, str] = {}
+        values = (*model.graph.value_info, *model.graph.output)
+        self.declared = {value.name: value.type for value in values}
 
     def program(self) -> Program:
         """The program of the model's graph."""
@@ -116,8 +123,10 @@ class _Importer:
             if name in scope:
                 raise ModelError(f"two inputs are called '{name}'")
             scope[name] = self.build.input(name, dtype_and_shape.dtype, dtype_and_shape.shape)
+        check_readers(graph)
         for name, tensor in constants.items():
-            scope[name] = self.build.constant(array_of(tensor))
+            read = held_array_of if tensor.data_type in HELD_IN else array_of
+            scope[name] = self.build.constant(read(tensor))
         return scope
 
     def _walk(
@@ -168,24 +177,32 @@ class _Importer:
         if function is not None:
             return self._inline(node, function, operands, None, depth)
         opset = check_node(node, domain, opsets, self.model.ir_version)
-        context = Context(self.build, self.values, node, opset, operands)
-        if domain == "" and node.op_type == "If":
-            return self._branch(context, scope, opsets, depth)
+        context = renamed(Context(self.build, self.values, node, opset, operands))
+        results = control_flow(context, self._body_of(context, scope, opsets, depth))
+        if results is not None:
+            return results
+        refused: SaturaError | None = None
         if domain == "" and node.op_type in LOWERINGS:
             try:
                 return _sequence(LOWERINGS[node.op_type](context))
             except NoLowering:
                 pass
+            except UnknownValue as error:
+                refused = error
         if any(attribute.HasField("g") for attribute in node.attribute):
             raise context.unsupported("loops and other control flow are not supported")
-        return self._fall_back(context, domain, opsets, depth)
+        return self._fall_back(context, domain, opsets, depth, refused)
 
     def _fall_back(
-        self, context: Context, domain: str, opsets: Mapping[str, int], depth: int
+        self,
+        context: Context,
+        domain: str,
+        opsets: Mapping[str, int],
+        depth: int,
+        refused: SaturaError | None,
     ) -> Sequence[int]:
         """The op's function body, or the host where there is none or it cannot be lowered."""
         body = function_body(context, domain)
-        refused: SaturaError | None = None
         if body is not None:
             try:
                 call = with_defaults(context.proto, context.opset, domain)
@@ -194,10 +211,11 @@ class _Importer:
                 refused = error
         self.random_count += 1
         try:
-            results, host_call = host(context, domain, self.random_count)
+            declared = {} if depth else self.declared
+            results, host_call = host(context, domain, self.random_count, declared)
         except UnsupportedError as error:
             raise (refused or error) from None
-        self.host_calls[host_call] = label(context.proto)
+        self.host_calls[host_call] = str(refused or f"{label(context.proto)} has no lowering")
         return results
 
     def _inline(
@@ -233,25 +251,29 @@ class _Importer:
                 raise ModelError(f"{label(node)}: its function does not compute '{name}'")
         return [scope.get(name, -1) for name in function.output]
 
-    def _branch(
+    def _body_of(
         self, context: Context, scope: Scope, opsets: Mapping[str, int], depth: int
-    ) -> Sequence[int]:
-        """The branch of an If that a known condition selects."""
-        known = self.values.of(context[0])
-        if known is None or known.size != 1:
-            raise context.unsupported("its condition is not known; make it a constant")
-        name = "then_branch" if known.ravel()[0] else "else_branch"
-        graph = next((a.g for a in context.proto.attribute if a.name == name), None)
-        if graph is None:
-            raise context.wrong(f"{name} is missing")
-        inner = dict(scope)
-        for tensor in graph.initializer:
-            inner[tensor.name] = self.build.constant(array_of(tensor))
-        self._walk(graph.node, inner, opsets, depth + 1)
-        for output in graph.output:
-            if output.name not in inner:
-                raise context.wrong(f"its {name} does not compute '{output.name}'")
-        return [inner[output.name] for output in graph.output]
+    ) -> Body:
+        """What lowers a graph inside a node of control flow."""
+
+        def lower(graph: GraphProto, operands: Sequence[int]) -> Sequence[int]:
+            self.copies += 1
+            if self.copies > _MOST_COPIES:
+                raise context.unsupported(f"bodies are copied more than {_MOST_COPIES} times")
+            inner = dict(scope)
+            for tensor in graph.initializer:
+                inner[tensor.name] = self.build.constant(array_of(tensor))
+            if len(graph.input) != len(operands):
+                raise context.wrong(f"its body takes {len(graph.input)} inputs")
+            for value, operand in zip(graph.input, operands, strict=True):
+                inner[value.name] = operand
+            self._walk(graph.node, inner, opsets, depth + 1)
+            for output in graph.output:
+                if output.name not in inner:
+                    raise context.wrong(f"its body does not compute '{output.name}'")
+            return [inner[output.name] for output in graph.output]
+
+        return lower
 
     def _check_sizes(self) -> None:
         for node in self.build.nodes[self.checked :]:
@@ -272,7 +294,7 @@ class _Importer:
             call = node.attributes[0] if node.attributes else None
             if isinstance(call, HostCall):
                 warnings.warn(
-                    f"{self.host_calls[call]} has no lowering: it runs on the slow reference"
+                    f"{self.host_calls[call]}: it runs on the slow reference"
                     " implementation of the onnx package",
                     HostFallbackWarning,
                     stacklevel=4,

@@ -71,7 +71,7 @@ def tensor_type(proto: TypeProto, named: Mapping[str, Dim]) -> TensorType:
         raise UnsupportedError("the rank is not known")
     dims: list[Dim] = []
     for axis, dim in enumerate(tensor.shape.dim):
-        if dim.WhichOneof("value") == "dim_value":
+        if dim.WhichOneof("value") == "dim_value" and dim.dim_value >= 0:
             dims.append(dim.dim_value)
         elif dim.dim_param in named:
             dims.append(named[dim.dim_param])

@@ -36,13 +36,16 @@ from satura.rewrite.types.dims import Dim, SymbolicDim, static, symbol
 from satura.rewrite.types.elements import elements
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
+Given = Mapping[str, Array | Constant]
+"""Large constants by label, or their elements."""
+
 _ELEMENT = r"nan:[0-9a-f]+|[-+.\w]+"
 
 
-def read_attribute(line: Reader, sort: type, constants: Mapping[str, Array]) -> Attribute:
+def read_attribute(line: Reader, sort: type, constants: Given) -> Attribute:
     """The attribute of class `sort` that stands next in `line`.
 
-    `constants` are the elements of large constants by label. Raises ProgramError.
+    `constants` are the large ones, or their elements. Raises ProgramError.
     """
     if sort is Constant:
         return _constant(line, constants)
@@ -111,7 +114,7 @@ def _elements(texts: list[str], dtype: DType) -> Array:
         raise ProgramError(f"not elements of {dtype}: {error}") from None
 
 
-def _constant(line: Reader, constants: Mapping[str, Array]) -> Constant:
+def _constant(line: Reader, constants: Given) -> Constant:
     label = line.matched("#[0-9a-f]+")
     if label is None:
         texts = line.listed(lambda: _element(line), "]") if line.accepts("[") else [_element(line)]
@@ -122,7 +125,8 @@ def _constant(line: Reader, constants: Mapping[str, Array]) -> Constant:
         return Constant(array.reshape(tuple(map(static, type_.shape))))
     if label not in constants:
         raise ProgramError(f"the elements of constant {label} are not given")
-    constant = Constant(np.asarray(constants[label]))
+    given = constants[label]
+    constant = given if isinstance(given, Constant) else Constant(np.asarray(given))
     if constant.label != label:
         raise ProgramError(f"the elements that are given for {label} are those of {constant}")
     return constant
@@ -202,7 +206,7 @@ _SIGNS: dict[type[ast.operator], Callable[[Dim, Dim], Dim]] = {
 _CLASSES = {sort.__name__: sort for sort in (*get_args(Attribute), TensorType)}
 _READERS: dict[type, Callable[[Reader], Attribute]] = {
     Perm: lambda line: Perm(line.bracketed(line.integer)),
-    Shape: lambda line: Shape(line.bracketed(line.dim)),
+    Shape: lambda line: Shape(line.dims()),
     Axis: lambda line: Axis(line.integer()),
     Axes: lambda line: Axes(line.bracketed(line.integer)),
     Scalar: _scalar,

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import numpy as np
 from onnx import NodeProto, ValueInfoProto, helper
-from onnx.reference import ReferenceEvaluator
 
 from satura.rewrite.errors import CallError, UnsupportedError
+from satura.rewrite.program.recurrent import RECURRENT
 from satura.rewrite.types.attributes import HostCall
 from satura.rewrite.types.tensor_type import Array
+
+if TYPE_CHECKING:
+    from onnx.reference import ReferenceEvaluator
+
+_NEEDED = {"ImageDecoder": "PIL"}
 
 
 class HostFallbackWarning(UserWarning):
@@ -43,7 +50,10 @@ def run(call: HostCall, arguments: list[Array]) -> tuple[Array, ...]:
 
 
 def check(call: HostCall) -> None:
-    """Raise UnsupportedError where the onnx package has no reference implementation."""
+    """Raise UnsupportedError where there is no reference implementation that could run."""
+    module = _NEEDED.get(call.op_type)
+    if module is not None and find_spec(module) is None:
+        raise UnsupportedError(f"{call} needs the module {module}, which is not installed")
     try:
         _evaluator(call.domain, call.opset, call.proto)
     except Exception:  # the evaluator says "not implemented" in many ways
@@ -54,9 +64,13 @@ def check(call: HostCall) -> None:
 
 @lru_cache(maxsize=256)
 def _evaluator(domain: str, opset: int, proto: bytes) -> ReferenceEvaluator:
+    from onnx.reference import ReferenceEvaluator  # few models need it
+
     node = NodeProto.FromString(proto)
     inputs = [ValueInfoProto(name=name) for name in node.input if name]
     outputs = [ValueInfoProto(name=name) for name in node.output if name]
     graph = helper.make_graph([node], "host", inputs, outputs)
     imports = [helper.make_opsetid(domain, opset)]
-    return ReferenceEvaluator(helper.make_model(graph, opset_imports=imports))
+    return ReferenceEvaluator(
+        helper.make_model(graph, opset_imports=imports), new_ops=list(RECURRENT)
+    )

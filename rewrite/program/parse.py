@@ -13,18 +13,15 @@ digest; its elements are in `Program.constants`. Ops of users are known by their
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.ops import REGISTRY, USER_OPS
-from satura.rewrite.program.attribute_reader import read_attribute
+from satura.rewrite.program.attribute_reader import Given, read_attribute
 from satura.rewrite.program.program import Program, ProgramBuilder
 from satura.rewrite.program.reader import Reader
-from satura.rewrite.types.tensor_type import Array
 
 
-def parse(text: str, constants: Mapping[str, Array] | None = None) -> Program:
-    """The program whose text this is; `constants` are the elements of large ones by label.
+def parse(text: str, constants: Given | None = None) -> Program:
+    """The program whose text this is; `constants` are the large ones, or their elements.
 
     Raises ProgramError, naming the line, for what is not the text of a program.
     """
@@ -41,7 +38,7 @@ def parse(text: str, constants: Mapping[str, Array] | None = None) -> Program:
 class _Parser:
     """The nodes and outputs of the lines read so far."""
 
-    def __init__(self, constants: Mapping[str, Array]) -> None:
+    def __init__(self, constants: Given) -> None:
         self.constants = constants
         self.builder = ProgramBuilder()
         self.numbers: dict[int, int] = {}  # as the text has it: as the builder has it

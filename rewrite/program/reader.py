@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import cache
+from math import inf
 from typing import TypeVar
 
 from satura.rewrite.errors import ProgramError
@@ -14,6 +16,7 @@ from satura.rewrite.types.tensor_type import DType, TensorType
 T = TypeVar("T")
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
+_DTYPES = {dtype.value: dtype for dtype in DType}
 _DEEPEST = 100  # parentheses in a dim
 
 
@@ -35,7 +38,7 @@ class Reader:
 
     def matched(self, pattern: str) -> str | None:
         """The text that `pattern` matches here, which is then read; None where it does not."""
-        found = re.compile(rf"\s*({pattern})").match(self.line, self.at)
+        found = _compiled(pattern).match(self.line, self.at)
         if found is None:
             return None
         self.at = found.end()
@@ -48,11 +51,22 @@ class Reader:
         return found
 
     def accepts(self, literal: str) -> bool:
-        return self.matched(re.escape(literal)) is not None
+        line, at = self.line, self.at
+        while at < len(line) and line[at].isspace():
+            at += 1
+        if not line.startswith(literal, at):
+            return False
+        self.at = at + len(literal)
+        return True
 
     def expect(self, literal: str) -> None:
         if not self.accepts(literal):
             raise self.wrong(f"'{literal}'")
+
+    def after(self, literal: str, item: Callable[[], T]) -> T:
+        """The item behind `literal`."""
+        self.expect(literal)
+        return item()
 
     def expect_end(self) -> None:
         if self.line[self.at :].strip():
@@ -63,6 +77,17 @@ class Reader:
 
     def integer(self) -> int:
         return int(self.token(r"-?[0-9]{1,30}(?!\w)", "an integer"))
+
+    def number(self) -> float:
+        """A finite number that is not below 0, as `repr` writes it."""
+        text = self.token(r"[0-9][0-9.e+-]*", "a number")
+        try:
+            value = float(text)
+        except ValueError:
+            value = inf
+        if value == inf:
+            raise ProgramError(f"{text} is not a number")
+        return value
 
     def node_number(self) -> int:
         return int(self.token(r"%[0-9]{1,18}(?!\w)", "a node such as %12")[1:])
@@ -85,12 +110,12 @@ class Reader:
 
     def dtype(self) -> DType:
         name = self.word("an element type")
-        if name not in {dtype.value for dtype in DType}:
+        if name not in _DTYPES:
             raise ProgramError(f"there is no element type '{name}'")
-        return DType(name)
+        return _DTYPES[name]
 
     def type(self) -> TensorType:
-        return TensorType(self.dtype(), self.bracketed(self.dim))
+        return TensorType(self.dtype(), self.dims())
 
     def stated_type(self) -> TensorType:
         """The type behind the colon that comes next; both stay unread."""
@@ -99,6 +124,13 @@ class Reader:
         found = self.type()
         self.at = before
         return found
+
+    def dims(self) -> tuple[Dim, ...]:
+        """Dims in brackets; most of them are numbers, which need no grammar."""
+        numbers = self.matched(r"\[[0-9]{1,18}(?:, [0-9]{1,18})*\]")
+        if numbers is None:
+            return self.bracketed(self.dim)
+        return tuple(map(int, numbers[1:-1].split(",")))
 
     def dim(self) -> Dim:
         total = -self._product() if self.accepts("-") else self._product()
@@ -135,6 +167,11 @@ class Reader:
         if name is None:
             return self.integer()
         return symbol(_unquoted(name) if name.startswith('"') else name)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"\s*({pattern})")
 
 
 def _unquoted(text: str) -> str:

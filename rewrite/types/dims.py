@@ -3,7 +3,8 @@
 A symbolic dim is a polynomial with integer coefficients over atoms. An atom is a named size
 (`seq`) or a floor division that does not come out even (`(seq+1)//2`). The normal form of
 polynomials is unique, so that `2*seq == seq + seq` is plain equality. A floor division is freed
-of common factors and of whole multiples of its divisor: `(6*seq+8)//4` is `(seq)//2+seq+2`. A
+of common factors and of whole multiples of its divisor: `(6*seq+8)//4` is `(seq)//2+seq+2`; one of
+a floor division is one: `((seq+1)//2+1)//2` is `(seq+3)//4`. A
 comparison that does not hold for all sizes is not decided: the functions `known_…` answer False
 for "no" and for "cannot tell" alike.
 """
@@ -44,7 +45,19 @@ class SymbolicDim:
     terms: tuple[tuple[Monomial, int], ...]
 
     def __add__(self, other: Dim) -> Dim:
+        if type(other) is int:
+            return self._plus_number(other)
         return _normal([*self.terms, *_terms(other)])
+
+    def _plus_number(self, number: int) -> Dim:
+        """The sum with a number, whose place is the last."""
+        *others, (monomial, before) = self.terms
+        if monomial:
+            return SymbolicDim((*self.terms, ((), number))) if number else self
+        if not others:
+            return before + number
+        rest = (((), before + number),) if before + number else ()
+        return SymbolicDim((*others, *rest))
 
     def __mul__(self, other: Dim) -> Dim:
         return _normal(
@@ -109,6 +122,10 @@ class SymbolicDim:
         return monomial[0] if is_atom and isinstance(monomial[0], str) else None
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         text = ""
         for monomial, coefficient in self.terms:
             factors = list(map(_atom_text, monomial))
@@ -120,7 +137,8 @@ class SymbolicDim:
             text += sign + "*".join(factors)
         return text
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return self._text
 
 
 Dim = int | SymbolicDim
@@ -208,7 +226,27 @@ def _floor_quotient(numerator: Dim, denominator: Dim) -> Dim:
     )
     if above == 0:
         return whole
+    inner = _inner_quotient(above) if is_fixed else None
+    if inner is not None:
+        # (a//b + t) // c is (a + t*b) // (b*c).
+        more = above - SymbolicDim((((inner,), 1),))
+        product_below = inner.denominator * below
+        return whole + (inner.numerator + more * inner.denominator) // product_below
     return whole + SymbolicDim((((Quotient(SymbolicDim(_terms(above)), below),), 1),))
+
+
+def _inner_quotient(dim: Dim) -> Quotient | None:
+    """The only quotient in `dim`, where it stands there once and alone, by a fixed divisor."""
+    found = [
+        (monomial, factor)
+        for monomial, factor in _terms(dim)
+        if any(isinstance(atom, Quotient) for atom in monomial)
+    ]
+    if len(found) != 1 or found[0][1] != 1 or len(found[0][0]) != 1:
+        return None
+    quotient = found[0][0][0]
+    assert isinstance(quotient, Quotient)
+    return quotient if isinstance(quotient.denominator, int) else None
 
 
 def _division(numerator: Dim, denominator: Dim) -> tuple[Dim, Dim]:

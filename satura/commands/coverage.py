@@ -8,16 +8,31 @@ from typing import Protocol, cast
 from onnx import defs
 
 from satura.rewrite.onnx.checks import OLDEST_OPSET
+from satura.rewrite.onnx.control_flow import CONTROL_FLOW
+from satura.rewrite.onnx.lower.fallback import NEW_NAMES
 from satura.rewrite.onnx.lower.table import LOWERINGS
 
 WAYS = {
     "native": "Lowered to canonical ops",
     "body": "Lowered through the body that ONNX defines",
-    "host": "Run on the host, slowly and with a warning, where no result's shape depends on data",
+    "control": "Lowered by copying their own bodies, where the number of steps is known",
+    "host": "Run on the host, slowly and with a warning, where shapes are known or declared",
     "unsupported": "Refused with an error that names the node",
+}
+DIFFERENCES = {
+    "Relu": "-0.0 becomes 0.0, not -0.0. ONNX: `y = max(0, x)`.",
+    "Clip": "an infinity stays where no bound is given on its side, and does not become the largest"
+    " float.",
+    "Slice": "a backward slice that ends at 2^31 - 1 is empty. ONNX: `INT_MIN` means the end of a"
+    " backward slice.",
+    "Resize": "`align_corners` and `tf_crop_and_resize` follow the onnx package's reference.",
+    "ConvTranspose": "under `auto_pad` SAME the result is the input's extent times the stride, also"
+    " where the kernel is shorter than the stride.",
+    "MaxPool": "`auto_pad` SAME regards dilations.",
 }
 NEWEST = 25  # what the oldest onnx that is admitted knows: the page must not depend on which it is
 OPSETS = f"{OLDEST_OPSET} to {NEWEST}"
+_NO_REFERENCE = ("MaxRoiPool", "Multinomial")
 
 
 class _Bodies(Protocol):
@@ -52,6 +67,12 @@ def by_family(native: list[str]) -> dict[str, list[str]]:
 def _way(schema: defs.OpSchema) -> str:
     if schema.name in LOWERINGS:
         return "native"
+    if schema.name in _NO_REFERENCE:
+        return "unsupported"
+    if schema.name in NEW_NAMES:
+        return "host"
+    if schema.name in CONTROL_FLOW:
+        return "control"
     if schema.deprecated or not all(map(_takes_tensors, [*schema.inputs, *schema.outputs])):
         return "unsupported"
     if any(a.type == defs.OpSchema.AttrType.GRAPH for a in schema.attributes.values()):

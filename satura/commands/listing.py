@@ -33,7 +33,7 @@ def list_ops(json: bool) -> None:
 
 def list_rules(name: str, json: bool) -> None:
     """Name, law, precision, verdict and place of every rule of the set `name`."""
-    from satura.pipeline import rule_set
+    from satura.rule_sets import rule_set
 
     rules, verdicts = rule_set(name), recorded_verdicts()
     if json:

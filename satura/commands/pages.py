@@ -7,7 +7,7 @@ import sys
 import textwrap
 from collections.abc import Mapping
 
-from satura.commands.coverage import OPSETS, WAYS, by_family, coverage
+from satura.commands.coverage import DIFFERENCES, OPSETS, WAYS, by_family, coverage
 from satura.commands.verdicts import HOLDS, recorded_verdicts
 from satura.rewrite.ops import REGISTRY, Kind, Op
 from satura.rewrite.ops.elementwise import BINARY, BOOL, INTEGERS, UNARY, ScalarFunction
@@ -36,13 +36,16 @@ def ops_page() -> str:
         "Every model is loaded as a program over these ops, so that rules stay few.",
         f"Element types are the floats {_values(FLOATS)} (f16 and bf16 are stored, and computed in",
         f"f32), the integers {_values(INTEGERS)}, and bool.",
+        "Weights that only DequantizeLinear and Cast read may also be int4, uint4, int2, uint2,",
+        "float4 or float8.",
     ]
     for kind, title in KINDS.items():
         ops = [op for op in REGISTRY.values() if op.kind is kind and op.user is None]
         lines += ["", f"## {title}", "", *_table(("op", "law"), list(map(_op_row, ops)))]
     lines += ["", "## Functions of `unary`", "", *_functions(UNARY)]
     lines += ["", "## Functions of `binary`", "", *_functions(BINARY)]
-    lines += ["", f"## Ops of ONNX, opset {OPSETS}"]
+    lines += ["", f"## Ops of ONNX, opset {OPSETS}", ""]
+    lines += ["The onnx package converts models of older opsets."]
     for way, names in coverage().items():
         lines += ["", f"{WAYS[way]} ({len(names)}):", ""]
         if way == "native":
@@ -50,6 +53,9 @@ def ops_page() -> str:
                 lines += _wrap(f"- {family}: ", members)
         else:
             lines += _wrap("", names)
+    lines += ["", "## Where results differ from onnxruntime's", ""]
+    for name, difference in DIFFERENCES.items():
+        lines += _wrap(f"- {name}: ", [difference])
     return "\n".join(lines) + "\n"
 
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from satura.pipeline import rule_set
 from satura.rewrite.errors import RuleError
 from satura.rewrite.isolation.process import Doing, KilledError, call
 from satura.rewrite.language.dsl import RuleSet
+from satura.rule_sets import rule_set
 from satura.rulefile import load_rules
 
 LOADING_SECONDS = 20.0

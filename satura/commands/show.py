@@ -10,7 +10,8 @@ from satura.backend.target import usable_threads
 from satura.commands.models import file_or_light, node_number
 from satura.commands.terminal import print_json, print_line, progress
 from satura.models import Model, load
-from satura.pipeline import Progress, rewrite
+from satura.phases import Progress
+from satura.pipeline import rewrite
 from satura.rewrite.egraph.records import ClassRecord, class_records
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.records import DispatchRecord, dispatch_records

@@ -31,7 +31,7 @@ def comparison(before: Compiled, after: Compiled) -> dict[str, object]:
             {"name": name, "dispatch-count": count} for name, count in after.executables.items()
         ],
         "phases": {**after.phases, "load": before.phases["load"]},
-        "rules": _saturation(after.report),
+        "rules": {"remembered": after.is_remembered, **_saturation(after.report)},
     }
 
 

@@ -13,6 +13,7 @@ from rich.text import Text
 
 PHASES = {
     "load": "loading",
+    "recall": "looking for an earlier result",
     "saturate": "applying rules",
     "extract": "choosing dispatches",
     "kernels": "compiling kernels",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import pi, sqrt
 
-from satura.rewrite.onnx.lower.context import Context, lowering
+from satura.rewrite.onnx.lower.context import Context, computed_wide, lowering
 from satura.rewrite.onnx.lower.tensors import Tensors
 
 
@@ -33,6 +33,7 @@ def thresholded_relu(node: Context) -> int:
 
 
 @lowering("Elu")
+@computed_wide
 def elu(node: Context) -> int:
     """alpha·(exp(x) - 1) where x < 0, else x"""
     build, x = node.build, node[0]
@@ -42,6 +43,7 @@ def elu(node: Context) -> int:
 
 
 @lowering("Selu")
+@computed_wide
 def selu(node: Context) -> int:
     """gamma·(alpha·exp(x) - alpha) where x <= 0, else gamma·x"""
     build, x = node.build, node[0]
@@ -56,6 +58,7 @@ def selu(node: Context) -> int:
 
 
 @lowering("Celu")
+@computed_wide
 def celu(node: Context) -> int:
     """max(x, 0) + min(0, alpha·(exp(x / alpha) - 1))"""
     build, x = node.build, node[0]
@@ -66,12 +69,14 @@ def celu(node: Context) -> int:
 
 
 @lowering("HardSigmoid")
+@computed_wide
 def hard_sigmoid(node: Context) -> int:
     """max(0, min(1, alpha·x + beta))"""
     return _hard_sigmoid(node.build, node[0], node.number("alpha", 0.2), node.number("beta", 0.5))
 
 
 @lowering("HardSwish")
+@computed_wide
 def hard_swish(node: Context) -> int:
     """x · max(0, min(1, x/6 + 1/2))"""
     return node.build.binary("mul", node[0], _hard_sigmoid(node.build, node[0], 1 / 6, 0.5))
@@ -83,19 +88,21 @@ def _hard_sigmoid(build: Tensors, x: int, alpha: float, beta: float) -> int:
 
 
 @lowering("Softplus")
-def softplus_node(node: Context) -> int:
-    """log(1 + exp(x))"""
-    return softplus(node.build, node[0])
+@computed_wide
+def softplus(node: Context) -> int:
+    """log(1 + exp(x)) as max(x, 0) + log(1 + e) with e = exp(-|x|).
 
-
-def softplus(build: Tensors, x: int) -> int:
-    """max(x, 0) + log(1 + exp(-|x|)), which is log(1 + exp(x)) without overflow."""
+    Where e is small, 1 + e rounds to 1: log(1 + e) is 2·atanh(e / (e + 2)).
+    """
+    build, x = node.build, node[0]
     fading = build.unary("exp", build.unary("neg", build.unary("abs", x)))
-    rest = build.unary("log", build.apply_number("add", fading, 1))
+    ratio = build.binary("div", fading, build.apply_number("add", fading, 2))
+    rest = build.apply_number("mul", build.unary("atanh", ratio), 2)
     return build.binary("add", build.apply_number("max", x, 0), rest)
 
 
 @lowering("Softsign")
+@computed_wide
 def softsign(node: Context) -> int:
     """x / (1 + |x|)"""
     build, x = node.build, node[0]
@@ -103,13 +110,21 @@ def softsign(node: Context) -> int:
 
 
 @lowering("Mish")
+@computed_wide
 def mish(node: Context) -> int:
-    """x · tanh(softplus(x))"""
+    """x · tanh(log(1 + e)) with e = exp(x), which is x · n / (n + 2) with n = e·(e + 2).
+
+    Beyond 20 the quotient is 1 in every type, and n does not overflow up to there.
+    """
     build, x = node.build, node[0]
-    return build.binary("mul", x, build.unary("tanh", softplus(build, x)))
+    grown = build.unary("exp", build.apply_number("min", x, 20))
+    above = build.binary("mul", grown, build.apply_number("add", grown, 2))
+    below = build.apply_number("add", above, 2)
+    return build.binary("mul", x, build.binary("div", above, below))
 
 
 @lowering("Swish")
+@computed_wide
 def swish(node: Context) -> int:
     """x · sigmoid(alpha·x)"""
     build, x = node.build, node[0]
@@ -129,6 +144,7 @@ def shrink(node: Context) -> int:
 
 
 @lowering("Gelu")
+@computed_wide
 def gelu(node: Context) -> int:
     """x/2 · (1 + erf(x/√2)), or with tanh(√(2/π)·(x + 0.044715·x³)) in erf's place"""
     build, x = node.build, node[0]

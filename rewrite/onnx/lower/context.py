@@ -9,7 +9,8 @@ def transpose(node: Context) -> int:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import wraps
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, helper
@@ -24,6 +25,10 @@ from satura.rewrite.types.tensor_type import Array, DType
 
 class NoLowering(Exception):
     """This form of the op has no lowering: its function body or the host takes it."""
+
+
+class UnknownValue(UnsupportedError):
+    """An operand that decides a shape depends on data."""
 
 
 @dataclass(frozen=True)
@@ -104,12 +109,13 @@ class Context:
     # Values that shapes depend on
 
     def value(self, position: int) -> Known:
-        """The symbolic value of an operand. Raises UnsupportedError where it depends on data."""
+        """The symbolic value of an operand. Raises UnknownValue where it depends on data."""
         known = self.values.of(self[position])
         if known is None:
-            raise self.unsupported(
-                f"input {position} ('{self.proto.input[position]}') decides a shape, but its value"
-                " is not known from constants and shapes; make it a constant"
+            raise UnknownValue(
+                f"{label(self.proto)}: input {position} ('{self.proto.input[position]}') decides a"
+                " shape, but its value is not known from constants and shapes; make it a constant,"
+                " or declare the shape of the result"
             )
         return known
 
@@ -185,3 +191,28 @@ def lowering(*op_types: str) -> Callable[[Lowering], Lowering]:
         return function
 
     return register
+
+
+def computed_wide(lower: Lowering) -> Lowering:
+    """`lower` where it sees f16 and bf16 operands in f32; its results go back to their type.
+
+    Without it every op that it builds rounds, so that a sum overflows before it is divided.
+    """
+
+    @wraps(lower)
+    def lower_wide(node: Context) -> Lowered:
+        build = node.build
+        dtype = build.dtype(node[0])
+        if dtype is dtype.compute:
+            return lower(node)
+        wide = [x if x is None else _widened(build, x) for x in node.operands]
+        results = lower(replace(node, operands=tuple(wide)))
+        if isinstance(results, int):
+            return build.converted(results, dtype)
+        return [build.converted(result, dtype) for result in results]
+
+    return lower_wide
+
+
+def _widened(build: Tensors, x: int) -> int:
+    return build.converted(x, build.dtype(x).compute)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from satura.rewrite.onnx.lower.context import Context, lowering
+from satura.rewrite.onnx.lower.context import Context, Lowered, computed_wide, lowering
 from satura.rewrite.onnx.lower.geometry import Geometry, geometry
 from satura.rewrite.onnx.lower.tensors import Tensors, common_shape
 from satura.rewrite.types.dims import Dim, product
 
 
 @lowering("Gemm")
+def gemm_node(node: Context) -> Lowered:
+    """alpha · A·B + beta · C; f16 products that are scaled are not rounded before."""
+    scaled = (node.number("alpha", 1.0), node.number("beta", 1.0)) != (1, 1)
+    return computed_wide(gemm)(node) if scaled else gemm(node)
+
+
 def gemm(node: Context) -> int:
     """alpha · A·B + beta · C, with A and B transposed where asked."""
     build = node.build

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from satura.rewrite.onnx.lower.context import Context, NoLowering, lowering
+from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
 from satura.rewrite.onnx.types import dtype_of
 from satura.rewrite.types.tensor_type import DType
 
@@ -56,6 +56,7 @@ def n_ary(node: Context) -> int:
 
 
 @lowering("Mean")
+@computed_wide
 def mean(node: Context) -> int:
     """The sum of the operands divided by their number."""
     return node.build.apply_number("div", n_ary_sum(node), len(node.given))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol, cast
 
 import numpy as np
 from onnx import (
     FunctionProto,
     NodeProto,
+    TypeProto,
     ValueInfoProto,
     defs,
     helper,
@@ -30,6 +32,9 @@ _RANDOM = frozenset({
 })  # fmt: skip
 
 
+NEW_NAMES = {"Scatter": ("ScatterElements", 11)}
+
+
 class _Bodies(Protocol):
     """The part of onnx.defs.OpSchema that its type stubs leave out."""
 
@@ -41,6 +46,16 @@ class _Bodies(Protocol):
     def get_context_dependent_function_with_opset_version(
         self, version: int, node: bytes, input_types: Sequence[bytes]
     ) -> bytes: ...
+
+
+def renamed(node: Context) -> Context:
+    """A node whose op has another name since some opset, as one of that opset."""
+    if node.proto.domain not in ("", "ai.onnx") or node.proto.op_type not in NEW_NAMES:
+        return node
+    proto = NodeProto()
+    proto.CopyFrom(node.proto)
+    proto.op_type, opset = NEW_NAMES[proto.op_type]
+    return replace(node, proto=proto, opset=opset)
 
 
 def function_body(node: Context, domain: str) -> FunctionProto | None:
@@ -79,10 +94,13 @@ def with_defaults(node: NodeProto, opset: int, domain: str) -> NodeProto:
     return result
 
 
-def host(node: Context, domain: str, salt: int) -> tuple[list[int], HostCall]:
+def host(
+    node: Context, domain: str, salt: int, declared: Mapping[str, TypeProto]
+) -> tuple[list[int], HostCall]:
     """The results of a host call, and the call.
 
-    Raises UnsupportedError where ranks or extents of the results depend on data.
+    Raises UnsupportedError where ranks or extents of the results depend on data, and are not
+    among the `declared` types.
     """
     proto = NodeProto()
     proto.CopyFrom(node.proto)
@@ -90,7 +108,7 @@ def host(node: Context, domain: str, salt: int) -> tuple[list[int], HostCall]:
     del proto.input[:], proto.output[:]
     proto.input.extend("" if x is None else f"i{at}" for at, x in enumerate(node.operands))
     proto.output.extend(f"o{at}" if wanted else "" for at, wanted in enumerate(node.wanted))
-    outputs = _result_types(node, proto, domain)
+    outputs = _result_types(node, proto, domain, declared)
     random = node.proto.op_type in _RANDOM
     call = HostCall(
         node.proto.op_type, domain, node.opset, proto.SerializeToString(deterministic=True),
@@ -106,8 +124,10 @@ def host(node: Context, domain: str, salt: int) -> tuple[list[int], HostCall]:
     return [next(results) if wanted else -1 for wanted in node.wanted], call
 
 
-def _result_types(node: Context, proto: NodeProto, domain: str) -> list[TensorType]:
-    """Types of the named results by ONNX's shape inference on this node alone."""
+def _result_types(
+    node: Context, proto: NodeProto, domain: str, declared: Mapping[str, TypeProto]
+) -> list[TensorType]:
+    """Types of the named results by ONNX's shape inference on this node alone, or as declared."""
     build = node.build
     named: dict[str, Dim] = {}
     inputs, constants = [], []
@@ -127,7 +147,11 @@ def _result_types(node: Context, proto: NodeProto, domain: str) -> list[TensorTy
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, node.opset)])
     try:
         inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
-        return [tensor_type(output.type, named) for output in inferred.graph.output]
+        names = [name for name in node.proto.output if name]
+        return [
+            _type_of(output.type, declared.get(name), named)
+            for name, output in zip(names, inferred.graph.output, strict=True)
+        ]
     except shape_inference.InferenceError as error:
         reason = str(error).strip().splitlines()[-1]
         raise node.wrong(f"its types do not fit: {reason}") from None
@@ -135,3 +159,14 @@ def _result_types(node: Context, proto: NodeProto, domain: str) -> list[TensorTy
         raise node.unsupported(
             f"it has no lowering, and the type of its result is not known: {error}"
         ) from None
+
+
+def _type_of(
+    inferred: TypeProto, declared: TypeProto | None, named: Mapping[str, Dim]
+) -> TensorType:
+    try:
+        return tensor_type(inferred, named)
+    except UnsupportedError:
+        if declared is None:
+            raise
+        return tensor_type(declared, named)

@@ -209,7 +209,9 @@ def slice_(node: Context) -> int:
 def slice_bounds(extent: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
     """First index and number of elements of extent[start:end:step]."""
     if all(isinstance(value, int) for value in (extent, start, end)):
-        covered = range(*slice(start, end, step).indices(static(extent)))
+        # A backward slice that starts before the axis takes the first element, unlike Python's.
+        begin = max(static(start), -static(extent)) if step < 0 else start
+        covered = range(*slice(begin, end, step).indices(static(extent)))
         return (covered.start if covered else 0), len(covered)
     if step > 0:
         low = _bound(start, extent, reach=extent)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from satura.rewrite.onnx.lower.context import Context, NoLowering, lowering
+from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.dims import exact_quotient
 from satura.rewrite.types.tensor_type import DType
 
 
 @lowering("Softmax", "LogSoftmax")
+@computed_wide
 def softmax(node: Context) -> int:
     """exp(x - m) / sum(exp(x - m)), m the largest element; the log form is x - m - log(sum).
 
@@ -31,6 +32,7 @@ def softmax(node: Context) -> int:
 
 
 @lowering("BatchNormalization")
+@computed_wide
 def batch_norm(node: Context) -> list[int]:
     """x·a + b with a = scale / √(var + ε) and b = bias - mean·a, both per channel."""
     if node.integer("training_mode") or len([w for w in node.wanted if w]) > 1:
@@ -38,21 +40,17 @@ def batch_norm(node: Context) -> list[int]:
     build, x = node.build, node[0]
     shape, dtype = build.shape(x), build.dtype(x)
     scale, bias, mean, variance = (
-        _cast(build, node[position], build.dtype(node[3])) for position in (1, 2, 3, 4)
+        build.converted(node[position], build.dtype(node[3])) for position in (1, 2, 3, 4)
     )
     a = build.binary("div", scale, _deviation(node, variance))
     b = build.binary("sub", bias, build.binary("mul", mean, a))
-    wide = _cast(build, x, build.dtype(a))
+    wide = build.converted(x, build.dtype(a))
     if node.opset < 9 and not node.integer("spatial", 1):
         spread = [build.expand(vector, shape) for vector in (a, b)]
     else:
         spread = [build.along(vector, min(1, len(shape) - 1), shape) for vector in (a, b)]
     result = build.binary("add", build.binary("mul", wide, spread[0]), spread[1])
-    return [_cast(build, result, dtype)]
-
-
-def _cast(build: Tensors, x: int, dtype: DType) -> int:
-    return x if build.dtype(x) is dtype else build.cast(x, dtype)
+    return [build.converted(result, dtype)]
 
 
 def _deviation(node: Context, variance: int, default: float = 1e-5) -> int:
@@ -79,7 +77,7 @@ def layer_norm(node: Context) -> list[int]:
     mean, centred, variance = _center(build, wide, axes)
     deviation = _deviation(node, variance)
     result = build.binary("div", centred, build.expand(deviation, shape))
-    result = build.binary("mul", _cast(build, result, dtype), build.expand(node[1], shape))
+    result = build.binary("mul", build.converted(result, dtype), build.expand(node[1], shape))
     bias = node.optional(2)
     if bias is not None:
         result = build.binary("add", result, build.expand(bias, shape))
@@ -103,11 +101,12 @@ def rms_norm(node: Context) -> int:
     deviation = _deviation(node, build.mean(build.binary("mul", wide, wide), axes))
     result = build.binary("div", wide, build.expand(deviation, shape))
     return build.binary(
-        "mul", _cast(build, result, build.dtype(node[1])), build.expand(node[1], shape)
+        "mul", build.converted(result, build.dtype(node[1])), build.expand(node[1], shape)
     )
 
 
 @lowering("InstanceNormalization")
+@computed_wide
 def instance_norm(node: Context) -> int:
     """(x - mean) / √(var + ε) · scale + bias, per sample and channel."""
     build, x = node.build, node[0]
@@ -134,17 +133,18 @@ def group_norm(node: Context) -> int:
     )
     if node.opset < 21:
         scale, bias = (
-            build.along(_cast(build, node[i], build.dtype(normal)), 1, build.shape(normal))
+            build.along(build.converted(node[i], build.dtype(normal)), 1, build.shape(normal))
             for i in (1, 2)
         )
         result = build.binary("add", build.binary("mul", normal, scale), bias)
-        return _cast(build, build.reshape(result, shape), dtype)
-    flat = _cast(build, build.reshape(normal, shape), dtype)
+        return build.converted(build.reshape(result, shape), dtype)
+    flat = build.converted(build.reshape(normal, shape), dtype)
     scaled = build.binary("mul", flat, build.along(node[1], 1, shape))
     return build.binary("add", scaled, build.along(node[2], 1, shape))
 
 
 @lowering("MeanVarianceNormalization")
+@computed_wide
 def mean_variance_norm(node: Context) -> int:
     """(x - mean) / (√var + 1e-9) over the axes."""
     build, x = node.build, node[0]
@@ -156,6 +156,7 @@ def mean_variance_norm(node: Context) -> int:
 
 
 @lowering("LpNormalization")
+@computed_wide
 def lp_norm(node: Context) -> int:
     """x divided by its L1 or L2 norm along an axis; 0 where the norm is 0."""
     build, x = node.build, node[0]

@@ -16,10 +16,10 @@ def quantize_linear(node: Context) -> int:
     target = DType.U8 if zero is None else build.dtype(zero)
     if zero is None and node.integer("output_dtype"):
         target = dtype_of(node.integer("output_dtype"))
-    wide = _as(node, x, DType.F32)
-    scale = _spread(node, _as(node, node[1], DType.F32), wide)
+    wide = build.converted(x, DType.F32)
+    scale = _spread(node, build.converted(node[1], DType.F32), wide)
     scaled = build.binary("div", wide, scale)
-    offset = None if zero is None else _spread(node, _as(node, zero, DType.F32), wide)
+    offset = None if zero is None else _spread(node, build.converted(zero, DType.F32), wide)
     return _round_and_clamp(node, scaled, offset, target)
 
 
@@ -38,12 +38,8 @@ def dequantize_linear(node: Context) -> int:
         wide = build.cast(x, DType.F32)
         if zero is not None:
             wide = build.binary("sub", wide, _spread(node, build.cast(zero, DType.F32), x))
-    scale = _spread(node, _as(node, node[1], DType.F32), x)
-    return _as(node, build.binary("mul", wide, scale), target)
-
-
-def _as(node: Context, x: int, dtype: DType) -> int:
-    return x if node.build.dtype(x) is dtype else node.build.cast(x, dtype)
+    scale = _spread(node, build.converted(node[1], DType.F32), x)
+    return build.converted(build.binary("mul", wide, scale), target)
 
 
 def _spread(node: Context, x: int, like: int) -> int:
@@ -140,6 +136,6 @@ def _rescale(node: Context, total: int, scales: tuple[int, int, int], zero: int,
     result = build.cast(total, DType.F32)
     first_axis = -2 if axis == -1 else axis
     for f, scale, at in zip(("mul", "mul", "div"), scales, (first_axis, axis, axis), strict=True):
-        result = build.binary(f, result, _laid(node, _as(node, scale, DType.F32), result, at))
+        result = build.binary(f, result, _laid(node, build.converted(scale, DType.F32), result, at))
     offset = _laid(node, build.cast(zero, DType.F32), result, axis)
     return _round_and_clamp(node, result, offset, build.dtype(zero))

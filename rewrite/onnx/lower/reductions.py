@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from satura.rewrite.onnx.lower.context import Context, NoLowering, lowering
+from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.attributes import Window
+from satura.rewrite.types.dims import product, static
 from satura.rewrite.types.tensor_type import DType
 
 _AXES_INPUT_SINCE = {"ReduceSum": 13}
-_LONGEST_SCAN = 4096
+_SCAN_BLOCK = 16
 
 
 def _axes(node: Context) -> tuple[int, ...]:
@@ -23,37 +24,43 @@ def _axes(node: Context) -> tuple[int, ...]:
     return node.axes(given, rank)
 
 
-@lowering(
-    "ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceL1", "ReduceL2",
-    "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare",
-)  # fmt: skip
+@lowering("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin")
 def reduce(node: Context) -> int:
-    """The reduction by its definition, then the axes dropped unless keepdims."""
+    """One reduction."""
     axes = _axes(node)
+    kind = node.proto.op_type.removeprefix("Reduce").lower()
+    return _kept_or_dropped(node, node.build.reduce(kind, node[0], axes), axes)
+
+
+@lowering(
+    "ReduceMean", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceSumSquare"
+)
+@computed_wide
+def reduce_by_definition(node: Context) -> int:
+    """A reduction of other elements, or one whose result goes through a function."""
+    build, x, axes = node.build, node[0], _axes(node)
+    dtype = build.dtype(x)
     kind = node.proto.op_type.removeprefix("Reduce")
-    result = _reduce(node.build, kind, node[0], axes)
+    exact = dtype.is_float or kind in ("Mean", "L1", "SumSquare")
+    result = _reduce(build, kind, x if exact else build.cast(x, DType.F64), axes)
+    return _kept_or_dropped(node, build.converted(result, dtype), axes)
+
+
+def _kept_or_dropped(node: Context, result: int, axes: tuple[int, ...]) -> int:
     return result if node.integer("keepdims", 1) else node.build.drop(result, axes)
 
 
 def _reduce(build: Tensors, kind: str, x: int, axes: tuple[int, ...]) -> int:
-    if kind in ("Sum", "Prod", "Max", "Min"):
-        return build.reduce(kind.lower(), x, axes)
     if kind == "Mean":
         return build.mean(x, axes)
     if kind == "L1":
         return build.reduce("sum", build.unary("abs", x), axes)
-    if kind == "SumSquare":
-        return build.reduce("sum", build.binary("mul", x, x), axes)
-    dtype = build.dtype(x)
-    wide = x if dtype.is_float else build.cast(x, DType.F64)
-    if kind == "L2":
-        total = build.reduce("sum", build.binary("mul", wide, wide), axes)
-        result = build.unary("sqrt", total)
-    elif kind == "LogSum":
-        result = build.unary("log", build.reduce("sum", wide, axes))
-    else:
-        result = log_sum_exp(build, wide, axes)
-    return result if dtype.is_float else build.cast(result, dtype)
+    if kind == "LogSum":
+        return build.unary("log", build.reduce("sum", x, axes))
+    if kind == "LogSumExp":
+        return log_sum_exp(build, x, axes)
+    squares = build.reduce("sum", build.binary("mul", x, x), axes)
+    return squares if kind == "SumSquare" else build.unary("sqrt", squares)
 
 
 def log_sum_exp(build: Tensors, x: int, axes: tuple[int, ...]) -> int:
@@ -77,40 +84,80 @@ def arg_reduce(node: Context) -> int:
 
 @lowering("Hardmax")
 def hard_max(node: Context) -> int:
-    """1 at the first largest element of an axis, 0 elsewhere."""
+    """1 at the first largest element of an axis, 0 elsewhere.
+
+    Before opset 13 all axes from `axis` on count as one.
+    """
     build, x = node.build, node[0]
-    if node.opset < 13:
-        raise NoLowering
     shape = build.shape(x)
-    axis = node.axis(node.integer("axis", -1), len(shape))
-    where = build.expand(build.arg_reduce("max", x, axis), shape)
-    return build.cast(build.binary("eq", where, build.iota(shape, axis, DType.I64)), build.dtype(x))
+    if node.opset >= 13:
+        axis = node.axis(node.integer("axis", -1), len(shape))
+    else:
+        first = node.axis(node.integer("axis", 1), len(shape))
+        x, axis = build.reshape(x, (*shape[:first], product(shape[first:]))), first
+    flat = build.shape(x)
+    where = build.expand(build.arg_reduce("max", x, axis), flat)
+    places = build.iota(flat, axis, DType.I64)
+    result = build.cast(build.binary("eq", where, places), build.dtype(x))
+    return result if node.opset >= 13 else build.reshape(result, shape)
 
 
 @lowering("CumSum")
 def running_sum(node: Context) -> int:
-    """A window that reaches back over the whole axis (forward where reversed)."""
+    """Sums over all elements up to each (from each on where reversed), itself left out or not."""
     build, x = node.build, node[0]
-    rank = build.rank(x)
     known = node.values.of(node[1])
     if known is None:
         raise NoLowering
-    axis = node.axis(int(known.reshape(-1)[0]), rank)
+    axis = node.axis(int(known.reshape(-1)[0]), build.rank(x))
     extent = build.shape(x)[axis]
-    if not isinstance(extent, int) or not 0 < extent <= _LONGEST_SCAN:
+    if not isinstance(extent, int) or extent < 1:
         raise NoLowering
-    lo, hi = (extent - 1, 0) if not node.integer("reverse") else (0, extent - 1)
+    backward = bool(node.integer("reverse"))
     if node.integer("exclusive"):
-        backward = not node.integer("reverse")
-        x = build.one_axis_slice(x, axis, 0 if backward else 1, extent - 1)
-        one = [1 if i == axis else 0 for i in range(rank)]
-        none = [0] * rank
-        zero = build.constant(0, build.dtype(x))
-        x = build.padded(x, zero, one if backward else none, none if backward else one)
+        x = _shifted(build, x, axis, backward)
+    return _running_sums(build, x, axis, backward)
+
+
+def _running_sums(build: Tensors, x: int, axis: int, backward: bool) -> int:
+    """Sums within blocks, and to each block the sum of those before it: few steps per element."""
+    shape = build.shape(x)
+    extent = static(shape[axis])
+    if extent <= _SCAN_BLOCK:
+        return _window_sums(build, x, axis, backward)
+    count = -(-extent // _SCAN_BLOCK)
+    missing = [count * _SCAN_BLOCK - extent if i == axis else 0 for i in range(len(shape))]
+    zero = build.constant(0, build.dtype(x))
+    x = build.padded(x, zero, [0] * len(shape), missing)
+    blocks = [*shape[:axis], count, _SCAN_BLOCK, *shape[axis + 1 :]]
+    sums = _window_sums(build, build.reshape(x, blocks), axis + 1, backward)
+    last = 0 if backward else _SCAN_BLOCK - 1
+    totals = build.one_axis_slice(sums, axis + 1, last, 1)
+    before = _running_sums(build, _shifted(build, totals, axis, backward), axis, backward)
+    sums = build.binary("add", sums, build.expand(before, blocks))
+    return build.one_axis_slice(build.reshape(sums, build.shape(x)), axis, 0, extent)
+
+
+def _shifted(build: Tensors, x: int, axis: int, backward: bool) -> int:
+    """x moved on by one element along an axis, with 0 in front (at the end if `backward`)."""
+    extent = static(build.shape(x)[axis])
+    x = build.one_axis_slice(x, axis, 1 if backward else 0, extent - 1)
+    one = [1 if i == axis else 0 for i in range(build.rank(x))]
+    none = [0] * build.rank(x)
+    zero = build.constant(0, build.dtype(x))
+    return build.padded(x, zero, none if backward else one, one if backward else none)
+
+
+def _window_sums(build: Tensors, x: int, axis: int, backward: bool) -> int:
+    """A window that reaches back over the whole axis (forward if `backward`)."""
+    shape = build.shape(x)
+    extent = static(shape[axis])
+    reach = [extent - 1 if i == axis else 0 for i in range(len(shape))]
+    none = [0] * len(shape)
     window: Window = build.window(
         build.dtype(x),
-        [extent if i == axis else 1 for i in range(rank)],
-        lo=[lo if i == axis else 0 for i in range(rank)],
-        hi=[hi if i == axis else 0 for i in range(rank)],
+        [extent if i == axis else 1 for i in range(len(shape))],
+        lo=none if backward else reach,
+        hi=reach if backward else none,
     )
     return build.pool("sum", x, window)

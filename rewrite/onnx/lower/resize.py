@@ -67,12 +67,12 @@ def resize(node: Context) -> int:
         result = _repeat(build, x, repeats) if repeats else x
         plans = [plan for plan in plans if plan.axis not in repeats]
     else:
-        result = x if dtype.is_float else build.cast(x, DType.F32)
+        result = build.converted(x, dtype.compute if dtype.is_float else DType.F32)
     for plan in plans:
         result = _resample(node, result, plan, sampling)
     if sampling.coordinates == "tf_crop_and_resize":
         result = _extrapolate(node, result, plans, sampling)
-    return result if build.dtype(result) is dtype else build.cast(result, dtype)
+    return build.converted(result, dtype)
 
 
 def _sampling_of(node: Context) -> Sampling:
@@ -108,19 +108,18 @@ def _plans(node: Context, sampling: Sampling) -> list[AxisPlan]:
     roi: Sequence[float] = [0.0] * len(axes) + [1.0] * len(axes)
     if sampling.coordinates == "tf_crop_and_resize":
         roi = [float(value) for value in node.array(1).ravel()]
+    parts = list(zip(roi[: len(axes)], roi[len(axes) :], strict=True))
+    extents = [shape[axis] for axis in axes]
+    outers: Sequence[Dim]
     if sizes is not None:
-        sizes = _with_aspect(node, sizes, [shape[axis] for axis in axes])
-    plans = []
-    for at, axis in enumerate(axes):
-        part = (roi[at], roi[len(axes) + at])
-        extent = shape[axis]
-        if sizes is not None:
-            scale = _ratio(node, sizes[at], extent)
-            plans.append(AxisPlan(axis, extent, sizes[at], scale, part))
-        elif scales is not None:
-            scale = scales[at]
-            plans.append(AxisPlan(axis, extent, _outer(node, extent, scale, part), scale, part))
-    return plans
+        outers, factors = _with_aspect(node, sizes, extents)
+    else:
+        factors = scales or ()
+        outers = [
+            _outer(node, extent, factor, part)
+            for extent, factor, part in zip(extents, factors, parts, strict=True)
+        ]
+    return [AxisPlan(*plan) for plan in zip(axes, extents, outers, factors, parts, strict=True)]
 
 
 def _targets(node: Context) -> tuple[tuple[float, ...] | None, tuple[Dim, ...] | None]:
@@ -150,14 +149,20 @@ def _ratio(node: Context, outer: Dim, extent: Dim) -> float:
     return float(factor)
 
 
-def _with_aspect(node: Context, sizes: Sequence[Dim], shape: Sequence[Dim]) -> tuple[Dim, ...]:
+def _with_aspect(
+    node: Context, sizes: Sequence[Dim], shape: Sequence[Dim]
+) -> tuple[Sequence[Dim], tuple[float, ...]]:
+    """The sizes and scales under the node's policy; one scale for all axes is not rounded."""
     policy = node.text("keep_aspect_ratio_policy", "stretch")
     if policy == "stretch":
-        return tuple(sizes)
+        pairs = zip(sizes, shape, strict=True)
+        return sizes, tuple(_ratio(node, size, extent) for size, extent in pairs)
+    if policy not in _POLICIES:
+        raise node.wrong(f"there is no keep_aspect_ratio_policy '{policy}'")
     wanted, extents = node.static(sizes, "a size"), node.static(shape, "an extent")
-    scales = [size / extent for size, extent in zip(wanted, extents, strict=True)]
-    scale = min(scales) if policy == "not_larger" else max(scales)
-    return tuple(floor(scale * extent + 0.5) for extent in extents)
+    ratios = [size / extent for size, extent in zip(wanted, extents, strict=True)]
+    scale = _POLICIES[policy](ratios)
+    return tuple(floor(scale * extent + 0.5) for extent in extents), (scale,) * len(extents)
 
 
 def _keeps_input(plan: AxisPlan, sampling: Sampling) -> bool:
@@ -243,8 +248,8 @@ def _positions(plan: AxisPlan, coordinates: str) -> Line:
         if outer == 1:
             return np.full(1, (start + end) * (extent - 1) / 2)
         return start * (extent - 1) + x * (end - start) * (extent - 1) / (outer - 1)
-    if coordinates == "pytorch_half_pixel" and width == 1:
-        return np.full(outer, -0.5)
+    if coordinates == "pytorch_half_pixel" and outer == 1:
+        return np.zeros(1)
     shift = 0.0
     if coordinates == "half_pixel_symmetric":
         shift = extent / 2 * (1 - outer / width)
@@ -308,3 +313,4 @@ _ROUNDING: dict[str, Callable[[Line, float], Line]] = {
     "round_prefer_ceil": lambda x, _: np.floor(x + 0.5),
     "simple": lambda x, scale: np.ceil(x) if scale < 1 else np.floor(x),
 }
+_POLICIES: dict[str, Callable[[Sequence[float]], float]] = {"not_larger": min, "not_smaller": max}

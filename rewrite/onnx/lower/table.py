@@ -12,7 +12,9 @@ from satura.rewrite.onnx.lower import (  # noqa: F401  # imported for what they 
     quantize,
     reductions,
     resize,
+    sampling,
     shapes,
+    spectra,
     windows,
 )
 from satura.rewrite.onnx.lower.context import LOWERINGS

@@ -25,6 +25,10 @@ class Tensors(Builder):
     def rank(self, x: int) -> int:
         return self.type(x).rank
 
+    def converted(self, x: int, dtype: DType) -> int:
+        """x itself where it has `dtype`, else cast to it."""
+        return x if self.dtype(x) is dtype else self.cast(x, dtype)
+
     def full(self, value: object, shape: Sequence[Dim], dtype: DType) -> int:
         """A tensor of equal elements."""
         one = self.constant(np.asarray(value).astype(dtype.numpy).reshape((1,) * len(shape)))

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
-from satura.rewrite.onnx.lower.context import Context, NoLowering, lowering
+from satura.rewrite.onnx.lower.context import Context, computed_wide, lowering
 from satura.rewrite.onnx.lower.contraction import crop_negative_borders
 from satura.rewrite.onnx.lower.geometry import Geometry, geometry
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.ops.reductions import reduction_identity
 from satura.rewrite.types.attributes import Window
 from satura.rewrite.types.dims import Dim, static
+from satura.rewrite.types.tensor_type import DType
+
+_MOST_PLACES = 2**24
 
 
 def _pool_geometry(node: Context) -> Geometry:
@@ -53,15 +57,63 @@ def _pool(build: Tensors, f: str, x: int, window: Geometry, fill: object = 0) ->
 
 
 @lowering("MaxPool")
-def max_pool(node: Context) -> int:
+def max_pool(node: Context) -> list[int]:
     """The largest element under the window; positions outside count as -inf."""
-    if sum(node.wanted) > 1:
-        raise NoLowering
     fill = reduction_identity("max", node.build.dtype(node[0]))
-    return _pool(node.build, "max", node[0], _pool_geometry(node), fill)
+    window = _pool_geometry(node)
+    result = _pool(node.build, "max", node[0], window, fill)
+    return [result, _places(node, window, result)] if sum(node.wanted) > 1 else [result]
+
+
+def _places(node: Context, window: Geometry, largest: int) -> int:
+    """The flat index in x of the first of the largest elements under each window.
+
+    All elements under all windows are gathered. Taps in the border read the first one inside.
+    """
+    build, x = node.build, node[0]
+    batch, channels, *spatial = build.shape(x)
+    extents = node.static(spatial, "the spatial extents under indices")
+    outer = node.static(build.shape(largest)[2:], "the extents of the indices")
+    count, taps = prod(outer), prod(window.kernel)
+    if count * taps > _MOST_PLACES:
+        raise node.unsupported(f"windows with {count * taps} elements in all have no indices")
+    places = _elements_under(window, extents, outer)
+    plane = prod(extents)
+    flat = build.gather(build.reshape(x, (batch, channels, plane)), build.constant(places), 2)
+    tap = build.drop(build.arg_reduce("max", flat, 3), [3])
+    row = build.apply_number("mul", build.iota(build.shape(tap), 2, DType.I64), taps)
+    numbers = places
+    if node.integer("storage_order"):
+        numbers = np.ravel_multi_index(np.unravel_index(places, extents)[::-1], extents[::-1])
+    chosen = build.gather(build.constant(numbers.ravel()), build.binary("add", row, tap), 0)
+    first = build.iota((batch * channels,), 0, DType.I64)
+    first = build.reshape(build.apply_number("mul", first, plane), (batch, channels, 1))
+    result = build.binary("add", chosen, build.expand(first, build.shape(chosen)))
+    return build.reshape(result, build.shape(largest))
+
+
+def _elements_under(
+    window: Geometry, extents: tuple[int, ...], outer: tuple[int, ...]
+) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """For each position of the window and each tap the flat index of the element it reads."""
+    axes = range(len(extents))
+    starts = np.indices(outer).reshape(len(axes), -1, 1)
+    taps = np.indices(window.kernel).reshape(len(axes), 1, -1)
+    lo, strides, dilations = (
+        np.array(numbers).reshape(-1, 1, 1)
+        for numbers in (window.lo, window.strides, window.dilations)
+    )
+    places = starts * strides + taps * dilations - lo
+    ends = np.array(extents).reshape(-1, 1, 1)
+    inside = ((places >= 0) & (places < ends)).all(0)
+    first = np.argmax(inside, axis=1)
+    kept = np.where(inside, places, places[:, np.arange(len(first)), first][:, :, None])
+    clipped = np.clip(kept, 0, np.maximum(ends - 1, 0))
+    return np.asarray(np.ravel_multi_index(tuple(clipped), extents), np.int64)
 
 
 @lowering("AveragePool")
+@computed_wide
 def average_pool(node: Context) -> int:
     """The sum under the window divided by how many positions count."""
     build, x = node.build, node[0]
@@ -119,6 +171,7 @@ def _axis_counts(
 
 
 @lowering("LpPool")
+@computed_wide
 def lp_pool(node: Context) -> int:
     """The p-norm of the elements under the window."""
     p = node.integer("p", 2)
@@ -140,20 +193,30 @@ def _root(build: Tensors, x: int, p: int) -> int:
     return build.unary("sqrt", x) if p == 2 else build.apply_number("pow", x, 1 / p)
 
 
-@lowering("GlobalMaxPool", "GlobalAveragePool", "GlobalLpPool")
-def global_pool(node: Context) -> int:
-    """A reduction over all spatial axes, which stay with extent 1."""
+@lowering("GlobalMaxPool")
+def global_max_pool(node: Context) -> int:
+    """The largest element of all spatial axes, which stay with extent 1."""
+    return node.build.reduce("max", node[0], range(2, node.build.rank(node[0])))
+
+
+@lowering("GlobalAveragePool")
+@computed_wide
+def global_average_pool(node: Context) -> int:
+    """The mean along all spatial axes, which stay with extent 1."""
+    return node.build.mean(node[0], range(2, node.build.rank(node[0])))
+
+
+@lowering("GlobalLpPool")
+@computed_wide
+def global_lp_pool(node: Context) -> int:
+    """The p-norm along all spatial axes, which stay with extent 1."""
     build, x = node.build, node[0]
-    axes = range(2, build.rank(x))
-    if node.proto.op_type == "GlobalMaxPool":
-        return build.reduce("max", x, axes)
-    if node.proto.op_type == "GlobalAveragePool":
-        return build.mean(x, axes)
     p = node.integer("p", 2)
-    return _root(build, build.reduce("sum", _power(build, x, p), axes), p)
+    return _root(build, build.reduce("sum", _power(build, x, p), range(2, build.rank(x))), p)
 
 
 @lowering("LRN")
+@computed_wide
 def local_response_norm(node: Context) -> int:
     """x / (bias + alpha/size · sum of squares over `size` channels around) ** beta"""
     build, x = node.build, node[0]

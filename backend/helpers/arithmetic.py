@@ -1,0 +1,41 @@
+"""What approximations are made of: constants, fused steps and polynomials of f32 and f64."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llvmlite import ir
+from numba.core import cgutils
+
+F32, F64, INT32, INT64 = ir.FloatType(), ir.DoubleType(), ir.IntType(32), ir.IntType(64)
+
+
+def call(builder: ir.IRBuilder, name: str, *operands: ir.Value) -> ir.Value:
+    """A call of a function from the operands' type to the same type."""
+    kind = operands[0].type
+    function = ir.FunctionType(kind, [kind] * len(operands))
+    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), operands)
+
+
+def intrinsic(builder: ir.IRBuilder, name: str, *operands: ir.Value) -> ir.Value:
+    """LLVM's intrinsic `name` for the type of its operands."""
+    suffix = {F32: "f32", F64: "f64", INT32: "i32", INT64: "i64"}[operands[0].type]
+    return call(builder, f"llvm.{name}.{suffix}", *operands)
+
+
+def f32(value: float) -> ir.Value:
+    """An f32 constant."""
+    return ir.Constant(F32, value)
+
+
+def muladd(builder: ir.IRBuilder, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+    """a · b + c, rounded once where the CPU has an FMA."""
+    return intrinsic(builder, "fmuladd", a, b, c)
+
+
+def polynomial(builder: ir.IRBuilder, x: ir.Value, coefficients: Sequence[float]) -> ir.Value:
+    """Horner's scheme; the lowest coefficient comes first."""
+    total = ir.Constant(x.type, coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        total = muladd(builder, total, x, ir.Constant(x.type, coefficient))
+    return total

@@ -1,0 +1,92 @@
+"""Engines in which tables and rules are declared, kept for the next saturation with the same.
+
+To declare them takes as long as many rounds on a small program. What a saturation adds is taken
+back when it ends, so that the next one finds what the first one found.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from satura.rewrite.egraph.engine import EGraph
+from satura.rewrite.egraph.interner import Interner, Value
+from satura.rewrite.egraph.rule_compiler import RuleCode, compile_direction
+from satura.rewrite.egraph.tables import BASE, demand_table, demands_of_width, node_tables, schema
+from satura.rewrite.language.dsl import Direction
+
+_MOST = 4  # engines kept; each takes some 20 MB
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """An engine without rows that has the tables of all `ops` that rules mention, and the rules.
+
+    `codes` belong to the directions, in order. `constants` are the values that rules mention by
+    number, from 0.
+    """
+
+    egraph: EGraph
+    ops: frozenset[str]
+    directions: Sequence[Direction]
+    codes: Sequence[RuleCode]
+    constants: Sequence[Value]
+
+
+_Key = tuple[tuple[int, ...], tuple[bool, ...]]
+_kept: dict[_Key, Prepared] = {}  # the one used last at the end
+
+
+@contextmanager
+def prepared(directions: Sequence[Direction], apart: Sequence[bool]) -> Iterator[Prepared]:
+    """An engine with these directions of rules, for use inside the block only.
+
+    `apart` says of each direction whether it runs alone.
+    """
+    keeps = threading.current_thread() is threading.main_thread()  # an engine may not leave one
+    key = (tuple(map(id, directions)), tuple(apart))
+    engine = _kept.pop(key, None) if keeps else None
+    engine = engine or _declare(directions, apart)
+    with engine.egraph.scratch():
+        yield engine
+    if keeps:  # not after an exception: what is left is not known then
+        _kept[key] = engine
+        while len(_kept) > _MOST:
+            del _kept[next(iter(_kept))]
+
+
+def _declare(directions: Sequence[Direction], apart: Sequence[bool]) -> Prepared:
+    egraph, interner = EGraph(), Interner()
+    ops = frozenset[str]().union(*(direction.ops for direction in directions))
+    egraph.define(BASE)
+    for table in node_tables(ops).values():
+        egraph.define(schema(table))
+    codes = [
+        compile_direction(direction, number, interner, alone)
+        for number, (direction, alone) in enumerate(zip(directions, apart, strict=True))
+    ]
+    for width in sorted({code.width for code in codes if code.asking}):
+        egraph.define(demand_table(demands_of_width(width), width))
+    for code in codes:  # one text of all takes egglog three times as long
+        egraph.define(code.text)
+    rulesets = " ".join(c.ruleset for c, alone in zip(codes, apart, strict=True) if not alone)
+    egraph.define(f"(unstable-combined-ruleset fire {rulesets})" if rulesets else "(ruleset fire)")
+    return Prepared(egraph, ops, directions, codes, interner.values)
+
+
+def _leave_to_parent() -> None:
+    """Forget, in a forked process, what its parent keeps.
+
+    Freeing an engine waits for threads, which are not there: so nothing may ever free these.
+    """
+    for engine in _kept.values():
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(engine))
+    _kept.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)

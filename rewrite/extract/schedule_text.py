@@ -1,0 +1,98 @@
+"""Schedules as text, and back: the program, an empty line, and what is made of it.
+
+    constant %2
+    home %5 in %9 from [0, 4]
+    dispatch row %7 computes [%3, %6, %7] reads [%0, %2] anchor %6 in %7 from [0, 0] takes 2e-06
+    takes 2e-06
+
+A line per constant, home and dispatch, and the predicted seconds of all. Nothing in it is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from satura.rewrite.errors import ProgramError
+from satura.rewrite.extract.schedule import Dispatch, Form, Home, Schedule
+from satura.rewrite.extract.verify import verify
+from satura.rewrite.program.parse import parse
+from satura.rewrite.program.reader import Reader
+from satura.rewrite.types.attributes import Constant
+
+_FORMS = {form.value: form for form in Form}
+
+
+def schedule_text(schedule: Schedule) -> str:
+    """The text of `schedule`, complete but for the elements of large constants."""
+    lines = [str(schedule.program), ""]
+    lines += [f"constant %{node}" for node in schedule.constants]
+    lines += [f"home %{node} {_home_text(home)}" for node, home in schedule.homes.items()]
+    lines += map(_dispatch_text, schedule.dispatches)
+    return "\n".join([*lines, f"takes {schedule.seconds!r}"])
+
+
+def parse_schedule(text: str, constants: Mapping[str, Constant]) -> Schedule:
+    """The schedule whose text this is; `constants` are the large ones by label.
+
+    Raises ProgramError for what is not the text of a schedule that can run.
+    """
+    program, _, rest = text.partition("\n\n")
+    lines = [Reader(line) for line in rest.split("\n")]
+    fixed: list[int] = []
+    homes: dict[int, Home] = {}
+    dispatches: list[Dispatch] = []
+    for line in lines[:-1]:
+        if line.accepts("constant"):
+            fixed.append(line.node_number())
+        elif line.accepts("home"):
+            node = line.node_number()
+            homes[node] = _home(line)
+        else:
+            dispatches.append(_dispatch(line))
+        line.expect_end()
+    seconds = lines[-1].after("takes", lines[-1].number)
+    lines[-1].expect_end()
+    parsed = parse(program, constants)
+    if str(parsed) != program:  # equal nodes have become one: the numbers mean other nodes
+        raise ProgramError("this is not how the program is written")
+    schedule = Schedule(parsed, tuple(dispatches), tuple(fixed), homes, seconds)
+    verify(schedule)
+    return schedule
+
+
+def _home_text(home: Home) -> str:
+    return f"in %{home.buffer} from [{', '.join(map(str, home.start))}]"
+
+
+def _dispatch_text(dispatch: Dispatch) -> str:
+    anchor = "" if dispatch.anchor is None else f" anchor %{dispatch.anchor}"
+    return (
+        f"dispatch {dispatch.form.value} %{dispatch.root} computes {_nodes_text(dispatch.nodes)}"
+        f" reads {_nodes_text(dispatch.operands)}{anchor} {_home_text(dispatch.target)}"
+        f" takes {dispatch.seconds!r}"
+    )
+
+
+def _nodes_text(nodes: Iterable[int]) -> str:
+    return f"[{', '.join(f'%{node}' for node in nodes)}]"
+
+
+def _home(line: Reader) -> Home:
+    buffer = line.after("in", line.node_number)
+    line.expect("from")
+    return Home(buffer, line.dims())
+
+
+def _dispatch(line: Reader) -> Dispatch:
+    form = line.after("dispatch", lambda: line.word("a form"))
+    if form not in _FORMS:
+        raise ProgramError(f"there is no form '{form}'")
+    root = line.node_number()
+    line.expect("computes")
+    nodes = line.bracketed(line.node_number)
+    line.expect("reads")
+    operands = line.bracketed(line.node_number)
+    anchor = line.node_number() if line.accepts("anchor") else None
+    home = _home(line)
+    seconds = line.after("takes", line.number)
+    return Dispatch(_FORMS[form], root, nodes, operands, anchor, home, seconds)

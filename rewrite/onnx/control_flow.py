@@ -1,0 +1,156 @@
+"""If, Loop and Scan: their bodies are lowered in place, once per branch or per step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from onnx import GraphProto
+
+from satura.rewrite.onnx.lower.context import Context
+from satura.rewrite.types.dims import static
+from satura.rewrite.types.tensor_type import DType
+
+Body = Callable[[GraphProto, Sequence[int]], Sequence[int]]
+"""Lowers a graph on operands; what its outputs are."""
+
+_MOST_STEPS = 256
+
+
+def control_flow(node: Context, body: Body) -> list[int] | None:
+    """Results of a node of control flow; None for one of another op.
+
+    Raises UnsupportedError where the number of steps or the shape of a result depends on data.
+    """
+    if node.proto.domain not in ("", "ai.onnx") or node.proto.op_type not in CONTROL_FLOW:
+        return None
+    return CONTROL_FLOW[node.proto.op_type](node, body)
+
+
+def _graph(node: Context, name: str) -> GraphProto:
+    for attribute in node.proto.attribute:
+        if attribute.name == name:
+            graph: GraphProto = attribute.g
+            return graph
+    raise node.wrong(f"{name} is missing")
+
+
+def _branch(node: Context, body: Body) -> list[int]:
+    """The branch that a known condition selects, or elementwise one of both."""
+    build = node.build
+    if build.type(node[0]).size != 1:
+        raise node.wrong("its condition is not a single element")
+    known = node.values.of(node[0])
+    if known is not None:
+        return list(body(_graph(node, "then_branch" if known.ravel()[0] else "else_branch"), ()))
+    pairs = zip(
+        body(_graph(node, "then_branch"), ()), body(_graph(node, "else_branch"), ()), strict=True
+    )
+    return [_either(node, node[0], x, y) for x, y in pairs]
+
+
+def _either(node: Context, condition: int, x: int, y: int) -> int:
+    """x where the scalar `condition` holds, else y."""
+    build = node.build
+    if build.type(x) != build.type(y):
+        raise node.unsupported(
+            f"whether a result is {build.type(x)} or {build.type(y)} depends on data;"
+            " make its condition a constant"
+        )
+    spread = build.expand(build.reshape(condition, ()), build.shape(x))
+    return build.select(spread, x, y)
+
+
+def _loop(node: Context, body: Body) -> list[int]:
+    """As many copies of the body as there are steps; those after the condition fails keep
+    the state."""
+    build, graph = node.build, _graph(node, "body")
+    count = None if node.optional(0) is None else node.values.of(node[0])
+    if count is None:
+        raise node.unsupported("its number of steps is not known; make it a constant")
+    state = [node[at] for at in range(2, len(node.operands))]
+    yes = build.constant(True, DType.BOOL)
+    alive = yes if node.optional(1) is None else node[1]
+    collected: list[list[int]] = []
+    for step in range(_steps(node, count.ravel()[0])):
+        known = node.values.of(alive)
+        if known is not None and not known.ravel()[0]:
+            break
+        number = build.constant(step, DType.I64)
+        goes_on, *results = body(graph, (number, alive, *state))
+        new, outputs = results[: len(state)], results[len(state) :]
+        if known is None:
+            if outputs:
+                raise node.unsupported("the number of rows of its result depends on data")
+            new = [_either(node, alive, x, y) for x, y in zip(new, state, strict=True)]
+            goes_on = build.binary("and", build.reshape(alive, ()), build.reshape(goes_on, ()))
+        collected.append(outputs)
+        state, alive = new, goes_on
+    wanted = len(graph.output) - 1 - len(state)
+    if wanted and not collected:
+        raise node.unsupported("its result has no rows, whose type is not known")
+    return [*state, *(_stacked(node, rows, 0) for rows in zip(*collected, strict=True))]
+
+
+def _scan(node: Context, body: Body) -> list[int]:
+    """As many copies of the body as the scanned axes have elements."""
+    if node.opset < 9:
+        raise node.unsupported("Scan of opset 8 is not supported; export with a newer one")
+    build, graph = node.build, _graph(node, "body")
+    scanned = node.integer("num_scan_inputs")
+    first = len(node.operands) - scanned
+    if not 0 < scanned <= len(node.operands) or len(graph.output) < first:
+        raise node.wrong(f"{scanned} scan inputs do not fit its inputs and its body")
+    state, sources = node.given[:first], node.given[first:]
+    axes = [
+        node.axis(axis, build.rank(x))
+        for axis, x in zip(_per_input(node, "scan_input_axes", scanned), sources, strict=True)
+    ]
+    (count,) = {build.shape(x)[axis] for x, axis in zip(sources, axes, strict=True)}
+    (steps,) = node.static([count], "the extent of the scanned axes")
+    backward = _per_input(node, "scan_input_directions", scanned)
+    collected = []
+    for step in range(_steps(node, steps)):
+        elements = [
+            build.drop(build.one_axis_slice(x, axis, steps - 1 - step if back else step, 1), [axis])
+            for x, axis, back in zip(sources, axes, backward, strict=True)
+        ]
+        results = body(graph, (*state, *elements))
+        state = list(results[:first])
+        collected.append(results[first:])
+    outputs = len(graph.output) - first
+    if outputs and not collected:
+        raise node.unsupported("its result has no rows, whose type is not known")
+    rows = [list(column) for column in zip(*collected, strict=True)]
+    for column, back in zip(rows, _per_input(node, "scan_output_directions", outputs), strict=True):
+        if back:
+            column.reverse()
+    places = _per_input(node, "scan_output_axes", outputs)
+    return [*state, *(_stacked(node, column, at) for column, at in zip(rows, places, strict=True))]
+
+
+def _per_input(node: Context, name: str, count: int) -> tuple[int, ...]:
+    given = node.integers(name) or (0,) * count
+    if len(given) != count:
+        raise node.wrong(f"{name} has {len(given)} entries for {count}")
+    return given
+
+
+def _steps(node: Context, count: object) -> int:
+    if not isinstance(count, int):
+        raise node.unsupported(f"its number of steps {count} must be fixed")
+    if count > _MOST_STEPS:
+        raise node.unsupported(f"{count} steps are more than {_MOST_STEPS}")
+    return static(count)
+
+
+def _stacked(node: Context, rows: Sequence[int], axis: int) -> int:
+    build = node.build
+    at = node.axis(axis, build.rank(rows[0]) + 1)
+    return build.concat([build.insert(row, at) for row in rows], at)
+
+
+CONTROL_FLOW: dict[str, Callable[[Context, Body], list[int]]] = {
+    "If": _branch,
+    "Loop": _loop,
+    "Scan": _scan,
+}

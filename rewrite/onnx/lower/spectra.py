@@ -1,0 +1,98 @@
+"""Lowerings of DFT and STFT: products with constant matrices of sines and cosines."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
+from satura.rewrite.types.dims import Dim, product, static
+
+_LONGEST = 1024  # a matrix has the square of it; longer ones go to the host
+
+
+@lowering("DFT")
+@computed_wide
+def discrete_fourier(node: Context) -> int:
+    """Σ x·exp(∓2πi·k·t / n) along an axis; the last axis has real and imaginary parts."""
+    build, x = node.build, node[0]
+    rank = build.rank(x)
+    if node.opset >= 20:
+        axis = -2 if node.optional(2) is None else node.fixed(2)[0]
+    else:
+        axis = node.integer("axis", 1)
+    at = node.axis(axis, rank)
+    if at == rank - 1:
+        raise node.wrong("its axis is that of real and imaginary parts")
+    inverse, one_sided = bool(node.integer("inverse")), bool(node.integer("onesided"))
+    if inverse and one_sided:
+        raise NoLowering
+    (extent,) = node.static([build.shape(x)[at]], "the transformed axis")
+    length = extent if node.optional(1) is None else node.fixed(1)[0]
+    if length < 1:
+        raise node.wrong(f"it transforms {length} elements")
+    x = build.one_axis_slice(x, at, 0, min(extent, length))
+    if length > extent:
+        amounts = [length - extent if axis == at else 0 for axis in range(rank)]
+        zero = build.constant(0, build.dtype(x))
+        x = build.padded(x, zero, [0] * rank, amounts)
+    order = [axis for axis in range(rank) if axis not in (at, rank - 1)] + [at, rank - 1]
+    result = _transformed(node, build.transpose(x, order), inverse, one_sided)
+    return build.transpose(result, [order.index(axis) for axis in range(rank)])
+
+
+@lowering("STFT")
+@computed_wide
+def short_time_fourier(node: Context) -> int:
+    """The transforms of frames of the signal, each times the window."""
+    build, x = node.build, node[0]
+    if build.rank(x) not in (2, 3):
+        raise node.wrong(f"its signal has rank {build.rank(x)}, not 2 or 3")
+    if build.rank(x) == 2:
+        x = build.insert(x, 2)
+    (extent,) = node.static([build.shape(x)[1]], "the length of the signal")
+    (step,) = node.fixed(1)
+    window = node.optional(2)
+    if node.optional(3) is not None:
+        (length,) = node.fixed(3)
+    elif window is not None:
+        (length,) = node.static(build.shape(window), "the length of the window")
+    else:
+        raise node.wrong("it has neither a window nor the length of a frame")
+    if step < 1 or not 0 < length <= extent:
+        raise node.wrong(f"frames of {length}, {step} apart, do not fit {extent} elements")
+    starts = np.arange((extent - length) // step + 1) * step
+    places = starts[:, None] + np.arange(length)
+    frames = build.gather(x, build.constant(places.astype(np.int64)), 1)
+    if window is not None:
+        frames = build.binary("mul", frames, build.along(window, 2, build.shape(frames)))
+    return _transformed(node, frames, False, bool(node.integer("onesided", 1)))
+
+
+def _transformed(node: Context, x: int, inverse: bool, one_sided: bool) -> int:
+    """The transform along the last axis but one, whose extent is fixed."""
+    build = node.build
+    *before, length, parts = build.shape(x)
+    if parts not in (1, 2):
+        raise node.wrong(f"its last axis has {parts} elements, not a real part or two")
+    if static(length) > _LONGEST:
+        raise NoLowering
+    count = static(length) // 2 + 1 if one_sided else static(length)
+    table = _sines(static(length), count, static(parts), inverse)
+    matrix = build.constant(table, build.dtype(x))
+    rows: Dim = product(before)
+    flat = build.reshape(x, (rows, static(length) * static(parts)))
+    return build.reshape(build.matmul(flat, matrix), (*before, count, 2))
+
+
+def _sines(
+    length: int, count: int, parts: int, inverse: bool
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """What each part of each element gives to each part of each frequency, as a matrix."""
+    steps = np.outer(np.arange(length), np.arange(count)) % length
+    angle = 2 * np.pi * steps / length * (1 if inverse else -1)
+    sine, cosine = np.sin(angle), np.cos(angle)
+    real = np.stack([cosine, sine], axis=-1)
+    imaginary = np.stack([-sine, cosine], axis=-1)
+    table = np.stack([real, imaginary][:parts], axis=1)
+    scaled = table / length if inverse else table
+    return scaled.reshape(length * parts, count * 2)

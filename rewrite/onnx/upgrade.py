@@ -1,0 +1,59 @@
+"""Models of old opsets, converted to the oldest one that lowerings know."""
+
+from __future__ import annotations
+
+from onnx import ModelProto, checker, helper, shape_inference, version_converter
+
+from satura.rewrite.errors import UnsupportedError
+from satura.rewrite.onnx.checks import OLDEST_OPSET
+
+
+def upgraded(model: ModelProto) -> ModelProto:
+    """`model`, converted by the onnx package where its opset is older than lowerings know.
+
+    Raises UnsupportedError where that fails.
+    """
+    versions = [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
+    if not versions or versions[0] >= OLDEST_OPSET:
+        return model
+    try:
+        # The converter does not survive every model that the checker refuses.
+        checker.check_model(model)
+        return version_converter.convert_version(_with_aligned_axes(model), OLDEST_OPSET)
+    except Exception as error:  # the converter raises whatever its C++ throws
+        reason = next((line for line in str(error).splitlines() if line.strip()), "no reason given")
+        raise UnsupportedError(
+            f"opset {versions[0]} is not supported, and the onnx package cannot convert it to"
+            f" {OLDEST_OPSET}: {reason.strip()}"
+        ) from None
+
+
+def _with_aligned_axes(model: ModelProto) -> ModelProto:
+    """The model without the attribute `axis` of binary ops, which the converter misreads.
+
+    The second operand gets axes of extent 1 at its end instead.
+    """
+    graph = shape_inference.infer_shapes(model).graph
+    values = (*graph.input, *graph.value_info, *graph.output)
+    ranks = {value.name: len(value.type.tensor_type.shape.dim) for value in values}
+    ranks |= {tensor.name: len(tensor.dims) for tensor in graph.initializer}
+    result = ModelProto()
+    result.CopyFrom(model)
+    del result.graph.node[:]
+    for node in model.graph.node:
+        attributes = {attribute.name: attribute.i for attribute in node.attribute}
+        copy = result.graph.node.add()
+        copy.CopyFrom(node)
+        if not attributes.get("broadcast") or "axis" not in attributes:
+            continue
+        x, y = node.input
+        after = ranks[x] - attributes["axis"] % ranks[x] - ranks[y]
+        kept = [attribute for attribute in node.attribute if attribute.name != "axis"]
+        del copy.attribute[:]
+        copy.attribute.extend(kept)
+        if after > 0:
+            copy.input[1] = f"{y} for {node.output[0]}"
+            axes = list(range(ranks[y], ranks[y] + after))
+            spread = helper.make_node("Unsqueeze", [y], [copy.input[1]], axes=axes)
+            result.graph.node.insert(len(result.graph.node) - 1, spread)
+    return result

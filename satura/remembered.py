@@ -1,0 +1,176 @@
+"""Remembered results: a model that was rewritten before is not searched again, in any process.
+
+What is kept is the schedule and the report as text, under a key of all that they depend on: the
+whole program with the content of every constant, the rules, the limits, and the code. So other
+weights are another model. They need no cheaper key: every constant is hashed when it is loaded.
+Rules and ops that are not satura's own could depend on anything, and what they make is not kept.
+Nothing here asks for the machine or the threads, because no search does.
+
+What is read was maybe written by something else. It is data: parsed, its types inferred again, and
+each of its dispatches checked; what does not pass counts as absent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import platform
+from collections.abc import Iterable
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from satura.backend.jit.cache import default_cache
+from satura.models import Model, load
+from satura.phases import Phases, Progress
+from satura.report_text import parse_report, report_text
+from satura.rewrite.egraph.report import Report
+from satura.rewrite.errors import ProgramError
+from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.extract.schedule_text import parse_schedule, schedule_text
+from satura.rewrite.ops.registry import user_op
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.attributes import Attribute, Constant, HostCall
+from satura.rewrite.types.tensor_type import TensorType
+from satura.rewritten import Rewritten
+from satura.rule_sets import Rules, checked, is_of_the_book, rule_set
+
+if TYPE_CHECKING:
+    from satura.rewrite.egraph.saturate import Limits
+
+_LOGGER = logging.getLogger("satura.cache")
+_ANY_TEXT = "surrogatepass"  # names may be of any characters
+_BETWEEN = "\n\n\n"
+
+
+def rewrite_once(
+    model: Model,
+    rules: Rules,
+    limits: Limits | None = None,
+    progress: Progress | None = None,
+    strict: bool = False,
+) -> Rewritten:
+    """What `pipeline.rewrite` makes of a model, remembered where it has done so before."""
+    identity = rules_identity(rules)
+    phases = Phases(progress)
+    with phases.phase("load"):
+        program = load(model)
+    with phases.phase("recall"):
+        key = None if identity is None else result_key(program, identity, limits)
+        found = None if key is None else recall(key, program)
+    if found is not None:
+        return Rewritten(program, *found, phases.seconds, is_remembered=True)
+    from satura.pipeline import search  # a remembered result needs no e-graph
+
+    made = search(program, rule_set(rules), limits, phases, strict)
+    if key is not None:
+        remember(key, made)
+    return made
+
+
+def rules_identity(rules: Rules) -> str | None:
+    """What tells rules from others of the same code; None where they are not satura's own.
+
+    Raises CallError for an unknown name.
+    """
+    if isinstance(rules, str):
+        return f"set {checked(rules)}"
+    names = " ".join(rule.name for rule in rules)
+    return f"rules {names}" if all(map(is_of_the_book, rules)) else None
+
+
+def result_key(program: Program, rules: str, limits: Limits | None) -> str | None:
+    """The hash of all that a search depends on; None where more than that may matter.
+
+    `rules` is the identity of the rules.
+    """
+    constants = dict.fromkeys(_large_constants(program))
+    user_ops = (user_op(node.op, node.attributes) for node in program.nodes)
+    if any(user_ops) or len(_by_label(constants)) < len(constants):
+        return None  # code of users; or the text does not tell two constants apart
+    parts = [
+        str(program),
+        " ".join(map(str, program.inputs)),
+        " ".join(constant.digest.hex() for constant in constants),
+        rules,
+        repr(limits),
+        _code(),
+    ]
+    digest = hashlib.sha256()
+    for part in parts:
+        content = part.encode(errors=_ANY_TEXT)
+        digest.update(f"{len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def recall(key: str, program: Program) -> tuple[Schedule, Report] | None:
+    """What is remembered of `program` under its key, checked; None where there is nothing."""
+    cache = default_cache("schedule")
+    content = cache.load(key)
+    if content is None:
+        return None
+    try:
+        return _read(content, program)
+    except (ProgramError, UnicodeDecodeError) as error:
+        _LOGGER.warning("what is remembered of a model is searched anew: %s", error)
+        return None
+
+
+def remember(key: str, made: Rewritten) -> None:
+    """Keep what was made of a program, as far as it can be read back."""
+    text = _BETWEEN.join([schedule_text(made.schedule), report_text(made.report)])
+    content = text.encode(errors=_ANY_TEXT)
+    try:
+        is_complete = _read(content, made.source) == (made.schedule, made.report)
+    except ProgramError:
+        is_complete = False
+    if is_complete:
+        default_cache("schedule").store(key, content)
+
+
+def _read(content: bytes, program: Program) -> tuple[Schedule, Report]:
+    """Raises ProgramError or UnicodeDecodeError where this was not remembered of `program`."""
+    first, _, second = content.decode(errors=_ANY_TEXT).partition(_BETWEEN)
+    schedule = parse_schedule(first, _by_label(_large_constants(program)))
+    if _interface(schedule.program) != _interface(program):
+        raise ProgramError("it has other inputs or outputs")
+    if not _host_calls(schedule.program) <= _host_calls(program):
+        raise ProgramError("it calls what the model does not")
+    return schedule, parse_report(second)
+
+
+def _large_constants(program: Program) -> list[Constant]:
+    """The constants whose elements the text leaves out."""
+    constants = (node.constant for node in program.nodes if node.op.name == "constant")
+    return [constant for constant in constants if constant.label is not None]
+
+
+def _by_label(constants: Iterable[Constant]) -> dict[str, Constant]:
+    return {str(constant.label): constant for constant in constants}
+
+
+def _interface(program: Program) -> tuple[tuple[tuple[str, TensorType], ...], ...]:
+    nodes = program.nodes
+    return (
+        tuple((nodes[index].input_name, nodes[index].type) for index in program.inputs),
+        tuple((name, nodes[index].type) for name, index in program.outputs),
+    )
+
+
+def _host_calls(program: Program) -> set[Attribute]:
+    attributes = (attribute for node in program.nodes for attribute in node.attributes)
+    return {attribute for attribute in attributes if isinstance(attribute, HostCall)}
+
+
+@lru_cache(maxsize=1)
+def _code() -> str:
+    """The code that searches, and the versions of what it builds on."""
+    digest = hashlib.sha256()
+    here = Path(__file__).resolve().parent
+    for folder in (here, here / "rewrite", here / "rules"):
+        paths = folder.glob("*.py") if folder == here else folder.resolve().rglob("*.py")
+        for path in sorted(paths):
+            digest.update(f"{path.relative_to(folder.resolve())}\0".encode() + path.read_bytes())
+    versions = [f"{name} {version(name)}" for name in ("egglog", "numpy")]
+    return " ".join([platform.python_version(), *versions, digest.hexdigest()])

@@ -1,0 +1,184 @@
+"""The onnx package's own node tests, interpreted or compiled."""
+
+from __future__ import annotations
+
+import os
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+
+import numpy as np
+from onnx import ModelProto, TensorProto, numpy_helper
+from onnx.backend.test.case.node import collect_testcases
+from onnx.backend.test.case.test_case import TestCase
+
+import satura
+from satura.rewrite.errors import SaturaError, UnsupportedError
+from satura.rewrite.onnx.load import load
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.attributes import HostCall
+from satura.rewrite.types.tensor_type import Array
+
+Run = Callable[[Mapping[str, Array]], dict[str, Array]]
+Execute = Callable[[ModelProto], tuple[Program, Run]]
+"""What loads a model and gives its program and what runs it."""
+
+RANDOM = ("Bernoulli", "RandomUniformLike")
+HANGS = 300.0  # seconds after which a case is given up
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one case: the ops it runs on the host, or why it was refused or is wrong."""
+
+    name: str
+    host: tuple[str, ...] = ()
+    refused: str = ""
+    wrong: str = ""
+
+
+def outcome_of(case: TestCase, execute: Execute) -> Outcome:
+    """What became of the case as it is, or with constants where it would use the host or fail."""
+    try:
+        try:
+            as_it_is = _run(case, _model(case), {}, execute)
+            if not as_it_is.host or as_it_is.wrong:
+                return as_it_is
+        except UnsupportedError:
+            pass
+        model, constants = _with_constants(case)
+        return _run(case, model, constants, execute)
+    except UnsupportedError as error:
+        return Outcome(case.name, refused=str(error))
+    except SaturaError as error:
+        return Outcome(case.name, wrong=str(error))
+
+
+def _model(case: TestCase) -> ModelProto:
+    assert case.model is not None
+    return case.model
+
+
+def _with_constants(case: TestCase) -> tuple[ModelProto, dict[str, Array]]:
+    """The case's model with every tensor input but the first float one as an initializer."""
+    model = ModelProto()
+    model.CopyFrom(_model(case))
+    constants = {}
+    for position, (info, value) in enumerate(_inputs(case, model)):
+        decides = position > 0 or value.dtype.kind == "i" or value.ndim == 0
+        if decides and value.dtype.kind in "iufb":
+            model.graph.initializer.append(numpy_helper.from_array(value, info))
+            constants[info] = value
+    return model, constants
+
+
+def _inputs(case: TestCase, model: ModelProto) -> list[tuple[str, Array]]:
+    values = (case.data_sets or [])[0][0]
+    pairs = zip(model.graph.input, values, strict=False)
+    return [(info.name, _array(value)) for info, value in pairs if not isinstance(value, list)]
+
+
+def _array(value: object) -> Array:
+    if isinstance(value, TensorProto):
+        return np.asarray(numpy_helper.to_array(value))
+    return np.asarray(value)
+
+
+def _run(
+    case: TestCase, model: ModelProto, constants: dict[str, Array], execute: Execute
+) -> Outcome:
+    program, run = execute(model)
+    host = tuple(sorted({call.op_type for call in _host_calls(program)}))
+    for inputs, outputs in case.data_sets or []:
+        names = [info.name for info in model.graph.input]
+        feeds = {name: _array(value) for name, value in zip(names, inputs, strict=False)}
+        known = {name: value for name, value in feeds.items() if name not in constants}
+        results = run(known)
+        if not any(op in RANDOM for op in host):
+            wrong = _difference(case, [results[o.name] for o in model.graph.output], outputs)
+            if wrong:
+                return Outcome(case.name, host, wrong=wrong)
+    return Outcome(case.name, host)
+
+
+def _host_calls(program: Program) -> list[HostCall]:
+    attributes = [node.attributes[0] for node in program.nodes if node.attributes]
+    return [call for call in attributes if isinstance(call, HostCall)]
+
+
+def _difference(case: TestCase, results: list[Array], outputs: Sequence[object]) -> str:
+    for result, output in zip(results, outputs, strict=True):
+        expected = _array(output)
+        if (result.dtype, result.shape) != (expected.dtype, expected.shape):
+            return f"{result.dtype}{result.shape}, expected {expected.dtype}{expected.shape}"
+        narrow = expected.dtype.itemsize <= 2 and expected.dtype.kind not in "iub"
+        relative, absolute = (1e-2, 1e-2) if narrow else (max(case.rtol, 1e-3), 1e-6)
+        a, b = result.astype(np.float64), expected.astype(np.float64)
+        if not np.allclose(a, b, relative, absolute, equal_nan=True):
+            return f"largest difference {np.nanmax(np.abs(a - b))}"
+    return ""
+
+
+@cache
+def cases() -> dict[str, TestCase]:
+    """All cases with a model, by name."""
+    with np.errstate(all="ignore"):
+        return {case.name: case for case in collect_testcases(None) if case.model is not None}
+
+
+def interpreted(model: ModelProto) -> tuple[Program, Run]:
+    """The model's program, run by the interpreter."""
+    program = load(model)
+    return program, lambda arguments: interpret(program, arguments)
+
+
+def compiled(model: ModelProto) -> tuple[Program, Run]:
+    """The model's program, run by kernels."""
+    result = satura.compile(model, threads=1)
+    return result.source, result.run
+
+
+def compiled_outcomes(names: Iterable[str]) -> dict[str, Outcome]:
+    """What becomes of the cases in another process, of which a new one follows one that dies."""
+    context = get_context("spawn")
+    found: dict[str, Outcome] = {}
+    worker = None
+    for name in names:
+        if worker is None:
+            ours, theirs = context.Pipe()
+            worker = context.Process(target=_answer, args=(theirs,), daemon=True)
+            worker.start()
+            theirs.close()
+        ours.send(name)
+        try:
+            reason = "" if ours.poll(HANGS) else f"no answer in {HANGS} s"
+            found[name] = ours.recv() if not reason else Outcome(name, wrong=reason)
+        except EOFError:
+            worker.join()
+            reason = f"its process died with exit code {worker.exitcode}"
+            found[name] = Outcome(name, wrong=reason)
+        if reason:
+            worker.kill()
+            worker = None
+    if worker is not None:
+        ours.send(None)
+        worker.join()
+    return found
+
+
+def _answer(names: Connection) -> None:
+    """Run the cases that are asked for until None comes."""
+    os.environ.setdefault("SATURA_COMPILERS", "0")
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    while (name := names.recv()) is not None:
+        try:
+            outcome = outcome_of(cases()[name], compiled)
+        except Exception:  # whatever is not one of satura's own errors is a fault
+            outcome = Outcome(name, wrong=traceback.format_exc())
+        names.send(outcome)

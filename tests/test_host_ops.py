@@ -1,0 +1,41 @@
+"""What runs on the host, and what did, against onnxruntime: the onnx package's own reference
+implementations are no oracle beyond the cases that come with it."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+import satura
+from satura.rewrite.onnx.load import load
+from satura.rewrite.program.interpreter import interpret
+from tests.host_models import host_models
+from tests.onnxruntime_reference import assert_close, run
+from tests.tiers import deep_but
+
+MODELS = {f"{number} {model.name}": model for number, model in enumerate(host_models())}
+NATIVE = [name for name in MODELS if name.split()[1] in ("GridSample", "DFT", "STFT")]
+
+
+@pytest.mark.filterwarnings("ignore::satura.rewrite.program.host_call.HostFallbackWarning")
+@pytest.mark.parametrize("name", MODELS)
+def test_results_are_those_of_onnxruntime(name: str) -> None:
+    model = MODELS[name]
+    expected = run(onnx.shape_inference.infer_shapes(model.model), model.arguments)
+    program = load(model.model)
+    results = interpret(program, model.arguments)
+    for (output, _), wanted in zip(program.outputs, expected, strict=True):
+        got = results[output]
+        assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
+        assert_close(got, np.asarray(wanted), 1e-4)
+
+
+@pytest.mark.parametrize("name", deep_but(NATIVE[-1:], NATIVE))
+def test_kernels_compute_what_ran_on_the_host(name: str) -> None:
+    model = MODELS[name]
+    compiled = satura.compile(model.model, threads=1)
+    assert compiled.statistics["host-count"] == 0
+    expected = interpret(compiled.source, model.arguments)
+    for output, got in compiled.run(model.arguments).items():
+        assert_close(got, expected[output], 1e-4)

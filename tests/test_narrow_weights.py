@@ -1,0 +1,64 @@
+"""Weights of types that no arithmetic knows: read by DequantizeLinear and Cast alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+from satura.rewrite.errors import ModelError, UnsupportedError
+from satura.rewrite.onnx.load import load
+from satura.rewrite.onnx.narrow import HELD_IN
+from satura.rewrite.program.interpreter import interpret
+from tests.onnx_models import floats, make_model, node, random_input
+from tests.onnxruntime_reference import assert_close, run
+
+VALUES = [1, 0, 2, 1, 3, 0, 1, 2, 3, 1, 0, 2]
+NAMES = {name: code for name, code in TensorProto.DataType.items() if code in HELD_IN}
+
+
+def with_weight(model: ModelProto, code: int) -> ModelProto:
+    """The model with a weight `w` of 4 rows and 3 columns, and a zero point of as many columns."""
+    name = TensorProto.DataType.Name(code)
+    values = [value - 2 for value in VALUES] if name.startswith("INT") else VALUES
+    zeros = [0, 0, 0] if "FLOAT" in name else [0, 1, 1]
+    model.graph.initializer.append(helper.make_tensor("w", code, [4, 3], values))
+    model.graph.initializer.append(helper.make_tensor("z", code, [3], zeros))
+    return model
+
+
+@pytest.mark.parametrize("name", ["INT4", "UINT4", "FLOAT8E4M3FN", "FLOAT8E5M2"])
+def test_dequantized_weights_are_those_of_onnxruntime(name: str) -> None:
+    nodes = [node("DequantizeLinear", "w s z", "d", axis=1), node("MatMul", "x d")]
+    constants = {"s": floats([0.5, 0.25, 2])}
+    model = with_weight(make_model(nodes, {"x": (2, 4)}, constants, opset=21), NAMES[name])
+    model.ir_version = 10
+    x = random_input(2, 4)
+    # Its optimisations would round x, too.
+    (expected,) = run(onnx.shape_inference.infer_shapes(model), {"x": x})
+    assert_close(interpret(load(model), {"x": x})["y"], expected)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_casts_keep_the_values(name: str) -> None:
+    nodes = [node("Cast", "w", "f", to=TensorProto.FLOAT), node("MatMul", "x f")]
+    model = with_weight(make_model(nodes, {"x": (4, 4)}, opset=25), NAMES[name])
+    model.ir_version = 13
+    expected = numpy_helper.to_array(model.graph.initializer[0]).astype(np.float32)
+    result = interpret(load(model), {"x": np.eye(4, dtype=np.float32)})["y"]
+    assert np.array_equal(result, expected)
+
+
+def test_other_readers_are_refused() -> None:
+    nodes = [node("QuantizeLinear", "x s z")]
+    model = make_model(nodes, {"x": (2, 3)}, {"s": floats([1, 1, 1])}, opset=21)
+    with pytest.raises(UnsupportedError, match=r"\(QuantizeLinear\).*'z'.*int4"):
+        load(with_weight(model, TensorProto.INT4))
+
+
+def test_too_few_bytes_are_an_error() -> None:
+    model = with_weight(make_model([node("Cast", "w", to=1)], {}, opset=21), TensorProto.INT4)
+    model.graph.initializer[0].dims[0] = 9
+    with pytest.raises(ModelError, match="needs 14 bytes, the file has 6"):
+        load(model)

@@ -1,0 +1,90 @@
+"""Moves that turn an inner axis: every element, bit for bit, and by blocks where there are any."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from satura.backend.plan.compiled import compile_schedule
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.types.tensor_type import Array, DType
+from tests.tiers import deep_but
+from tests.trivial_scheduler import one_dispatch
+
+SHAPES = [
+    ((64, 64), (1, 0)),
+    ((17, 130), (1, 0)),
+    ((3, 33, 5, 70), (0, 2, 3, 1)),
+    ((2, 9, 8, 21), (3, 1, 0, 2)),
+]
+
+
+def bits(dtype: DType, shape: tuple[int, ...]) -> Array:
+    """Any bit patterns, signalling NaNs among them."""
+    random = np.random.default_rng(len(shape))
+    if dtype is DType.BOOL:
+        return random.integers(0, 2, shape).astype(bool)
+    count = int(np.prod(shape)) * dtype.itemsize
+    return np.frombuffer(random.bytes(count), dtype.numpy).reshape(shape)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.BF16, DType.I8, DType.F64], DType))
+def test_transposes(dtype: DType, threads: int) -> None:
+    for shape, perm in SHAPES:
+        build = Builder()
+        x = build.input("x", dtype, shape)
+        program = build.program({"y": build.transpose(x, perm)})
+        compiled = compile_schedule(one_dispatch(program), threads)
+        assert any("transpose_block" in kernel.source for kernel in compiled.executables())
+        given = bits(dtype, shape)
+        got = compiled.run({"x": given})["y"]
+        expected = np.ascontiguousarray(np.transpose(given, perm))
+        np.testing.assert_array_equal(got.view(np.uint8), expected.view(np.uint8))
+
+
+def test_a_transposed_part_of_a_tensor() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (40, 50, 3))
+    part = build.slice(x, (3, 5, 1), (30, 40, 1), (1, 1, 1))
+    program = build.program({"y": build.transpose(build.reshape(part, (30, 40)), (1, 0))})
+    given = {"x": bits(DType.F32, (40, 50, 3))}
+    got = compile_schedule(one_dispatch(program), 2).run(given)["y"]
+    np.testing.assert_array_equal(got.view("u4"), interpret(program, given)["y"].view("u4"))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F16, DType.I64])
+def test_work_on_turned_tensors(dtype: DType, threads: int) -> None:
+    for shape in ((70, 130), (8, 65), (200, 9)):
+        build = Builder()
+        x = build.input("x", dtype, (3, *shape))
+        upright = (3, shape[1], shape[0])
+        z = build.input("z", dtype, upright)
+        row = build.input("row", dtype, (1, 1, shape[0]))
+        turned = build.binary("sub", build.transpose(x, (0, 2, 1)), z)
+        result = build.binary("max", turned, build.broadcast(row, upright))
+        program = build.program({"y": result})
+        compiled = compile_schedule(one_dispatch(program), threads)
+        assert any("row_tile" in kernel.source for kernel in compiled.executables())
+        given = {
+            name: np.nan_to_num(bits(dtype, kind)).astype(dtype.numpy)
+            for name, kind in (("x", (3, *shape)), ("z", upright), ("row", (1, 1, shape[0])))
+        }
+        got = compiled.run(given)["y"]  # first: what it leaves out is not there by chance
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(got, interpret(program, given)["y"])
+
+
+def test_what_computes_or_turns_nothing_is_no_transpose() -> None:
+    for turned in (False, True):
+        build = Builder()
+        x = build.input("x", DType.F32, (32, 48))
+        moved = build.transpose(x, (1, 0)) if turned else x
+        program = build.program({"y": build.unary("neg", moved)})
+        compiled = compile_schedule(one_dispatch(program), 1)
+        assert not any("transpose_block" in kernel.source for kernel in compiled.executables())
+        given = {"x": bits(DType.F32, (32, 48))}
+        expected = interpret(program, given)["y"]
+        np.testing.assert_array_equal(compiled.run(given)["y"], expected)
