@@ -61,7 +61,7 @@ def check(graph: ChoiceGraph, result: Result) -> None:
     assert result.cost == pytest.approx(graph.cost(choice.values()))
 
 
-@pytest.mark.parametrize("seed", deep_but(range(60), range(2_000)))
+@pytest.mark.parametrize("seed", deep_but(range(60), range(500)))
 def test_extractors_on_random_graphs(seed: int) -> None:
     graph = random_graph(seed)
     best = cheapest(graph)
@@ -104,7 +104,7 @@ def test_search_is_near_the_exact_choice_on_random_programs(seed: int) -> None:
     best = exact(graph)
     assert best.gap < 1e-6
     assert best.cost <= local_search(graph).cost * CLOSE
-    assert local_search(graph).cost <= best.cost * 1.02
+    assert local_search(graph).cost <= best.cost * 1.01
 
 
 def test_an_extractor_of_a_users_own() -> None:

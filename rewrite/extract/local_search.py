@@ -42,6 +42,8 @@ def improve(graph: ChoiceGraph, start: Result, upwards: int = UPWARDS) -> Result
             if search.uses[cls]:
                 search.choose_again(cls)
         for cls in search.neighbours():
+            search.cheapen(cls)
+        for cls in search.neighbours():
             search.force_in(cls)
         for cls in search.selected():
             if cls not in graph.goals:
@@ -229,15 +231,18 @@ class _Search:
                     changed.append((reader, old))
                 self.offer(reader, changed, levels - 1)
 
-    def cheapen(self, cls: int, other: int) -> bool:
-        """Give a class that is not computed a candidate that reads `other`, if it is cheaper."""
+    def cheapen(self, cls: int, other: int | None = None) -> bool:
+        """Give a class that is not computed its cheapest candidate beside all that is.
+
+        Only one that reads `other`, if that is given. Whether it is another than before.
+        """
         graph, before = self.graph, self.picks[cls]
         least = graph.costs[before] + self.price_of(graph.leaves[before], inf) - self.least
         for candidate in graph.candidates[cls]:
             leaves, price = graph.leaves[candidate], graph.costs[candidate]
             if price >= least:
                 break
-            if other in leaves:
+            if other is None or other in leaves:
                 price += self.price_of(leaves, least - price)
                 if price < least and not self.reaches(leaves, cls):
                     self.picks[cls], least = candidate, price
