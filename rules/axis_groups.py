@@ -57,18 +57,10 @@ def order_of_groups(order: tuple[int, ...], groups: list[tuple[int, ...]]) -> li
     return sorted(range(len(groups)), key=lambda n: places[groups[n][0]])
 
 
-def with_units(groups: Sequence[Sequence[int]], rank: int) -> list[tuple[int, ...]]:
-    """`groups` of increasing axes, each extended by the axes that follow it and are in no group.
-
-    Axes before the first group are put in front of it. There is at least one group.
-    """
-    owner = {axis: number for number, group in enumerate(groups) for axis in group}
-    result: list[list[int]] = [[] for _ in groups]
-    current = min(owner.items())[1]
-    for axis in range(rank):
-        current = owner.get(axis, current)
-        result[current].append(axis)
-    return [tuple(group) for group in result]
+def around_units(shape: Sequence[Dim], wide: Iterable[int]) -> tuple[int, ...]:
+    """The axes of `shape`: those of extent 1 in their places, the others in the order `wide`."""
+    others = iter(wide)
+    return tuple(axis if dim == 1 else next(others) for axis, dim in enumerate(shape))
 
 
 def matched_axes(old: Sequence[Dim], new: Sequence[Dim], axes: Sequence[int]) -> tuple[int, ...]:

@@ -1,18 +1,25 @@
 """Pads merge, pass elementwise functions, and vanish into windows.
 
-A pad's value v is a scalar, so f(pad(x, v)) pads f(x) with f(v), which is folded. The other way,
-pad(f(x), w) is f(pad(x, v)) for any v with f(v) = w. At a convolution or a pool the pad becomes the
+A pad's value v is a scalar, so f(pad(x, v)) pads f(x) with f(v), which is folded. A cast may be to
+a wider dtype; it lets a pad move inwards too. At a convolution or a pool the pad becomes the
 window's border, whose elements count as the window's fill.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
-from satura.rewrite.language.dsl import Law, Tensor, attribute_function, family, rewrites, rule
+from satura.rewrite.language.dsl import (
+    Law,
+    Tensor,
+    Unpadded,
+    attribute_function,
+    family,
+    rewrites,
+    rule,
+)
 from satura.rewrite.language.families import Elementwise, Operands, Scalars
 from satura.rewrite.language.terms import (
     broadcast,
+    cast,
     concat,
     conv,
     pad,
@@ -27,7 +34,6 @@ from satura.rewrite.types.attributes import (
     Groups,
     Padding,
     ReduceFn,
-    Refuse,
     Scalar,
     Shape,
     Slices,
@@ -61,31 +67,35 @@ def compose_pads(x: Tensor, v: Tensor, a: Padding, b: Padding) -> Law:
 
 
 @family
-def pad_out_of(f: Elementwise, xs: Operands[Tensor], vs: Scalars, b: Padding) -> Law:
+def pad_out_of(f: Elementwise, xs: Operands[Unpadded], vs: Scalars, b: Padding) -> Law:
     """f(pad(x, v, b)…) = pad(f(x…), f(v…), b)"""
     return rewrites(f(xs.each(pad, vs, b)), pad(f(xs), scalar(f.element(vs)), b))
 
 
 @attribute_function
-def preimage(f: Elementwise, dtype: DType, w: Scalar) -> Scalar:
-    """A value v of type `dtype` with f(v) = w, bit for bit; refuses where none is found."""
-    same = Elementwise(REGISTRY["cast"], (dtype,)).element((w,))
-    guesses = [0.0, -0.0, 1.0, -np.inf, np.inf] if dtype.is_float else [0, 1, -1]
-    for value in (same, *(Scalar.of(guess, dtype) for guess in guesses)):
-        if f.element((value,)) == w:
-            return value
-    raise Refuse(f"no value is known whose {f.op.name} is {w}")
+def value_before_cast(source: DType, w: Scalar) -> Scalar:
+    """The value of dtype `source` whose cast is w, bit for bit."""
+    value = _cast(w, source)
+    refuse_unless(_cast(value, w.dtype) == w, f"no {source} is known that is cast to {w}")
+    return value
 
 
-@family
-def pad_into(f: Elementwise, x: Tensor, w: Scalar, b: Padding) -> Law:
-    """pad(f(x), w, b) = f(pad(x, v, b)), where f(v) = w"""
-    return rewrites(pad(f(x), w, b), f(pad(x, scalar(preimage(f, x.type.dtype, w)), b)))
+def _cast(value: Scalar, dtype: DType) -> Scalar:
+    return Elementwise(REGISTRY["cast"], (dtype,)).element((value,))
+
+
+@rule
+def pad_into_cast(x: Tensor, dtype: DType, w: Scalar, b: Padding) -> Law:
+    """pad(cast(x), w, b) = cast(pad(x, v, b)), where cast(v) = w"""
+    return rewrites(
+        pad(cast(x, dtype), w, b),
+        cast(pad(x, scalar(value_before_cast(x.type.dtype, w)), b), dtype),
+    )
 
 
 @family
 def pad_out_of_scalar(
-    f: Elementwise, x: Tensor, v: Scalar, c: Scalar, b: Padding, ones: Shape, s: Shape
+    f: Elementwise, x: Unpadded, v: Scalar, c: Scalar, b: Padding, ones: Shape, s: Shape
 ) -> Law:
     """f(pad(x, v, b), c everywhere) = pad(f(x, c everywhere), f(v, c), b)"""
     apart = f(pad(x, v, b), broadcast(reshape(c, ones), s))

@@ -14,6 +14,7 @@ from satura.rewrite.language.dsl import (
     attribute_function,
     both,
     family,
+    replaces,
     rewrites,
     rule,
 )
@@ -153,7 +154,7 @@ def joined_slices(a: Slices, b: Slices, axis: Axis) -> Slices:
 @rule
 def join_slices(x: Tensor, a: Slices, b: Slices, axis: Axis) -> Law:
     """concat(slice(x, a), slice(x, b), axis) = slice(x, a and b), when b follows a there"""
-    return rewrites(concat(slice_(x, a), slice_(x, b), axis), slice_(x, joined_slices(a, b, axis)))
+    return replaces(concat(slice_(x, a), slice_(x, b), axis), slice_(x, joined_slices(a, b, axis)))
 
 
 @family

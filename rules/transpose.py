@@ -3,9 +3,9 @@
 The importer writes every channels-first convolution as a channels-last one between two transposes.
 These laws carry transposes towards the outputs until they meet their inverse, so converting a
 model's layout is nothing but transposes that cancel. Where only one operand of a binary function is
-transposed, the other is transposed back. A transpose that moves only axes of extent 1 is a reshape:
-past ops with wider axes there it goes as one, else every order of them would be a transpose of its
-own. In an equation p(s) are the entries of s in the order of the transposed axes.
+transposed, the other is transposed back. Axes of extent 1 are moved by reshapes, never by
+transposes, else every order of them would be a transpose of its own. In an equation p(s) are the
+entries of s in the order of the transposed axes.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from satura.rewrite.language.dsl import (
     Law,
     Movable,
     Tensor,
+    Untransposed,
     Varying,
     attribute_function,
     both,
     family,
+    replaces,
     rewrites,
     rule,
 )
@@ -48,7 +50,7 @@ from satura.rewrite.types.attributes import (
     refuse_unless,
 )
 from satura.rewrite.types.tensor_type import TensorType
-from satura.rules.axis_groups import blocks, order_of_groups, with_units
+from satura.rules.axis_groups import around_units, blocks, order_of_groups
 
 
 @attribute_function
@@ -137,23 +139,48 @@ def moves_units(type_: TensorType, perm: Perm) -> bool:
 @rule
 def transpose_of_units(x: Tensor, p: Perm) -> Law:
     """transpose(x, p) = reshape(x, p(shape)), when p moves only axes of extent 1"""
-    return rewrites(
+    return replaces(
         transpose(x, p), reshape(x, Shape(x.type.shape).permuted(p)), moves_units(x.type, p)
     )
 
 
+@attribute_function
+def without_units(type_: TensorType, perm: Perm) -> Perm:
+    """The permutation that moves wide axes alike and leaves those of extent 1 where they are."""
+    wide = (axis for axis in perm.order if type_.shape[axis] != 1)
+    moved = around_units(type_.shape, wide)
+    refuse_unless(moved != perm.order, "no axis of extent 1 moves")
+    refuse_unless(list(moved) != sorted(moved), "the transpose is a reshape")
+    return Perm(moved)
+
+
+@rule
+def units_out_of_transpose(x: Tensor, p: Perm) -> Law:
+    """transpose(x, p) = reshape(transpose(x, q), p(shape)), where q moves the axes like p, but
+    leaves those of extent 1 where they are"""
+    return replaces(
+        transpose(x, p),
+        reshape(transpose(x, without_units(x.type, p)), Shape(x.type.shape).permuted(p)),
+    )
+
+
 @family
-def transpose_past(f: Elementwise, xs: Operands[Tensor], p: Perm) -> Law:
+def transpose_past(f: Elementwise, xs: Operands[Untransposed], p: Perm) -> Law:
     """f(transpose(x, p)…) = transpose(f(x…), p)"""
     return rewrites(f(xs.each(transpose, p)), transpose(f(xs), p))
 
 
 @family
 def transpose_out_of(
-    f: Arithmetic, xs: Some[Varying], ys: Others[Movable], zs: Others[Tensor], p: Perm, s: Shape
+    f: Arithmetic,
+    xs: Some[Untransposed],
+    ys: Others[Movable],
+    zs: Others[Tensor],
+    p: Perm,
+    s: Shape,
 ) -> Law:
     """f(transpose(x, p)…, y…, broadcast(z, s)…) = transpose(f(x…, transpose(y, p⁻¹)…,
-    broadcast(transpose(z, p⁻¹), p⁻¹(s))…), p), when y… are cheap to move"""
+    broadcast(transpose(z, p⁻¹), p⁻¹(s))…), p), when y… are worth moving"""
     q, narrow = p.inverse, zs.each(transpose, p.inverse)
     return rewrites(
         f(xs.each(transpose, p), ys, zs.each(broadcast, s)),
@@ -163,7 +190,7 @@ def transpose_out_of(
 
 @rule
 def transpose_out_of_select_with_broadcast(
-    c: Tensor, x: Varying, y: Tensor, p: Perm, shape: Shape
+    c: Tensor, x: Untransposed, y: Tensor, p: Perm, shape: Shape
 ) -> Law:
     """select(T(c), T(x), broadcast(y)) = T(select(c, x, broadcast(T⁻¹(y)))), T = transpose by p"""
     return rewrites(
@@ -294,8 +321,7 @@ def _source_order(type_: TensorType, perm: Perm, shape: Shape) -> tuple[int, ...
     refuse_unless(shape.dims != perm.apply(type_.shape), "the reshape changes nothing")
     groups = blocks(perm.apply(type_.shape), shape.dims)
     order = order_of_groups(perm.inverse.order, [mine for mine, _ in groups])
-    targets = with_units([theirs for _, theirs in groups], len(shape.dims))
-    return tuple(axis for number in order for axis in targets[number])
+    return around_units(shape.dims, (axis for number in order for axis in groups[number][1]))
 
 
 @rule

@@ -13,7 +13,7 @@ try rules on. Users declare ops with `satura.ops`.
 
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.conditions import has_value
-from satura.rewrite.language.dsl import both, equates, family, rewrites, rule
+from satura.rewrite.language.dsl import both, equates, family, replaces, rewrites, rule
 from satura.rewrite.language.expressions import attribute_function
 from satura.rewrite.language.families import (
     Arithmetic,
@@ -30,6 +30,8 @@ from satura.rewrite.language.terms import (
     Movable,
     Tensor,
     Term,
+    Unpadded,
+    Untransposed,
     Varying,
     arg_reduce,
     binary,
@@ -112,6 +114,8 @@ __all__ = [
     "TensorType",
     "Term",
     "UnaryFn",
+    "Unpadded",
+    "Untransposed",
     "Varying",
     "Window",
     "arg_reduce",
@@ -137,6 +141,7 @@ __all__ = [
     "product",
     "reduce",
     "refuse_unless",
+    "replaces",
     "reshape",
     "rewrites",
     "rule",

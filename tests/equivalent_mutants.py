@@ -13,7 +13,6 @@ ONE = "the step of at most one element says nothing, nor does the start of none"
 NEVER = "no such value occurs"
 LAST = "there is one axis, and nothing comes after it; of both parts the same is merged"
 ANY_UNIT = "repeated axes have extent 1: any will do"
-CAST = "of a cast, what is cast back is tried first, and no other value serves"
 ASKED = "the rule asks only whether it refuses, which stays the same"
 FLOATS = "no integers are drawn for a law of floats"
 LEFT = "only the left side asks for the number, and matches are drawn before the mistake"
@@ -44,8 +43,6 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
         ("AnyOp.element, arguments swapped: self.op", rule, "select has no attributes")
         for rule in ("fold_select", "pad_out_of_select")
     ),
-    ("preimage, branches swapped", "pad_into_cast", CAST),
-    ("preimage, constant", "pad_into_cast", CAST),
     ("blocks, constant: 1 -> 0", "", UNITS),
     ("blocks, filter dropped:  for axis, dim in enumerate(new)", "", UNITS),
     ("blocks, off by one: range(len(theirs)) -> range(len(theirs) + 1)", "", "past the end"),
@@ -87,7 +84,6 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ("Window.padded, condition dropped", "", RANKS),
     ("Window.padded, lo/hi, starts/sizes: padding.lo", "", "only their lengths are compared"),
     ("Window.permuted, condition dropped", "", RANKS),
-    ("with_units, any/all", "", UNITS),
 )
 
 

@@ -53,7 +53,7 @@ from satura.rewrite.types.attributes import (
 )
 from satura.rewrite.types.dims import representative, static
 from satura.rewrite.types.tensor_type import DType, TensorType
-from satura.rules.axis_groups import blocks, replace_axis, with_units
+from satura.rules.axis_groups import around_units, blocks, replace_axis
 from satura.rules.broadcast import reduces_alike
 from satura.rules.slice_concat import joined_slices
 from satura.rules.transpose import moves_units
@@ -188,9 +188,8 @@ def torn_perm(type_: TensorType, perm: Perm, shape: Shape) -> Perm:
 def _torn(type_: TensorType, perm: Perm, shape: Shape) -> tuple[int, ...]:
     groups = blocks(perm.apply(type_.shape), shape.dims)
     refuse_unless(bool(groups))
-    targets = with_units([theirs for _, theirs in groups], len(shape.dims))
     order = sorted(range(len(groups)), key=lambda n: perm.order[groups[n][0][0]])
-    return tuple(axis for n in order for axis in targets[n])
+    return around_units(shape.dims, (axis for n in order for axis in groups[n][1]))
 
 
 @rule

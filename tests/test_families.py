@@ -221,26 +221,30 @@ def beside(other: str) -> Program:
         "broadcast constant": lambda: build.broadcast(build.constant(row), (2, 3)),
         "turned constant": lambda: build.transpose(build.constant(flat.reshape((3, 2))), (1, 0)),
     }
-    return build.program({"z": build.binary("add", x, tensors[other]())})
+    y = tensors[other.removesuffix(" that is turned elsewhere")]()
+    elsewhere = {} if other in tensors else {"t": build.transpose(y, (1, 0))}
+    return build.program({"z": build.binary("add", x, y), **elsewhere})
 
 
 @pytest.mark.parametrize("name", ["shared_binary_xy", "backed_binary"])
 @pytest.mark.parametrize(
     ("other", "moves"),
     [
-        ("input", "shared_binary_xy"),
+        ("input that is turned elsewhere", "shared_binary_xy"),
         ("constant", "shared_binary_xy"),
         ("reshaped constant", "shared_binary_xy"),
-        ("reshaped input", "shared_binary_xy"),
+        ("reshaped input that is turned elsewhere", "shared_binary_xy"),
+        ("input", ""),
+        ("reshaped input", ""),
         ("broadcast constant", ""),
-        ("turned constant", "backed_binary"),
+        ("turned constant", "both"),
     ],
 )
-def test_what_is_cheap_to_move(name: str, other: str, moves: str) -> None:
+def test_what_is_worth_moving(name: str, other: str, moves: str) -> None:
     program, asked = beside(other), RuleSet(backed, shared)[name]
     answer = why(asked, program, saturate(program, RuleSet(asked)))
     (direction,) = answer.directions
-    assert (direction.new_nodes > 0) == answer.fires == (name == moves)
+    assert (direction.new_nodes > 0) == answer.fires == (moves in (name, "both"))
 
 
 def test_what_is_known_is_left_alone() -> None:

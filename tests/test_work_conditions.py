@@ -103,11 +103,49 @@ def scaled_sum(first: tuple[int, int], second: tuple[int, int]) -> Made:
     return make
 
 
+def negated(inner: Callable[[Builder, int], int], *shape: int) -> Made:
+    return lambda b: b.unary("neg", inner(b, tensor(b, "x", *shape)))
+
+
+def turned(build: Builder, x: int) -> int:
+    return build.transpose(x, [1, 0])
+
+
+def padded_with(*values: float) -> Callable[[Builder, int], int]:
+    """The pads stand one on the other."""
+
+    def make(build: Builder, x: int) -> int:
+        for value in values:
+            x = build.pad(x, [1, 0], [1, 0], value)
+        return x
+
+    return make
+
+
+def sum_with_turned(is_turned_back: bool) -> Made:
+    def make(build: Builder) -> int:
+        x, y = tensor(build, "x", 2, 3), tensor(build, "y", 3, 2)
+        total = build.unary("neg", build.binary("add", turned(build, x), y))
+        return turned(build, total) if is_turned_back else total
+
+    return make
+
+
 # The rule, where it has to fire, and where it has to rest.
 CONDITIONS: list[tuple[str, Made, Made]] = [
     ("compose_transposes", twice_transposed(2, 3, 4), twice_transposed(2, 1, 1)),
     ("compose_transposes", twice_transposed(2, 3, 1), twice_transposed(1, 3, 1)),
     ("transpose_of_units", transposed([1, 0], 1, 3), transposed([0, 1], 1, 3)),
+    ("units_out_of_transpose", transposed([2, 0, 1], 2, 1, 3), transposed([2, 1, 0], 2, 1, 3)),
+    ("units_out_of_transpose", transposed([2, 0, 1], 2, 1, 3), transposed([1, 0, 2], 2, 1, 3)),
+    (
+        "transpose_past_unary",
+        negated(turned, 2, 3),
+        negated(lambda b, x: turned(b, turned(b, x)), 2, 3),
+    ),
+    ("transpose_out_of_binary_xy", sum_with_turned(True), sum_with_turned(False)),
+    ("pad_out_of_unary", negated(padded_with(0), 2, 3), negated(padded_with(0, 0), 2, 3)),
+    ("pad_out_of_unary", negated(padded_with(1, 0), 2, 3), negated(padded_with(0, 0), 2, 3)),
     ("transpose_past_reshape", reshaped([12, 2], 2, 3, 4), reshaped([3, 4, 2], 2, 3, 4)),
     ("transpose_past_reshape", reshaped([6, 4], 4, 3, 2), reshaped([3], 1, 3, 1)),
     ("transpose_past_reshape", merged([1, 3, 0, 2], [12, 2]), merged([3, 1, 0, 2], [12, 2])),

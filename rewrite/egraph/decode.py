@@ -31,12 +31,14 @@ class Origin:
 class Decoded:
     """The classes that outputs and inputs reach; per class and e-node its origin.
 
+    `hidden` has per class the e-nodes that are hidden, as far as such classes are their operands.
     `program_classes[i]` is the class of the program's node i, None where outputs do not reach it.
     `made` counts the e-nodes that each rule made first, reachable or not.
     """
 
     classes: EClasses
     origins: tuple[tuple[Origin, ...], ...]
+    hidden: tuple[tuple[tuple[ENode, Origin], ...], ...]
     program_classes: tuple[int | None, ...]
     made: Mapping[str | None, int]
 
@@ -54,11 +56,9 @@ def decode(
 ) -> Decoded:
     """Read everything out of `egraph`; `runs` says what the classes of `born` rows stand for."""
     names = [f"{kind}_{name}" for kind in ("n", "born", "cause") for name in tables]
-    rows = egraph.tables([*names, "node", "type_of", "known"])
-    nodes: dict[int, list[Raw]] = {}
-    for name in tables:
-        for row in rows[f"n_{name}"]:
-            nodes.setdefault(row[-1], []).append((name, row[:-1]))
+    rows, hidden_rows = egraph.tables([*names, "node", "type_of", "known"])
+    nodes = _by_class(rows, tables)
+    hidden = _by_class(hidden_rows, tables)
     homes = {row[0]: row[1] for row in rows["node"]}
     outputs = [homes[index] for index in program.output_nodes]
     inputs = [homes[index] for index in program.inputs]
@@ -70,27 +70,32 @@ def decode(
     cause = {(name, row[:-1]): row[-1] for name in tables for row in rows[f"cause_{name}"]}
 
     values = _Values(interner)
-    decoded_nodes, origins = [], []
-    for old in order:
+
+    def decoded(old: int, raws: list[Raw]) -> tuple[tuple[ENode, Origin], ...]:
+        """E-nodes of one class in order, with their origins."""
         entries = []
-        for raw in nodes[old]:
+        for raw in raws:
             name, row = raw
             arity = tables[name].arity
             operands = tuple(numbers[operand] for operand in row[:arity])
             rule, round_ = runs[born[raw]]
             entries.append((tables[name].op.name, operands, row[arity:], rule, round_, raw))
         entries.sort(key=lambda entry: entry[:3])
-        decoded_nodes.append(
-            tuple(ENode(op, operands, values[row]) for op, operands, row, *_ in entries)
-        )
-        origins.append(
-            tuple(
-                Origin(rule, round_, None if rule is None else numbers.get(cause.get(raw, old)))
-                for *_, rule, round_, raw in entries
+        return tuple(
+            (
+                ENode(op, operands, values[row]),
+                Origin(rule, round_, None if rule is None else numbers.get(cause.get(raw, old))),
             )
+            for op, operands, row, rule, round_, raw in entries
         )
+
+    def is_reached(raw: Raw) -> bool:
+        name, row = raw
+        return all(operand in numbers for operand in row[: tables[name].arity])
+
+    found = [decoded(old, nodes[old]) for old in order]
     classes = EClasses(
-        nodes=tuple(decoded_nodes),
+        nodes=tuple(tuple(node for node, _ in entries) for entries in found),
         types=tuple(_type(types[old]) for old in order),
         known=tuple(old in known for old in order),
         inputs=tuple(numbers[old] for old in inputs),
@@ -100,7 +105,24 @@ def decode(
     )
     program_classes = tuple(numbers.get(homes[index]) for index in range(len(program.nodes)))
     made = Counter(runs[run][0] for run in born.values())
-    return Decoded(classes, tuple(origins), program_classes, made)
+    return Decoded(
+        classes,
+        origins=tuple(tuple(origin for _, origin in entries) for entries in found),
+        hidden=tuple(decoded(old, [*filter(is_reached, hidden.get(old, []))]) for old in order),
+        program_classes=program_classes,
+        made=made,
+    )
+
+
+def _by_class(
+    rows: Mapping[str, list[Row]], tables: Mapping[str, NodeTable]
+) -> dict[int, list[Raw]]:
+    """The rows of node tables by the class of the node."""
+    nodes: dict[int, list[Raw]] = {}
+    for name in tables:
+        for row in rows[f"n_{name}"]:
+            nodes.setdefault(row[-1], []).append((name, row[:-1]))
+    return nodes
 
 
 class _Values(dict[Row, tuple[Attribute, ...]]):

@@ -97,20 +97,22 @@ class EGraph:
             rows.append(tuple(map(integer, term.args)))
         return sorted(rows)
 
-    def tables(self, names: Iterable[str]) -> dict[str, list[Row]]:
-        """Rows of the named tables, results last, without subsumed ones; classes are numbered."""
+    def tables(self, names: Iterable[str]) -> tuple[dict[str, list[Row]], dict[str, list[Row]]]:
+        """Rows of the named tables, results last: those in use, and those that are hidden."""
         functions = self._engine.freeze().functions
-        result: dict[str, list[Row]] = {}
+        shown: dict[str, list[Row]] = {}
+        hidden: dict[str, list[Row]] = {}
         for name in names:
             function = functions[name]
-            rows = [(*row.inputs, row.output) for row in function.rows if not row.subsumed]
             sorts = [*function.input_sorts, function.output_sort]
-            columns = [
-                map(self._converter(sort), column)
-                for sort, column in zip(sorts, zip(*rows, strict=True), strict=bool(rows))
-            ]
-            result[name] = list(zip(*columns, strict=True))
-        return result
+            for result, is_hidden in ((shown, False), (hidden, True)):
+                rows = [(*r.inputs, r.output) for r in function.rows if r.subsumed is is_hidden]
+                columns = [
+                    map(self._converter(sort), column)
+                    for sort, column in zip(sorts, zip(*rows, strict=True), strict=bool(rows))
+                ]
+                result[name] = list(zip(*columns, strict=True))
+        return shown, hidden
 
     def lookup(self, table: str) -> int | None:
         """The class in a table without columns, if it has one."""

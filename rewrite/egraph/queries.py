@@ -26,9 +26,13 @@ class Atom:
         everything = self.arguments if self.output is None else (*self.arguments, self.output)
         return frozenset(name for name in everything if not name.isdigit())
 
+    @property
+    def call(self) -> str:
+        """The row itself, without its output."""
+        return f"({self.table} {' '.join(self.arguments)})"
+
     def __str__(self) -> str:
-        call = f"({self.table} {' '.join(self.arguments)})"
-        return call if self.output is None else f"(= {self.output} {call})"
+        return self.call if self.output is None else f"(= {self.output} {self.call})"
 
 
 @dataclass(frozen=True)

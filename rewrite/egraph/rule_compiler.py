@@ -26,11 +26,19 @@ from satura.rewrite.language.terms import (
     ScalarTerm,
     Tensor,
     Term,
+    Unpadded,
+    Untransposed,
     Varying,
 )
 from satura.rewrite.types.attributes import Attribute, Constant, Scalar
 
-_FACTS: Mapping[type[Term], str] = {Known: "known", Varying: "varying", Movable: "movable"}
+_FACTS: Mapping[type[Term], str] = {
+    Known: "known",
+    Varying: "varying",
+    Movable: "movable",
+    Untransposed: "untransposed",
+    Unpadded: "unpadded",
+}
 
 
 @dataclass(frozen=True)
@@ -91,6 +99,8 @@ class _Writer:
         outputs = list(self.outputs.values())
         result = self.make(direction.right, root, is_root=True)
         self.actions.append(f"(union {root} {result})")
+        if direction.hides:
+            self.actions.append(f"(subsume {self.nodes[0].call})")
         words = frozenset(" ".join(self.actions).replace("(", " ").replace(")", " ").split())
 
         atoms = [*self.nodes, *self.facts]

@@ -26,7 +26,7 @@ from satura.rewrite.egraph.attribute_tables import (
     rule_demand,
     type_demand,
 )  # fmt: skip
-from satura.rewrite.egraph.classes import EClasses, find_class
+from satura.rewrite.egraph.classes import EClasses, ENode, find_class
 from satura.rewrite.egraph.decode import Decoded, Origin, decode
 from satura.rewrite.egraph.encode import load
 from satura.rewrite.egraph.engine import Step
@@ -59,7 +59,7 @@ class Limits:
     has grown by a quarter `gainless` times without a cheaper program.
     """
 
-    rounds: int = 200
+    rounds: int = 1_000
     nodes: int = 60_000
     enough: int = 4
     gainless: int = 2
@@ -80,13 +80,15 @@ Extract: TypeAlias = Callable[[EClasses], Extracted]
 class Saturation:
     """A saturated e-graph, what happened, and where its e-nodes come from.
 
-    `origins[c][k]` belongs to `classes.nodes[c][k]`. `program_classes[i]` is the class of the
-    program's node i, None where no output reaches it. `best` is the cheapest that was extracted.
+    `origins[c][k]` belongs to `classes.nodes[c][k]`, `hidden[c]` are the class's nodes that are not
+    used. `program_classes[i]` is the class of the program's node i, None where no output reaches
+    it. `best` is the cheapest that was extracted.
     """
 
     classes: EClasses
     report: Report
     origins: tuple[tuple[Origin, ...], ...]
+    hidden: tuple[tuple[tuple[ENode, Origin], ...], ...]
     program_classes: tuple[int | None, ...]
     best: Extracted | None = None
 
@@ -111,9 +113,9 @@ def saturate(
         _Run(program, rules, limits, observer, None, careful=True)
         names = ", ".join(rule.name for rule in rules)
         raise RuleError(f"one of the rules {names} is unsound: {conflict}") from conflict
-    decoded = run.decoded
+    found = run.decoded
     return Saturation(
-        decoded.classes, run.report, decoded.origins, decoded.program_classes, run.best
+        found.classes, run.report, found.origins, found.hidden, found.program_classes, run.best
     )
 
 

@@ -3,9 +3,13 @@
 Per op that rules or the program mention one constructor `n_op(operands…, attributes…)`, whose
 attributes are interned numbers. Facts about classes: `type_of`, `known` (computed from constants
 alone, of static shape), `varying` (depends on an input, on another source or on a symbolic size),
-`movable` (varying, a constant, or a known tensor reshaped), `scalar_of` (a 0-d constant). What has
+`turned` (transposed somewhere, or what is computed from it along the same axes is), `movable`,
+`untransposed` and `unpadded` (see the terms of these names), `scalar_of` (a 0-d constant). What has
 to be computed in Python stands in tables, too: matches put who asks and with what into `want_…`,
 which rules with as many arguments share, and Python answers with rows of `ok_…`, or not at all.
+
+An elementwise node over its own class, such as x + 0 in the class of x, is hidden: whatever it is
+rewritten to has one more such node.
 
 Provenance: `born_op` says which run of which rule made a node first (the class that `(now_…)`
 has during that run), `cause_op` for which matched class, where that is not the node's own.
@@ -76,7 +80,12 @@ BASE = """
 (relation conflict (i64 i64))
 (relation known (T))
 (relation varying (T))
+(relation turned (T))
 (relation movable (T))
+(relation untransposed (T))
+(relation unpadded (T))
+(relation pad_value (T i64))
+(relation next_pad_value (T i64))
 (relation static_type (i64))
 (relation symbolic_type (i64))
 (function scalar_of (T) i64 :merge (min old new))
@@ -87,7 +96,8 @@ BASE = """
 (ruleset demand)
 (rule ((type_of x a) (type_of x b) (< a b)) ((conflict a b)) :ruleset facts)
 (rule ((type_of x t) (symbolic_type t)) ((varying x)) :ruleset facts)
-(rule ((varying x)) ((movable x)) :ruleset facts)
+(rule ((turned x) (varying x)) ((movable x)) :ruleset facts)
+(rule ((pad_value x a) (next_pad_value x b) (!= a b)) ((unpadded x)) :ruleset facts)
 """
 
 
@@ -110,11 +120,50 @@ def schema(table: NodeTable) -> str:
         known = [Atom("known", (operand,)) for operand in table.operands]
         static = [Atom("type_of", ("e", "y")), Atom("static_type", ("y",))]
         text += _fact([node, *known, *static], "(known e)", f"known_{name}")
-    if table.op.name == "reshape":
-        text += _fact([node, Atom("known", ("e0",))], "(movable e)")
     for operand in table.operands:
         text += _fact([node, Atom("varying", (operand,))], "(varying e)")
+        if table.op.kind is Kind.ELEMENTWISE:
+            text += _hiding(table, operand)
+    return text + _movement(table, node)
+
+
+def _hiding(table: NodeTable, operand: str) -> str:
+    """The rule that hides a node whose class is that of its operand."""
+    operands = ["e" if name == operand else name for name in table.operands]
+    call = f"(n_{table.name} {' '.join([*operands, *table.attributes])})"
+    return f"(rule ((= e {call})) ((subsume {call})) :ruleset facts)\n"
+
+
+def _movement(table: NodeTable, node: Atom) -> str:
+    """The rules for facts about what can be moved, and where a movement starts."""
+    op, varying, text = table.op, Atom("varying", ("e",)), ""
+    if op.name in ("reshape", "transpose"):
+        text += _fact([node, Atom("known", ("e0",))], "(movable e)")
+    if op.name == "transpose":
+        text += _fact([node], "(turned e0)")
+    elif op.kind is Kind.ELEMENTWISE:
+        for operand in table.operands:
+            text += _fact([node, Atom("untransposed", (operand,))], "(untransposed e)")
+    else:
+        text += _fact([node, varying], "(untransposed e)")
+    if keeps_axes(op):
+        for operand in table.operands:
+            text += _fact([node, Atom("turned", ("e",))], f"(turned {operand})")
+    if op.name == "pad":
+        value = Atom("scalar_of", ("e1",), "s")
+        text += _fact([node, value], "(pad_value e s)")
+        text += _fact([node, value], "(next_pad_value e0 s)")
+    elif op.kind is Kind.ELEMENTWISE and table.arity == 1:
+        text += _fact([node, Atom("unpadded", ("e0",))], "(unpadded e)")
+    else:
+        text += _fact([node], "(unpadded e)")
     return text
+
+
+def keeps_axes(op: Op) -> bool:
+    """Whether a transpose of the result may be one of the operands."""
+    moves = op.kind is Kind.LAYOUT and op.name not in ("reshape", "transpose")
+    return moves or op.kind in (Kind.ELEMENTWISE, Kind.REDUCTION, Kind.WINDOW)
 
 
 def _fact(atoms: list[Atom], action: str, name: str = "") -> str:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from satura.rewrite.egraph.classes import EClasses, ENode
-from satura.rewrite.ops import REGISTRY, USER_OPS, Kind
+from satura.rewrite.explain import facts
+from satura.rewrite.ops import Kind
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import BinaryFn, Constant, ReduceFn, Scalar, UnaryFn
 from satura.rewrite.types.tensor_type import DType
@@ -56,12 +57,20 @@ class Graph:
         """The value of each class that is a 0-d constant."""
         return [next(_scalars(nodes), None) for nodes in self.classes.nodes]
 
-    def is_movable(self, number: int) -> bool:
-        """Whether a class is cheap to move, see `Movable`."""
-        return self.varying[number] or any(
-            node.op == "constant" or (node.op == "reshape" and self.classes.known[node.operands[0]])
-            for node in self.classes.nodes[number]
-        )
+    @cached_property
+    def movable(self) -> frozenset[int]:
+        """The classes that a `Movable` stands for."""
+        return facts.movable(self.classes, self.varying)
+
+    @cached_property
+    def untransposed(self) -> frozenset[int]:
+        """The classes that an `Untransposed` stands for."""
+        return facts.untransposed(self.classes, self.varying)
+
+    @cached_property
+    def unpadded(self) -> frozenset[int]:
+        """The classes that an `Unpadded` stands for."""
+        return facts.unpadded(self.classes, self.scalars)
 
     def ops(self, number: int) -> tuple[str, ...]:
         """The ops of a class, each once."""
@@ -75,7 +84,7 @@ class Graph:
 
 
 def _varies(node: ENode, varying: list[bool]) -> bool:
-    kind = (REGISTRY if node.op in REGISTRY else USER_OPS)[node.op].kind
+    kind = facts.op_of(node).kind
     source = kind in (Kind.SOURCE, Kind.HOST) and node.op != "constant"
     return source or any(varying[operand] for operand in node.operands)
 

@@ -7,7 +7,7 @@ in the order in which the engine would refuse. Each step keeps the matches that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 
 from satura.rewrite.egraph.classes import ENode
@@ -22,6 +22,8 @@ from satura.rewrite.language.terms import (
     ScalarTerm,
     Tensor,
     Term,
+    Unpadded,
+    Untransposed,
     Varying,
 )
 from satura.rewrite.types.attributes import (
@@ -277,15 +279,14 @@ class _Steps(Bindings):
                 lambda match: graph.classes.known[find(match)],
                 lambda match: f"it is {graph.shown(find(match))}, which is not",
             )
+        elif isinstance(term, Untransposed):
+            self.fact(f"{term} varies and is not only a transpose", term, find, graph.untransposed)
+        elif isinstance(term, Unpadded):
+            self.fact(f"{term} is not only a pad", term, find, graph.unpadded)
         elif isinstance(term, Varying):
             self.varying(str(term), str(term), find)
         elif isinstance(term, Movable):
-            self.check(
-                f"{term} varies, is a constant or a reshaped one",
-                str(term),
-                lambda match: graph.is_movable(find(match)),
-                lambda match: f"it is {graph.shown(find(match))}",
-            )
+            self.fact(f"{term} is transposed elsewhere or a constant", term, find, graph.movable)
         elif isinstance(term, ScalarTerm):
             self.check(
                 f"{term} is a 0-d constant",
@@ -301,6 +302,17 @@ class _Steps(Bindings):
                 return value
 
             self.value(term.value, Scalar, value_of, "the scalar", is_element=True)
+
+    def fact(
+        self, text: str, term: Tensor, find: Callable[[Match], int], classes: Collection[int]
+    ) -> None:
+        """The step for a variable to stand for one of `classes`."""
+        self.check(
+            text,
+            str(term),
+            lambda match: find(match) in classes,
+            lambda match: f"it is {self.graph.shown(find(match))}",
+        )
 
     def varying(self, what: str, asks: str, find: Callable[[Match], int]) -> None:
         """The step for a class to depend on an input."""

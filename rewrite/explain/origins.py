@@ -17,6 +17,7 @@ from satura.rewrite.egraph.decode import Origin
 from satura.rewrite.egraph.saturate import Saturation
 from satura.rewrite.errors import CallError
 from satura.rewrite.explain.class_graph import Graph
+from satura.rewrite.explain.hidden import with_hidden
 from satura.rewrite.explain.matcher import Match, Trace, trace
 from satura.rewrite.explain.naming import Names
 from satura.rewrite.language.rule import Direction, RuleSet
@@ -68,11 +69,11 @@ class Explainer:
         rules: RuleSet,
         names: Mapping[int, str] | None = None,
     ) -> None:
-        self.saturation = saturation
-        self.names = Names(program, saturation, names or {})
+        self.saturation = with_hidden(saturation)
+        self.names = Names(program, self.saturation, names or {})
         self.directions = {d.label: d for rule in rules for d in rule.directions}
-        self.homes = saturation.classes.homes
-        self.graph = Graph(saturation.classes)
+        self.homes = self.saturation.classes.homes
+        self.graph = Graph(self.saturation.classes)
         # One trace serves all nodes that a rule made.
         self.trace = cache(self._trace)
         self.matches = cache(self._matches)

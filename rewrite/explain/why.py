@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from satura.rewrite.egraph.saturate import Saturation
 from satura.rewrite.explain.class_graph import Graph, op_text
 from satura.rewrite.explain.findings import DirectionReport, Firing, Miss, StepCount, Why
+from satura.rewrite.explain.hidden import with_hidden
 from satura.rewrite.explain.matcher import Match, Passed, Trace, trace
 from satura.rewrite.explain.naming import Names
 from satura.rewrite.language.rule import Direction, Rule
@@ -29,6 +30,7 @@ def why(
 
     `names` are those that the program's nodes have elsewhere.
     """
+    enodes, saturation = saturation.classes.node_count, with_hidden(saturation)
     loaded = Graph.of_program(program)
     before = [trace(direction, loaded) for direction in rule.directions]
     graph = Graph(saturation.classes)
@@ -42,7 +44,7 @@ def why(
         rule.law,
         rule.place,
         len(program.nodes),
-        saturation.classes.node_count,
+        enodes,
         saturation.report.stopped,
         directions,
     )

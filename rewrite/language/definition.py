@@ -20,18 +20,27 @@ from satura.rewrite.language import terms
 from satura.rewrite.language.families import FAMILY_SORTS
 from satura.rewrite.language.mistakes import MistakeError, suggestion, with_article
 from satura.rewrite.language.rule import Rule
-from satura.rewrite.language.terms import Known, Movable, Tensor, Varying
+from satura.rewrite.language.terms import (
+    Known,
+    Movable,
+    Tensor,
+    Unpadded,
+    Untransposed,
+    Varying,
+)
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.types.attributes import Attribute, HostCall, Parameter, UserAttribute
 
 Sort = type
-SORTS: tuple[Sort, ...] = (Tensor, Known, Varying, Movable, *typing.get_args(Attribute))
+SORTS: tuple[Sort, ...] = (
+    Tensor, Known, Varying, Movable, Untransposed, Unpadded, *typing.get_args(Attribute)
+)  # fmt: skip
 _UNUSUAL = (Parameter, HostCall, UserAttribute)  # no rule matches these by their class
 _SORT_NAMES = {sort.__name__: sort for sort in SORTS if sort not in _UNUSUAL}
 IMPORTED = (
     *_SORT_NAMES, *(name for name in vars(terms) if name.rstrip("_") in REGISTRY), "scalar",
-    "attribute_function", "rule", "rewrites", "equates", "both", "Law", "Refuse", "refuse_unless",
-    "family", "has_value", *(sort.__name__ for sort in FAMILY_SORTS),
+    "attribute_function", "rule", "rewrites", "replaces", "equates", "both", "Law", "Refuse",
+    "refuse_unless", "family", "has_value", *(sort.__name__ for sort in FAMILY_SORTS),
 )  # fmt: skip
 """Names of `satura.language` that a rule may need."""
 

@@ -8,10 +8,12 @@
 Parameters are pattern variables. `Tensor` matches any tensor, `Known` one that is computed from
 constants alone, `Varying` one that depends on an input or on a symbolic size (use it in laws of
 movement: constants are computed at compile time, moving them about is lost work), `Movable` one
-that is cheap to move. `Scalar` matches a 0-d constant: among tensors it stands for that tensor, in
-an attribute expression for its value. Any other attribute class matches an attribute of that class.
+that is worth moving, `Untransposed` and `Unpadded` one from which such a movement starts. `Scalar`
+matches a 0-d constant: among tensors it stands for that tensor, in an attribute expression for its
+value. Any other attribute class matches an attribute of that class.
 
-- `rewrites(left, right, *conditions)` goes one way, `equates(left, right, *conditions)` both ways.
+- `rewrites(left, right, *conditions)` goes one way, `equates(left, right, *conditions)` both ways;
+  `replaces(left, right, *conditions)` goes one way, and the left side is never looked at again.
 - An attribute on the right may be computed: by methods and fields (`p.inverse`), by operators, by a
   constructor (`Shape(x.type.shape)`), or by any `@attribute_function`. `t.type` is the type of a
   term. A condition is a bool computed likewise; `&`, `|` and `~` are their and, or and not.
@@ -77,6 +79,8 @@ from satura.rewrite.language.terms import (
     Tensor,
     Term,
     TypeOf,
+    Unpadded,
+    Untransposed,
     Varying,
     operand_of,
     subterms,
@@ -93,6 +97,15 @@ DECLARED = "__satura_rules__"
 def rewrites(left: Term, right: Term | Scalar, *conditions: bool) -> Law:
     """The law that replaces `left` by `right` where all conditions hold."""
     return _law(left, right, conditions)
+
+
+def replaces(left: Term, right: Term, *conditions: bool) -> Law:
+    """The law that replaces `left` by `right` where all conditions hold, and hides `left` then.
+
+    What is hidden is neither matched nor chosen again, so `right` must not be made from `left` by
+    other laws alone: no law that replaces may lead back.
+    """
+    return replace(_law(left, right, conditions), hides=True)
 
 
 def equates(left: Term | Scalar, right: Term | Scalar, *conditions: bool) -> Law:
@@ -207,7 +220,7 @@ def _rule(function: Callable[..., Law], exact: bool, reading: Reading | None = N
             place = f"{file}:{line}"
             direction = _direction(full, number, side, variables, place, count)
             varies = reading is not None and reading.varies
-            directions.append(replace(direction, varies=varies))
+            directions.append(replace(direction, varies=varies, hides=result.hides))
         at = line
         used = {name for direction in directions for name in direction.variables}
         if reading is not None and reading.is_partial:
@@ -296,11 +309,14 @@ __all__ = [
     "Tensor",
     "Term",
     "TypeOf",
+    "Unpadded",
+    "Untransposed",
     "Varying",
     "attribute_function",
     "both",
     "equates",
     "family",
+    "replaces",
     "rewrites",
     "rule",
 ]

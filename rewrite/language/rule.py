@@ -34,11 +34,12 @@ Entry = TypeVar("Entry", "Rule", "Family")
 class Law:
     """What a rule function returns: one or two directions, each (left, right, conditions).
 
-    `lines` are the lines of the rule's file that state them.
+    `lines` are the lines of the rule's file that state them; `hides` as for a direction.
     """
 
     directions: tuple[tuple[Term, Term, tuple[Expression, ...]], ...]
     lines: tuple[int, ...] = ()
+    hides: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Direction:
     """One way of reading a law: where `left` matches and all conditions hold, it equals `right`.
 
     `variables` are those that the left side binds, with their sorts. `varies`: the left side has to
-    depend on an input or a symbolic size.
+    depend on an input or a symbolic size. `hides`: what the left side matched is not used again.
     """
 
     label: str
@@ -78,6 +79,7 @@ class Direction:
     variables: Mapping[str, Sort]
     place: str
     varies: bool = False
+    hides: bool = False
 
     @cached_property
     def outputs(self) -> tuple[Computed, ...]:

@@ -78,9 +78,21 @@ class Varying(Tensor):
     they are computed at compile time, so laws of movement that start from one only cost time."""
 
 
+class Untransposed(Varying):
+    """A variable for a tensor that varies and is not only a transpose, or computed element by
+    element from such. A law that moves transposes outwards starts from one: so a transpose moves
+    when it has been composed with those before it, not once for each of them."""
+
+
+class Unpadded(Tensor):
+    """A variable for a tensor that is not only a pad, or a function of one: see `Untransposed`. A
+    pad on which one with another value stands counts as none, for the two are never composed."""
+
+
 class Movable(Tensor):
-    """A variable for a tensor that is cheap to move: it varies and so may meet its inverse, is a
-    constant, or is a known tensor reshaped. A broadcast constant is not: it has to stay one."""
+    """A variable for a tensor that is worth transposing: it varies and is transposed somewhere, or
+    what is computed from it along the same axes is; or it is a constant, or a known tensor reshaped
+    or transposed. A broadcast constant is not: it has to stay one."""
 
 
 @dataclass(frozen=True)

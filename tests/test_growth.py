@@ -1,0 +1,133 @@
+"""The e-graph grows with the program, not faster: what moves has been composed before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from benchmarks.models import build
+from satura.models import load
+from satura.rewrite.egraph.saturate import Saturation, in_same_class, saturate
+from satura.rewrite.extract.extract import extract
+from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.tensor_type import DType
+from satura.rules import DEFAULT
+
+F32 = DType.F32
+DEEP = pytest.mark.deep
+TO_LAST, TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
+
+
+def convolution(build: Builder, x: int) -> int:
+    weight = build.constant(np.random.default_rng(0).normal(size=(1, 1, 4, 4)).astype(np.float32))
+    return build.conv(x, weight, build.window(F32, (1, 1)))
+
+
+def chain(length: int, with_constants: bool = False, is_turned: bool = True) -> Program:
+    """Elementwise ops between channels-last convolutions, on a channels-first tensor if turned."""
+    b = Builder()
+    x = convolution(b, b.input("x", F32, (1, 8, 8, 4)))
+    x, shape = (b.transpose(x, TO_FIRST), (1, 4, 8, 8)) if is_turned else (x, (1, 8, 8, 4))
+    for number in range(length):
+        if with_constants and number % 2:
+            scale = b.constant(np.full((1, 4, 1, 1), 1 + number / 100, np.float32))
+            scale = scale if is_turned else b.reshape(scale, (1, 1, 1, 4))
+            x = b.binary("mul", x, b.broadcast(scale, shape))
+        else:
+            x = b.unary("sigmoid" if number % 4 else "tanh", x)
+    return b.program({"y": convolution(b, b.transpose(x, TO_LAST) if is_turned else x)})
+
+
+def parts(count: int) -> Program:
+    """A tensor in `count` slices, a function of each, and their concatenation."""
+    b = Builder()
+    x = b.input("x", F32, (2, 3 * count))
+    pieces = [b.slice(x, (0, 3 * number), (2, 3)) for number in range(count)]
+    return b.program(
+        {"y": b.concat([b.unary("tanh", b.unary("exp", piece)) for piece in pieces], 1)}
+    )
+
+
+def pads(count: int) -> Program:
+    """A pad and a function that keeps its value, by turns."""
+    b = Builder()
+    x = b.input("x", F32, (2, 3))
+    for _ in range(count):
+        x = b.unary("tanh", b.pad(x, [1, 0], [0, 1]))
+    return b.program({"y": x})
+
+
+def transposes(count: int) -> Program:
+    """A random transpose of five axes and a function, by turns."""
+    b, random = Builder(), np.random.default_rng(0)
+    x = b.input("x", F32, (2, 3, 4, 5, 6))
+    for _ in range(count):
+        x = b.unary("tanh", b.transpose(x, tuple(map(int, random.permutation(5)))))
+    return b.program({"y": x})
+
+
+def varying_ops(program: Program) -> list[str]:
+    """The ops of what depends on an input."""
+    return [n.op.name for n, known in zip(program.nodes, program.known, strict=True) if not known]
+
+
+def cheapest(program: Program) -> Schedule:
+    """What extraction finds once nothing more is left to do."""
+    saturation = saturate(program, DEFAULT)
+    assert saturation.report.stopped == "saturated"
+    return extract(saturation.classes)
+
+
+def growth(saturation: Saturation) -> float:
+    """E-nodes at the end for each at the start."""
+    assert saturation.report.stopped == "saturated"
+    return saturation.report.nodes / saturation.report.rounds[0].nodes
+
+
+def test_inverse_transposes_meet_over_two_hundred_ops() -> None:
+    assert "transpose" not in varying_ops(cheapest(chain(200)).program)
+
+
+@pytest.mark.deep
+def test_constants_on_the_way_do_not_matter() -> None:
+    program = chain(200, with_constants=True)
+    goal = chain(200, with_constants=True, is_turned=False)
+    assert in_same_class(saturate(program, DEFAULT), program.output_nodes[0], goal)
+
+
+def test_sixty_four_parts_become_one() -> None:
+    ops = varying_ops(cheapest(parts(64)).program)
+    assert ops == ["input", "unary", "unary"]
+
+
+def test_pads_of_one_value_become_one() -> None:
+    assert varying_ops(cheapest(pads(16)).program).count("pad") == 1
+
+
+@pytest.mark.parametrize("program", [parts, pads, transposes])
+def test_growth_does_not_depend_on_the_length(program: Callable[[int], Program]) -> None:
+    short, long = (growth(saturate(program(length), DEFAULT)) for length in (8, 16))
+    assert long < 1.5 * short
+
+
+def test_a_function_over_its_own_class_is_not_used() -> None:
+    """The class of x - 0 is that of x: rules that move past the subtraction would never end."""
+    b = Builder()
+    x = b.unary("neg", b.input("x", F32, (2, 3)))
+    zero = b.broadcast(b.constant(np.zeros((1, 1), np.float32)), (2, 3))
+    moved = b.reshape(b.binary("sub", b.transpose(x, (1, 0)), b.transpose(zero, (1, 0))), (6,))
+    classes = saturate(b.program({"y": moved}), DEFAULT).classes
+    nodes = [(home, node) for home, nodes in enumerate(classes.nodes) for node in nodes]
+    assert not [node for home, node in nodes if node.op == "binary" and home in node.operands]
+
+
+@pytest.mark.parametrize(
+    "model",
+    ["tiny_mobilevit", *(pytest.param(m, marks=DEEP) for m in ("tiny_swin", "tiny_segformer"))],
+)
+def test_layouts_of_a_model_are_few(model: str) -> None:
+    assert growth(saturate(load(build(model)), DEFAULT)) < 10
