@@ -94,8 +94,9 @@ class Fragment:
         if self.form is Fused.PLACEMENT:
             return model.constant + self.anchor_seconds
         moved = sum(self.reads.values()) + classes.bytes[self.cls]
-        # Of two equal dispatches the one that stores an earlier tensor can serve more readers.
-        tie = model.constant * self.size
+        # Of two equal dispatches the one that stores an earlier tensor can serve more readers; and
+        # one that computes is better than one that copies.
+        tie = model.constant * (self.size + 10 * (self.form is Fused.VIEW))
         return model.dispatch(moved, self.loop_flops, self.anchor_seconds) + tie
 
     @property
