@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from satura.rewrite.egraph.classes import EClasses
 from satura.rewrite.errors import ProgramError
-from satura.rewrite.extract.choice_graph import ChoiceGraph
+from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.enumeration import Enumeration
 from satura.rewrite.extract.folding import Folding, fold
@@ -22,7 +22,7 @@ MAX_ROUNDS = 2
 class Candidates:
     """A choice graph, what its candidates are, and how its constants are folded.
 
-    Candidate k of `graph` is `fragments[k]`.
+    Candidate k of `graph` is `fragments[k]`; `start` is the choice that was met on the way.
     """
 
     classes: EClasses
@@ -30,14 +30,15 @@ class Candidates:
     graph: ChoiceGraph
     fragments: tuple[Fragment, ...]
     folding: Folding
+    start: Result
 
 
-def candidates(classes: EClasses, model: CostModel) -> Candidates:
+def candidates(classes: EClasses, model: CostModel, rounds: int = MAX_ROUNDS) -> Candidates:
     """All fragments worth having.
 
     Those that an enumeration finds, and the variants of those that a local search would choose: in
-    one round after the other, until it chooses none that is new. Raises ProgramError where an
-    output cannot be computed.
+    so many `rounds`, or until it chooses none that is new. Raises ProgramError where an output
+    cannot be computed.
     """
     folding = fold(classes, model)
     found = Enumeration(classes, model, folding)
@@ -51,7 +52,7 @@ def candidates(classes: EClasses, model: CostModel) -> Candidates:
     graph = made.graph()
     result = improve(graph, dag_greedy(graph), 0)
     varied: set[int] = set()
-    for _ in range(MAX_ROUNDS):
+    for _ in range(rounds):
         for candidate in result.choice.values():
             if candidate not in varied:
                 varied.add(candidate)
@@ -61,7 +62,7 @@ def candidates(classes: EClasses, model: CostModel) -> Candidates:
             break
         graph = made.graph()
         result = improve(graph, result, 0)
-    return Candidates(classes, model, graph, tuple(made.fragments), folding)
+    return Candidates(classes, model, graph, tuple(made.fragments), folding, result)
 
 
 def _cost(dispatch: tuple[frozenset[int], tuple[float, Fragment]]) -> float:

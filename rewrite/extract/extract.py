@@ -9,12 +9,12 @@ from typing import Literal
 from satura.rewrite.egraph.classes import EClasses
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.assemble import assemble
-from satura.rewrite.extract.candidates import Candidates, candidates
+from satura.rewrite.extract.candidates import MAX_ROUNDS, Candidates, candidates
 from satura.rewrite.extract.choice_graph import Extractor, Result
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.exact import exact
 from satura.rewrite.extract.greedy import dag_greedy, tree_greedy
-from satura.rewrite.extract.local_search import local_search
+from satura.rewrite.extract.local_search import improve, local_search
 from satura.rewrite.extract.placement import place
 from satura.rewrite.extract.schedule import Schedule
 
@@ -29,27 +29,39 @@ EXTRACTORS: Mapping[str, Extractor] = {
 
 
 def extract(
-    classes: EClasses, model: CostModel | None = None, method: Method | Extractor = "search"
+    classes: EClasses,
+    model: CostModel | None = None,
+    method: Method | Extractor | None = None,
 ) -> Schedule:
     """The schedule that an extractor finds under a cost model.
 
     `method` is "search" (local search from both greedy choices), "exact" (an integer program,
     needs scipy), "dag" (greedy, shared work is paid once), "tree" (greedy, shared work is paid once
-    per use), or an extractor. Raises ProgramError where an output cannot be computed, CallError
-    for an unknown method.
+    per use), or an extractor. Without it, the choice that the candidates were made for is searched
+    on. Raises ProgramError where an output cannot be computed, CallError for an unknown method.
     """
     extractor = EXTRACTORS.get(method) if isinstance(method, str) else method
-    if extractor is None:
+    if isinstance(method, str) and extractor is None:
         raise CallError(f"there is no method {method!r}; choose from {list(EXTRACTORS)}")
     found = choices(classes, model)
-    return schedule(found, extractor(found.graph))
+    return schedule(
+        found, extractor(found.graph) if extractor else improve(found.graph, found.start)
+    )
 
 
-def choices(classes: EClasses, model: CostModel | None = None) -> Candidates:
+def appraise(classes: EClasses, model: CostModel | None = None) -> Schedule:
+    """A good schedule at a third of the time, for an e-graph that may still grow."""
+    found = choices(classes, model, rounds=0)
+    return schedule(found, found.start)
+
+
+def choices(
+    classes: EClasses, model: CostModel | None = None, rounds: int = MAX_ROUNDS
+) -> Candidates:
     """The candidates of an e-graph. Raises ProgramError where an output cannot be computed."""
     static = zip(classes.known, classes.types, strict=True)
     folded = replace(classes, known=tuple(known and not type_.symbols for known, type_ in static))
-    return candidates(folded, model or CostModel())
+    return candidates(folded, model or CostModel(), rounds)
 
 
 def schedule(found: Candidates, result: Result) -> Schedule:

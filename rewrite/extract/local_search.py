@@ -29,7 +29,10 @@ LEAST = 1e-9  # relative; smaller gains are noise of floating point
 def local_search(graph: ChoiceGraph) -> Result:
     """Search from both greedy choices. Raises ProgramError where a goal cannot be computed."""
     starts = (dag_greedy(graph), tree_greedy(graph))
-    return min((improve(graph, start) for start in starts), key=lambda result: result.cost)
+    best = min((improve(graph, start) for start in starts), key=lambda result: result.cost)
+    while (found := improve(graph, best)).cost < best.cost * (1 - LEAST):
+        best = found
+    return best
 
 
 def improve(graph: ChoiceGraph, start: Result, upwards: int = UPWARDS) -> Result:
