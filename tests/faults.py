@@ -139,7 +139,7 @@ FAULTS = (
     ),
     # extraction
     Fault(
-        "rewrite/extract/candidates.py",
+        "rewrite/extract/fragments.py",
         "    if not is_affine(at):\n        return False",
         "    if not is_affine(at):\n        return True",
         "tests/test_extract.py",
@@ -152,8 +152,44 @@ FAULTS = (
     ),
     Fault(
         "rewrite/extract/local_search.py",
-        "if _total(choice, now) < before:",
-        "if _total(choice, now) > before:",
+        "if not self.is_less(self.total, before):\n            for",
+        "if self.is_less(self.total, before):\n            for",
+        "tests/test_extractors.py",
+    ),
+    Fault(
+        "rewrite/extract/local_search.py",
+        "if price < limit and not self.reaches(graph.leaves[candidate], cls):",
+        "if price < limit:",
+        "tests/test_extractors.py",
+    ),
+    Fault(
+        "rewrite/extract/greedy.py",
+        "total += sum(own[cls] for cls in members(below[leaf] & ~bits))",
+        "total += sum(own[cls] for cls in members(below[leaf]))",
+        "tests/test_extractors.py",
+    ),
+    Fault(
+        "rewrite/extract/landmarks.py",
+        "bound += charge",
+        "bound += 1.5 * charge",
+        "tests/test_extractors.py",
+    ),
+    Fault(
+        "rewrite/extract/landmarks.py",
+        "elif dearest is not None and dearest not in zone:",
+        "elif dearest is not None and not zone:",
+        "tests/test_extractors.py",
+    ),
+    Fault(
+        "rewrite/extract/exact.py",
+        "self.forbid_circle(circle)",
+        "return replace(self.start, bound=self.start.cost)",
+        "tests/test_extractors.py",
+    ),
+    Fault(
+        "rewrite/extract/candidates.py",
+        "for _ in range(rounds):",
+        "for _ in range(0):",
         "tests/test_extract.py",
     ),
     Fault(
