@@ -190,7 +190,7 @@ FAULTS = (
         "rewrite/extract/candidates.py",
         "for _ in range(rounds):",
         "for _ in range(0):",
-        "tests/test_extract.py",
+        "tests/test_extractors.py",
     ),
     Fault(
         "rewrite/extract/schedule.py",

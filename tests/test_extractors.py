@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from benchmarks.models import build
 from satura.pipeline import rewrite
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Extractor, Result
@@ -120,3 +121,29 @@ def test_an_extractor_of_a_users_own() -> None:
     classes = rewrite(program, "default", None, None).saturation.classes
     extractor: Extractor = dearest
     assert extract(classes, method=extractor).seconds > extract(classes).seconds
+
+
+def test_what_is_shared_is_paid_once_by_dags_and_twice_by_trees() -> None:
+    """Class 3 from 1 and 2, both from 0, costs 13; alone it costs 15."""
+    homes, leaves = (0, 1, 2, 3, 3), ((), (0,), (0,), (1, 2), ())
+    graph = ChoiceGraph(4, homes, leaves, (10.0, 1.0, 1.0, 1.0, 15.0), (3,))
+    assert dag_greedy(graph).choice[3] == 3
+    assert tree_greedy(graph).choice[3] == 4
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_circles_are_forbidden_where_they_are_met(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the rows that forbid circles beforehand, the exact choice is the same."""
+    graph = random_graph(seed)
+    best = cheapest(graph)
+    monkeypatch.setattr("satura.rewrite.extract.exact._circles", lambda graph, of: iter(()))
+    if best is not None:
+        assert exact(graph).cost == pytest.approx(best)
+
+
+def test_variants_make_a_cheaper_choice() -> None:
+    classes = rewrite(build("tiny_bert"), "default", None, None).saturation.classes
+    plain = local_search(choices(classes, rounds=0).graph).cost
+    assert local_search(choices(classes).graph).cost < 0.99 * plain
