@@ -182,8 +182,8 @@ FAULTS = (
     ),
     Fault(
         "rewrite/extract/exact.py",
-        "self.forbid_circle(circle)",
-        "return replace(self.start, bound=self.start.cost)",
+        "limit = start.cost * (1 + OPTIMAL) - found.bound",
+        "limit = 0.3 * (start.cost - found.bound)",
         "tests/test_extractors.py",
     ),
     Fault(
