@@ -8,7 +8,7 @@ from satura.models import Model, load
 from satura.phases import Phases, Progress
 from satura.rewrite.egraph.saturate import Limits, Saturation
 from satura.rewrite.errors import RuleError
-from satura.rewrite.extract.extract import extract
+from satura.rewrite.extract.extract import appraise, extract
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.isolation.guarded import PATIENCE, saturate_guarded
 from satura.rewrite.language.dsl import Rule, RuleSet
@@ -43,14 +43,15 @@ def saturate(
     """
     everything = rules_for(program, rules)
     return saturate_guarded(
-        program, everything, limits or Limits(), is_ours, strict, patience, extract
+        program, everything, limits or Limits(), is_ours, strict, patience, appraise
     )
 
 
 def best_schedule(saturation: Saturation) -> Schedule:
-    """The cheapest schedule that a saturation met on its way."""
-    assert isinstance(saturation.best, Schedule)
-    return saturation.best
+    """The cheapest schedule that a saturation met on its way, or a longer search in its e-graph."""
+    met, classes = saturation.best, saturation.best_classes
+    assert isinstance(met, Schedule) and classes is not None
+    return min(extract(classes), met, key=lambda schedule: schedule.seconds)
 
 
 def saturate_beside(

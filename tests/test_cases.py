@@ -8,7 +8,7 @@ must not be in the class. Where a program names a tensor `0`, it means its first
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -16,8 +16,7 @@ import pytest
 
 from satura.rewrite.egraph.classes import EClasses, find_class
 from satura.rewrite.egraph.saturate import Saturation, saturate
-from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.greedy import choose
+from satura.rewrite.extract.extract import extract
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
@@ -385,12 +384,7 @@ def is_reached(case: Case, classes: EClasses) -> bool:
 
 def price(classes: EClasses) -> float:
     """Seconds of the best schedule that extraction finds."""
-    known = tuple(
-        known and not type_.symbols
-        for known, type_ in zip(classes.known, classes.types, strict=True)
-    )
-    choice = choose(replace(classes, known=known), CostModel())
-    return choice.price_of([node for _, node in classes.outputs])[0]
+    return extract(classes).seconds
 
 
 def run(program: Program) -> dict[str, Array]:

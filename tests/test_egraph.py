@@ -237,13 +237,16 @@ class Priced:
 
 def test_the_cheapest_program_that_was_extracted_is_kept() -> None:
     found: list[Priced] = []
+    given: list[EClasses] = []
 
     def extract(classes: EClasses) -> Priced:
+        given.append(classes)
         found.append(Priced((3.0, 1.0, 2.0)[len(found) % 3]))
         return found[-1]
 
     saturation = saturate(residual(2), RuleSet(spread), Limits(rounds=6), extract=extract)
     assert len(found) > 2 and saturation.best is found[1]
+    assert saturation.best_classes is given[1]
 
 
 def test_origins_name_rule_round_and_matched_class() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.errors import CallError
-from satura.rewrite.extract.extract import Method, extract
+from satura.rewrite.extract.extract import EXTRACTORS, Method, extract
 from satura.rewrite.extract.schedule import Form, Schedule
 from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.program.builder import Builder
@@ -60,7 +60,7 @@ def check(schedule: Schedule) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-@pytest.mark.parametrize("method", ["dag", "tree"])
+@pytest.mark.parametrize("method", EXTRACTORS)
 def test_random_programs_keep_their_meaning(seed: int, method: Method) -> None:
     program, arguments, exact = random_program(seed)
     schedule = extract(unrewritten(program), method=method)

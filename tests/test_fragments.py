@@ -10,10 +10,12 @@ from satura.backend.constants import ConstantStore
 from satura.backend.plan.kernels import kernel_code
 from satura.pipeline import rewrite
 from satura.rewrite.egraph.classes import EClasses, ENode
-from satura.rewrite.extract import greedy, local_search
+from satura.rewrite.extract import enumeration, variants
 from satura.rewrite.extract.assemble import assemble
-from satura.rewrite.extract.candidates import INLINED, Fragment, combine
+from satura.rewrite.extract.candidates import candidates
 from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.folding import fold
+from satura.rewrite.extract.fragments import INLINED, Fragment, combine
 from satura.rewrite.extract.placement import place
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.program.interpreter import bind_sizes
@@ -37,9 +39,9 @@ def admitted(classes: EClasses, monkeypatch: pytest.MonkeyPatch) -> list[Fragmen
             found.append(fragment)
         return fragment
 
-    monkeypatch.setattr(greedy, "combine", recorded)
-    monkeypatch.setattr(local_search, "combine", recorded)
-    local_search.improve(greedy.choose(classes, MODEL))
+    monkeypatch.setattr(enumeration, "combine", recorded)
+    monkeypatch.setattr(variants, "combine", recorded)
+    candidates(classes, MODEL)
     return found
 
 
@@ -51,9 +53,8 @@ def alone(classes: EClasses, fragment: Fragment) -> Schedule:
     isolated = replace(
         classes, nodes=tuple(nodes), inputs=tuple(fragment.reads), outputs=(("y", fragment.cls),)
     )
-    choice = greedy.Choice(isolated, MODEL, shared=True)
-    choice.chosen[fragment.cls] = fragment
-    return place(assemble(choice), MODEL)
+    folding = fold(isolated, MODEL)
+    return place(assemble(isolated, {fragment.cls: fragment}, folding, MODEL), MODEL)
 
 
 @pytest.mark.parametrize("seed", deep_but(range(5), range(60)))

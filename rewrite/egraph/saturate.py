@@ -4,9 +4,9 @@ A round runs every rule once: all together as long as the e-graph is far from it
 after the other, those with fewest matches first, with the limits checked after each, and before a
 rule that has too many. Hitting a limit is not an error: what is there by then is the result.
 
-Where it is known how to extract a program, one is extracted whenever the e-graph has grown by a
-quarter. The cheapest is kept, and a large e-graph that makes nothing cheaper has grown enough. No
-limit reads a clock: the result is the same on every machine.
+Where it is known how to extract a program, one is extracted whenever the e-graph has doubled. The
+cheapest is kept, and a large e-graph that makes nothing cheaper has grown enough. No limit reads a
+clock: the result is the same on every machine.
 
 Nothing inside a round can be interrupted. So rules that are not ours are watched: they run one at a
 time, each announced before it starts; see `rewrite/isolation/guarded.py`.
@@ -46,7 +46,7 @@ _FAR = 4
 # How many times as many e-nodes as the limit there may be after a rule that would break it.
 _OVER = 2
 
-_STEP = 1.25  # growth of the e-graph after which a program is extracted
+_STEP = 2  # growth of the e-graph after which a program is extracted
 _SMALL = 1_000  # e-nodes: below, nothing is saved by an early end
 _GAIN = 1e-4  # relative; what is cheaper by less was not worth the growth
 
@@ -56,13 +56,13 @@ class Limits:
     """When to stop short of saturation.
 
     Once there are `enough` times as many e-nodes as the program has nodes, a saturation ends that
-    has grown by a quarter `gainless` times without a cheaper program.
+    has doubled `gainless` times without a cheaper program.
     """
 
     rounds: int = 1_000
     nodes: int = 60_000
-    enough: int = 4
-    gainless: int = 2
+    enough: int = 2
+    gainless: int = 1
 
 
 class Extracted(Protocol):
@@ -82,7 +82,7 @@ class Saturation:
 
     `origins[c][k]` belongs to `classes.nodes[c][k]`, `hidden[c]` are the class's nodes that are not
     used. `program_classes[i]` is the class of the program's node i, None where no output reaches
-    it. `best` is the cheapest that was extracted.
+    it. `best` is the cheapest that was extracted on the way, from `best_classes`.
     """
 
     classes: EClasses
@@ -91,6 +91,7 @@ class Saturation:
     hidden: tuple[tuple[tuple[ENode, Origin], ...], ...]
     program_classes: tuple[int | None, ...]
     best: Extracted | None = None
+    best_classes: EClasses | None = None
 
 
 def saturate(
@@ -115,8 +116,9 @@ def saturate(
         raise RuleError(f"one of the rules {names} is unsound: {conflict}") from conflict
     found = run.decoded
     return Saturation(
-        found.classes, run.report, found.origins, found.hidden, found.program_classes, run.best
-    )
+        found.classes, run.report, found.origins, found.hidden, found.program_classes,
+        run.best, run.best_classes,
+    )  # fmt: skip
 
 
 @dataclass
@@ -166,6 +168,7 @@ class _Run:
         self.program = program
         self.extract = extract
         self.best: Extracted | None = None
+        self.best_classes: EClasses | None = None
         self.appraised = 0  # e-nodes when a program was extracted last
         self.is_appraised = False  # nothing has changed since
         self.gainless = 0
@@ -283,13 +286,14 @@ class _Run:
             return
         self.appraised, self.is_appraised = self.report.nodes, True
         started = perf_counter()
-        found = self.extract((decoded or self.decode()).classes)
+        classes = (decoded or self.decode()).classes
+        found = self.extract(classes)
         self.report.extraction_seconds += perf_counter() - started
         self.gainless += 1
         if self.best is None or found.seconds < self.best.seconds * (1 - _GAIN):
             self.gainless = 0
         if self.best is None or found.seconds < self.best.seconds:
-            self.best = found
+            self.best, self.best_classes = found, classes
 
     def round(self, round_: int) -> bool:
         """Run every rule once; whether anything changed. Sets `report.stopped` at a limit."""

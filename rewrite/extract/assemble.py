@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from satura.rewrite.egraph.classes import EClasses
 from satura.rewrite.errors import ProgramError
-from satura.rewrite.extract.candidates import Fragment, Fused
-from satura.rewrite.extract.greedy import Choice
+from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.folding import Folding
+from satura.rewrite.extract.fragments import Fragment, Fused
 from satura.rewrite.extract.schedule import Form
 from satura.rewrite.ops import REGISTRY, Kind
 from satura.rewrite.program.program import Program, ProgramBuilder
@@ -41,35 +44,44 @@ class Assembly:
     program: Program
     groups: tuple[Group, ...]
     constants: tuple[int, ...]
-    seconds: float
 
 
-def assemble(choice: Choice) -> Assembly:
-    """The program that `choice` describes, as far as the outputs need it."""
-    return _Assembler(choice).run()
+def assemble(
+    classes: EClasses, chosen: Mapping[int, Fragment], folding: Folding, model: CostModel
+) -> Assembly:
+    """The program of the fragments that were `chosen` for the classes that outputs need."""
+    return _Assembler(classes, chosen, folding, model).run()
 
 
 class _Assembler:
-    def __init__(self, choice: Choice) -> None:
-        self.choice = choice
+    def __init__(
+        self,
+        classes: EClasses,
+        chosen: Mapping[int, Fragment],
+        folding: Folding,
+        model: CostModel,
+    ) -> None:
+        self.classes = classes
+        self.chosen = chosen
+        self.folded = folding.nodes
+        self.model = model
         self.builder = ProgramBuilder()
         self.node_of: dict[int, int] = {}
         self.groups: list[Group] = []
         self.constants: dict[int, None] = {}
-        self.seconds = 0.0
 
     def run(self) -> Assembly:
-        classes = self.choice.classes
+        classes = self.classes
         for cls in classes.inputs:
             source = next(node for node in classes.nodes[cls] if node.op == "input")
             self.node_of[cls] = self.builder.add("input", (), *source.attributes)
         for _, cls in classes.outputs:
             self._materialise(cls)
-            if self.choice.folded[cls] is not None:
+            if self.folded[cls] is not None:
                 self.constants[self.node_of[cls]] = None
         outputs = tuple((name, self.node_of[cls]) for name, cls in classes.outputs)
         program = Program(tuple(self.builder.nodes), tuple(self.builder.inputs), outputs)
-        return Assembly(program, tuple(self.groups), tuple(self.constants), self.seconds)
+        return Assembly(program, tuple(self.groups), tuple(self.constants))
 
     def _materialise(self, goal: int) -> None:
         """Emit the dispatch of `goal` after those of everything it reads."""
@@ -88,21 +100,21 @@ class _Assembler:
                 stack.extend(reversed(missing))
                 continue
             stack.pop()
-            fragment = self.choice.chosen[cls]
+            fragment = self.chosen.get(cls)
             if fragment is None:
                 self._fold(cls)
             else:
                 self._dispatch(cls, fragment)
 
     def _leaves(self, cls: int) -> tuple[int, ...]:
-        fragment = self.choice.chosen[cls]
+        fragment = self.chosen.get(cls)
         if fragment is not None:
             return tuple(fragment.reads)
-        folded = self.choice.folded[cls]
+        folded = self.folded[cls]
         return folded.operands if folded else ()
 
     def _fold(self, cls: int) -> None:
-        node = self.choice.folded[cls]
+        node = self.folded[cls]
         if node is None:
             raise ProgramError(f"class {cls} cannot be computed")
         operands = tuple(self.node_of[operand] for operand in node.operands)
@@ -133,12 +145,11 @@ class _Assembler:
 
         root = emit(fragment)
         self.node_of[cls] = root
-        self.seconds += self.choice.seconds[cls]
         for leaf in fragment.reads:
-            if self.choice.folded[leaf] is not None and self.node_of[leaf] in read:
+            if self.folded[leaf] is not None and self.node_of[leaf] in read:
                 self.constants[self.node_of[leaf]] = None
         anchor = anchors.get(fragment.form) if fragment.anchor else None
         nodes = tuple(sorted(inside))
         form = FORMS.get(fragment.form)
-        seconds = self.choice.seconds[cls]
+        seconds = fragment.seconds(self.classes, self.model)
         self.groups.append(Group(form, root, nodes, tuple(read), anchor, seconds))

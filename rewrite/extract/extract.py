@@ -2,34 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal
 
 from satura.rewrite.egraph.classes import EClasses
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.assemble import assemble
+from satura.rewrite.extract.candidates import MAX_ROUNDS, Candidates, candidates
+from satura.rewrite.extract.choice_graph import Extractor, Result
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.greedy import choose
-from satura.rewrite.extract.local_search import improve
+from satura.rewrite.extract.exact import exact
+from satura.rewrite.extract.greedy import dag_greedy, tree_greedy
+from satura.rewrite.extract.local_search import improve, local_search
 from satura.rewrite.extract.placement import place
 from satura.rewrite.extract.schedule import Schedule
 
-Method = Literal["dag", "tree"]
+Method = Literal["search", "exact", "dag", "tree"]
+
+EXTRACTORS: Mapping[str, Extractor] = {
+    "search": local_search,
+    "exact": exact,
+    "dag": dag_greedy,
+    "tree": tree_greedy,
+}
 
 
-def extract(classes: EClasses, model: CostModel | None = None, method: Method = "dag") -> Schedule:
-    """The schedule that greedy extraction finds under a cost model.
+def extract(
+    classes: EClasses,
+    model: CostModel | None = None,
+    method: Method | Extractor | None = None,
+) -> Schedule:
+    """The schedule that an extractor finds under a cost model.
 
-    `method` is "dag" (shared work is paid once; a local search follows) or "tree" (shared work is
-    paid once per use). Raises ProgramError where an output cannot be computed, CallError for an
-    unknown method.
+    `method` is "search" (local search from both greedy choices), "exact" (an integer program,
+    needs scipy), "dag" (greedy, shared work is paid once), "tree" (greedy, shared work is paid once
+    per use), or an extractor. Without it, the choice that the candidates were made for is searched
+    on. Raises ProgramError where an output cannot be computed, CallError for an unknown method.
     """
-    if method not in get_args(Method):
-        raise CallError(f"there is no method {method!r}; choose from {list(get_args(Method))}")
-    model = model or CostModel()
-    fixed = zip(classes.known, classes.types, strict=True)
-    folded = replace(classes, known=tuple(known and not type_.symbols for known, type_ in fixed))
-    choice = choose(folded, model, shared=method == "dag")
-    if method == "dag":
-        improve(choice)
-    return place(assemble(choice), model)
+    extractor = EXTRACTORS.get(method) if isinstance(method, str) else method
+    if isinstance(method, str) and extractor is None:
+        raise CallError(f"there is no method {method!r}; choose from {list(EXTRACTORS)}")
+    found = choices(classes, model)
+    return schedule(
+        found, extractor(found.graph) if extractor else improve(found.graph, found.start)
+    )
+
+
+def appraise(classes: EClasses, model: CostModel | None = None) -> Schedule:
+    """A good schedule at a third of the time, for an e-graph that may still grow."""
+    found = choices(classes, model, rounds=0)
+    return schedule(found, found.start)
+
+
+def choices(
+    classes: EClasses, model: CostModel | None = None, rounds: int = MAX_ROUNDS
+) -> Candidates:
+    """The candidates of an e-graph. Raises ProgramError where an output cannot be computed."""
+    static = zip(classes.known, classes.types, strict=True)
+    folded = replace(classes, known=tuple(known and not type_.symbols for known, type_ in static))
+    return candidates(folded, model or CostModel(), rounds)
+
+
+def schedule(found: Candidates, result: Result) -> Schedule:
+    """The schedule that an extractor chose."""
+    chosen = {cls: found.fragments[candidate] for cls, candidate in result.choice.items()}
+    return place(assemble(found.classes, chosen, found.folding, found.model), found.model)

@@ -1,245 +1,277 @@
-"""Local search after a greedy choice, by two moves.
+"""Local search: from a choice to a cheaper one, by three moves.
 
 Greedy choices are made per class, so two classes that hold the same data (a tensor and its
-reshape, say) may both get a dispatch although one could serve the readers of both, and work may
-be repeated in several dispatches that none of them alone would pay to store.
+reshape, say) may both be computed although one could serve the readers of both, and work may be
+repeated in several candidates that none of them alone would pay to share.
 
-- *inline*: take one dispatch away and compute it inside all that read it;
-- *share*: store a class that several dispatches compute inside, and let every dispatch choose
-  again among its fragments that read only what is stored.
+- *choose again*: give a class the candidate that is cheapest beside all else that is chosen;
+- *force in*: pay for a class that is not needed, let all choose again that could read it;
+- *force out*: let everything that reads a class choose again among what does not read it.
 
-A move is kept when the program gets cheaper.
+A move is kept when the whole gets cheaper. The price of a candidate is what is newly computed for
+it, counted by references as in technology mapping (exact area: Mishchenko, Chatterjee, Brayton,
+IEEE TCAD 26, 2007).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from math import inf
 
-from satura.rewrite.extract.candidates import Fragment, Fused, combine
-from satura.rewrite.extract.greedy import Choice
+from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
+from satura.rewrite.extract.greedy import cheapest_dags, dag_greedy, tree_greedy
 
-MAX_PASSES = 3
-
-
-def improve(choice: Choice) -> None:
-    """Improve `choice` in place until no single move makes the program cheaper."""
-    for _ in range(MAX_PASSES):
-        if not (inline_dispatches(choice) | share_repeated_work(choice)):
-            return
+MAX_PASSES = 6
+UPWARDS = 1
+LEAST = 1e-9  # relative; smaller gains are noise of floating point
 
 
-def share_repeated_work(choice: Choice) -> bool:
-    """Try the *share* move on every class that is computed in two or more dispatches."""
-    improved = False
-    selected = _selected(choice)
-    option_readers = _option_readers(choice)
-    for cls in _repeated(choice, selected):
-        fragment = choice.chosen[cls]
-        if fragment is None:
-            continue
-        if not all(leaf in selected or choice.is_given(leaf) for leaf in fragment.reads):
-            continue
-        before = _total(choice, selected)
-        stored = {*selected, cls}
-        old: dict[int, Fragment] = {}
-        for reader in selected:
-            current = choice.chosen[reader]
-            if current is None:
-                continue
-            if reader not in option_readers.get(cls, ()) and cls not in current.computed:
-                continue
-            better = _reread(choice, reader, cls, stored)
-            if better is not None:
-                old[reader] = current
-                _choose(choice, reader, better)
-        now = _selected(choice)
-        if _total(choice, now) < before:
-            improved, selected = True, now
-        else:
-            for reader, current in old.items():
-                _choose(choice, reader, current)
-    return improved
-
-
-def _option_readers(choice: Choice) -> dict[int, set[int]]:
-    """Per class the classes that have a fragment to choose from which reads it."""
-    readers: dict[int, set[int]] = {}
-    for cls, options in enumerate(choice.options):
-        for _, fragment in options.values():
-            for leaf in fragment.reads:
-                readers.setdefault(leaf, set()).add(cls)
-    return readers
-
-
-def _reread(choice: Choice, reader: int, cls: int, stored: set[int]) -> Fragment | None:
-    """The best fragment of `reader` that reads `cls` and otherwise only what is stored."""
-    current = choice.chosen[reader]
-    if current is None or current.form in (Fused.PLACEMENT, Fused.HOST):
-        return None
-    candidates = [fragment for _, fragment in choice.options[reader].values()]
-    if cls in current.computed and cls != reader:
-        leaf = _with_part(choice, current, cls, None)
-        if leaf is not None:
-            candidates.append(leaf)
-    best, seconds = None, choice.seconds[reader]
-    for fragment in candidates:
-        usable = all(read in stored or choice.is_given(read) for read in fragment.reads)
-        if cls not in fragment.reads or not usable or choice.reaches(fragment.reads, reader):
-            continue
-        price = fragment.seconds(choice.classes, choice.model)
-        # A dispatch that stays may take over the work of one that is then no longer needed.
-        price -= sum(choice.seconds[read] for read in current.reads if read not in fragment.reads)
-        if price < seconds:
-            best, seconds = fragment, price
+def local_search(graph: ChoiceGraph) -> Result:
+    """Search from both greedy choices. Raises ProgramError where a goal cannot be computed."""
+    starts = (dag_greedy(graph), tree_greedy(graph))
+    best = min((improve(graph, start) for start in starts), key=lambda result: result.cost)
+    while (found := improve(graph, best)).cost < best.cost * (1 - LEAST):
+        best = found
     return best
 
 
-def _with_part(
-    choice: Choice, fragment: Fragment, cls: int, part: Fragment | None
-) -> Fragment | None:
-    """`fragment` with `part` where it reads or computes `cls`; where that is None it reads `cls`.
-
-    Parts that it shares stay shared: they have one anchor. None where this does not fuse.
-    """
-    made: dict[int, Fragment | None] = {}
-
-    def rebuild(old: Fragment) -> Fragment | None:
-        if id(old) not in made:
-            parts: list[Fragment | None] = []
-            for operand, below in zip(old.node.operands, old.parts, strict=True):
-                if operand == cls:
-                    parts.append(part)
-                elif below is None or not (cls in below.reads or cls in below.computed):
-                    parts.append(below)
-                else:
-                    changed = rebuild(below)
-                    if changed is None:
-                        break
-                    parts.append(changed)
-            else:
-                made[id(old)] = combine(
-                    choice.classes, old.cls, old.node, tuple(parts), choice.model
-                )
-        return made.setdefault(id(old), None)
-
-    return rebuild(fragment)
-
-
-def _repeated(choice: Choice, selected: list[int]) -> list[int]:
-    """Classes that are computed inside two or more dispatches, largest fragments first."""
-    count: dict[int, int] = {}
-    size: dict[int, int] = {}
-    for cls in selected:
-        inside: dict[int, int] = {}
-        stack = [choice.chosen[cls]]
-        while stack:
-            fragment = stack.pop()
-            if fragment is not None and fragment.form is not Fused.VIEW:
-                inside[fragment.cls] = fragment.size
-                stack.extend(fragment.parts)
-        for found, nodes in inside.items():
-            count[found] = count.get(found, 0) + 1
-            size[found] = nodes
-    return sorted((c for c, n in count.items() if n > 1), key=lambda c: -size[c])
-
-
-def _choose(choice: Choice, cls: int, fragment: Fragment) -> None:
-    choice.chosen[cls] = fragment
-    choice.seconds[cls] = fragment.seconds(choice.classes, choice.model)
-
-
-def _total(choice: Choice, selected: list[int]) -> float:
-    return sum(choice.seconds[cls] for cls in selected)
-
-
-def inline_dispatches(choice: Choice) -> bool:
-    """Try the *inline* move on every dispatch."""
-    improved = False
-    outputs = {cls for _, cls in choice.classes.outputs}
+def improve(graph: ChoiceGraph, start: Result, upwards: int = UPWARDS) -> Result:
+    """Search from a choice. Up to so many classes lie between one forced in and what reads it."""
+    # What is chosen reads nothing else, so the picks for the other classes close no cycle.
+    search = _Search(graph, {**cheapest_dags(graph), **start.choice}, upwards)
     for _ in range(MAX_PASSES):
-        selected = _selected(choice)
-        readers = _readers(choice, selected)
-        moves = [_best_move(choice, cls, readers) for cls in selected if cls not in outputs]
-        applied = False
-        touched: set[int] = set()
-        for move in moves:
-            if move is not None and not touched.intersection([move.cls, *move.rewritten]):
-                touched.update([move.cls, *move.rewritten, *move.leaves])
-                applied |= _apply(choice, move)
-        improved |= applied
-        if not applied:
+        before = search.total
+        for cls in search.selected():
+            if search.uses[cls]:
+                search.choose_again(cls)
+        for cls in search.neighbours():
+            search.cheapen(cls)
+        for cls in search.neighbours():
+            search.force_in(cls)
+        for cls in search.selected():
+            if cls not in graph.goals:
+                search.force_out(cls)
+        if not search.is_less(search.total, before):
             break
-    return improved
+    choice = graph.needed(search.picks)
+    return Result(choice, graph.cost(choice.values()))
 
 
-@dataclass(frozen=True)
-class _Move:
-    """Class `cls` is no longer dispatched; its readers become the `rewritten` fragments."""
+class _Search:
+    """A choice under change. All picks together, of classes not needed too, have no cycle."""
 
-    cls: int
-    rewritten: dict[int, Fragment]
-    leaves: tuple[int, ...]
-    gain: float
+    def __init__(self, graph: ChoiceGraph, picks: Mapping[int, int], upwards: int) -> None:
+        self.graph = graph
+        self.picks = dict(picks)
+        self.upwards = upwards
+        self.uses = [0] * graph.size  # by goals and picks of needed classes
+        self.total = 0.0
+        for goal in graph.goals:
+            self.take(goal)
+        self.least = LEAST * self.total
 
+    def is_less(self, cost: float, than: float) -> bool:
+        return cost < than - self.least
 
-def _best_move(choice: Choice, cls: int, readers: dict[int, list[int]]) -> _Move | None:
-    chosen = choice.chosen[cls]
-    if chosen is None or chosen.form in (Fused.PLACEMENT, Fused.HOST):
-        return None
-    best: _Move | None = None
-    for form in (Fused.VIEW, Fused.LOOP):
-        if (form, None) not in choice.options[cls]:
-            continue
-        inlined = choice.options[cls][form, None][1]
-        stored = all(leaf in readers or choice.is_given(leaf) for leaf in inlined.reads)
-        if not stored:
-            continue
-        gain = choice.seconds[cls]
-        rewritten: dict[int, Fragment] = {}
-        for reader in readers[cls]:
-            fragment = choice.chosen[reader]
-            assert fragment is not None
-            changed = None
-            if fragment.form is not Fused.PLACEMENT:
-                changed = _with_part(choice, fragment, cls, inlined)
-            if changed is None:
+    def selected(self) -> list[int]:
+        """The classes that are computed."""
+        return [cls for cls, uses in enumerate(self.uses) if uses]
+
+    def neighbours(self) -> list[int]:
+        """The classes that are not computed but could be read by a candidate of one that is."""
+        graph = self.graph
+        found: dict[int, None] = {}
+        for cls, uses in enumerate(self.uses):
+            for candidate in graph.candidates[cls] if uses else ():
+                found.update((leaf, None) for leaf in graph.leaves[candidate])
+        return [cls for cls in found if not self.uses[cls] and cls in self.picks]
+
+    def take(self, cls: int) -> None:
+        """One more use of a class, and of what is then computed newly."""
+        stack = [cls]
+        while stack:
+            cls = stack.pop()
+            self.uses[cls] += 1
+            if self.uses[cls] == 1:
+                candidate = self.picks[cls]
+                self.total += self.graph.costs[candidate]
+                stack.extend(self.graph.leaves[candidate])
+
+    def drop(self, cls: int) -> None:
+        """One use less of a class, and of what is then no longer computed."""
+        stack = [cls]
+        while stack:
+            cls = stack.pop()
+            self.uses[cls] -= 1
+            if not self.uses[cls]:
+                candidate = self.picks[cls]
+                self.total -= self.graph.costs[candidate]
+                stack.extend(self.graph.leaves[candidate])
+
+    def pick(self, cls: int, candidate: int) -> None:
+        """Compute a class by another candidate."""
+        used, graph = self.uses[cls], self.graph
+        before, self.picks[cls] = self.picks[cls], candidate
+        if used:
+            self.total += graph.costs[candidate] - graph.costs[before]
+            for leaf in graph.leaves[candidate]:
+                self.take(leaf)
+            for leaf in graph.leaves[before]:
+                self.drop(leaf)
+
+    def choose_again(self, cls: int) -> bool:
+        """Pick the cheapest candidate of a class that is computed; whether that is another."""
+        limit = self.total - self.least
+        return self.pick_cheapest(cls, lambda candidate: limit)
+
+    def choose_without(self, cls: int, other: int) -> bool:
+        """Pick the cheapest candidate that does not read `other`; False where there is none."""
+        leaves = self.graph.leaves
+        return self.pick_cheapest(cls, lambda k: 0.0 if other in leaves[k] else inf)
+
+    def choose_with(self, cls: int, other: int) -> bool:
+        """Pick the cheapest candidate that reads `other`, if its share of the cost is smaller.
+
+        Of what others read too, a class that no longer reads it has its part to gain.
+        """
+        graph, current = self.graph, self.picks[cls]
+        limit = self.total - self.least
+        shares = {
+            leaf: graph.costs[self.picks[leaf]] * (1 - 1 / self.uses[leaf])
+            for leaf in graph.leaves[current]
+        }
+
+        def allowance(candidate: int) -> float:
+            leaves = graph.leaves[candidate]
+            if other not in leaves:
+                return 0.0
+            return limit + sum(share for leaf, share in shares.items() if leaf not in leaves)
+
+        return self.pick_cheapest(cls, allowance)
+
+    def pick_cheapest(self, cls: int, allowance: Callable[[int], float]) -> bool:
+        """Pick the other candidate with the least total below its allowance, if there is one."""
+        graph, current = self.graph, self.picks[cls]
+        for leaf in graph.leaves[current]:
+            self.drop(leaf)
+        base = self.total - graph.costs[current]
+        best, least = current, inf
+        for candidate in graph.candidates[cls]:
+            price = base + graph.costs[candidate]
+            if price >= least:
                 break
-            rewritten[reader] = changed
-            after = changed.seconds(choice.classes, choice.model)
-            gain += choice.seconds[reader] - after
-        else:
-            if gain > 0 and (best is None or gain > best.gain):
-                best = _Move(cls, rewritten, tuple(inlined.reads), gain)
-    return best
+            limit = min(least, allowance(candidate))
+            if candidate == current or price >= limit:
+                continue
+            price += self.price_of(graph.leaves[candidate], limit - price)
+            if price < limit and not self.reaches(graph.leaves[candidate], cls):
+                best, least = candidate, price
+        for leaf in graph.leaves[current]:
+            self.take(leaf)
+        if best != current:
+            self.pick(cls, best)
+        return best != current
 
+    def price_of(self, leaves: Iterable[int], limit: float) -> float:
+        """What it costs to compute classes beside all else; infinite from `limit` on."""
+        total = 0.0
+        seen: set[int] = set()
+        stack = [leaf for leaf in leaves if not self.uses[leaf]]
+        while stack:
+            cls = stack.pop()
+            if cls in seen:
+                continue
+            seen.add(cls)
+            candidate = self.picks.get(cls)
+            if candidate is None:
+                return inf
+            total += self.graph.costs[candidate]
+            if total >= limit:
+                return inf
+            stack.extend(leaf for leaf in self.graph.leaves[candidate] if not self.uses[leaf])
+        return total
 
-def _apply(choice: Choice, move: _Move) -> bool:
-    for reader, fragment in move.rewritten.items():
-        if choice.reaches(fragment.reads, reader):
-            return False
-    for reader, fragment in move.rewritten.items():
-        _choose(choice, reader, fragment)
-    return True
+    def reaches(self, start: Iterable[int], goal: int) -> bool:
+        """Whether the picks below `start` include that of `goal`."""
+        seen = set(start)
+        stack = list(seen)
+        while stack:
+            cls = stack.pop()
+            if cls == goal:
+                return True
+            for leaf in self.graph.leaves[self.picks[cls]]:
+                if leaf not in seen:
+                    seen.add(leaf)
+                    stack.append(leaf)
+        return False
 
+    def force_in(self, cls: int) -> None:
+        """Try the move *force in* on a class that is not computed."""
+        if self.uses[cls]:
+            return
+        before = self.total
+        self.take(cls)
+        changed: list[tuple[int, int]] = []
+        self.offer(cls, changed, self.upwards)
+        self.drop(cls)
+        self.keep_or_undo(before, changed)
 
-def _selected(choice: Choice) -> list[int]:
-    """The classes that the outputs need dispatched, or given."""
-    found: dict[int, None] = {}
-    stack = [cls for _, cls in choice.classes.outputs]
-    while stack:
-        cls = stack.pop()
-        if cls in found:
-            continue
-        found[cls] = None
-        fragment = choice.chosen[cls]
-        stack.extend(fragment.reads if fragment else ())
-    return list(found)
+    def offer(self, cls: int, changed: list[tuple[int, int]], levels: int) -> None:
+        """Let all that could read a class choose it; what changes is noted with its old pick.
 
+        A class that is not computed may get cheaper by it, and is then offered in turn.
+        """
+        for reader in self.could_read(cls):
+            old = self.picks.get(reader)
+            if old is None:
+                continue
+            reads = cls in self.graph.leaves[old]
+            if self.uses[reader]:
+                if not reads and self.choose_with(reader, cls):
+                    changed.append((reader, old))
+            elif levels and (reads or self.cheapen(reader, cls)):
+                if not reads:
+                    changed.append((reader, old))
+                self.offer(reader, changed, levels - 1)
 
-def _readers(choice: Choice, selected: list[int]) -> dict[int, list[int]]:
-    readers: dict[int, list[int]] = {cls: [] for cls in selected}
-    for cls in selected:
-        fragment = choice.chosen[cls]
-        for leaf in fragment.reads if fragment else ():
-            readers[leaf].append(cls)
-    return readers
+    def cheapen(self, cls: int, other: int | None = None) -> bool:
+        """Give a class that is not computed its cheapest candidate beside all that is.
+
+        Only one that reads `other`, if that is given. Whether it is another than before.
+        """
+        graph, before = self.graph, self.picks[cls]
+        least = graph.costs[before] + self.price_of(graph.leaves[before], inf) - self.least
+        for candidate in graph.candidates[cls]:
+            leaves, price = graph.leaves[candidate], graph.costs[candidate]
+            if price >= least:
+                break
+            if other is None or other in leaves:
+                price += self.price_of(leaves, least - price)
+                if price < least and not self.reaches(leaves, cls):
+                    self.picks[cls], least = candidate, price
+        return self.picks[cls] != before
+
+    def force_out(self, cls: int) -> None:
+        """Try the move *force out* on a class that is computed."""
+        if not self.uses[cls]:
+            return
+        graph, before = self.graph, self.total
+        changed: list[tuple[int, int]] = []
+        for reader in self.could_read(cls):
+            old = self.picks.get(reader)
+            if old is not None and self.uses[reader] and cls in graph.leaves[old]:
+                if not self.choose_without(reader, cls):
+                    break
+                changed.append((reader, old))
+        self.keep_or_undo(before, changed)
+
+    def could_read(self, cls: int) -> list[int]:
+        """The classes with a candidate that reads `cls`."""
+        return list(dict.fromkeys(self.graph.homes[k] for k in self.graph.readers[cls]))
+
+    def keep_or_undo(self, before: float, changed: list[tuple[int, int]]) -> None:
+        """Undo changed picks where the total is not less than before."""
+        if not self.is_less(self.total, before):
+            for cls, candidate in reversed(changed):
+                self.pick(cls, candidate)
+            self.total = before

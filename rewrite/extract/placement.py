@@ -51,7 +51,7 @@ def place(assembly: Assembly, model: CostModel) -> Schedule:
             described = (group.form, group.root, group.nodes, group.operands, group.anchor)
             dispatches.append(Dispatch(*described, homes[group.root], group.seconds))
     ordered = {node: homes[node] for node in sorted(homes)}
-    seconds = assembly.seconds + sum(copy.seconds for made in copies.values() for copy in made)
+    seconds = sum(dispatch.seconds for dispatch in dispatches)
     return Schedule(program, tuple(dispatches), assembly.constants, ordered, seconds)
 
 

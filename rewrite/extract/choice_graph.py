@@ -1,0 +1,81 @@
+"""The choice graph: what could be dispatched, as plain arrays.
+
+A *candidate* computes one class from the classes that it reads, its leaves, at a cost. To extract
+is to choose one candidate for every class that is needed, so that the costs of all add up to
+little: what several candidates read is paid once. Extractors know nothing else of a program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+
+@dataclass(frozen=True)
+class ChoiceGraph:
+    """Candidate k computes class `homes[k]` from the classes `leaves[k]`, at `costs[k]` >= 0.
+
+    Classes are numbered below `size`. What is there from the beginning, as inputs are, is not
+    among the leaves. `goals` are the classes that have to be computed.
+    """
+
+    size: int
+    homes: tuple[int, ...]
+    leaves: tuple[tuple[int, ...], ...]
+    costs: tuple[float, ...]
+    goals: tuple[int, ...]
+
+    @cached_property
+    def candidates(self) -> tuple[tuple[int, ...], ...]:
+        """The candidates of each class, cheapest first."""
+        found: list[list[int]] = [[] for _ in range(self.size)]
+        for candidate in sorted(range(len(self.homes)), key=self.costs.__getitem__):
+            found[self.homes[candidate]].append(candidate)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def readers(self) -> tuple[tuple[int, ...], ...]:
+        """The candidates that read each class."""
+        found: list[list[int]] = [[] for _ in range(self.size)]
+        for candidate, leaves in enumerate(self.leaves):
+            for leaf in leaves:
+                found[leaf].append(candidate)
+        return tuple(map(tuple, found))
+
+    def needed(self, picks: Mapping[int, int]) -> dict[int, int]:
+        """The part of `picks`, candidates by class, that the goals need; in depth-first order."""
+        found: dict[int, int] = {}
+        stack = list(reversed(self.goals))
+        while stack:
+            cls = stack.pop()
+            if cls not in found:
+                found[cls] = picks[cls]
+                stack.extend(reversed(self.leaves[picks[cls]]))
+        return found
+
+    def cost(self, chosen: Iterable[int]) -> float:
+        """The cost of some candidates together."""
+        return sum(self.costs[candidate] for candidate in chosen)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an extractor chose: a candidate for every class that is needed, and the cost of all.
+
+    No choice costs less than `bound`.
+    """
+
+    choice: Mapping[int, int]
+    cost: float
+    bound: float = 0.0
+
+    @property
+    def gap(self) -> float:
+        """By which share of the bound the cost lies above it at most."""
+        return self.cost / self.bound - 1 if self.bound > 0 else float(self.cost > 0)
+
+
+Extractor: TypeAlias = Callable[[ChoiceGraph], Result]
+"""Chooses; raises ProgramError where a goal cannot be computed."""

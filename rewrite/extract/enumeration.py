@@ -1,0 +1,201 @@
+"""Enumeration of fragments: bottom-up over the e-graph, what could compute each class.
+
+There are too many to have all. Every class keeps its best fragments per form (and anchor) for
+others to grow from, and every fragment that was grown can be dispatched. The price by which they
+compete is their own time and that of everything that they read: of all dispatches in the union of
+their leaves' closures, each once. Classes are visited in order of depth until nothing improves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import product as cartesian
+from math import inf
+
+from satura.rewrite.egraph.classes import EClasses, ENode
+from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.folding import Folding
+from satura.rewrite.extract.fragments import ANCHORED, INLINED, Fragment, combine, placement
+from satura.rewrite.extract.greedy import MOST, members
+from satura.rewrite.ops import REGISTRY, Kind
+
+MAX_SWEEPS = 12
+IMPROVEMENT = 1e-9  # relative; smaller gains are noise of floating point
+
+
+class Enumeration:
+    """The fragments found, by class.
+
+    `options[c]` are those that others grow from, with their prices; `dispatches[c]` those that can
+    be dispatched: per set of classes that they read, inputs and constants apart, the cheapest and
+    its cost.
+    """
+
+    def __init__(self, classes: EClasses, model: CostModel, folding: Folding) -> None:
+        self.classes = classes
+        self.model = model
+        self.given = folding.given
+        count = len(classes.nodes)
+        self.options: list[dict[object, tuple[float, Fragment]]] = [{} for _ in range(count)]
+        self.dispatches: list[dict[frozenset[int], tuple[float, Fragment]]] = [
+            {} for _ in range(count)
+        ]
+        self._own = [inf] * count  # seconds of the cheapest dispatch of a class
+        self._total = [inf if price is None else price for price in folding.given]
+        self._closure = [0] * count  # bit set of the classes dispatched below and here
+        self._combined: dict[tuple[object, ...], tuple[object, Fragment | None]] = {}
+        self._sweep()
+
+    def is_computable(self, cls: int) -> bool:
+        """Whether a class is given or can be dispatched."""
+        return self._total[cls] < inf
+
+    def priced(self, fragment: Fragment) -> tuple[frozenset[int], float]:
+        """What a dispatch reads but for what is given, and its cost with that of constants."""
+        cost = fragment.seconds(self.classes, self.model)
+        leaves = []
+        for leaf in fragment.reads:
+            price = self.given[leaf]
+            if price is None:
+                leaves.append(leaf)
+            else:
+                cost += price
+        return frozenset(leaves), cost
+
+    def _admit(self, fragment: Fragment) -> float | None:
+        """Add a dispatch, unless its class is given; the price of everything below it.
+
+        None where it reads what nothing computes, or what is computed from its own class.
+        """
+        cls = fragment.cls
+        below, bits = self._below(fragment.reads)
+        if bits >> cls & 1 or below == inf:
+            return None
+        if self.given[cls] is not None:
+            return below
+        leaves, cost = self.priced(fragment)
+        held = self.dispatches[cls].get(leaves)
+        if held is None or cost < held[0]:
+            self.dispatches[cls][leaves] = cost, fragment
+        # No cycle can close here: a class never costs less than what it reads, and costs only
+        # fall, so reading what depends on this class cannot be cheaper than what it has.
+        own = fragment.seconds(self.classes, self.model)
+        if below + own < self._total[cls] * (1 - IMPROVEMENT):
+            self._own[cls], self._total[cls] = own, below + own
+            self._closure[cls] = bits | 1 << cls
+        return below
+
+    def _sweep(self) -> None:
+        parents = _parents(self.classes)
+        order = _by_depth(self.classes)
+        dirty = set(order)
+        for _ in range(MAX_SWEEPS):
+            if not dirty:
+                return
+            for cls in order:
+                if cls in dirty:
+                    dirty.discard(cls)
+                    if self._visit(cls):
+                        dirty.update(parents[cls])
+
+    def _visit(self, cls: int) -> bool:
+        """Try all e-nodes of a class over its operands' options; whether anything got better."""
+        total, better = self._total[cls], False
+        for position, node in enumerate(self.classes.nodes[cls]):
+            for parts in self._ways(cls, node):
+                fragment = self._combine(cls, position, node, parts)
+                if fragment is not None:
+                    better |= self._offer(fragment)
+            if node.op == "concat" and all(map(self.is_computable, node.operands)):
+                self._admit(placement(self.classes, cls, node, self.model))
+        return better or self._total[cls] < total
+
+    def _ways(self, cls: int, node: ENode) -> Iterator[tuple[Fragment | None, ...]]:
+        """Every way to read the operands of `node`: as a leaf, or inlined in one of the forms."""
+        kind = REGISTRY[node.op].kind
+        if kind is Kind.SOURCE and node.op in ("input", "constant"):
+            return
+        if self.classes.known[cls] and (kind is not Kind.LAYOUT or node.op in ("pad", "concat")):
+            return  # computed at compile time
+        ways: list[list[Fragment | None]] = []
+        for operand in node.operands:
+            options: list[Fragment | None] = [None] if self.is_computable(operand) else []
+            if kind is not Kind.HOST:
+                options.extend(fragment for _, fragment in self.options[operand].values())
+            ways.append(options)
+        yield from cartesian(*ways)
+
+    def _combine(
+        self, cls: int, position: int, node: ENode, parts: tuple[Fragment | None, ...]
+    ) -> Fragment | None:
+        """`combine`, remembered: equal fragments are one object."""
+        key = (cls, position, *map(id, parts))
+        if key not in self._combined:
+            fragment = combine(self.classes, cls, node, parts, self.model)
+            self._combined[key] = (parts, fragment)  # the parts stay alive: their ids are the key
+        return self._combined[key][1]
+
+    def _offer(self, fragment: Fragment) -> bool:
+        """Admit a fragment, and keep it to grow from where it is the best of its kind."""
+        below = self._admit(fragment)
+        if below is None or fragment.form not in INLINED:
+            return False
+        model = self.model
+        read = sum(fragment.reads.values()) / model.bandwidth
+        price = below + read + fragment.loop_flops / model.elementwise_peak
+        price += fragment.anchor_seconds + fragment.size * model.constant
+        # Operands of one op fuse only when they share their anchor.
+        kept = fragment.form, fragment.anchor if fragment.form in ANCHORED else None
+        held = self.options[fragment.cls].get(kept)
+        if held is not None and price >= held[0] * (1 - IMPROVEMENT):
+            return False
+        self.options[fragment.cls][kept] = (price, fragment)
+        return held is None or held[1] is not fragment
+
+    def _below(self, leaves: Collection[int]) -> tuple[float, int]:
+        """Seconds of everything below `leaves`, and the classes dispatched there."""
+        if len(leaves) == 1:
+            (leaf,) = leaves
+            return self._total[leaf], self._closure[leaf]
+        bits, total = 0, 0.0
+        for leaf in sorted(leaves, key=self._total.__getitem__, reverse=True):
+            closure = self._closure[leaf]
+            if bits and closure:
+                total += sum(self._own[cls] for cls in members(closure & ~bits))
+            else:
+                total = min(total + self._total[leaf], MOST) if total else self._total[leaf]
+            bits |= closure
+        return total, bits
+
+
+def _parents(classes: EClasses) -> list[list[int]]:
+    parents: list[dict[int, None]] = [{} for _ in classes.nodes]
+    for cls, nodes in enumerate(classes.nodes):
+        for node in nodes:
+            for operand in node.operands:
+                parents[operand][cls] = None
+    return [list(found) for found in parents]
+
+
+def _by_depth(classes: EClasses) -> list[int]:
+    """Classes so that each comes after the operands of its shallowest e-node."""
+    waiting: list[list[tuple[int, int]]] = [[] for _ in classes.nodes]
+    missing: dict[tuple[int, int], int] = {}
+    ready: list[int] = []
+    placed = [False] * len(classes.nodes)
+    for cls, nodes in enumerate(classes.nodes):
+        for position, node in enumerate(nodes):
+            operands = dict.fromkeys(node.operands)
+            missing[cls, position] = len(operands)
+            for operand in operands:
+                waiting[operand].append((cls, position))
+            if not operands and not placed[cls]:
+                placed[cls] = True
+                ready.append(cls)
+    for cls in ready:
+        for key in waiting[cls]:
+            missing[key] -= 1
+            if not missing[key] and not placed[key[0]]:
+                placed[key[0]] = True
+                ready.append(key[0])
+    return ready

@@ -1,0 +1,197 @@
+"""Exact extraction: an integer program over the candidates, solved by HiGHS through scipy.
+
+Unknowns are which candidates are chosen and which classes are needed. A class that is needed has a
+candidate, and what that reads is needed. Two kinds of rows make the relaxation tight enough to be
+solved: every landmark has a candidate that is chosen; and of any classes that read each other,
+where one is needed, one has a candidate that reads none of the others, so that nothing is computed
+from itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
+
+from satura.rewrite.errors import CallError
+from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
+from satura.rewrite.extract.landmarks import Landmarks, landmarks
+from satura.rewrite.extract.local_search import local_search
+
+NODES = 10_000  # of branch and bound; a limit of time would make results depend on the machine
+SMALL = 5  # classes that read each other of which all subsets get a row
+OPTIMAL = 1e-9  # relative
+
+
+def exact(graph: ChoiceGraph) -> Result:
+    """The cheapest choice, or where `NODES` do not suffice the best one found and a bound.
+
+    Raises CallError without scipy, ProgramError where a goal cannot be computed.
+    """
+    start = local_search(graph)
+    found = landmarks(graph)
+    best = replace(start, bound=found.bound)
+    if best.gap <= OPTIMAL:
+        return replace(best, bound=best.cost)
+    return _Model(graph, found, best).solved()
+
+
+class _Model:
+    """The integer program: columns are candidates, then classes."""
+
+    def __init__(self, graph: ChoiceGraph, found: Landmarks, start: Result) -> None:
+        self.graph = graph
+        self.start = start
+        # What makes even the bound dearer than the start is not in a cheaper choice.
+        limit = start.cost * (1 + OPTIMAL) - found.bound
+        usable = [k for k in range(len(graph.homes)) if found.left[k] <= limit]
+        self.candidates = _reached(graph, usable)
+        self.column = {k: number for number, k in enumerate(self.candidates)}
+        classes = dict.fromkeys(graph.homes[k] for k in self.candidates)
+        self.needed = {c: len(self.candidates) + number for number, c in enumerate(classes)}
+        self.of: dict[int, list[int]] = {cls: [] for cls in classes}
+        for candidate in self.candidates:
+            self.of[graph.homes[candidate]].append(candidate)
+        # Per row its columns with coefficients, and the least that they may add up to.
+        self.rows: list[tuple[dict[int, float], float]] = [*self._choices(), *self._reads()]
+        for cut in found.cuts:
+            kept = [self.column[k] for k in cut if k in self.column]
+            self.rows.append((dict.fromkeys(kept, 1.0), 1.0))
+        for classes_ in _circles(graph, self.of):
+            self.forbid_circle(classes_)
+
+    def _choices(self) -> Iterator[tuple[dict[int, float], float]]:
+        for cls, candidates in self.of.items():
+            yield {**{self.column[k]: 1.0 for k in candidates}, self.needed[cls]: -1.0}, 0.0
+
+    def _reads(self) -> Iterator[tuple[dict[int, float], float]]:
+        readers: dict[tuple[int, int], list[int]] = {}
+        for candidate in self.candidates:
+            for leaf in self.graph.leaves[candidate]:
+                readers.setdefault((self.graph.homes[candidate], leaf), []).append(candidate)
+        for (_, leaf), candidates in readers.items():
+            yield {**{self.column[k]: -1.0 for k in candidates}, self.needed[leaf]: 1.0}, 0.0
+
+    def forbid_circle(self, classes: frozenset[int]) -> None:
+        """Of some classes, where one is needed, one is computed without the others."""
+        graph = self.graph
+        inside = [k for cls in classes for k in self.of[cls]]
+        entries = [k for k in inside if classes.isdisjoint(graph.leaves[k])]
+        if len(entries) < len(inside):
+            for cls in classes:
+                row = {self.column[k]: 1.0 for k in entries}
+                self.rows.append(({**row, self.needed[cls]: -1.0}, 0.0))
+
+    def solved(self) -> Result:
+        """Solve; as long as chosen classes read each other in a circle, forbid it and go on."""
+        while True:
+            picks, bound = self._solve()
+            if picks is None:
+                return replace(self.start, bound=max(bound, self.start.bound))
+            circle = _circle(self.graph, picks)
+            if circle is None:
+                choice = self.graph.needed(picks)
+                cost = self.graph.cost(choice.values())
+                if cost >= self.start.cost:
+                    return replace(self.start, bound=min(bound, self.start.cost))
+                return Result(choice, cost, min(bound, cost))
+            self.forbid_circle(circle)
+
+    def _solve(self) -> tuple[dict[int, int] | None, float]:
+        """A candidate per class, None where none was found; and the bound."""
+        try:
+            from scipy.optimize import Bounds, LinearConstraint, milp
+            from scipy.sparse import coo_array
+        except ImportError:
+            raise CallError("exact extraction needs scipy: pip install 'satura[exact]'") from None
+        width = len(self.candidates) + len(self.needed)
+        entries = [
+            (n, column, v) for n, (row, _) in enumerate(self.rows) for column, v in row.items()
+        ]
+        numbers, columns, values = zip(*entries, strict=True)
+        matrix = coo_array((values, (numbers, columns)), shape=(len(self.rows), width)).tocsr()
+        scale = 1 / self.start.cost
+        costs = [self.graph.costs[k] * scale for k in self.candidates] + [0.0] * len(self.needed)
+        least = [0.0] * width
+        for goal in self.graph.goals:
+            least[self.needed[goal]] = 1.0
+        result = milp(
+            costs,
+            integrality=[1] * len(self.candidates) + [0] * len(self.needed),
+            bounds=Bounds(least, [1.0] * width),
+            constraints=LinearConstraint(matrix, [least for _, least in self.rows]),
+            options={"node_limit": NODES, "mip_rel_gap": OPTIMAL},
+        )
+        bound = float(result.mip_dual_bound) / scale if result.mip_dual_bound is not None else 0.0
+        if result.x is None:
+            return None, bound
+        chosen = [k for k, x in zip(self.candidates, result.x, strict=False) if x > 0.5]
+        return {self.graph.homes[k]: k for k in chosen}, bound
+
+
+def _reached(graph: ChoiceGraph, usable: list[int]) -> list[int]:
+    """The usable candidates that the goals reach and that read nothing that none computes."""
+    kept, before = set(usable), -1
+    while len(kept) != before:
+        before = len(kept)
+        computed = {graph.homes[k] for k in kept}
+        kept = {k for k in kept if computed.issuperset(graph.leaves[k])}
+    seen = set(graph.goals)
+    stack = list(graph.goals)
+    while stack:
+        for candidate in kept.intersection(graph.candidates[stack.pop()]):
+            new = [leaf for leaf in graph.leaves[candidate] if leaf not in seen]
+            seen.update(new)
+            stack.extend(new)
+    return sorted(k for k in kept if graph.homes[k] in seen)
+
+
+def _circles(graph: ChoiceGraph, of: dict[int, list[int]]) -> Iterator[frozenset[int]]:
+    """Classes that read each other, and of few all subsets."""
+    for component in _components(graph, of):
+        sizes = range(2, len(component) + 1) if len(component) <= SMALL else (2, len(component))
+        for size in sizes:
+            yield from map(frozenset, combinations(component, size))
+
+
+def _components(graph: ChoiceGraph, of: dict[int, list[int]]) -> Iterator[list[int]]:
+    """Strongly connected components of two or more classes."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    number = {cls: position for position, cls in enumerate(of)}
+    pairs = {(graph.homes[k], leaf) for ks in of.values() for k in ks for leaf in graph.leaves[k]}
+    ends = [(number[home], number[leaf]) for home, leaf in sorted(pairs)]
+    if not ends:
+        return
+    starts, targets = zip(*ends, strict=True)
+    shape = (len(number), len(number))
+    matrix = coo_array(([1.0] * len(ends), (starts, targets)), shape=shape).tocsr()
+    _, labels = connected_components(matrix, directed=True, connection="strong")
+    members: dict[int, list[int]] = {}
+    for cls, label in zip(of, labels, strict=True):
+        members.setdefault(int(label), []).append(cls)
+    yield from (sorted(classes) for classes in members.values() if len(classes) > 1)
+
+
+def _circle(graph: ChoiceGraph, picks: dict[int, int]) -> frozenset[int] | None:
+    """Classes below the goals that are computed from each other, if there are any."""
+    done: set[int] = set()
+    for goal in graph.goals:
+        path: dict[int, None] = {}
+        stack: list[tuple[int, bool]] = [(goal, False)]
+        while stack:
+            cls, left = stack.pop()
+            if left:
+                del path[cls]
+                done.add(cls)
+                continue
+            if cls in path:
+                circle = list(path)
+                return frozenset(circle[circle.index(cls) :])
+            if cls in done:
+                continue
+            path[cls] = None
+            stack.append((cls, True))
+            stack.extend((leaf, False) for leaf in graph.leaves[picks[cls]])
+    return None

@@ -1,0 +1,53 @@
+"""Folding: which classes are computed at compile time, how, and what that costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from satura.rewrite.egraph.classes import EClasses, ENode
+from satura.rewrite.extract.cost import CostModel
+
+
+@dataclass(frozen=True)
+class Folding:
+    """Per class the e-node that computes it at compile time, None where it is not constant.
+
+    `given[c]` is what a class costs for which nothing is dispatched: 0 for an input, the cost of
+    folding and of keeping it for a constant; None for others.
+    """
+
+    nodes: tuple[ENode | None, ...]
+    given: tuple[float | None, ...]
+
+
+def fold(classes: EClasses, model: CostModel) -> Folding:
+    """The cheapest way to compute each constant class, priced as a tree."""
+    prices = [inf] * len(classes.nodes)
+    nodes: list[ENode | None] = [None] * len(classes.nodes)
+    users: list[dict[int, None]] = [{} for _ in classes.nodes]
+    for cls, alternatives in enumerate(classes.nodes):
+        for node in alternatives if classes.known[cls] else ():
+            for operand in node.operands:
+                users[operand][cls] = None
+    queue = [cls for cls in range(len(classes.nodes)) if classes.known[cls]]
+    while queue:
+        waiting: dict[int, None] = {}
+        for cls in queue:
+            for node in classes.nodes[cls]:
+                known = all(classes.known[operand] for operand in node.operands)
+                if node.op in ("host", "item") or not known:
+                    continue
+                if node.op != "constant" and not node.operands:
+                    continue
+                price = classes.bytes[cls] * model.constant_byte
+                if node.operands:
+                    price += model.constant + sum(prices[operand] for operand in node.operands)
+                if price < prices[cls] * (1 - 1e-9):
+                    prices[cls], nodes[cls] = price, node
+                    waiting.update(users[cls])
+        queue = list(waiting)
+    given = [None if price == inf else price for price in prices]
+    for cls in classes.inputs:
+        given[cls] = 0.0
+    return Folding(tuple(nodes), tuple(given))

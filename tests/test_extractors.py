@@ -1,0 +1,149 @@
+"""Extractors on choice graphs: what they choose is whole, and the exact one is the cheapest."""
+
+from __future__ import annotations
+
+from itertools import product
+from random import Random
+
+import pytest
+
+from benchmarks.models import build
+from satura.pipeline import rewrite
+from satura.rewrite.errors import ProgramError
+from satura.rewrite.extract.choice_graph import ChoiceGraph, Extractor, Result
+from satura.rewrite.extract.exact import exact
+from satura.rewrite.extract.extract import EXTRACTORS, choices, extract
+from satura.rewrite.extract.greedy import dag_greedy, tree_greedy
+from satura.rewrite.extract.landmarks import landmarks
+from satura.rewrite.extract.local_search import local_search
+from tests.random_programs import random_program
+from tests.tiers import deep_but
+
+CLOSE = 1 + 1e-7
+
+
+def random_graph(seed: int) -> ChoiceGraph:
+    """A choice graph of few classes, most of which read each other in circles."""
+    random = Random(seed)
+    size = random.randint(2, 7)
+    homes, leaves, costs = [], [], []
+    for cls in range(size):
+        for _ in range(random.randint(1, 3)):
+            width = random.choice((0, 1, 1, 2, 3)) if random.random() < 0.9 else 0
+            homes.append(cls)
+            leaves.append(tuple(sorted(random.sample(range(size), min(width, size)))))
+            costs.append(float(random.choice((0, 1, 2, 3, 5, 8))))
+    goals = tuple(random.sample(range(size), random.randint(1, 2)))
+    return ChoiceGraph(size, tuple(homes), tuple(leaves), tuple(costs), goals)
+
+
+def is_whole(graph: ChoiceGraph, choice: dict[int, int]) -> bool:
+    """Whether the goals can be computed by the chosen candidates, one after another."""
+    computed: set[int] = set()
+    for _ in range(graph.size):
+        computed |= {c for c, k in choice.items() if computed.issuperset(graph.leaves[k])}
+    return computed.issuperset(graph.goals)
+
+
+def cheapest(graph: ChoiceGraph) -> float | None:
+    """The cost of the best choice, by trying all; None where there is none."""
+    costs = []
+    for picks in product(*((None, *candidates) for candidates in graph.candidates)):
+        choice = {cls: k for cls, k in enumerate(picks) if k is not None}
+        if is_whole(graph, choice):
+            costs.append(graph.cost(choice.values()))
+    return min(costs, default=None)
+
+
+def check(graph: ChoiceGraph, result: Result) -> None:
+    choice = dict(result.choice)
+    assert all(graph.homes[candidate] == cls for cls, candidate in choice.items())
+    assert is_whole(graph, choice)
+    assert result.cost == pytest.approx(graph.cost(choice.values()))
+
+
+@pytest.mark.parametrize("seed", deep_but(range(60), range(500)))
+def test_extractors_on_random_graphs(seed: int) -> None:
+    graph = random_graph(seed)
+    best = cheapest(graph)
+    for extractor in EXTRACTORS.values():
+        if best is None:
+            with pytest.raises(ProgramError, match="cannot be computed by any of its candidates"):
+                extractor(graph)
+            continue
+        result = extractor(graph)
+        check(graph, result)
+        assert best <= result.cost * CLOSE
+        assert result.bound <= best * CLOSE
+    if best is not None:
+        found = exact(graph)
+        assert found.cost == pytest.approx(best)
+        assert found.bound == pytest.approx(best, rel=1e-6)
+        assert landmarks(graph).bound <= best * CLOSE
+        search = local_search(graph).cost
+        assert search <= min(dag_greedy(graph).cost, tree_greedy(graph).cost) * CLOSE
+
+
+@pytest.mark.parametrize("seed", deep_but(range(4), range(100)))
+def test_every_landmark_has_a_chosen_candidate(seed: int) -> None:
+    program, _, _ = random_program(seed)
+    found = choices(rewrite(program, "default", None, None).saturation.classes)
+    marks = landmarks(found.graph)
+    for extractor in EXTRACTORS.values():
+        result = extractor(found.graph)
+        check(found.graph, result)
+        chosen = set(result.choice.values())
+        assert all(chosen.intersection(cut) for cut in marks.cuts)
+        left = max((marks.left[candidate] for candidate in chosen), default=0.0)
+        assert marks.bound + left <= result.cost * CLOSE
+
+
+@pytest.mark.parametrize("seed", deep_but(range(4), range(100)))
+def test_search_is_near_the_exact_choice_on_random_programs(seed: int) -> None:
+    program, _, _ = random_program(seed)
+    graph = choices(rewrite(program, "default", None, None).saturation.classes).graph
+    best = exact(graph)
+    assert best.gap < 1e-6
+    assert best.cost <= local_search(graph).cost * CLOSE
+    assert local_search(graph).cost <= best.cost * 1.01
+
+
+def test_an_extractor_of_a_users_own() -> None:
+    """The dearest candidate that is computable: what a user writes is what is emitted."""
+
+    def dearest(graph: ChoiceGraph) -> Result:
+        costs = tuple(max(graph.costs) - cost for cost in graph.costs)
+        turned = ChoiceGraph(graph.size, graph.homes, graph.leaves, costs, graph.goals)
+        choice = dag_greedy(turned).choice
+        return Result(choice, graph.cost(choice.values()))
+
+    program, _, _ = random_program(3)
+    classes = rewrite(program, "default", None, None).saturation.classes
+    extractor: Extractor = dearest
+    assert extract(classes, method=extractor).seconds > extract(classes).seconds
+
+
+def test_what_is_shared_is_paid_once_by_dags_and_twice_by_trees() -> None:
+    """Class 3 from 1 and 2, both from 0, costs 13; alone it costs 15."""
+    homes, leaves = (0, 1, 2, 3, 3), ((), (0,), (0,), (1, 2), ())
+    graph = ChoiceGraph(4, homes, leaves, (10.0, 1.0, 1.0, 1.0, 15.0), (3,))
+    assert dag_greedy(graph).choice[3] == 3
+    assert tree_greedy(graph).choice[3] == 4
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_circles_are_forbidden_where_they_are_met(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the rows that forbid circles beforehand, the exact choice is the same."""
+    graph = random_graph(seed)
+    best = cheapest(graph)
+    monkeypatch.setattr("satura.rewrite.extract.exact._circles", lambda graph, of: iter(()))
+    if best is not None:
+        assert exact(graph).cost == pytest.approx(best)
+
+
+def test_variants_make_a_cheaper_choice() -> None:
+    classes = rewrite(build("tiny_bert"), "default", None, None).saturation.classes
+    plain = local_search(choices(classes, rounds=0).graph).cost
+    assert local_search(choices(classes).graph).cost < 0.99 * plain
