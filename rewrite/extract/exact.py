@@ -83,22 +83,24 @@ class _Model:
                 self.rows.append(({**row, self.needed[cls]: -1.0}, 0.0))
 
     def solved(self) -> Result:
-        """Solve; as long as chosen classes read each other in a circle, forbid it and go on."""
+        """Solve; as long as chosen candidates read each other in a circle, forbid it and go on."""
+        graph = self.graph
         while True:
-            picks, bound = self._solve()
-            if picks is None:
+            chosen, bound = self._solve()
+            if chosen is None:
                 return replace(self.start, bound=max(bound, self.start.bound))
-            circle = _circle(self.graph, picks)
-            if circle is None:
-                choice = self.graph.needed(picks)
-                cost = self.graph.cost(choice.values())
-                if cost >= self.start.cost:
-                    return replace(self.start, bound=min(bound, self.start.cost))
-                return Result(choice, cost, min(bound, cost))
-            self.forbid_circle(circle)
+            picks = _picks(graph, chosen)
+            if all(goal in picks for goal in graph.goals):
+                break
+            self.forbid_circle(frozenset(graph.homes[k] for k in chosen) - picks.keys())
+        choice = graph.needed(picks)
+        cost = graph.cost(choice.values())
+        if cost >= self.start.cost:
+            return replace(self.start, bound=min(bound, self.start.cost))
+        return Result(choice, cost, min(bound, cost))
 
-    def _solve(self) -> tuple[dict[int, int] | None, float]:
-        """A candidate per class, None where none was found; and the bound."""
+    def _solve(self) -> tuple[list[int] | None, float]:
+        """The chosen candidates, None where no choice was found; and the bound."""
         try:
             from scipy.optimize import Bounds, LinearConstraint, milp
             from scipy.sparse import coo_array
@@ -126,7 +128,7 @@ class _Model:
         if result.x is None:
             return None, bound
         chosen = [k for k, x in zip(self.candidates, result.x, strict=False) if x > 0.5]
-        return {self.graph.homes[k]: k for k in chosen}, bound
+        return chosen, bound
 
 
 def _reached(graph: ChoiceGraph, usable: list[int]) -> list[int]:
@@ -174,24 +176,18 @@ def _components(graph: ChoiceGraph, of: dict[int, list[int]]) -> Iterator[list[i
     yield from (sorted(classes) for classes in members.values() if len(classes) > 1)
 
 
-def _circle(graph: ChoiceGraph, picks: dict[int, int]) -> frozenset[int] | None:
-    """Classes below the goals that are computed from each other, if there are any."""
-    done: set[int] = set()
-    for goal in graph.goals:
-        path: dict[int, None] = {}
-        stack: list[tuple[int, bool]] = [(goal, False)]
-        while stack:
-            cls, left = stack.pop()
-            if left:
-                del path[cls]
-                done.add(cls)
-                continue
-            if cls in path:
-                circle = list(path)
-                return frozenset(circle[circle.index(cls) :])
-            if cls in done:
-                continue
-            path[cls] = None
-            stack.append((cls, True))
-            stack.extend((leaf, False) for leaf in graph.leaves[picks[cls]])
-    return None
+def _picks(graph: ChoiceGraph, chosen: list[int]) -> dict[int, int]:
+    """The classes that the chosen candidates compute one after another, each with the first."""
+    missing = {candidate: len(graph.leaves[candidate]) for candidate in chosen}
+    ready = [candidate for candidate, count in missing.items() if not count]
+    picks: dict[int, int] = {}
+    for candidate in ready:
+        cls = graph.homes[candidate]
+        if cls not in picks:
+            picks[cls] = candidate
+            for reader in graph.readers[cls]:
+                if reader in missing:
+                    missing[reader] -= 1
+                    if not missing[reader]:
+                        ready.append(reader)
+    return picks
