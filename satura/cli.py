@@ -134,6 +134,28 @@ def stats(
 
 
 @app.command()
+def experiment(
+    models: Annotated[
+        list[str], typer.Argument(metavar="MODEL…", help="ONNX files, or light models' names.")
+    ],
+    extractor: Annotated[
+        list[str] | None,
+        typer.Option(help="search, exact, dag or tree; repeatable, search by default."),
+    ] = None,
+    rules: Annotated[
+        list[str] | None,
+        typer.Option(help="none, exact or default; repeatable, default by default."),
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write all numbers to this file.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Compare extractors: the predicted cost of what each chooses, and a bound that none beats."""
+    from satura.commands.experiment import experiment as run_experiment
+
+    run_experiment(models, rules or ["default"], extractor or ["search"], csv, json)
+
+
+@app.command()
 def show(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="An ONNX file, or a light model's name.")

@@ -1,0 +1,77 @@
+"""Experiments: extractors compared on models, from Python and on the command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks.models import build
+from satura.cli import app
+from satura.experiments import Trial, trials
+from satura.rewrite.errors import CallError
+from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
+from satura.rewrite.extract.greedy import tree_greedy
+from satura.rules import NONE
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "small.onnx"
+    onnx.save(build("tiny_resnet"), path)
+    return path
+
+
+def test_every_extractor_on_every_rule_set(model: Path) -> None:
+    found = list(trials({"small": model}, ("none", "default"), ("tree", "dag", "search", "exact")))
+    assert [(each.rules, each.extractor) for each in found] == [
+        (rules, extractor)
+        for rules in ("none", "default")
+        for extractor in ("tree", "dag", "search", "exact")
+    ]
+    for each in found:
+        assert each.bound <= each.cost * (1 + 1e-9)
+        assert each.dispatches > 0 and each.candidates > each.dispatches
+    by = {(each.rules, each.extractor): each for each in found}
+    for rules in ("none", "default"):
+        tree, dag, search, best = (by[rules, n] for n in ("tree", "dag", "search", "exact"))
+        assert best.cost <= search.cost * (1 + 1e-9) <= min(tree.cost, dag.cost) * (1 + 2e-9)
+        assert best.gap < 1e-6
+    assert by["default", "exact"].cost < by["none", "exact"].cost
+    assert by["default", "exact"].enodes > by["none", "exact"].enodes
+
+
+def test_extractors_and_rules_of_a_users_own(model: Path) -> None:
+    asked = []
+
+    def own(graph: ChoiceGraph) -> Result:
+        asked.append(graph)
+        return tree_greedy(graph)
+
+    (trial,) = trials({"small": model}, {"mine": NONE}, {"own": own})
+    assert len(asked) == 1
+    assert (trial.rules, trial.extractor) == ("mine", "own")
+
+
+def test_unknown_names_are_errors(model: Path) -> None:
+    with pytest.raises(CallError, match="no extractor 'ilp'; choose from"):
+        list(trials({"small": model}, extractors=("ilp",)))
+    with pytest.raises(CallError, match="no rule set 'all'"):
+        list(trials({"small": model}, rules=("all",)))
+
+
+def test_the_command(model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "trials.csv"
+    arguments = ["experiment", str(model), "--extractor", "search", "--extractor", "exact"]
+    shown = CliRunner().invoke(app, [*arguments, "--csv", str(out)])
+    assert shown.exit_code == 0 and "small" in shown.stdout and "0.00%" in shown.stdout
+    with out.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["extractor"] for row in rows] == ["search", "exact"]
+    printed = CliRunner().invoke(app, [*arguments, "--json"])
+    first, second = (Trial(**each) for each in json.loads(printed.stdout))
+    assert float(rows[0]["cost"]) == first.cost >= second.cost
