@@ -30,7 +30,7 @@ def main() -> None:
     """Print a line per extractor."""
     extractors = {name: EXTRACTORS[name] for name in ("tree", "dag", "search")}
     extractors["mine"] = blurred_greedy
-    for trial in trials({"squeezenet": light("light_squeezenet")}, extractors=extractors):
+    for trial in trials({"shufflenet": light("light_shufflenet")}, extractors=extractors):
         print(f"{trial.extractor:8} {trial.cost * 1e3:.4f} ms, at most {trial.gap:.2%} too dear")
 
 
