@@ -21,6 +21,11 @@ EQUIVALENT: tuple[tuple[str, str, str], ...] = (
     ("_cut_axes, arguments swapped", "", SYMMETRIC),
     ("float_like, condition dropped", "", FLOATS),
     *(("float_like, ", f"pow_by_{number}", LEFT) for number in (2, 3, 4)),
+    (
+        "float_like, condition inverted",
+        "pow_by_minus_half",
+        "1/2 is 0 in integers: both sides are 1",
+    ),
     ("_ends, comparison: step > 0 -> step >= 0", "", "no step is 0"),
     ("_ends, constant: 0 -> -1", "", "no step is 0"),
     ("order_of_groups, constant: 0 -> -1", "", "last axes stand in the order of first ones"),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from satura.rewrite.check.both_sides import UncomputableError, disagreement
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import (
     Term,
@@ -23,6 +25,7 @@ from satura.rewrite.language.terms import (
     slice_,
     unary,
 )
+from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.attributes import (
     Axis,
     Count,
@@ -237,3 +240,15 @@ RIGHT = [three_scales, gather_past_unary, extent_of_known, not_below, reverse_tw
 def test_right_laws_fire(right: Rule, seed: int) -> None:
     report = check(right, seed)
     assert report.verdict == "tested", str(report)
+
+
+def test_only_a_right_side_that_is_too_large_is_a_mistake() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (20_000_000,))
+    whole = build.program({"left": build.unary("neg", x), "right": x})
+    assert disagreement(whole, {}, exact=True) == ""
+    build = Builder()
+    x = build.input("x", DType.F32, (1,))
+    part = build.program({"left": x, "right": build.broadcast(x, (20_000_000,))})
+    with pytest.raises(UncomputableError, match="would be a f32"):
+        disagreement(part, {"x": np.zeros(1, np.float32)}, exact=True)

@@ -61,7 +61,7 @@ class Limits:
 
     rounds: int = 1_000
     nodes: int = 60_000
-    enough: int = 2
+    enough: int = 4
     gainless: int = 1
 
 
