@@ -148,3 +148,9 @@ def test_variants_make_a_cheaper_choice() -> None:
     classes = rewrite(build("tiny_bert"), "default", None, None).saturation.classes
     plain = local_search(choices(classes, rounds=0).graph).cost
     assert local_search(choices(classes).graph).cost < 0.99 * plain
+
+
+def test_costs_that_are_next_to_nothing_are_no_landmarks() -> None:
+    graph = ChoiceGraph(3, (0, 1, 2), ((), (0,), (1,)), (9e-16,) * 3, (2,))
+    assert landmarks(graph).bound == 0.0
+    assert exact(graph).cost == pytest.approx(27e-16)

@@ -84,11 +84,11 @@ class _Prices:
                 elif dearest is not None and dearest not in zone:
                     zone.add(dearest)
                     stack.append(dearest)
-        return tuple(k for k in paid if self._is_reached(self.dearest[k], zone, self.price[goal]))
+        cut = (k for k in paid if self._is_reached(self.dearest[k], zone, self.price[goal]))
+        return tuple(cut) or None  # none where a price is but the sum of costs that are nothing
 
     def _is_reached(self, start: int | None, zone: set[int], price: float) -> bool:
-        """Whether a class follows without any of the zone, all of whose prices are at least
-        `price`."""
+        """Whether a class follows without any of the zone, which all cost at least `price`."""
         if start in zone:
             return False
         seen = {start}

@@ -22,7 +22,7 @@ from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
 from satura.rewrite.extract.greedy import cheapest_dags, dag_greedy, tree_greedy
 
 MAX_PASSES = 6
-UPWARDS = 1
+UPWARDS = 1  # more was never seen to find more
 LEAST = 1e-9  # relative; smaller gains are noise of floating point
 
 
@@ -36,7 +36,7 @@ def local_search(graph: ChoiceGraph) -> Result:
 
 
 def improve(graph: ChoiceGraph, start: Result, upwards: int = UPWARDS) -> Result:
-    """Search from a choice. Up to so many classes lie between one forced in and what reads it."""
+    """Search from a choice, with up to `upwards` classes between one forced in and its readers."""
     # What is chosen reads nothing else, so the picks for the other classes close no cycle.
     search = _Search(graph, {**cheapest_dags(graph), **start.choice}, upwards)
     for _ in range(MAX_PASSES):
