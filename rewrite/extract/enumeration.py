@@ -52,7 +52,10 @@ class Enumeration:
 
     def priced(self, fragment: Fragment) -> tuple[frozenset[int], float]:
         """What a dispatch reads but for what is given, and its cost with that of constants."""
-        cost = fragment.seconds(self.classes, self.model)
+        return self._priced(fragment, fragment.seconds(self.classes, self.model))
+
+    def _priced(self, fragment: Fragment, cost: float) -> tuple[frozenset[int], float]:
+        """The same for a dispatch that is known to cost so much without constants."""
         leaves = []
         for leaf in fragment.reads:
             price = self.given[leaf]
@@ -73,13 +76,13 @@ class Enumeration:
             return None
         if self.given[cls] is not None:
             return below
-        leaves, cost = self.priced(fragment)
+        own = fragment.seconds(self.classes, self.model)
+        leaves, cost = self._priced(fragment, own)
         held = self.dispatches[cls].get(leaves)
         if held is None or cost < held[0]:
             self.dispatches[cls][leaves] = cost, fragment
         # No cycle can close here: a class never costs less than what it reads, and costs only
         # fall, so reading what depends on this class cannot be cheaper than what it has.
-        own = fragment.seconds(self.classes, self.model)
         if below + own < self._total[cls] * (1 - IMPROVEMENT):
             self._own[cls], self._total[cls] = own, below + own
             self._closure[cls] = bits | 1 << cls
