@@ -79,6 +79,7 @@ class ConstantStore:
 
     def __init__(self) -> None:
         self._arrays: dict[bytes, Array] = {}
+        self._lent: list[Array] = []
 
     def address(self, digest: bytes, array: Array) -> int:
         """Where the contents of `array`, known by `digest`, are kept."""
@@ -91,6 +92,12 @@ class ConstantStore:
             self._arrays[key] = make()
         kept = self._arrays[key]
         return int(kept.ctypes.data), kept.shape
+
+    def lent(self, array: Array) -> int:
+        """Address of a constant of the program that kernels hardly ever read: it is not counted,
+        since the program has it anyway."""
+        self._lent.append(array)
+        return int(array.ctypes.data)
 
     @property
     def count(self) -> int:

@@ -8,11 +8,13 @@ from functools import lru_cache
 
 import llvmlite.binding as llvm
 
+from satura.backend.cores import usable_threads
 from satura.rewrite.errors import CallError, UnsupportedError, warn_caller
-from satura.rewrite.interrupts import to_the_end
+from satura.rewrite.system.interrupts import to_the_end
 
 F32_BYTES = 4
 LARGEST_BLOCK = 16  # rows, a register each
+MICROKERNEL = "satura_microkernel_"  # what symbols of microkernels begin with; a name follows
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,15 @@ class Target:
         """How many vector registers there are."""
         wide = self.vector_bytes == 64 or self.triple.startswith(("aarch64", "arm64"))
         return 32 if wide else 16
+
+    @property
+    def sums_four_products(self) -> bool:
+        """Whether one instruction adds four products of u8 and i8 to each i32 of a vector."""
+        features = self.features.split(",")
+        if self.vector_bytes == 64:
+            return "+avx512vnni" in features
+        masked = {"+avx512vnni", "+avx512vl"} <= set(features)
+        return self.triple.startswith("x86_64") and ("+avxvnni" in features or masked)
 
     def block_edge(self, itemsize: int) -> int:
         """The rows and columns of a square block that is transposed in registers."""
@@ -89,9 +100,9 @@ def _host_target() -> Target:
 
 
 def threads_for(asked: int | None) -> int:
-    """How many threads to run on: `asked`, but no more than there are CPUs; all of them for None.
+    """How many threads to run on: `asked`, but no more than are usable; all of those for None.
 
-    Raises CallError for what is not a number of threads; warns where there are fewer CPUs.
+    Raises CallError for what is not a number of threads; warns where fewer are usable.
     """
     usable = usable_threads()
     if asked is None:
@@ -101,10 +112,3 @@ def threads_for(asked: int | None) -> int:
     if asked > usable:
         warn_caller(f"{asked} threads are more than the {usable} CPUs: {usable} are used")
     return min(asked, usable)
-
-
-def usable_threads() -> int:
-    """How many CPUs this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

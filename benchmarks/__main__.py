@@ -1,18 +1,23 @@
-"""`python -m benchmarks [MODELS…]`: the benchmark models in satura and in other runtimes.
+"""`python -m benchmarks [compare|layers] …`: satura and other runtimes on models and layers.
 
-What is measured, and how, is described in `satura bench --help`.
+Without a command the models are timed as `satura bench` times them, see its help. `compare` states
+how sure the ratio to the best peer is, and writes a CSV file and a plot; `layers` times single
+layers against onnxruntime.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
+from benchmarks.compare import SEQUENCE, TINY_SEQUENCE, compare, compare_alone
 from benchmarks.models import MODELS, TINY, build, example_inputs
-from satura.backend.target import usable_threads
-from satura.commands.bench import Case, compare, print_results
-
-SEQUENCE, TINY_SEQUENCE = 128, 32
+from benchmarks.single_layers import DTYPES, compare_layers
+from satura.backend.cores import usable_threads
+from satura.commands.bench import Case, print_results
+from satura.commands.bench import compare as compare_runtimes
 
 
 def cases(names: list[str]) -> Iterator[Case]:
@@ -24,17 +29,34 @@ def cases(names: list[str]) -> Iterator[Case]:
 
 
 def main() -> None:
-    """Print a table with a line per model."""
+    """Print a table with a line per model or layer."""
+    command = sys.argv[1] if sys.argv[1:2] in (["compare"], ["layers"]) else ""
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
-    parser.add_argument("models", nargs="*", default=[n for n in MODELS if n not in TINY])
     parser.add_argument("--threads", type=int, default=usable_threads())
     parser.add_argument("--rounds", type=int, default=15)
-    arguments = parser.parse_args()
+    if command == "layers":
+        parser.add_argument("--dtype", nargs="*", default=["f32"], choices=list(DTYPES))
+        parser.add_argument("--only", default="", help="layers whose name has this")
+    else:
+        parser.add_argument("models", nargs="*", default=[n for n in MODELS if n not in TINY])
+    if command == "compare":
+        parser.add_argument("--csv", type=Path, help="write all numbers and, beside it, a plot")
+        parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args(sys.argv[2:] if command else sys.argv[1:])
+    threads, rounds = arguments.threads, arguments.rounds
+    if command == "layers":
+        compare_layers(arguments.dtype, threads, rounds, arguments.only)
+        return
     unknown = [name for name in arguments.models if name not in MODELS]
     if unknown:
         parser.error(f"there is no model {unknown[0]!r}; choose from {', '.join(MODELS)}")
-    results = compare(cases(arguments.models), arguments.threads, arguments.rounds)
-    print_results(results, arguments.threads, arguments.rounds)
+    if command == "compare" and arguments.alone:
+        compare_alone(arguments.models[0], threads, rounds)
+    elif command == "compare":
+        compare(arguments.models, threads, rounds, arguments.csv)
+    else:
+        results = compare_runtimes(cases(arguments.models), threads, rounds)
+        print_results(results, threads, rounds)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """The former place of `satura.rewrite.language.dsl`; rule files import from `satura.language`."""
 
-from satura.rewrite import moved
+from satura.rewrite.errors import warn_of_former_place
 from satura.rewrite.language.dsl import *  # noqa: F403  # the whole module, under its former name
 
-moved.warn(__name__)
+warn_of_former_place(__name__)

@@ -53,3 +53,11 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back is not None and frame.f_globals["__name__"].split(".")[0] == "satura":
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def warn_of_former_place(module: str) -> None:
+    """Warn whoever imports `module`, which stays until the next minor version only."""
+    warn_caller(
+        f"{module} goes with the next minor version of satura: import from satura.language",
+        DeprecationWarning,
+    )

@@ -8,9 +8,11 @@ from satura.rules import (
     folding,
     pad,
     power,
+    quantised,
     reshape,
     slice_concat,
     transpose,
+    winograd,
 )
 
 BOOK = {
@@ -25,6 +27,8 @@ BOOK = {
         algebra,
         power,
         contraction,
+        winograd,
+        quantised,
     )
 }
 

@@ -23,9 +23,10 @@ from satura.rewrite.language.terms import binary, broadcast, cast, reshape, scal
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.elementwise import COMMUTATIVE, IDEMPOTENT
 from satura.rewrite.types.attributes import BinaryFn, Scalar, Shape, UnaryFn, refuse_unless
-from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.rewrite.types.tensor_type import NARROW, DType, TensorType
 
 WHOLE_BYTES = {DType.F64: 6, DType.F32: 3, DType.F16: 1, DType.BF16: 1}  # integers it holds
+WHOLE_BYTES |= {dtype: 0 for dtype in NARROW if dtype.is_float}
 
 
 @rule

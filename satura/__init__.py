@@ -13,11 +13,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from satura import errors
-from satura.rewrite.interrupts import import_whole
+from satura.rewrite.system.interrupts import import_whole
 
 if TYPE_CHECKING:
     from satura.api import compile, interpret, load, optimize, save, why
-    from satura.compiled import Compiled
+    from satura.pipeline.compiled import Compiled
 
 __version__ = "0.1.0"
 
@@ -28,7 +28,7 @@ def __getattr__(name: str) -> object:
     """Import a public name when it is first used: a stage alone needs no other stage."""
     if name not in __all__:
         raise AttributeError(f"module 'satura' has no attribute {name!r}")
-    module = "satura.compiled" if name == "Compiled" else "satura.api"
+    module = "satura.pipeline.compiled" if name == "Compiled" else "satura.api"
     import_whole(module)
     value: object = getattr(import_module(module), name)
     globals()[name] = value

@@ -10,32 +10,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from satura.rewrite.errors import CallError
-from satura.rewrite.interrupts import import_whole
+from satura.rewrite.system.interrupts import import_whole
 
 if TYPE_CHECKING:
-    from satura.compiled import Compiled
-    from satura.models import Model
-    from satura.phases import Progress
-    from satura.pipeline import Searched
+    from satura.pipeline.compiled import Compiled
+    from satura.pipeline.models import Model
+    from satura.pipeline.phases import Progress
+    from satura.pipeline.rule_sets import Rules
+    from satura.pipeline.sizes import Dims
+    from satura.pipeline.stages import Searched
     from satura.rewrite.egraph.saturate import Limits
     from satura.rewrite.explain.findings import Why
+    from satura.rewrite.extract.cost import CostModel
     from satura.rewrite.language.dsl import Rule
     from satura.rewrite.program.program import Program
     from satura.rewrite.types.tensor_type import Array
-    from satura.rule_sets import Rules
 
 PRECISIONS = ("exact", "fp32")
 
 
-def load(model: Model) -> Program:
+def load(model: Model, values: Mapping[str, object] | None = None) -> Program:
     """The program of an ONNX model.
 
-    Raises ModelError for a file that cannot be read, UnsupportedError for what cannot be run.
+    Inputs whose `values` are given become constants of it: those that decide shapes, such as axes
+    and sizes, must be given unless the model declares the shapes that follow from them. Raises
+    ModelError for a file that cannot be read, UnsupportedError for what cannot be run.
     """
-    import_whole("satura.models")
-    from satura.models import load as load_model
+    import_whole("satura.pipeline.models")
+    from satura.pipeline.models import load as load_model
 
-    return load_model(model)
+    return load_model(model, values)
 
 
 def save(program: Program, path: str | Path) -> None:
@@ -76,12 +80,12 @@ def why(
     Raises RuleError where there is no such rule, or where it fails in a computation. Rules of your
     own that do not end are stopped, as by `compile`.
     """
-    import_whole("satura.pipeline")
-    from satura.pipeline import rules_for, saturate_beside
+    import_whole("satura.pipeline.stages")
+    from satura.pipeline.rule_sets import rule_set
+    from satura.pipeline.stages import rules_for, saturate_beside
     from satura.rewrite.explain.why import why as explain_rule
     from satura.rewrite.onnx.load import load_with_names
     from satura.rewrite.program.program import Program
-    from satura.rule_sets import rule_set
 
     chosen = rule_set(rules)
     program, names = (model, {}) if isinstance(model, Program) else load_with_names(model)
@@ -97,6 +101,8 @@ def compile(
     verify: bool = False,
     progress: Progress | None = None,
     strict: bool = False,
+    dims: Dims | None = None,
+    cost: CostModel | str | None = None,
 ) -> Compiled:
     """Rewrite `model` and compile it to kernels that run on `threads` threads (None: all cores;
     more than there are cores are not used).
@@ -105,31 +111,50 @@ def compile(
     bit. `verify` runs seeded inputs through every stage and raises VerificationError where a stage
     differs from the interpreter.
 
+    `dims` are typical sizes of symbols or ranges of them, such as {"batch": 1, "seq": (1, 512)},
+    for which the program should be fast; calls of other sizes are just as right. `cost` is a cost
+    model, "default" for that of this CPU's vectors and of `threads`, or "calibrated" for the rates
+    that `satura calibrate` has measured here.
+
     What satura's own rules make of a model is kept on disk beside the kernels, and not searched for
     again: see `Compiled.is_remembered`.
 
     A rule of your own that hangs, fails, or floods the e-graph by itself does not stop the
     compiler: it is dropped, with a RuleDroppedWarning that names it and says why, and listed in
     `Compiled.report`. `strict` raises RuleError instead.
+
+    Where inputs decide shapes by their values, as axes and sizes do, the model is compiled for the
+    values of each call, and the programs for the last few are kept.
     """
-    import_whole("satura.compiled")
-    import_whole("satura.remembered")
+    import_whole("satura.pipeline.compiled")
+    import_whole("satura.pipeline.remembered")
+    import_whole("satura.pipeline.specialised")
     from satura.backend.target import threads_for
-    from satura.compiled import Compiled
-    from satura.remembered import rewrite_once
-    from satura.rule_sets import exact
+    from satura.pipeline.compiled import Compiled
+    from satura.pipeline.rates import cost_model
+    from satura.pipeline.remembered import rewrite_once
+    from satura.pipeline.rule_sets import exact
+    from satura.pipeline.sizes import typical_sizes
+    from satura.pipeline.specialised import compiled_or_specialised
 
     if precision not in PRECISIONS:
         raise CallError(f"there is no precision {precision!r}; choose from {list(PRECISIONS)}")
     count = threads_for(threads)
     chosen = exact(rules) if precision == "exact" else rules
-    rewritten = rewrite_once(model, chosen, None, progress, strict)
-    compiled = Compiled(rewritten, count, progress)
-    if verify:
-        from satura.verify import verify as verify_stages
 
-        verify_stages(compiled)
-    return compiled
+    def made(model: Model) -> Compiled:
+        rewritten = rewrite_once(
+            model, chosen, None, progress, strict,
+            lambda program: cost_model(cost, count, typical_sizes(program, dims)),
+        )  # fmt: skip
+        compiled = Compiled(rewritten, count, progress)
+        if verify:
+            from satura.pipeline.verify import verify as verify_stages
+
+            verify_stages(compiled)
+        return compiled
+
+    return compiled_or_specialised(model, made, count)
 
 
 def rewritten(
@@ -140,7 +165,7 @@ def rewritten(
     strict: bool = False,
 ) -> Searched:
     """`model` after load, saturation and extraction, with the report and the phases' seconds."""
-    import_whole("satura.pipeline")
-    from satura.pipeline import rewrite
+    import_whole("satura.pipeline.stages")
+    from satura.pipeline.stages import rewrite
 
     return rewrite(model, rules, limits, progress, strict)

@@ -16,6 +16,17 @@ from typing import Annotated, NoReturn, TextIO
 
 import typer
 
+from satura.commands.options import (
+    AsJson,
+    Cost,
+    Dims,
+    ModelPath,
+    Precision,
+    RuleSetName,
+    Sizes,
+    Threads,
+    With,
+)
 from satura.rewrite.errors import SaturaError
 
 app = typer.Typer(
@@ -30,27 +41,6 @@ cache_app = typer.Typer(
     help="The folder of compiled kernels and remembered schedules.", no_args_is_help=True
 )
 app.add_typer(cache_app, name="cache")
-
-ModelPath = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="An ONNX file.", exists=True, dir_okay=False)
-]
-Threads = Annotated[
-    int | None, typer.Option("--threads", "-t", min=1, help="Threads; all cores by default.")
-]
-RuleSetName = Annotated[str, typer.Option("--rules", help="The rule set: none, exact or default.")]
-Precision = Annotated[str, typer.Option(help="fp32, or exact: bit for bit.")]
-Sizes = Annotated[
-    list[str] | None,
-    typer.Option("--size", metavar="NAME=N", help="A symbolic size of random inputs; repeatable."),
-]
-With = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--with", metavar="FILE.py", exists=True, dir_okay=False,
-        help="A file of further rules; repeatable. A rule that fails is dropped with a warning.",
-    ),
-]  # fmt: skip
-AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout instead of a table.")]
 
 
 def _version(wanted: bool) -> None:
@@ -89,8 +79,10 @@ def run(
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Where to write the outputs (.npz).")] = None,
     size: Sizes = None,
+    dim: Dims = None,
     threads: Threads = None,
     precision: Precision = "fp32",
+    cost: Cost = "default",
     verify: Annotated[bool, typer.Option(help="Compare every stage with the interpreter.")] = False,
     files: With = None,
     json: AsJson = False,
@@ -98,9 +90,13 @@ def run(
     """Compile MODEL, run it once and show its outputs."""
     from satura.commands.rule_files import with_files
     from satura.commands.run import run as run_model
+    from satura.pipeline.sizes import parse_dims
 
     rules = with_files("default", files or [])
-    run_model(model, inputs, output, size or [], threads, precision, rules, verify, json)
+    typical = parse_dims(dim or [])
+    run_model(
+        model, inputs, output, size or [], typical, threads, precision, cost, rules, verify, json
+    )
 
 
 @app.command()
@@ -123,14 +119,17 @@ def stats(
     model: ModelPath,
     rules: RuleSetName = "default",
     files: With = None,
+    dim: Dims = None,
+    cost: Cost = "default",
     threads: Threads = None,
     json: AsJson = False,
 ) -> None:
     """Count dispatches, fills, copies, bytes before and after rewriting MODEL."""
     from satura.commands.rule_files import with_files
     from satura.commands.stats import stats as show_stats
+    from satura.pipeline.sizes import parse_dims
 
-    show_stats(model, with_files(rules, files or []), threads, json)
+    show_stats(model, with_files(rules, files or []), threads, json, parse_dims(dim or []), cost)
 
 
 @app.command()
@@ -203,6 +202,11 @@ def bench(
     precision: Precision = "fp32",
     rules: RuleSetName = "default",
     files: With = None,
+    profile: Annotated[
+        bool,
+        typer.Option("--profile", help="Per dispatch of MODELS: predicted and measured time."),
+    ] = False,
+    cost: Cost = "default",
     json: AsJson = False,
 ) -> None:
     """Time MODELS against onnxruntime (and openvino, where it is installed) in one process."""
@@ -210,7 +214,25 @@ def bench(
     from satura.commands.rule_files import with_files
 
     chosen = with_files(rules, files or [])
+    if profile:
+        from satura.commands.profile import profile_models
+        from satura.light import NAMES
+
+        given = models or list(NAMES)
+        profile_models(given, size or [], threads, rounds, precision, chosen, cost, json)
+        return
     run_bench(models or [], size or [], threads, rounds, precision, chosen, json)
+
+
+@app.command()
+def calibrate(
+    seed: Annotated[int, typer.Option(min=0, help="Other random programs to measure.")] = 0,
+    json: AsJson = False,
+) -> None:
+    """Measure this machine's rates, for predictions and for --cost calibrated: about a minute."""
+    from satura.commands.calibrate import calibrate_machine
+
+    calibrate_machine(seed, json)
 
 
 @app.command()
@@ -292,10 +314,21 @@ def rules(
     markdown: Annotated[
         bool, typer.Option("--markdown", help="The text of docs/rules.md.")
     ] = False,
+    worth: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL",
+            help="What each law gains on this model, by leaving it out (minutes); repeatable.",
+        ),
+    ] = None,
 ) -> None:
     """List the rules of a set: law, whether it holds bit for bit, whether it is proved, and where
     it is defined."""
-    if markdown:
+    if worth:
+        from satura.commands.worth import print_worths
+
+        print_worths(worth, rules, json)
+    elif markdown:
         from satura.commands.pages import rules_page
 
         typer.echo(rules_page(), nl=False)

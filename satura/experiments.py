@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from math import inf
 from time import process_time
 
-from satura.models import Model, load
-from satura.pipeline import saturate
+from satura.pipeline.models import Model, load
+from satura.pipeline.rule_sets import Rules, rule_set
+from satura.pipeline.stages import saturate
 from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.choice_graph import Extractor
@@ -22,7 +23,6 @@ from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.extract import EXTRACTORS, choices, schedule
 from satura.rewrite.extract.landmarks import landmarks
 from satura.rewrite.extract.statistics import statistics
-from satura.rule_sets import Rules, rule_set
 
 
 @dataclass(frozen=True)

@@ -53,6 +53,7 @@ from satura.rewrite.language.terms import (
     slice_,
     transpose,
     unary,
+    winograd,
 )
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
@@ -150,4 +151,5 @@ __all__ = [
     "slice_",
     "transpose",
     "unary",
+    "winograd",
 ]

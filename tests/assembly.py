@@ -11,6 +11,7 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import llvmlite.binding as llvm
+import numpy as np
 
 from satura.backend import target
 from satura.rewrite.program.builder import Builder
@@ -35,6 +36,14 @@ def contraction() -> Program:
     build = Builder()
     x, w = (build.input(name, DType.F32, (96, 96)) for name in "xw")
     return build.program({"y": build.unary("sqrt", build.matmul(x, w))})
+
+
+def winograd() -> Program:
+    """Transforms of tiles, between them a microkernel."""
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 14, 14, 64))
+    w = build.constant(np.ones((3, 3, 64, 64)), DType.F32)
+    return build.program({"y": build.winograd(x, w, build.window(DType.F32, (3, 3)))})
 
 
 def functions() -> Program:
@@ -65,10 +74,56 @@ def quantized() -> Program:
     return build.program({"y": build.cast(steps, DType.I8)})
 
 
+def depthwise() -> Program:
+    """A window over channels, with an epilogue."""
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 20, 20, 64))
+    weight = build.input("w", DType.F32, (3, 3, 1, 64))
+    window = build.window(DType.F32, (3, 3), (1, 1), (1, 1), (1, 1), (1, 1), 0)
+    return build.program({"y": build.unary("relu", build.conv(x, weight, window, 64))})
+
+
+def groups() -> Program:
+    """Groups of four channels."""
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 20, 20, 64))
+    weight = build.constant(np.ones((3, 3, 4, 64), np.float32))
+    window = build.window(DType.F32, (3, 3), (1, 1), (1, 1), (1, 1), (1, 1), 0)
+    return build.program({"y": build.conv(x, weight, window, 16)})
+
+
+def pool() -> Program:
+    """A maximum of every other window along the axis that is contiguous."""
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 8, 112, 112))
+    both, border = (1, 1, 2, 2), (0, 0, 1, 1)
+    window = build.window(DType.F32, (1, 1, 3, 3), both, None, border, border, -np.inf)
+    return build.program({"y": build.pool("max", x, window)})
+
+
+def upsampled() -> Program:
+    """Every element twice along both axes."""
+    build = Builder()
+    x = build.input("x", DType.F32, (8, 56, 1, 56, 1))
+    wide = build.broadcast(x, (8, 56, 2, 56, 2))
+    return build.program({"y": build.reshape(wide, (8, 112, 112))})
+
+
+def octets() -> Program:
+    """A matmul of u8 and constant i8."""
+    build = Builder()
+    x = build.input("x", DType.U8, (96, 96))
+    w = build.constant(np.arange(96 * 96).reshape(96, 96) % 255 - 127, DType.I8)
+    return build.program({"y": build.matmul(*(build.cast(each, DType.I32) for each in (x, w)))})
+
+
 PROGRAMS = {
-    "elementwise": elementwise, "contraction": contraction, "functions": functions,
-    "softmax": softmax, "quantized": quantized,
+    "depthwise": depthwise, "groups": groups, "pool": pool, "upsampled": upsampled,
+    "elementwise": elementwise, "contraction": contraction, "winograd": winograd,
+    "functions": functions, "softmax": softmax, "quantized": quantized,
+    "octets": octets,
 }  # fmt: skip
+SUM_FOUR_PRODUCTS = ("icelake-server", "sapphirerapids", "znver4", "znver5")
 
 
 def named_target(name: str, vector_bytes: int) -> target.Target:
@@ -78,7 +133,8 @@ def named_target(name: str, vector_bytes: int) -> target.Target:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     return replace(
-        host, triple="".join(triple) or host.triple, cpu=cpu, features="",
+        host, triple="".join(triple) or host.triple, cpu=cpu,
+        features="+avx512vnni" if cpu in SUM_FOUR_PRODUCTS else "",
         vector_bytes=vector_bytes,
     )  # fmt: skip
 

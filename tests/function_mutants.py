@@ -1,7 +1,7 @@
 """Mistakes in the functions that rules compute with: side conditions dropped, bounds off by one.
 
 Most side conditions of the rule book are decided in its attribute functions. A mutant of such a
-function is its text with one mistake, made in the syntax tree; `planted` lets every rule that calls
+function is its text with one mistake, made in the syntax tree; `plant` lets every rule that calls
 the function run with the mistake, without loading any module again.
 """
 
@@ -55,8 +55,8 @@ class FunctionMutant:
 
 
 @contextmanager
-def planted(mutant: FunctionMutant) -> Iterator[None]:
-    """Everything that calls the function meets the mistake."""
+def plant(mutant: FunctionMutant) -> Iterator[None]:
+    """A block in which everything that calls the function meets the mistake."""
     original = mutant.function.__code__
     mutant.function.__code__ = mutant.code
     try:
@@ -69,10 +69,9 @@ def functions_of(rule: Rule) -> tuple[FunctionType, ...]:
     """The functions of the rule book that decide where `rule` holds and what it computes."""
     found: dict[FunctionType, None] = {}
     for direction in rule.directions:
-        computed = [entry.expression for entry in (*direction.outputs, *direction.guards)]
-        for expression in (*direction.conditions, *computed):
+        for expression in direction.expressions:
             for part in _applications(expression):
-                for function in _called(part):
+                for function in _functions_called(part):
                     _collect(function, found)
     return tuple(found)
 
@@ -84,7 +83,7 @@ def _applications(expression: object) -> Iterator[Apply]:
             yield from _applications(argument)
 
 
-def _called(part: Apply) -> Iterator[FunctionType]:
+def _functions_called(part: Apply) -> Iterator[FunctionType]:
     function = inspect.unwrap(part.function)
     if isinstance(function, FunctionType) and _is_ours(function):
         yield function
@@ -148,7 +147,7 @@ def function_mutants(function: FunctionType) -> tuple[FunctionMutant, ...]:
             if text not in seen:
                 seen.add(text)
                 what = f"{kind}: {ast.unparse(node)} -> {ast.unparse(wrong)}"
-                mutants.append(FunctionMutant(function, kind, what, _compiled(text, function)))
+                mutants.append(FunctionMutant(function, kind, what, _compile(text, function)))
     return tuple(mutants)
 
 
@@ -165,7 +164,7 @@ def _with_node(tree: ast.FunctionDef, place: int, new: ast.AST) -> ast.FunctionD
     return copied
 
 
-def _compiled(text: str, function: FunctionType) -> CodeType:
+def _compile(text: str, function: FunctionType) -> CodeType:
     flags = __future__.annotations.compiler_flag
     code = compile(text, function.__code__.co_filename, "exec", flags, dont_inherit=True)
     return next(part for part in code.co_consts if isinstance(part, CodeType))

@@ -219,14 +219,14 @@ def transpose_of_a_unit(x: Tensor, p: Perm) -> Law:
 @attribute_function
 def without_both(type_: TensorType, once: Shape, twice: Shape) -> Shape:
     """x's shape without the axes that two squeezes drop, the second axis counted as of x."""
-    first = _dropped(type_.shape, once.dims)
-    second = _dropped(once.dims, twice.dims)
+    first = _dropped_axis(type_.shape, once.dims)
+    second = _dropped_axis(once.dims, twice.dims)
     kept = [dim for axis, dim in enumerate(type_.shape) if axis not in (first, second)]
     refuse_unless(first != second)
     return Shape(tuple(kept))
 
 
-def _dropped(old: tuple[object, ...], new: tuple[object, ...]) -> int:
+def _dropped_axis(old: tuple[object, ...], new: tuple[object, ...]) -> int:
     for axis, dim in enumerate(old):
         if dim == 1 and old[:axis] + old[axis + 1 :] == new:
             return axis
@@ -329,12 +329,12 @@ def _with(name: str, condition: Callable[..., bool]) -> Rule:
     piece = MUSEUM[name]
     (direction,) = piece.directions
     names = inspect.signature(condition).parameters
-    arguments = tuple(_recorded(direction, each) for each in names)
+    arguments = tuple(_variable(direction, each) for each in names)
     conditions = (*direction.conditions, Apply(condition, arguments))
     return replace(piece, directions=(replace(direction, conditions=conditions),))
 
 
-def _recorded(direction: Direction, name: str) -> Expression:
+def _variable(direction: Direction, name: str) -> Expression:
     sort = direction.variables[name]
     return TypeOf(Tensor(name)) if issubclass(sort, Tensor) else AttributeVariable(name, sort)
 

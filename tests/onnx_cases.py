@@ -17,16 +17,17 @@ from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
 
 import satura
+from satura.pipeline.specialised import Specialised
 from satura.rewrite.errors import SaturaError, UnsupportedError
-from satura.rewrite.onnx.load import load
+from satura.rewrite.onnx.load import load_for
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import HostCall
 from satura.rewrite.types.tensor_type import Array
 
-Run = Callable[[Mapping[str, Array]], dict[str, Array]]
-Execute = Callable[[ModelProto], tuple[Program, Run]]
-"""What loads a model and gives its program and what runs it."""
+Arrays = Mapping[str, Array]
+Execute = Callable[[ModelProto, Arrays], tuple[Program, dict[str, Array]]]
+"""What loads and runs a model: its program for these arguments, and its results."""
 
 RANDOM = ("Bernoulli", "RandomUniformLike")
 HANGS = 300.0  # seconds after which a case is given up
@@ -43,16 +44,9 @@ class Outcome:
 
 
 def outcome_of(case: TestCase, execute: Execute) -> Outcome:
-    """What became of the case as it is, or with constants where it would use the host or fail."""
+    """What became of the case as it is."""
     try:
-        try:
-            as_it_is = _run(case, _model(case), {}, execute)
-            if not as_it_is.host or as_it_is.wrong:
-                return as_it_is
-        except UnsupportedError:
-            pass
-        model, constants = _with_constants(case)
-        return _run(case, model, constants, execute)
+        return _run(case, _model(case), execute)
     except UnsupportedError as error:
         return Outcome(case.name, refused=str(error))
     except SaturaError as error:
@@ -64,41 +58,20 @@ def _model(case: TestCase) -> ModelProto:
     return case.model
 
 
-def _with_constants(case: TestCase) -> tuple[ModelProto, dict[str, Array]]:
-    """The case's model with every tensor input but the first float one as an initializer."""
-    model = ModelProto()
-    model.CopyFrom(_model(case))
-    constants = {}
-    for position, (info, value) in enumerate(_inputs(case, model)):
-        decides = position > 0 or value.dtype.kind == "i" or value.ndim == 0
-        if decides and value.dtype.kind in "iufb":
-            model.graph.initializer.append(numpy_helper.from_array(value, info))
-            constants[info] = value
-    return model, constants
-
-
-def _inputs(case: TestCase, model: ModelProto) -> list[tuple[str, Array]]:
-    values = (case.data_sets or [])[0][0]
-    pairs = zip(model.graph.input, values, strict=False)
-    return [(info.name, _array(value)) for info, value in pairs if not isinstance(value, list)]
-
-
 def _array(value: object) -> Array:
     if isinstance(value, TensorProto):
         return np.asarray(numpy_helper.to_array(value))
     return np.asarray(value)
 
 
-def _run(
-    case: TestCase, model: ModelProto, constants: dict[str, Array], execute: Execute
-) -> Outcome:
-    program, run = execute(model)
-    host = tuple(sorted({call.op_type for call in _host_calls(program)}))
+def _run(case: TestCase, model: ModelProto, execute: Execute) -> Outcome:
+    host: tuple[str, ...] = ()
     for inputs, outputs in case.data_sets or []:
         names = [info.name for info in model.graph.input]
-        feeds = {name: _array(value) for name, value in zip(names, inputs, strict=False)}
-        known = {name: value for name, value in feeds.items() if name not in constants}
-        results = run(known)
+        pairs = zip(names, inputs, strict=False)
+        feeds = {name: _array(value) for name, value in pairs if not isinstance(value, list)}
+        program, results = execute(model, feeds)
+        host = tuple(sorted({call.op_type for call in _host_calls(program)}))
         if not any(op in RANDOM for op in host):
             wrong = _difference(case, [results[o.name] for o in model.graph.output], outputs)
             if wrong:
@@ -131,16 +104,19 @@ def cases() -> dict[str, TestCase]:
         return {case.name: case for case in collect_testcases(None) if case.model is not None}
 
 
-def interpreted(model: ModelProto) -> tuple[Program, Run]:
-    """The model's program, run by the interpreter."""
-    program = load(model)
-    return program, lambda arguments: interpret(program, arguments)
+def interpreted(model: ModelProto, arguments: Arrays) -> tuple[Program, dict[str, Array]]:
+    """The model's program for these arguments, run by the interpreter."""
+    program, bound = load_for(model, arguments)
+    return program, interpret(program, {n: x for n, x in arguments.items() if n not in bound})
 
 
-def compiled(model: ModelProto) -> tuple[Program, Run]:
-    """The model's program, run by kernels."""
+def compiled(model: ModelProto, arguments: Arrays) -> tuple[Program, dict[str, Array]]:
+    """The model's program for these arguments, run by kernels."""
     result = satura.compile(model, threads=1)
-    return result.source, result.run
+    results = result.run(arguments)
+    if isinstance(result, Specialised):
+        result = result.for_values(arguments)
+    return result.source, results
 
 
 def compiled_outcomes(names: Iterable[str]) -> dict[str, Outcome]:

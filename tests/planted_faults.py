@@ -64,7 +64,7 @@ def catching_test(fault: Fault, copy: Path, variables: dict[str, str], all_: boo
     """The test that catches `fault`, None where none does."""
     tier = TIERS[fault.tier]
     original = copy / fault.file
-    original.write_text(fault.planted())
+    original.write_text(fault.faulty_text())
     try:
         found = failing_test(copy, variables, ["-n", "0", *tier, *fault.tests.split()])
         if found is None and all_:

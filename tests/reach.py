@@ -47,7 +47,7 @@ def reach(rule: Rule) -> Reach:
     }
 
 
-def recorded() -> Mapping[str, Reach]:
+def read_record() -> Mapping[str, Reach]:
     """How often the directions of every rule fired when the record was made."""
     return json.loads(RECORD.read_text("utf-8"))  # type: ignore[no-any-return]
 

@@ -46,14 +46,14 @@ def _mutations(direction: Direction) -> Iterator[Mutation]:
         yield f"without {condition}", replace(direction, conditions=rest)
     for term in dict.fromkeys(subterms(direction.right)):
         for what, wrong in _wrong_terms(direction, term):
-            yield what, replace(direction, right=_replaced(direction.right, term, wrong))
+            yield what, replace(direction, right=_replace_term(direction.right, term, wrong))
 
 
-def _replaced(term: Term, old: Term, new: Term) -> Term:
+def _replace_term(term: Term, old: Term, new: Term) -> Term:
     if term == old:
         return new
     if isinstance(term, Application):
-        operands = tuple(_replaced(operand, old, new) for operand in term.operands)
+        operands = tuple(_replace_term(operand, old, new) for operand in term.operands)
         return replace(term, operands=operands)
     return term
 
@@ -96,7 +96,7 @@ def _wrong_attributes(attribute: Expression, sort: type) -> Iterator[tuple[str, 
             yield "swapped arguments", replace(attribute, arguments=(rest[0], first))
 
 
-def _changed(old: T, new: T) -> T:
+def _refuse_unchanged(old: T, new: T) -> T:
     """`new`; refuses where nothing changed, so that a mutant fires only where it is wrong."""
     if old == new:
         raise Refuse("nothing changes")
@@ -109,7 +109,7 @@ def _another_scalar(value: Scalar) -> Scalar:
     return Scalar.of(1 if zeros else 0, value.dtype)
 
 
-def _turned(perm: Perm) -> Perm:
+def _another_perm(perm: Perm) -> Perm:
     """Another permutation: the last two axes change places."""
     if len(perm.order) < 2:
         raise Refuse("there is none")
@@ -121,12 +121,14 @@ def _shifted_padding(padding: Padding) -> Padding:
     moved = [
         (lo - 1, hi + 1) if lo else (lo, hi) for lo, hi in zip(padding.lo, padding.hi, strict=True)
     ]
-    return _changed(padding, Padding(tuple(a for a, _ in moved), tuple(b for _, b in moved)))
+    return _refuse_unchanged(
+        padding, Padding(tuple(a for a, _ in moved), tuple(b for _, b in moved))
+    )
 
 
 def _wider_padding(padding: Padding) -> Padding:
     """One element more at the end of each axis."""
-    return _changed(padding, Padding(padding.lo, tuple(hi + 1 for hi in padding.hi)))
+    return _refuse_unchanged(padding, Padding(padding.lo, tuple(hi + 1 for hi in padding.hi)))
 
 
 def _later_slices(slices: Slices) -> Slices:
@@ -134,14 +136,16 @@ def _later_slices(slices: Slices) -> Slices:
     starts = tuple(
         start - 1 if isinstance(start, int) and start else start for start in slices.starts
     )
-    return _changed(slices, replace(slices, starts=starts))
+    return _refuse_unchanged(slices, replace(slices, starts=starts))
 
 
 def _reversed_slices(slices: Slices) -> Slices:
     """The same elements in reverse."""
     axes = list(zip(slices.starts, slices.sizes, slices.steps, strict=True))
     starts = tuple(start + (size - 1) * step for start, size, step in axes)
-    return _changed(slices, Slices(starts, slices.sizes, tuple(-step for step in slices.steps)))
+    return _refuse_unchanged(
+        slices, Slices(starts, slices.sizes, tuple(-step for step in slices.steps))
+    )
 
 
 def _shifted_window(window: Window) -> Window:
@@ -150,7 +154,7 @@ def _shifted_window(window: Window) -> Window:
         (lo - 1, hi + 1) if lo else (lo, hi) for lo, hi in zip(window.lo, window.hi, strict=True)
     ]
     lo, hi = tuple(a for a, _ in moved), tuple(b for _, b in moved)
-    return _changed(window, replace(window, lo=lo, hi=hi))
+    return _refuse_unchanged(window, replace(window, lo=lo, hi=hi))
 
 
 def _other_fill(window: Window) -> Window:
@@ -167,16 +171,16 @@ def _next_axis(axis: Axis) -> Axis:
 
 def _fewer_axes(axes: Axes) -> Axes:
     """One axis less."""
-    return _changed(axes, Axes(axes.indices[1:]))
+    return _refuse_unchanged(axes, Axes(axes.indices[1:]))
 
 
 def _reversed_shape(shape: Shape) -> Shape:
     """The dims in reverse."""
-    return _changed(shape, Shape(shape.dims[::-1]))
+    return _refuse_unchanged(shape, Shape(shape.dims[::-1]))
 
 
 WRONG: dict[type, dict[str, Callable[..., object]]] = {
-    Perm: {"another permutation": _turned},
+    Perm: {"another permutation": _another_perm},
     Padding: {"shifted by one": _shifted_padding, "wider by one": _wider_padding},
     Slices: {"off by one": _later_slices, "reversed": _reversed_slices},
     Window: {"shifted by one": _shifted_window, "another fill": _other_fill},

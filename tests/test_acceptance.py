@@ -9,7 +9,7 @@ import pytest
 
 import satura
 from benchmarks.models import LIGHT, build, example_inputs, original_light
-from satura.pipeline import Searched, rewrite
+from satura.pipeline.stages import Searched, rewrite
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.extract.statistics import statistics as count
 from satura.rewrite.onnx.write.save import to_model

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import satura
-from satura.inputs import random_inputs
 from satura.ops import local_ops, op
+from satura.pipeline.inputs import random_inputs
 from satura.rewrite.errors import CallError, VerificationError
 from satura.rewrite.language.dsl import Law, RuleSet, Tensor, rewrites, rule
 from satura.rewrite.language.terms import unary

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from functools import cache
+from itertools import product
 
 import pytest
 
@@ -21,9 +22,15 @@ CPUS = {
     "haswell": 32, NEON: 16,
 }  # fmt: skip
 FEW = ["skylake-avx512", "haswell"]
+FEW_VECTORS = [
+    *((cpu, program) for cpu in FEW for program in ("elementwise", "contraction", "depthwise")),
+    ("haswell", "winograd"),
+]
 REGISTERS = {64: "zmm", 32: "ymm"}
 INSTRUCTIONS = {
-    "elementwise": ["sqrtps"], "contraction": ["sqrtps", "fmadd"], "softmax": ["addps", "divps"],
+    "elementwise": ["sqrtps"], "contraction": ["sqrtps", "fmadd"],
+    "winograd": ["addps", "subps", "fmadd"], "softmax": ["addps", "divps"],
+    "depthwise": ["fmadd"], "groups": ["fmadd"], "pool": ["pmaxsd"],
     "functions": ["fmadd", "sqrtps", "divps", "addps"], "quantized": ["divps", "cvttps2dq"],
 }  # fmt: skip
 CALLS = re.compile(r"\t(?:call|bl)\w*\t(.*)")
@@ -44,14 +51,25 @@ def blocks(text: str) -> list[str]:
     return re.split(r"\n(?=[.\w]+:)", text)
 
 
-@pytest.mark.parametrize("cpu", deep_but(FEW, [cpu for cpu in CPUS if cpu != NEON]))
-@pytest.mark.parametrize("program", deep_but(["elementwise", "contraction"], INSTRUCTIONS))
-def test_vectors_are_as_wide_as_the_cpu_has_them(cpu: str, program: str) -> None:
+@pytest.mark.parametrize(
+    "case",
+    deep_but(FEW_VECTORS, [each for each in product(CPUS, INSTRUCTIONS) if each[0] != NEON]),
+    ids="-".join,
+)
+def test_vectors_are_as_wide_as_the_cpu_has_them(case: tuple[str, str]) -> None:
+    cpu, program = case
     text = assembly_for(cpu, program)
     for instruction in INSTRUCTIONS[program]:
         lines = re.findall(rf"\tv{instruction}\w*\t.*", text)
         registers = re.findall(r"[xyz]mm", " ".join(lines))
         assert max(registers) == REGISTERS[CPUS[cpu]]
+
+
+@pytest.mark.parametrize("cpu", deep_but(FEW[:1], [cpu for cpu in CPUS if cpu != NEON]))
+@pytest.mark.parametrize("program", deep_but(["upsampled"], ["depthwise", "groups", "upsampled"]))
+def test_windows_move_no_single_elements(cpu: str, program: str) -> None:
+    """What they step over or store between is a matter of shuffles."""
+    assert not re.search(r"\tvp?(?:gather|scatter)", assembly_for(cpu, program))
 
 
 @pytest.mark.deep
@@ -76,6 +94,25 @@ def test_microkernels_keep_their_sums_in_registers(cpu: str) -> None:
     assert steps
     for step in steps:
         assert not re.search(r"[xyz]mm.*\(%rsp\)|\(%rsp\).*[xyz]mm|\tst[rp]\tq.*\[sp", step)
+
+
+OCTETS = {
+    "skylake-avx512": (r"\tvpmaddwd\t.*zmm", 24), "icelake-server": (r"\tvpdpbusd\t.*zmm", 24),
+    "sapphirerapids": (r"\tvpdpbusd\t.*zmm", 24), "znver4": (r"\tvpdpbusd\t.*zmm", 24),
+    "znver5": (r"\tvpdpbusd\t.*zmm", 24), "haswell": (r"\tvpmaddwd\t.*ymm", 12),
+    NEON: (r"\tmla\tv\d+\.4s", 48),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cpu", deep_but([*FEW, "icelake-server"], OCTETS))
+def test_octets_are_multiplied_in_registers_and_never_saturate(cpu: str) -> None:
+    instruction, least = OCTETS[cpu]
+    text = assembly_for(cpu, "octets")
+    steps = [block for block in blocks(text) if len(re.findall(instruction, block)) >= least]
+    assert steps
+    assert not re.search(r"vpdpbusds|vpmaddubsw|vpdpwssds|pmaddubsw", text)
+    if cpu != NEON:  # where rows and columns are taken apart in registers
+        assert not any(re.search(r"[xyz]mm.*\(%rsp\)|\(%rsp\).*[xyz]mm", step) for step in steps)
 
 
 def test_functions_that_are_the_librarys_are_known() -> None:

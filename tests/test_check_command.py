@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from satura.cli import main
+from satura.pipeline.rule_file import load_rules
 from satura.rewrite.errors import RuleError
-from satura.rulefile import load_rules
 from satura.rules import DEFAULT
 
 HEAD = """

@@ -6,7 +6,7 @@ import ctypes
 import subprocess
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +28,7 @@ from satura.backend.contraction.spec import (
     parameters,
 )  # fmt: skip
 from satura.backend.jit.machine_code import kernel_address, kernel_function
+from satura.backend.target import host_target
 from satura.rewrite.ops.reductions import _conv
 from satura.rewrite.types.attributes import Groups, Scalar, Window
 from satura.rewrite.types.tensor_type import DType
@@ -58,6 +59,9 @@ class Store:
         terms = [f"{name} * e_stride{i}" for i, name in enumerate((*batches, *rows))]
         yield f"e_line = e_out + 4 * ({first_column}) + {' + '.join(terms)}"
         yield f"e_biases = e_bias + 4 * ({first_column})"
+
+    def fetch_lines(self, count: str) -> Iterable[str]:
+        yield "prefetch_to_write(e_line)"
 
     def column_lines(self, first_column: str, index: str, accumulator: str) -> Iterable[str]:
         yield f"e_value = {accumulator} + load_f32(e_biases, {index})"
@@ -345,3 +349,16 @@ def test_tiles_follow_the_shape() -> None:
     assert choose_tile(1, 1000).rows == (1,)
     assert choose_tile(None, 1000).vectors >= choose_tile(None, 16).vectors == 1
     assert max(choose_tile(49, 512).rows) > 4
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 32, 64])
+def test_tiles_compute_few_columns_beyond_the_last(vector_bytes: int) -> None:
+    target = replace(host_target(), vector_bytes=vector_bytes)
+    for columns in range(1, 400):
+        filled = -(-columns // target.lanes)
+        width = choose_tile(None, columns, target).vectors
+        computed = -(-filled // width) * width
+        assert computed <= 1.15 * min(-(-filled // one) * one for one in range(1, 3))
+        assert 8 <= choose_tile(None, columns, target).rows[0] * width <= 24
+        any_columns = choose_tile(None, columns + 1000, target, any_columns=True)
+        assert any_columns == choose_tile(None, 64, target, any_columns=True)

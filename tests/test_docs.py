@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,9 @@ from satura import language as satura_language
 from satura.commands.language_page import language_page
 from satura.commands.pages import ops_page, rules_page
 from satura.commands.verdicts import recorded_verdicts
-from satura.rulefile import load_rules
+from satura.measure import calibration
+from satura.measure.training import programs
+from satura.pipeline.rule_file import load_rules
 from satura.rules import DEFAULT
 from tests.documents import ENVIRONMENT, ROOT, satura
 from tests.onnx_models import make_model, node, random_input
@@ -30,10 +33,16 @@ DOCUMENTS = [
 FOLLOWED = ("tutorial.md", "how-it-works.md")
 SCRIPTS = [document for document in DOCUMENTS if document.name not in FOLLOWED]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-# What takes long as written is run on less.
+# What takes long as written is run on less, and calibration on three of its programs.
 CHECK = "satura check examples/ten_rules.py"
 QUICKER = {
     "satura bench model.onnx": "satura bench model.onnx --rounds 1",
+    "python -m benchmarks compare --threads 2 --csv all.csv": (
+        "python -m benchmarks compare --threads 1 --rounds 1 --csv all.csv tiny_rope"
+    ),
+    "python -m benchmarks layers --dtype f32": (
+        "python -m benchmarks layers --dtype f32 --only softmax --rounds 1"
+    ),
     CHECK: f"{CHECK} --rule relu_of_never_negative",
 }
 
@@ -81,12 +90,16 @@ def test_python_blocks_run(document: Path, workplace: Path) -> None:
 
 
 @pytest.mark.parametrize("document", SCRIPTS, ids=identifier)
-def test_commands_run(document: Path, workplace: Path) -> None:
+def test_commands_run(document: Path, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calibration, "programs", lambda seed: list(islice(programs(seed), 3)))
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
     for command in commands(document):
         words = shlex.split(QUICKER.get(command, command))
         if words[0] == "make":
             assert set(words[1:]) <= set(targets), command
+        elif words[0] == "python":
+            environment = {**ENVIRONMENT, "PYTHONPATH": str(ROOT)}
+            subprocess.run([sys.executable, *words[1:]], check=True, cwd=workplace, env=environment)
         elif words[0] == "satura":
             code, printed = satura(words[1:], workplace)
             assert code == 0, (command, printed)

@@ -12,11 +12,17 @@ from typer.testing import CliRunner
 
 from benchmarks.models import build
 from satura.cli import app
+from satura.commands.worth import worths
 from satura.experiments import Trial, trials
+from satura.pipeline.models import load
+from satura.pipeline.phases import Phases
+from satura.pipeline.stages import search
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
 from satura.rewrite.extract.greedy import tree_greedy
-from satura.rules import NONE
+from satura.rules import DEFAULT, EXACT, NONE
+
+KEPT = ("transpose_past", "transpose_out_of", "compose_slices")
 
 
 @pytest.fixture
@@ -75,3 +81,27 @@ def test_the_command(model: Path, tmp_path: Path) -> None:
     printed = CliRunner().invoke(app, [*arguments, "--json"])
     first, second = (Trial(**each) for each in json.loads(printed.stdout))
     assert float(rows[0]["cost"]) == first.cost >= second.cost
+
+
+def test_the_worth_of_laws_is_what_a_model_costs_without_them(model: Path) -> None:
+    laws = DEFAULT.without(*(law.name for law in DEFAULT.laws if law.name not in KEPT))
+    found = {worth.law: worth for worth in worths({"small": model}, laws)}
+    assert found.keys() == set(KEPT)
+    whole = search(load(model), laws, None, Phases(None)).schedule
+    for name, worth in found.items():
+        assert worth.seconds == whole.seconds
+        less = search(load(model), laws.without(name), None, Phases(None)).schedule
+        assert worth.seconds_without == less.seconds
+        assert worth.gain == pytest.approx(less.seconds / whole.seconds - 1)
+    assert not found["compose_slices"].matched and found["compose_slices"].gain == 0
+    assert found["transpose_past"].matched and found["transpose_past"].gain > 0.01
+
+
+@pytest.mark.deep
+def test_the_command_prints_what_laws_are_worth(model: Path) -> None:
+    result = CliRunner().invoke(app, ["rules", "exact", "--worth", str(model), "--json"])
+    assert result.exit_code == 0
+    rows = json.loads(result.stdout)
+    gains = [row["gain"] for row in rows]
+    assert gains == sorted(gains, reverse=True) and gains[0] > 0
+    assert {row["law"] for row in rows} == {law.name for law in EXACT.laws}

@@ -31,22 +31,24 @@ def turned_pad() -> Program:
     return build.program({"y": build.conv(padded, w, build.window(DType.F32, (3, 3)))})
 
 
-def explained(program: Program, limits: Limits) -> tuple[Explainer, Program]:
+def explainer_and_program(program: Program, limits: Limits) -> tuple[Explainer, Program]:
     saturation = saturate(program, DEFAULT, limits)
     return Explainer(program, saturation, DEFAULT), extract(saturation.classes).program
 
 
 def test_a_chain_of_rules_is_told_in_order() -> None:
     program = turned_pad()
-    explainer, rewritten = explained(program, Limits())
+    explainer, rewritten = explainer_and_program(program, Limits())
     last = dict(rewritten.outputs)["y"]
     explanation = explainer.explain(rewritten, last)
     assert [step.rule for step in explanation.steps] == [
         "transpose_past_pad:backward",
         "pad_into_conv",
+        "conv_by_tiles",
     ]
-    first, second = explanation.steps
+    first, second, third = explanation.steps
     assert (first.round, second.round) == (1, 2)
+    assert third.matched[0].startswith(second.made) and third.made.startswith("winograd(")
     pad, turn, conv = len(program.nodes) - 3, len(program.nodes) - 2, len(program.nodes) - 1
     assert [text.split(" = ")[0] for text in first.matched] == [f"%{turn}", f"%{pad}"]
     assert f"= %{turn} :" in first.made and first.made.startswith("pad(transpose(")
@@ -57,7 +59,7 @@ def test_a_chain_of_rules_is_told_in_order() -> None:
 
 
 def test_what_stands_in_the_program_needs_no_rule() -> None:
-    explainer, rewritten = explained(turned_pad(), Limits())
+    explainer, rewritten = explainer_and_program(turned_pad(), Limits())
     inputs = explainer.explain(rewritten, rewritten.inputs[0])
     assert inputs.steps == () and "stands in the program as it was loaded" in str(inputs)
     with pytest.raises(CallError, match=r"there is no node %99; the last is %"):
@@ -94,7 +96,7 @@ def test_of_two_matches_in_a_class_the_one_that_made_the_node_is_told() -> None:
 @pytest.mark.parametrize("limits", [Limits(), Limits(nodes=2_000)])
 def test_every_step_matched_what_stood_there(limits: Limits) -> None:
     program = satura.load(light("light_squeezenet"))
-    explainer, rewritten = explained(program, limits)
+    explainer, rewritten = explainer_and_program(program, limits)
     steps = 0
     for index in range(len(rewritten.nodes)):
         explanation = explainer.explain(rewritten, index)
@@ -127,4 +129,4 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run("light_squeezenet", number, "--json")
     assert code == 0 and json.loads(out)[0]["steps"][0]["rule"] == rule
     code, _, err = run("light_squeezenet", "first")
-    assert code == 1 and "first is not a number of a node" in err
+    assert code == 1 and "first is not the number of a node" in err

@@ -35,13 +35,13 @@ from satura.language import (
     slice_,
     transpose,
 )
+from satura.pipeline.rule_file import load_rules
 from satura.rewrite.egraph.saturate import saturate
 from satura.rewrite.explain.why import why
 from satura.rewrite.language.rule import Rule
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import DType
-from satura.rulefile import load_rules
 from satura.rules import DEFAULT, EXACT
 from satura.testing import check
 from tests.user_ops import user_ops
@@ -113,7 +113,9 @@ def test_an_op_of_another_arity_is_left_out() -> None:
         return rewrites(slice_(f(x), s), f(slice_(x, s)))
 
     assert [entry.name for entry in of_one.rules] == ["of_one_unary", "of_one_cast"]
-    with pytest.raises(RuleError, match=r"family 'of_four' .* no op has so many operands"):
+    with pytest.raises(
+        RuleError, match=r"family 'of_four' .* no op has as many operands as the law"
+    ):
 
         @family
         def of_four(f: Elementwise, x: Tensor, s: Slices) -> Law:

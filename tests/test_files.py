@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from satura.rewrite.files import atomic_file, open_regular, output_file
+from satura.rewrite.system.files import atomic_file, open_regular, output_file
 
 
 @pytest.fixture(params=[0o022, 0o002], ids=oct)

@@ -8,7 +8,7 @@ import pytest
 
 from satura.backend.constants import ConstantStore
 from satura.backend.plan.kernels import kernel_code
-from satura.pipeline import rewrite
+from satura.pipeline.stages import rewrite
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract import enumeration, variants
 from satura.rewrite.extract.assemble import assemble

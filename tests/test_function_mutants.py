@@ -9,8 +9,8 @@ import pytest
 from satura.rewrite.language.dsl import Rule
 from satura.rules import DEFAULT
 from tests.equivalent_mutants import EQUIVALENT, excuse
-from tests.function_mutants import DECIDED, FunctionMutant, function_mutants, functions_of, planted
-from tests.verdicts import CAUGHT, MutantVerdict, drawn, verdict
+from tests.function_mutants import DECIDED, FunctionMutant, function_mutants, functions_of, plant
+from tests.verdicts import CAUGHT, MutantVerdict, draw_matches, verdict
 
 Tried = tuple[FunctionMutant, MutantVerdict]
 
@@ -18,10 +18,10 @@ Tried = tuple[FunctionMutant, MutantVerdict]
 def tried(rule: Rule, attempts: int) -> list[Tried]:
     """Every mutant of the rule's functions, and what became of it."""
     found: list[Tried] = []
-    drawn(rule.name, attempts)  # before any mistake is planted
+    draw_matches(rule.name, attempts)  # before any mistake is planted
     for function in functions_of(rule):
         for mutant in function_mutants(function):
-            with planted(mutant):
+            with plant(mutant):
                 found.append((mutant, verdict(rule, attempts)))
     return found
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.models import build
-from satura.models import load
+from satura.pipeline.models import load
 from satura.rewrite.egraph.saturate import Saturation, in_same_class, saturate
 from satura.rewrite.extract.extract import extract
 from satura.rewrite.extract.schedule import Schedule

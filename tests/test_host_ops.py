@@ -15,7 +15,11 @@ from tests.onnxruntime_reference import assert_close, run
 from tests.tiers import deep_but
 
 MODELS = {f"{number} {model.name}": model for number, model in enumerate(host_models())}
-NATIVE = [name for name in MODELS if name.split()[1] in ("GridSample", "DFT", "STFT")]
+OPS = (
+    "GridSample", "DFT", "STFT", "LSTM", "GRU", "RNN", "ScatterElements", "ScatterND", "TopK",
+    "ReverseSequence", "MaxUnpool",
+)  # fmt: skip
+NATIVE = [name for name in MODELS if name.split()[1] in OPS]
 
 
 @pytest.mark.filterwarnings("ignore::satura.rewrite.program.host_call.HostFallbackWarning")

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import satura
-from satura.rewrite.interrupts import to_the_end
 from satura.rewrite.program.builder import Builder
+from satura.rewrite.system.interrupts import to_the_end
 from satura.rewrite.types.tensor_type import DType
 from tests.interrupted import write_models
 from tests.tiers import seeds
@@ -71,13 +71,12 @@ def run(script: str, module: str, folder: Path) -> None:
 @pytest.mark.parametrize(
     "module",
     [
-        "numba.core.types.abstract",
-        pytest.param("numba.core.consts", marks=pytest.mark.deep),
-        pytest.param("numba.core.typing.builtins", marks=pytest.mark.deep),
-        pytest.param("satura.backend.jit.frontend", marks=pytest.mark.deep),
+        "satura.backend.jit.lowering",
+        pytest.param("satura.backend.jit.operators", marks=pytest.mark.deep),
+        pytest.param("satura.backend.helpers.scalars", marks=pytest.mark.deep),
     ],
 )
-def test_an_interrupt_while_numba_is_imported(module: str, tmp_path: Path) -> None:
+def test_an_interrupt_while_the_compiler_is_imported(module: str, tmp_path: Path) -> None:
     run(COMPILE, module, tmp_path)
 
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 import random
 
 from satura.rewrite.egraph.engine import EGraph
-from satura.rewrite.egraph.queries import Atom, rule_text, staged
+from satura.rewrite.egraph.queries import Atom, rule_text, split_query
 
 
 def test_no_query_joins_more_than_two_tables() -> None:
     atoms = [Atom(f"r{k}", (f"a{k}", f"a{(k + 1) % 6}", f"b{k}")) for k in range(6)]
-    stages, query = staged(atoms, frozenset({"a0", "b5"}), "stage")
+    stages, query = split_query(atoms, frozenset({"a0", "b5"}), "stage")
     assert all(len(stage.atoms) == 2 for stage in stages) and len(query) == 2
     assert [stage.table.arguments for stage in stages] == [("a0", f"a{k}") for k in (2, 3, 4, 5)]
-    assert staged(atoms[:2], frozenset({"a0"}), "stage") == ([], atoms[:2])
+    assert split_query(atoms[:2], frozenset({"a0"}), "stage") == ([], atoms[:2])
 
 
 Tables = dict[str, list[tuple[int, ...]]]
 
 
-def joined(egraph: EGraph, atoms: list[Atom]) -> list[tuple[int, ...]]:
-    """What the e-graph finds for a staged query, over all variables in alphabetical order."""
+def rows_found(egraph: EGraph, atoms: list[Atom]) -> list[tuple[int, ...]]:
+    """What the e-graph finds for a split query, over all variables in alphabetical order."""
     variables = tuple(sorted(frozenset().union(*(atom.variables for atom in atoms))))
-    stages, query = staged(atoms, frozenset(variables), "stage")
+    stages, query = split_query(atoms, frozenset(variables), "stage")
     egraph.define("(ruleset join)")
     steps = [(stage.table, stage.atoms) for stage in stages]
     for table, body in [*steps, (Atom("out", variables), tuple(query))]:
@@ -47,7 +47,7 @@ def nested_loops(atoms: list[Atom], rows: Tables) -> list[tuple[int, ...]]:
     return sorted({tuple(one[name] for name in variables) for one in found})
 
 
-def loaded(rows: Tables) -> EGraph:
+def egraph_of(rows: Tables) -> EGraph:
     egraph = EGraph()
     for table, entries in rows.items():
         egraph.define(f"(relation {table} ({' '.join(['i64'] * len(entries[0]))}))")
@@ -67,7 +67,7 @@ def test_staged_queries_find_what_nested_loops_find() -> None:
             atom.table: sorted({(rng.randrange(extent), rng.randrange(extent)) for _ in range(6)})
             for atom in atoms
         }
-        assert joined(loaded(rows), atoms) == nested_loops(atoms, rows), f"trial {trial}"
+        assert rows_found(egraph_of(rows), atoms) == nested_loops(atoms, rows), f"trial {trial}"
 
 
 def test_a_ring_that_egglog_joins_wrongly() -> None:
@@ -90,4 +90,4 @@ def test_a_ring_that_egglog_joins_wrongly() -> None:
         "type_of": [(248, 6), (252, 20), (964, 110)],
         "answer": [(110, 6, 120), (110, 20, 121)],
     }
-    assert joined(loaded(rows), atoms) == nested_loops(atoms, rows)
+    assert rows_found(egraph_of(rows), atoms) == nested_loops(atoms, rows)

@@ -10,7 +10,7 @@ import pytest
 
 import satura
 from satura.errors import CallError, ModelError
-from satura.inputs import random_inputs
+from satura.pipeline.inputs import random_inputs
 from satura.rewrite.program import memory
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.memory import memory_bytes

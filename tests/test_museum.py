@@ -11,7 +11,7 @@ from satura.rewrite.language.dsl import Rule
 from satura.testing import check
 from tests.museum import MENDED, MUSEUM
 from tests.tiers import deep_but
-from tests.variants import mirrored, renamed, swapped, turned
+from tests.variants import mirror_axes, rename, swap_operands, turn_round
 
 # They take long to make small.
 LARGE = (
@@ -49,15 +49,15 @@ SPATIAL = ("pad_of_any_value_into_conv", "crop_into_conv")
 
 def variants(rule: Rule) -> Iterator[tuple[str, Rule]]:
     """The rule renamed; and renamed after each change that makes sense."""
-    yield "renamed", renamed(rule)
+    yield "renamed", rename(rule)
     changed = {
-        "swapped": swapped(rule),
-        "turned": turned(rule),
-        "mirrored": mirrored(rule, inner_only=rule.name in SPATIAL),
+        "swapped": swap_operands(rule),
+        "turned": turn_round(rule),
+        "mirrored": mirror_axes(rule, inner_only=rule.name in SPATIAL),
     }
     for what, other in changed.items():
         if other is not None:
-            yield what, renamed(other)
+            yield what, rename(other)
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in MENDED])

@@ -11,12 +11,12 @@ import pytest
 import satura
 from satura.api import rewritten
 from satura.cli import main
-from satura.pipeline import saturate_beside
+from satura.pipeline.rule_sets import rule_set
+from satura.pipeline.stages import saturate_beside
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import Scalar
 from satura.rewrite.types.tensor_type import DType
-from satura.rule_sets import rule_set
 from tests.user_ops import UserOps, user_ops
 
 LAW = "compose_transposes"

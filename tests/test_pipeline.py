@@ -15,7 +15,8 @@ import pytest
 import satura
 from benchmarks.models import QUANTIZED, TINY, build, example_inputs
 from satura.backend.plan.compiled import compile_schedule
-from satura.pipeline import rewrite
+from satura.pipeline.stages import rewrite
+from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.isolation.process import call
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
@@ -36,7 +37,7 @@ SIZES = {"batch": 2, "seq": 9}
 PRINT = """
 import sys
 from benchmarks.models import build
-from satura.pipeline import rewrite
+from satura.pipeline.stages import rewrite
 for name in sys.argv[1:]:
     schedule = rewrite(build(name), "default", None, None).schedule
     print(schedule.program, schedule.dispatches, schedule.homes)
@@ -65,7 +66,7 @@ def test_tiny_model_equals_onnxruntime(name: str) -> None:
     """Results are right, and what extraction counted is what the compiled program launches."""
     model = build(name)
     arguments = example_inputs(model, SIZES)
-    compiled = satura.compile(model, threads=2)
+    compiled = satura.compile(model, threads=2, cost=CostModel())
     assert_close(compiled.run(arguments), onnxruntime_outputs(model, arguments))
     predicted = statistics(name)
     for key in ("dispatch-count", "fill-count", "copy-count", "host-count"):

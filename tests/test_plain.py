@@ -16,7 +16,7 @@ from satura.rewrite.language.terms import reshape, unary
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.attributes import Perm, Scalar, Shape, UnaryFn, UserAttribute
 from satura.rewrite.types.dims import Quotient, SymbolicDim, static, symbol
-from satura.rewrite.types.plain import plain
+from satura.rewrite.types.plain import as_plain
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.testing import check
 
@@ -50,7 +50,7 @@ class _SlyTuple(tuple[int, ...]):
     ids=["ints", "tuple", "numpy", "numpy, mixed"],
 )
 def test_values_are_plain_before_anyone_meets_them(order: Callable[[], tuple[int, ...]]) -> None:
-    made = plain(Perm(order()))
+    made = as_plain(Perm(order()))
     assert type(made.order) is tuple and [type(axis) for axis in made.order] == [int, int]
     assert made == Perm((1, 0))
 
@@ -59,9 +59,9 @@ def test_plain_values_stay_what_they_are() -> None:
     n = symbol("n")
     shapes = (Shape((2, n + 1)), Shape((n // 2, n * (n // (n + 1)))))
     for value in (Perm((1, 0)), *shapes, Scalar.of(-0.0, DType.F32), DType.I8):
-        assert plain(value) is value
+        assert as_plain(value) is value
     with pytest.raises(TypeError, match="the list"):
-        plain(Shape(([1],)))  # type: ignore[arg-type]
+        as_plain(Shape(([1],)))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ class _Mixed(UserAttribute):
 
 def test_attributes_of_users_may_hold_floats_and_bools() -> None:
     value = _Mixed(0.5, True, (1.5,))
-    assert plain(value) is value
-    made = plain(_Mixed(np.float32(0.5), np.bool_(True), (np.float64(1.5),)))  # type: ignore
+    assert as_plain(value) is value
+    made = as_plain(_Mixed(np.float32(0.5), np.bool_(True), (np.float64(1.5),)))  # type: ignore
     assert made == value and [type(part) for part in (made.scale, made.flag)] == [float, bool]
 
 
@@ -93,7 +93,7 @@ def test_attributes_of_users_may_hold_floats_and_bools() -> None:
 )
 def test_what_cannot_be_an_attribute_or_a_type_is_refused(value: object, reason: str) -> None:
     with pytest.raises(TypeError, match=reason):
-        plain(value)
+        as_plain(value)
 
 
 @pytest.mark.parametrize("stride", [2, 3])
@@ -113,7 +113,7 @@ def test_rules_compute_on_extents_with_floor_divisions(order: tuple[int, ...], s
 
 def test_numpy_integers_of_a_quotient_are_made_plain() -> None:
     quotient = Quotient(symbol("n"), np.int64(2))  # type: ignore[arg-type]
-    made = plain(Shape((SymbolicDim((((quotient,), 1),)),)))
+    made = as_plain(Shape((SymbolicDim((((quotient,), 1),)),)))
     assert made == Shape((symbol("n") // 2,))
     (dim,) = made.dims
     assert isinstance(dim, SymbolicDim)

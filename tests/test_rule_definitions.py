@@ -11,6 +11,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from satura.pipeline.rule_file import load_rules
 from satura.rewrite.check.instances import draw_instance
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.dsl import (
@@ -38,7 +39,6 @@ from satura.rewrite.types.attributes import (
     UnaryFn,
 )  # fmt: skip
 from satura.rewrite.types.tensor_type import DType, TensorType
-from satura.rulefile import load_rules
 from satura.rules import DEFAULT
 
 
@@ -104,7 +104,7 @@ def {name}(x: Tensor) -> Law:
 """
 
 
-def _run(text: str, file: str) -> ModuleType:
+def _module_of(text: str, file: str) -> ModuleType:
     """The module of this text, with its lines where tracebacks look for them."""
     module = ModuleType("a_module_of_rules")
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
@@ -266,7 +266,7 @@ def test_a_file_may_be_loaded_again_after_a_change(tmp_path: Path) -> None:
 
 def test_a_rule_may_not_hide_an_op() -> None:
     with pytest.raises(RuleError, match=r"would hide the op 'transpose'.*rename the rule"):
-        _run(HEAD + LAW.format(name="transpose", right="x"), "<a text>")
+        _module_of(HEAD + LAW.format(name="transpose", right="x"), "<a text>")
 
 
 def test_rule_sets_say_what_is_no_rule_and_what_comes_twice(tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_a_rule_of_an_interpreter_or_a_notebook_has_a_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     text = HEAD + LAW.format(name="law", right="x")
-    typed = vars(_run(text, "<stdin>"))["law"]
+    typed = vars(_module_of(text, "<stdin>"))["law"]
     assert (typed.place, typed.line) == ("<stdin>:5", 5)
 
     def label(file: str) -> tuple[str, str] | None:
@@ -299,11 +299,11 @@ def test_a_rule_of_an_interpreter_or_a_notebook_has_a_place(
 
     shell = SimpleNamespace(compile=SimpleNamespace(format_code_name=label))
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    assert vars(_run(text, "/tmp/ipykernel_7/123.py"))["law"].place == "In[3]:5"
+    assert vars(_module_of(text, "/tmp/ipykernel_7/123.py"))["law"].place == "In[3]:5"
     wrong = HEAD + LAW.format(name="law", right="y")
     with pytest.raises(RuleError, match=r"rule 'law' \(In\[3\]:8\): NameError: name 'y'"):
-        _run(wrong, "/tmp/ipykernel_7/123.py")
-    assert vars(_run(text, "/a/file.py"))["law"].place == "/a/file.py:5"
+        _module_of(wrong, "/tmp/ipykernel_7/123.py")
+    assert vars(_module_of(text, "/a/file.py"))["law"].place == "/a/file.py:5"
 
 
 def test_rules_without_source_differ_by_their_code() -> None:

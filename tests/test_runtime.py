@@ -34,7 +34,7 @@ def kernel(args, thread, threads):
     count = load_int64(args, 2)
     first = count * thread // threads
     for i in range(first, count * (thread + 1) // threads):
-        store_f32(y, i, load_f32(y, i) * np.float32(2) + load_f32(x, i))
+        store_f32(y, i, load_f32(y, i) * f32(2) + load_f32(x, i))
 """,
 )
 # x[i] = y[count - 1 - i]: reads what other threads wrote a step before

@@ -16,7 +16,11 @@ Y = build.input("y", DType.F32, (2, 4))
 INDICES = build.input("i", DType.I32, (2, 3))
 IMAGE = build.input("image", DType.F32, (1, 5, 5, 4))
 KERNEL = build.input("kernel", DType.F32, (3, 3, 3, 4))
+PIXELS = build.input("pixels", DType.I32, (1, 5, 5, 4))
 WINDOW = build.window(DType.F32, (3, 3))
+NARROW = build.window(DType.F32, (3, 1))
+STRIDED = build.window(DType.F32, (3, 3), (1, 2))
+DILATED = build.window(DType.F32, (3, 3), None, (2, 1))
 
 MISFITS: dict[str, tuple[Callable[[], int], str]] = {
     "binary": (lambda: build.binary("add", X, Y), "types differ"),
@@ -37,6 +41,11 @@ MISFITS: dict[str, tuple[Callable[[], int], str]] = {
     "matmul": (lambda: build.matmul(X, Y), "inner extents"),
     "pool": (lambda: build.pool("max", X, build.window(DType.F32, (4, 1))), "does not fit"),
     "conv": (lambda: build.conv(IMAGE, KERNEL, WINDOW), "4 channels, 1 groups"),
+    "winograd": (lambda: build.winograd(IMAGE, KERNEL, WINDOW), "4 channels, 1 groups"),
+    "winograd of integers": (lambda: build.winograd(PIXELS, PIXELS, WINDOW), "only f32"),
+    "winograd in steps": (lambda: build.winograd(IMAGE, KERNEL, STRIDED), "steps of more"),
+    "winograd with gaps": (lambda: build.winograd(IMAGE, KERNEL, DILATED), "is dilated"),
+    "winograd of other windows": (lambda: build.winograd(IMAGE, KERNEL, NARROW), "not 3×3"),
 }
 
 

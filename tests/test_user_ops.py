@@ -26,10 +26,10 @@ from satura.ops import (
     op,
     refuse_unless,
 )
+from satura.pipeline.rule_file import load_rules
 from satura.rewrite.ops import REGISTRY, USER_OPS
 from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.program.builder import Builder
-from satura.rulefile import load_rules
 from tests.user_ops import UserOps, user_ops
 
 
@@ -203,12 +203,12 @@ MISTAKES = [
     (
         _plain,
         {"reference": np.copy},
-        "'count: int' is not an operand (TensorType) and no attribute",
+        "'count: int' is neither an operand (TensorType) nor an attribute",
     ),
     (_melting, {"reference": np.copy}, "Melting must be a dataclass, and frozen"),
     (_nameless, {"reference": np.copy}, "it needs an operand"),
     (_one, {"formula": "x", "domain": ""}, "its domain is that of ONNX's own ops"),
-    (_one, {"formula": "x", "domain": "my dom"}, "its domain 'my dom' is none in ONNX"),
+    (_one, {"formula": "x", "domain": "my dom"}, "'my dom' is not a domain in ONNX"),
     (_one, {"formula": "x", "op_type": "a b/c"}, "its op_type 'a b/c' is not a name in ONNX"),
     (_one, {"formula": "x", "domain": "my-org.ops_2", "op_type": "One_2"}, ""),
     (_one_float, {"formula": "x + 0", "reference": np.copy}, "0.0 where its reference gives -0.0"),

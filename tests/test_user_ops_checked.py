@@ -13,7 +13,7 @@ from satura.testing import check
 HANDED: list[object] = []
 
 
-def _handed(draw: Draw, result: TensorType) -> object:
+def _hand_over(draw: Draw, result: TensorType) -> object:
     (made,) = HANDED
     if isinstance(made, Exception):
         raise made
@@ -39,7 +39,7 @@ def test_a_mistake_of_a_generator_names_the_op(made: object, message: str) -> No
 
     HANDED[:] = [made]
     with local_ops():
-        same = op(reference=np.copy, generator=_handed)(drawing)  # type: ignore[arg-type]
+        same = op(reference=np.copy, generator=_hand_over)(drawing)  # type: ignore[arg-type]
 
         @rule
         def law(x: Tensor) -> Law:

@@ -10,7 +10,7 @@ import pytest
 
 import satura
 from satura.ops import Axis, Count, DType, Scalar, TensorType, UserOp, local_ops, op, refuse_unless
-from satura.rewrite.check.user_ops import drawn
+from satura.rewrite.check.user_ops import draw_operands
 from satura.rewrite.ops import USER_OPS, Kind
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.program.builder import Builder
@@ -91,7 +91,7 @@ def test_every_op_is_drawn_inferred_run_and_compiled_alike(ops: UserOps) -> None
         for number in range(2):
             result = TensorType(DType.F32, draw.shape(2))
             given = (None,) * len(declared.attributes)
-            types, attributes = drawn(declared, draw, result, given, (None,) * len(given))
+            types, attributes = draw_operands(declared, draw, result, given, (None,) * len(given))
             keys = [f"{declared.name}{number}_{at}" for at in range(len(types))]
             operands = [
                 build.input(key, type_.dtype, type_.shape)
@@ -103,7 +103,7 @@ def test_every_op_is_drawn_inferred_run_and_compiled_alike(ops: UserOps) -> None
             made = build.add(declared, operands, *attributes)
             assert build.type(made) == result
             outputs[f"{declared.name}{number}"] = made
-            again = drawn(declared, draw, result, attributes, (None,) * len(given))
+            again = draw_operands(declared, draw, result, attributes, (None,) * len(given))
             assert again[1] == attributes, "what the pattern decided stays"
     agree(build.program(outputs), arguments)
 

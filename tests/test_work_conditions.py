@@ -131,6 +131,15 @@ def sum_with_turned(is_turned_back: bool) -> Made:
     return make
 
 
+def dequantised(dtype: DType) -> Made:
+    def make(build: Builder) -> int:
+        weights = build.constant(np.arange(6).reshape(2, 3), dtype)
+        scale = build.broadcast(build.constant(np.full((1, 3), 0.5, np.float32)), (2, 3))
+        return turned(build, build.binary("mul", build.cast(weights, DType.F32), scale))
+
+    return make
+
+
 # The rule, where it has to fire, and where it has to rest.
 CONDITIONS: list[tuple[str, Made, Made]] = [
     ("compose_transposes", twice_transposed(2, 3, 4), twice_transposed(2, 1, 1)),
@@ -168,6 +177,7 @@ CONDITIONS: list[tuple[str, Made, Made]] = [
         widened_pair((4, 1, 1), (4, 1, 1)),
     ),
     ("scale_sum_with_unlike_constant", scaled_sum((1, 3), (1, 1)), scaled_sum((1, 3), (1, 3))),
+    ("transpose_into_dequantised", dequantised(DType.I8), dequantised(DType.I32)),
 ]
 
 

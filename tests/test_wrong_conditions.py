@@ -14,15 +14,15 @@ from satura.rewrite.language.expressions import Apply, Expression
 from satura.rules import DEFAULT
 from satura.testing import check
 from tests.equivalent_mutants import excuse
-from tests.function_mutants import DECIDED, FunctionMutant, function_mutants, functions_of, planted
-from tests.reach import reach, recorded
+from tests.function_mutants import DECIDED, FunctionMutant, function_mutants, functions_of, plant
+from tests.reach import reach, read_record
 from tests.tiers import deep_but
 
 
 def shows(rule: Rule) -> str:
     """What tests/test_rules.py says that is wrong with `rule`; empty where it passes."""
     try:
-        if reach(rule) != recorded()[rule.name]:
+        if reach(rule) != read_record()[rule.name]:
             return f"{rule.name} fires elsewhere"
     except RuleError as error:
         return str(error)
@@ -71,5 +71,5 @@ WITH_CONDITIONS = [name for name in DECIDED if wrong_conditions(name)]
 def test_a_wrong_condition_in_a_function_shows(name: str) -> None:
     for mutant in wrong_conditions(name):
         if excuse(str(mutant), name) is None:
-            with planted(mutant):
+            with plant(mutant):
                 assert name in shows(DEFAULT[name]), str(mutant)

@@ -27,7 +27,7 @@ COMMUTATIVE = [BinaryFn(name) for name in ("add", "mul", "max", "min")]
 Change = Callable[[Expression], Expression]
 
 
-def renamed(rule: Rule) -> Rule:
+def rename(rule: Rule) -> Rule:
     """The law under another name, with other variables, in another order."""
     names = {name: f"v{number}" for number, name in enumerate(reversed(list(rule.variables)))}
 
@@ -53,7 +53,7 @@ def renamed(rule: Rule) -> Rule:
     )
 
 
-def swapped(rule: Rule) -> Rule | None:
+def swap_operands(rule: Rule) -> Rule | None:
     """The law with the operands of its commutative functions swapped; None without any."""
 
     def other(term: Term) -> Term:
@@ -72,19 +72,19 @@ def swapped(rule: Rule) -> Rule | None:
     return None if directions == rule.directions else replace(rule, directions=directions)
 
 
-def turned(rule: Rule) -> Rule | None:
+def turn_round(rule: Rule) -> Rule | None:
     """The law read from right to left; None where that side does not bind all variables."""
     turned_round = []
     for direction in rule.directions:
         if not isinstance(direction.right, Application):
             return None
-        if set(_bound(direction.right)) != set(direction.variables):
+        if set(_bound_names(direction.right)) != set(direction.variables):
             return None
         turned_round.append(replace(direction, left=direction.right, right=direction.left))
     return replace(rule, directions=tuple(turned_round))
 
 
-def mirrored(rule: Rule, inner_only: bool) -> Rule | None:
+def mirror_axes(rule: Rule, inner_only: bool) -> Rule | None:
     """The law with its axes counted from the other end; None where it computes on no axes.
 
     Whatever it computes, it computes from mirrored attributes and types, and the result is mirrored
@@ -92,7 +92,7 @@ def mirrored(rule: Rule, inner_only: bool) -> Rule | None:
     """
 
     def mirror(value: object, like: TensorType) -> object:
-        return _mirrored(value, like.rank, inner_only)
+        return _mirror_value(value, like.rank, inner_only)
 
     directions = []
     for direction in rule.directions:
@@ -113,7 +113,7 @@ def mirrored(rule: Rule, inner_only: bool) -> Rule | None:
     return None if changed.directions == rule.directions else changed
 
 
-def _mirrored(value: object, rank: int, inner_only: bool) -> object:
+def _mirror_value(value: object, rank: int, inner_only: bool) -> object:
     def reverse(entries: tuple[object, ...]) -> tuple[object, ...]:
         if inner_only and len(entries) == rank >= 2:
             return (entries[0], *entries[-2:0:-1], entries[-1])
@@ -173,14 +173,14 @@ def _with_attributes(term: Term, change: Change) -> Term:
     return term
 
 
-def _bound(term: Term) -> list[str]:
+def _bound_names(term: Term) -> list[str]:
     if isinstance(term, Tensor):
         return [term.name]
     if isinstance(term, ScalarTerm):
         return [term.value.name] if isinstance(term.value, AttributeVariable) else []
     assert isinstance(term, Application)
     own = [each.name for each in term.attributes if isinstance(each, AttributeVariable)]
-    return own + [name for operand in term.operands for name in _bound(operand)]
+    return own + [name for operand in term.operands for name in _bound_names(operand)]
 
 
 def _application(term: Term) -> Application:

@@ -38,7 +38,7 @@ class Drawn:
 
 
 @cache
-def drawn(name: str, attempts: int) -> tuple[Drawn, ...]:
+def draw_matches(name: str, attempts: int) -> tuple[Drawn, ...]:
     """Instances of the left sides of a rule of the book."""
     found = []
     for direction in DEFAULT[name].directions:
@@ -58,9 +58,9 @@ def _holds(direction: Direction, instance: Instance, condition: Expression) -> b
 def verdict(rule: Rule, attempts: int) -> MutantVerdict:
     """What shows on `attempts` draws per direction, while a mistake is planted in `rule`.
 
-    `drawn` must have been called before it was planted.
+    `draw_matches` must have been called before it was planted.
     """
-    parts = [_verdict(part, rule.exact) for part in drawn(rule.name, attempts)]
+    parts = [_verdict(part, rule.exact) for part in draw_matches(rule.name, attempts)]
     order: list[MutantVerdict] = [*CAUGHT, "survives", "same"]
     return min(parts, key=order.index)
 

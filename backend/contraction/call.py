@@ -1,8 +1,9 @@
-"""conv and matmul in f32 for the register-tiled kernel of `emit/contraction.py`.
+"""conv and matmul for the register-tiled kernel of `contraction/emit.py`.
 
-The operands must be plain strided views of f32, or of f16 or bf16, which are packed as f32. Weights
-that are constants are packed into panels at compile time; other right operands are packed by the
-kernel. Depthwise convolutions and all other dtypes are plain loops, see `lower_reductions.py`.
+The operands must be plain strided views of f32, or of f16 or bf16, which are packed as f32; or
+integers that come from 8 bits (see `readings.py`). Weights that are constants are packed into
+panels at compile time; other right operands are packed by the kernel. Depthwise convolutions and
+all other dtypes are plain loops, see `lower/reductions.py`.
 """
 
 from __future__ import annotations
@@ -16,41 +17,30 @@ import numpy as np
 from satura.backend.constants import ConstantStore
 from satura.backend.contraction.emit import contraction_source
 from satura.backend.contraction.epilogue import NestEpilogue
+from satura.backend.contraction.readings import Reading, reading_of
 from satura.backend.contraction.spec import (
     ContractionCall,
     ContractionSpec,
+    Products,
     RowAxis,
     choose_tile,
     contraction_plan,
-    pack_panels,
     panel_columns,
     parameters,
 )  # fmt: skip
+from satura.backend.contraction.views import View
 from satura.backend.emit.body import Code
 from satura.backend.lower.body import Nest, Pointer
 from satura.backend.lower.canonical import renumber
 from satura.backend.lower.reductions import anchor_of, epilogue_nest
-from satura.backend.lower.space import space_of
-from satura.backend.lower.walk import shape_of, strides_of
-from satura.rewrite.extract.schedule import Dispatch, Home, Schedule
+from satura.backend.lower.walk import shape_of
+from satura.backend.target import host_target
+from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.program.program import Node
 from satura.rewrite.types.attributes import Groups, Window
-from satura.rewrite.types.dims import static
-from satura.rewrite.types.index_map import coefficient, is_affine, offset, pull
-from satura.rewrite.types.tensor_type import Array, DType
+from satura.rewrite.types.tensor_type import Array
 
-F32_BYTES = 4
-
-
-@dataclass(frozen=True)
-class View:
-    """A strided view of a materialised tensor; strides in bytes, 0 along axes of extent 1."""
-
-    node: int
-    pointer: Pointer
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    itemsize: int
+_WORD = 4
 
 
 @dataclass(frozen=True)
@@ -73,49 +63,22 @@ def contraction_code(
     schedule: Schedule, dispatch: Dispatch, threads: int, store: ConstantStore, name: str,
     any_sizes: bool,
 ) -> Code | None:  # fmt: skip
-    """The kernel of a contraction in f32; None where only plain loops will do.
+    """The register-tiled kernel of a contraction; None where only plain loops will do.
 
     With `any_sizes` the text must not depend on extents that other sizes may change.
     """
     node = schedule.program.nodes[anchor_of(dispatch)]
-    if node.type.dtype.compute is not DType.F32 or 0 in shape_of(schedule, node.operands[0]):
+    if 0 in shape_of(schedule, node.operands[0]) or 0 in shape_of(schedule, node.operands[1]):
         return None
-    left = view_of(schedule, dispatch, node.operands[0])
-    right = view_of(schedule, dispatch, node.operands[1])
-    if left is None or right is None or 0 in right.shape:
+    reading = reading_of(schedule, dispatch, node)
+    if reading is None:
         return None
     lowered = _matmul if node.op.name == "matmul" else _conv
-    problem = lowered(node, left, right, shape_of(schedule, anchor_of(dispatch)))
+    problem = lowered(node, reading, shape_of(schedule, anchor_of(dispatch)))
     if problem is None:
         return None
+    problem = problem.sharing(problem.groups_of_a_vector)
     return problem.code(schedule, dispatch, threads, store, name, any_sizes)
-
-
-def view_of(schedule: Schedule, dispatch: Dispatch, node: int) -> View | None:
-    """How `node` lies in a materialised tensor; None where that is not a strided view."""
-    shape = shape_of(schedule, node)
-    space = space_of(shape)
-    index, at = space.index, node
-    nodes = schedule.program.nodes
-    while at not in dispatch.operands and nodes[at].op.name != "constant":
-        if nodes[at].op.name not in ("transpose", "reshape", "broadcast", "slice"):
-            return None
-        below = nodes[at].operands[0]
-        source = nodes[below].type.shape
-        index = pull(
-            nodes[at].op.name, nodes[at].attributes, index, nodes[at].type.shape, source,
-            space.ranges,
-        )  # fmt: skip
-        at = below
-    home = schedule.homes.get(at, Home(at, (0,) * nodes[at].type.rank))
-    inside = tuple(start + i for start, i in zip(home.start, index, strict=True))
-    position = offset(inside, strides_of(schedule, home))
-    if not is_affine(position):
-        return None
-    size = nodes[node].type.dtype.itemsize
-    strides = tuple(static(coefficient(position, v.name)) * size for v in space.variables)
-    start = position if isinstance(position, int) else dict(position.terms).get((), 0)
-    return View(at, Pointer(("buffer", home.buffer), start * size), shape, strides, size)
 
 
 @dataclass(frozen=True)
@@ -125,15 +88,39 @@ class _Problem:
     batches: tuple[Axis, ...]
     rows: tuple[Axis, ...]
     groups: int
-    left: View
-    right: View
+    reading: Reading
     columns: int
     depth: int
     left_group: int
     left_depth: int
     right_depth: int
     right_column: int
-    fill: float
+    shared: int = 1
+
+    @property
+    def left_packed(self) -> bool:
+        """Whether rows are copied as words of their own before they are multiplied."""
+        reading = self.reading
+        scattered = self.left_depth != reading.left.itemsize
+        return reading.left_packed or scattered or self.depth % reading.products.per_word != 0
+
+    @property
+    def groups_of_a_vector(self) -> int:
+        """How many groups can have their columns in one vector."""
+        lanes = host_target().lanes
+        plain = self.reading.products is Products.F32 and not self.left_packed
+        packed = self.reading.weights is not None
+        if not plain or not packed or self.groups < 2 or self.columns != self.depth:
+            return 1
+        shared = lanes // self.columns
+        return shared if shared * self.columns == lanes and self.groups % shared == 0 else 1
+
+    def sharing(self, shared: int) -> _Problem:
+        """The same with so many groups as one."""
+        return replace(
+            self, groups=self.groups // shared, columns=self.columns * shared,
+            left_group=self.left_group * shared, shared=shared,
+        )  # fmt: skip
 
     def code(
         self, schedule: Schedule, dispatch: Dispatch, threads: int, store: ConstantStore,
@@ -143,25 +130,24 @@ class _Problem:
         nest = renumber(epilogue_nest(schedule, dispatch))
         batches, rows = self._merged(nest)
         count = prod(axis.row.extent for axis in rows)
-        tile = choose_tile(None if any_sizes else count, self.columns)
-        grouped = self.groups > 1
-        dtype = schedule.program.nodes[self.left.node].type.dtype
-        packed = schedule.program.nodes[self.right.node].op.name == "constant"
+        grouped = self.groups * self.shared > 1
+        reading = self.reading
+        any_columns = any_sizes and reading.weights is None  # those of weights are always the same
+        tile = choose_tile(None if any_sizes else count, self.columns, any_columns=any_columns)
         spec = ContractionSpec(
             len(batches) + grouped, tuple(axis.is_windowed for axis in rows), tile, grouped,
-            left_packed=dtype is not DType.F32 or self.left_depth != F32_BYTES,
-            right_packed=not packed, dtype=dtype,
+            self.left_packed, reading.weights is None, reading.left_dtype, reading.products,
+            reading.right_dtype, reading.result, self.shared,
         )  # fmt: skip
-        pointer, right_strides = self.right.pointer, tuple(axis.right for axis in batches)
+        pointer, right_strides = reading.right.pointer, tuple(axis.right for axis in batches)
         group_stride = self.columns * self.right_column
-        if packed:
-            array = schedule.program.nodes[self.right.node].constant.array
-            digest = schedule.program.nodes[self.right.node].constant.digest
+        if reading.weights is not None:
+            digest = schedule.program.nodes[reading.right.node].constant.digest
             pointer, right_strides, group_stride = self._packed(
-                store, digest, array, batches, panel_columns(tile)
+                store, digest, reading.weights, batches, panel_columns(tile)
             )
         call = ContractionCall(
-            left=self.left.pointer,
+            left=reading.left.pointer,
             right=pointer,
             scratch=Pointer(("scratch", 0)),
             batches=(*(axis.row.extent for axis in batches), *((self.groups,) * grouped)),
@@ -170,13 +156,15 @@ class _Problem:
             rows=tuple(axis.row for axis in rows),
             columns=self.columns,
             depth=self.depth,
-            fill=self.fill,
+            fill=reading.fill,
             left_depth_stride=self.left_depth,
             right_depth_stride=self.right_depth,
             right_column_stride=self.right_column,
+            left_zero=reading.left_zero,
+            right_zero=reading.right_zero,
         )
         plan = contraction_plan(spec, call, threads)
-        epilogue = NestEpilogue(_over_axes(nest, [*batches, *rows]), len(parameters(spec)))
+        epilogue = NestEpilogue(over_axes(nest, [*batches, *rows]), len(parameters(spec)))
         source = contraction_source(name, spec, epilogue)
         work = count * prod(call.batches) * self.columns * self.depth * call.taps
         return Code(
@@ -192,23 +180,27 @@ class _Problem:
         width: int,
     ) -> tuple[Pointer, tuple[int, ...], int]:  # fmt: skip
         """The weights as panels in `store`, and their strides along batches and groups."""
+        reading = self.reading
         taps = prod(axis.row.taps for axis in self.rows)
         moving = [axis for axis in batches if axis.right]
         groups = max(1, self.groups)
         shape = (*(axis.row.extent for axis in moving), taps * self.depth, groups * self.columns)
         strides = (*(axis.right for axis in moving), self.right_depth, self.right_column)
-        start = self.right.pointer.offset // array.itemsize
-        key = f"{digest.hex()} {start} {shape} {strides} {groups} {width}".encode()
+        size = reading.right.itemsize
+        steps = tuple(stride // size for stride in strides)
+        start = reading.right.pointer.offset // size
+        key = f"{digest.hex()} {start} {shape} {steps} {groups} {width} {reading.key}".encode()
 
         def pack() -> Array:
             flat = array.reshape(-1)[start:]
+            strides = tuple(step * array.itemsize for step in steps)
             weights = np.lib.stride_tricks.as_strided(flat, shape, strides)
             stacks = weights.reshape(-1, *shape[-2:])
-            panels = [pack_panels(stack, groups, width) for stack in stacks]
+            panels = [reading.packed(stack, groups, width) for stack in stacks]
             return np.ascontiguousarray(np.stack(panels))
 
         address, packed_shape = store.derived(key, pack)
-        group_stride = prod(packed_shape[2:]) * F32_BYTES
+        group_stride = prod(packed_shape[2:]) * _WORD
         batch_stride = group_stride * groups
         right: list[int] = []
         for axis in reversed(batches):
@@ -220,7 +212,8 @@ class _Problem:
 _NO_ROWS = Axis(RowAxis(1, 0), 0, -1)
 
 
-def _matmul(node: Node, left: View, right: View, shape: tuple[int, ...]) -> _Problem | None:
+def _matmul(node: Node, reading: Reading, shape: tuple[int, ...]) -> _Problem | None:
+    left, right = reading.left, reading.right
     axes = [
         Axis(RowAxis(shape[axis], left.strides[axis]), right.strides[axis], axis)
         for axis in range(len(shape) - 2)
@@ -230,13 +223,15 @@ def _matmul(node: Node, left: View, right: View, shape: tuple[int, ...]) -> _Pro
     while axes and not axes[-1].right:  # the same right operand: more rows
         rows.insert(0, axes.pop())
     return _Problem(
-        tuple(axes), tuple(rows), 0, left, right, shape[-1], left.shape[-1], 0,
-        _last_stride(left), right.strides[-2], _last_stride(right), 0.0,
+        tuple(axes), tuple(rows), 0, reading, shape[-1], left.shape[-1], 0,
+        _last_stride(left), right.strides[-2], _last_stride(right),
     )  # fmt: skip
 
 
-def _conv(node: Node, left: View, right: View, shape: tuple[int, ...]) -> _Problem | None:
-    window, groups = node.attributes
+def _conv(node: Node, reading: Reading, shape: tuple[int, ...]) -> _Problem | None:
+    left, right = reading.left, reading.right
+    window, *rest = node.attributes
+    (groups,) = rest or (Groups(1),)
     assert isinstance(window, Window) and isinstance(groups, Groups)
     depth = right.shape[-2]
     if groups.count > 1 and depth == 1:
@@ -250,8 +245,8 @@ def _conv(node: Node, left: View, right: View, shape: tuple[int, ...]) -> _Probl
         rows.append(_window_axis(window, axis, shape, left))
     channel = _last_stride(left)
     return _Problem(
-        (), tuple(rows), groups.count, left, right, shape[-1] // groups.count, depth,
-        depth * channel, channel, step, column, float(window.fill.value),
+        (), tuple(rows), groups.count, reading, shape[-1] // groups.count, depth,
+        depth * channel, channel, step, column,
     )  # fmt: skip
 
 
@@ -304,7 +299,7 @@ def _merge(axes: Sequence[Axis], nest: Nest) -> tuple[Axis, ...]:
     return tuple(result)
 
 
-def _over_axes(nest: Nest, axes: Sequence[Axis]) -> Nest:
+def over_axes(nest: Nest, axes: Sequence[Axis]) -> Nest:
     """The epilogue over the contraction's own axes and, innermost, the columns."""
 
     def restride(strides: tuple[int, ...]) -> tuple[int, ...]:

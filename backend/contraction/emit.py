@@ -18,16 +18,20 @@ from typing import Protocol
 from satura.backend.contraction.gathering import (
     advance,
     coordinates,
+    panel_bytes,
     panel_lines,
     preparation_lines,
     row_lines,
     tile_lines,
 )  # fmt: skip
-from satura.backend.contraction.spec import ContractionSpec, panel_columns, parameters, tile_name
+from satura.backend.contraction.spec import ContractionSpec, panel_columns, parameters
 from satura.backend.emit.text import INDENT, indented
 from satura.backend.jit.machine_code import KernelSource
+from satura.rewrite.types.tensor_type import DType
 
-_F32, _LINE = 4, 64
+_F32, _WORD, _LINE = 4, 8, 64
+_SHALLOW = 512  # rows of greater depth are streams that the CPU fetches ahead itself
+_FIRST_OF_TILE = "first_row + tile * least + min(tile, larger)"
 
 
 class Epilogue(Protocol):
@@ -45,8 +49,11 @@ class Epilogue(Protocol):
     ) -> Iterable[str]:
         """Once per row and panel, given the names of the coordinates (groups left out)."""
 
+    def fetch_lines(self, count: str) -> Iterable[str]:
+        """After `row_lines`: asks for what `column_lines` touches in `count` columns."""
+
     def column_lines(self, first_column: str, index: str, accumulator: str) -> Iterable[str]:
-        """For each column; `accumulator` is an f32 expression to be used once."""
+        """For each column; `accumulator` is an expression of the sums' dtype, to be used once."""
 
 
 def contraction_source(name: str, spec: ContractionSpec, epilogue: Epilogue) -> KernelSource:
@@ -87,6 +94,8 @@ def _unit(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
             yield f"batch{axis} = batch % batch_extent{axis}"
             yield f"batch //= batch_extent{axis}"
         yield "batch0 = batch"
+    if not spec.left_packed:
+        yield "new_rows = place != built"
     yield "if place != built:"
     yield from indented(1, ["built = place", *row_lines(spec)])
     yield from panel_lines(spec, width)
@@ -109,12 +118,16 @@ def _step(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str
         yield f"{INDENT}next_weights += step_taps * step_depth * {width * _F32}"
         yield "elif unit + 1 < end:"
         following = "(panel + 1 if panel + 1 < panels else 0)"
-        panel_bytes = f"taps * depth * {width * _F32}"
-        yield f"{INDENT}next_weights = weights + ({following} - panel) * {panel_bytes}"
+        yield f"{INDENT}next_weights = weights + ({following} - panel) * {panel_bytes(spec, width)}"
     yield "for tile in range(tiles):"
     body = ["size = least + (1 if tile < larger else 0)"]
+    body += ["if step == steps - 1:", *indented(1, _fetches(spec, epilogue))]
     body += ["accumulators = scratch + tile * tile_pitch", *tile_lines(spec)]
-    body += ["ahead = step_weights"]
+    body += ["ahead = step_weights"]  # or the next tile's rows, if they lie one after another
+    if not spec.left_packed:
+        following = f"load_int64(table, table_pitch // {_WORD}) + first_depth * {_F32}"
+        condition = f"new_rows and tile + 1 < tiles and tile_depth <= {_SHALLOW}"
+        body += [f"if {condition}:", f"{INDENT}ahead = {following}"]
     if not spec.right_packed:  # each of the first tiles fetches its part of what comes next
         body += [f"if tile < {width * _F32 // _LINE}:"]
         body += [f"{INDENT}ahead = next_weights + tile * tile_taps * tile_depth * {_LINE}"]
@@ -129,21 +142,38 @@ def _microkernels(spec: ContractionSpec) -> Iterator[str]:
         f"table, pitch, hops, tile_taps, tile_depth, first_depth * {_F32}, step_weights, ahead, "
         "accumulators, step"
     )
-    *taller, last = spec.tile.rows
-    for place, rows in enumerate(taller):
+    if spec.is_integer:
+        arguments += ", heads"
+    *taller, _ = spec.tile.rows
+    *names, last = spec.tile_names
+    for place, (rows, name) in enumerate(zip(taller, names, strict=True)):
         yield f"{'elif' if place else 'if'} size > {rows - 1}:"
-        yield f"{INDENT}{tile_name(rows, spec.tile.vectors)}({arguments})"
-    final = f"{tile_name(last, spec.tile.vectors)}({arguments})"
+        yield f"{INDENT}{name}({arguments})"
+    final = f"{last}({arguments})"
     yield from ["else:", INDENT + final] if taller else [final]
 
 
-def _epilogue(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str]:
+def _fetches(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
+    """What the epilogue will need comes into the cache while the microkernel runs."""
+    yield from coordinates(spec, _FIRST_OF_TILE)
+    yield "for slot in range(size):"
+    body = [*_row_lines(spec, epilogue), *epilogue.fetch_lines("column_count"), *advance(spec)]
+    yield from indented(1, body)
+
+
+def _row_lines(spec: ContractionSpec, epilogue: Epilogue) -> Iterable[str]:
     batches = tuple(f"batch{axis}" for axis in range(spec.batches - spec.grouped))
     rows = tuple(f"row{axis}" for axis in range(len(spec.windowed)))
-    yield from coordinates(spec, "first_row + tile * least + min(tile, larger)")
+    return epilogue.row_lines(batches, rows, "first_column")
+
+
+def _epilogue(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str]:
+    yield from coordinates(spec, _FIRST_OF_TILE)
     yield "for slot in range(size):"
-    body = [*epilogue.row_lines(batches, rows, "first_column"), "for index in range(column_count):"]
-    accumulator = "get_f32(accumulators, index)"
+    body = [*_row_lines(spec, epilogue), "for index in range(column_count):"]
+    accumulator = f"get_{'i32' if spec.is_integer else 'f32'}(accumulators, index)"
+    if spec.result is DType.I64:
+        accumulator = f"cast_i64({accumulator})"
     body += indented(1, epilogue.column_lines("first_column", "index", accumulator))
     body += [f"accumulators += {width * _F32}", *advance(spec)]
     yield from indented(1, body)

@@ -12,6 +12,7 @@ from satura.backend.emit.body import Arguments, BodyText
 from satura.backend.lower.body import Argument, Nest
 
 PREFIX = "e_"
+LINE = 64
 
 
 class NestEpilogue:
@@ -29,6 +30,18 @@ class NestEpilogue:
         self._sum = f"{PREFIX}sum"
         given = dict.fromkeys(sums, self._sum)
         self._block = self._body.store(self._body.block([nest.result], given))
+        self._touched = [
+            (value.access, value.dtype.itemsize, "prefetch_to_read")
+            for value in nest.values
+            if value.op == "load"
+            and value.access is not None
+            and not value.operands
+            and not value.access.extras
+            and value.access.strides[-1] == value.dtype.itemsize
+            and any(value.access.strides[:-1])
+        ]
+        if nest.target.strides[-1] == nest.dtype.itemsize and not nest.target.extras:
+            self._touched.append((nest.target, nest.dtype.itemsize, "prefetch_to_write"))
 
     @property
     def arguments(self) -> tuple[Argument, ...]:
@@ -46,6 +59,14 @@ class NestEpilogue:
         names = zip(self._outer, (*batches, *rows), strict=True)
         here = [f"{own} = {given}" for own, given in names]
         return [*here, f"{PREFIX}start = {first_column}", *self._block.row]
+
+    def fetch_lines(self, count: str) -> Iterable[str]:
+        """After `row_lines`: asks for what `column_lines` touches in `count` columns."""
+        for access, size, helper in self._touched:
+            base = self._body.row_base(access)
+            line = LINE // size
+            yield f"for {PREFIX}line in range(0, {count}, {line}):"
+            yield f"    {helper}({base} + {PREFIX}line * {size})"
 
     def column_lines(self, first_column: str, index: str, accumulator: str) -> Iterable[str]:
         """For each column."""

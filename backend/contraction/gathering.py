@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from satura.backend.contraction.spec import ContractionSpec
+from satura.backend.contraction.spec import ContractionSpec, Products
 from satura.backend.emit.text import INDENT, indented
 from satura.rewrite.types.tensor_type import DType
 
@@ -34,12 +34,12 @@ def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
     if not gathers(spec):
         yield "store_int64(all_hops, 0, 0)"
     if any(spec.windowed):
-        yield "fill_value = f32_of_bits(fill)"
+        yield f"fill_value = {_fill_value(spec)}"
     if not gathers(spec):
         return
     yield "kinds = scratch + kinds_offset"
     yield "fill_page = scratch + fill_offset"
-    yield "for i in range(depth):"
+    yield f"for i in range(depth{f' * {spec.shared}' if spec.shared > 1 else ''}):"
     yield f"{INDENT}store_f32(fill_page, i, fill_value)"
     yield "line = 0"
     axes = _window_parameters(spec)
@@ -55,6 +55,22 @@ def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
         "line += 1",
     ]
     yield from indented(len(axes), body)
+
+
+def _fill_value(spec: ContractionSpec) -> str:
+    if spec.is_integer and spec.left_packed:
+        return f"cast_{_packed_dtype(spec)}(fill)"
+    return "f32_of_bits(fill)"
+
+
+def _packed_dtype(spec: ContractionSpec) -> str:
+    """What integers are copied as."""
+    return "u8" if spec.products is Products.QUADS else "i16"
+
+
+def panel_bytes(spec: ContractionSpec, width: int) -> str:
+    """The size of one panel."""
+    return f"(taps * depth + {spec.heads}) * {width * _F32}"
 
 
 def row_lines(spec: ContractionSpec) -> Iterator[str]:
@@ -106,13 +122,19 @@ def panel_lines(spec: ContractionSpec, width: int) -> Iterator[str]:
     strides = (f" + batch{axis} * right_batch{axis}" for axis in range(spec.batches))
     here = f"right{''.join(strides)}"
     if not spec.right_packed:
-        yield f"weights = {here} + panel * taps * depth * {width * _F32}"
+        yield f"heads = {here} + panel * {panel_bytes(spec, width)}"
+        yield f"weights = heads + {spec.heads * width * _F32}"
         return
-    yield "weights = scratch + panel_offset"
+    yield "heads = scratch + panel_offset"
+    yield f"weights = heads + {spec.heads * width * _F32}"
     yield f"source = {here} + panel * {width} * right_column_stride"
     yield f"valid = min({width}, columns - panel * {width})"
     yield "if place // blocks * panels + panel != packed:"
     lanes = width // spec.tile.vectors
+    if spec.is_integer:
+        yield f"{INDENT}packed = place // blocks * panels + panel"
+        yield from indented(1, integer_panel_lines(spec, width))
+        return
     copy = ["packed = place // blocks * panels + panel", "done = 0"]
     if spec.dtype is DType.F32:
         copy += _transposing_lines(width, lanes)
@@ -128,7 +150,7 @@ def panel_lines(spec: ContractionSpec, width: int) -> Iterator[str]:
         f"{INDENT * 2}for n in range(valid // {lanes} * {lanes} if k < done else 0, valid):",
         f"{INDENT * 3}store_f32(line, n, {read}(origin + n * right_column_stride, 0))",
         f"{INDENT}for n in range(valid, {width}):",
-        f"{INDENT * 2}store_f32(line, n, np.float32(0))",
+        f"{INDENT * 2}store_f32(line, n, f32(0))",
     ]
     yield from indented(1, copy)
 
@@ -235,7 +257,10 @@ def _taps(spec: ContractionSpec, outside: str, body: list[str]) -> Iterator[str]
 
 
 def _row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
-    """Copies of the block's rows as f32, all taps of a row side by side."""
+    """Copies of the block's rows as f32 or integers, all taps of a row side by side."""
+    if spec.is_integer:
+        yield from _integer_row_packing_lines(spec)
+        return
     yield "copy = scratch + rows_offset"
     yield "for row in range(row_count):"
     yield from indented(1, _origin(spec))
@@ -268,3 +293,48 @@ def _depth_copy_lines(spec: ContractionSpec, source: str, count: str) -> list[st
         f"{INDENT}for k in range({count}):",
         f"{INDENT * 2}store_f32(copy, k, {read}({source} + k * left_depth_stride, 0))",
     ]
+
+
+def _integer_row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
+    """Copies of the block's rows, less their zero point; the last word's rest is any."""
+    kind, size = _packed_dtype(spec), 1 if spec.products is Products.QUADS else 2
+    yield "rows_here = scratch + rows_offset"
+    yield f"zero = cast_{kind}(left_zero)"
+    yield "for row in range(row_count):"
+    body = ["copy = rows_here + row * depth * 4", *_origin(spec)]
+    value = f"read_{spec.dtype.value}({{}})"
+    taken = f"cast_{kind}(cast_{kind}({value}) - zero)"
+    put = f"put_{kind}(copy, k, {taken})"
+    copied = [
+        "if left_depth_stride == 1:",
+        f"{INDENT}for k in range(tap_depth):",
+        f"{INDENT * 2}{put.format('address, k')}",
+        "else:",
+        f"{INDENT}for k in range(tap_depth):",
+        f"{INDENT * 2}{put.format('address + k * left_depth_stride, 0')}",
+    ]
+    if any(spec.windowed):
+        outside = ["for k in range(tap_depth):", f"{INDENT}put_{kind}(copy, k, fill_value)"]
+        copied = ["if address != 0:", *indented(1, copied), "else:", *indented(1, outside)]
+        copied += [f"copy += tap_depth * {size}"]
+        body += _taps(spec, "0", copied)
+    else:
+        body += ["address = origin", *copied]
+    yield from indented(1, [*body, *advance(spec)])
+
+
+def integer_panel_lines(spec: ContractionSpec, width: int) -> Iterator[str]:
+    """A panel of pairs of i16, less their zero point, after a line of zeros."""
+    dtype = (spec.right or spec.dtype).value
+    yield f"for n in range({width}):"
+    yield f"{INDENT}put_i32(heads, n, np.int32(0))"
+    yield "zero_right = cast_i16(right_zero)"
+    yield "for k in range(taps * depth * 2):"
+    yield f"{INDENT}line = weights + k // 2 * {width * _F32} + k % 2 * 2"
+    yield f"{INDENT}origin = source + k * right_depth_stride"
+    yield f"{INDENT}kept = valid if k < right_depth else 0"
+    value = f"cast_i16(cast_i16(read_{dtype}(origin + n * right_column_stride, 0)) - zero_right)"
+    yield f"{INDENT}for n in range(kept):"
+    yield f"{INDENT * 2}put_i16(line, 2 * n, {value})"
+    yield f"{INDENT}for n in range(kept, {width}):"
+    yield f"{INDENT * 2}put_i16(line, 2 * n, np.int16(0))"

@@ -1,9 +1,12 @@
-"""Matmuls and convolutions in f32: what a contraction kernel is generic over, and its arguments.
+"""Matmuls and convolutions: what a contraction kernel is generic over, and its arguments.
 
 A contraction has batches, rows and columns: result[b, r, n] = Σ over taps t and depth k of
 left[b, r, t, k] · right[b, t, k, n]. Rows run over one or more axes. Along a windowed axis (of a
 convolution) a row sees several input positions, one per tap, and positions outside the input
 count as the fill value. Groups of a convolution are its last batch axis.
+
+Operands are read as words of four bytes: an f32, or several neighbours along the depth of integers
+(see `Products`). Depths and steps below count words.
 
 `ContractionSpec` is what the text of a kernel depends on. Everything else is an argument:
 `ContractionCall` describes one call, and `contraction_plan` turns it into the argument table's
@@ -13,6 +16,7 @@ first words and the bytes of scratch that each thread needs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from math import prod
 
 import numpy as np
@@ -28,7 +32,22 @@ _PANEL_BYTES = 640 * 1024  # of one weight panel between two changes of tiles: s
 _TABLE_BYTES = 64 * 1024  # of row addresses
 _LEFT_BYTES = 384 * 1024  # of rows in flight
 _MOST_ROWS = 480
+_TALLEST_OF_32 = {4: 6, 3: 8, 2: 12, 1: 10}  # rows of the tile by vectors, by registers
+_TALLEST_OF_16 = {2: 6, 1: 8}
+_SLOWER = {4: 1.0, 3: 1.01, 2: 1.03, 1: 1.15}  # narrow tiles load more per product
 _BALANCED_UNITS = 8  # with so many units per thread, one more or less does not matter
+
+
+class Products(Enum):
+    """What a word holds, and so how the microkernel adds products: the name of its helper."""
+
+    F32 = "tile"
+    PAIRS = "pairs"  # two i16 each, added as i32
+    QUADS = "quads"  # four u8 of rows and four i8 of weights, added as i32
+
+    @property
+    def per_word(self) -> int:
+        return {Products.F32: 1, Products.PAIRS: 2, Products.QUADS: 4}[self]
 
 
 @dataclass(frozen=True)
@@ -50,7 +69,10 @@ class ContractionSpec:
     `windowed` has one entry per row axis, `dtype` is that of the operands in memory. The left
     operand is read in place, or copied row by row as f32 first (`left_packed`: its depth is not
     contiguous, or it is not f32). The right operand comes as weight panels
-    (see `pack_panels`), or is copied to a panel by the kernel (`right_packed`).
+    (see `pack_panels`), or is copied to a panel by the kernel (`right_packed`); its elements have
+    the dtype `right`, where that is another. Panels of integers start with a line of what is added
+    to the sums. `result` is the dtype of the sums. As many small groups of a convolution as
+    `shared` says have their columns in one vector, and are one group.
     """
 
     batches: int
@@ -60,6 +82,27 @@ class ContractionSpec:
     left_packed: bool = False
     right_packed: bool = False
     dtype: DType = DType.F32
+    products: Products = Products.F32
+    right: DType | None = None
+    result: DType = DType.F32
+    shared: int = 1
+
+    @property
+    def is_integer(self) -> bool:
+        return self.products is not Products.F32
+
+    @property
+    def heads(self) -> int:
+        """How many lines stand before the weights of a panel."""
+        return int(self.is_integer)
+
+    @property
+    def tile_names(self) -> tuple[str, ...]:
+        """The microkernels, one per entry of the tile's rows."""
+        depth = panel_columns(self.tile) // self.shared if self.shared > 1 else 0
+        return tuple(
+            tile_name(rows, self.tile.vectors, self.products, depth) for rows in self.tile.rows
+        )
 
 
 @dataclass(frozen=True)
@@ -80,7 +123,8 @@ class RowAxis:
 
 @dataclass(frozen=True)
 class ContractionCall:
-    """One call. Strides are in bytes; `depth` counts the elements that one tap sees.
+    """One call. Strides are in bytes; `depth` counts the elements that one tap sees. Of integers
+    that the kernel packs, `left_zero` and `right_zero` are taken off; `fill` is what is read then.
 
     `right_depth_stride` (over taps and depth together) and `right_column_stride` matter to a
     kernel that packs its right operand, `left_depth_stride` to one that packs its left.
@@ -99,6 +143,8 @@ class ContractionCall:
     left_depth_stride: int = _F32
     right_depth_stride: int = 0
     right_column_stride: int = 0
+    left_zero: int = 0
+    right_zero: int = 0
 
     @property
     def row_count(self) -> int:
@@ -117,21 +163,30 @@ class ContractionPlan:
     scratch_size: int
 
 
-def tile_name(rows: int, vectors: int) -> str:
-    """The helper that computes a tile of `rows` rows by `vectors` vectors."""
-    return f"tile_{rows}x{vectors}"
+def tile_name(rows: int, vectors: int, products: Products = Products.F32, depth: int = 0) -> str:
+    """The helper that computes a tile of `rows` rows by `vectors` vectors.
+
+    With `depth`, every so many columns are a group that sees as many elements of its own.
+    """
+    return f"{products.value}_{rows}x{vectors}" + (f"g{depth}" if depth else "")
 
 
-def choose_tile(rows: int | None, columns: int, target: Target | None = None) -> Tile:
+def choose_tile(
+    rows: int | None, columns: int, target: Target | None = None, any_columns: bool = False
+) -> Tile:
     """A tile that wastes little on `rows` (None: not known) by `columns`.
 
-    Few columns get narrower and taller tiles; few rows get a tile of just their number.
+    Its width is the one that computes the fewest columns beyond the last; with `any_columns` it
+    depends only on whether the columns fill the widest. Few rows get a tile of just their number.
     """
     target = target or host_target()
-    wide = target.registers == 32
-    widest = 4 if wide else 2
-    vectors = min(widest, max(1, -(-columns // target.lanes)))
-    tallest = {4: 6, 3: 8, 2: 12, 1: 10}[vectors] if wide else {2: 6, 1: 8}[vectors]
+    tallest_of = _TALLEST_OF_32 if target.registers == 32 else _TALLEST_OF_16
+    filled = -(-columns // target.lanes)
+    if any_columns:
+        vectors = min(max(tallest_of), max(1, filled))
+    else:
+        vectors = min(tallest_of, key=lambda count: -(-filled // count) * count * _SLOWER[count])
+    tallest = tallest_of[vectors]
     if rows is not None and rows < tallest:
         return Tile((max(1, rows),), vectors)
     return Tile((tallest, tallest - 1), vectors)
@@ -156,6 +211,28 @@ def pack_panels(weights: NDArray[np.float32], groups: int, width: int) -> NDArra
     return np.ascontiguousarray(split.transpose(1, 2, 0, 3))
 
 
+def pack_products(
+    weights: NDArray[np.int64], groups: int, width: int, products: Products, shift: int
+) -> NDArray[np.int32]:
+    """Integers [depth, columns of all groups] as [groups, panels, 1 + words, width].
+
+    A word has neighbours along the depth. The first line is -shift · Σ over the depth: what rows
+    that are `shift` too large add too much.
+    """
+    per = products.per_word
+    kind = np.int8 if products is Products.QUADS else np.int16
+    depth, columns = len(weights), weights.shape[-1] // groups
+    panels, words = -(-columns // width), -(-depth // per)
+    padded = np.zeros((words * per, groups, panels * width), kind)
+    padded[:depth, :, :columns] = weights.reshape(depth, groups, columns)
+    split = padded.reshape(words, per, groups, panels, width).transpose(2, 3, 0, 4, 1)
+    lines = np.ascontiguousarray(split).view(np.int32)[..., 0]
+    sums = np.zeros((groups, panels * width), np.int64)
+    sums[:, :columns] = -shift * weights.sum(axis=0, dtype=np.int64).reshape(groups, columns)
+    head = sums.astype(np.int32).reshape(groups, panels, 1, width)  # wraps, as the products do
+    return np.ascontiguousarray(np.concatenate([head, lines], axis=2))
+
+
 def parameters(spec: ContractionSpec) -> tuple[str, ...]:
     """Names of the first words of the argument table; the epilogue's follow."""
     names = ["left", "right", "scratch", "scratch_pitch", "batches", "blocks", "panels"]
@@ -171,8 +248,12 @@ def parameters(spec: ContractionSpec) -> tuple[str, ...]:
         names += ["fill", "fill_offset", "joins", "kinds_offset"]
     if spec.left_packed:
         names += ["left_depth_stride", "rows_offset"]
+        if spec.is_integer:
+            names += ["tap_depth", "left_zero"]
     if spec.right_packed:
         names += ["right_depth_stride", "right_column_stride", "panel_offset"]
+        if spec.is_integer:
+            names += ["right_depth", "right_zero"]
     return tuple(names)
 
 
@@ -180,6 +261,7 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     """Blocking and arguments of one call that up to `threads` threads share."""
     tallest, width = spec.tile.rows[0], panel_columns(spec.tile)
     taps, depth = (1, call.taps * call.depth) if spec.left_packed else (call.taps, call.depth)
+    depth = -(-depth // spec.products.per_word)
     tap_step, depth_step = _panel_steps(taps, depth, width)
     tap_steps, depth_steps = -(-taps // tap_step), -(-depth // depth_step)
     steps = max(1, tap_steps * depth_steps)
@@ -189,7 +271,7 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     tiles = -(-most_rows // tallest)
     last = call.rows[-1]
     joins = last.taps > 1 and last.dilation == 1 and steps == 1
-    joins = joins and last.stride == depth * _F32
+    joins = joins and last.stride == depth * _F32 and spec.shared == 1
 
     layout = _Layout()
     tile_pitch = tallest * width * _F32 if steps > 1 else 0
@@ -203,18 +285,20 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         "tap_step": tap_step, "depth_step": depth_step,
         "table_offset": layout.take(tiles * table_pitch),
         "table_pitch": table_pitch, "tile_pitch": tile_pitch,
-        "fill": int(np.float32(call.fill).view(np.uint32)),
-        "fill_offset": layout.take(depth * _F32),
+        "fill": _fill_word(spec, call.fill),
+        "fill_offset": layout.take(depth * spec.shared * _F32),
         "joins": int(joins), "kinds_offset": layout.take(tiles * _WORD),
         "hops_offset": layout.take(3 * taps * _WORD),
         "left_depth_stride": call.left_depth_stride,
         "right_depth_stride": call.right_depth_stride,
         "right_column_stride": call.right_column_stride,
+        "tap_depth": call.depth, "right_depth": call.taps * call.depth,
+        "left_zero": call.left_zero, "right_zero": call.right_zero,
     }  # fmt: skip
     if spec.left_packed:
         values["rows_offset"] = layout.take(most_rows * depth * _F32)
     if spec.right_packed:
-        values["panel_offset"] = layout.take(taps * depth * width * _F32)
+        values["panel_offset"] = layout.take((taps * depth + spec.heads) * width * _F32)
     for axis, extent in enumerate(call.batches):
         values[f"batch_extent{axis}"] = extent
         values[f"left_batch{axis}"] = call.left_strides[axis]
@@ -225,6 +309,13 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
             values[f"{name}{axis}"] = getattr(row, name)
     values["scratch_pitch"] = layout.size
     return ContractionPlan(tuple(values[name] for name in parameters(spec)), layout.size)
+
+
+def _fill_word(spec: ContractionSpec, fill: float) -> int:
+    """What stands for positions outside: a word of the fill page, or one packed integer."""
+    if not spec.is_integer:
+        return int(np.float32(fill).view(np.uint32))
+    return int(fill) if spec.left_packed else int(fill) * 0x01010101
 
 
 class _Layout:

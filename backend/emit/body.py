@@ -7,7 +7,7 @@ Levels: 0 before all loops, 1 once per iteration of the outer loops, 2 inside th
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from satura.backend.emit.text import indented
@@ -82,14 +82,16 @@ class BodyText:
     variable 0 stands for, None for 0. `reduced_level` is 1 where reductions end in variables (their
     names must be given), 3 where they end in arrays over the inner loop. Names that the text sets
     start with `prefix`. Strides of the middle and inner loops that are in `literals` stand in the
-    text, so that LLVM knows them. `page` is the address of as many zeros as the inner loop can
-    read: masked reads go there instead of asking the mask for every element.
+    text, so that LLVM knows them. `page` names the address of as many
+    elements as the inner loop can read, of zeros or of a scalar's value: masked reads go there
+    instead of asking the mask for every element.
     """
 
     def __init__(
         self, nest: Nest, outer: Sequence[str], middle: Sequence[str], inner: str,
         arguments: Arguments, start: str | None = None, reduced_level: int = 1,
-        prefix: str = "", page: str | None = None, literals: Container[int] = (),
+        prefix: str = "", page: Callable[[int | None], str] | None = None,
+        literals: Container[int] = (),
     ) -> None:  # fmt: skip
         self.prefix = prefix
         self.nest = nest
@@ -163,6 +165,10 @@ class BodyText:
         block.lines(max(level, 1)).append(f"{text}, {block.names[self.nest.result]})")
         return block
 
+    def row_base(self, access: Access) -> str:
+        """The name of the address where `access` starts in a row; a block must have used it."""
+        return self._rows[access]
+
     def _status_name(self) -> str:
         if self._status is None:
             self._status = self.arguments.new(Pointer(("status", 0)))
@@ -195,7 +201,9 @@ class BodyText:
                 base = f"{self.prefix}q{slot.number}"
                 block.row.append(f"{base} = {' + '.join([slot.base, *sums, *terms[1]])}")
             self._rows[access] = base
-        if slot.middle or terms[2]:
+        hop = _known_hop(slot.middle, block.middle_loops)
+        if terms[2] or (slot.middle and hop is None):
+            hop = None
             if access not in block.bases:
                 sums = [f"{j}*{s}" for j, s in zip(block.middle_loops, slot.middle, strict=False)]
                 name = f"{self.prefix}r{slot.number}{block.suffix}"
@@ -203,6 +211,8 @@ class BodyText:
                 block.bases[access] = name
             base = block.bases[access]
         moving = [f"{self.inner}*{slot.inner}"] if slot.inner else []
+        if hop:  # in the index, not the base: LLVM then sees that such stores stand side by side
+            moving.append(str(hop))
         return base, " + ".join([*moving, *terms[3]])
 
     def _slot(self, access: Access, unit: int) -> _Slot:
@@ -240,18 +250,30 @@ class BodyText:
             return f"scalar_{value.dtype.value}({self.arguments.new(bits)})"
         return applied(value, operands)
 
-    def _load(self, index: int, value: Value, mask: Sequence[str], block: Block) -> str:
+    def _load(self, index: int, value: Value, operands: Sequence[str], block: Block) -> str:
         assert value.access is not None
         read, unit = f"read_{value.dtype.value}", value.dtype.itemsize
         plain = value.access.strides[-1] == unit and not value.access.extras
-        if mask and self.page and plain and self.levels[value.operands[0]] < 3:
+        mask, *fill = value.operands or (None,)
+        if mask is not None and self.page and plain and self.levels[mask] < 3:
             base, _ = self._address(value.access, unit, block)
             name = f"{self.prefix}m{index}{block.suffix}"
-            line = f"{name} = choose({mask[0]}, {base}, {self.page})"
+            page = self.page(fill[0] if fill else None)
+            line = f"{name} = choose({operands[0]}, {base}, {page})"
             (block.middle if block.middle_loops else block.row).append(line)
             return f"{read}({name}, {self.inner})"
         text = f"{self._at(read, value.access, unit, block)})"
-        return f"({text} if {mask[0]} else {zero(value.dtype)})" if mask else text
+        if mask is None:
+            return text
+        other = operands[1] if fill else zero(value.dtype)
+        return f"({text} if {operands[0]} else {other})"
+
+
+def _known_hop(strides: Sequence[str], places: Sequence[str]) -> int | None:
+    """How many bytes on the middle loops are, where the text says where they stand."""
+    if not strides or not all(text.isdigit() for text in (*strides, *places)):
+        return None
+    return sum(int(stride) * int(place) for stride, place in zip(strides, places, strict=True))
 
 
 @dataclass(frozen=True)
@@ -277,7 +299,7 @@ def applied(value: Value, operands: Sequence[str]) -> str:
         return f"cast_{value.dtype.value}({operands[0]})"
     if value.op == "select":
         return f"choose({', '.join(operands)})"
-    if value.op in ("inside", "quotient"):
+    if value.op in ("inside", "quotient") or value.op.startswith(("decode_", "encode_")):
         return f"{value.op}({', '.join(operands)})"
     if value.op == "add_index":
         return f"choose({operands[0]} < 0, {operands[0]} + {operands[1]}, {operands[0]})"

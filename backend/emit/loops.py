@@ -35,12 +35,13 @@ def loop_code(name: str, nests: Sequence[Nest], work: int) -> Code:
             *indented(1, piece.split("\n")),
             *indented(1, [f"at += {8 * len(boxes[piece][0])}"]),
         ]
-    return Code(name, kernel_text(text), tuple(arguments), work)
+    runs = any(form.middle for form in forms)  # side by side they fill several vectors already
+    return Code(name, kernel_text(text, short=runs), tuple(arguments), work)
 
 
-def kernel_text(lines: Sequence[str]) -> str:
-    """A whole kernel around `lines`."""
-    body = ["prefer_wide_vectors()", *lines]
+def kernel_text(lines: Sequence[str], short: bool = False) -> str:
+    """A whole kernel around `lines`; with `short`, its loops are of a few vectors each."""
+    body = ["prefer_wide_vectors()", *(["short_loops()"] if short else []), *lines]
     return "\n".join(["def kernel(args, thread, threads):", *indented(1, body), ""])
 
 

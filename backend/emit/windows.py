@@ -1,23 +1,33 @@
-"""Small windows over vectorised columns: depthwise convolutions and pools, all taps unrolled.
+"""Windows over vectorised columns: depthwise convolutions and pools, several results at a time.
 
-Per result position and column the taps are combined in registers and the result is finished and
-stored at once. What a tap reads outside the operand comes from a page of zeros (or is replaced by
-the window's fill), so border positions need no code of their own.
+Results that are neighbours along one loop, the step, see much of the same. What they share is
+loaded, computed and even combined once, in registers, and every result is finished and stored at
+once. What a tap reads outside the operand comes from a page of zeros, or of the window's fill, so
+border positions need no code of their own. The outer taps of a large window stay loops, between
+whose iterations the totals are kept in scratch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from itertools import product
+from math import prod
 
 from satura.backend.emit.body import Arguments, BodyText, Code
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
 from satura.backend.emit.reductions import combined, identity_text, reads_loops
 from satura.backend.emit.text import indented
-from satura.backend.lower.body import MAX_TAPS, Pointer
+from satura.backend.lower.body import MAX_TAPS, Pointer, needed_values
 from satura.backend.lower.canonical import Canonical
 
-PAGE_BYTES = 8192
-CHAINS = 2  # of taps that do not wait for each other
+PAGE_BYTES = 32768  # most that the columns may need
+RESULTS = 4  # neighbours that are computed at a time
+UNITS = 4  # per thread, at least
+UNROLLED = 16  # taps that are written out; more are loops
+LINE = 64
+
+Place = tuple[int, ...]  # along the step, then along the unrolled taps
+_Key = tuple[object, ...]  # of a value at all places where it is the same
 
 
 def is_small_window(form: Canonical) -> bool:
@@ -25,10 +35,11 @@ def is_small_window(form: Canonical) -> bool:
     nest = form.nest
     if not form.column or len(nest.reductions) != 1 or nest.clips:
         return False
-    taps = 1
-    for extent in nest.extents[form.outer : form.outer + form.middle]:
-        taps *= extent
-    itemsize = max(value.dtype.itemsize for value in nest.values)
+    extents = nest.extents[form.outer : form.outer + form.middle]
+    taps = prod(extents)
+    if not extents or extents[-1] > UNROLLED:
+        return False
+    itemsize = max(value.dtype.compute.itemsize for value in nest.values)
     if taps > MAX_TAPS or nest.extents[-1] * itemsize > PAGE_BYTES:
         return False
     if nest.reductions[0].position is not None:
@@ -37,50 +48,261 @@ def is_small_window(form: Canonical) -> bool:
     return not reads_loops(nest, nest.result, middles)
 
 
-def window_code(name: str, form: Canonical, work: int) -> Code:
-    """The kernel of a small window."""
+def window_code(name: str, form: Canonical, threads: int, work: int) -> Code:
+    """The kernel of a small window, for about `threads` threads."""
+    return _Windows(_stepped(form), threads).code(name, work)
+
+
+def _stepped(form: Canonical) -> Canonical:
+    """The same with the step as first middle loop; it may have one iteration."""
+    nest, outer = form.nest, form.outer
+    best: tuple[int, int] | None = None
+    for loop in range(outer):
+        seen = _distinct_reads(form, loop)
+        if nest.extents[loop] > 1 and (best is None or seen <= best[0]):
+            best = seen, loop
+    step = None if best is None else best[1]
+    order = [loop for loop in range(outer) if loop != step]
+    moved = [*order, step, *range(outer, len(nest.extents))]
+
+    def restride(strides: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(0 if loop is None else strides[loop] for loop in moved)
+
+    extents = tuple(1 if loop is None else nest.extents[loop] for loop in moved)
+    return Canonical(nest.with_loops(extents, restride, ()), len(order), form.middle + 1, True)
+
+
+def _distinct_reads(form: Canonical, loop: int) -> int:
+    """How many different addresses `RESULTS` neighbours along `loop` read."""
     nest = form.nest
-    (reduction,) = nest.reductions
-    arguments = Arguments()
-    outer = [f"i{axis}" for axis in range(form.outer)]
-    extents = [arguments.new(extent) for extent in nest.extents[: form.outer]]
-    width = arguments.new(nest.extents[-1])
-    middle = tuple(f"j{axis}" for axis in range(form.middle))
-    body = BodyText(nest, outer, middle, "i", arguments, reduced_level=3, page="page")
-    operand = nest.values[reduction.operand]
-    fused = reduction.function == "sum" and operand.op == "mul" and reduction.dtype.is_float
-    targets = operand.operands if fused else (reduction.operand,)
-    row: list[str] = []
-    columns = [f"total{chain} = {identity_text(reduction)}" for chain in range(CHAINS)]
-    counts = (range(extent) for extent in nest.extents[form.outer : form.outer + form.middle])
-    for number, taps in enumerate(product(*counts)):
-        block = body.block(targets, taps=tuple(map(str, taps)), suffix=f"t{number}")
-        row += [*block.row, *block.middle]
-        columns += block.inner
-        names = [block.names[target] for target in targets]
-        total = f"total{number % CHAINS}"
-        if fused:
-            columns.append(f"{total} = mul_add({names[0]}, {names[1]}, {total})")
+    taps = range(form.outer, form.outer + form.middle)
+    counts = [range(min(RESULTS, nest.extents[loop]))]
+    counts += [range(nest.extents[tap]) for tap in taps]
+    places = list(product(*counts))
+    seen = 0
+    for value in nest.values:
+        if value.op == "load" and value.access is not None:
+            strides = [value.access.strides[at] for at in (loop, *taps)]
+            seen += len({_sum(strides, place) for place in places})
+    return seen
+
+
+def _sum(strides: Iterable[int], place: Place) -> int:
+    return sum(stride * at for stride, at in zip(strides, place, strict=True))
+
+
+class _Windows:
+    """Writes one kernel; `form` has the step as its first middle loop."""
+
+    def __init__(self, form: Canonical, threads: int) -> None:
+        self.form = form
+        self.nest = nest = form.nest
+        (self.reduction,) = nest.reductions
+        self.arguments = Arguments()
+        self.outer = [f"i{axis}" for axis in range(form.outer)]
+        self.extents = [self.arguments.new(extent) for extent in nest.extents[: form.outer]]
+        self.width = self.arguments.new(nest.extents[-1])
+        middles = nest.extents[form.outer : form.outer + form.middle]
+        self.steps, self.taps = middles[0], middles[1:]
+        self.results = min(RESULTS, self.steps)
+        units = prod(nest.extents[: form.outer])
+        self.parts = max(1, min(self.steps // self.results, -(-UNITS * threads // units)))
+        self.looped = next(at for at in range(len(self.taps)) if prod(self.taps[at:]) <= UNROLLED)
+        self.loops = [f"j{axis}" for axis in range(self.looped)]
+        self.pages: dict[int | None, str] = {}
+        self.rows: list[str] = []
+        self.gathered: dict[_Key, str] = {}
+        self.body = BodyText(
+            nest, self.outer, ["step", *(f"j{axis}" for axis in range(len(self.taps)))], "i",
+            self.arguments, reduced_level=3, page=self._page,
+        )  # fmt: skip
+        operand = nest.values[self.reduction.operand]
+        self.fused = (
+            self.reduction.function == "sum" and operand.op == "mul"
+            and self.reduction.dtype.is_float
+        )  # fmt: skip
+        self.targets = operand.operands if self.fused else (self.reduction.operand,)
+        self.cones = [self._cone(index) for index in range(len(nest.values))]
+        self.known: dict[_Key, str] = {}
+        self.row: list[str] = []
+        self.before: list[str] = []
+        self.inner: list[str] = []
+        self.blocks = 0
+
+    def code(self, name: str, work: int) -> Code:
+        """The kernel's text and arguments."""
+        unit = self._unit()
+        parts, steps = self.arguments.new(self.parts), self.arguments.new(self.steps)
+        n = self.results  # the last ones of a part overlap those before
+        row = [
+            f"begin = part * {steps} // {parts}", f"end = (part + 1) * {steps} // {parts}",
+            *self.row, f"for block in range((end - begin + {n - 1}) // {n}):",
+            *indented(1, [f"step = min(begin + block * {n}, end - {n})", *unit]),
+        ]  # fmt: skip
+        loops, lengths = [*self.outer, "part"], [*self.extents, parts]
+        pages = self._page_lines()
+        pitch = -(-self.nest.extents[-1] * 8 // LINE) * LINE
+        base: list[str] = []
+        if self.rows:
+            region, step = self.arguments.new(Pointer(("scratch", 0))), self.arguments.new(pitch)
+            base.append(f"scratch = {region} + thread * {len(self.rows)} * {step}")
+            base += [f"{row} = scratch + {at} * {step}" for at, row in enumerate(self.rows)]
+        lines = [
+            "at = args", *self.arguments.lines(), *base, f"count = {' * '.join(lengths)}",
+            *share("count"), *self.body.setup, *pages, *start_odometer(loops, lengths, "lo"),
+            "for unit in range(hi - lo):",
+            *indented(1, [*row, *step_odometer(loops, lengths)]),
+        ]  # fmt: skip
+        scratch = len(self.rows) * pitch
+        return Code(name, kernel_text(lines), tuple(self.arguments.numbers), work, scratch)
+
+    def _row(self, name: str) -> str:
+        """The address of as many elements of scratch as there are columns."""
+        self.rows.append(name)
+        return name
+
+    # Values that several results share
+
+    def _cone(self, index: int) -> list[tuple[int, ...]]:
+        """How all that value `index` reads moves with the step and the unrolled taps."""
+        first = self.form.outer
+        cone: list[tuple[int, ...]] = []
+        for source in needed_values(self.nest.values, [index]):
+            value = self.nest.values[source]
+            if value.access is not None:
+                strides = value.access.strides[first:-1]
+                cone.append((strides[0], *strides[1 + self.looped :]))
+            elif value.op == "reduced":  # another one for each result
+                cone.append((1, *(0 for _ in self.taps[self.looped :])))
+        return cone
+
+    def _key(self, index: int, place: Place) -> _Key:
+        return index, *(_sum(strides, place) for strides in self.cones[index])
+
+    def _computed(
+        self, targets: Sequence[int], place: Place, given: dict[int, str] | None = None,
+        stored: bool = False,
+    ) -> list[str]:  # fmt: skip
+        """Names of `targets` at `place`, with new lines for what is not known there yet."""
+        values = self.nest.values
+        names = dict(given or {})
+        for index in needed_values(values, targets):
+            name = self.known.get(self._key(index, place))
+            if name is not None:
+                names.setdefault(index, name)
+        step, *taps = place
+        loops = (f"(step + {step})" if step else "step", *self.loops, *map(str, taps))
+        block = self.body.block(targets, names, loops, f"x{self.blocks}")
+        if stored:
+            self.body.store(block)
+        self.blocks += 1
+        self.row += block.row
+        self.before += block.middle
+        self.inner += block.inner
+        for index, name in block.names.items():
+            if self.body.levels[index] > 1 and index not in (given or {}):
+                self.known.setdefault(self._key(index, place), name)
+        return [block.names[target] for target in targets]
+
+    def _combined(self, key: _Key, first: str, second: str) -> str:
+        """The name of both combined, for ever under `key`."""
+        if key not in self.known:
+            name = f"both{len(self.known)}"
+            self.inner.append(f"{name} = {combined(self.reduction.function, first, second)}")
+            self.known[key] = name
+        return self.known[key]
+
+    # The passes over the columns
+
+    def _unit(self) -> list[str]:
+        """Lines that compute the results of one step."""
+        kind = self.reduction.dtype.value
+        identity = identity_text(self.reduction)
+        lines: list[str] = []
+        if self.looped:
+            kept = [self._row(f"kept{k}") for k in range(self.results)]
+            puts = [f"put_{kind}({row}, i, first)" for row in kept]
+            lines += [f"first = {identity}", *self._columns(puts)]
+            self.inner += [f"total{k} = get_{kind}(kept{k}, i)" for k in range(self.results)]
+            self._add_taps()
+            self.inner += [f"put_{kind}(kept{k}, i, total{k})" for k in range(self.results)]
+            around = [*self.before, *self._columns(self.inner)]
+            for name, extent in reversed(list(zip(self.loops, self.taps, strict=False))):
+                count = self.arguments.new(extent)
+                around = [f"for {name} in range({count}):", *indented(1, around)]
+            lines += around
+            self.before, self.inner, self.known = [], [], {}
+            self.inner += [f"total{k} = get_{kind}(kept{k}, i)" for k in range(self.results)]
         else:
-            columns.append(f"{total} = {combined(reduction.function, total, names[0])}")
-    for chain in range(1, CHAINS):
-        columns.append(f"total0 = {combined(reduction.function, 'total0', f'total{chain}')}")
-    given = {i: "total0" for i, value in enumerate(nest.values) if value.op == "reduced"}
-    final = body.store(body.block([nest.result], given))
-    row += [*final.row, f"for i in range({width}):", *indented(1, [*columns, *final.inner])]
-    scratch = arguments.new(Pointer(("scratch", 0)))
-    page_words = arguments.new(PAGE_BYTES // 8)
-    lines = [
-        "at = args",
-        *arguments.lines(),
-        f"page = {scratch} + thread * {PAGE_BYTES}",
-        f"for word in range({page_words}):",
-        *indented(1, ["put_i64(page, word, 0)"]),
-        f"count = {' * '.join(extents) or '1'}",
-        *share("count"),
-        *body.setup,
-        *start_odometer(outer, extents, "lo"),
-        "for row in range(hi - lo):",
-        *indented(1, [*row, *step_odometer(outer, extents)]),
-    ]
-    return Code(name, kernel_text(lines), tuple(arguments.numbers), work, PAGE_BYTES)
+            self.inner += [f"total{k} = {identity}" for k in range(self.results)]
+            self._add_taps()
+        reduced = [i for i, value in enumerate(self.nest.values) if value.op == "reduced"]
+        for k in range(self.results):
+            place = (k, *(0 for _ in self.taps[self.looped :]))
+            given = {**dict.fromkeys(reduced, f"total{k}"), **self._gathered(place)}
+            self._computed([self.nest.result], place, given, stored=True)
+        return [*lines, *self.before, *self._columns(self.inner)]
+
+    def _gathered(self, place: Place) -> dict[int, str]:
+        """What the results read at a distance, in rows of scratch, from which it is vector code."""
+        given: dict[int, str] = {}
+        for index in needed_values(self.nest.values, [self.nest.result]):
+            value = self.nest.values[index]
+            if value.op != "load" or value.access is None or value.operands or value.access.extras:
+                continue
+            if value.access.strides[-1] in (0, value.dtype.itemsize):
+                continue
+            key = self._key(index, place)
+            if key not in self.gathered:
+                row, kind = self._row(f"row{len(self.rows)}"), value.dtype.value
+                others, self.inner = self.inner, []
+                self.known.pop(key, None)
+                (name,) = self._computed([index], place)
+                self.before += self._columns([*self.inner, f"put_{kind}({row}, i, {name})"])
+                self.inner = others
+                self.gathered[key] = f"get_{kind}({row}, i)"
+                del self.known[key]  # its name is another loop's
+            given[index] = self.gathered[key]
+        return given
+
+    def _columns(self, inner: Sequence[str]) -> list[str]:
+        return [f"for i in range({self.width}):", *indented(1, inner)]
+
+    def _add_taps(self) -> None:
+        """Lines that combine the unrolled taps into the totals."""
+        *outer, last = (range(extent) for extent in self.taps[self.looped :])
+        results = range(self.results)
+        if self.fused:
+            for taps in product(*outer, last):
+                for k in results:
+                    a, b = self._computed(self.targets, (k, *taps))
+                    self.inner.append(f"total{k} = mul_add({a}, {b}, total{k})")
+            return
+        for k, tap in product(results, last):
+            total = ""
+            key: _Key = ()
+            for taps in product(*outer):
+                place = (k, *taps, tap)
+                (name,) = self._computed(self.targets, place)
+                key = (*key, self._key(self.targets[0], place))
+                total = self._combined(key, total, name) if total else name
+            step = combined(self.reduction.function, f"total{k}", total)
+            self.inner.append(f"total{k} = {step}")
+
+    # Pages
+
+    def _page(self, fill: int | None) -> str:
+        if fill not in self.pages:
+            self.pages[fill] = self._row(f"page{len(self.pages)}")
+        return self.pages[fill]
+
+    def _page_lines(self) -> list[str]:
+        """Lines that write the pages."""
+        lines: list[str] = []
+        for fill, page in self.pages.items():
+            put = f"put_i64({page}, i, 0)"
+            if fill is not None:
+                kind = self.nest.values[fill].dtype.value
+                put = f"put_{kind}({page}, i, {self.body.names[fill]})"
+            lines += self._columns([put])
+        return lines

@@ -19,18 +19,17 @@ from satura.backend.helpers.arithmetic import (
 )
 
 # (exp(r) - 1 - r) / r² for |r| <= ln(2) / 2
-_EXP = (0.500000001, 0.166666668, 0.0416664649, 0.00833328603, 0.00139336522, 0.000199075697)
+_EXP = (0.499999934, 0.166665204, 0.0416683908, 0.00836874473, 0.00138145395)
 # (tanh(x) / x - 1) / x² in x², for |x| <= 0.6
 _TANH = (-0.333333305, 0.133329325, -0.0538763155, 0.0211214457, -0.00628365358)
-# erf(x) / x in x², for |x| <= 1
+# erf(x) / x in 2·x² / _ERF_END² - 1, for |x| <= _ERF_END. At the end the product with x is just
+# above 1, whether or not the CPU has an FMA; erf(x) rounds to 1 from 3.92 on.
+_ERF_END = 3.83
+_ERF_SCALE = 0.1363428682088852
 _ERF = (
-    1.12837917, -0.376126271, 0.112836002, -0.0268544444, 0.00518953498, -0.000802083811,
-    7.88910897e-05,
-)  # fmt: skip
-# log(1 - erf(x)) for 0.9 <= x <= 4.1; beyond, erf(x) is 1 in f32
-_LOG_ERFC = (
-    0.0001705558, -1.12949518, -0.633386605, -0.108236668, 0.0250915305, -0.00416054064,
-    0.000432306, -2.09098305e-05,
+    0.369199038, -0.184231281, 0.136823073, -0.11071863, 0.0908258781, -0.0728507712,
+    0.0559213385, -0.0406439491, 0.0276818387, -0.0173077006, 0.0102433907, -0.00634169718,
+    0.00339441188, -0.000954450516, 0.000389279739, -0.000592782686, 0.000259654742,
 )  # fmt: skip
 # What is added to this is rounded, and stands in the low bits, with 254 more.
 _ROUNDER = 1.5 * 2.0**23 + 254
@@ -74,12 +73,13 @@ def tanh(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
 
 
 def erf(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    """A polynomial up to 1, else 1 - exp(log(erfc|x|)) with the sign of x."""
-    size = call(builder, "llvm.fabs.f32", x)
-    square = builder.fmul(x, x)
-    small = builder.fmul(x, polynomial(builder, square, _ERF))
-    near = builder.select(builder.fcmp_ordered(">", size, f32(4.1)), f32(4.1), size)
-    complement = exp(builder, polynomial(builder, near, _LOG_ERFC))
-    large = builder.fsub(f32(1.0), complement)
-    large = call(builder, "llvm.copysign.f32", large, x)
-    return builder.select(builder.fcmp_ordered("<=", size, f32(1.0)), small, large)
+    """One polynomial: x and the result are kept within bounds that NaN passes."""
+    near = _within(builder, x, _ERF_END)
+    place = muladd(builder, builder.fmul(near, near), f32(_ERF_SCALE), f32(-1.0))
+    return _within(builder, builder.fmul(near, polynomial(builder, place, _ERF)), 1.0)
+
+
+def _within(builder: ir.IRBuilder, x: ir.Value, bound: float) -> ir.Value:
+    """x between -bound and bound; NaN stays."""
+    above = builder.select(builder.fcmp_ordered("<", x, f32(-bound)), f32(-bound), x)
+    return builder.select(builder.fcmp_ordered(">", above, f32(bound)), f32(bound), above)

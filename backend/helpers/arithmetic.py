@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llvmlite import ir
-from numba.core import cgutils
 
 F32, F64, INT32, INT64 = ir.FloatType(), ir.DoubleType(), ir.IntType(32), ir.IntType(64)
 
@@ -13,8 +12,10 @@ F32, F64, INT32, INT64 = ir.FloatType(), ir.DoubleType(), ir.IntType(32), ir.Int
 def call(builder: ir.IRBuilder, name: str, *operands: ir.Value) -> ir.Value:
     """A call of a function from the operands' type to the same type."""
     kind = operands[0].type
-    function = ir.FunctionType(kind, [kind] * len(operands))
-    return builder.call(cgutils.get_or_insert_function(builder.module, function, name), operands)
+    function = builder.module.globals.get(name)
+    if function is None:
+        function = ir.Function(builder.module, ir.FunctionType(kind, [kind] * len(operands)), name)
+    return builder.call(function, operands)
 
 
 def intrinsic(builder: ir.IRBuilder, name: str, *operands: ir.Value) -> ir.Value:

@@ -1,4 +1,4 @@
-"""The microkernel of every f32 matmul and convolution.
+"""The microkernels of matmuls and convolutions.
 
     acc[m, n] += Σ over taps t and depth k of  (rows[t, m] + hops[t])[k] · panel[t, k, n]
 
@@ -7,24 +7,31 @@ and fill values are matters of two small tables and cost nothing here. `n` runs 
 of one weight panel: `vectors` vectors side by side. All accumulators stay in registers; each is a
 chain of FMAs in the order of (t, k), so that a result does not depend on how rows, columns and
 blocks of k are cut.
+
+Of integers, k counts words of four bytes: two i16, or four u8 of a row and four i8 of the panel,
+whose products are added to an i32. Nothing saturates: sums wrap as those of i32.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 
 from llvmlite import ir
 
-from satura.backend.helpers.vector import INT64, Code, outlined_helper
+from satura.backend.helpers.kinds import Helper
+from satura.backend.helpers.vector import F32, INT32, INT64, Code, outlined_helper
 from satura.backend.target import host_target
 
-_NAME = re.compile(r"tile_(\d+)x(\d+)")
+_NAME = re.compile(r"(tile|pairs|quads)_(\d+)x(\d+)(?:g(\d+))?")
 _F32, _LINE = 4, 64
+
+MultiplyAdd = Callable[[Code, ir.Value, ir.Value, ir.Value], ir.Value]
 
 
 @cache
-def tile_helper(name: str) -> object | None:
+def tile_helper(name: str) -> Helper | None:
     """The helper of that name, or None if it is not a tile.
 
     `tile_RxV(rows, pitch, hops, taps, depth, offset, panel, ahead, tile, resume)`: `rows` is the
@@ -32,30 +39,73 @@ def tile_helper(name: str) -> object | None:
     `hops` that of [taps] distances; `offset` bytes are added to each. `panel` [taps, depth,
     columns] and `tile` [R, columns] are f32; with `resume` 0 the sums start from 0, otherwise from
     `tile`. Each step fetches one more cache line from `ahead` on: weights that are needed soon.
+    `tile_Rx1gD`: every D columns, of one vector, see their own D elements of as many as there are
+    columns, and `depth` is D.
+
+    `pairs_RxV` and `quads_RxV` have one more argument, and i32 in `panel` and `tile`: `heads` is
+    the address of one i32 per column that the sums start from where `resume` is 0.
     """
     match = _NAME.fullmatch(name)
     if match is None:
         return None
-    rows, vectors = (int(part) for part in match.groups())
+    kind = match[1]
+    rows, vectors, group = (int(part or 0) for part in match.groups()[1:])
+    multiply_add = {"tile": Code.fma, "pairs": _add_pairs, "quads": _add_quads}[kind]
 
     def write(code: Code, *arguments: ir.Value) -> None:
-        _tile(code, rows, vectors, *arguments)
+        _tile(code, rows, vectors, group, multiply_add, *arguments)
 
-    return outlined_helper(name, host_target().lanes, write, arguments=10)
+    return outlined_helper(name, host_target().lanes, write, arguments=10 + (kind != "tile"))
+
+
+def _add_quads(code: Code, row: ir.Value, column: ir.Value, total: ir.Value) -> ir.Value:
+    """total + Σ row[i] · column[i] over four u8 and i8; not one of the sums saturates."""
+    builder, bits = code.builder, 32 * code.lanes
+    octets = ir.VectorType(ir.IntType(8), 4 * code.lanes)
+    operands = [total, builder.bitcast(row, octets), builder.bitcast(column, octets)]
+    return code.call(f"llvm.x86.avx512.vpdpbusd.{bits}", total.type, operands)
+
+
+def _add_pairs(code: Code, row: ir.Value, column: ir.Value, total: ir.Value) -> ir.Value:
+    """total + row[0] · column[0] + row[1] · column[1] of i16."""
+    builder = code.builder
+    name = _PAIRS.get(code.lanes) if host_target().triple.startswith("x86_64") else None
+    if name is not None:
+        halves = ir.VectorType(ir.IntType(16), 2 * code.lanes)
+        operands = [builder.bitcast(row, halves), builder.bitcast(column, halves)]
+        return builder.add(total, code.call(name, total.type, operands))
+    half = ir.Constant(total.type, [16] * code.lanes)
+    low = [builder.ashr(builder.shl(word, half), half) for word in (row, column)]
+    high = [builder.ashr(word, half) for word in (row, column)]
+    return builder.add(builder.add(total, builder.mul(*low)), builder.mul(*high))
+
+
+_PAIRS = {
+    16: "llvm.x86.avx512.pmaddw.d.512",
+    8: "llvm.x86.avx2.pmadd.wd",
+    4: "llvm.x86.sse2.pmadd.wd",
+}
 
 
 def _tile(
-    code: Code, rows: int, vectors: int, table: ir.Value, pitch: ir.Value, hops: ir.Value,
-    taps: ir.Value, depth: ir.Value, offset: ir.Value, panel: ir.Value, ahead: ir.Value,
-    tile: ir.Value, resume: ir.Value,
+    code: Code, rows: int, vectors: int, group: int, multiply_add: MultiplyAdd, table: ir.Value,
+    pitch: ir.Value, hops: ir.Value, taps: ir.Value, depth: ir.Value, offset: ir.Value,
+    panel: ir.Value, ahead: ir.Value, tile: ir.Value, resume: ir.Value,
+    heads: ir.Value | None = None,
 ) -> None:  # fmt: skip
+    element = F32 if heads is None else INT32
+    vector = ir.VectorType(element, code.lanes)
     width = code.integer(vectors * code.lanes * _F32)
     line_bytes = code.integer(_LINE)
     before = code.builder.icmp_signed("!=", resume, code.integer(0))
-    start = [
-        code.choose(before, code.load(tile, i, code.vector), code.zero())
-        for i in range(rows * vectors)
-    ]
+    places = range(rows * vectors)
+    start = code.either(
+        before,
+        lambda: [code.load(tile, i, vector) for i in places],
+        lambda: [
+            code.zero() if heads is None else code.load(heads, i % vectors, vector) for i in places
+        ],
+    )
 
     def tap(t: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
         line, *state = state
@@ -65,16 +115,30 @@ def _tile(
         def step(k: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
             weights, soon, *sums = state
             code.prefetch(soon)
-            columns = [code.load(weights, n, code.vector) for n in range(vectors)]
+            columns = [code.load(weights, n, vector) for n in range(vectors)]
             for m in range(rows):
-                value = code.broadcast(seen[m], k)
+                value = code.broadcast(seen[m], k, element)
                 for n in range(vectors):
                     place = m * vectors + n
-                    sums[place] = code.fma(value, columns[n], sums[place])
+                    sums[place] = multiply_add(code, value, columns[n], sums[place])
             return [code.add(weights, width), code.add(soon, line_bytes), *sums]
 
         return [code.add(line, pitch), *code.loop(depth, state, step)]
 
+    def grouped_tap(t: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
+        line, weights, soon, *sums = state
+        hop = code.load(hops, t, INT64)
+        columns = [code.load(weights, k, code.vector) for k in range(group)]
+        for m in range(rows):
+            seen = code.load(code.add(code.load(line, m, INT64), hop), 0, code.vector)
+            for k in range(group):
+                sums[m] = code.fma(code.of_groups(seen, group, k), columns[k], sums[m])
+        code.prefetch(soon)
+        weights = code.add(weights, code.multiply(width, group))
+        return [code.add(line, pitch), weights, code.add(soon, line_bytes), *sums]
+
+    if group:
+        tap = grouped_tap
     _, _, _, *sums = code.loop(taps, [table, panel, ahead, *start], tap)
     for place, value in enumerate(sums):
         code.store(tile, place, value)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from functools import partial
 
 from llvmlite import ir
-from numba.core import types
 
+from satura.backend.helpers import kinds
+from satura.backend.helpers.kinds import Helper, Kind
 from satura.backend.helpers.site import (
     F16,
     F32,
@@ -18,7 +19,7 @@ from satura.backend.helpers.site import (
     INT8,
     INT16,
     INT32,
-    NUMBA,
+    KIND,
     STORED,
     Site,
     declare_function,
@@ -83,10 +84,10 @@ def _write(
     _tag(builder, stored, scope)
 
 
-def memory() -> dict[str, object]:
+def memory() -> dict[str, Helper]:
     """read, write: operands and results; get, put: scratch. `…_at` counts in bytes."""
-    found: dict[str, object] = {}
-    for dtype, kind in NUMBA.items():
+    found: dict[str, Helper] = {}
+    for dtype, kind in KIND.items():
         for ending, in_bytes in (("", False), ("_at", True)):
             for name, scope in (("read", "operand"), ("get", "scratch")):
                 found[f"{name}_{dtype.value}{ending}"] = helper(
@@ -97,9 +98,9 @@ def memory() -> dict[str, object]:
     return found
 
 
-def _writer(dtype: DType, scope: str, in_bytes: bool) -> object:
-    """A write converts its operand's Numba type to the dtype's, which it has already."""
-    return helper(3, partial(_write, dtype, scope, in_bytes), lambda *_: types.void)
+def _writer(dtype: DType, scope: str, in_bytes: bool) -> Helper:
+    """A write converts its operand's kind to the dtype's, which it has already."""
+    return helper(3, partial(_write, dtype, scope, in_bytes), lambda *_: kinds.void)
 
 
 def _round_f16(site: Site, a: ir.Value) -> ir.Value:
@@ -120,13 +121,13 @@ def _round_bf16(site: Site, a: ir.Value) -> ir.Value:
 def _cast(dtype: DType, site: Site, a: ir.Value) -> ir.Value:
     """To the nearest float; floats to integers saturate, NaN gives 0; integers wrap."""
     builder, kind = site.builder, site.kind
-    to_bits = getattr(NUMBA[dtype], "bitwidth", 1)
+    to_bits = KIND[dtype].bitwidth
     if dtype is DType.BOOL:
         if site.is_float:
             return builder.fcmp_unordered("!=", a, ir.Constant(a.type, 0.0))
-        return a if kind is types.boolean else builder.icmp_unsigned("!=", a, a.type(0))
+        return a if kind is kinds.boolean else builder.icmp_unsigned("!=", a, a.type(0))
     target = F64 if dtype is DType.F64 else F32 if dtype.is_float else ir.IntType(to_bits)
-    if kind is types.boolean:
+    if kind is kinds.boolean:
         return builder.uitofp(a, target) if dtype.is_float else builder.zext(a, target)
     if dtype.is_float:
         if site.is_float:
@@ -175,17 +176,17 @@ def _resize_float(builder: ir.IRBuilder, a: ir.Value, target: ir.Type) -> ir.Val
     return builder.fpext(a, target) if target == F64 else builder.fptrunc(a, target)
 
 
-def conversions() -> dict[str, object]:
+def conversions() -> dict[str, Helper]:
     """`cast_…` between all types, `scalar_…` from bits, `round_…` to what f16 and bf16 can hold."""
-    found: dict[str, object] = {
+    found: dict[str, Helper] = {
         "round_f16": helper(1, _round_f16), "round_bf16": helper(1, _round_bf16),
     }  # fmt: skip
-    for dtype, kind in NUMBA.items():
+    for dtype, kind in KIND.items():
         result = partial(_always, kind)
         found[f"cast_{dtype.value}"] = helper(1, partial(_cast, dtype), result)
         found[f"scalar_{dtype.value}"] = helper(1, partial(_scalar, dtype), result)
     return found
 
 
-def _always(kind: types.Type, *_: types.Type) -> types.Type:
+def _always(kind: Kind, *_: Kind) -> Kind:
     return kind

@@ -6,39 +6,23 @@ microkernels exist in many sizes and are made when a kernel mentions one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from types import CodeType
 
-import numpy as np
+from satura.backend.helpers.kinds import Helper, Kind
 
 
-def namespace_of(code: CodeType) -> dict[str, object]:
-    """The globals for a kernel's code: exactly the names that it mentions and that exist."""
+def named(name: str) -> Helper | Kind | None:
+    """What a name of kernel text stands for; None where it stands for nothing."""
     from satura.backend.helpers.contraction_tile import tile_helper
+    from satura.backend.helpers.winograd_tiles import winograd_helper
 
-    fixed = _fixed_names()
-    found: dict[str, object] = {}
-    for name in sorted(set(_names_mentioned(code))):
-        value = fixed.get(name)
-        if value is None:
-            value = tile_helper(name)
-        if value is not None:
-            found[name] = value
-    return found
+    return _fixed_names().get(name) or tile_helper(name) or winograd_helper(name)
 
 
 @lru_cache(maxsize=1)
-def _fixed_names() -> Mapping[str, object]:
+def _fixed_names() -> Mapping[str, Helper | Kind]:
     from satura.backend.helpers import scalars, vector
     from satura.backend.helpers.transpose import transpose_helpers
 
-    return {"np": np, **transpose_helpers(), **vector.helpers(), **scalars.helpers()}
-
-
-def _names_mentioned(code: CodeType) -> Iterator[str]:
-    """Every global or attribute name in the code and in the functions it defines."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names_mentioned(constant)
+    return {**transpose_helpers(), **vector.helpers(), **scalars.helpers()}

@@ -11,25 +11,26 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 
 from llvmlite import ir
-from numba.core import types
 
-from satura.backend.helpers import approximations, logarithms, trigonometry
+from satura.backend.helpers import approximations, kinds, logarithms, trigonometry
 from satura.backend.helpers.arithmetic import call
+from satura.backend.helpers.kinds import Helper, Kind
 from satura.backend.helpers.memory import conversions, memory
-from satura.backend.helpers.site import F32, F64, NUMBA, Site, Writer, declare_function, helper
+from satura.backend.helpers.narrow import narrow
+from satura.backend.helpers.site import F32, F64, KIND, Site, Writer, declare_function, helper
 from satura.rewrite.types.tensor_type import DType
 
 
 def _maximum(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
     """Of floats IEEE 754-2019's: NaN wins, -0.0 < 0.0. Of bool: or."""
-    if site.kind is types.boolean:
+    if site.kind is kinds.boolean:
         return site.builder.or_(a, b)
     name = "maximum" if site.is_float else "smax" if site.is_signed else "umax"
     return site.same(name, a, b)
 
 
 def _minimum(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
-    if site.kind is types.boolean:
+    if site.kind is kinds.boolean:
         return site.builder.and_(a, b)
     name = "minimum" if site.is_float else "smin" if site.is_signed else "umin"
     return site.same(name, a, b)
@@ -52,7 +53,8 @@ def _key_value(site: Site, key: ir.Value) -> ir.Value:
 def _mirrored(site: Site, bits: ir.Value) -> ir.Value:
     """A float's bits, those of negative numbers in the opposite order; its own inverse."""
     sign = site.builder.ashr(bits, bits.type(site.bits - 1))
-    return site.builder.xor(bits, site.builder.lshr(sign, bits.type(1)))
+    value_bits = bits.type((1 << (site.bits - 1)) - 1)
+    return site.builder.xor(bits, site.builder.and_(sign, value_bits))
 
 
 def _larger(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
@@ -263,29 +265,30 @@ def _first_tap(site: Site, origin: ir.Value, step: ir.Value) -> ir.Value:
     return builder.select(builder.icmp_signed("<", origin, _zero(origin)), taps, _zero(origin))
 
 
-def _bool(*_: types.Type) -> types.Type:
-    return types.boolean
+def _bool(*_: Kind) -> Kind:
+    return kinds.boolean
 
 
-def _key_type(kind: types.Type) -> types.Type:
-    return types.int64 if kind is types.float64 else types.int32
+def _key_type(kind: Kind) -> Kind:
+    return kinds.int64 if kind is kinds.float64 else kinds.int32
 
 
-def _value_type(kind: types.Type) -> types.Type:
-    return types.float64 if kind is types.int64 else types.float32
+def _value_type(kind: Kind) -> Kind:
+    return kinds.float64 if kind is kinds.int64 else kinds.float32
 
 
 _LIBRARY = ("asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh")
 
 
 @lru_cache(maxsize=1)
-def helpers() -> Mapping[str, object]:
-    """Everything above by name, and the Numba types by the dtypes' names."""
-    found: dict[str, object] = {
-        dtype.value if dtype is not DType.BOOL else "boolean": kind for dtype, kind in NUMBA.items()
+def helpers() -> Mapping[str, Helper | Kind]:
+    """Everything above by name, and the kinds by the dtypes' names."""
+    found: dict[str, Helper | Kind] = {
+        dtype.value if dtype is not DType.BOOL else "boolean": kind for dtype, kind in KIND.items()
     }
     found.update(memory())
     found.update(conversions())
+    found.update(narrow())
     for name in _APPROXIMATIONS:
         found[name] = helper(1, partial(_approximation, name))
     for name in _LIBRARY:

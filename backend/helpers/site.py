@@ -4,51 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from inspect import Parameter, Signature
 
 from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
+from satura.backend.helpers import kinds
 from satura.backend.helpers.arithmetic import call
-from satura.rewrite.types.tensor_type import DType
+from satura.backend.helpers.kinds import Helper, Kind, Result
+from satura.rewrite.types.tensor_type import NARROW, DType
 
 INT8, INT16, INT32, INT64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
 F16, F32, F64 = ir.HalfType(), ir.FloatType(), ir.DoubleType()
 
-NUMBA: dict[DType, types.Type] = {
-    DType.F64: types.float64, DType.F32: types.float32,
-    DType.F16: types.float32, DType.BF16: types.float32,
-    DType.I8: types.int8, DType.I16: types.int16, DType.I32: types.int32, DType.I64: types.int64,
-    DType.U8: types.uint8, DType.U16: types.uint16, DType.U32: types.uint32,
-    DType.U64: types.uint64, DType.BOOL: types.boolean,
+KIND: dict[DType, Kind] = {
+    DType.F64: kinds.float64, DType.F32: kinds.float32,
+    DType.F16: kinds.float32, DType.BF16: kinds.float32,
+    DType.I8: kinds.int8, DType.I16: kinds.int16, DType.I32: kinds.int32, DType.I64: kinds.int64,
+    DType.U8: kinds.uint8, DType.U16: kinds.uint16, DType.U32: kinds.uint32,
+    DType.U64: kinds.uint64, DType.BOOL: kinds.boolean,
 }  # fmt: skip
 STORED = {
     DType.F64: F64, DType.F32: F32, DType.F16: F16, DType.BF16: INT16,
     DType.I8: INT8, DType.I16: INT16, DType.I32: INT32, DType.I64: INT64,
     DType.U8: INT8, DType.U16: INT16, DType.U32: INT32, DType.U64: INT64, DType.BOOL: INT8,
 }  # fmt: skip
+KIND.update((dtype, kinds.uint8) for dtype in NARROW)
+STORED.update((dtype, INT8) for dtype in NARROW)
 
 
 @dataclass(frozen=True)
 class Site:
-    """Where a helper writes its instructions, and the Numba type of its first operand."""
+    """Where a helper writes its instructions, and the kind of its first operand."""
 
     builder: ir.IRBuilder
-    kind: types.Type
+    kind: Kind
 
     @property
     def is_float(self) -> bool:
-        return isinstance(self.kind, types.Float)
+        return self.kind.is_float
 
     @property
     def is_signed(self) -> bool:
-        return self.is_float or bool(getattr(self.kind, "signed", False))
+        return self.is_float or self.kind.signed
 
     @property
     def bits(self) -> int:
         """Width of an integer or float type."""
-        return int(getattr(self.kind, "bitwidth", 1))
+        return self.kind.bitwidth
 
     @property
     def suffix(self) -> str:
@@ -66,32 +67,22 @@ class Site:
         return compare("<", a, b)
 
 
-Writer = Callable[..., ir.Value]
-Result = Callable[..., types.Type]
+Writer = Callable[..., "ir.Value | None"]
 
 
-def first_type(*operands: types.Type) -> types.Type:
+def first_kind(*operands: Kind) -> Kind:
     return operands[0]
 
 
-def helper(arity: int, write: Writer, result: Result = first_type) -> object:
-    """A helper of `arity` operands of any type, of type `result(*operand types)`."""
+def helper(arity: int, write: Writer, result: Result = first_kind) -> Helper:
+    """A helper of `arity` operands of any kind, of kind `result(*operand kinds)`."""
 
-    def typed(context: object, *operands: types.Type) -> tuple[object, object]:
-        kinds = [getattr(kind, "literal_type", kind) for kind in operands]
+    def emit(
+        builder: ir.IRBuilder, operands: tuple[Kind, ...], values: list[ir.Value]
+    ) -> ir.Value | None:
+        return write(Site(builder, operands[0]), *values)
 
-        def generate(
-            target: object, builder: ir.IRBuilder, signature: object, values: list[ir.Value]
-        ) -> ir.Value:
-            value = write(Site(builder, kinds[0]), *values)
-            return ir.Constant(INT8.as_pointer(), None) if value is None else value
-
-        return result(*kinds)(*kinds), generate
-
-    names = ["context", *(f"a{i}" for i in range(arity))]
-    signature = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names])
-    vars(typed)["__signature__"] = signature
-    return intrinsic(typed)
+    return Helper(arity, emit, result)
 
 
 def declare_function(builder: ir.IRBuilder, function: ir.FunctionType, name: str) -> ir.Value:

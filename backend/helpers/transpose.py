@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from functools import lru_cache, partial
 
 from llvmlite import ir
-from numba.core import types
 
+from satura.backend.helpers.kinds import Helper, int64
 from satura.backend.helpers.vector import INT32, Code, native
 from satura.backend.target import host_target
 
 
 @lru_cache(maxsize=1)
-def transpose_helpers() -> Mapping[str, object]:
+def transpose_helpers() -> Mapping[str, Helper]:
     """`transpose_block_B(source, source_pitch, target, target_pitch)` for elements of B bits:
     target[j, i] = source[i, j] for i, j below the block's edge; addresses and pitches between rows
     in bytes."""
     return {
-        f"transpose_block_{bits}": native(partial(_transpose, bits), (types.int64,) * 4)
+        f"transpose_block_{bits}": native(partial(_transpose, bits), (int64,) * 4)
         for bits in (8, 16, 32, 64)
     }
 

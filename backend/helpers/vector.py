@@ -7,15 +7,13 @@ helper that kernel text calls; `helpers` lists the fixed ones. Addresses are int
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from inspect import Parameter, Signature
 
 from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
-from satura.backend.target import host_target
+from satura.backend.helpers.kinds import Helper, Kind, float32, int64, void
+from satura.backend.target import MICROKERNEL, host_target
 
 INT1, INT32, INT64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 F32 = ir.FloatType()
@@ -68,12 +66,21 @@ class Code:
         written = self.builder.store(value, self.element(address, place, value.type))
         written.align = _alignment(value.type)
 
-    def broadcast(self, address: ir.Value, index: ir.Value) -> ir.Value:
-        """A vector whose lanes all hold element `index` of the f32 array at `address`."""
-        undefined = ir.Constant(self.vector, ir.Undefined)
-        first = self.builder.insert_element(undefined, self.load(address, index, F32), INT32(0))
+    def broadcast(self, address: ir.Value, index: ir.Value, kind: ir.Type = F32) -> ir.Value:
+        """A vector whose lanes all hold element `index` of the array of `kind` at `address`."""
+        undefined = ir.Constant(ir.VectorType(kind, self.lanes), ir.Undefined)
+        value = self.load(address, index, kind)
+        if kind == INT32:
+            value.align = 1  # four octets, wherever they stand
+        first = self.builder.insert_element(undefined, value, INT32(0))
         lanes = ir.Constant(ir.VectorType(INT32, self.lanes), [0] * self.lanes)
         return self.builder.shuffle_vector(first, undefined, lanes)
+
+    def of_groups(self, vector: ir.Value, size: int, index: int) -> ir.Value:
+        """Element `index` of every `size` lanes, in all lanes of its group."""
+        places = [lane // size * size + index for lane in range(self.lanes)]
+        order = ir.Constant(ir.VectorType(INT32, self.lanes), places)
+        return self.builder.shuffle_vector(vector, vector, order)
 
     def fma(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
         """a * b + c, rounded once."""
@@ -95,8 +102,39 @@ class Code:
             [self.pointer(address, ir.IntType(8)), INT32(0), INT32(2), INT32(1)],
         )  # fmt: skip
 
+    def prefetch_nearest(self, address: ir.Value, to_write: bool) -> None:
+        """Asks for the cache line at `address` to come into the first level; never faults."""
+        self.call(
+            "llvm.prefetch.p0", VOID,
+            [self.pointer(address, ir.IntType(8)), INT32(int(to_write)), INT32(3), INT32(1)],
+        )  # fmt: skip
+
     def choose(self, condition: ir.Value, yes: ir.Value, no: ir.Value) -> ir.Value:
         return self.builder.select(condition, yes, no)
+
+    def either(
+        self,
+        condition: ir.Value,
+        yes: Callable[[], list[ir.Value]],
+        no: Callable[[], list[ir.Value]],
+    ) -> list[ir.Value]:
+        """The values of one of two branches, of which only that one runs."""
+        builder = self.builder
+        branches = [builder.append_basic_block(name) for name in ("yes", "no")]
+        after = builder.append_basic_block("chosen")
+        builder.cbranch(condition, *branches)
+        ends = []
+        for block, write in zip(branches, (yes, no), strict=True):
+            builder.position_at_end(block)
+            ends.append((write(), builder.block))
+            builder.branch(after)
+        builder.position_at_end(after)
+        merged = []
+        for values in zip(*(found for found, _ in ends), strict=True):
+            merged.append(builder.phi(values[0].type))
+            for value, (_, block) in zip(values, ends, strict=True):
+                merged[-1].add_incoming(value, block)
+        return merged
 
     def loop(
         self,
@@ -133,61 +171,51 @@ class Code:
 Writer = Callable[..., "ir.Value | None"]
 
 
-def native(
-    write: Writer, arguments: tuple[types.Type, ...], result: types.Type = types.void
-) -> object:
+def native(write: Writer, arguments: tuple[Kind, ...], result: Kind = void) -> Helper:
     """A helper for kernel text: `write(code, *values)` writes its instructions in place."""
 
-    def helper(context: object, *_: object) -> tuple[object, object]:
-        def generate(
-            target: object, builder: ir.IRBuilder, signature: object, values: list[ir.Value]
-        ) -> ir.Value:
-            value = write(Code(builder, lanes=1), *values)
-            return ir.Constant(ir.IntType(8).as_pointer(), None) if value is None else value
+    def emit(builder: ir.IRBuilder, _: object, values: list[ir.Value]) -> ir.Value | None:
+        return write(Code(builder, lanes=1), *values)
 
-        return result(*arguments), generate
-
-    names = ["context", *(f"a{i}" for i in range(len(arguments)))]
-    signature = Signature([Parameter(n, Parameter.POSITIONAL_OR_KEYWORD) for n in names])
-    vars(helper)["__signature__"] = signature
-    return intrinsic(helper)
+    return Helper(len(arguments), emit, lambda *_: result, arguments)
 
 
-def outlined_helper(name: str, lanes: int, write: Writer, arguments: int) -> object:
-    """A helper with int64 arguments whose code stands in a function of its own.
+def outlined_helper(name: str, lanes: int, write: Writer, arguments: int) -> Helper:
+    """A microkernel: a helper with int64 arguments that is compiled once, for all kernels.
 
-    Its registers are then allocated apart from those of the kernel around it.
+    Its registers are allocated apart from those of the kernels that call it.
     """
+    symbol = MICROKERNEL + name
+    kind = ir.FunctionType(VOID, [INT64] * arguments)
 
     def call(code: Code, *values: ir.Value) -> None:
-        module = code.builder.module
-        function = module.globals.get(name)
-        if function is None:
-            kind = ir.FunctionType(VOID, [INT64] * arguments)
-            function = ir.Function(module, kind, name)
-            function.linkage = "internal"
-            function.attributes.add("noinline")
-            prefer_wide(function)
-            builder = ir.IRBuilder(function.append_basic_block())
-            write(Code(builder, lanes), *function.args)
-            builder.ret_void()
-        code.builder.call(function, values)
+        code.call(symbol, VOID, list(values))
 
-    return native(call, (types.int64,) * arguments)
+    def body(module: ir.Module) -> None:
+        function = ir.Function(module, kind, symbol)
+        prefer_wide(function)
+        builder = ir.IRBuilder(function.append_basic_block())
+        write(Code(builder, lanes), *function.args)
+        builder.ret_void()
+
+    return replace(native(call, (int64,) * arguments), body=body)
 
 
 @lru_cache(maxsize=1)
-def helpers() -> Mapping[str, object]:
+def helpers() -> Mapping[str, Helper]:
     """The fixed helpers of kernel text, by name."""
-    i64, f32 = types.int64, types.float32
+    i64, f32 = int64, float32
     return {
         "load_int64": native(lambda code, base, i: code.load(base, i, INT64), (i64, i64), i64),
         "store_int64": native(_store, (i64, i64, i64)),
         "load_f32": native(lambda code, base, i: code.load(base, i, F32), (i64, i64), f32),
         "store_f32": native(_store, (i64, i64, f32)),
+        "prefetch_to_read": native(lambda code, at: code.prefetch_nearest(at, False), (i64,)),
+        "prefetch_to_write": native(lambda code, at: code.prefetch_nearest(at, True), (i64,)),
         "f32_of_bits": native(_f32_of_bits, (i64,), f32),
         "call_kernel": native(_call_kernel, (i64, i64, i64, i64)),
         "prefer_wide_vectors": native(_prefer_wide_here, ()),
+        "short_loops": native(_nothing, ()),
         "atomic_load": native(_atomic_load, (i64,), i64),
         "atomic_store": native(_atomic_store, (i64, i64)),
         "atomic_add": native(_atomic_add, (i64, i64), i64),
@@ -211,6 +239,10 @@ def _f32_of_bits(code: Code, bits: ir.Value) -> ir.Value:
 
 def _call_kernel(code: Code, address: ir.Value, *arguments: ir.Value) -> None:
     code.builder.call(code.pointer(address, KERNEL), arguments)
+
+
+def _nothing(code: Code) -> None:
+    """Writes no instruction: that the text says so is enough, see `jit.translate`."""
 
 
 def _prefer_wide_here(code: Code) -> None:

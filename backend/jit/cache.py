@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from satura.rewrite.files import UNFINISHED, atomic_file, open_regular
+from satura.rewrite.system.files import UNFINISHED, atomic_file, open_regular
 
 _LOGGER = logging.getLogger("satura.cache")
 _VERSION = 1  # of an entry

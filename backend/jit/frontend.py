@@ -1,13 +1,15 @@
-"""Numba's front end, cut down to what kernels need: a function becomes an LLVM module.
+"""Kernels through Numba: its front end, cut down to what they need, makes an LLVM module.
 
-A kernel is one function of loops, branches and arithmetic on scalars that calls helpers. It has no
-closures, arrays or Python objects, and its module is optimised and turned into object code by us.
-So few of Numba's passes do, the types of calls are remembered, and Numba's own optimisation and
-code generation are left out: half of the time of a compilation.
+Serves text that `lowering.py` refuses, and tests, which compare the two. The module is optimised
+and turned into object code by us; few of Numba's passes do, and the types of calls are remembered.
 """
 
 from __future__ import annotations
 
+import gc
+import linecache
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from types import FunctionType
 
@@ -30,20 +32,55 @@ from numba.core.typed_passes import (
 from numba.core.untyped_passes import FixupArgs, IRProcessing, ReconstructSSA, TranslateByteCode
 
 from satura.backend.helpers.vector import prefer_wide
+from satura.backend.jit.kernel import KernelError, KernelSource
+from satura.backend.jit.numba_names import namespace_of
 
 _INT64 = ir.IntType(64)
 
 
-def lowered(function: FunctionType, symbol: str) -> llvm.ModuleRef:
-    """A module that exports `void symbol(i64…)` for a function of int64 arguments.
+def lowered(source: KernelSource) -> llvm.ModuleRef:
+    """The module of a kernel: `void symbol(i64…)` for a function of int64 arguments.
 
-    Raises NumbaError where the function does not type or lower.
+    Raises KernelError where the text does not type or lower.
     """
-    with global_compiler_lock:
+    with global_compiler_lock, _without_collections():
         try:
-            return _module(function, symbol, _Passes)
-        except NumbaError:
-            return _module(function, symbol, _PassesWithSSA)
+            function = _defined(source.text, source.symbol)
+            try:
+                module = _module(function, source.symbol, _Passes)
+            except NumbaError:
+                module = _module(function, source.symbol, _PassesWithSSA)
+        except (NumbaError, SyntaxError) as error:
+            raise KernelError(f"kernel {source.name} does not compile: {error}") from error
+    for value in (*module.functions, *module.global_variables):
+        if value.name != source.symbol and not value.is_declaration:
+            value.linkage = "internal"
+    return module
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """No search for cycles: Numba makes many objects, and the search a tenth of its time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _defined(text: str, symbol: str) -> FunctionType:
+    """The function `kernel` that the text defines, with a file name that tracebacks can show."""
+    file = f"<{symbol}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    code = compile(text, file, "exec")
+    namespace = namespace_of(code)
+    exec(code, namespace)
+    function = namespace["kernel"]
+    if not isinstance(function, FunctionType):
+        raise TypeError(f"{symbol} does not define a function 'kernel'")
+    return function
 
 
 def _module(function: FunctionType, symbol: str, passes: type[_Passes]) -> llvm.ModuleRef:

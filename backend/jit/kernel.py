@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
-from satura.backend.target import host_target
+from satura.backend.target import MICROKERNEL, host_target
 from satura.rewrite.errors import SaturaError
 
 
@@ -38,13 +39,32 @@ class KernelSource:
         return f"satura_{self.key[:40]}"
 
 
+class Microkernel(KernelSource):
+    """What many kernels call: it has the text of a helper's name alone."""
+
+    @staticmethod
+    def of(symbol: str) -> Microkernel:
+        """The microkernel that kernels know by `symbol`."""
+        name = symbol.removeprefix(MICROKERNEL)
+        return Microkernel(name, f"microkernel {name}")
+
+    @property
+    def symbol(self) -> str:
+        return MICROKERNEL + self.name
+
+
 @dataclass(frozen=True)
 class CompiledKernel:
-    """Object code that exports `symbol`, and the library functions that it calls."""
+    """Object code that exports `symbol`, and the functions of others that it calls."""
 
     symbol: str
     externals: tuple[str, ...]
     code: bytes
+
+    @property
+    def microkernels(self) -> tuple[Microkernel, ...]:
+        """Those of its externals that are compiled here."""
+        return microkernels_of(self.externals)
 
     def packed(self) -> bytes:
         """This kernel as bytes for the cache."""
@@ -57,6 +77,11 @@ class CompiledKernel:
         header, _, code = data.partition(b"\n")
         fields = json.loads(header)
         return CompiledKernel(fields["symbol"], tuple(fields["externals"]), code)
+
+
+def microkernels_of(externals: Iterable[str]) -> tuple[Microkernel, ...]:
+    """Those of some functions that are microkernels."""
+    return tuple(Microkernel.of(name) for name in externals if name.startswith(MICROKERNEL))
 
 
 @lru_cache(maxsize=1)

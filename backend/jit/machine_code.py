@@ -1,9 +1,8 @@
 """From the source text of a kernel to machine code.
 
-A kernel is a Python function `kernel(args, thread, threads)` over helpers of `namespace.py`. Numba
-types it and lowers it, LLVM optimises it, and the object code is kept on disk under the hash of
-all that determines it. Loading such an object needs llvmlite alone: a warm start never imports
-Numba.
+A kernel is a Python function `kernel(args, thread, threads)` over helpers of `namespace.py`, which
+is translated to LLVM's language and optimised by LLVM. The object code is kept on disk under the
+hash of all that determines it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import llvmlite.binding as llvm
 from satura.backend.jit.cache import default_cache
 from satura.backend.jit.kernel import CompiledKernel, KernelError, KernelSource
 from satura.backend.target import host_target
-from satura.rewrite.interrupts import to_the_end
+from satura.rewrite.system.interrupts import to_the_end
 
 _MATH_LIBRARIES = ("libm.so.6", "libm.so", "libSystem.dylib")
 
@@ -52,7 +51,11 @@ class _Loader:
         return to_the_end(lambda: self._load(kernel))
 
     def _load(self, kernel: CompiledKernel) -> int:
-        missing = [name for name in kernel.externals if not llvm.address_of_symbol(name)]
+        missing = [
+            name
+            for name in kernel.externals
+            if name not in self._addresses and not llvm.address_of_symbol(name)
+        ]
         if missing:  # LLVM would end the process
             raise KernelError(f"a kernel calls {', '.join(missing)}, which no library here has")
         with self.lock:
@@ -110,7 +113,7 @@ def kernel_address(source: KernelSource) -> int:
     kernel = _cached(source)
     if kernel is None:
         kernel = _compiled(source)
-    return loader.load(kernel)
+    return _loaded(kernel)
 
 
 def compile_all(sources: Sequence[KernelSource], progress: Progress | None = None) -> list[int]:
@@ -126,7 +129,7 @@ def compile_all(sources: Sequence[KernelSource], progress: Progress | None = Non
             if kernel is None:
                 missing.append(source)
             else:
-                loader.load(kernel)
+                _loaded(kernel)
     ready = len(sources) - len(missing)
     if progress is not None:
         progress(ready, len(sources))
@@ -135,7 +138,7 @@ def compile_all(sources: Sequence[KernelSource], progress: Progress | None = Non
 
         for source, kernel in compiled_by_all(missing):
             default_cache().store(source.key, kernel.packed())
-            loader.load(kernel)
+            _loaded(kernel)
             ready += 1
             if progress is not None:
                 progress(ready, len(sources))
@@ -147,6 +150,13 @@ def kernel_function(address: int) -> Callable[[int, int, int], None]:
     prototype = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
     function: Callable[[int, int, int], None] = prototype(address)
     return function
+
+
+def _loaded(kernel: CompiledKernel) -> int:
+    """The address of the kernel, for which the microkernels that it calls are loaded, too."""
+    for part in kernel.microkernels:
+        kernel_address(part)
+    return _loader().load(kernel)
 
 
 def _cached(source: KernelSource) -> CompiledKernel | None:

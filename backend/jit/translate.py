@@ -1,85 +1,91 @@
-"""Compilation proper, which needs Numba: the text of a kernel to object code."""
+"""Compilation proper: the text of a kernel to object code."""
 
 from __future__ import annotations
 
-import gc
-import linecache
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FunctionType
+import logging
 
 import llvmlite.binding as llvm
-from numba.core.errors import NumbaError
+from llvmlite import ir
 
-from satura.backend.helpers.namespace import namespace_of
-from satura.backend.jit.frontend import lowered
-from satura.backend.jit.kernel import CompiledKernel, KernelError, KernelSource
+from satura.backend.helpers.kinds import Helper
+from satura.backend.helpers.namespace import named
+from satura.backend.jit.kernel import (
+    CompiledKernel,
+    KernelError,
+    KernelSource,
+    Microkernel,
+    microkernels_of,
+)
+from satura.backend.jit.lowering import translated
+from satura.backend.jit.operators import Untranslatable
 from satura.backend.target import host_target
+
+_LOGGER = logging.getLogger("satura.jit")
 
 
 def compiled(source: KernelSource) -> CompiledKernel:
     """The kernel's object code. KernelError where the text does not type or lower."""
     module = optimised(source)
-    externals = tuple(
-        sorted(
-            function.name
-            for function in module.functions
-            if function.is_declaration and not function.name.startswith("llvm.")
-        )
-    )
-    return CompiledKernel(source.symbol, externals, host_target().machine().emit_object(module))
+    code = host_target().machine().emit_object(module)
+    return CompiledKernel(source.symbol, _externals(module), code)
 
 
 def optimised(source: KernelSource) -> llvm.ModuleRef:
-    """The kernel's optimised module, in which nothing else is visible from outside.
+    """The kernel's optimised module.
 
     Raises KernelError where the text does not type or lower.
     """
-    try:
-        with _without_collections():
-            module = lowered(_defined(source.text, source.symbol), source.symbol)
-    except NumbaError as error:
-        raise KernelError(f"kernel {source.name} does not compile: {error}") from error
-    for value in (*module.functions, *module.global_variables):
-        if value.name != source.symbol and not value.is_declaration:
-            value.linkage = "internal"
-    _optimise(module, host_target().machine())
+    module = unoptimised(source)
+    _optimise(module, host_target().machine(), interleave="short_loops()" not in source.text)
     return module
 
 
 def assembly(source: KernelSource) -> str:
-    """The kernel's machine code for this CPU as text. Raises KernelError as `optimised` does."""
-    return str(host_target().machine().emit_assembly(optimised(source)))
+    """The machine code for this CPU as text, that of microkernels included.
+
+    Raises KernelError as `optimised` does.
+    """
+    module = optimised(source)
+    text = str(host_target().machine().emit_assembly(module))
+    return "\n".join([text, *map(assembly, microkernels_of(_externals(module)))])
 
 
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """No search for cycles: Numba makes many objects, and the search a tenth of its time."""
-    enabled = gc.isenabled()
-    gc.disable()
+def unoptimised(source: KernelSource) -> llvm.ModuleRef:
+    """The kernel's module as it is written down. Raises KernelError as `optimised` does.
+
+    Numba compiles what is not translated directly, twenty times as slowly.
+    """
+    if isinstance(source, Microkernel):
+        return llvm.parse_assembly(str(_microkernel(source)))
     try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+        return llvm.parse_assembly(str(translated(source.text, source.symbol, named)))
+    except Untranslatable as reason:
+        from satura.backend.jit.frontend import lowered
+
+        _LOGGER.info("Numba compiles kernel %s: %s", source.name, reason)
+        return lowered(source)
 
 
-def _defined(text: str, symbol: str) -> FunctionType:
-    """The function `kernel` that the text defines, with a file name that tracebacks can show."""
-    file = f"<{symbol}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    code = compile(text, file, "exec")
-    namespace = namespace_of(code)
-    exec(code, namespace)
-    function = namespace["kernel"]
-    if not isinstance(function, FunctionType):
-        raise TypeError(f"{symbol} does not define a function 'kernel'")
-    return function
+def _microkernel(source: Microkernel) -> ir.Module:
+    helper = named(source.name)
+    if not isinstance(helper, Helper) or helper.body is None:
+        raise KernelError(f"there is no microkernel {source.name}")
+    module = ir.Module(source.symbol)
+    helper.body(module)
+    return module
 
 
-def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
+def _externals(module: llvm.ModuleRef) -> tuple[str, ...]:
+    """The functions that the module calls and does not have."""
+    declared = (function.name for function in module.functions if function.is_declaration)
+    return tuple(sorted(name for name in declared if not name.startswith("llvm.")))
+
+
+def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, interleave: bool = True) -> None:
+    """With `interleave`, loops take several vectors at a time: too many for short ones."""
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = True
     options.slp_vectorization = False
+    options.loop_interleaving = interleave
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)

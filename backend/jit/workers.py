@@ -1,8 +1,8 @@
 """Compiling many kernels: by this process and, where that pays, by helpers beside it.
 
-Compilation holds the interpreter lock and takes about half a second per kernel, so threads do not
-help. Helpers are fresh interpreters, not forks: a fork would inherit locks of other threads. They
-read sources from their standard input and write object code to their standard output.
+Compilation holds the interpreter lock and takes about a tenth of a second per kernel, so threads do
+not help. Helpers are fresh interpreters, not forks: a fork would inherit locks of other threads.
+They read sources from their standard input and write object code to their standard output.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from queue import SimpleQueue
 
+from satura.backend.cores import usable_threads
 from satura.backend.jit.kernel import CompiledKernel, KernelError, KernelSource
-from satura.backend.target import usable_threads
-from satura.rewrite.interrupts import to_the_end
+from satura.rewrite.system.interrupts import to_the_end
 
-_KERNELS_PER_HELPER = 4  # a helper first spends the time of one or two on importing Numba
+_KERNELS_PER_HELPER = 4  # a helper first spends the time of about two on its imports
 # A helper imports from where this process does, but for the current folder, which `-c` and
 # interactive sessions put first: code beside a model must not run.
 _COMMAND = (

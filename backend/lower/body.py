@@ -25,7 +25,7 @@ class Pointer:
 
 
 Argument = int | Pointer
-MAX_TAPS = 25  # windows of no more taps are unrolled
+MAX_TAPS = 121  # windows of no more taps ask per tap what lies outside
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,8 @@ class Value:
     """One value of the body.
 
     `op` is a scalar function's name, or one of
-        load          element at `access`; with an operand: 0 where that mask is false
+        load          element at `access`; with an operand: where that mask is false, 0 or the
+                      scalar that is the second operand
         position      the i64 number that `access` describes
         argument      `literal`, as i64
         scalar        the element with the bit pattern `literal`

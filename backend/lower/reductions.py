@@ -31,6 +31,8 @@ from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.index_map import Index, push
 from satura.rewrite.types.tensor_type import DType
 
+MAX_STEPS = 25  # taps times depth of a convolution that asks per tap what lies outside
+
 
 def anchor_of(dispatch: Dispatch) -> int:
     if dispatch.anchor is None:
@@ -174,7 +176,7 @@ def window_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:
     operand = walk.value(source, position, mask)
     fill = reader.fill_value(dtype)
     if mask is not None and not _is_zero(window.fill):
-        operand = walk.apply("select", dtype, mask, operand, fill)
+        operand = walk.filled(mask, operand, fill, dtype)
     clipped_fill = fill if reader.clips and not identity else None
     reduction = Reduction(function.name, dtype.compute, operand, fill=clipped_fill)
     walk.anchored[anchor] = walk.reduced(0, dtype)
@@ -207,7 +209,8 @@ def _matmul(schedule: Schedule, dispatch: Dispatch, anchor: int, node: Node) -> 
 
 def _conv(schedule: Schedule, dispatch: Dispatch, anchor: int, node: Node) -> Nest:
     x, w = node.operands
-    window, groups = node.attributes
+    window, *rest = node.attributes
+    (groups,) = rest or (Groups(1),)
     assert isinstance(window, Window) and isinstance(groups, Groups)
     shape, kernel = shape_of(schedule, anchor), shape_of(schedule, w)
     width = shape[-1] // groups.count
@@ -224,8 +227,10 @@ def _conv(schedule: Schedule, dispatch: Dispatch, anchor: int, node: Node) -> Ne
     group = _group_index(outer, len(shape) - 1, groups.count, width)
     seen = walk.value(x, (outer.index[0], *positions, group * kernel[-2] + channel), reader.mask)
     dtype = node.type.dtype
-    if reader.mask is not None and not _is_zero(window.fill):
-        seen = walk.apply("select", dtype, reader.mask, seen, reader.fill_value(dtype))
+    # A masked load gives 0, but not what is computed from one.
+    computed = schedule.program.nodes[x].op.kind is Kind.ELEMENTWISE and x not in dispatch.operands
+    if reader.mask is not None and (computed or not _is_zero(window.fill)):
+        seen = walk.filled(reader.mask, seen, reader.fill_value(dtype), dtype)
     weight = walk.value(w, (*taps, channel, outer.index[-1]))
     product = walk.apply("mul", dtype.compute, seen, weight)
     walk.anchored[anchor] = walk.reduced(0, dtype)
@@ -302,10 +307,11 @@ class _WindowReader:
 
 
 def _is_unrolled(window: Window, shape: tuple[int, ...], depth: int) -> bool:
-    """Whether the kernel will unroll all taps over the last axis: masks then cost little."""
+    """Whether the kernel will unroll taps over the last axis: masks then cost little."""
     last = window.rank - 1
     is_stepped = len(shape) == window.rank and window.strides[last] > 1
-    return shape[-1] > 1 and not is_stepped and prod(window.sizes) * depth <= MAX_TAPS
+    most = MAX_TAPS if depth == 1 else MAX_STEPS
+    return shape[-1] > 1 and not is_stepped and prod(window.sizes) * depth <= most
 
 
 def _is_identity(fill: Scalar, function: str, dtype: DType) -> bool:

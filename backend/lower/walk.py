@@ -128,6 +128,13 @@ class Walk:
             operands = tuple(sorted(operands, key=lambda operand: self._keys[operand]))
         return self._add(Value(op, dtype, operands))
 
+    def filled(self, mask: int, value: int, fill: int, dtype: DType) -> int:
+        """`value` where `mask` holds, else the scalar `fill`."""
+        found = self.body.values[value]
+        if found.op == "load" and found.operands == (mask,):
+            return self._add(replace(found, operands=(mask, fill)))
+        return self.apply("select", dtype, mask, value, fill)
+
     def reduced(self, number: int, dtype: DType) -> int:
         """The result of reduction `number`, rounded to `dtype`."""
         total = self._add(Value("reduced", dtype.compute, literal=number))
@@ -248,7 +255,23 @@ class Walk:
         name = node.op.name
         if isinstance(attribute, UnaryFn | BinaryFn):
             name = attribute.name
+        if name == "cast":
+            source = self.nodes[node.operands[0]].type.dtype
+            return self._converted(operands[0], source, node.type.dtype)
         return self.apply(name, node.type.dtype, *operands)
+
+    def _converted(self, value: int, source: DType, wanted: DType) -> int:
+        """A cast; a narrow type goes by way of one that holds its values."""
+        if source.is_narrow and source is not wanted:
+            value = self._add(Value(f"decode_{source.value}", source.compute, (value,)))
+            source = source.compute
+        if wanted.is_narrow and source is not wanted:
+            if wanted.is_integer and source.is_float:
+                for f, bound in zip(("max", "min"), wanted.bounds, strict=True):
+                    value = self.apply(f, source, value, self.scalar(Scalar.of(bound, source)))
+            value = self._cast(value, source, wanted.compute)
+            return self._add(Value(f"encode_{wanted.value}", wanted, (value,)))
+        return self.apply("cast", wanted, value)
 
     def _formula(self, formula: Formula, node: Node, operands: Sequence[int]) -> int:
         """What a user's op computes, step by step."""

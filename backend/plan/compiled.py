@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping
 from weakref import WeakSet
 
 from satura.backend.constants import ConstantStore, fold_constants
+from satura.backend.cores import usable_threads
+from satura.backend.plan.bound import Bound
 from satura.backend.plan.executables import Executable
+from satura.backend.plan.measure import Measured, measured
 from satura.backend.plan.plan import Instance, Plan, make_plan
-from satura.backend.target import usable_threads
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.program.interpreter import bind_sizes
 from satura.rewrite.types.dims import representative, symbol
@@ -36,22 +38,38 @@ class CompiledSchedule:
         """Unlock a forked copy: the thread of the parent that may have held the lock is gone."""
         self._lock = threading.Lock()
 
-    def run(self, arguments: Mapping[str, Array]) -> dict[str, Array]:
-        """Outputs by name, in new arrays, for arguments by name.
+    def run(
+        self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None
+    ) -> dict[str, Array]:
+        """Outputs by name, in the arrays of `out` or in new ones, for arguments by name.
 
-        Raises CallError where the arguments do not fit the inputs, or an index leaves its axis.
+        Raises CallError where the arguments do not fit the inputs, or arrays of `out` the outputs,
+        or an index leaves its axis.
         """
         sizes = bind_sizes(self.schedule.program, arguments)
         pool = self._pool(sizes)
         instance = pool.take()
         try:
-            return instance.run(arguments)
+            return instance.run(arguments, out)
         finally:
+            instance.release()
             pool.give_back(instance)
+
+    def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:
+        """A call on these arrays. Raises CallError as `run` does."""
+        sizes = bind_sizes(self.schedule.program, arguments)
+        return Bound(Instance(self._pool(sizes).plan), arguments, out or {})
 
     def prepare(self, sizes: Mapping[str, int], progress: Progress | None = None) -> Plan:
         """The plan for these sizes of all symbols, its kernels compiled."""
         return self._pool(sizes, progress).plan
+
+    def measure(
+        self, arguments: Mapping[str, Array], rounds: int, is_warm: bool = False
+    ) -> Measured:
+        """What one call does and how long each of its launches takes; see `measured`."""
+        plan = self.prepare(bind_sizes(self.schedule.program, arguments))
+        return measured(Instance(plan), arguments, rounds, is_warm)
 
     def executables(self, sizes: Mapping[str, int] | None = None) -> tuple[Executable, ...]:
         """The distinct kernels for `sizes` (default: typical ones)."""

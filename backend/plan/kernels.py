@@ -6,13 +6,17 @@ from math import prod
 
 from satura.backend.constants import ConstantStore
 from satura.backend.contraction.call import contraction_code
+from satura.backend.contraction.winograd_call import winograd_code
 from satura.backend.emit.body import Code
 from satura.backend.emit.loops import loop_code
+from satura.backend.emit.planes import plane_code
+from satura.backend.emit.relaid import with_constants_relaid
 from satura.backend.emit.rows import row_code
 from satura.backend.emit.transposes import turned_loop, turning_code
 from satura.backend.emit.windows import is_small_window, window_code
 from satura.backend.lower.canonical import canonical
 from satura.backend.lower.loop_nests import lower
+from satura.backend.lower.planes import planes
 from satura.backend.lower.walk import shape_of
 from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
 from satura.rewrite.types.attributes import BinaryFn, ReduceFn, UnaryFn
@@ -31,15 +35,23 @@ def kernel_code(
         return None
     name = kernel_name(schedule, dispatch)
     if dispatch.form is Form.CONTRACTION:
-        code = contraction_code(schedule, dispatch, threads, store, name, any_sizes)
+        code = winograd_code(schedule, dispatch, threads, store, name, any_sizes)
+        if code is None:
+            code = contraction_code(schedule, dispatch, threads, store, name, any_sizes)
         if code is not None:
             return code
+    if dispatch.form is Form.WINDOW:
+        found = planes(schedule, dispatch)
+        if found is not None:
+            return plane_code(name, found, found.work)
     nests = lower(schedule, dispatch)
     work = sum(prod(nest.extents) for nest in nests)
     if nests[0].reductions:
         form = canonical(nests[0])
         if is_small_window(form):
-            return window_code(name, form, work)
+            return window_code(name, form, threads, work)
+        if not any_sizes:
+            form = with_constants_relaid(form, schedule.program, store)
         return row_code(name, form, threads, work)
     if len(nests) == 1:
         form = canonical(nests[0])

@@ -21,6 +21,7 @@ from satura.backend.lower.body import Pointer
 from satura.backend.plan.buffers import ALIGNMENT, Arena, Lifetime, lifetimes, plan_arena
 from satura.backend.plan.executables import Executable, executables
 from satura.backend.plan.kernels import kernel_code
+from satura.backend.plan.out import refuse_unfit
 from satura.backend.run.runtime import ALL_THREADS, Executor, Status, Step
 from satura.rewrite.errors import CallError, ModelError, SaturaError
 from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
@@ -40,11 +41,12 @@ _FIRST_TENSOR = 4  # inputs, then outputs
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel and where its arguments start, in words."""
+    """A kernel and where its arguments start, in words; it is `dispatch` of the schedule."""
 
     kernel: int
     arguments: int
     width: int
+    dispatch: int
 
 
 @dataclass(frozen=True)
@@ -88,15 +90,15 @@ def make_plan(
     arena = plan_arena(buffers)
     _refuse_beyond_memory(schedule, buffers, arena, CallError if any_sizes else ModelError)
     codes: list[Code] = []
-    order: list[Code | Dispatch] = []
-    for dispatch in schedule.dispatches:
+    order: list[tuple[int, Code | Dispatch]] = []
+    for number, dispatch in enumerate(schedule.dispatches):
         if dispatch.form is Form.HOST:
-            order.append(dispatch)
+            order.append((number, dispatch))
             continue
         code = kernel_code(schedule, dispatch, threads, store, any_sizes)
         if code is not None:
             codes.append(code)
-            order.append(code)
+            order.append((number, code))
     kernels = executables(codes)
     addresses = _addresses(kernels, progress)
     program = schedule.program
@@ -105,15 +107,15 @@ def make_plan(
     numbers: list[int] = []
     regions: list[int] = []
     steps: list[Launch | Dispatch] = []
-    for item in order:
+    for number, item in order:
         if isinstance(item, Dispatch):
             steps.append(item)
             continue
         width = 1 if item.work <= SMALL_WORK else ALL_THREADS
-        steps.append(Launch(addresses[item.text], len(numbers), width))
+        steps.append(Launch(addresses[item.text], len(numbers), width, number))
         for argument in item.arguments:
-            number, region = _place_argument(argument, schedule, arena, places, store)
-            numbers.append(number)
+            value, region = _place_argument(argument, schedule, arena, places, store)
+            numbers.append(value)
             regions.append(region)
     return Plan(
         schedule, threads, arena, tuple(steps), np.array(numbers, np.int64),
@@ -191,31 +193,66 @@ class Instance:
         launches = [step for step in plan.steps if isinstance(step, Launch)]
         steps = [Step(step.kernel, first + 8 * step.arguments, step.width) for step in launches]
         self._executor = Executor(steps, plan.threads, self._status)
+        self._only_launches = len(launches) == len(plan.steps)
+        self._results: dict[str, Array] = {}
+        self._copies: list[tuple[Array, Array]] = []
+        self._tensors: dict[int, Array] = {}
 
-    def run(self, arguments: Mapping[str, Array]) -> dict[str, Array]:
-        """Outputs by name; the arguments fit the inputs."""
-        plan = self.plan
-        nodes = plan.schedule.program.nodes
-        tensors = {index: _readable(arguments[nodes[index].input_name]) for index in plan.inputs}
-        for index in plan.outputs:
-            if index not in tensors and nodes[index].op.name != "constant":
-                shape = tuple(map(static, nodes[index].type.shape))
-                tensors[index] = np.empty(shape, nodes[index].type.dtype.numpy)
+    def run(
+        self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None
+    ) -> dict[str, Array]:
+        """Outputs by name, in the arrays of `out` where there are such.
+
+        The arguments fit the inputs. Raises CallError for arrays that cannot be written to.
+        """
+        self.bind({name: _readable(array) for name, array in arguments.items()}, out or {})
+        return self.execute()
+
+    def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array]) -> None:
+        """Set the arrays that `execute` reads and writes; those that `out` lacks are made."""
+        plan, nodes = self.plan, self.plan.schedule.program.nodes
+        tensors = {index: arguments[nodes[index].input_name] for index in plan.inputs}
+        if out:
+            refuse_unfit(plan.schedule.program, out, tuple(tensors.values()))
+        self.release()
+        for name, index in plan.schedule.program.outputs:
+            array = out.get(name)
+            if array is None:
+                type_ = nodes[index].type
+                array = np.empty(tuple(map(static, type_.shape)), type_.dtype.numpy)
+            self._results[name] = array
+            if nodes[index].op.name == "constant":
+                self._copies.append((array, nodes[index].constant.array))
+            elif index in tensors:  # an input, or the result of another name
+                self._copies.append((array, tensors[index]))
+            else:
+                tensors[index] = array
         for place, index in enumerate((*plan.inputs, *plan.outputs), start=_FIRST_TENSOR):
             if index in tensors:
-                self._bases[place] = tensors[index].ctypes.data
+                self._bases[place] = _address(tensors[index])
         self._table[self._moving] = self._moving_numbers + self._bases[self._moving_regions]
-        self._execute(tensors)
-        results: dict[str, Array] = {}
-        taken: set[int] = set()
-        for name, index in plan.schedule.program.outputs:
-            array = tensors[index] if index in tensors else nodes[index].constant.array
-            fresh = index not in plan.inputs and index in tensors and index not in taken
-            results[name] = array if fresh else np.array(array, order="C")
-            taken.add(index)
-        return results
+        self._tensors = tensors
+
+    def execute(self) -> dict[str, Array]:
+        """Run on the arrays of `bind`: what they hold then counts."""
+        self._execute(self._tensors)
+        for target, source in self._copies:
+            np.copyto(target, source)
+        return self._results
+
+    def release(self) -> None:
+        """Forget the arrays of `bind`."""
+        self._results, self._copies, self._tensors = {}, [], {}
+
+    @property
+    def executor(self) -> Executor:
+        """Runs the launches of the last call again, as long as its arrays are alive."""
+        return self._executor
 
     def _execute(self, tensors: dict[int, Array]) -> None:
+        if self._only_launches:
+            self._executor.run()
+            return
         results: dict[int, tuple[Array, ...]] = {}
         done = first = 0
         for step in self.plan.steps:
@@ -275,7 +312,15 @@ def _aligned_bytes(size: int) -> NDArray[np.uint8]:
 
 def _readable(array: Array) -> Array:
     """The array as kernels need it: C-contiguous, native and aligned."""
+    flags = array.flags
+    if flags.c_contiguous and flags.aligned:
+        return array
     return np.require(array, requirements=("C", "A"))
+
+
+def _address(array: Array) -> int:
+    """Where the array starts; `array.ctypes` takes four times as long to say so."""
+    return int(array.__array_interface__["data"][0])
 
 
 def _describe(code: int, detail: int) -> str:

@@ -6,6 +6,7 @@ segments: `Executor.run(first, last)` runs the steps between two of them.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from satura.rewrite.errors import CallError
 
 ALL_THREADS = 1 << 30
 STATUS_WORDS = 2
+_FIRST, _LAST, _THREADS = int(Job.FIRST), int(Job.LAST), int(Job.THREADS)
 
 Describe = Callable[[int, int], str]
 
@@ -41,22 +43,23 @@ class Status:
     """
 
     def __init__(self, describe: Describe) -> None:
-        self._words = np.zeros(STATUS_WORDS, np.int64)
+        self._words = (ctypes.c_int64 * STATUS_WORDS)()
         self._describe = describe
 
     @property
     def address(self) -> int:
         """Where kernels store code and detail, as two int64."""
-        return int(self._words.ctypes.data)
+        return ctypes.addressof(self._words)
 
     def clear(self) -> None:
         """Forget what was reported to a call that an interrupt ended before it looked."""
-        self._words[:] = 0
+        self._words[0] = self._words[1] = 0
 
     def check(self) -> None:
         """CallError if a kernel has reported something since the last check."""
-        code, detail = (int(word) for word in self._words)
+        code = self._words[0]
         if code:
+            detail = self._words[1]
             self.clear()
             raise CallError(self._describe(code, detail))
 
@@ -73,9 +76,15 @@ class Executor:
         self._table: NDArray[np.int64] = np.array(rows, np.int64).reshape(len(rows), 3)
         self._threads = threads
         self._status = status
-        self._job = np.zeros(Job.WORDS, np.int64)
-        self._job[Job.TABLE] = self._table.ctypes.data
-        self._address = int(self._job.ctypes.data)
+        self._job = (ctypes.c_int64 * Job.WORDS)()
+        self._job[Job.TABLE] = int(self._table.ctypes.data)
+        self._address = ctypes.addressof(self._job)
+        self.launched = 0  # steps run so far
+
+    def run_nothing(self) -> None:
+        """Go all the way to native code and back, for measurements to subtract."""
+        self._job[_FIRST], self._job[_LAST], self._job[_THREADS] = 0, 0, self._threads
+        run_alone(self._address)
 
     def __len__(self) -> int:
         return len(self._table)
@@ -87,9 +96,8 @@ class Executor:
             return
         if self._status is not None:
             self._status.clear()
-        self._job[Job.FIRST] = first
-        self._job[Job.LAST] = end
-        self._job[Job.THREADS] = self._threads
+        self.launched += end - first
+        self._job[_FIRST], self._job[_LAST], self._job[_THREADS] = first, end, self._threads
         if self._threads == 1 or not pool().try_run(self._address, self._threads):
             run_alone(self._address)
         if self._status is not None:

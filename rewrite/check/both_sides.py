@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from satura.rewrite.check.compare import evaluate_all, evaluate_nodes, first_unlike
+from satura.rewrite.check.compare import evaluate_all, first_unlike, node_values
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import CallError, ProgramError, RuleError
@@ -55,36 +55,36 @@ class Failure:
 def examine(instance: Instance, exact: bool, draw: Draw) -> Failure | None:
     """How the rule fails for `instance`, on random values and for several sizes.
 
-    None where it does not, and where it does not fire.
+    None where it holds, and where it does not fire.
     """
     before = (fingerprint(instance), str(instance))
     try:
         first, second = (instance.direction.compute(instance.bindings) for _ in range(2))
         stable = content(first) == content(second)
     except Refuse:
-        return _unless_unchanged(instance, before)
+        return _failure_if_changed(instance, before)
     except (RuleError, TypeError) as error:  # TypeError: the answer is made of what is not a value
-        return without_right(instance, str(error))
+        return right_side_failure(instance, str(error))
     if not stable:
         shown = [", ".join(map(str, answer)) for answer in (first, second)]
         reason = f"the attributes of the right side are once {shown[0]}, once {shown[1]}"
-        return without_right(instance, reason)
-    return _unless_unchanged(instance, before) or _compare(instance, exact, draw)
+        return right_side_failure(instance, reason)
+    return _failure_if_changed(instance, before) or _compare(instance, exact, draw)
 
 
 def fingerprint(instance: Instance) -> Hashable:
-    """Equal for two instances only if all bytes of their values are."""
+    """A key that two instances share only if all bytes of their values are equal."""
     return tuple(
         (name, value.array.tobytes() if isinstance(value, Constant) else content(value))
         for name, value in instance.values
     )
 
 
-def _unless_unchanged(instance: Instance, before: tuple[Hashable, str]) -> Failure | None:
+def _failure_if_changed(instance: Instance, before: tuple[Hashable, str]) -> Failure | None:
     if fingerprint(instance) == before[0]:
         return None
     reason = f"an attribute function changes its arguments, which were {before[1]}"
-    return without_right(instance, reason)
+    return right_side_failure(instance, reason)
 
 
 def _compare(instance: Instance, exact: bool, draw: Draw) -> Failure | None:
@@ -95,7 +95,7 @@ def _compare(instance: Instance, exact: bool, draw: Draw) -> Failure | None:
     try:
         right = instance.add_right(builder, tensors)
     except Exception as error:  # whatever an op makes of what attribute functions answered
-        return without_right(instance, _failing(error))
+        return right_side_failure(instance, _failure_text(error))
     program = builder.program({"left": left, "right": right})
     reason = ""
     if builder.type(left) != builder.type(right):
@@ -104,13 +104,13 @@ def _compare(instance: Instance, exact: bool, draw: Draw) -> Failure | None:
         failure = _compare_at(instance, program, sizes, exact, draw)
         if failure is not None:
             return replace(failure, reason=reason or failure.reason)
-    return without_right(instance, reason) if reason else None
+    return right_side_failure(instance, reason) if reason else None
 
 
-def without_right(
+def right_side_failure(
     instance: Instance, reason: str, sizes: Mapping[str, int] | None = None
 ) -> Failure | None:
-    """A failure of the right side itself; None where the left side is well typed at no sizes."""
+    """The failure of the right side itself; None where the left side is ill typed at all sizes."""
     program = left_side(instance)
     if sizes is None:
         symbols = frozenset[str]().union(*(node.type.symbols for node in program.nodes))
@@ -154,12 +154,12 @@ def _compare_at(
     try:
         concrete = program.concrete(sizes)
     except Exception as error:  # as above: an attribute may be no number for these sizes
-        return without_right(instance, _failing(error), sizes)
+        return right_side_failure(instance, _failure_text(error), sizes)
     arguments = random_arguments(concrete, draw, moderate=not exact)
     try:
         reason = disagreement(concrete, arguments, exact)
     except UncomputableError as error:
-        return without_right(instance, str(error), sizes)
+        return right_side_failure(instance, str(error), sizes)
     return Failure(concrete, reason, sizes, arguments, instance) if reason else None
 
 
@@ -176,11 +176,11 @@ def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) 
                 raise ProgramError(f"{node} would be a {node.type}")
         evaluated = evaluate_all(program, arguments, exact)
     except CallError as error:
-        if not _has_left(program, arguments):
+        if not _left_has_value(program, arguments):
             return ""  # the arguments are at fault
-        raise UncomputableError(_failing(error)) from error
+        raise UncomputableError(_failure_text(error)) from error
     except Exception as error:  # a reference may raise anything for attributes that make no sense
-        raise UncomputableError(_failing(error)) from error
+        raise UncomputableError(_failure_text(error)) from error
     left, right = (evaluated.values[index] for index in program.output_nodes)
     if left.dtype != right.dtype or left.shape != right.shape:
         shown = [f"{side.dtype.name}{list(side.shape)}" for side in (left, right)]
@@ -191,10 +191,10 @@ def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) 
     return f"at {list(index)} the left side is {left[index]!s}, the right side {right[index]!s}"
 
 
-def _has_left(program: Program, arguments: Mapping[str, Array]) -> bool:
+def _left_has_value(program: Program, arguments: Mapping[str, Array]) -> bool:
     """Whether the left side has a value for these arguments."""
     try:
-        evaluate_nodes(program.nodes[: program.output_nodes[0] + 1], arguments)
+        node_values(program.nodes[: program.output_nodes[0] + 1], arguments)
     except CallError:
         return False
     return True
@@ -202,7 +202,7 @@ def _has_left(program: Program, arguments: Mapping[str, Array]) -> bool:
 
 def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, Array]:
     """A random value for every input of a program without symbols; indices lie in range."""
-    extents = _indexed(program)
+    extents = _gather_extents(program)
     arguments: dict[str, Array] = {}
     for index in program.inputs:
         node = program.nodes[index]
@@ -215,8 +215,8 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
     return arguments
 
 
-def _indexed(program: Program) -> dict[int, int]:
-    """The nodes that the indices of gathers are made of, with the least extent these read from."""
+def _gather_extents(program: Program) -> dict[int, int]:
+    """The least extent that gathers read from, for each node that their indices are made of."""
     extents: dict[int, int] = {}
     for index in reversed(range(len(program.nodes))):
         node = program.nodes[index]
@@ -239,6 +239,6 @@ def left_side(instance: Instance) -> Program:
     )
 
 
-def _failing(error: Exception) -> str:
+def _failure_text(error: Exception) -> str:
     kind = "" if isinstance(error, ProgramError | Refuse) else f"{type(error).__name__}: "
     return f"the right side cannot be computed: {kind}{error}"

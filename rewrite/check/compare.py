@@ -22,17 +22,18 @@ from satura.rewrite.types.tensor_type import Array, DType, TensorType
 class Bound:
     """How far two results may be apart: not at all, or `steps` roundings at `magnitude`.
 
-    Where NaN or infinities went in, or came of a constant (x / 0, x * 1e38), a law that holds up to
-    rounding says nothing of the results that are not finite: such elements are not compared if
-    `only_finite`. Integers and bools have no bound: a law up to rounding that makes them of floats
-    is refuted.
+    `only_finite` leaves out elements that are not finite: a law that holds up to rounding says
+    nothing of them where NaN or infinities went in, or came of a constant (x / 0, x * 1e38).
+    Integers and bools have no bound: a law up to rounding that computes them from floats is
+    refuted.
     """
 
     magnitude: float = 0.0
     steps: float = 0.0
     only_finite: bool = False
 
-    def allowed(self, dtype: DType) -> float:
+    def tolerance(self, dtype: DType) -> float:
+        """How far two elements of this dtype may be apart."""
         if not dtype.is_float:
             return 0.0
         return 4 * self.steps * self.magnitude * float(ml_dtypes.finfo(dtype.numpy).eps)
@@ -47,14 +48,14 @@ def first_unlike(left: Array, right: Array, bound: Bound = EXACTLY) -> Index | N
     Raises ValueError when dtypes or shapes differ.
     """
     dtype = DType.of(left.dtype)
-    agree = agreement(left, right, bound.allowed(dtype) if bound.steps else None)
+    agree = agreement(left, right, bound.tolerance(dtype) if bound.steps else None)
     if bound.only_finite and dtype.is_float:
         agree |= ~np.isfinite(left.astype(np.float64)) | ~np.isfinite(right.astype(np.float64))
     return first_difference(agree)
 
 
 def apply_op(op: Op, operands: Sequence[Array], attributes: Sequence[Attribute]) -> Array:
-    """The reference on contiguous operands: NumPy may round differently for other strides."""
+    """The result of the reference on contiguous operands; other strides may round differently."""
     with np.errstate(all="ignore"):
         return np.array(op.reference(*operands, *attributes), order="C")
 
@@ -95,13 +96,13 @@ class Evaluated:
 def evaluate_all(program: Program, arguments: Mapping[str, Array], exact: bool) -> Evaluated:
     """Evaluate a program without symbols and host calls, node by node.
 
-    What is `exact` has no bound.
+    An `exact` law has no bound.
     """
-    values = evaluate_nodes(program.nodes, arguments)
-    return Evaluated(tuple(values), EXACTLY if exact else _bound(program, values))
+    values = node_values(program.nodes, arguments)
+    return Evaluated(tuple(values), EXACTLY if exact else _bound_for(program, values))
 
 
-def evaluate_nodes(nodes: Sequence[Node], arguments: Mapping[str, Array]) -> list[Array]:
+def node_values(nodes: Sequence[Node], arguments: Mapping[str, Array]) -> list[Array]:
     """The values of the first nodes of a program."""
     values: list[Array] = []
     for node in nodes:
@@ -113,7 +114,7 @@ def evaluate_nodes(nodes: Sequence[Node], arguments: Mapping[str, Array]) -> lis
     return values
 
 
-def _bound(program: Program, values: Sequence[Array]) -> Bound:
+def _bound_for(program: Program, values: Sequence[Array]) -> Bound:
     steps = 0.0
     only_finite = False
     finite = [is_finite(value) for value in values]
@@ -141,7 +142,7 @@ class Conflict:
     chosen: Mapping[int, ENode]
 
     def program(self, right: bool = True) -> Program:
-        """`left` is what the class is, `right` what the e-node is; symbols have no sizes yet."""
+        """A program of which `left` is the class and `right` the e-node; symbols stay open."""
         builder = ProgramBuilder()
         built: dict[int, int] = {}
 
@@ -157,7 +158,7 @@ class Conflict:
         return builder.program(outputs)
 
 
-def conflicts(
+def first_conflict(
     classes: EClasses, arguments: Mapping[str, Array], sizes: Mapping[str, int], exact: bool
 ) -> Conflict | None:
     """The first e-node that disagrees with its class, or None.
@@ -179,7 +180,7 @@ def conflicts(
                 progress = True
                 operands = [values[operand] for operand in node.operands]
                 try:
-                    value = _value(node, operands, arguments, sizes)
+                    value = _value_of_enode(node, operands, arguments, sizes)
                 except CallError:  # for these arguments the program has no value either
                     continue
                 expected = values.setdefault(eclass, value)
@@ -191,7 +192,7 @@ def conflicts(
     return None
 
 
-def _value(
+def _value_of_enode(
     node: ENode,
     operands: Sequence[Array],
     arguments: Mapping[str, Array],
@@ -206,7 +207,7 @@ def _value(
 
 
 def _node_bound(node: ENode, values: Sequence[Array], sizes: Mapping[str, int]) -> Bound:
-    """Room for the roundings of this e-node and of the ones that its class stands for.
+    """A bound with room for the roundings of this e-node and of those in its class.
 
     What is not finite may have come of a constant anywhere in these classes.
     """

@@ -24,11 +24,11 @@ def counterexample(failure: Failure, rule: Rule) -> Counterexample:
     instance = failure.instance
     direction = instance.direction if instance else rule.directions[0]
     arguments = dict(failure.arguments)
-    known = _known(direction, arguments) if instance else {}
+    known = _known_arrays(direction, arguments) if instance else {}
     for name in known:
         del arguments[name]
     program = with_constants(failure.program, known)
-    results = _results(program, arguments)
+    results = _results_text(program, arguments)
     return Counterexample(
         direction.label if instance else rule.name,
         direction.place,
@@ -38,7 +38,7 @@ def counterexample(failure: Failure, rule: Rule) -> Counterexample:
         failure.reason,
         results.get("left", ""),
         results.get("right", ""),
-        "\n".join([*_declarations(program, rule), _text(program, failure, arguments)]),
+        "\n".join([*_declarations(program, rule), _program_text(program, failure, arguments)]),
     )
 
 
@@ -55,7 +55,7 @@ def with_constants(program: Program, known: Mapping[str, Array]) -> Program:
     return builder.program({name: places[index] for name, index in program.outputs})
 
 
-def _known(direction: Direction, arguments: Mapping[str, Array]) -> dict[str, Array]:
+def _known_arrays(direction: Direction, arguments: Mapping[str, Array]) -> dict[str, Array]:
     return {
         name: array
         for name, array in arguments.items()
@@ -63,7 +63,7 @@ def _known(direction: Direction, arguments: Mapping[str, Array]) -> dict[str, Ar
     }
 
 
-def _results(program: Program, arguments: Mapping[str, Array]) -> dict[str, str]:
+def _results_text(program: Program, arguments: Mapping[str, Array]) -> dict[str, str]:
     try:
         with np.errstate(all="ignore"):
             results = interpret(program, arguments)
@@ -76,19 +76,19 @@ def _results(program: Program, arguments: Mapping[str, Array]) -> dict[str, str]
 
 
 def _declarations(program: Program, rule: Rule) -> list[str]:
-    """Lines that declare the ops and attributes of users: they stand in the rule's file."""
+    """Lines that declare users' ops and attributes, by loading the rule's file."""
     values = [value for node in program.nodes for value in node.attributes]
     classes = dict.fromkeys(type(value) for value in values if isinstance(value, UserAttribute))
     if not classes and not any(user_op(node.op, node.attributes) for node in program.nodes):
         return []
-    load = ["from satura.rulefile import load_rules", f"load_rules({str(rule.file)!r})"]
+    load = ["from satura.pipeline.rule_file import load_rules", f"load_rules({str(rule.file)!r})"]
     return load + [f"from {each.__module__} import {each.__name__}" for each in classes]
 
 
-def _text(program: Program, failure: Failure, arguments: Mapping[str, Array]) -> str:
+def _program_text(program: Program, failure: Failure, arguments: Mapping[str, Array]) -> str:
     lines = [program.python(), "arguments = {"]
     for name, array in arguments.items():
-        lines.append(f"    {name!r}: {_python(array)},")
+        lines.append(f"    {name!r}: {_array_text(array)},")
     lines += ["}", "results = interpret(program, arguments)"]
     lines += [f'print("{name:5}", results["{name}"].tolist())' for name, _ in program.outputs]
     if not failure.has_right:
@@ -96,7 +96,7 @@ def _text(program: Program, failure: Failure, arguments: Mapping[str, Array]) ->
     return "\n".join(lines)
 
 
-def _python(array: Array) -> str:
+def _array_text(array: Array) -> str:
     if not any(array.tobytes()):
         return f"np.zeros({array.shape}, {array.dtype.name!r})"
     return f"np.array({array.tolist()!r}, {array.dtype.name!r}).reshape({array.shape})"

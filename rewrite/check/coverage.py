@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from itertools import combinations
 from math import gcd
 
-from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
 
 KINDS = ("0", "1", "equal", "coprime", "symbolic")
 
 
 def kinds_of_dims(type_: TensorType) -> set[str]:
-    """Which of `KINDS` a shape has; equal and coprime are about two dims greater than 1."""
+    """The `KINDS` that a shape has; two dims above 1 can be equal or coprime."""
     extents = [dim for dim in type_.shape if isinstance(dim, int)]
     pairs = list(combinations([extent for extent in extents if extent > 1], 2))
     present = {
@@ -45,7 +45,7 @@ class Coverage:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        return tuple(dtype.value for dtype in DType if dtype in self._dtypes)
+        return tuple(dtype.value for dtype in COMPUTED if dtype in self._dtypes)
 
     @property
     def ranks(self) -> tuple[int, ...]:

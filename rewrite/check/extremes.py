@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from random import Random
+from typing import TypeGuard
 
 from satura.rewrite.check.instances import Instance, draw_instance
 from satura.rewrite.language.dsl import Direction
@@ -19,7 +21,7 @@ EXPONENTS = {DType.F64: 150, DType.F32: 18, DType.BF16: 18, DType.F16: 2}
 
 
 def of_high_rank(direction: Direction, seed: int, scale: int) -> Iterator[Instance]:
-    """Matches at ranks above those that are drawn otherwise; none where the left side has none."""
+    """Matches at ranks that other draws leave out; none where the left side cannot have them."""
     random = Random(seed)
     for rank in HIGH_RANKS:
         for _ in range(DRAWS * scale):
@@ -29,29 +31,22 @@ def of_high_rank(direction: Direction, seed: int, scale: int) -> Iterator[Instan
 
 
 def with_extreme_numbers(instances: Iterable[Instance], scale: int) -> Iterator[Instance]:
-    """The first of `instances` that have floats as attributes, with huge and with tiny ones."""
-    floats = (
-        (instance, {n for n, value in instance.values if _is_float(value)})
-        for instance in instances
-    )
-    chosen = [(instance, names) for instance, names in floats if names][: REMADE * scale]
-    for instance, names in chosen:
+    """The first `instances` with floats as attributes, once made huge and once made tiny."""
+    with_floats = (each for each in instances if any(_is_float(value) for _, value in each.values))
+    for instance in islice(with_floats, REMADE * scale):
         for sign in (1, -1):
             values = tuple(
-                (
-                    name,
-                    _extreme(value, sign) if name in names and isinstance(value, Scalar) else value,
-                )
+                (name, _extreme_number(value, sign) if _is_float(value) else value)
                 for name, value in instance.values
             )
             yield replace(instance, values=values)
 
 
-def _is_float(value: object) -> bool:
+def _is_float(value: object) -> TypeGuard[Scalar]:
     return isinstance(value, Scalar) and value.dtype.is_float
 
 
-def _extreme(value: Scalar, sign: int) -> Scalar:
-    """The power of ten, or of a tenth, that is far from 1; it has the sign of `value`."""
+def _extreme_number(value: Scalar, sign: int) -> Scalar:
+    """A number with the sign of `value` that is huge, or tiny where `sign` is negative."""
     size = 10.0 ** (sign * EXPONENTS[value.dtype])
     return Scalar.of(-size if float(value.array) < 0 else size, value.dtype)

@@ -12,10 +12,10 @@ from satura.rewrite.check.both_sides import (
     has_meaning,
     left_side,
     random_arguments,
-    without_right,
+    right_side_failure,
     zeros,
 )
-from satura.rewrite.check.compare import conflicts
+from satura.rewrite.check.compare import first_conflict
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.egraph.saturate import Limits, Saturation, saturate
 from satura.rewrite.errors import ProgramError, RuleError
@@ -33,18 +33,18 @@ def examine_saturated(rule: Rule, instances: Sequence[Instance], draw: Draw) -> 
     """How the rule fails in an e-graph that holds both sides of all `instances`."""
     sizes = SIZES[0]
     kept = [instance for instance in instances if has_meaning(left_side(instance), sizes)]
-    program = _joined(kept, draw, rule.exact)
+    program = _program_of(kept, draw, rule.exact)
     try:
         saturation = saturate(program, RuleSet(rule), LIMITS)
     except RuleError as error:
         culprit = _culprit(rule, kept, draw).concrete(sizes)
         return Failure(culprit, str(error), sizes, zeros(culprit), None)
-    apart = _apart(program, saturation, kept)
+    apart = _first_unmerged(program, saturation, kept)
     if apart is not None and saturation.report.stopped != "nodes":
         reason = "the rule does not fire in the e-graph, where it should"
-        return without_right(apart, reason, sizes)
+        return right_side_failure(apart, reason, sizes)
     arguments = random_arguments(program.concrete(sizes), draw, moderate=not rule.exact)
-    conflict = conflicts(saturation.classes, arguments, sizes, rule.exact)
+    conflict = first_conflict(saturation.classes, arguments, sizes, rule.exact)
     if conflict is None:
         return None
     try:
@@ -52,8 +52,8 @@ def examine_saturated(rule: Rule, instances: Sequence[Instance], draw: Draw) -> 
     except ProgramError as error:  # NumPy computes more than the ops' types allow
         reason = f"the right side fails in the e-graph: {error}"
         left = conflict.program(right=False).concrete(sizes)
-        return Failure(left, reason, sizes, _used(left, arguments), None)
-    chosen = _used(sides, arguments)
+        return Failure(left, reason, sizes, _arguments_of(left, arguments), None)
+    chosen = _arguments_of(sides, arguments)
     try:
         reason = disagreement(sides, chosen, rule.exact)
     except UncomputableError as error:
@@ -61,12 +61,12 @@ def examine_saturated(rule: Rule, instances: Sequence[Instance], draw: Draw) -> 
     return Failure(sides, reason or "the e-graph holds both to be equal", sizes, chosen, None)
 
 
-def _used(program: Program, arguments: Mapping[str, Array]) -> dict[str, Array]:
+def _arguments_of(program: Program, arguments: Mapping[str, Array]) -> dict[str, Array]:
     names = {program.nodes[index].input_name for index in program.inputs}
     return {name: array for name, array in arguments.items() if name in names}
 
 
-def _joined(instances: Sequence[Instance], draw: Draw, exact: bool) -> Program:
+def _program_of(instances: Sequence[Instance], draw: Draw, exact: bool) -> Program:
     """A program whose outputs are both sides of all instances."""
     builder = ProgramBuilder()
     outputs: dict[str, int] = {}
@@ -82,7 +82,7 @@ def _joined(instances: Sequence[Instance], draw: Draw, exact: bool) -> Program:
     return builder.program(outputs)
 
 
-def _apart(
+def _first_unmerged(
     program: Program, saturation: Saturation, instances: Sequence[Instance]
 ) -> Instance | None:
     """An instance whose sides are not in one class."""
@@ -95,10 +95,10 @@ def _apart(
 
 
 def _culprit(rule: Rule, instances: Sequence[Instance], draw: Draw) -> Program:
-    """The left side of the first instance that alone makes saturation fail; else of the first."""
+    """The left side of the first instance that makes saturation fail alone; else of the first."""
     for instance in instances:
         try:
-            saturate(_joined([instance], draw, rule.exact), RuleSet(rule), LIMITS)
+            saturate(_program_of([instance], draw, rule.exact), RuleSet(rule), LIMITS)
         except RuleError:
             return left_side(instance)
     return left_side(instances[0])

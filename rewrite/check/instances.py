@@ -7,7 +7,7 @@ from functools import cached_property
 from random import Random
 from typing import cast
 
-from satura.rewrite.check.user_ops import drawn
+from satura.rewrite.check.user_ops import draw_operands
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import AttributeVariable, Literal
 from satura.rewrite.language.terms import (
@@ -54,7 +54,7 @@ class Instance:
 
     @property
     def weight(self) -> float:
-        """How big a counterexample this would be; an empty one shows little."""
+        """The size of this instance as a counterexample; an extent of 0 counts more than 1."""
         shapes = [type_.shape for type_ in self.types.values()]
         return sum(
             3.0 + len(shape) + sum(representative(dim, 9) or 1.5 for dim in shape)
@@ -80,7 +80,7 @@ class Instance:
 
 
 def draw_instance(direction: Direction, random: Random, rank: int | None = None) -> Instance | None:
-    """A random well-typed match of the left side, or None where the draw came to nothing."""
+    """A random well-typed match of the left side; None where the draw gives none."""
     seed = random.getrandbits(48)
     return draw_from(direction, Random(seed), seed, rank)
 
@@ -88,12 +88,12 @@ def draw_instance(direction: Direction, random: Random, rank: int | None = None)
 def draw_from(
     direction: Direction, source: Random, seed: int, rank: int | None = None
 ) -> Instance | None:
-    """The match that the numbers of `source` lead to, or None where they lead to nothing.
+    """The match that the numbers of `source` give; None where they give none.
 
-    `rank` is that of the whole left side, where it can have it; 0 to 4 without.
+    `rank` is the rank of the whole left side; without it one of 0 to 4 is drawn.
     """
     draw = Draw(source, symbolic=source.random() >= 0.7)
-    possible = _possible(direction.left)
+    possible = _possible_for(direction.left)
     pattern = _Pattern(draw, possible)
     try:
         pattern.bind(direction.left, _root_type(possible, draw, rank))
@@ -112,7 +112,7 @@ def draw_from(
 
 
 class _Possible:
-    """What is known of a left side before anything is drawn: what its parts can be at all."""
+    """The dtypes and ranks that the parts of a left side can have at all."""
 
     def __init__(self, left: Application) -> None:
         self.left = left
@@ -125,14 +125,14 @@ class _Possible:
         self.dtypes[id(left)] &= dtypes
 
     def operands(self, term: Application) -> frozenset[DType]:
-        """What the first operand of `term` can have."""
+        """The dtypes that the first operand of `term` can have."""
         return self.dtypes[id(term.operands[0])] if term.operands else ANY_DTYPE
 
 
 _POSSIBLE: dict[int, _Possible] = {}  # of the sides looked at last: one is drawn many times
 
 
-def _possible(left: Application) -> _Possible:
+def _possible_for(left: Application) -> _Possible:
     found = _POSSIBLE.get(id(left))
     if found is None or found.left is not left:
         if len(_POSSIBLE) > 100:
@@ -142,7 +142,7 @@ def _possible(left: Application) -> _Possible:
 
 
 def _root_type(possible: _Possible, draw: Draw, wanted: int | None) -> TensorType:
-    """A type for the whole left side, of rank `wanted` if any; some ops give only some types."""
+    """A type that the left side can have, of rank `wanted` where one is given."""
     names, left = possible.names, possible.left
     dtypes = possible.dtypes[id(left)]
     indices = names & {"arg_reduce", "extent"} and DType.I64 in dtypes
@@ -184,17 +184,19 @@ class _Pattern:
             self._bind_application(term, wanted)
 
     def _bind_application(self, term: Application, wanted: TensorType) -> None:
-        known = tuple(self._known(operand, wanted, term.op) for operand in term.operands)
+        known = tuple(self._decided_type(operand, wanted, term.op) for operand in term.operands)
         self.draw.taken = self.possible.operands(term)
-        types, attributes = drawn(term.op, self.draw, wanted, self._given(term), known)
+        types, attributes = draw_operands(
+            term.op, self.draw, wanted, self._decided_attributes(term), known
+        )
         for expression, value in zip(term.attributes, attributes, strict=True):
             if isinstance(expression, AttributeVariable):
                 reject_unless(self.values.setdefault(expression.name, value) == value)
         for operand, type_ in zip(term.operands, types, strict=True):
             self.bind(operand, type_)
 
-    def _known(self, operand: Term, wanted: TensorType, op: Op) -> TensorType | None:
-        """The operand's type, where it is decided already: all is bound, or made of a scalar."""
+    def _decided_type(self, operand: Term, wanted: TensorType, op: Op) -> TensorType | None:
+        """The operand's type where it is decided already: it is bound, or made of a scalar."""
         if isinstance(operand, Tensor):
             return cast(TensorType | None, self.values.get(operand.name))
         if isinstance(operand, ScalarTerm):  # of another dtype than the result, maybe
@@ -205,7 +207,7 @@ class _Pattern:
         of_scalar = operand.op.name == "reshape" and isinstance(operand.operands[0], ScalarTerm)
         return wanted.with_shape((1,) * wanted.rank) if of_scalar else None
 
-    def _given(self, term: Application) -> Given:
+    def _decided_attributes(self, term: Application) -> Given:
         given: list[Attribute | None] = []
         for expression in term.attributes:
             if isinstance(expression, AttributeVariable):

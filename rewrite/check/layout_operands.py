@@ -79,7 +79,7 @@ def slice_(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
 
 
 def _reversal(type_: TensorType) -> Slices:
-    """All of it, every axis from its end."""
+    """The slices that read a whole tensor from the end of every axis."""
     starts = tuple(dim - 1 for dim in type_.shape)
     reject_unless(all(known_at_least(start, 0) for start in starts))
     return Slices(starts, type_.shape, (-1,) * type_.rank)
@@ -107,10 +107,10 @@ def _slice_axis(draw: Draw, size: Dim) -> tuple[Dim, int, Dim]:
 
 
 def _slices_of(draw: Draw, operand: TensorType, result: TensorType) -> Slices:
-    """Slices of a known operand: anywhere, or where a piece drawn before ends."""
+    """Slices of a known operand, anywhere or at the end of slices drawn before."""
     reject_unless(operand.rank == result.rank and is_concrete(operand.shape + result.shape))
     if draw.slices and draw.chance(0.5):
-        return _continued(draw, draw.one_of(draw.slices), result)
+        return _slices_after(draw, draw.one_of(draw.slices), result)
     starts: list[Dim] = []
     steps: list[int] = []
     for dim, size in zip(operand.shape, result.shape, strict=True):
@@ -126,8 +126,8 @@ def _slices_of(draw: Draw, operand: TensorType, result: TensorType) -> Slices:
     return Slices(tuple(starts), result.shape, tuple(steps))
 
 
-def _continued(draw: Draw, before: Slices, result: TensorType) -> Slices:
-    """Slices that go on where `before` ends along one axis, or nearly, and agree on the others."""
+def _slices_after(draw: Draw, before: Slices, result: TensorType) -> Slices:
+    """Slices that continue `before` along one axis, at its end or nearly there."""
     sizes = before.sizes
     reject_unless(len(sizes) == result.rank)
     at = draw.one_of(range(result.rank))

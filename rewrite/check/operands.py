@@ -25,12 +25,13 @@ from satura.rewrite.types.attributes import (
     Count,
     Groups,
     ReduceFn,
+    Scalar,
     Shape,
     UnaryFn,
     Window,
 )
 from satura.rewrite.types.dims import Dim, known_at_least, static
-from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
 
 
 def _function(
@@ -49,7 +50,7 @@ def _sources(function: ScalarFunction, result: DType, taken: frozenset[DType]) -
     """Dtypes among `taken` from which `function` makes `result`."""
     return tuple(
         dtype
-        for dtype in DType
+        for dtype in COMPUTED
         if dtype in taken & function.dtypes and function.result(dtype) is result
     )
 
@@ -71,7 +72,7 @@ def _select(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn
 
 
 def _cast(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
-    """Often from a dtype that another cast has to do with: there and back."""
+    """Often from a dtype of another cast, so that the two go there and back."""
     source = result.dtype if draw.chance(0.1) else draw.dtype(draw.taken)
     before = [dtype for dtype in draw.casts if dtype in draw.taken]
     if before and draw.chance(0.5):
@@ -85,7 +86,7 @@ def _cast(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
 def _reduce(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     f = given[0] or ReduceFn(draw.one_of(REDUCTIONS))
     units = [axis for axis, dim in enumerate(result.shape) if dim == 1]
-    unlike = _unlike(known[0], result)
+    unlike = _changed_axes(known[0], result)
     chosen = tuple(axis for axis in units if axis in unlike or draw.chance(0.6))
     axes = cast(Axes, given[1] or Axes(chosen))
     reject_unless(set(axes.indices) <= set(units))
@@ -95,8 +96,8 @@ def _reduce(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn
     return (known[0] or result.with_shape(tuple(shape)),), (f, axes)
 
 
-def _unlike(known: TensorType | None, result: TensorType) -> list[int]:
-    """The axes of a decided operand that are not as in the result."""
+def _changed_axes(known: TensorType | None, result: TensorType) -> list[int]:
+    """The axes on which a decided operand differs from the result."""
     if known is None:
         return []
     reject_unless(known.rank == result.rank)
@@ -107,7 +108,7 @@ def _arg_reduce(draw: Draw, result: TensorType, given: Given, known: Types) -> D
     reject_unless(result.dtype is DType.I64)
     units = [axis for axis, dim in enumerate(result.shape) if dim == 1]
     f = given[0] or ReduceFn(draw.one_of(SELECTIONS))
-    axis = cast(Axis, given[1] or Axis(draw.one_of(_unlike(known[0], result) or units)))
+    axis = cast(Axis, given[1] or Axis(draw.one_of(_changed_axes(known[0], result) or units)))
     reject_unless(axis.index in units)
     shape = list(result.shape)
     shape[axis.index] = draw.dim()
@@ -115,7 +116,7 @@ def _arg_reduce(draw: Draw, result: TensorType, given: Given, known: Types) -> D
     return (known[0] or TensorType(draw.dtype(draw.taken), tuple(shape)),), (f, axis, last)
 
 
-def _windowed(draw: Draw, window: Window, outer: tuple[Dim, ...]) -> tuple[Dim, ...]:
+def _extents_before(draw: Draw, window: Window, outer: tuple[Dim, ...]) -> tuple[Dim, ...]:
     """Extents that the window turns into `outer`."""
     reject_unless(window.rank == len(outer))
     dims: list[Dim] = []
@@ -137,13 +138,13 @@ def _pool(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
         if given[1] is None:
             window = _window_between(draw, window, known[0].shape, result.shape)
         return (known[0],), (f, window)
-    return (result.with_shape(_windowed(draw, window, result.shape)),), (f, window)
+    return (result.with_shape(_extents_before(draw, window, result.shape)),), (f, window)
 
 
 def _window_between(
     draw: Draw, window: Window, old: tuple[Dim, ...], new: tuple[Dim, ...]
 ) -> Window:
-    """The window with the border that turns `old` into `new`; there may be none."""
+    """The window with the border that turns `old` into `new`. Raises DrawError where none does."""
     reject_unless(len(old) == len(new))
     parts = []
     for axis, (dim, outer) in enumerate(zip(old, new, strict=True)):
@@ -170,14 +171,33 @@ def _conv(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     reject_unless(result.rank >= 2 and result.dtype is not DType.BOOL)
     reject_unless(is_concrete(result.shape[-1:]) and result.shape[-1] != 0)
     outer = static(result.shape[-1])
-    window = cast(Window, given[0] or draw.window(result.rank - 2, result.dtype))
-    divisors = [count for count in (1, 2, 3, outer) if count and outer % count == 0]
+    drawn = _plain_window if draw.chance(0.5) else Draw.window
+    window = cast(Window, given[0] or drawn(draw, result.rank - 2, result.dtype))
+    divisors = [count for count in (1, 1, 2, 3, outer) if count and outer % count == 0]
     groups = cast(Groups, given[1] or Groups(draw.one_of(divisors)))
     inner = 0 if draw.chance(0.03) else draw.one_of((1, 2, 3))
-    spatial = _windowed(draw, window, result.shape[1:-1])
+    spatial = _extents_before(draw, window, result.shape[1:-1])
     x = result.with_shape((result.shape[0], *spatial, inner * groups.count))
     w = result.with_shape((*window.sizes, inner, outer))
     return (x, w), (window, groups)
+
+
+def _winograd(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    reject_unless(result.rank == 4 and result.dtype is DType.F32)
+    window = given[0] or _plain_window(draw, result.rank - 2, result.dtype)
+    operands, _ = _conv(draw, result, (window, Groups(1)), known)
+    return operands, (window,)
+
+
+def _plain_window(draw: Draw, rank: int, dtype: DType) -> Window:
+    """A window as most convolutions have it: 3 taps along every axis, in steps of 1.
+
+    Its border is often 0.
+    """
+    lo, hi = (tuple(draw.up_to(2) for _ in range(rank)) for _ in range(2))
+    ones = (1,) * rank
+    fill = Scalar.of(0, dtype) if draw.chance(0.5) else draw.scalar(dtype)
+    return Window((3,) * rank, ones, ones, lo, hi, fill)
 
 
 def _constant(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
@@ -192,7 +212,7 @@ def _extent(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn
 
 
 def _gather(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
-    """Indices of rank 0 to 2, whose axes stand in the result where x has one."""
+    """Indices have rank 0 to 2; their axes take the place of one axis of x in the result."""
     x, indices = known
     rank = draw.one_of((1, 0, 1, 2)) if indices is None else indices.rank
     if x is not None:
@@ -230,6 +250,7 @@ DRAWN: dict[str, Callable[[Draw, TensorType, Given, Types], Drawn]] = {
     "pool": _pool,
     "matmul": _matmul,
     "conv": _conv,
+    "winograd": _winograd,
     "constant": _constant,
     "iota": _iota,
     "extent": _extent,

@@ -36,7 +36,7 @@ def draws(direction: Direction, seed: int, attempts: int) -> Iterator[Instance]:
 
 
 def first_failure(instances: Iterable[Instance], exact: bool, seed: int = 0) -> Failure | None:
-    """How a rule fails for the first of the instances for which it does, or None."""
+    """The failure on the first of `instances` for which a rule fails; None where it never does."""
     draw = Draw(Random(seed))
     failures = (examine(instance, exact, draw) for instance in instances)
     return next((failure for failure in failures if failure is not None), None)

@@ -101,7 +101,7 @@ class RuleReport:
 
     def as_json(self) -> dict[str, object]:
         """Values for `json.dumps`, in the order of the fields."""
-        return {**asdict(self), "directions": [_plain(each) for each in self.directions]}
+        return {**asdict(self), "directions": [_json_fields(each) for each in self.directions]}
 
     def __str__(self) -> str:
         counts = ", ".join(f"{d.label}: {d.firings} of {d.instances}" for d in self.directions)
@@ -115,7 +115,7 @@ class RuleReport:
         return "\n".join(lines)
 
 
-def _plain(direction: DirectionReport) -> dict[str, object]:
+def _json_fields(direction: DirectionReport) -> dict[str, object]:
     conditions = {
         text: {str(answer).lower(): count for answer, count in counts.items()}
         for text, counts in direction.conditions.items()

@@ -25,7 +25,7 @@ SIMPLE = (0, 1, 2, -1, 3)  # 0 only for exact laws: others need not hold where i
 
 
 class Numbers(Random):
-    """Random numbers that write down what they gave, or give what was written down, then zeros."""
+    """Random numbers that record what they give, or replay a record and give zeros after it."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -33,7 +33,8 @@ class Numbers(Random):
         self.taken: list[float] = []
 
     @staticmethod
-    def again(given: Sequence[float]) -> Numbers:
+    def replay(given: Sequence[float]) -> Numbers:
+        """Numbers that give `given`, then zeros."""
         numbers = Numbers(0)
         numbers.given = given
         return numbers
@@ -64,7 +65,7 @@ def smallest(failure: Failure, exact: bool) -> Failure:
 
 
 class _Search:
-    """A search for a smaller instance that fails, too."""
+    """A search for a smaller instance that fails as well."""
 
     def __init__(self, failure: Failure, instance: Instance, exact: bool) -> None:
         self.best = failure
@@ -86,10 +87,10 @@ class _Search:
         return self.best
 
     def step(self, numbers: list[float]) -> list[float] | None:
-        """Simpler numbers whose instance fails, too; None where none are found."""
+        """Simpler numbers whose instance fails as well; None where none are found."""
         size = (self.instance.weight, len(numbers), sum(numbers))
-        for candidate in _simpler(numbers):
-            source = Numbers.again(candidate)
+        for candidate in _simpler_numbers(numbers):
+            source = Numbers.replay(candidate)
             drawn = draw_from(self.instance.direction, source, self.instance.seed)
             if drawn is None or (drawn.weight, len(source.taken), sum(source.taken)) >= size:
                 continue
@@ -112,8 +113,8 @@ class _Search:
         return False
 
 
-def _simpler(numbers: Sequence[float]) -> Iterator[list[float]]:
-    """Sequences with some numbers left out, at zero, or lower."""
+def _simpler_numbers(numbers: Sequence[float]) -> Iterator[list[float]]:
+    """Simpler sequences: some numbers are left out, set to zero, or lowered."""
     kept = list(numbers)
     for length in (8, 4, 2, 1):
         for start in range(0, len(kept), max(1, length // 2)):
@@ -137,7 +138,7 @@ def _simpler_arguments(failure: Failure, exact: bool) -> dict[str, Array]:
 
     for name, array in arguments.items():
         for value in simple:
-            filled = np.full_like(array, _as(value, array))
+            filled = np.full_like(array, _in_dtype_of(value, array))
             if fails(name, filled):
                 arguments[name] = filled
                 break
@@ -145,18 +146,18 @@ def _simpler_arguments(failure: Failure, exact: bool) -> dict[str, Array]:
         for position in range(arguments[name].size):
             for value in simple:
                 array = arguments[name]
-                if array.flat[position].tobytes() == _as(value, array).tobytes():
+                if array.flat[position].tobytes() == _in_dtype_of(value, array).tobytes():
                     break
                 changed = array.copy()
-                changed.flat[position] = _as(value, array)
+                changed.flat[position] = _in_dtype_of(value, array)
                 if fails(name, changed):
                     arguments[name] = changed
                     break
     return arguments
 
 
-def _as(value: int, array: Array) -> Array:
-    """`value` in the dtype of `array`; where that has no such value, one that is near."""
+def _in_dtype_of(value: int, array: Array) -> Array:
+    """`value` in the dtype of `array`, or the nearest value that the dtype has."""
     dtype = DType.of(array.dtype)
     near = value if dtype.is_signed else abs(value)
     return np.asarray(min(near, 1) if dtype is DType.BOOL else near).astype(array.dtype)

@@ -20,7 +20,7 @@ from satura.rewrite.types.attributes import Attribute, Refuse
 
 @dataclass
 class Firings:
-    """Instances of one direction: the distinct ones that fire, counts of all the others.
+    """Instances of one direction: the distinct ones that fire, and counts of the others.
 
     `answers` are the attributes that each firing computed. `refusals` counts how often each line of
     a function refused, under the first reason it gave. `broken` is an instance for which a
@@ -41,14 +41,14 @@ class Firings:
         self.conditions = {str(each): {True: 0, False: 0} for each in conditions}
 
     @property
-    def undecided(self) -> bool:
-        """Whether a condition gave one answer only, so far."""
+    def has_undecided(self) -> bool:
+        """Whether a condition has given one answer only."""
         return not all(all(counts.values()) for counts in self.conditions.values())
 
     def draw(self, random: Random, wanted: int, attempts: int) -> None:
         """Draw until there are `wanted` firings and every condition gave both answers."""
         for _ in range(attempts):
-            if len(self.found) >= wanted and not self.undecided:
+            if len(self.found) >= wanted and not self.has_undecided:
                 return
             instance = draw_instance(self.direction, random)
             if instance is not None:
@@ -65,8 +65,8 @@ class Firings:
             self.refusals,
         )
 
-    def moody(self) -> Instance | None:
-        """A firing whose attributes are different now: a computation depends on something else."""
+    def unstable_firing(self) -> Instance | None:
+        """A firing whose attributes come out differently now: a computation is not pure."""
         for values, instance in reversed(self.found.items()):
             try:
                 answer = self.direction.compute(instance.bindings)

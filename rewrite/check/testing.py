@@ -15,12 +15,13 @@ from itertools import chain
 from random import Random
 from typing import cast
 
-from satura.rewrite.check.both_sides import Failure, examine, left_side, without_right
+from satura.rewrite.check.both_sides import Failure, examine, left_side, right_side_failure
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.coverage import Coverage
 from satura.rewrite.check.extremes import of_high_rank, with_extreme_numbers
 from satura.rewrite.check.in_egraph import examine_saturated
 from satura.rewrite.check.instances import Instance
+from satura.rewrite.check.refute import first_failure
 from satura.rewrite.check.report import DirectionReport, RuleReport, Verdict
 from satura.rewrite.check.shrink import smallest
 from satura.rewrite.check.side_conditions import Firings
@@ -73,9 +74,9 @@ def check(
     random = Random(seed)
     tried: list[Firings] = []
     coverage = Coverage()
-    failure = _search(rule, random, attempts * scale, scale, tried, coverage)
+    failure = _first_failure(rule, random, attempts * scale, scale, tried, coverage)
     if failure is None:
-        failure = _beyond(rule, seed, scale, tried)
+        failure = _failure_at_extremes(rule, seed, scale, tried)
     report = RuleReport(
         rule.name,
         rule.place,
@@ -86,15 +87,15 @@ def check(
         coverage.dims,
     )
     if failure is not None:
-        refuted = _refuted(rule, report, failure, shrink)
+        refuted = _refutation_report(rule, report, failure, shrink)
         return replace(refuted, hint=_hint(failure, tried)) if rule.exact else refuted
     reasons = [reason for direction in report.directions for reason in _gaps(direction)]
     if reasons:
         return replace(report, verdict="vacuous", reason="\n".join(reasons))
-    return _proved(rule, report, proof_steps, shrink) if proof_steps else report
+    return _proof_report(rule, report, proof_steps, shrink) if proof_steps else report
 
 
-def _search(
+def _first_failure(
     rule: Rule,
     random: Random,
     attempts: int,
@@ -109,7 +110,7 @@ def _search(
         tried.append(firings)
         firings.draw(random, WANTED * scale, attempts)
         if firings.broken is not None:
-            return examine(firings.broken, rule.exact, draw) or _unstable(firings.broken)
+            return examine(firings.broken, rule.exact, draw) or _instability(firings.broken)
         for instance in sorted(firings.found.values(), key=lambda instance: instance.weight):
             failure = examine(instance, rule.exact, draw)
             if failure is not None:
@@ -121,30 +122,28 @@ def _search(
         failure = examine_saturated(rule, batch, draw) if batch or not start else None
         if failure is not None:
             return failure
-    moody = [firings.moody() for firings in tried]
-    return next((_unstable(instance) for instance in moody if instance is not None), None)
+    unstable = [firings.unstable_firing() for firings in tried]
+    return next((_instability(instance) for instance in unstable if instance is not None), None)
 
 
-def _beyond(rule: Rule, seed: int, scale: int, tried: Sequence[Firings]) -> Failure | None:
+def _failure_at_extremes(
+    rule: Rule, seed: int, scale: int, tried: Sequence[Firings]
+) -> Failure | None:
     """The first failure at high ranks, or with numbers that are huge or tiny."""
-    draw = Draw(Random(seed))
-    for firings in tried:
-        instances = chain(
+    batches = (
+        chain(
             of_high_rank(firings.direction, seed, scale),
             with_extreme_numbers(firings.found.values(), scale),
         )
-        failures = (examine(instance, rule.exact, draw) for instance in instances)
-        failure = next((each for each in failures if each is not None), None)
-        if failure is not None:
-            return failure
-    return None
+        for firings in tried
+    )
+    return first_failure(chain.from_iterable(batches), rule.exact, seed)
 
 
 def _hint(failure: Failure, tried: Sequence[Firings]) -> str:
-    """What to write where no firing of an exact law speaks against it up to rounding."""
+    """Advice to declare rounding, where an exact law holds up to rounding on all its firings."""
     instances = [instance for firings in tried for instance in firings.found.values()]
-    draw = Draw(Random(0))
-    if not failure.has_right or any(examine(each, False, draw) for each in instances):
+    if not failure.has_right or first_failure(instances, exact=False) is not None:
         return ""
     return (
         f"Both sides agree up to rounding on all {len(instances)} instances; if no more is meant:"
@@ -152,13 +151,13 @@ def _hint(failure: Failure, tried: Sequence[Firings]) -> str:
     )
 
 
-def _unstable(instance: Instance) -> Failure | None:
+def _instability(instance: Instance) -> Failure | None:
     reason = "an attribute function answers now this, now that for the same arguments"
-    return without_right(instance, reason)
+    return right_side_failure(instance, reason)
 
 
 def _gaps(direction: DirectionReport) -> Sequence[str]:
-    """Why a direction says too little."""
+    """Reasons why the instances of a direction say too little."""
     gaps = [
         f"{direction.label}: the condition {text} was {answer} for all {count} instances"
         for text in direction.constant_conditions
@@ -176,7 +175,7 @@ def _gaps(direction: DirectionReport) -> Sequence[str]:
 
 
 def _obstacle(direction: DirectionReport) -> str:
-    """What used up most instances of a direction that seldom fires."""
+    """The condition or refusal that stopped most instances of a direction."""
     failed = {
         f"the condition {text} was False": n[False] for text, n in direction.conditions.items()
     }
@@ -187,25 +186,27 @@ def _obstacle(direction: DirectionReport) -> str:
     return "its left side is seldom well typed, or has few instances"
 
 
-def _refuted(rule: Rule, report: RuleReport, failure: Failure, shrink: bool) -> RuleReport:
+def _refutation_report(
+    rule: Rule, report: RuleReport, failure: Failure, shrink: bool
+) -> RuleReport:
     if shrink:
         failure = smallest(failure, rule.exact)
     shown = counterexample(failure, rule)
     return replace(report, verdict="refuted", reason=shown.reason, counterexample=shown)
 
 
-def _proved(rule: Rule, report: RuleReport, steps: int, shrink: bool) -> RuleReport:
+def _proof_report(rule: Rule, report: RuleReport, steps: int, shrink: bool) -> RuleReport:
     proof = prove(rule, steps=steps)
     if proof.status == "refuted":
         report = replace(report, verdict="refuted", proof=proof.reason, reason=proof.reason)
-        failure = _shown(proof, rule.exact)
-        return report if failure is None else _refuted(rule, report, failure, shrink)
-    verdict: Verdict = "proved" if proof.status == "proved" else "tested"
+        failure = _failure_of_proof(proof, rule.exact)
+        return report if failure is None else _refutation_report(rule, report, failure, shrink)
+    verdict: Verdict = "proved" if proof.is_proved else "tested"
     return replace(report, verdict=verdict, proof=proof.reason, proved=proof.ranks)
 
 
-def _shown(proof: Proof, exact: bool) -> Failure | None:
-    """How the rule fails for the match that refutes it, where random values show it."""
+def _failure_of_proof(proof: Proof, exact: bool) -> Failure | None:
+    """The failure at the match that refutes a proof; None where random values do not show it."""
     if proof.found is None:
         return None
     values = cast(Mapping[str, TensorType | Attribute], proof.found.bindings)

@@ -24,8 +24,8 @@ from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.rewrite.user_ops.guard import TypeRuleError
 
 
-def drawn(op: Op, draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
-    """What `op` could have made `result` from; attributes that are `given` stay.
+def draw_operands(op: Op, draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    """Operand types and attributes that `op` could make `result` from; those `given` stay.
 
     Raises DrawError where there is nothing, OpError for an op that needs a generator, and where its
     generator or its type rule is mistaken.
@@ -35,7 +35,7 @@ def drawn(op: Op, draw: Draw, result: TensorType, given: Given, known: Types) ->
             raise DrawError(f"{op.name} is not drawn")
         return DRAWN[op.name](draw, result, given, known)
     if op.user.generator is not None:
-        types, attributes = _generated(op, op.user.generator, draw, result)
+        types, attributes = _draw_by_generator(op, op.user.generator, draw, result)
     else:
         types = _operand_types(op, draw, result)
         attributes = tuple(_attribute(op, sort, draw, result) for sort in op.attributes)
@@ -51,29 +51,31 @@ def drawn(op: Op, draw: Draw, result: TensorType, given: Given, known: Types) ->
     return types, chosen
 
 
-def _generated(op: Op, generator: Generator, draw: Draw, result: TensorType) -> Drawn:
-    """What the op's own generator draws. Raises OpError where that cannot be."""
+def _draw_by_generator(op: Op, generator: Generator, draw: Draw, result: TensorType) -> Drawn:
+    """What the op's own generator draws. Raises OpError for what is not operands and attributes."""
     try:
         made: object = generator(draw, result)
     except (DrawError, Refuse):
         raise
     except Exception as error:
-        raise _wrong(
+        raise _op_error(
             op, f"its generator failed for {result}: {type(error).__name__}: {error}"
         ) from error
     operands = (TensorType,) * (op.arity or 0)
     match made:
-        case (types, attributes) if _are(types, operands) and _are(attributes, op.attributes):
+        case (types, attributes) if _match_sorts(types, operands) and _match_sorts(
+            attributes, op.attributes
+        ):
             return tuple(types), tuple(attributes)
     sorts = ", ".join(sort.__name__ for sort in op.attributes)
-    raise _wrong(
+    raise _op_error(
         op,
         f"its generator gave {made!r} for {result}; it must give a tuple of {op.arity} TensorType"
         f" and a tuple of the attributes ({sorts})",
     )
 
 
-def _are(values: object, sorts: Sequence[type]) -> TypeGuard[Sequence[Any]]:
+def _match_sorts(values: object, sorts: Sequence[type]) -> TypeGuard[Sequence[Any]]:
     """Whether there is one value of each class."""
     return (
         isinstance(values, tuple | list)
@@ -82,13 +84,13 @@ def _are(values: object, sorts: Sequence[type]) -> TypeGuard[Sequence[Any]]:
     )
 
 
-def _wrong(op: Op, reason: str) -> OpError:
+def _op_error(op: Op, reason: str) -> OpError:
     assert op.user is not None
     return OpError(f"op '{op.name}' ({op.user.place}): {reason}")
 
 
 def _operand_types(op: Op, draw: Draw, result: TensorType) -> tuple[TensorType, ...]:
-    """Of an elementwise op what it takes; others are tried on operands like their result."""
+    """Dtypes that an elementwise op takes; other ops are tried on operands like their result."""
     assert op.user is not None and op.arity is not None
     if not op.user.signatures:
         return (result,) * op.arity
@@ -111,7 +113,7 @@ def _attribute(op: Op, sort: type, draw: Draw, result: TensorType) -> Attribute:
         return draw.perm(result.rank)
     if sort is Shape:
         return Shape(result.shape)
-    raise _wrong(
+    raise _op_error(
         op,
         f"rules about it cannot be checked, because a {sort.__name__} cannot be drawn; give the op"
         " a generator",

@@ -26,24 +26,25 @@ from satura.rewrite.types.attributes import (
     Refuse,
     Scalar,
 )  # fmt: skip
-from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.rewrite.types.tensor_type import TensorType
 
 
 class TypeConflictError(SaturaError):
-    """An e-node without a type, or a class with two: some rule is unsound."""
+    """An e-node without a type, or a class with two: a rule is unsound."""
 
 
 class Answer(Protocol):
-    """Computes the results for one row of arguments; None refuses."""
+    """A function that computes the results for one row of arguments; None refuses."""
 
     def __call__(self, arguments: tuple[Value, ...]) -> tuple[Value, ...] | None: ...
 
 
 @dataclass
 class Demand:
-    """What one rule asks, or the rules for the types of one op do, and what answers it.
+    """What one rule asks of Python, or the typing of one op, and the function that answers.
 
-    The rule `asking` of the engine puts rows that begin with `number` into the table `want`.
+    The rule `asking` of the engine puts rows that begin with `number` into the table `want`; the
+    answers go to the table `ok`.
     """
 
     asking: str
@@ -69,7 +70,7 @@ class Demands:
         self._described = 0
 
     def answer(self, demands: Iterable[Demand], asked: Step) -> bool:
-        """Answer all new rows that the run `asked` made; whether anything was added."""
+        """Answer all new rows that the run `asked` made. Returns whether that added anything."""
         asking = [demand for demand in demands if asked.matches.get(demand.asking)]
         rows: dict[tuple[str, int], list[Row]] = {}
         for want in dict.fromkeys(demand.want for demand in asking):
@@ -100,14 +101,13 @@ class Demands:
         return bool(rows)
 
     def describe(self) -> None:
-        """Tell the e-graph about new values: scalars in constants, types without symbols."""
+        """Tell the e-graph which new values are scalar constants, static or symbolic types."""
         scalars: list[Row] = []
         static: list[Row] = []
         symbolic: list[Row] = []
         for number in range(self._described, len(self._interner.values)):
             value = self._interner[number]
-            if isinstance(value, Constant) and value.array.shape == ():
-                scalar = Scalar(DType.of(value.array.dtype), value.array.tobytes())
+            if isinstance(value, Constant) and (scalar := value.scalar) is not None:
                 scalars.append((number, self._interner.number(scalar)))
             elif isinstance(value, TensorType):
                 (symbolic if value.symbols else static).append((number,))

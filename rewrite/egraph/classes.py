@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from satura.rewrite.program.program import Program
@@ -26,7 +26,8 @@ class EClasses:
 
     Classes are numbered from 0 without gaps; e-nodes name operands by these numbers. The order of
     classes and of e-nodes does not depend on hash seeds. `inputs` are in call order. `known[c]`
-    says whether class c has an e-node that is computed from constants alone.
+    says whether class c has an e-node that is computed from constants alone. `sizes` are typical
+    sizes of symbols, for costs; others count as 64.
     """
 
     nodes: tuple[tuple[ENode, ...], ...]
@@ -34,6 +35,12 @@ class EClasses:
     known: tuple[bool, ...]
     inputs: tuple[int, ...]
     outputs: tuple[tuple[str, int], ...]
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def sized(self) -> tuple[TensorType, ...]:
+        """The type of each class at typical sizes."""
+        return tuple(type_.typical(self.sizes) for type_ in self.types)
 
     @cached_property
     def homes(self) -> Mapping[ENode, int]:
@@ -42,8 +49,8 @@ class EClasses:
 
     @cached_property
     def bytes(self) -> tuple[float, ...]:
-        """Size of each class's tensor in bytes, at representative sizes."""
-        return tuple(map(bytes_of, self.types))
+        """Size of each class's tensor in bytes, at typical sizes."""
+        return tuple(map(bytes_of, self.sized))
 
     @property
     def node_count(self) -> int:

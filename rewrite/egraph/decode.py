@@ -29,9 +29,9 @@ class Origin:
 
 @dataclass(frozen=True)
 class Decoded:
-    """The classes that outputs and inputs reach; per class and e-node its origin.
+    """The classes that outputs and inputs reach, and the origin of each of their e-nodes.
 
-    `hidden` has per class the e-nodes that are hidden, as far as such classes are their operands.
+    `hidden` has per class the hidden e-nodes whose operands are such classes.
     `program_classes[i]` is the class of the program's node i, None where outputs do not reach it.
     `made` counts the e-nodes that each rule made first, reachable or not.
     """
@@ -54,7 +54,7 @@ def decode(
     interner: Interner,
     runs: Runs,
 ) -> Decoded:
-    """Read everything out of `egraph`; `runs` says what the classes of `born` rows stand for."""
+    """Everything that `egraph` has; `runs` says what the classes of `born` rows stand for."""
     names = [f"{kind}_{name}" for kind in ("n", "born", "cause") for name in tables]
     rows, hidden_rows = egraph.tables([*names, "node", "type_of", "known"])
     nodes = _by_class(rows, tables)
@@ -71,7 +71,7 @@ def decode(
 
     values = _Values(interner)
 
-    def decoded(old: int, raws: list[Raw]) -> tuple[tuple[ENode, Origin], ...]:
+    def entries_of(old: int, raws: list[Raw]) -> tuple[tuple[ENode, Origin], ...]:
         """E-nodes of one class in order, with their origins."""
         entries = []
         for raw in raws:
@@ -93,7 +93,7 @@ def decode(
         name, row = raw
         return all(operand in numbers for operand in row[: tables[name].arity])
 
-    found = [decoded(old, nodes[old]) for old in order]
+    found = [entries_of(old, nodes[old]) for old in order]
     classes = EClasses(
         nodes=tuple(tuple(node for node, _ in entries) for entries in found),
         types=tuple(_type(types[old]) for old in order),
@@ -108,7 +108,7 @@ def decode(
     return Decoded(
         classes,
         origins=tuple(tuple(origin for _, origin in entries) for entries in found),
-        hidden=tuple(decoded(old, [*filter(is_reached, hidden.get(old, []))]) for old in order),
+        hidden=tuple(entries_of(old, [*filter(is_reached, hidden.get(old, []))]) for old in order),
         program_classes=program_classes,
         made=made,
     )

@@ -23,8 +23,8 @@ def load(
 ) -> dict[str, set[Row]]:
     """Add every node of `program`; afterwards `(node i)` is the class of node i.
 
-    Types and known facts go in along with the nodes. Gives the rows of type demands that are
-    thereby answered: per node table the demand's columns and the type's number.
+    Types and known facts go in along with the nodes. Returns the rows of type demands that this
+    answers: per node table the demand's columns and the type's number.
     """
     types = [interner.number(node.type) for node in program.nodes]
     rows: dict[str, list[Row]] = {}

@@ -58,8 +58,7 @@ class EGraph:
         """Run a ruleset once, or until it changes nothing."""
         started = perf_counter()
         schedule = f"(saturate (run {ruleset}))" if saturate else f"(run {ruleset})"
-        commands = self._engine.parse_program(f"(run-schedule {schedule})")
-        (output,) = self._engine.run_program(*commands)
+        output = self._output(f"(run-schedule {schedule})")
         assert isinstance(output, bindings.RunScheduleOutput)
         report = output.report
         seconds = _shares(perf_counter() - started, report.search_and_apply_time_per_rule)
@@ -79,14 +78,13 @@ class EGraph:
 
     def sizes(self) -> dict[str, int]:
         """Number of rows per table."""
-        (output,) = self._engine.run_program(*self._engine.parse_program("(print-size)"))
+        output = self._output("(print-size)")
         assert isinstance(output, bindings.PrintAllFunctionsSize)
         return dict(output.sizes)
 
     def numbers(self, table: str) -> list[Row]:
         """Rows of a relation of numbers, sorted. Reads this one table only."""
-        commands = self._engine.parse_program(f"(print-function {table})")
-        (output,) = self._engine.run_program(*commands)
+        output = self._output(f"(print-function {table})")
         assert isinstance(output, bindings.PrintFunctionOutput)
         terms = output.termdag  # a copy each time that one asks for it
         integer = _Integers(terms).__getitem__
@@ -119,6 +117,11 @@ class EGraph:
         value = self._engine.lookup_function(table, [])
         return None if value is None else self._classes[value]
 
+    def _output(self, command: str) -> object:
+        """What a command that has one output gives."""
+        (output,) = self._engine.run_program(*self._engine.parse_program(command))
+        return output
+
     def _converter(self, sort: str) -> Callable[[bindings.Value], int]:
         if sort == "i64":
             return self._engine.value_to_i64
@@ -128,7 +131,7 @@ class EGraph:
 
 
 def _shares(seconds: float, per_rule: dict[str, timedelta]) -> dict[str, float]:
-    """The seconds of a run, split as the rules' own times, whose unit is off by 1,000."""
+    """The seconds of a run by rule, in proportion to egglog's own times, whose unit is wrong."""
     total = sum(per_rule.values(), timedelta())
     if not total:
         return {}

@@ -53,7 +53,7 @@ def fresh_bindings() -> ModuleType | None:
 
 
 def loaded_part() -> bytes:
-    """The beginning of the library that programs use; what follows, for debuggers, is longer."""
+    """The beginning of the library, which programs use; the longer rest is for debuggers."""
     end = 0
     for line in Path("/proc/self/maps").read_text().splitlines():
         span, _, offset, _, _, *path = line.split(maxsplit=5)

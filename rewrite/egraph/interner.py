@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Hashable, Iterable
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from enum import Enum
-from functools import cache
 from numbers import Integral
 
 from satura.rewrite.types.attributes import Attribute, Constant
+from satura.rewrite.types.plain import field_names
 from satura.rewrite.types.tensor_type import TensorType
 
 Value = Attribute | TensorType
@@ -58,10 +58,5 @@ def content(value: object) -> Hashable:
         return value  # its parts are never equal without being the same
     kind: type = type(value)
     if is_dataclass(value):
-        return (kind, *(content(getattr(value, name)) for name in _names(kind)))
+        return (kind, *(content(getattr(value, name)) for name in field_names(kind)))
     raise TypeError(f"{value!r} cannot stand in an attribute")
-
-
-@cache
-def _names(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))

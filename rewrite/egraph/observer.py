@@ -1,4 +1,4 @@
-"""What may be told of a saturation while it runs."""
+"""Who follows a saturation while it runs."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from satura.rewrite.ops.registry import Op
 
 
 class Observer:
-    """Is told what a saturation does; this one does nothing with it."""
+    """Follows a saturation; this one ignores what it hears."""
 
     def watches(self, direction: Direction) -> bool:
         """Whether `direction` runs alone and is counted."""
         return False
 
     def start(self, direction: Direction | None) -> None:
-        """`direction` is at work from now on; None: nothing in particular."""
+        """Hear that `direction` is at work from now on; None stands for no single one."""
 
     def count(self, direction: Direction, matches: int, nodes: int) -> None:
-        """`direction`, which is watched, has fired: its matches, and the e-nodes that it made.
+        """Hear that `direction`, which is watched, has fired: its matches, and the new e-nodes.
 
-        Where it was not let, those that it could have made.
+        Where a limit kept it from firing, these are what it could have made.
         """
 
-    def answering(self, direction: Direction, answer: Answer) -> Answer:
-        """What computes the attributes that `direction` asks for, in place of `answer`."""
+    def wrap_answer(self, direction: Direction, answer: Answer) -> Answer:
+        """The function that computes the attributes of `direction`, in place of `answer`."""
         return answer
 
-    def typing(self, op: Op, answer: Answer) -> Answer:
-        """What computes the types of `op`'s results, in place of `answer`."""
+    def wrap_typing(self, op: Op, answer: Answer) -> Answer:
+        """The function that computes the types of `op`'s results, in place of `answer`."""
         return answer
 
 

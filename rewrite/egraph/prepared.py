@@ -42,7 +42,7 @@ _kept: dict[_Key, Prepared] = {}  # the one used last at the end
 
 
 @contextmanager
-def prepared(directions: Sequence[Direction], apart: Sequence[bool]) -> Iterator[Prepared]:
+def prepared_engine(directions: Sequence[Direction], apart: Sequence[bool]) -> Iterator[Prepared]:
     """An engine with these directions of rules, for use inside the block only.
 
     `apart` says of each direction whether it runs alone.

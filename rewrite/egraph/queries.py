@@ -57,7 +57,7 @@ def rule_text(atoms: Sequence[Atom], actions: str, ruleset: str, name: str) -> s
     return f'(rule ({body}) ({actions}) :ruleset {ruleset} :name "{name}")\n'
 
 
-def staged(
+def split_query(
     atoms: Sequence[Atom], needed: frozenset[str], name: str, most: int = 2
 ) -> tuple[list[Stage], list[Atom]]:
     """Tables to fill first, in order, and the query of at most `most` atoms that remains.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from satura.rewrite.egraph.saturate import Saturation
-from satura.rewrite.program.text import application_text, attribute_text, quoted
+from satura.rewrite.program.text import application_text, attribute_text, quote
 
 
 @dataclass(frozen=True)
 class ENodeRecord:
     """An e-node over classes, and where it comes from.
 
-    `rule` made it in `round`, having matched class `cause`; a node of the program has none.
+    `rule` made it in `round`, having matched class `cause`; a node of the program has neither.
     """
 
     op: str
@@ -47,7 +47,7 @@ class ClassRecord:
 
     def __str__(self) -> str:
         names = [f"%{node}" for node in self.program]
-        names += [f"output {quoted(name)}" for name in self.outputs]
+        names += [f"output {quote(name)}" for name in self.outputs]
         equal = "".join(f" = {name}" for name in names)
         return "\n".join([f"c{self.number}{equal} : {self.type}", *(f"  {n}" for n in self.nodes)])
 

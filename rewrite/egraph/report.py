@@ -44,7 +44,7 @@ class DroppedRule:
 
 @dataclass
 class Report:
-    """`stopped` is saturated, no gain, rounds or nodes: what ended it.
+    """What a saturation did. `stopped` says what ended it: saturated, no gain, rounds or nodes.
 
     `stopped_before` names the direction of a rule whose matches would have broken the limit of
     nodes, if it was that. Of rules that are not ours, `growing` names those that still made e-nodes

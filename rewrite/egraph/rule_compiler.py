@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from satura.rewrite.egraph.interner import Interner
-from satura.rewrite.egraph.queries import Atom, rule_text, staged
+from satura.rewrite.egraph.queries import Atom, rule_text, split_query
 from satura.rewrite.egraph.tables import demands_of_width
 from satura.rewrite.language.dsl import Computed, Direction
 from satura.rewrite.language.expressions import AttributeVariable, Expression, Literal
@@ -46,8 +46,8 @@ class RuleCode:
     """The egglog text of one direction, and the names of its rulesets and tables.
 
     The rule `asking` puts `width` arguments into the table of demands of that width, which `text`
-    does not declare. It fires at most once per row of the table `rows` (where that is known; else
-    it is empty), and makes at most `makes` e-nodes each time.
+    does not declare. It fires at most once per row of the table `rows`, which is empty where that
+    is not known, and makes at most `makes` e-nodes each time.
     """
 
     text: str
@@ -107,7 +107,7 @@ class _Writer:
         if direction.computes:
             atoms.append(Atom(ok, (*columns, *outputs)))
         one_table = self.apart and not direction.computes
-        stages, query = staged(atoms, words, f"match_{number}", 1 if one_table else 2)
+        stages, query = split_query(atoms, words, f"match_{number}", 1 if one_table else 2)
         # A row of demands has one answer at most.
         rows = query[0].table if direction.computes or len(query) == 1 else ""
         matching = f"matching_{number}" if self.apart else "match"
@@ -145,7 +145,7 @@ class _Writer:
         operands = [self.match(operand) for operand in term.operands]
         sorts = term.op.attributes
         attributes = [
-            self.left_attribute(value, sort)
+            self.attribute(value, sort, self.guards)
             for value, sort in zip(term.attributes, sorts, strict=True)
         ]
         self.nodes.insert(place, Atom(f"n_{term.op.name}", (*operands, *attributes), name))
@@ -164,7 +164,7 @@ class _Writer:
             operands = [self.make(operand, root) for operand in term.operands]
             sorts = term.op.attributes
             attributes = [
-                self.right_attribute(value, sort)
+                self.attribute(value, sort, self.outputs)
                 for value, sort in zip(term.attributes, sorts, strict=True)
             ]
             op, arguments = term.op.name, " ".join([*operands, *attributes])
@@ -185,24 +185,20 @@ class _Writer:
             self.facts.append(atom)
         return f"y_{name}"
 
-    def left_attribute(self, expression: Expression, sort: type) -> str:
+    def attribute(
+        self, expression: Expression, sort: type, computed: Mapping[Computed, str]
+    ) -> str:
+        """The egglog variable or number of an attribute; `computed` names guards or outputs."""
         if isinstance(expression, AttributeVariable):
             return f"a_{expression.name}"
         if isinstance(expression, Literal):
             return self.literal(expression.value)
-        return self.guards[Computed(expression, sort)]
+        return computed[Computed(expression, sort)]
 
     def left_scalar(self, expression: Expression) -> str:
         if isinstance(expression, AttributeVariable | Literal):
-            return self.left_attribute(expression, Scalar)
+            return self.attribute(expression, Scalar, self.guards)
         return self.guards[Computed(expression, Scalar, is_element=True)]
-
-    def right_attribute(self, expression: Expression, sort: type) -> str:
-        if isinstance(expression, AttributeVariable):
-            return f"a_{expression.name}"
-        if isinstance(expression, Literal):
-            return self.literal(expression.value)
-        return self.outputs[Computed(expression, sort)]
 
     def right_scalar(self, expression: Expression) -> str:
         """The number of the constant that holds a scalar."""

@@ -4,7 +4,7 @@ A round runs every rule once: all together as long as the e-graph is far from it
 after the other, those with fewest matches first, with the limits checked after each, and before a
 rule that has too many. Hitting a limit is not an error: what is there by then is the result.
 
-Where it is known how to extract a program, one is extracted whenever the e-graph has doubled. The
+With a function that extracts a program, one is extracted whenever the e-graph has doubled. The
 cheapest is kept, and a large e-graph that makes nothing cheaper has grown enough. No limit reads a
 clock: the result is the same on every machine.
 
@@ -32,7 +32,7 @@ from satura.rewrite.egraph.encode import load
 from satura.rewrite.egraph.engine import Step
 from satura.rewrite.egraph.interner import Interner
 from satura.rewrite.egraph.observer import NOBODY, Observer
-from satura.rewrite.egraph.prepared import Prepared, prepared
+from satura.rewrite.egraph.prepared import Prepared, prepared_engine
 from satura.rewrite.egraph.report import Report, Round, RuleStatistics
 from satura.rewrite.egraph.rule_compiler import RuleCode
 from satura.rewrite.egraph.tables import node_tables, schema
@@ -40,14 +40,14 @@ from satura.rewrite.errors import RuleError
 from satura.rewrite.language.dsl import Direction, RuleSet
 from satura.rewrite.program.program import Program
 
-# How many times the e-graph may grow before it reaches the limit, for all rules to run at once.
+# All rules run at once while the e-graph may still grow this many times before it meets its limit.
 _FAR = 4
 
-# How many times as many e-nodes as the limit there may be after a rule that would break it.
+# A rule that breaks the limit of e-nodes may do so up to this many times the limit.
 _OVER = 2
 
 _STEP = 2  # growth of the e-graph after which a program is extracted
-_SMALL = 1_000  # e-nodes: below, nothing is saved by an early end
+_SMALL = 1_000  # e-nodes; an early end of a smaller e-graph saves nothing
 _GAIN = 1e-4  # relative; what is cheaper by less was not worth the growth
 
 
@@ -55,8 +55,8 @@ _GAIN = 1e-4  # relative; what is cheaper by less was not worth the growth
 class Limits:
     """When to stop short of saturation.
 
-    Once there are `enough` times as many e-nodes as the program has nodes, a saturation ends that
-    has doubled `gainless` times without a cheaper program.
+    A saturation ends when the e-graph has doubled `gainless` times without a cheaper program, and
+    has `enough` times as many e-nodes as the program has nodes.
     """
 
     rounds: int = 1_000
@@ -103,7 +103,7 @@ def saturate(
 ) -> Saturation:
     """Everything that `rules` prove equal to parts of `program`, as far as `limits` allow.
 
-    Without `extract` it is not known what is gained, and only rounds and nodes are limited.
+    Without `extract` nothing tells what is gained, so only rounds and nodes are limited.
     Raises RuleError, naming the rule, when a rule makes badly typed nodes, equates tensors of two
     types, or fails in a computation.
     """
@@ -139,7 +139,7 @@ class _Runner:
         self.growth = max(0, self.rows - before) * self.code.makes
 
     def finish(self, made: Mapping[str | None, int]) -> None:
-        """Add what the demand counted, and the e-nodes made, to the statistics."""
+        """Add to the statistics what the demand counted and which e-nodes were made."""
         self.statistics.new_nodes = made.get(self.direction.label, 0)
         if self.demand is not None:
             self.statistics.demand_calls = self.demand.calls
@@ -147,7 +147,7 @@ class _Runner:
             self.statistics.seconds += self.demand.seconds
 
 
-def _number_of(name: str) -> int:
+def _number_in(name: str) -> int:
     """The number in the name of a direction's table, ruleset or rule."""
     return int(name.split("_")[1])
 
@@ -177,7 +177,7 @@ class _Run:
         self.careful = careful
         directions = [direction for rule in rules for direction in rule.directions]
         apart = [observer.watches(direction) for direction in directions]
-        with prepared(directions, apart) as engine:
+        with prepared_engine(directions, apart) as engine:
             self.load(engine)
             self.settle()
             self.close_round()
@@ -188,14 +188,14 @@ class _Run:
         self.appraise(self.decoded)
         for runner in self.runners:
             runner.finish(self.decoded.made)
-        self.report.seconds = self.elapsed
+        self.report.seconds = self.elapsed_seconds
 
     @property
-    def elapsed(self) -> float:
+    def elapsed_seconds(self) -> float:
         return perf_counter() - self.started
 
     def load(self, engine: Prepared) -> None:
-        """Bring the program into the engine, and the rules' runners up."""
+        """Load the program into the engine, and make a runner for each direction."""
         self.egraph, self.interner = engine.egraph, Interner(engine.constants)
         ops = {node.op.name for node in self.program.nodes}
         hosts = [len(node.operands) for node in self.program.nodes if node.op.name == "host"]
@@ -205,7 +205,7 @@ class _Run:
                 self.egraph.define(schema(table))
         self.types = [type_demand(table) for table in self.tables.values()]
         for table, demand in zip(self.tables.values(), self.types, strict=True):
-            demand.answer = self.observer.typing(table.op, demand.answer)
+            demand.answer = self.observer.wrap_typing(table.op, demand.answer)
         self.demands = Demands(self.egraph, self.interner)
         answered = load(self.program, self.egraph, self.tables, self.interner)
         for demand, name in zip(self.types, self.tables, strict=True):
@@ -224,7 +224,7 @@ class _Run:
     def runner(self, number: int, direction: Direction, code: RuleCode) -> _Runner:
         demand = rule_demand(direction, number, code) if direction.computes else None
         if demand is not None:
-            demand.answer = self.observer.answering(direction, demand.answer)
+            demand.answer = self.observer.wrap_answer(direction, demand.answer)
         statistics = RuleStatistics(direction.label, direction.place)
         return _Runner(direction, code, demand, statistics, self.observer.watches(direction))
 
@@ -236,13 +236,13 @@ class _Run:
             self.egraph.define(f"(delete ({now}))")
 
     def count(self) -> dict[str, int]:
-        """Count the e-nodes; gives the sizes of all tables."""
+        """Count the e-nodes. Returns the sizes of all tables."""
         sizes = self.egraph.sizes()
         self.nodes = sum(sizes[f"n_{name}"] for name in self.tables)
         return sizes
 
     def close_round(self) -> None:
-        self.report.rounds.append(Round(self.nodes, self.elapsed))
+        self.report.rounds.append(Round(self.nodes, self.elapsed_seconds))
 
     def settle(self) -> None:
         """Bring types and other facts up to date. Raises TypeConflictError."""
@@ -296,7 +296,7 @@ class _Run:
             self.best, self.best_classes = found, classes
 
     def round(self, round_: int) -> bool:
-        """Run every rule once; whether anything changed. Sets `report.stopped` at a limit."""
+        """Run every rule once, up to the limits. Returns whether anything changed."""
         self.match()
         sizes = self.count()
         for runner in self.runners:
@@ -329,17 +329,17 @@ class _Run:
         self.demands.answer(self.rule_demands, step)
 
     def fire_together(self, round_: int) -> bool:
-        """Fire all rules that are not watched; whether anything changed."""
+        """Fire all rules that are not watched. Returns whether anything changed."""
         self.observer.start(None)
         step = self.egraph.run("fire")
         self.note(step)
-        for number in map(_number_of, step.matches):
+        for number in map(_number_in, step.matches):
             self.mark(f"now_{number}", self.runners[number].direction.label, round_)
         self.count()
         return step.changed
 
     def fire(self, runner: _Runner, round_: int) -> bool:
-        """Fire one rule; whether anything changed."""
+        """Fire one rule. Returns whether anything changed."""
         self.observer.start(runner.direction)
         nodes = self.nodes
         step = self.egraph.run(runner.code.ruleset)
@@ -356,10 +356,10 @@ class _Run:
     def note(self, step: Step) -> None:
         """Add what rules matched and took to their statistics."""
         for name, seconds in step.seconds.items():
-            self.runners[_number_of(name)].statistics.seconds += seconds
+            self.runners[_number_in(name)].statistics.seconds += seconds
         for name, matches in step.matches.items():
             if name.startswith("fire_"):
-                self.runners[_number_of(name)].statistics.matches += matches
+                self.runners[_number_in(name)].statistics.matches += matches
 
     def stop_at_limits(self) -> bool:
         if self.report.stopped != "saturated":
@@ -369,7 +369,7 @@ class _Run:
         return self.report.stopped != "saturated"
 
     def stop_before(self, runner: _Runner) -> bool:
-        """Whether a rule would go far beyond the limit of e-nodes; then the run is over."""
+        """Whether a rule would go far beyond the limit of e-nodes, which then ends the run."""
         if self.nodes + runner.growth <= _OVER * self.limits.nodes:
             return False
         self.report.stopped = "nodes"

@@ -4,9 +4,11 @@ Per op that rules or the program mention one constructor `n_op(operands…, attr
 attributes are interned numbers. Facts about classes: `type_of`, `known` (computed from constants
 alone, of static shape), `varying` (depends on an input, on another source or on a symbolic size),
 `turned` (transposed somewhere, or what is computed from it along the same axes is), `movable`,
-`untransposed` and `unpadded` (see the terms of these names), `scalar_of` (a 0-d constant). What has
-to be computed in Python stands in tables, too: matches put who asks and with what into `want_…`,
-which rules with as many arguments share, and Python answers with rows of `ok_…`, or not at all.
+`untransposed` and `unpadded` (see the terms of these names), `scalar_of` (a 0-d constant).
+
+What is computed in Python goes through tables, too: a match puts who asks, and with which
+arguments, into `want_…`, and Python answers with a row of `ok_…`, or not at all. Rules that ask
+with equally many arguments share one `want_…`.
 
 An elementwise node over its own class, such as x + 0 in the class of x, is hidden: whatever it is
 rewritten to has one more such node.
@@ -20,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from satura.rewrite.egraph.queries import Atom, rule_text, staged
+from satura.rewrite.egraph.queries import Atom, rule_text, split_query
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.registry import Kind, Op
 
@@ -110,7 +112,7 @@ def schema(table: NodeTable) -> str:
 (function cause_{name} ({columns}) T :merge old)
 """
     node = Atom(f"n_{name}", (*table.operands, *table.attributes), "e")
-    text += _typing(table, node)
+    text += _type_tables(table, node)
     if table.op.name == "constant":
         text += _fact([node], "(known e)") + _fact([node], "(movable e)")
         text += _fact([node, Atom("scalar_value", ("a0", "s"))], "(set (scalar_of e) s)")
@@ -123,18 +125,18 @@ def schema(table: NodeTable) -> str:
     for operand in table.operands:
         text += _fact([node, Atom("varying", (operand,))], "(varying e)")
         if table.op.kind is Kind.ELEMENTWISE:
-            text += _hiding(table, operand)
-    return text + _movement(table, node)
+            text += _hiding_rule(table, operand)
+    return text + _movement_rules(table, node)
 
 
-def _hiding(table: NodeTable, operand: str) -> str:
+def _hiding_rule(table: NodeTable, operand: str) -> str:
     """The rule that hides a node whose class is that of its operand."""
     operands = ["e" if name == operand else name for name in table.operands]
     call = f"(n_{table.name} {' '.join([*operands, *table.attributes])})"
     return f"(rule ((= e {call})) ((subsume {call})) :ruleset facts)\n"
 
 
-def _movement(table: NodeTable, node: Atom) -> str:
+def _movement_rules(table: NodeTable, node: Atom) -> str:
     """The rules for facts about what can be moved, and where a movement starts."""
     op, varying, text = table.op, Atom("varying", ("e",)), ""
     if op.name in ("reshape", "transpose"):
@@ -169,14 +171,14 @@ def keeps_axes(op: Op) -> bool:
 def _fact(atoms: list[Atom], action: str, name: str = "") -> str:
     """A rule for facts; `name` names its tables where it needs some."""
     words = frozenset(action.replace("(", " ").replace(")", " ").split())
-    stages, query = staged(atoms, words, name)
+    stages, query = split_query(atoms, words, name)
     body = " ".join(map(str, query))
     rule = f"(rule ({body}) ({action}) :ruleset facts)\n"
     return "".join([*(stage.text("facts") for stage in stages), rule])
 
 
 def demands_of_width(width: int) -> str:
-    """Name of the table of demands of rules that ask with so many arguments."""
+    """The name of the table of demands that rules with `width` arguments share."""
     return f"want_of_{width}"
 
 
@@ -191,7 +193,7 @@ def demand_table(want: str, width: int) -> str:
     )
 
 
-def _typing(table: NodeTable, node: Atom) -> str:
+def _type_tables(table: NodeTable, node: Atom) -> str:
     """Demand tables for the types of an op's nodes.
 
     `typing_…` has a node's class and what its type follows from: the types of its operands and its

@@ -10,7 +10,6 @@ from satura.rewrite.explain import facts
 from satura.rewrite.ops import Kind
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import BinaryFn, Constant, ReduceFn, Scalar, UnaryFn
-from satura.rewrite.types.tensor_type import DType
 
 FUNCTIONS = UnaryFn | BinaryFn | ReduceFn
 
@@ -32,7 +31,7 @@ class Graph:
 
     @cached_property
     def by_op(self) -> dict[str, list[tuple[int, ENode]]]:
-        """Per op, and per op with its scalar function, the e-nodes with their classes."""
+        """The e-nodes with their classes, by op and by op with its scalar function."""
         found: dict[str, list[tuple[int, ENode]]] = {}
         for number, nodes in enumerate(self.classes.nodes):
             for node in nodes:
@@ -42,7 +41,7 @@ class Graph:
 
     @cached_property
     def varying(self) -> list[bool]:
-        """Whether a class depends on an input, on another source or on a symbolic size."""
+        """For each class whether it depends on an input, another source or a symbolic size."""
         varying = [bool(type_.symbols) for type_ in self.classes.types]
         changed = True
         while changed:
@@ -58,19 +57,19 @@ class Graph:
         return [next(_scalars(nodes), None) for nodes in self.classes.nodes]
 
     @cached_property
-    def movable(self) -> frozenset[int]:
+    def movable_classes(self) -> frozenset[int]:
         """The classes that a `Movable` stands for."""
-        return facts.movable(self.classes, self.varying)
+        return facts.movable_classes(self.classes, self.varying)
 
     @cached_property
-    def untransposed(self) -> frozenset[int]:
+    def untransposed_classes(self) -> frozenset[int]:
         """The classes that an `Untransposed` stands for."""
-        return facts.untransposed(self.classes, self.varying)
+        return facts.untransposed_classes(self.classes, self.varying)
 
     @cached_property
-    def unpadded(self) -> frozenset[int]:
+    def unpadded_classes(self) -> frozenset[int]:
         """The classes that an `Unpadded` stands for."""
-        return facts.unpadded(self.classes, self.scalars)
+        return facts.unpadded_classes(self.classes, self.scalars)
 
     def ops(self, number: int) -> tuple[str, ...]:
         """The ops of a class, each once."""
@@ -78,7 +77,7 @@ class Graph:
             self._ops[number] = tuple(dict.fromkeys(map(op_text, self.classes.nodes[number])))
         return self._ops[number]
 
-    def shown(self, number: int) -> str:
+    def text_of(self, number: int) -> str:
         """The ops of a class, as a text."""
         return " or ".join(self.ops(number))
 
@@ -92,8 +91,8 @@ def _varies(node: ENode, varying: list[bool]) -> bool:
 def _scalars(nodes: Iterable[ENode]) -> Iterator[Scalar]:
     for node in nodes:
         value = node.attributes[0] if node.op == "constant" else None
-        if isinstance(value, Constant) and value.array.shape == ():
-            yield Scalar(DType.of(value.array.dtype), value.array.tobytes())
+        if isinstance(value, Constant) and (scalar := value.scalar) is not None:
+            yield scalar
 
 
 def op_text(node: ENode) -> str:

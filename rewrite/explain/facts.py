@@ -18,9 +18,9 @@ def op_of(node: ENode) -> Op:
     return (REGISTRY if node.op in REGISTRY else USER_OPS)[node.op]
 
 
-def movable(classes: EClasses, varying: Sequence[bool]) -> frozenset[int]:
+def movable_classes(classes: EClasses, varying: Sequence[bool]) -> frozenset[int]:
     """The classes that are worth transposing, see `Movable`."""
-    turned = _reached(
+    turned = _reachable(
         (node.operands[0] for _, node in _entries(classes) if node.op == "transpose"),
         (
             (home, operand)
@@ -37,7 +37,7 @@ def movable(classes: EClasses, varying: Sequence[bool]) -> frozenset[int]:
     }
 
 
-def untransposed(classes: EClasses, varying: Sequence[bool]) -> frozenset[int]:
+def untransposed_classes(classes: EClasses, varying: Sequence[bool]) -> frozenset[int]:
     """The classes that vary and are not only transposes, see `Untransposed`."""
     start, edges = [], []
     for home, node in _entries(classes):
@@ -45,10 +45,10 @@ def untransposed(classes: EClasses, varying: Sequence[bool]) -> frozenset[int]:
             edges += [(operand, home) for operand in node.operands]
         elif node.op != "transpose" and varying[home]:
             start.append(home)
-    return _reached(start, edges)
+    return _reachable(start, edges)
 
 
-def unpadded(classes: EClasses, scalars: Sequence[Scalar | None]) -> frozenset[int]:
+def unpadded_classes(classes: EClasses, scalars: Sequence[Scalar | None]) -> frozenset[int]:
     """The classes that are not only pads, see `Unpadded`."""
     start, edges = [], []
     pads = [(home, node.operands) for home, node in _entries(classes) if node.op == "pad"]
@@ -63,15 +63,15 @@ def unpadded(classes: EClasses, scalars: Sequence[Scalar | None]) -> frozenset[i
             edges.append((node.operands[0], home))
         elif node.op != "pad":
             start.append(home)
-    return _reached(start, edges)
+    return _reachable(start, edges)
 
 
 def _entries(classes: EClasses) -> Iterable[tuple[int, ENode]]:
     return ((home, node) for home, nodes in enumerate(classes.nodes) for node in nodes)
 
 
-def _reached(start: Iterable[int], edges: Iterable[Edge]) -> frozenset[int]:
-    """The classes to which edges lead from those of `start`, and these."""
+def _reachable(start: Iterable[int], edges: Iterable[Edge]) -> frozenset[int]:
+    """The classes of `start`, and all to which edges lead from them."""
     following: dict[int, list[int]] = {}
     for first, then in edges:
         following.setdefault(first, []).append(then)

@@ -27,7 +27,7 @@ class StepCount:
 
 @dataclass(frozen=True)
 class Miss:
-    """A match that ended at the furthest step: why, how many end alike, where, and what is bound.
+    """A match that ended at the furthest step: `reason` says why, `count` how many ended alike.
 
     `matched` pairs each op that did match with its node, `bound` each variable with its value.
     """
@@ -43,10 +43,10 @@ class Miss:
 
 @dataclass(frozen=True)
 class Firing:
-    """A node that the rule fired on, the e-nodes that this made, and rules that it had to wait for.
+    """A node that the rule fired on, and the e-nodes that it was the first to make there.
 
-    `made` are those that it was the first to make, `round` is when it made the first of them. None
-    are new where its right side was there already, or is a part of its left side.
+    `round` is when it made the first of them, `after` names the rules that it had to wait for. It
+    makes no e-node where its right side was there already, or is a part of its left side.
     """
 
     node: str
@@ -57,7 +57,7 @@ class Firing:
 
 @dataclass(frozen=True)
 class DirectionReport:
-    """One direction of the rule. `matches` counts what is refused by nothing, in the e-graph."""
+    """One direction of the rule. `matches` counts those in the e-graph that nothing refuses."""
 
     label: str
     law: str

@@ -37,10 +37,13 @@ MOST_MATCHES = 50_000
 Match = tuple[tuple[int, ENode], ...]
 """Per op of the pattern, in the order of matching, the class and the e-node that it stands for."""
 
+Fault = Callable[[dict[str, object], Attribute | None], str | None]
+"""Says why values, and the attribute compared with them, drop a match; None where they do not."""
+
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that a match must have, in words; `asks` what it must be true of.
+    """One thing that must hold of a match, in words; `asks` names the part that it is about.
 
     `extend` gives the matches that go on from one; `blame` says why none does: what stands there,
     or one reason. A step for an operand has the op `wanted` and `find`, the operand's class.
@@ -56,9 +59,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Passed:
-    """A step and the matches that came as far, passed, and did not pass.
+    """A step, the matches that passed it, and those that failed.
 
-    `cut` where there were more than MOST_MATCHES, of which the others were not followed.
+    `cut` says that more than MOST_MATCHES passed, of which the others were not followed.
     """
 
     step: Step
@@ -83,7 +86,7 @@ class Trace:
 
     @property
     def matches(self) -> tuple[Match, ...]:
-        """What matches the whole left side and is refused by nothing."""
+        """The matches of the whole left side that nothing refuses."""
         return self.steps[-1].passed
 
     @property
@@ -93,7 +96,7 @@ class Trace:
 
 
 def trace(direction: Direction, graph: Graph) -> Trace:
-    """What every step of `direction` keeps of the e-nodes of `graph`."""
+    """What every step of `direction` keeps and loses of the e-nodes of `graph`."""
     bindings = _Steps(direction, graph)
     current: list[Match] = [()]
     result = []
@@ -125,21 +128,21 @@ class Bindings:
         """The class that a tensor or a scalar variable stands for, None where it is not bound."""
         for term, find in self.classes.items():
             if _name(term) == name:
-                return find(match) if self._reached(find, match) else None
+                return find(match) if self._is_bound(find, match) else None
         return None
 
     def values(self, match: Match) -> dict[str, object]:
         """A type per tensor and a value per attribute, as far as they are bound."""
         found: dict[str, object] = {}
         for expression, value_of in self.attributes.items():
-            if isinstance(expression, AttributeVariable) and self._reached(value_of, match):
+            if isinstance(expression, AttributeVariable) and self._is_bound(value_of, match):
                 found[expression.name] = value_of(match)
         for term, class_of in self.classes.items():
-            if isinstance(term, Tensor) and self._reached(class_of, match):
+            if isinstance(term, Tensor) and self._is_bound(class_of, match):
                 found[term.name] = self.graph.classes.types[class_of(match)]
         return found
 
-    def _reached(self, find: Callable[[Match], object], match: Match) -> bool:
+    def _is_bound(self, find: Callable[[Match], object], match: Match) -> bool:
         try:
             find(match)
         except LookupError:
@@ -161,14 +164,14 @@ class _Steps(Bindings):
     def __init__(self, direction: Direction, graph: Graph) -> None:
         super().__init__(direction, graph)
         self.steps: list[Step] = []
-        self.computed: dict[Hashable, str | None] = {}
         self.operand(direction.left, lambda match: -1, "")
         if direction.varies:
             self.varying("the left side", "", self.classes[direction.left])
         for condition in direction.conditions:
             self.compute(f"if {condition}", condition, self.condition(condition))
         for guard in direction.guards:
-            self.guard(guard)
+            text = f"an attribute is {guard.expression}"
+            self.compute(text, guard.expression, self.equality(guard), self.attributes[guard])
         for output in direction.outputs:
             self.compute(f"{output.expression} has a value", output.expression, self.result(output))
 
@@ -194,7 +197,7 @@ class _Steps(Bindings):
                 f"{where} is {term} again",
                 where,
                 lambda match: find(match) == first(match),
-                lambda match: f"it is {self.graph.shown(find(match))}, another tensor",
+                lambda match: f"it is {self.graph.text_of(find(match))}, another tensor",
             )
         elif isinstance(term, Application):
             self.application(term, find, where)
@@ -277,22 +280,26 @@ class _Steps(Bindings):
                 f"{term} is computed from constants alone",
                 str(term),
                 lambda match: graph.classes.known[find(match)],
-                lambda match: f"it is {graph.shown(find(match))}, which is not",
+                lambda match: f"it is {graph.text_of(find(match))}, which is not",
             )
         elif isinstance(term, Untransposed):
-            self.fact(f"{term} varies and is not only a transpose", term, find, graph.untransposed)
+            self.fact(
+                f"{term} varies and is not only a transpose", term, find, graph.untransposed_classes
+            )
         elif isinstance(term, Unpadded):
-            self.fact(f"{term} is not only a pad", term, find, graph.unpadded)
+            self.fact(f"{term} is not only a pad", term, find, graph.unpadded_classes)
         elif isinstance(term, Varying):
             self.varying(str(term), str(term), find)
         elif isinstance(term, Movable):
-            self.fact(f"{term} is transposed elsewhere or a constant", term, find, graph.movable)
+            self.fact(
+                f"{term} is transposed elsewhere or a constant", term, find, graph.movable_classes
+            )
         elif isinstance(term, ScalarTerm):
             self.check(
                 f"{term} is a 0-d constant",
                 str(term),
                 lambda match: graph.scalars[find(match)] is not None,
-                lambda match: f"it is {graph.shown(find(match))}",
+                lambda match: f"it is {graph.text_of(find(match))}",
             )
 
             def value_of(match: Match) -> Attribute:
@@ -311,7 +318,7 @@ class _Steps(Bindings):
             text,
             str(term),
             lambda match: find(match) in classes,
-            lambda match: f"it is {self.graph.shown(find(match))}",
+            lambda match: f"it is {self.graph.text_of(find(match))}",
         )
 
     def varying(self, what: str, asks: str, find: Callable[[Match], int]) -> None:
@@ -321,7 +328,7 @@ class _Steps(Bindings):
             f"{what} depends on an input or a symbolic size",
             asks,
             lambda match: graph.varying[find(match)],
-            lambda match: f"it is {graph.shown(find(match))}, a constant",
+            lambda match: f"it is {graph.text_of(find(match))}, a constant",
         )
 
     def prefix(self) -> str:
@@ -337,59 +344,60 @@ class _Steps(Bindings):
         return f"{term.op.name}({', '.join([*parts, *map(str, term.attributes)])})"
 
     def compute(
-        self, text: str, expression: Expression, fault: Callable[[dict[str, object]], str | None]
+        self,
+        text: str,
+        expression: Expression,
+        fault: Fault,
+        actual: Callable[[Match], Attribute] | None = None,
     ) -> None:
-        """A step that computes; `fault` says why it drops a match, None where it does not."""
+        """A step that computes `expression`, and compares it with the `actual` attribute if any."""
         names = tuple(dict.fromkeys(expression.variables()))
+        faults: dict[Hashable, str | None] = {}
 
         def blame(match: Match) -> str | None:
             values = self.values(match)
-            key = (text, *(content(values[name]) for name in names))
-            if key not in self.computed:
-                self.computed[key] = self.fault(fault, values)
-            return self.computed[key]
+            found = None if actual is None else actual(match)
+            key = (content(found), *(content(values[name]) for name in names))
+            if key not in faults:
+                faults[key] = self.fault_or_refusal(fault, values, found)
+            return faults[key]
 
         self.check(text, text, lambda match: blame(match) is None, lambda match: blame(match) or "")
 
-    def fault(
-        self, fault: Callable[[dict[str, object]], str | None], values: dict[str, object]
+    def fault_or_refusal(
+        self, fault: Fault, values: dict[str, object], found: Attribute | None
     ) -> str | None:
+        """What `fault` answers, or the reason of a refusal. Raises RuleError where it fails."""
         try:
-            return fault(values)
+            return fault(values, found)
         except Refuse as reason:
             return f"it refuses: {reason}"
         except Exception as error:
             raise self.direction.failure(error, values) from error
 
-    def condition(self, condition: Expression) -> Callable[[dict[str, object]], str | None]:
+    def condition(self, condition: Expression) -> Fault:
+        """The fault of values for which `condition` is false."""
         holds = self.direction.holds
-        return lambda values: None if holds(condition, values) else "it is false"
+        return lambda values, _: None if holds(condition, values) else "it is false"
 
-    def result(self, output: Computed) -> Callable[[dict[str, object]], str | None]:
-        def fault(values: dict[str, object]) -> str | None:
+    def result(self, output: Computed) -> Fault:
+        """No fault: where there is no result, `output` refuses."""
+
+        def fault(values: dict[str, object], found: Attribute | None) -> str | None:
             output.value(values)
             return None
 
         return fault
 
-    def guard(self, guard: Computed) -> None:
-        actual, names = self.attributes[guard], tuple(dict.fromkeys(guard.expression.variables()))
+    def equality(self, guard: Computed) -> Fault:
+        """The fault of an attribute that is not what `guard` computes."""
 
-        def blame(match: Match) -> str | None:
-            values, found = self.values(match), actual(match)
-            key = (guard, content(found), *(content(values[name]) for name in names))
-            if key not in self.computed:
+        def fault(values: dict[str, object], found: Attribute | None) -> str | None:
+            wanted = guard.value(values)
+            equal = content(wanted) == content(found)
+            return None if equal else f"it is {found}, not {wanted}"
 
-                def fault(values: dict[str, object]) -> str | None:
-                    wanted = guard.value(values)
-                    equal = content(wanted) == content(found)
-                    return None if equal else f"it is {found}, not {wanted}"
-
-                self.computed[key] = self.fault(fault, values)
-            return self.computed[key]
-
-        text = f"an attribute is {guard.expression}"
-        self.check(text, text, lambda match: blame(match) is None, lambda match: blame(match) or "")
+        return fault
 
 
 def _operand_of(slot: int, place: int) -> Callable[[Match], int]:

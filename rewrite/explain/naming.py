@@ -42,7 +42,7 @@ class Names:
         return found
 
     def line(self, number: int) -> int:
-        """The first node of the program in a class; later than all where there is none."""
+        """The number of the program's first node in a class; one past all where none is in it."""
         return self._homes.get(number, len(self.program.nodes))
 
     def origin(self, number: int, node: ENode) -> Origin:
@@ -69,14 +69,14 @@ class Names:
         return f"%{index} = {node} : {node.type}{named}"
 
     def text(self, number: int, node: ENode) -> str:
-        """An e-node: that of the program, or its term, and which rule made it when."""
+        """An e-node: the program's node, or its term with the rule and the round that made it."""
         if node in self._nodes:
             return self.of_node(self._nodes[node])
         origin = self.origin(number, node)
         return f"{self.term(number, node)}  (made by {origin.rule} in round {origin.round})"
 
     def term(self, number: int, node: ENode) -> str:
-        """An e-node as a term over the program's nodes, and the one that it is equal to."""
+        """An e-node as a term over the program's nodes, with the node that it is equal to."""
         equal = f" = %{self._homes[number]}" if number in self._homes else ""
         return f"{self._term(node, _DEPTH)}{equal} : {self.saturation.classes.types[number]}"
 

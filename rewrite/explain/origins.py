@@ -79,11 +79,11 @@ class Explainer:
         self.matches = cache(self._matches)
 
     def explain(self, rewritten: Program, index: int) -> Explanation:
-        """Where node `index` of `rewritten` comes from. Raises CallError where it cannot tell."""
+        """Where node `index` of `rewritten` comes from. Raises CallError for an unknown one."""
         return self.explain_all(rewritten, [index])[0]
 
     def explain_all(self, rewritten: Program, indices: Sequence[int]) -> list[Explanation]:
-        """Where those nodes of `rewritten` come from. Raises CallError where it cannot tell."""
+        """Where those nodes of `rewritten` come from. Raises CallError for one that is unknown."""
         homes = find_class(self.saturation.classes, rewritten)
         return [self._explain(rewritten, homes, index) for index in indices]
 
@@ -93,7 +93,7 @@ class Explainer:
         node = rewritten.nodes[index]
         number = homes[index]
         if number is None:
-            raise CallError(f"%{index} = {node} does not stand in the e-graph")
+            raise CallError(f"%{index} = {node} is not in the e-graph")
         operands = tuple(home for i in node.operands if (home := homes[i]) is not None)
         steps: dict[ENode, Made] = {}
         self._collect(ENode(node.op.name, operands, node.attributes), steps)
@@ -120,7 +120,7 @@ class Explainer:
             stack.extend(matched)
 
     def _match(self, origin: Origin, number: int, node: ENode) -> Match:
-        """What the rule matched when it made `node`; nothing where that cannot be told any more.
+        """What the rule matched when it made `node`; empty where that is no longer known.
 
         Classes are as they are at the end: what was matched may have merged with what was made.
         """

@@ -36,7 +36,7 @@ def why(
     graph = Graph(saturation.classes)
     naming = Names(program, saturation, names or {})
     directions = tuple(
-        _direction(direction, early, trace(direction, graph), graph, saturation, naming)
+        _direction_report(direction, early, trace(direction, graph), graph, saturation, naming)
         for direction, early in zip(rule.directions, before, strict=True)
     )
     return Why(
@@ -50,7 +50,7 @@ def why(
     )
 
 
-def _direction(
+def _direction_report(
     direction: Direction,
     early: Trace,
     late: Trace,
@@ -63,7 +63,7 @@ def _direction(
             step.step.text,
             len(first.passed),
             len(step.passed),
-            _places(step.passed),
+            _root_count(step.passed),
             tuple(_reasons(step)[:MOST_SHOWN]),
             not step.cut,
         )
@@ -74,16 +74,23 @@ def _direction(
     firings = _firings(direction, matches, saturation, names)
     misses = _misses(late, graph, names)
     return DirectionReport(
-        direction.label, str(direction), steps, len(matches), _places(matches), new, firings, misses
+        direction.label,
+        str(direction),
+        steps,
+        len(matches),
+        _root_count(matches),
+        new,
+        firings,
+        misses,
     )
 
 
-def _places(matches: Iterable[Match]) -> int:
+def _root_count(matches: Iterable[Match]) -> int:
     return len({match[0][0] for match in matches})
 
 
 def _reasons(step: Passed) -> list[tuple[str, int]]:
-    """Why matches ended at a step: what stands where another op should, or one reason each."""
+    """Why matches ended at a step, and how many each: the ops that stand there, or reasons."""
     counts = Counter(reason for match in step.failed for reason in step.step.blame(match))
     return sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
 
@@ -123,7 +130,7 @@ def _misses(late: Trace, graph: Graph, names: Names) -> tuple[Miss, ...]:
         return ()
     by_reason: dict[str, list[Match]] = {}
     if furthest.step.wanted is not None:
-        by_reason[_found(furthest)] = list(furthest.failed)
+        by_reason[_what_stands_instead(furthest)] = list(furthest.failed)
     else:
         for match in furthest.failed:
             by_reason.setdefault(furthest.step.blame(match)[0], []).append(match)
@@ -134,7 +141,7 @@ def _misses(late: Trace, graph: Graph, names: Names) -> tuple[Miss, ...]:
     return tuple(misses[:MOST_SHOWN])
 
 
-def _found(step: Passed) -> str:
+def _what_stands_instead(step: Passed) -> str:
     """What stands, and how often, where the op of a step should."""
     if step.failed == ((),):
         return f"there is no {step.step.wanted}"
@@ -179,7 +186,7 @@ def _miss(
 
 
 def _hint(step: Passed, matches: list[Match], graph: Graph) -> str:
-    """Where the op that an operand should be stands instead: below others, or nowhere."""
+    """Where the op stands that an operand should be: below other ops, elsewhere, or nowhere."""
     wanted, find = step.step.wanted, step.step.find
     if wanted is None or find is None:
         return ""
@@ -187,14 +194,14 @@ def _hint(step: Passed, matches: list[Match], graph: Graph) -> str:
         return f"there is no {wanted} in the e-graph"
     between: Counter[str] = Counter()
     for number in {find(match) for match in matches if match}:
-        between.update(_between(graph, number, wanted))
+        between.update(_ops_between(graph, number, wanted))
     if not between:
         return f"there are {len(graph.by_op[wanted])} {wanted} elsewhere"
     ((path, count), *_) = between.most_common(1)
     return f"{count} of them have a {wanted} behind {path}"
 
 
-def _between(graph: Graph, number: int, wanted: str) -> Iterable[str]:
+def _ops_between(graph: Graph, number: int, wanted: str) -> Iterable[str]:
     """The ops that stand between a class and the nearest `wanted` below it, if any."""
     level: dict[int, str] = {number: ""}
     for _ in range(_DEPTH):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from satura.rewrite.egraph.classes import EClasses
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.features import Features
 from satura.rewrite.extract.folding import Folding
 from satura.rewrite.extract.fragments import Fragment, Fused
 from satura.rewrite.extract.schedule import Form
@@ -35,6 +36,7 @@ class Group:
     operands: tuple[int, ...]
     anchor: int | None
     seconds: float
+    features: Features
 
 
 @dataclass(frozen=True)
@@ -152,4 +154,5 @@ class _Assembler:
         nodes = tuple(sorted(inside))
         form = FORMS.get(fragment.form)
         seconds = fragment.seconds(self.classes, self.model)
-        self.groups.append(Group(form, root, nodes, tuple(read), anchor, seconds))
+        features = fragment.features(self.classes).settled
+        self.groups.append(Group(form, root, nodes, tuple(read), anchor, seconds, features))

@@ -1,28 +1,130 @@
-"""The cost of a dispatch, in seconds: launch + max(bytes / bandwidth, flops / peak).
+"""The cost of a dispatch, in seconds: a launch + max(bytes, work), both at the machine's rates.
 
-A cost model is additive over dispatches. Symbolic dims count at a representative size. The default
-rates are those of one core of a current server CPU; a measured model can be handed in instead.
+A cost model is additive over dispatches. `seconds` is the only place where features become time:
+for candidates, for the copies that a placement needs, and for what is reported as predicted. The
+default rates are those of one core of a current server CPU with AVX-512, and no machine is asked
+for them; `of_vectors` has those of CPUs with narrower vectors.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from satura.rewrite.extract.features import RATES, Features
+
+REFERENCE_LANES = 16
+
+_OF_F32: Mapping[str, float] = {
+    "contraction": 1 / 110e9, "tile": 13e-9, "product": 1 / 22e9, "depthwise": 1 / 24e9,
+    "pool": 1 / 9e9, "hop": 1 / 2e9, "reduction": 1 / 18e9, "cheap": 1 / 40e9, "dear": 1 / 36e9,
+}  # fmt: skip
+"""Seconds of one operation in f32. A `dear` operation is one of the ten or so of an exp."""
+
+_SLOWER: Mapping[str, float] = {
+    "f64": 2.0, "f16": 3.0, "bf16": 3.0, "i64": 2.5, "u64": 2.5, "bool": 0.4, "i8": 0.4, "u8": 0.4,
+    "i16": 0.6, "u16": 0.6,
+}  # fmt: skip
+"""How much longer an operation of another type takes than one in f32."""
+
+_OTHERS: Mapping[str, float] = {
+    "launch": 2.5e-6, "host": 100e-6, "barrier": 3e-6, "row": 1.8e-9,
+    "guard": 1 / 8e9, "turned": 1 / 16e9, "gathered": 1 / 40e9, "packed": 1 / 16e9,
+    "octets": 1 / 330e9, "transformed": 1 / 5e9,
+    "near": 1 / 12e9, "far": 1 / 12e9, "constant": 1 / 12e9,
+}  # fmt: skip
+"""Bytes are as slow as where all cores share the memory: a tensor that is stored may displace what
+others need, and a default that errs on this side fuses."""
+
+
+def _is_widened(kind: str, dtype: str) -> bool:
+    """Whether elements become f32 before they are computed with, once for many uses."""
+    return dtype in ("f16", "bf16") and kind in ("contraction", "tile")
+
+
+def _reference_rates() -> dict[str, float]:
+    rates: dict[str, float] = {}
+    for name in RATES:
+        kind, _, dtype = name.partition(".")
+        slower = 1.0 if _is_widened(kind, dtype) else _SLOWER.get(dtype, 1.0)
+        if (kind, dtype) == ("dear", "f64"):  # a scalar call per element
+            slower = 15.0
+        rates[name] = _OF_F32[kind] * slower if dtype else _OTHERS[kind]
+    return rates
+
+
+REFERENCE_RATES: Mapping[str, float] = MappingProxyType(_reference_rates())
 
 
 @dataclass(frozen=True)
 class CostModel:
-    """Rates of the machine: seconds per launch, bytes per second, flops per second."""
+    """Rates of the machine, in seconds per amount; `features.py` says what each is paid for.
 
-    launch: float = 1.5e-6
-    bandwidth: float = 12e9
-    elementwise_peak: float = 40e9
-    contraction_peak: float = 120e9
-    window_peak: float = 20e9
+    Vectors hold `lanes` elements of f32. `threads` run a dispatch,
+    but no more than `streams` of them share the bandwidth of the memory. `sizes` are typical sizes
+    of symbols; others count as 64.
+    """
+
+    rates: Mapping[str, float] = field(default_factory=lambda: REFERENCE_RATES)
+    lanes: int = REFERENCE_LANES
+    threads: int = 1
+    streams: int = 4
+    sizes: Mapping[str, int] = field(default_factory=dict)
     # A constant stored costs little at run time, but not nothing.
     constant_byte: float = 1e-13
     constant: float = 1e-9
 
-    def dispatch(self, bytes_: float, loop_flops: float, anchor_seconds: float) -> float:
-        """Seconds of one dispatch that moves `bytes_` and computes around an anchor."""
-        compute = loop_flops / self.elementwise_peak + anchor_seconds
-        return self.launch + max(bytes_ / self.bandwidth, compute)
+    @staticmethod
+    def of_vectors(lanes: int, threads: int = 1) -> CostModel:
+        """The default for a CPU whose vectors hold `lanes` elements of f32."""
+        if lanes == REFERENCE_LANES:
+            return CostModel(threads=threads)
+        slower = REFERENCE_LANES / lanes
+        rates = {
+            name: seconds * slower if "." in name and "hop" not in name else seconds
+            for name, seconds in REFERENCE_RATES.items()
+        }
+        return CostModel(rates, lanes, threads=threads)
+
+    def with_rates(self, rates: Mapping[str, float]) -> CostModel:
+        """This model with some rates changed."""
+        return replace(self, rates={**self.rates, **rates})
+
+    def with_sizes(self, sizes: Mapping[str, int]) -> CostModel:
+        """This model for other typical sizes of symbols."""
+        return replace(self, sizes=dict(sizes))
+
+    @property
+    def identity(self) -> str:
+        """All that its costs depend on, as one line."""
+        rates = " ".join(f"{name}={seconds!r}" for name, seconds in sorted(self.rates.items()))
+        sizes = " ".join(f"{name}={size}" for name, size in sorted(self.sizes.items()))
+        others = (self.lanes, self.threads, self.streams, self.constant_byte)
+        return f"{rates}; {sizes}; {others} {self.constant!r}"
+
+    def seconds(self, features: Features) -> float:
+        """How long a dispatch takes."""
+        if features.form == "host":
+            return self.rates["host"] + self.memory(features)
+        work = self.work(features)
+        memory = self.memory(features)
+        alone = max(work, memory)
+        if self.threads > 1 and features.units > 1:
+            shared = min(self.threads, features.units)
+            together = max(work / shared, memory / min(shared, self.streams))
+            alone = min(alone, together + self.rates["barrier"])
+        return self.rates["launch"] + alone
+
+    def work(self, features: Features) -> float:
+        """The part of one thread's time that is spent computing."""
+        rates = self.rates
+        return sum([rates[name] * amount for name, amount in features.work if amount])
+
+    def memory(self, features: Features) -> float:
+        """The part of one thread's time that reading and storing take."""
+        rates = self.rates
+        return (
+            features.near * rates["near"] + features.far * rates["far"]
+            + features.constants * rates["constant"]
+        )  # fmt: skip

@@ -15,8 +15,15 @@ from math import inf
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.folding import Folding
-from satura.rewrite.extract.fragments import ANCHORED, INLINED, Fragment, combine, placement
+from satura.rewrite.extract.fragments import (
+    ANCHORED,
+    INLINED,
+    Fragment,
+    combine,
+    placement,
+)  # fmt: skip
 from satura.rewrite.extract.greedy import MOST, members
+from satura.rewrite.extract.octets import widens
 from satura.rewrite.ops import REGISTRY, Kind
 
 MAX_SWEEPS = 12
@@ -110,7 +117,7 @@ class Enumeration:
                 if fragment is not None:
                     better |= self._offer(fragment)
             if node.op == "concat" and all(map(self.is_computable, node.operands)):
-                self._admit(placement(self.classes, cls, node, self.model))
+                self._admit(placement(self.classes, cls, node))
         return better or self._total[cls] < total
 
     def _ways(self, cls: int, node: ENode) -> Iterator[tuple[Fragment | None, ...]]:
@@ -118,7 +125,8 @@ class Enumeration:
         kind = REGISTRY[node.op].kind
         if kind is Kind.SOURCE and node.op in ("input", "constant"):
             return
-        if self.classes.known[cls] and (kind is not Kind.LAYOUT or node.op in ("pad", "concat")):
+        seen = kind is Kind.LAYOUT and node.op not in ("pad", "concat")
+        if self.classes.known[cls] and not seen and not widens(self.classes, cls, node):
             return  # computed at compile time
         ways: list[list[Fragment | None]] = []
         for operand in node.operands:
@@ -143,10 +151,7 @@ class Enumeration:
         below = self._admit(fragment)
         if below is None or fragment.form not in INLINED:
             return False
-        model = self.model
-        read = sum(fragment.reads.values()) / model.bandwidth
-        price = below + read + fragment.loop_flops / model.elementwise_peak
-        price += fragment.anchor_seconds + fragment.size * model.constant
+        price = below + self._grown(fragment)
         # Operands of one op fuse only when they share their anchor.
         kept = fragment.form, fragment.anchor if fragment.form in ANCHORED else None
         held = self.options[fragment.cls].get(kept)
@@ -154,6 +159,11 @@ class Enumeration:
             return False
         self.options[fragment.cls][kept] = (price, fragment)
         return held is None or held[1] is not fragment
+
+    def _grown(self, fragment: Fragment) -> float:
+        """What a fragment costs in a larger one: its reads and its work, one after the other."""
+        model, features = self.model, fragment.features(self.classes, False)
+        return model.memory(features) + model.work(features) + fragment.size * model.constant
 
     def _below(self, leaves: Collection[int]) -> tuple[float, int]:
         """Seconds of everything below `leaves`, and the classes dispatched there."""

@@ -60,8 +60,9 @@ def choices(
 ) -> Candidates:
     """The candidates of an e-graph. Raises ProgramError where an output cannot be computed."""
     static = zip(classes.known, classes.types, strict=True)
-    folded = replace(classes, known=tuple(known and not type_.symbols for known, type_ in static))
-    return candidates(folded, model or CostModel(), rounds)
+    known = tuple(known and not type_.symbols for known, type_ in static)
+    chosen = model or CostModel()
+    return candidates(replace(classes, known=known, sizes=chosen.sizes), chosen, rounds)
 
 
 def schedule(found: Candidates, result: Result) -> Schedule:

@@ -15,22 +15,37 @@ whole of what fuses:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
 from satura.rewrite.egraph.classes import EClasses, ENode
+from satura.rewrite.extract.amounts import (
+    NOTHING,
+    contraction_work,
+    elementwise_work,
+    octet_work,
+    pool_work,
+    reduction_work,
+    row_work,
+    transposed_work,
+    winograd_work,
+)  # fmt: skip
 from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.features import NEAR_BYTES, Amount, Features
+from satura.rewrite.extract.octets import sums_octets
+from satura.rewrite.extract.readable import is_readable
 from satura.rewrite.ops import REGISTRY, Kind
-from satura.rewrite.types.attributes import Attribute, Axes, Axis, Groups, ReduceFn, Window
-from satura.rewrite.types.dims import Dim, representative
+from satura.rewrite.ops.registry import size_of
+from satura.rewrite.ops.winograd import WEIGHT_GROWTH
+from satura.rewrite.types.attributes import Attribute, Axes, Axis
+from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.index_map import (
     Index,
     coefficient,
     is_affine,
     offset,
-    pull,
     push,
     row_major,
     variables,
@@ -39,6 +54,7 @@ from satura.rewrite.types.index_map import (
 Shape = tuple[Dim, ...]
 
 MAX_NODES = 48  # a larger fragment compiles slowly and gains nothing
+UNIT_BYTES = 16384.0  # stored by one thread at a time
 
 
 class Fused(Enum):
@@ -59,9 +75,14 @@ INLINED = (Fused.VIEW, Fused.LOOP, Fused.ROW, Fused.CONTRACTION, Fused.WINDOW)
 
 @dataclass(frozen=True, eq=False)
 class Anchor:
-    """Stands for one contraction, window or first reduction: fragments that share it are one."""
+    """Stands for one contraction, window or first reduction: fragments that share it are one.
+
+    `work` is what it does, and `units` how many parts of it threads can share.
+    """
 
     cls: int
+    work: tuple[Amount, ...] = ()
+    units: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,10 +90,10 @@ class Fragment:
     """E-node `node` of class `cls`, computed together with its parts; None is a leaf.
 
     A class is either read or computed in a fragment, never both. `reads` are bytes read per leaf,
-    `work` the elementwise flops per class that is computed here, `anchor_seconds` the time of the
-    anchor. `axes` and `full` describe a ROW's reductions; `reduced` says on which side of them the
-    result is. `stored` is the index of the result in the anchor's variables once a layout op was
-    passed (identity before). A `closed` fragment takes no further work.
+    `work` what is computed per class, the anchor's apart; `copied` are the sizes of what a
+    PLACEMENT has to copy. `axes` and `full` describe a ROW's reductions; `reduced` says on which
+    side of them the result is. `stored` is the index of the result in the anchor's variables once
+    a layout op was passed (identity before). A `closed` fragment takes no further work.
     """
 
     cls: int
@@ -80,8 +101,8 @@ class Fragment:
     parts: tuple[Fragment | None, ...]
     form: Fused
     reads: dict[int, float]
-    work: Mapping[int, float]
-    anchor_seconds: float = 0.0
+    work: Mapping[int, Amount]
+    copied: tuple[float, ...] = ()
     anchor: Anchor | None = None
     axes: tuple[int, ...] = ()
     full: tuple[Dim, ...] = ()
@@ -92,12 +113,36 @@ class Fragment:
     def seconds(self, classes: EClasses, model: CostModel) -> float:
         """Cost of running this fragment as a dispatch that stores its class."""
         if self.form is Fused.PLACEMENT:
-            return model.constant + self.anchor_seconds
-        moved = sum(self.reads.values()) + classes.bytes[self.cls]
+            copies = sum(model.seconds(copy_features("", each)) for each in self.copied)
+            return model.constant + copies
         # Of two equal dispatches the one that stores an earlier tensor can serve more readers; and
         # one that computes is better than one that copies.
         tie = model.constant * (self.size + 10 * (self.form is Fused.VIEW))
-        return model.dispatch(moved, self.loop_flops, self.anchor_seconds) + tie
+        return model.seconds(self.features(classes)) + tie
+
+    def features(self, classes: EClasses, is_stored: bool = True) -> Features:
+        """What this fragment does as a dispatch, or in a larger one that does not store it."""
+        stored = classes.bytes[self.cls]
+        near = far = constants = 0.0
+        if is_stored:
+            near = min(stored, NEAR_BYTES)
+            far = stored - near
+        known = classes.known
+        for leaf, amount in self.reads.items():
+            if known[leaf]:
+                constants += amount
+            elif amount > NEAR_BYTES:
+                near += NEAR_BYTES
+                far += amount - NEAR_BYTES
+            else:
+                near += amount
+        work: Iterable[Amount] = self.work.values()
+        units = stored / UNIT_BYTES
+        if self.anchor is not None:
+            work = (*work, *self.anchor.work)
+            units = self.anchor.units
+        dtype = classes.types[self.cls].dtype.value
+        return Features(self.form.value, dtype, work, near, far, constants, max(1.0, units))
 
     @property
     def computed(self) -> Set[int]:
@@ -109,17 +154,19 @@ class Fragment:
         """How many classes are computed here."""
         return len(self.work)
 
-    @property
-    def loop_flops(self) -> float:
-        """The elementwise work: what several parts share is computed once."""
-        return sum(self.work.values())
-
     def but(self, **changes: object) -> Fragment:
         """This fragment with some fields changed, not its parts: `dataclasses.replace` at a tenth
         of its time, which was a quarter of extraction."""
         changed = object.__new__(Fragment)
         changed.__dict__.update(self.__dict__, **changes)
         return changed
+
+
+def copy_features(dtype: str, size: float) -> Features:
+    """What a dispatch does that only copies a tensor of so many bytes."""
+    near = min(size, NEAR_BYTES)
+    units = max(1.0, size / UNIT_BYTES)
+    return Features("loop", dtype, (), 2 * near, 2 * (size - near), 0.0, units)
 
 
 def combine(
@@ -141,7 +188,7 @@ def combine(
     if not base.computed.isdisjoint(reads):
         return None  # a program has one node for both, and a node that is read has no anchor in it
     if kind is Kind.LAYOUT:
-        return _layout(classes, base, model)
+        return _layout(classes, base)
     if kind is Kind.ELEMENTWISE:
         return _elementwise(classes, base)
     if kind is Kind.REDUCTION:
@@ -152,24 +199,26 @@ def combine(
         loops = parts[1] is None or parts[1].form in (Fused.VIEW, Fused.LOOP)
         touched = classes.bytes[cls]
         reads = {leaf: min(amount, touched) for leaf, amount in reads.items()}
-        gathered = base.but(reads=reads, work={**work, cls: _flops(classes, base)})
+        gathered = base.but(reads=reads, work={**work, cls: ("gathered", touched)})
         return gathered if parts[0] is None and loops else None
     if kind is Kind.HOST:
         return base.but(form=Fused.HOST) if not any(parts) else None
     return base if node.op in ("iota", "extent") else None
 
 
-def _work(cls: int, parts: tuple[Fragment | None, ...]) -> dict[int, float]:
-    """Flops of the parts, each class once, and none yet for `cls`."""
-    work: dict[int, float] = {}
+def _work(cls: int, parts: tuple[Fragment | None, ...]) -> dict[int, Amount]:
+    """What the parts compute, each class once, and nothing yet for `cls`."""
+    work: dict[int, Amount] = {}
     for part in parts:
         if part is not None:
             if not work:
                 work.update(part.work)
                 continue
-            for computed, flops in part.work.items():
-                work[computed] = max(work.get(computed, 0.0), flops)
-    work[cls] = 0.0
+            for computed, amount in part.work.items():
+                held = work.get(computed)
+                if held is None or amount[1] > held[1]:
+                    work[computed] = amount
+    work[cls] = NOTHING
     return work
 
 
@@ -187,35 +236,29 @@ def _reads(classes: EClasses, node: ENode, parts: tuple[Fragment | None, ...]) -
     return reads
 
 
-def placement(classes: EClasses, cls: int, node: ENode, model: CostModel) -> Fragment:
+def placement(classes: EClasses, cls: int, node: ENode) -> Fragment:
     """The concat `node` as a buffer that its operands' producers write into."""
-    copied = 0.0
+    copied = []
     first, second = node.operands
     outputs = {output for _, output in classes.outputs}
     for operand in node.operands:
         has_home = classes.known[operand] or operand in classes.inputs or operand in outputs
         if has_home or first == second:
-            copied += model.dispatch(2 * classes.bytes[operand], 0.0, 0.0)
+            copied.append(classes.bytes[operand])
     reads = dict.fromkeys(node.operands, 0.0)
     return Fragment(
-        cls, node, (None, None), Fused.PLACEMENT, reads, {cls: 0.0}, copied, closed=True
+        cls, node, (None, None), Fused.PLACEMENT, reads, {cls: NOTHING}, tuple(copied), closed=True
     )
 
 
-def _flops(classes: EClasses, fragment: Fragment) -> float:
-    op = REGISTRY[fragment.node.op]
-    operands = tuple(classes.types[operand] for operand in fragment.node.operands)
-    return op.flops(operands, fragment.node.attributes, classes.types[fragment.cls])
-
-
-def _layout(classes: EClasses, base: Fragment, model: CostModel) -> Fragment | None:
+def _layout(classes: EClasses, base: Fragment) -> Fragment | None:
     part = base.parts[0]
     stored = classes.bytes[base.cls]
     if base.node.op in ("pad", "concat"):
         if any(part and part.form not in (Fused.VIEW, Fused.LOOP) for part in base.parts):
             return None
         # Guarded reads cost a comparison and, at worst, the vectorisation of the loop.
-        return base.but(work={**base.work, base.cls: 2 * stored / 4})
+        return base.but(work={**base.work, base.cls: ("guard", size_of(classes.sized[base.cls]))})
     if part is None or part.form in (Fused.VIEW, Fused.LOOP):
         scale = 1.0
         reads = base.reads
@@ -223,7 +266,9 @@ def _layout(classes: EClasses, base: Fragment, model: CostModel) -> Fragment | N
             scale = stored / max(1.0, classes.bytes[base.node.operands[0]])
             reads = {leaf: min(amount, stored) for leaf, amount in reads.items()}
         form = Fused.VIEW if part is None or part.form is Fused.VIEW else Fused.LOOP
-        work = {cls: flops * scale for cls, flops in base.work.items()}
+        work = {cls: (name, amount * scale) for cls, (name, amount) in base.work.items()}
+        if base.node.op == "transpose":
+            work[base.cls] = transposed_work(classes, base.node, base.cls)
         return base.but(form=form, reads=reads, work=work)
     if part.form is Fused.ROW:
         return _row_layout(classes, base, part)
@@ -251,9 +296,7 @@ def _stored_elsewhere(classes: EClasses, base: Fragment, part: Fragment) -> Frag
     stored = _moved(base.node.op, base.node.attributes, part.stored, shape, source, result)
     if stored is None:
         return None
-    return base.but(
-        form=part.form, anchor=part.anchor, anchor_seconds=part.anchor_seconds, stored=stored
-    )
+    return base.but(form=part.form, anchor=part.anchor, stored=stored)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -280,7 +323,7 @@ def _moved(
 
 
 def _elementwise(classes: EClasses, base: Fragment) -> Fragment | None:
-    grown = base.but(work={**base.work, base.cls: _flops(classes, base)})
+    grown = base.but(work={**base.work, base.cls: elementwise_work(classes, base.node, base.cls)})
     special = [part for part in base.parts if part and part.form in (Fused.ROW, *ANCHORED)]
     if not special:
         return grown
@@ -297,10 +340,7 @@ def _elementwise(classes: EClasses, base: Fragment) -> Fragment | None:
         )  # fmt: skip
     if any(part.anchor is not first.anchor or part.stored != first.stored for part in special):
         return None
-    return grown.but(
-        form=first.form, anchor=first.anchor, anchor_seconds=first.anchor_seconds,
-        stored=first.stored,
-    )  # fmt: skip
+    return grown.but(form=first.form, anchor=first.anchor, stored=first.stored)
 
 
 def _reduction(classes: EClasses, base: Fragment) -> Fragment | None:
@@ -316,66 +356,34 @@ def _reduction(classes: EClasses, base: Fragment) -> Fragment | None:
         same = part.form is Fused.ROW and part.axes == axes and part.full == full
         if not same or part.reduced:
             return None
-    work = {**base.work, base.cls: _flops(classes, base)}
+    work = {**base.work, base.cls: reduction_work(classes, base.node)}
     row = base.but(form=Fused.ROW, work=work, axes=axes, full=full, reduced=True)
-    return row.but(anchor=part.anchor if part and part.anchor else Anchor(base.cls))
+    if part and part.anchor:
+        return row.but(anchor=part.anchor)
+    return row.but(anchor=Anchor(base.cls, *row_work(classes, base.node, axes)))
 
 
 def _anchor(classes: EClasses, base: Fragment, model: CostModel) -> Fragment | None:
     for position, part in enumerate(base.parts):
         if part is None:
             continue
-        if part.form is not Fused.VIEW or not _readable(classes, base, position, part):
+        widened = part.form is Fused.LOOP and sums_octets(classes, base)
+        if not (part.form is Fused.VIEW or widened):
+            return None
+        if not is_readable(classes, base, position, part):
             return None
     window = base.node.op == "pool"
+    done = contraction_work
+    if window:
+        done = pool_work
+    elif base.node.op == "winograd":
+        w = base.node.operands[1]
+        base = base.but(reads={**base.reads, w: classes.bytes[w] * WEIGHT_GROWTH})
+        done = winograd_work
+    elif sums_octets(classes, base):
+        done = octet_work
     return base.but(
+        work=dict.fromkeys(base.work, NOTHING),  # packing reads in any order, and widens
         form=Fused.WINDOW if window else Fused.CONTRACTION,
-        anchor_seconds=_anchor_seconds(classes, base, model), anchor=Anchor(base.cls),
-    )  # fmt: skip
-
-
-def _readable(classes: EClasses, base: Fragment, position: int, part: Fragment) -> bool:
-    """Can the anchor read its operand through this view? Offsets must be affine, and a conv needs
-    the channels of its input side by side and its weights as a tensor of their own."""
-    operand = base.node.operands[position]
-    shape = classes.types[operand].shape
-    at, _ = view_offset(classes, operand, part)
-    if not is_affine(at):
-        return False
-    if base.node.op != "conv":
-        return True
-    last = f"${len(shape) - 1}"
-    return position == 0 and (shape[-1] == 1 or coefficient(at, last) == 1)
-
-
-def view_offset(classes: EClasses, cls: int, view: Fragment | None) -> tuple[Dim, dict[str, Dim]]:
-    """Offset, in elements of its contiguous leaf, of an element of `cls`; and the ranges."""
-    index, ranges = variables(classes.types[cls].shape)
-    while view is not None:
-        source_class = view.node.operands[0]
-        source = classes.types[source_class].shape
-        shape = classes.types[view.cls].shape
-        index = pull(view.node.op, view.node.attributes, index, shape, source, ranges)
-        cls, view = source_class, view.parts[0]
-    return offset(index, row_major(classes.types[cls].shape)), ranges
-
-
-def _anchor_seconds(classes: EClasses, base: Fragment, model: CostModel) -> float:
-    flops = _flops(classes, base)
-    if base.node.op == "pool":
-        function, window = base.node.attributes
-        assert isinstance(function, ReduceFn) and isinstance(window, Window)
-        # A window over the innermost axis does not vectorise when it strides.
-        scalar = window.strides[-1] != 1 if window.rank else False
-        return flops / model.window_peak * (8.0 if scalar else 1.0)
-    if base.node.op == "conv":
-        groups = base.node.attributes[1]
-        assert isinstance(groups, Groups)
-        inner = representative(classes.types[base.node.operands[1]].shape[-2])
-        peak = model.window_peak if groups.count > 1 and inner == 1 else model.contraction_peak
-        return flops / peak
-    packed = 0.0
-    for operand in base.node.operands[1:]:
-        if not classes.known[operand]:
-            packed = 2 * classes.bytes[operand] / model.bandwidth
-    return flops / model.contraction_peak + packed
+        anchor=Anchor(base.cls, *done(classes, base.node, base.cls, model.lanes)),
+    )

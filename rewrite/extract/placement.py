@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from satura.rewrite.extract.assemble import Assembly, Group
 from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.fragments import copy_features
 from satura.rewrite.extract.schedule import Dispatch, Form, Home, Schedule
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import Axis
@@ -37,8 +38,13 @@ def place(assembly: Assembly, model: CostModel) -> Schedule:
             continue
         for operand, target in _parts(program, group.root, home):
             if operand in fixed or operand in homes:
-                price = model.dispatch(2 * bytes_of(program.nodes[operand].type), 0.0, 0.0)
-                copy = Dispatch(Form.LOOP, operand, (), (operand,), None, target, price)
+                type_ = program.nodes[operand].type
+                size = bytes_of(type_.typical(model.sizes))
+                features = copy_features(type_.dtype.value, size)
+                copy = Dispatch(
+                    Form.LOOP, operand, (), (operand,), None, target, model.seconds(features),
+                    features,
+                )  # fmt: skip
                 copies.setdefault(group.root, []).append(copy)
                 homes.setdefault(operand, _own(program, operand))
             else:
@@ -49,7 +55,9 @@ def place(assembly: Assembly, model: CostModel) -> Schedule:
             dispatches.extend(copies.get(group.root, ()))
         else:
             described = (group.form, group.root, group.nodes, group.operands, group.anchor)
-            dispatches.append(Dispatch(*described, homes[group.root], group.seconds))
+            dispatches.append(
+                Dispatch(*described, homes[group.root], group.seconds, group.features)
+            )
     ordered = {node: homes[node] for node in sorted(homes)}
     seconds = sum(dispatch.seconds for dispatch in dispatches)
     return Schedule(program, tuple(dispatches), assembly.constants, ordered, seconds)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
+from satura.rewrite.extract.features import Features
 from satura.rewrite.ops import Kind
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import Dim, evaluate
@@ -49,7 +50,8 @@ class Dispatch:
     `nodes` are all nodes that run inside, in topological order, the root last; none for a copy of
     a materialised tensor (then `operands == (root,)`). `operands` are the materialised nodes that
     are read. `anchor` is the conv, matmul or pool of a CONTRACTION or WINDOW; for a ROW it is the
-    first reduction, whose operand's shape is the iteration space. `seconds` is the predicted cost.
+    first reduction, whose operand's shape is the iteration space. `seconds` is the predicted cost,
+    and `features` what it is predicted from; None where that is not known.
     """
 
     form: Form
@@ -59,6 +61,7 @@ class Dispatch:
     anchor: int | None
     target: Home
     seconds: float = 0.0
+    features: Features | None = None
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,11 @@
     constant %2
     home %5 in %9 from [0, 4]
     dispatch row %7 computes [%3, %6, %7] reads [%0, %2] anchor %6 in %7 from [0, 0] takes 2e-06
+        does row f32 near 96.0 far 0.0 constants 0.0 units 3.0 works cheap.f32 12.0 row 3.0 .
     takes 2e-06
 
-A line per constant, home and dispatch, and the predicted seconds of all. Nothing in it is run.
+A line per constant, home and dispatch (here in two), and the predicted seconds of all. Nothing in
+it is run.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from satura.rewrite.errors import ProgramError
+from satura.rewrite.extract.features import RATES, Amount, Features
 from satura.rewrite.extract.schedule import Dispatch, Form, Home, Schedule
 from satura.rewrite.extract.verify import verify
 from satura.rewrite.program.parse import parse
@@ -69,7 +72,17 @@ def _dispatch_text(dispatch: Dispatch) -> str:
     return (
         f"dispatch {dispatch.form.value} %{dispatch.root} computes {_nodes_text(dispatch.nodes)}"
         f" reads {_nodes_text(dispatch.operands)}{anchor} {_home_text(dispatch.target)}"
-        f" takes {dispatch.seconds!r}"
+        f" takes {dispatch.seconds!r}{_features_text(dispatch.features)}"
+    )
+
+
+def _features_text(features: Features | None) -> str:
+    if features is None:
+        return ""
+    work = "".join(f" {name} {amount!r}" for name, amount in features.work)
+    return (
+        f" does {features.form} {features.dtype} near {features.near!r} far"
+        f" {features.far!r} constants {features.constants!r} units {features.units!r} works{work} ."
     )
 
 
@@ -89,10 +102,27 @@ def _dispatch(line: Reader) -> Dispatch:
         raise ProgramError(f"there is no form '{form}'")
     root = line.node_number()
     line.expect("computes")
-    nodes = line.bracketed(line.node_number)
+    nodes = line.items_in_brackets(line.node_number)
     line.expect("reads")
-    operands = line.bracketed(line.node_number)
+    operands = line.items_in_brackets(line.node_number)
     anchor = line.node_number() if line.accepts("anchor") else None
     home = _home(line)
     seconds = line.after("takes", line.number)
-    return Dispatch(_FORMS[form], root, nodes, operands, anchor, home, seconds)
+    features = _features(line) if line.accepts("does") else None
+    return Dispatch(_FORMS[form], root, nodes, operands, anchor, home, seconds, features)
+
+
+def _features(line: Reader) -> Features:
+    form, dtype = line.word("a form"), line.dtype().value
+    near = line.after("near", line.number)
+    far = line.after("far", line.number)
+    constants = line.after("constants", line.number)
+    units = line.after("units", line.number)
+    line.expect("works")
+    work: list[Amount] = []
+    while not line.accepts("."):
+        name = line.token(r"[a-z]+(?:\.[a-z0-9]+)?", "the name of a rate")
+        if name not in RATES:
+            raise ProgramError(f"there is no rate '{name}'")
+        work.append((name, line.number()))
+    return Features(form, dtype, tuple(work), near, far, constants, units)

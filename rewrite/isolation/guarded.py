@@ -1,11 +1,11 @@
 """Saturation with rules of users: whatever they do, the program still compiles.
 
-Such rules run in a child process, one at a time and watched. One that fails is dropped, and all is
-done again without it: one that hangs, raises, ends the process, takes too much memory, computes
-what cannot stand in an attribute, changes its arguments, makes badly typed nodes, or floods the
-e-graph. What counts is what it does itself: a saturation that meets a limit because it is large
-drops nothing. This is not a sandbox: a rule may still read and write files, and one that is wrong
-but well typed goes unnoticed (that is what `satura check` is for).
+Such rules run in a child process, one at a time and watched. A rule that fails is dropped, and the
+saturation starts again without it. A rule fails when it hangs, raises, ends the process, takes too
+much memory, computes what cannot stand in an attribute, changes its arguments, makes badly typed
+nodes, or floods the e-graph. Only what it does itself counts: a saturation that meets a limit
+because it is large drops nothing. This is not a sandbox: a rule may still read and write files, and
+one that is wrong but well typed goes unnoticed (`satura check` finds it).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _LONGEST_REASON = 1000
 
 @dataclass(frozen=True)
 class _Failure:
-    """Why a run gave nothing: the rule to blame, empty where that is unknown, and what it did."""
+    """Why a run failed: the rule to blame, empty where that is unknown, and what it did."""
 
     rule: str
     what: str
@@ -61,7 +61,7 @@ def saturate_guarded(
             break
         guilty = [rule for rule in foreign if rule.name == outcome.rule] or foreign
         for rule in guilty:
-            dropped.append(_dropped(rule, outcome.what, strict))
+            dropped.append(_drop(rule, outcome.what, strict))
         rules = rules.without(*(rule.name for rule in guilty))
     else:
         outcome = saturate(program, rules, limits, extract=extract)
@@ -78,7 +78,7 @@ def _attempt(
     patience: float,
     extract: Extract | None,
 ) -> Saturation | _Failure:
-    """Saturate in a child; what went wrong where it gave nothing."""
+    """Saturate in a child process. Returns what went wrong where that fails."""
     attributes = [attribute for node in program.nodes for attribute in node.attributes]
     constants = [attribute for attribute in attributes if isinstance(attribute, Constant)]
     largest = max([_LARGEST_CONSTANT, *(4 * constant.array.nbytes for constant in constants)])
@@ -90,7 +90,7 @@ def _attempt(
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and not FORKS:
                 raise
-            return _Failure(watch.blamed, _text(error))
+            return _Failure(watch.rule_to_blame, _error_text(error))
         if saturation.report.stopped in ("nodes", "rounds"):
             saturation.report.growing = watch.growing
         matches, made = watch.matches[watch.suspect], watch.made[watch.suspect]
@@ -106,8 +106,8 @@ def _attempt(
         return _Failure(killed.doing, f"it {killed.what}")
 
 
-def _dropped(rule: Rule, what: str, strict: bool) -> DroppedRule:
-    """The entry for the report. Warns of it, or raises RuleError where one is `strict`."""
+def _drop(rule: Rule, what: str, strict: bool) -> DroppedRule:
+    """Warn that a rule is dropped, or raise RuleError if `strict`. Returns the report's entry."""
     reason = re.sub(rf"^rule '{re.escape(rule.name)}\W.*?:\d+\): ", "", what)
     advice = f"Test it alone: satura check {rule.file}"
     if strict:
@@ -119,7 +119,7 @@ def _dropped(rule: Rule, what: str, strict: bool) -> DroppedRule:
 
 
 def _warn_of_growth(saturation: Saturation, limits: Limits) -> None:
-    """Warn of rules that may never end; whoever allows few rounds knows that they cut short."""
+    """Warn of rules that may never end, unless the limits allow fewer rounds than usual."""
     if saturation.report.growing and limits.rounds >= Limits().rounds:
         warn_caller(
             f"rules {', '.join(saturation.report.growing)} still grew the e-graph when it met its"
@@ -129,8 +129,8 @@ def _warn_of_growth(saturation: Saturation, limits: Limits) -> None:
         )
 
 
-def _text(error: BaseException) -> str:
-    """One line on an exception, of some length at most, whatever its own methods do."""
+def _error_text(error: BaseException) -> str:
+    """An exception in one line of limited length, whatever its own methods do."""
     try:
         message = " ".join(str(error).split())[:_LONGEST_REASON]
     except Exception:

@@ -34,7 +34,7 @@ Doing: TypeAlias = Callable[[str, float], None]
 
 FORKS = sys.platform.startswith("linux")
 
-_HUGE = 1 << 30  # bytes that hardly anything takes that is not a mistake
+_HUGE = 1 << 30  # bytes; a child that takes more is probably mistaken
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 _FORKING = Lock()  # or a child would hold the pipes of other threads' children open
 
@@ -64,8 +64,8 @@ def call(
     `doing` gives it other seconds from then on. `memory` is how many bytes the child may have
     beyond those of this process, by default half of the machine's. The result is pickled; objects
     in `shared` come back as themselves. What `function` raises is raised here, with the child's
-    traceback as its cause; what else keeps it from answering is a KilledError. The child is gone
-    when this returns or raises.
+    traceback as its cause; anything else that keeps it from answering is a KilledError. The child
+    is gone when this returns or raises.
     """
     if not FORKS:
         return function(lambda text, seconds: None)
@@ -79,7 +79,7 @@ def call(
                 with reader:
                     doing, answer = _listen(reader, child, seconds, shared)
             finally:
-                end = _end(child)
+                end = _end_child(child)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     answer = answer or end
@@ -92,7 +92,7 @@ def call(
 
 @dataclass(frozen=True)
 class _Answer:
-    """A "value", an "error" with its traceback, or an "end" without either, in words."""
+    """What a child sends: a "value", an "error" with its traceback, or an "end" in words."""
 
     kind: str
     value: object
@@ -106,7 +106,7 @@ class _ChildError(Exception):
 def _start_child(
     function: Callable[[Doing], object], memory: int | None, shared: Sequence[object], folder: str
 ) -> tuple[int, Connection]:
-    """The number of a child that computes `function`, and where to hear of it."""
+    """Start a child that computes `function`. Returns its number and the pipe to read from."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, OSError, ValueError):
             stream.flush()  # or the child would print what waits there once more
@@ -122,13 +122,13 @@ def _start_child(
             reader.close()
             _isolate(memory)
             tempfile.tempdir = folder  # what a killed child leaves there, its parent removes
-            _answer(function, writer, shared)
+            _send_answer(function, writer, shared)
         finally:
             os._exit(1)
     return child, reader
 
 
-def _answer(
+def _send_answer(
     function: Callable[[Doing], object], writer: Connection, shared: Sequence[object]
 ) -> NoReturn:
     """Send what `function` gives or raises, and end without any of the parent's clean-up."""
@@ -156,7 +156,7 @@ def _answer(
 def _listen(
     reader: Connection, child: int, seconds: float, shared: Sequence[object]
 ) -> tuple[str, _Answer | None]:
-    """What the child said last that it does, and its answer; None where it ended without one."""
+    """The last thing that the child said it does, and its answer; None where it gave none."""
     doing = ""
     try:
         while reader.poll(seconds):
@@ -168,12 +168,12 @@ def _listen(
         return doing, None
     except Exception:  # whatever the child may have written to all its files
         return doing, _Answer("end", "left no answer that can be read")
-    end = f"took too long (the limit is {seconds:g} s){_appetite(child)}"
+    end = f"took too long (the limit is {seconds:g} s){_memory_note(child)}"
     return doing, _Answer("end", end)
 
 
-def _appetite(child: int) -> str:
-    """How much memory `child` has taken, where that may be why it is slow."""
+def _memory_note(child: int) -> str:
+    """A note on how much memory `child` has taken, where that may be why it is slow."""
     with suppress(OSError, ValueError, IndexError):  # it has just ended
         taken = _memory(child) - _memory(os.getpid())
         if taken >= _HUGE:
@@ -182,13 +182,13 @@ def _appetite(child: int) -> str:
 
 
 def _memory(process: int) -> int:
-    """Bytes of addresses that a process uses."""
+    """The size in bytes of the address space of a process."""
     pages = int(Path(f"/proc/{process}/statm").read_text().split()[0])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def _end(child: int) -> _Answer:
-    """End the child and what it started; how it ended by itself, where it did."""
+def _end_child(child: int) -> _Answer:
+    """Kill the child and what it started. Returns how it ended."""
     for kill in (os.killpg, os.kill):  # it may not have its group yet, or no more
         with suppress(ProcessLookupError, PermissionError):
             kill(child, signal.SIGKILL)

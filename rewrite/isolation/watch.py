@@ -17,7 +17,7 @@ from satura.rewrite.isolation.process import Doing
 from satura.rewrite.language.rule import Direction, Rule
 from satura.rewrite.ops.registry import Op
 from satura.rewrite.types.attributes import Constant
-from satura.rewrite.types.plain import plain
+from satura.rewrite.types.plain import as_plain
 
 BOOK = 10  # times as long as a step of a user's rule one of the book may take
 
@@ -26,14 +26,14 @@ BOOK = 10  # times as long as a step of a user's rule one of the book may take
 class Watch(Observer):
     """Follows one saturation with `rules` of users.
 
-    `doing` is told whom to blame if it ends now. A step of one of the rules may take `seconds`, one
-    of the book far more: that it takes long is mostly not their fault.
+    `doing` is told whom to blame if it ends now. A step of one of the rules may take `seconds`. One
+    of the book may take far more, because the users' rules are mostly not at fault then.
     """
 
     rules: Sequence[Rule]
     doing: Doing
     seconds: float
-    constant_bytes: int  # that a constant may have which they compute
+    constant_bytes: int  # of the largest constant that they may compute
     direction: Direction | None = None  # which is at work
     working: str = ""  # its rule
     made: Counter[str] = field(default_factory=Counter)
@@ -50,7 +50,7 @@ class Watch(Observer):
         return max(sorted(added), key=added.__getitem__, default="")
 
     @property
-    def blamed(self) -> str:
+    def rule_to_blame(self) -> str:
         """The rule at work, or else the suspect."""
         return self.working or self.suspect
 
@@ -66,7 +66,7 @@ class Watch(Observer):
         if direction is not self.direction:
             self.direction = direction
             self.working = "" if direction is None else self._names.get(direction.label, "")
-            self.doing(self.blamed, self.seconds if self.working else BOOK * self.seconds)
+            self.doing(self.rule_to_blame, self.seconds if self.working else BOOK * self.seconds)
 
     def count(self, direction: Direction, matches: int, nodes: int) -> None:
         name = self._names[direction.label]
@@ -74,10 +74,10 @@ class Watch(Observer):
         self.made[name] += nodes
         self.made_last[direction.label] = nodes
 
-    def answering(self, direction: Direction, answer: Answer) -> Answer:
-        """`answer`, which may neither change its arguments nor make huge constants."""
+    def wrap_answer(self, direction: Direction, answer: Answer) -> Answer:
+        """`answer`, refused where it changes its arguments or makes huge constants."""
 
-        def watched(arguments: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        def checked_answer(arguments: tuple[Value, ...]) -> tuple[Value, ...] | None:
             self.start(direction)
             if not self.watches(direction):
                 return answer(arguments)
@@ -93,27 +93,27 @@ class Watch(Observer):
                     raise RuleError(f"{place}: it computes a constant of {size} for {shown}")
             return results
 
-        return watched
+        return checked_answer
 
-    def typing(self, op: Op, answer: Answer) -> Answer:
-        """`answer`, which may give plain types only; a user's op may take as long as a rule."""
+    def wrap_typing(self, op: Op, answer: Answer) -> Answer:
+        """`answer`, refused where a type is not plain; a user's op may take as long as a rule."""
 
-        def typed(arguments: tuple[Value, ...]) -> tuple[Value, ...] | None:
+        def plain_answer(arguments: tuple[Value, ...]) -> tuple[Value, ...] | None:
             if op.user:
-                self.doing(self.blamed, self.seconds)
+                self.doing(self.rule_to_blame, self.seconds)
             try:
-                return plain(answer(arguments))
+                return as_plain(answer(arguments))
             except TypeError as error:
                 raise TypeConflictError(f"it makes a tensor of no type: {error}") from error
             finally:
                 if op.user:
-                    self.doing(self.blamed, BOOK * self.seconds)
+                    self.doing(self.rule_to_blame, BOOK * self.seconds)
 
-        return typed
+        return plain_answer
 
 
 def _state(value: Value) -> Hashable:
-    """What changes with a value; the array of a constant is read-only, but may be replaced."""
+    """A key that changes with a value. A constant's array is read-only, but may be replaced."""
     if isinstance(value, Constant):
         return id(value.array), value.digest
     return content(value)

@@ -12,5 +12,5 @@ def has_value(value: object) -> bool:
 
 
 def asks_for_value(condition: Expression) -> bool:
-    """Whether a condition is that something has a value, which may be so for all matches."""
+    """Whether a condition is a `has_value`, which may hold for all matches."""
     return isinstance(condition, Apply) and condition.function is has_value.__wrapped__  # type: ignore[attr-defined]

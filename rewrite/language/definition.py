@@ -54,7 +54,7 @@ def file_of(code: CodeType) -> Path:
 
 
 def inner_function(function: Callable[..., object]) -> FunctionType:
-    """The function that was written where `function` is declared as a rule: without its wrappers.
+    """The function that was written above which `rule` stands: `function` without its wrappers.
 
     Raises RuleError for what is not a function, at the line that calls `rule`.
     """
@@ -70,7 +70,7 @@ def inner_function(function: Callable[..., object]) -> FunctionType:
 
 
 def sorts_of(function: Callable[..., object]) -> dict[str, Sort]:
-    """The sorts of the parameters. Raises MistakeError where one has none."""
+    """The sorts of the parameters. Raises MistakeError for a parameter without a sort."""
     sorts: dict[str, Sort] = {}
     inner = inspect.unwrap(function)
     for name, parameter in inspect.signature(function).parameters.items():
@@ -83,7 +83,7 @@ def sorts_of(function: Callable[..., object]) -> dict[str, Sort]:
 
 
 def _sort(name: str, annotation: object, function: Callable[..., object]) -> Sort:
-    sort = _evaluated(annotation, function) if isinstance(annotation, str) else annotation
+    sort = _annotation_value(annotation, function) if isinstance(annotation, str) else annotation
     if (typing.get_origin(sort) or sort) in FAMILY_SORTS:
         return typing.cast(Sort, sort)
     if isinstance(sort, type) and issubclass(sort, SORTS):
@@ -96,8 +96,8 @@ def _sort(name: str, annotation: object, function: Callable[..., object]) -> Sor
 _ALL = f"sorts are {', '.join(_SORT_NAMES)}"
 
 
-def _evaluated(annotation: str, function: Callable[..., object]) -> object:
-    """What an annotation's text stands for; the text itself where nothing is called so."""
+def _annotation_value(annotation: str, function: Callable[..., object]) -> object:
+    """The value of an annotation's text; the text itself where its names are unknown."""
     outer = inspect.getclosurevars(function).nonlocals
     try:
         found: object = eval(annotation, {**_globals(function), **outer})
@@ -121,7 +121,7 @@ def mistake_line(error: Exception, function: Callable[..., object], line: int) -
 
 
 def reason_of(error: Exception, function: Callable[..., object]) -> str:
-    """What an exception out of a rule's definition means, with advice where there is some."""
+    """What an exception in a rule's definition means, with advice where there is some."""
     if isinstance(error, MistakeError):
         return str(error)
     text = f"{type(error).__name__}: {error}"
@@ -136,7 +136,7 @@ def reason_of(error: Exception, function: Callable[..., object]) -> str:
 
 
 def name_advice(name: str, known: Iterable[str]) -> str:
-    """What to do where `name` is needed, which is not among the `known`."""
+    """Advice for a `name` that is not among the `known`."""
     if name in IMPORTED:
         return f"; add `from satura.language import {name}`"
     return suggestion(name, [*known, *IMPORTED])
@@ -163,7 +163,7 @@ def check_name(name: str, function: FunctionType) -> None:
 
 
 def _stands_between(code: CodeType, name: str, line: int) -> bool:
-    """Whether the file defines `name` before `line`, too; not so where it was loaded again."""
+    """Whether the file also defines `name` above `line`; one that was only reloaded does not."""
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename)[: line - 1]
     return any(text.startswith(f"def {name}(") for text in lines)

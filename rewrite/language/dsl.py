@@ -180,7 +180,9 @@ def _declare_family(function: Callable[..., Law], exact: bool) -> Family:
     ops = [op for op in REGISTRY.values() if op.user is None and has(op)]
     rules = tuple(entry for op in ops for entry in about(op))
     if not rules:
-        raise RuleError(f"family '{name}' ({file}:{line}): no op has so many operands")
+        raise RuleError(
+            f"family '{name}' ({file}:{line}): no op has as many operands as the law gives it"
+        )
     declared = Family(name, law, exact, file, line, has, about, rules)
     inner.__globals__.setdefault(DECLARED, []).append(declared)
     return declared
@@ -266,7 +268,7 @@ def _direction(
         raise MistakeError(f"both sides are {left}: the law says nothing")
     if not isinstance(left, Application):
         raise MistakeError(f"the left side '{left}' would match every tensor; it must apply an op")
-    bound = dict.fromkeys(_bound(left))
+    bound = dict.fromkeys(_bound_names(left))
     direction = Direction(
         label, left, right, conditions, {key: variables[key] for key in bound}, place
     )
@@ -283,7 +285,7 @@ def _direction(
     return direction
 
 
-def _bound(left: Term) -> Iterator[str]:
+def _bound_names(left: Term) -> Iterator[str]:
     for term in subterms(left):
         if isinstance(term, Tensor):
             yield term.name

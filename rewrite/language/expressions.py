@@ -242,7 +242,7 @@ def _record(function: Callable[..., object], /, *arguments: object, **keywords: 
 
 
 def expression_of(value: object) -> Expression:
-    """What `value` records; a plain value is a literal, also where it holds recorders inside."""
+    """What `value`, or what it is made of, records; a literal where it holds no recorder."""
     if isinstance(value, Recorder):
         return value._satura_expression
     if isinstance(value, Placeholder):

@@ -1,4 +1,4 @@
-"""Laws above many ops: what stands in them for an op and its operands, and each op's reading.
+"""Laws above many ops: parameters that stand for an op and its operands, and a rule for each op.
 
     @family
     def transpose_past(f: Elementwise, xs: Operands[Varying], p: Perm) -> Law:
@@ -45,16 +45,16 @@ class OtherArityError(MistakeError):
 
 @dataclass(frozen=True)
 class Operands(Generic[X_co]):
-    """All operands of an op, in a law above many ops; of `Operands[Varying]` one varies at least.
+    """All operands of an op, in a law above many ops; of `Operands[Varying]` at least one varies.
 
-    `places` are theirs among the op's operands.
+    `places` says which of the op's operands they are.
     """
 
     places: tuple[int, ...]
     terms: tuple[X_co, ...]
 
     def each(self, op: Callable[..., Term], *arguments: object) -> Operands[Term]:
-        """`op` of every operand; of a `Scalars` argument it takes one in turn."""
+        """`op` of every operand; a `Scalars` argument gives one scalar to each."""
         columns = [
             value if isinstance(value, Scalars) else [value] * len(self.terms)
             for value in arguments
@@ -79,12 +79,12 @@ class Operands(Generic[X_co]):
 class Some(Operands[X_co]):
     """Some operands of an op, each of the sort given, where `Others` are the others.
 
-    Every way to share out the operands is a rule of its own.
+    Every way to divide the operands is a rule of its own.
     """
 
 
 class Others(Operands[X_co]):
-    """Operands of an op that are not in `Some`, each of the sort given; maybe none."""
+    """The operands of an op that are not in `Some`, each of the sort given; there may be none."""
 
 
 def _type(operand: Term | Constant) -> TensorType:
@@ -149,11 +149,12 @@ class Arithmetic(Elementwise):
 
 
 class Contraction(AnyOp):
-    """Any op that sums products: `matmul` or `conv`."""
+    """Any op that sums products: `matmul` or `conv`. A `winograd` is a conv as well, to which
+    the laws apply."""
 
     @classmethod
     def has(cls, op: Op) -> bool:
-        return op.kind is Kind.CONTRACTION
+        return op.kind is Kind.CONTRACTION and op.name != "winograd"
 
 
 FAMILY_SORTS = (Elementwise, Arithmetic, Contraction, Operands, Some, Others, Scalars)
@@ -164,7 +165,7 @@ _FUNCTION = re.compile(r"\bf\(")
 
 @dataclass(frozen=True)
 class Reading:
-    """A law above many ops, whose parameters have `sorts`, as it reads for one of them.
+    """How a law above many ops reads for one op; its parameters have `sorts`.
 
     `shares` are the places of the operands in each of `Some` and `Others`, by parameter.
     """
@@ -175,13 +176,13 @@ class Reading:
 
     @property
     def suffix(self) -> str:
-        """What tells the rule's name from those of other readings."""
+        """The end of the rule's name, by which it differs from those of other readings."""
         letters = {place: name[0] for name, places in self.shares.items() for place in places}
         shared = "".join(letters[place] for place in sorted(letters))
         return f"{self.op.name}_{shared}" if shared else self.op.name
 
     def law(self, text: str) -> str:
-        """The law's text, with the op in place of f where it is a function itself."""
+        """The law's text, where the op stands for f unless it applies a scalar function f."""
         lifts = any(issubclass(sort, UnaryFn | BinaryFn) for sort in self.op.attributes)
         return text if lifts else _FUNCTION.sub(f"{self.op.name}(", text)
 
@@ -194,11 +195,11 @@ class Reading:
     @property
     def varies(self) -> bool:
         """Whether the law leaves alone what is computed from constants."""
-        return any(map(_together, self.sorts.values()))
+        return any(map(_one_varies, self.sorts.values()))
 
     @property
     def is_partial(self) -> bool:
-        """Whether a parameter stands for no operand, so that attributes may be left over."""
+        """Whether a parameter stands for no operand, so that variables may be left over."""
         return not all(self.shares.values())
 
     def arguments(self, variables: Mapping[str, object]) -> dict[str, object]:
@@ -207,7 +208,7 @@ class Reading:
 
     def _argument(self, name: str, variables: Mapping[str, object]) -> object:
         parts = tuple(variables[part] for part in self._parts(name))
-        sort = _class(self.sorts[name])
+        sort = _class_of(self.sorts[name])
         if issubclass(sort, AnyOp):
             return sort(self.op, cast(tuple[Attribute, ...], parts))
         if issubclass(sort, Operands):
@@ -216,7 +217,7 @@ class Reading:
 
     def _parts(self, name: str) -> dict[str, type]:
         """The variables of the rule that the parameter `name` of the law stands for."""
-        sort = _class(self.sorts[name])
+        sort = _class_of(self.sorts[name])
         if issubclass(sort, AnyOp):
             taken = self.sorts.keys() - {name}
             names = [part + "_" * (part in taken) for part in self.op.attribute_names]
@@ -228,26 +229,28 @@ class Reading:
         if sort is Scalars:
             return dict.fromkeys(names, Scalar)
         (of_each,) = typing.get_args(self.sorts[name])
-        return dict.fromkeys(names, Tensor if _together(self.sorts[name]) else of_each)
+        return dict.fromkeys(names, Tensor if _one_varies(self.sorts[name]) else of_each)
 
     def _places(self, name: str) -> tuple[int, ...]:
         """The places of the operands that the parameter `name` stands for."""
         return self.shares.get(name, tuple(range(self.op.arity or 0)))
 
 
-def _class(sort: type) -> type:
+def _class_of(sort: type) -> type:
     """The class of a sort: Operands of Operands[Tensor]."""
     return typing.get_origin(sort) or sort
 
 
-def _together(sort: type) -> bool:
-    """Whether it is enough that one operand varies."""
-    return _class(sort) is Operands and typing.get_args(sort) == (Varying,)
+def _one_varies(sort: type) -> bool:
+    """Whether a sort asks only that one of the operands varies."""
+    return _class_of(sort) is Operands and typing.get_args(sort) == (Varying,)
 
 
 def readings(op: Op, sorts: Sorts) -> Iterator[Reading]:
     """Every reading of a law above many ops, whose parameters have `sorts`, for `op`."""
-    parts = {name: _class(sort) for name, sort in sorts.items() if _class(sort) in (Some, Others)}
+    parts = {
+        name: _class_of(sort) for name, sort in sorts.items() if _class_of(sort) in (Some, Others)
+    }
     for chosen in product(parts, repeat=(op.arity or 0) if parts else 0):
         if {Some, Others} <= {parts[name] for name in chosen} or not parts:
             places = {
@@ -259,7 +262,10 @@ def readings(op: Op, sorts: Sorts) -> Iterator[Reading]:
 
 def sort_of_op(sorts: Sorts) -> type[AnyOp]:
     """The sort of the op that a law above many ops is about."""
-    found = [sort for sort in map(_class, sorts.values()) if issubclass(sort, AnyOp)]
+    found = [sort for sort in map(_class_of, sorts.values()) if issubclass(sort, AnyOp)]
     if len(found) != 1:
-        raise MistakeError("a law above many ops has one parameter of sort Elementwise or the like")
+        raise MistakeError(
+            "a law above many ops has exactly one parameter of sort Elementwise, Arithmetic or"
+            " Contraction"
+        )
     return found[0]

@@ -24,7 +24,7 @@ from satura.rewrite.language.mistakes import suggestion
 from satura.rewrite.language.terms import Application, ScalarTerm, Term, subterms
 from satura.rewrite.ops.registry import Op
 from satura.rewrite.types.attributes import Attribute, Refuse, Scalar
-from satura.rewrite.types.plain import plain
+from satura.rewrite.types.plain import as_plain
 
 Sort = type
 Entry = TypeVar("Entry", "Rule", "Family")
@@ -54,14 +54,14 @@ class Computed:
     is_element: bool = False
 
     def value(self, values: Values) -> Attribute:
-        """Raises Refuse where there is none, TypeError where it is not such attribute."""
+        """The value, made plain. Raises Refuse where there is none, TypeError for another class."""
         result = self.expression.evaluate(values)
         if type(result) is not self.sort:  # a subclass could answer anything, anywhere
             kind = type(result).__name__
             raise TypeError(
                 f"{self.expression} must be a {self.sort.__name__}, not a {kind}: {result!r}"
             )
-        return typing.cast(Attribute, plain(result))
+        return typing.cast(Attribute, as_plain(result))
 
 
 @dataclass(frozen=True)
@@ -84,24 +84,30 @@ class Direction:
     @cached_property
     def outputs(self) -> tuple[Computed, ...]:
         """What the right side computes, operands first."""
-        return tuple(dict.fromkeys(_computed(self.right, self.left)))
+        return tuple(dict.fromkeys(_computations(self.right, self.left)))
 
     @cached_property
     def guards(self) -> tuple[Computed, ...]:
         """What the left side's attributes must be equal to, operands first."""
-        return tuple(dict.fromkeys(_computed(self.left, self.left)))
+        return tuple(dict.fromkeys(_computations(self.left, self.left)))
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
         """Variables that `compute` reads: values of attributes and types of tensors."""
-        expressions = [computed.expression for computed in (*self.outputs, *self.guards)]
-        return tuple(
-            dict.fromkeys(
-                name
-                for expression in (*self.conditions, *expressions)
-                for name in expression.variables()
-            )
-        )
+        names = (name for expression in self.expressions for name in expression.variables())
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """What `compute` evaluates: the conditions, then what either side computes."""
+        computed = (entry.expression for entry in (*self.outputs, *self.guards))
+        return (*self.conditions, *computed)
+
+    def functions(self) -> Iterator[Callable[..., object]]:
+        """Every function that `compute` calls."""
+        for expression in self.expressions:
+            if isinstance(expression, Apply):
+                yield from expression.functions()
 
     @cached_property
     def ops(self) -> frozenset[str]:
@@ -157,8 +163,8 @@ class Direction:
         return f"{self.left} -> {self.right}{conditions}"
 
 
-def _computed(side: Term, left: Term) -> Iterator[Computed]:
-    """What `side` computes where `left` has matched; a scalar that `left` has is there already."""
+def _computations(side: Term, left: Term) -> Iterator[Computed]:
+    """What `side` computes where `left` has matched; scalars that `left` binds are not computed."""
     matched = frozenset(subterms(left))
     for term in subterms(side):
         if isinstance(term, ScalarTerm):
@@ -198,10 +204,7 @@ class Rule:
         texts = [self.name, self.source]
         for direction in self.directions:
             texts.append(str(direction))
-            computed = [entry.expression for entry in (*direction.outputs, *direction.guards)]
-            for expression in (*direction.conditions, *computed):
-                if isinstance(expression, Apply):
-                    texts += map(source_of, expression.functions())
+            texts += map(source_of, direction.functions())
         return hashlib.blake2b("\0".join(texts).encode(), digest_size=16).hexdigest()
 
     def __hash__(self) -> int:
@@ -213,7 +216,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Family:
-    """A law above many ops: some rules for each op that it `has`, by `about`.
+    """A law above many ops: `about` gives the rules for each op that it `has`.
 
     `rules` are those about the ops of satura.
     """
@@ -246,7 +249,7 @@ def source_of(function: object) -> str:
         return name if code is None else f"{name} {code.co_code.hex()} {code.co_names}"
 
 
-def _instead(entry: object) -> str:
+def _advice_for(entry: object) -> str:
     """What to give a RuleSet instead of `entry`."""
     if isinstance(entry, RuleSet):
         return "; add sets with +"
@@ -266,7 +269,7 @@ class RuleSet:
             if isinstance(entry, Family):
                 self._add(entry, self._families)
             elif not isinstance(entry, Rule):
-                raise RuleError(f"a RuleSet takes rules, not {entry!r}{_instead(entry)}")
+                raise RuleError(f"a RuleSet takes rules, not {entry!r}{_advice_for(entry)}")
             for each in entry.rules if isinstance(entry, Family) else (entry,):
                 self._add(each, self._rules)
 
@@ -290,8 +293,8 @@ class RuleSet:
         return RuleSet(*(value for value in found if isinstance(value, Rule | Family)))
 
     def for_ops(self, ops: Iterable[Op]) -> RuleSet:
-        """The set, and what its families say of those ops that users declared."""
-        result = self._chosen(lambda entry: True)
+        """The set, with the rules of its families for those of `ops` that users declared."""
+        result = self._subset(lambda entry: True)
         for op in dict.fromkeys(ops):
             for family in self._families.values() if op.user else ():
                 for entry in family.about(op) if family.has(op) else ():
@@ -313,7 +316,7 @@ class RuleSet:
         for name in names:
             if name not in self._families:
                 self[name]
-        return self._chosen(
+        return self._subset(
             lambda entry: (
                 entry.name not in names and not (isinstance(entry, Rule) and entry.family in names)
             )
@@ -328,9 +331,9 @@ class RuleSet:
     @property
     def exact(self) -> RuleSet:
         """Those rules that hold bit for bit."""
-        return self._chosen(lambda entry: entry.exact)
+        return self._subset(lambda entry: entry.exact)
 
-    def _chosen(self, keeps: Callable[[Rule | Family], bool]) -> RuleSet:
+    def _subset(self, keeps: Callable[[Rule | Family], bool]) -> RuleSet:
         """The rules and families that `keeps` is true of."""
         result = RuleSet(*filter(keeps, self))
         result._families = {f.name: f for f in self._families.values() if keeps(f)}

@@ -46,7 +46,7 @@ from satura.rewrite.types.attributes import (
     UnaryFn,
     Window,
 )  # fmt: skip
-from satura.rewrite.types.plain import plain
+from satura.rewrite.types.plain import as_plain
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 
@@ -75,25 +75,26 @@ class Known(Tensor):
 
 
 class Varying(Tensor):
-    """A variable for a tensor that depends on an input. Moving constants about is never worth it:
-    they are computed at compile time, so laws of movement that start from one only cost time."""
+    """A variable for a tensor that depends on an input. Laws of movement start from one: constants
+    are computed at compile time, so that moving them only costs time."""
 
 
 class Untransposed(Varying):
-    """A variable for a tensor that varies and is not only a transpose, or computed element by
-    element from such. A law that moves transposes outwards starts from one: so a transpose moves
-    when it has been composed with those before it, not once for each of them."""
+    """A variable for a tensor that varies and has a form other than a transpose, or is computed
+    element by element from such a tensor. Laws that move transposes outwards start from one: so a
+    chain of transposes is composed first, and then moves once."""
 
 
 class Unpadded(Tensor):
-    """A variable for a tensor that is not only a pad, or a function of one: see `Untransposed`. A
-    pad on which one with another value stands counts as none, for the two are never composed."""
+    """A variable for a tensor that has a form other than a pad, or is a function of such a tensor:
+    see `Untransposed`. A pad under one of another value is such a form, for the two are never
+    composed."""
 
 
 class Movable(Tensor):
-    """A variable for a tensor that is worth transposing: it varies and is transposed somewhere, or
-    what is computed from it along the same axes is; or it is a constant, or a known tensor reshaped
-    or transposed. A broadcast constant is not: it has to stay one."""
+    """A variable for a tensor that is worth transposing. Either it varies, and it is transposed
+    somewhere, or a result of it along the same axes is; or it is a constant, or a known tensor that
+    is reshaped or transposed. A broadcast constant does not count: it has to stay broadcast."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ def type_of(term: Term, values: Values) -> TensorType:
         return TensorType(assume(Scalar, term.value.evaluate(values)).dtype, ())
     assert isinstance(term, Application)
     operands = tuple(type_of(operand, values) for operand in term.operands)
-    attributes = tuple(_valued(value, values) for value in term.attributes)
+    attributes = tuple(_attribute_value(value, values) for value in term.attributes)
     try:
         result = term.op.infer(operands, attributes)
     except ProgramError as error:
@@ -189,12 +190,12 @@ def build_term(
         return builder.add("constant", (), Constant(scalar.array))
     assert isinstance(term, Application)
     operands = [build_term(operand, builder, tensors, values) for operand in term.operands]
-    attributes = [_valued(value, values) for value in term.attributes]
+    attributes = [_attribute_value(value, values) for value in term.attributes]
     return builder.add(term.op.name, operands, *attributes)
 
 
-def _valued(expression: Expression, values: Values) -> Attribute:
-    return plain(assume(Attribute, expression.evaluate(values)))
+def _attribute_value(expression: Expression, values: Values) -> Attribute:
+    return as_plain(assume(Attribute, expression.evaluate(values)))
 
 
 Operand = Term | Scalar
@@ -215,7 +216,7 @@ def operand_of(value: object, taker: str) -> Term:
     if isinstance(value, Recorder | Scalar) and sort is Scalar:
         return ScalarTerm(expression)
     raise MistakeError(
-        f"{taker} takes a tensor where {_shown(value, expression)} stands;"
+        f"{taker} takes a tensor where {_description(value, expression)} stands;"
         " tensors come first, then attributes (functions before both)"
     )
 
@@ -228,9 +229,11 @@ def _attribute(value: object, sort: type, op: str) -> Expression:
     expression = expression_of(value)
     given = expression.sort if isinstance(expression, AttributeVariable) else type(value)
     if given is not Recorder and not issubclass(given, sort):
-        raise MistakeError(f"{op} takes {with_article(sort)}, not {_shown(value, expression)}")
+        raise MistakeError(
+            f"{op} takes {with_article(sort)}, not {_description(value, expression)}"
+        )
     if isinstance(expression, Literal):
-        _check_literal(plain(value))
+        _check_literal(as_plain(value))
     return expression
 
 
@@ -246,7 +249,7 @@ def _check_literal(value: object) -> None:
         raise MistakeError(f"{value!r}: axes are counted from 0, from the first one")
 
 
-def _shown(value: object, expression: Expression) -> str:
+def _description(value: object, expression: Expression) -> str:
     sort = expression.sort if isinstance(expression, AttributeVariable) else type(value)
     return f"the {sort.__name__} {expression}"
 
@@ -263,18 +266,18 @@ def _apply(name: str, operands: tuple[Operand, ...], *attributes: object) -> Ter
     )
 
 
-def _alike(taker: str, x: OperandOrNumber, y: OperandOrNumber) -> tuple[Term, Term]:
+def _of_one_type(taker: str, x: OperandOrNumber, y: OperandOrNumber) -> tuple[Term, Term]:
     """`x` and `y`, where a number has become a constant of the other's type."""
     if isinstance(x, Number) and isinstance(y, Number):
         raise MistakeError(f"{taker} takes a tensor beside a number, not {x} and {y}")
     if isinstance(x, Number):
         second = operand_of(y, taker)
-        return _everywhere(x, second), second
+        return _full_constant(x, second), second
     first = operand_of(x, taker)
-    return first, _everywhere(y, first) if isinstance(y, Number) else operand_of(y, taker)
+    return first, _full_constant(y, first) if isinstance(y, Number) else operand_of(y, taker)
 
 
-def _everywhere(number: Number, other: Term) -> Term:
+def _full_constant(number: Number, other: Term) -> Term:
     """The constant of `other`'s type whose elements are all `number`."""
     value = ScalarTerm(expression_of(scalar_like(number, other.type)))
     if isinstance(other, ScalarTerm):
@@ -301,12 +304,12 @@ def unary(f: UnaryFn | str, x: Operand) -> Term:
 
 def binary(f: BinaryFn | str, x: OperandOrNumber, y: OperandOrNumber) -> Term:
     """A number beside a tensor stands for a tensor of its type with this value everywhere."""
-    return _apply("binary", _alike("binary", x, y), f)
+    return _apply("binary", _of_one_type("binary", x, y), f)
 
 
 def select(condition: Operand, x: OperandOrNumber, y: OperandOrNumber) -> Term:
     """`x` or `y` may be a number, as for `binary`."""
-    return _apply("select", (condition, *_alike("select", x, y)))
+    return _apply("select", (condition, *_of_one_type("select", x, y)))
 
 
 def cast(x: Operand, dtype: DType) -> Term:
@@ -362,6 +365,10 @@ def matmul(x: Operand, y: Operand) -> Term:
 
 def conv(x: Operand, w: Operand, window: Window, groups: Groups) -> Term:
     return _apply("conv", (x, w), window, groups)
+
+
+def winograd(x: Operand, w: Operand, window: Window) -> Term:
+    return _apply("winograd", (x, w), window)
 
 
 def iota(shape: Shape, axis: Axis, dtype: DType) -> Term:

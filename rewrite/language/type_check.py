@@ -1,7 +1,7 @@
-"""Which element types and ranks the sides of a law can have at all, whatever their variables are.
+"""The element types and ranks that the sides of a law can have at all.
 
 Each variable starts with every dtype and every rank; each op it stands under takes away those that
-the op never takes. Where nothing is left the law can never hold, which is found at its definition.
+the op never takes. A law for which nothing is left can never hold: its definition is refused.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from satura.rewrite.types.attributes import (
     Slices,
     UnaryFn,
 )  # fmt: skip
-from satura.rewrite.types.tensor_type import DType
+from satura.rewrite.types.tensor_type import COMPUTED, DType
 
-ANY_DTYPE = frozenset(DType)
+ANY_DTYPE = frozenset(COMPUTED)
 ANY_RANK = frozenset(range(9))
 _SCALAR = frozenset({0})
 
@@ -34,12 +34,12 @@ T = TypeVar("T", DType, int)
 
 # Ops whose tensor operands and result all have one dtype, and those that also have one rank.
 _MOVES = ("transpose", "slice", "broadcast", "reduce", "pool")
-_ALIKE = ("concat", "matmul", "conv")
+_ALIKE = ("concat", "matmul", "conv", "winograd")
 
 
 @dataclass
 class PossibleTypes:
-    """What is left for each variable, by its name."""
+    """The dtypes and ranks that are left for each variable, by its name."""
 
     dtypes: dict[str, frozenset[DType]] = field(default_factory=dict)
     ranks: dict[str, frozenset[int]] = field(default_factory=dict)
@@ -50,42 +50,39 @@ class PossibleTypes:
             value = term.value.value
             return allowed & {value.dtype} if isinstance(value, Scalar) else allowed
         if not isinstance(term, Application):
-            return _narrowed(self.dtypes, term, ANY_DTYPE, allowed)
+            return _narrow(self.dtypes, term, ANY_DTYPE, allowed)
         name, operands = term.op.name, term.operands
         function = _literal(term)
-        if name == "unary" and isinstance(function, UnaryFn):
-            row = UNARY[function.name]
-            return self._mapped(term, allowed, row.dtypes, row.to_bool)
-        if name == "binary" and isinstance(function, BinaryFn):
-            row = BINARY[function.name]
-            return self._mapped(term, allowed, row.dtypes, row.to_bool)
+        if isinstance(function, UnaryFn | BinaryFn):
+            row = (UNARY if isinstance(function, UnaryFn) else BINARY)[function.name]
+            return self._elementwise_dtypes(term, allowed, row.dtypes, row.to_bool)
         if name == "cast":
             self.dtype(operands[0], ANY_DTYPE)
             return allowed & {function} if isinstance(function, DType) else allowed
         if name == "select":
             self.dtype(operands[0], BOOL)
-            return self._same(operands[1:], allowed, self.dtype)
+            return self._common(operands[1:], allowed, self.dtype)
         if name == "gather":
             self.dtype(operands[1], INTEGERS)
             return self.dtype(operands[0], allowed)
         if name == "arg_reduce":
             return allowed & {DType.I64}
         if name in (*_MOVES, *_ALIKE, "reshape", "pad"):
-            return self._same(operands, allowed, self.dtype)
+            return self._common(operands, allowed, self.dtype)
         for operand in operands:
             self.dtype(operand, ANY_DTYPE)
         return allowed
 
-    def _mapped(
+    def _elementwise_dtypes(
         self,
         term: Application,
         allowed: frozenset[DType],
         taken: frozenset[DType],
         to_bool: bool,
     ) -> frozenset[DType]:
-        """An elementwise op that takes some dtypes, and gives the same or bool."""
+        """The dtypes of an elementwise op that takes those of `taken` and gives them or bool."""
         operands = taken if to_bool else taken & allowed
-        found = self._same(term.operands, operands, self.dtype)
+        found = self._common(term.operands, operands, self.dtype)
         return (allowed & BOOL if found else frozenset()) if to_bool else found
 
     def rank(self, term: Term, allowed: frozenset[int]) -> frozenset[int]:
@@ -93,7 +90,7 @@ class PossibleTypes:
         if isinstance(term, ScalarTerm):
             return allowed & _SCALAR
         if not isinstance(term, Application):
-            return _narrowed(self.ranks, term, ANY_RANK, allowed)
+            return _narrow(self.ranks, term, ANY_RANK, allowed)
         name, operands = term.op.name, term.operands
         given = _rank_of_literal(_literal(term))
         fixed = allowed if given is None else allowed & {given}
@@ -101,7 +98,7 @@ class PossibleTypes:
             self.rank(operands[1], _SCALAR)
             return self.rank(operands[0], fixed)
         if name in (*_MOVES, *_ALIKE, "unary", "binary", "select", "cast", "arg_reduce"):
-            return self._same(operands, fixed, self.rank)
+            return self._common(operands, fixed, self.rank)
         for operand in operands:
             self.rank(operand, ANY_RANK)
         return fixed if name in ("reshape", "constant", "iota") else allowed
@@ -115,7 +112,7 @@ class PossibleTypes:
         return dtypes, ranks
 
     def fault(self, dtypes: frozenset[DType], ranks: frozenset[int]) -> str | None:
-        """What nothing is left for, given what is left for the whole term."""
+        """Why no type is left, where these are left for the whole term; None where one is."""
         for name, left in (*self.dtypes.items(), *self.ranks.items()):
             if not left:
                 what = "element type" if left is self.dtypes.get(name) else "rank"
@@ -124,22 +121,22 @@ class PossibleTypes:
             return "no element type suits all its ops"
         return None if ranks else "no rank suits all its ops"
 
-    def _same(
+    def _common(
         self,
         operands: tuple[Term, ...],
         allowed: frozenset[T],
         narrow: Callable[[Term, frozenset[T]], frozenset[T]],
     ) -> frozenset[T]:
-        """What all operands can be at once."""
+        """The dtypes or ranks that all operands can have at once."""
         for operand in (*operands, *operands):  # a later one may exclude what earlier ones allow
             allowed = narrow(operand, allowed)
         return allowed
 
 
-def _narrowed(
+def _narrow(
     known: dict[str, frozenset[T]], term: Term, everything: frozenset[T], allowed: frozenset[T]
 ) -> frozenset[T]:
-    """What is left for a variable, of which only `allowed` is; a computed scalar is anything."""
+    """Allow a variable only `allowed`. Returns what is left; a computed scalar may be anything."""
     if isinstance(term, Tensor):
         name = term.name
     elif isinstance(term, ScalarTerm) and isinstance(term.value, AttributeVariable):
@@ -170,7 +167,7 @@ def _rank_of_literal(value: object) -> int | None:
 
 
 def check_types(left: Term, right: Term) -> None:
-    """Raise MistakeError where the left side has no type, or the right side never its type."""
+    """Raise MistakeError where no type suits the left side, or none of these the right side."""
     possible = PossibleTypes()
     dtypes, ranks = possible.of(left, ANY_DTYPE, ANY_RANK)
     if fault := possible.fault(dtypes, ranks):

@@ -52,6 +52,7 @@ def _either(node: Context, condition: int, x: int, y: int) -> int:
     """x where the scalar `condition` holds, else y."""
     build = node.build
     if build.type(x) != build.type(y):
+        node.values.needed(condition)
         raise node.unsupported(
             f"whether a result is {build.type(x)} or {build.type(y)} depends on data;"
             " make its condition a constant"
@@ -64,7 +65,7 @@ def _loop(node: Context, body: Body) -> list[int]:
     """As many copies of the body as there are steps; those after the condition fails keep
     the state."""
     build, graph = node.build, _graph(node, "body")
-    count = None if node.optional(0) is None else node.values.of(node[0])
+    count = None if node.optional(0) is None else node.values.needed(node[0])
     if count is None:
         raise node.unsupported("its number of steps is not known; make it a constant")
     state = [node[at] for at in range(2, len(node.operands))]
@@ -80,6 +81,7 @@ def _loop(node: Context, body: Body) -> list[int]:
         new, outputs = results[: len(state)], results[len(state) :]
         if known is None:
             if outputs:
+                node.values.needed(alive)
                 raise node.unsupported("the number of rows of its result depends on data")
             new = [_either(node, alive, x, y) for x, y in zip(new, state, strict=True)]
             goes_on = build.binary("and", build.reshape(alive, ()), build.reshape(goes_on, ()))

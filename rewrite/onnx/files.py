@@ -16,8 +16,9 @@ from google.protobuf.message import DecodeError
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from satura.rewrite.errors import ModelError, SaturaError, UnsupportedError
-from satura.rewrite.files import open_regular
+from satura.rewrite.onnx.narrow import narrow_array_of
 from satura.rewrite.onnx.types import dtype_of
+from satura.rewrite.system.files import open_regular
 from satura.rewrite.types.tensor_type import MOST_AXES, Array
 
 _LONGEST_FILE = 2**31 - 1  # bytes; protobuf reads no more
@@ -112,6 +113,8 @@ def array_of(tensor: TensorProto) -> Array:
     except SaturaError as error:
         raise type(error)(f"tensor '{tensor.name}': {error}") from None
     count = _element_count(tensor)
+    if dtype.is_narrow:
+        return narrow_array_of(tensor)
     if tensor.HasField("raw_data"):
         content = tensor.raw_data  # a copy, each time that it is asked for
         if len(content) != count * dtype.itemsize:

@@ -17,12 +17,14 @@ from onnx import (
 )
 
 from satura.rewrite.errors import (
+    CallError,
     ModelError,
     ProgramError,
     SaturaError,
     UnsupportedError,
     warn_caller,
 )
+from satura.rewrite.onnx.asked import Asked, bound
 from satura.rewrite.onnx.checks import (
     LARGEST_VERSION,
     check_declared_type,
@@ -45,7 +47,7 @@ from satura.rewrite.ops import Kind
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import HostCall
-from satura.rewrite.types.tensor_type import MOST_AXES
+from satura.rewrite.types.tensor_type import MOST_AXES, Array
 from satura.rewrite.user_ops.declare import find
 
 MOST_ELEMENTS = 2**36
@@ -56,25 +58,56 @@ _MOST_NESTED = 64
 Scope = dict[str, int]
 
 
-def load(model: str | Path | bytes | ModelProto) -> Program:
+def load(
+    model: str | Path | bytes | ModelProto, values: Mapping[str, Array] | None = None
+) -> Program:
     """The program of an ONNX model, given as a path, its bytes, or a ModelProto.
 
     Raises ModelError for a model that is broken, UnsupportedError for one that uses something
     satura cannot run; both name the node. Warns with HostFallbackWarning for nodes that only the
     reference implementation of the onnx package can run.
+
+    Inputs whose `values` are given are constants of the program. Raises CallError where they are
+    no inputs or of other types.
     """
-    return _imported(model)[0]
+    return _imported(model, values or {}, asks=False)[0]
+
+
+def load_asking(
+    model: str | Path | bytes | ModelProto, values: Mapping[str, Array] | None = None
+) -> Program:
+    """As `load`, but raises Asked where the values of inputs decide a shape and are not given."""
+    return _imported(model, values or {}, asks=True)[0]
+
+
+def load_for(
+    model: ModelProto, arguments: Mapping[str, Array], names: frozenset[str] = frozenset()
+) -> tuple[Program, frozenset[str]]:
+    """The program for these arguments of the inputs that decide shapes, and which those are.
+
+    They are `names`, and those without which the model cannot be loaded for these arguments.
+    Raises CallError where the argument of one is missing.
+    """
+    while True:
+        for name in sorted(names - arguments.keys()):
+            raise CallError(f"input {name!r}, which decides shapes, is missing")
+        try:
+            return load_asking(model, {name: arguments[name] for name in names}), names
+        except Asked as asked:
+            names |= asked.names
 
 
 def load_with_names(model: str | Path | bytes | ModelProto) -> tuple[Program, dict[int, str]]:
     """The program of an ONNX model, and per node of it the ONNX node that it was made for."""
-    program, importer = _imported(model)
+    program, importer = _imported(model, {}, asks=False)
     return program, importer.names(program)
 
 
-def _imported(model: str | Path | bytes | ModelProto) -> tuple[Program, _Importer]:
+def _imported(
+    model: str | Path | bytes | ModelProto, values: Mapping[str, Array], asks: bool
+) -> tuple[Program, _Importer]:
     try:
-        importer = _Importer(upgraded(read_model(model)))
+        importer = _Importer(upgraded(read_model(model)), values, asks)
         return importer.program(), importer
     except RecursionError:
         raise ModelError("the model's graphs are nested too deep") from None
@@ -83,10 +116,11 @@ def _imported(model: str | Path | bytes | ModelProto) -> tuple[Program, _Importe
 class _Importer:
     """The state of one load: the builder, symbolic values, functions and host calls met so far."""
 
-    def __init__(self, model: ModelProto) -> None:
+    def __init__(self, model: ModelProto, given: Mapping[str, Array], asks: bool) -> None:
         self.model = model
+        self.given = given
         self.build = Tensors()
-        self.values = Values(self.build)
+        self.values = Values(self.build, asks)
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self.host_calls: dict[HostCall, str] = {}
         self.random_count = 0
@@ -141,10 +175,11 @@ class _Importer:
             if tensor.name in constants:
                 raise ModelError(f"two initializers are called '{tensor.name}'")
             constants[tensor.name] = tensor
-        for name, dtype_and_shape in input_types(graph, constants).items():
-            if name in scope:
-                raise ModelError(f"two inputs are called '{name}'")
-            scope[name] = self.build.input(name, dtype_and_shape.dtype, dtype_and_shape.shape)
+        types, given = bound(input_types(graph, constants), self.given)
+        for name, type_ in types.items():
+            scope[name] = self.build.input(name, type_.dtype, type_.shape)
+        for name, value in given.items():
+            scope[name] = self.build.constant(value)
         check_readers(graph)
         for name, tensor in constants.items():
             read = held_array_of if tensor.data_type in HELD_IN else array_of
@@ -204,9 +239,9 @@ class _Importer:
         if results is not None:
             return results
         refused: SaturaError | None = None
-        if domain == "" and node.op_type in LOWERINGS:
+        if domain == "" and context.proto.op_type in LOWERINGS:
             try:
-                return _sequence(LOWERINGS[node.op_type](context))
+                return _sequence(LOWERINGS[context.proto.op_type](context))
             except NoLowering:
                 pass
             except UnknownValue as error:

@@ -60,11 +60,19 @@ def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
 
 
 def held_array_of(tensor: TensorProto) -> Array:
+    """The value of a tensor whose type is in HELD_IN, in the type that holds it.
+
+    Raises ModelError when its data does not fit its shape.
+    """
+    return narrow_array_of(tensor).astype(HELD_IN[tensor.data_type][1].numpy)
+
+
+def narrow_array_of(tensor: TensorProto) -> Array:
     """The value of a tensor whose type is in HELD_IN.
 
     Raises ModelError when its data does not fit its shape.
     """
-    bits, dtype = HELD_IN[tensor.data_type]
+    bits, _ = HELD_IN[tensor.data_type]
     count = 1
     for dim in tensor.dims:
         count *= dim
@@ -75,4 +83,4 @@ def held_array_of(tensor: TensorProto) -> Array:
             f"tensor '{tensor.name}' of shape {list(tensor.dims)} needs {needed} bytes,"
             f" the file has {found}"
         )
-    return np.asarray(numpy_helper.to_array(tensor)).astype(dtype.numpy)
+    return np.asarray(numpy_helper.to_array(tensor))

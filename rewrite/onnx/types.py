@@ -24,6 +24,15 @@ ELEMENT_TYPES: dict[int, DType] = {
     TensorProto.UINT32: DType.U32,
     TensorProto.UINT64: DType.U64,
     TensorProto.BOOL: DType.BOOL,
+    TensorProto.FLOAT8E4M3FN: DType.F8E4M3,
+    TensorProto.FLOAT8E4M3FNUZ: DType.F8E4M3Z,
+    TensorProto.FLOAT8E5M2: DType.F8E5M2,
+    TensorProto.FLOAT8E5M2FNUZ: DType.F8E5M2Z,
+    TensorProto.FLOAT4E2M1: DType.F4E2M1,
+    TensorProto.INT4: DType.I4,
+    TensorProto.UINT4: DType.U4,
+    TensorProto.INT2: DType.I2,
+    TensorProto.UINT2: DType.U2,
 }
 ELEMENT_CODES: dict[DType, int] = {dtype: code for code, dtype in ELEMENT_TYPES.items()}
 

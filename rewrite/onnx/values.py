@@ -14,8 +14,10 @@ from math import ceil, floor, trunc
 import numpy as np
 
 from satura.rewrite.errors import CallError
+from satura.rewrite.onnx.asked import Asked, inputs_behind
 from satura.rewrite.ops import Kind
-from satura.rewrite.program.program import Node, ProgramBuilder
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.program import Node
 from satura.rewrite.types.attributes import BinaryFn, ReduceFn, Shape, UnaryFn
 from satura.rewrite.types.dims import Dim, SymbolicDim, exact_quotient, known_at_least, static
 from satura.rewrite.types.tensor_type import DType, TensorType
@@ -34,8 +36,9 @@ class Undecided(Exception):
 class Values:
     """Values of a builder's nodes, computed on demand and once."""
 
-    def __init__(self, build: ProgramBuilder) -> None:
+    def __init__(self, build: Builder, asks: bool = False) -> None:
         self._build = build
+        self._asks = asks
         self._known: list[Known | None] = []
 
     def of(self, index: int) -> Known | None:
@@ -43,6 +46,17 @@ class Values:
         for position in range(len(self._known), index + 1):
             self._known.append(self._evaluate(self._build.nodes[position]))
         return self._known[index]
+
+    def needed(self, index: int) -> Known | None:
+        """As `of`, where a shape depends on it.
+
+        Raises Asked where the value follows from those of inputs, and these may be asked for.
+        """
+        known = self.of(index)
+        names = inputs_behind(self._build, index) if known is None and self._asks else frozenset()
+        if names:
+            raise Asked(names)
+        return known
 
     def _evaluate(self, node: Node) -> Known | None:
         if not _is_small(node.type):

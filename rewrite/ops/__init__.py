@@ -1,6 +1,6 @@
 """The canonical ops: name, attributes, type rule, reference and flops of each, at one place."""
 
-from satura.rewrite.ops import elementwise, indexing, layout, reductions, sources
+from satura.rewrite.ops import elementwise, indexing, layout, reductions, sources, winograd
 from satura.rewrite.ops.registry import REGISTRY, USER_OPS, Kind, Op
 
 __all__ = [
@@ -13,4 +13,5 @@ __all__ = [
     "layout",
     "reductions",
     "sources",
+    "winograd",
 ]

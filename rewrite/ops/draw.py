@@ -26,7 +26,7 @@ from satura.rewrite.types.dims import (
     static,
     symbol,
 )
-from satura.rewrite.types.tensor_type import Array, DType, TensorType
+from satura.rewrite.types.tensor_type import COMPUTED, Array, DType, TensorType
 
 T = TypeVar("T")
 Given = tuple[Attribute | None, ...]
@@ -64,7 +64,7 @@ class Draw:
         self.scalars: list[Scalar] = []
         self.slices: list[Slices] = []
         self.casts: list[DType] = []
-        self.taken = frozenset(DType)  # what the operands of the op being drawn may have
+        self.taken = frozenset(COMPUTED)  # what the operands of the op being drawn may have
         self.regrouped: dict[tuple[Dim, ...], tuple[Dim, ...]] = {}
         self.wide = False  # whether the moderate floats drawn last were far from 1
         self.elements: dict[tuple[DType, int], Array] = {}
@@ -99,7 +99,7 @@ class Draw:
 
     def dtype(self, choices: frozenset[DType] | None = None) -> DType:
         """A dtype among `choices`, f32 more often than others."""
-        dtypes: tuple[DType, ...] = (DType.F32, *DType)
+        dtypes: tuple[DType, ...] = (DType.F32, *COMPUTED)
         return self.one_of([dtype for dtype in dtypes if choices is None or dtype in choices])
 
     def type(self) -> TensorType:

@@ -17,12 +17,12 @@ import numpy as np
 
 from satura.rewrite.ops.registry import Kind, op, size_of
 from satura.rewrite.types.attributes import BinaryFn, UnaryFn, refuse_unless
-from satura.rewrite.types.tensor_type import FLOATS, Array, DType, TensorType
+from satura.rewrite.types.tensor_type import COMPUTED, FLOATS, Array, DType, TensorType
 
 if TYPE_CHECKING:
     from satura.rewrite.ops.expression import Formula
 
-INTEGERS = frozenset(dtype for dtype in DType if dtype.is_integer)
+INTEGERS = frozenset(dtype for dtype in COMPUTED if dtype.is_integer)
 NUMBERS = FLOATS | INTEGERS
 BOOL = frozenset({DType.BOOL})
 BITS = INTEGERS | BOOL
@@ -203,7 +203,7 @@ UNARY: dict[str, ScalarFunction] = dict((
     _row("sqrt", np.sqrt, FLOATS, "sqrt(a)", 4),
     _row("tanh", np.tanh, FLOATS, "tanh(a)", 12),
     _row("sigmoid", _sigmoid, FLOATS, "sigmoid(a)", 12),
-    _row("erf", _erf, FLOATS, "erf(a)", 12),
+    _row("erf", _erf, FLOATS, "erf(a)", 20),
     _row("sin", np.sin, FLOATS, "sin(a)", 30),
     _row("cos", np.cos, FLOATS, "cos(a)", 30),
     _row("tan", np.tan, FLOATS, "tan(a)", 20),
@@ -283,18 +283,29 @@ def select(condition: TensorType, x: TensorType, y: TensorType) -> TensorType:
 
 
 def convert(x: Array, dtype: DType) -> Array:
-    """Float to integer truncates and saturates, NaN gives 0; to bool, all but 0 is true."""
+    """Float to integer truncates and saturates, NaN gives 0; to bool, all but 0 is true.
+
+    Floats beyond a narrow float become its infinity, its NaN, or where it has none its largest.
+    """
     if dtype is DType.BOOL:
         return np.asarray(x != 0)
     if dtype.is_integer and DType.of(x.dtype).is_float:
         least, most = dtype.bounds
         wide = np.trunc(np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf))
         inside = np.where((wide >= float(least)) & (wide < float(most) + 1), wide, 0)
-        result = inside.astype(dtype.numpy)
+        result = inside.astype(dtype.compute.numpy)
         result = np.where(wide < float(least), least, result)
-        return np.where(wide >= float(most), most, result).astype(dtype.numpy)
+        return (
+            np.where(wide >= float(most), most, result)
+            .astype(dtype.compute.numpy)
+            .astype(dtype.numpy)
+        )
     with np.errstate(all="ignore"):
-        if dtype in (DType.F16, DType.BF16):
+        if dtype.is_narrow and dtype.is_integer:  # of an integer the low bits count
+            codes = np.asarray(x.astype(np.int64) & dtype.bounds[1] - dtype.bounds[0])
+            return codes.astype(np.uint8).astype(dtype.numpy)
+        if dtype.is_float and dtype.compute is not dtype:
+            x = np.where(np.isnan(x), 0, x) if dtype is DType.F4E2M1 else x  # it has no NaN
             return x.astype(np.float32).astype(dtype.numpy)
         return x.astype(dtype.numpy)
 

@@ -39,7 +39,7 @@ from satura.rewrite.types.attributes import (
     UnaryFn,
     refuse_unless,
 )
-from satura.rewrite.types.tensor_type import Array, DType
+from satura.rewrite.types.tensor_type import COMPUTED, Array, DType
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,4 +223,4 @@ def _number_in(attribute: Attribute) -> float | int:
     return float(value) if attribute.dtype.is_float else int(value)
 
 
-_DTYPES = {dtype.value: dtype for dtype in DType}
+_DTYPES = {dtype.value: dtype for dtype in COMPUTED}

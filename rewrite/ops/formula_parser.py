@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.ops.expression import Call, Expression, Number, Operand, Parameter
-from satura.rewrite.types.tensor_type import DType
+from satura.rewrite.types.tensor_type import COMPUTED
 
 
 class FormulaError(Exception):
@@ -114,7 +114,7 @@ class _Parser:
         return self.joined(tree, "and", parts)
 
     def called(self, tree: ast.Call, name: str) -> Expression:
-        arities = {"where": 3} | {dtype.value: 1 for dtype in DType}
+        arities = {"where": 3} | {dtype.value: 1 for dtype in COMPUTED}
         arities |= dict.fromkeys(UNARY, 1) | dict.fromkeys(BINARY, 2)
         if name not in arities:
             raise FormulaError(

@@ -96,6 +96,8 @@ class Op:
         ):
             if not isinstance(value, sort):
                 raise ProgramError(f"{self.name}: {name} must be a {sort.__name__}, not {value!r}")
+        if self.kind in _COMPUTING and any(operand.dtype.is_narrow for operand in operands):
+            raise ProgramError(f"{self.name} does not compute with {operands[0].dtype}: cast it")
         try:
             if self.arity is None:  # attributes stand after *operands: keywords only
                 named = dict(zip(self.attribute_names, attributes, strict=True))
@@ -129,6 +131,9 @@ class Op:
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+
+_COMPUTING = frozenset({Kind.REDUCTION, Kind.WINDOW, Kind.CONTRACTION})
 
 
 def _op_in_programs(name: str) -> Op:

@@ -65,7 +65,7 @@ def _padding(line: Reader) -> Padding:
         line.expect(":")
         return lo, line.dim()
 
-    pairs = line.bracketed(pair)
+    pairs = line.items_in_brackets(pair)
     return Padding(tuple(lo for lo, _ in pairs), tuple(hi for _, hi in pairs))
 
 
@@ -75,7 +75,7 @@ def _slices(line: Reader) -> Slices:
         line.expect("+")
         return start, line.operand(), line.integer() if line.accepts("*") else 1
 
-    axes = line.bracketed(axis)
+    axes = line.items_in_brackets(axis)
     starts, sizes, steps = zip(*axes, strict=True) if axes else ((), (), ())
     return Slices(starts, sizes, steps)
 
@@ -93,7 +93,7 @@ def _window(line: Reader) -> Window:
             line.expect(")")
         return size, stride, dilation, lo, hi
 
-    axes = line.bracketed(axis)
+    axes = line.items_in_brackets(axis)
     line.expect("fill")
     parts = [tuple(axis[i] for axis in axes) for i in range(5)]
     return Window(parts[0], parts[1], parts[2], parts[3], parts[4], _scalar(line))
@@ -111,13 +111,13 @@ def _elements(texts: list[str], dtype: DType) -> Array:
     try:
         return elements(texts, dtype)
     except (ValueError, OverflowError) as error:
-        raise ProgramError(f"not elements of {dtype}: {error}") from None
+        raise ProgramError(f"these are not elements of {dtype}: {error}") from None
 
 
 def _constant(line: Reader, constants: Given) -> Constant:
-    label = line.matched("#[0-9a-f]+")
+    label = line.take_match("#[0-9a-f]+")
     if label is None:
-        texts = line.listed(lambda: _element(line), "]") if line.accepts("[") else [_element(line)]
+        texts = line.items(lambda: _element(line), "]") if line.accepts("[") else [_element(line)]
         type_ = line.stated_type()
         array = _elements(texts, type_.dtype)
         if array.size != type_.size:
@@ -146,7 +146,7 @@ def _host_call(line: Reader) -> HostCall:
     salt = line.integer()
     line.expect("gives")
     line.expect("(")
-    outputs = tuple(line.listed(line.type, ")"))
+    outputs = tuple(line.items(line.type, ")"))
     line.expect("node")
     try:
         proto = b64decode(line.string(), validate=True)
@@ -170,7 +170,7 @@ def _user_attribute(line: Reader, sort: type[UserAttribute]) -> UserAttribute:
             if isinstance(value, sort):
                 line.at = end + 1
                 return value
-    raise line.wrong(f"a {sort.__name__}")
+    raise line.mismatch(f"a {sort.__name__}")
 
 
 def _value(tree: ast.expr, classes: Mapping[str, type]) -> object:
@@ -205,10 +205,10 @@ _SIGNS: dict[type[ast.operator], Callable[[Dim, Dim], Dim]] = {
 }  # fmt: skip
 _CLASSES = {sort.__name__: sort for sort in (*get_args(Attribute), TensorType)}
 _READERS: dict[type, Callable[[Reader], Attribute]] = {
-    Perm: lambda line: Perm(line.bracketed(line.integer)),
+    Perm: lambda line: Perm(line.items_in_brackets(line.integer)),
     Shape: lambda line: Shape(line.dims()),
     Axis: lambda line: Axis(line.integer()),
-    Axes: lambda line: Axes(line.bracketed(line.integer)),
+    Axes: lambda line: Axes(line.items_in_brackets(line.integer)),
     Scalar: _scalar,
     Padding: _padding,
     Slices: _slices,

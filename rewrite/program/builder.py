@@ -111,6 +111,9 @@ class Builder(ProgramBuilder):
     def conv(self, x: int, w: int, window: Window, groups: int = 1) -> int:
         return self.add("conv", (x, w), window, Groups(groups))
 
+    def winograd(self, x: int, w: int, window: Window) -> int:
+        return self.add("winograd", (x, w), window)
+
     def host(self, operands: Sequence[int], call: HostCall) -> int:
         return self.add("host", operands, call)
 

@@ -48,7 +48,7 @@ def bind_sizes(program: Program, arguments: Mapping[str, Array]) -> dict[str, in
 
 
 def as_arrays(arguments: Mapping[str, object]) -> dict[str, Array]:
-    """What is called like an array: numbers and nested lists, too. Raises CallError."""
+    """The arguments as arrays, numbers and nested lists included. Raises CallError."""
     arrays: dict[str, Array] = {}
     for name, value in arguments.items():
         try:
@@ -59,7 +59,7 @@ def as_arrays(arguments: Mapping[str, object]) -> dict[str, Array]:
 
 
 def host_results(node: Node, operands: list[Array]) -> tuple[Array, ...]:
-    """Results of a host call, by the onnx package's reference implementation, or of a user's op.
+    """Results of a host node: the onnx package's reference implementation, or a user's op.
 
     Raises CallError where these fail, or give other types than the program expects.
     """

@@ -13,7 +13,7 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import TensorType
 
-_ANY_MACHINE = 1 << 26  # bytes that need no question
+_ANY_MACHINE = 1 << 26  # bytes that every machine has
 _GROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),

@@ -72,7 +72,7 @@ class _Parser:
         if op is None:
             raise ProgramError(f"there is no op '{name}'")
         line.expect("(")
-        operands = line.listed(lambda: self._operand(line), ")")
+        operands = line.items(lambda: self._operand(line), ")")
         attributes = [read_attribute(line, sort, self.constants) for sort in op.attributes]
         index = self.builder.add(op, operands, *attributes)
         line.expect(":")

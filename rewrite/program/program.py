@@ -9,7 +9,7 @@ from functools import cached_property
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.ops import REGISTRY, USER_OPS, Kind, Op
 from satura.rewrite.ops.registry import user_op
-from satura.rewrite.program.text import application_text, attribute_text, quoted
+from satura.rewrite.program.text import application_text, attribute_text, quote
 from satura.rewrite.types.attributes import (
     Attribute,
     Constant,
@@ -117,14 +117,14 @@ class Program:
 
     @cached_property
     def constants(self) -> Mapping[str, Array]:
-        """Elements of the constants that the text leaves out, by what it has in their place."""
+        """Elements of the constants that the text leaves out, by the labels in their place."""
         values = [node.constant for node in self.nodes if node.op.name == "constant"]
         return {value.label: value.array for value in values if value.label is not None}
 
     @property
     def output_lines(self) -> list[str]:
         """The end of the text: a line per output."""
-        return [f"output {quoted(name)} = %{index}" for name, index in self.outputs]
+        return [f"output {quote(name)} = %{index}" for name, index in self.outputs]
 
     def __str__(self) -> str:
         lines = [f"%{index} = {node} : {node.type}" for index, node in enumerate(self.nodes)]

@@ -31,23 +31,24 @@ class Reader:
         self.at = 0
         self.depth = 0
 
-    def wrong(self, expected: str) -> ProgramError:
+    def mismatch(self, expected: str) -> ProgramError:
+        """The error that something other than `expected` stands here."""
         rest = self.line[self.at :].strip()
         shown = f"'{rest[:20]}{'…' * (len(rest) > 20)}'" if rest else "the end of the line"
         return ProgramError(f"expected {expected}, not {shown}")
 
-    def matched(self, pattern: str) -> str | None:
+    def take_match(self, pattern: str) -> str | None:
         """The text that `pattern` matches here, which is then read; None where it does not."""
-        found = _compiled(pattern).match(self.line, self.at)
+        found = _pattern_of(pattern).match(self.line, self.at)
         if found is None:
             return None
         self.at = found.end()
         return found[1]
 
     def token(self, pattern: str, what: str) -> str:
-        found = self.matched(pattern)
+        found = self.take_match(pattern)
         if found is None:
-            raise self.wrong(what)
+            raise self.mismatch(what)
         return found
 
     def accepts(self, literal: str) -> bool:
@@ -61,7 +62,7 @@ class Reader:
 
     def expect(self, literal: str) -> None:
         if not self.accepts(literal):
-            raise self.wrong(f"'{literal}'")
+            raise self.mismatch(f"'{literal}'")
 
     def after(self, literal: str, item: Callable[[], T]) -> T:
         """The item behind `literal`."""
@@ -70,7 +71,7 @@ class Reader:
 
     def expect_end(self) -> None:
         if self.line[self.at :].strip():
-            raise self.wrong("the end of the line")
+            raise self.mismatch("the end of the line")
 
     def word(self, what: str) -> str:
         return self.token(r"[^\W\d]\w*", what)
@@ -93,9 +94,9 @@ class Reader:
         return int(self.token(r"%[0-9]{1,18}(?!\w)", "a node such as %12")[1:])
 
     def string(self) -> str:
-        return _unquoted(self.token(_STRING, "a name in quotes"))
+        return _unquote(self.token(_STRING, "a name in quotes"))
 
-    def listed(self, item: Callable[[], T], end: str) -> list[T]:
+    def items(self, item: Callable[[], T], end: str) -> list[T]:
         """Items between commas up to `end`, whose opening bracket is read."""
         found: list[T] = []
         while not self.accepts(end):
@@ -104,9 +105,9 @@ class Reader:
             found.append(item())
         return found
 
-    def bracketed(self, item: Callable[[], T]) -> tuple[T, ...]:
+    def items_in_brackets(self, item: Callable[[], T]) -> tuple[T, ...]:
         self.expect("[")
-        return tuple(self.listed(item, "]"))
+        return tuple(self.items(item, "]"))
 
     def dtype(self) -> DType:
         name = self.word("an element type")
@@ -127,14 +128,14 @@ class Reader:
 
     def dims(self) -> tuple[Dim, ...]:
         """Dims in brackets; most of them are numbers, which need no grammar."""
-        numbers = self.matched(r"\[[0-9]{1,18}(?:, [0-9]{1,18})*\]")
+        numbers = self.take_match(r"\[[0-9]{1,18}(?:, [0-9]{1,18})*\]")
         if numbers is None:
-            return self.bracketed(self.dim)
+            return self.items_in_brackets(self.dim)
         return tuple(map(int, numbers[1:-1].split(",")))
 
     def dim(self) -> Dim:
         total = -self._product() if self.accepts("-") else self._product()
-        while (sign := self.matched("[-+]")) is not None:
+        while (sign := self.take_match("[-+]")) is not None:
             total = total + self._product() if sign == "+" else total - self._product()
         return total
 
@@ -163,18 +164,18 @@ class Reader:
             self.expect(")")
             self.depth -= 1
             return found
-        name = self.matched(rf"{_STRING}|[^\W\d]\w*")
+        name = self.take_match(rf"{_STRING}|[^\W\d]\w*")
         if name is None:
             return self.integer()
-        return symbol(_unquoted(name) if name.startswith('"') else name)
+        return symbol(_unquote(name) if name.startswith('"') else name)
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _pattern_of(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"\s*({pattern})")
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     try:
         return str(json.loads(text))
     except ValueError:

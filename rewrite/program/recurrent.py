@@ -5,7 +5,7 @@ The onnx package's own references leave out lengths of sequences, clip and activ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -77,15 +77,15 @@ class _Recurrent(OpRun):
     ) -> tuple[Array, ...]:
         dtype = DType.of(x.dtype)
         sides, hidden = r.shape[0], r.shape[2]
-        rows = _wide(np.swapaxes(x, 0, 1) if layout else x)
+        rows = _widen(np.swapaxes(x, 0, 1) if layout else x)
         steps, batch = rows.shape[:2]
         counts = np.full(batch, steps) if lengths is None else np.asarray(lengths, np.int64)
         zeros = np.zeros((batch, sides, hidden) if layout else (sides, batch, hidden), x.dtype)
-        first = [_wide(zeros if state is None else state) for state in (h, c)]
+        first = [_widen(zeros if state is None else state) for state in (h, c)]
         if layout:
             first = [np.swapaxes(state, 0, 1) for state in first]
-        bias = _wide(np.zeros((sides, 2 * self.gates * hidden), x.dtype) if b is None else b)
-        holes = _wide(np.zeros((sides, 3 * hidden), x.dtype) if p is None else p)
+        bias = _widen(np.zeros((sides, 2 * self.gates * hidden), x.dtype) if b is None else b)
+        holes = _widen(np.zeros((sides, 3 * hidden), x.dtype) if p is None else p)
         names = activations or self.default * sides
         functions = iter(_activations(names, activation_alpha or (), activation_beta or ()))
         result = np.zeros((steps, sides, batch, hidden), dtype.compute.numpy)
@@ -93,7 +93,7 @@ class _Recurrent(OpRun):
         for at in range(sides):
             input_bias, state_bias = np.split(bias[at], 2)
             side = Side(
-                _wide(w[at]), _wide(r[at]), input_bias, state_bias, np.split(holes[at], 3),
+                _widen(w[at]), _widen(r[at]), input_bias, state_bias, np.split(holes[at], 3),
                 tuple(next(functions) for _ in self.default), clip,
             )  # fmt: skip
             backward = direction == "reverse" or at == 1
@@ -114,7 +114,7 @@ class _Recurrent(OpRun):
         return tuple(output.astype(x.dtype) for output in (result, *finals))
 
 
-def _wide(x: Array) -> Floats:
+def _widen(x: Array) -> Floats:
     """x in the type that it is computed in."""
     wide: Floats = x.astype(DType.of(x.dtype).compute.numpy)
     return wide
@@ -175,20 +175,31 @@ RECURRENT: tuple[type[OpRun], ...] = (LSTM, GRU, RNN)
 def _activations(
     names: Sequence[str], alphas: Sequence[float], betas: Sequence[float]
 ) -> list[Activation]:
-    """The functions called `names`; numbers are given in order to those that take one."""
+    """The functions called `names`, as `with_numbers` says."""
+    return [
+        partial(_activate, _FUNCTIONS[key], alpha, beta)
+        for key, alpha, beta in with_numbers(names, alphas, betas)
+    ]
+
+
+def with_numbers(
+    names: Iterable[str], alphas: Sequence[float], betas: Sequence[float]
+) -> Iterator[tuple[str, float, float]]:
+    """Each name in small letters, with its alpha and beta.
+
+    Numbers are given in order to those functions that take one; others have their defaults.
+    """
     rest_alpha, rest_beta = list(alphas), list(betas)
-    found: list[Activation] = []
     for key in (name.lower() for name in names):
         alpha, beta = _ALPHA.get(key, 0.0), _BETA.get(key, 0.0)
         if key in _ALPHA and rest_alpha:
             alpha = rest_alpha.pop(0)
         if key in _BETA and rest_beta:
             beta = rest_beta.pop(0)
-        found.append(partial(_activated, _FUNCTIONS[key], alpha, beta))
-    return found
+        yield key, alpha, beta
 
 
-def _activated(
+def _activate(
     function: Callable[[Floats, float, float], Floats], alpha: float, beta: float, x: Floats
 ) -> Floats:
     return np.asarray(function(x, alpha, beta), x.dtype)

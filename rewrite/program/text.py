@@ -17,13 +17,13 @@ def application_text(op: str, operands: Iterable[str], attributes: Iterable[str]
 def attribute_text(value: Attribute) -> str:
     """The attribute, complete but for the elements of large constants."""
     if isinstance(value, HostCall):
-        names = f"{quoted(value.op_type)} of {quoted(value.domain)} opset {value.opset}"
+        names = f"{quote(value.op_type)} of {quote(value.domain)} opset {value.opset}"
         types = ", ".join(map(str, value.outputs))
         proto = b64encode(value.proto).decode()
-        return f"{names} salt {value.salt} gives ({types}) node {quoted(proto)}"
+        return f"{names} salt {value.salt} gives ({types}) node {quote(proto)}"
     return repr(value) if isinstance(value, UserAttribute) else str(value)
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """A name of any characters, in one line."""
     return json.dumps(name, ensure_ascii=False)

@@ -13,7 +13,7 @@ NOT_INSTALLED = "z3-solver is not installed: pip install 'satura[prove]'"
 
 
 def prove(rule: Rule, ranks: Sequence[int] = range(5), steps: int = STEPS) -> Proof:
-    """Try to prove `rule` for all sizes at each of `ranks`; `steps` are those of a `Budget`."""
+    """Try to prove `rule` for all sizes at each of `ranks`, within `steps` of a `Budget`."""
     if not rule.exact:
         return Proof(rule.name, "open", (), "it holds up to rounding")
     if importlib.util.find_spec("z3") is None:

@@ -1,8 +1,9 @@
-"""Which Python the functions of a rule may use, if running them on stand-ins is to prove anything.
+"""Which Python a rule's functions may use in a proof.
 
 A proof runs an author's functions on stand-ins for numbers. A stand-in answers for every number or
-ends the proof, but not where a function catches errors, asks for a class or an identity, or decides
-by a text. So only what is listed here is allowed; a rule that uses more is tested, not proved.
+ends the proof. It cannot do so where a function catches errors, asks for a class or an identity, or
+decides by a text. So only what is listed here is allowed; a rule that uses more is tested, not
+proved.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType, UnionType
 
 from satura.rewrite.language.dsl import Rule
-from satura.rewrite.language.expressions import Apply
 from satura.rewrite.types.attributes import Refuse, refuse_unless
 from satura.rewrite.types.tensor_type import DType
 
@@ -46,11 +46,11 @@ MEANT = {"Refuse": Refuse, "refuse_unless": refuse_unless, "DType": DType}
 
 
 class NotAllowedError(Exception):
-    """What a function uses that is not allowed."""
+    """A function uses what is not allowed; the message says what that is."""
 
 
 def objection(rule: Rule) -> str:
-    """Why a proof of `rule` would count for nothing; empty where it counts."""
+    """Why a proof of `rule` does not count; empty where it counts."""
     pending = list(_functions(rule))
     seen: dict[int, object] = {}  # kept, so that no other value takes an id
     try:
@@ -58,7 +58,7 @@ def objection(rule: Rule) -> str:
             value = pending.pop()
             if id(value) not in seen:
                 seen[id(value)] = value
-                pending += _used_by(value)
+                pending += _values_used_by(value)
     except NotAllowedError as error:
         return str(error)
     return ""
@@ -66,15 +66,13 @@ def objection(rule: Rule) -> str:
 
 def _functions(rule: Rule) -> Iterator[object]:
     for direction in rule.directions:
-        computed = [entry.expression for entry in (*direction.outputs, *direction.guards)]
-        for expression in (*direction.conditions, *computed):
-            for function in expression.functions() if isinstance(expression, Apply) else ():
-                if getattr(function, "__module__", None) not in RECORDED:
-                    yield function
+        for function in direction.functions():
+            if getattr(function, "__module__", None) not in RECORDED:
+                yield function
 
 
-def _used_by(value: object) -> Iterator[object]:
-    """What has to be allowed, too, where `value` is used. Raises NotAllowedError."""
+def _values_used_by(value: object) -> Iterator[object]:
+    """The values that must be allowed for `value` to be. Raises NotAllowedError."""
     if isinstance(value, ModuleType) or any(value is single for single in SINGLE):
         return  # what is taken from a module is looked at by itself
     if isinstance(value, FunctionType):
@@ -102,14 +100,14 @@ def _is_allowed(value: object) -> bool:
 
 
 def _is_trusted(module: object) -> bool:
-    """Whether it asks a number for nothing but what a stand-in answers or refuses."""
+    """Whether code of `module` asks of a number only what a stand-in answers or refuses."""
     name = f"{module}."
     ours = name.startswith("satura.") and not name.startswith((f"{BOOK}.", "satura.rewrite.prove."))
     return module in MODULES or ours
 
 
 def _in_function(function: FunctionType) -> Iterator[object]:
-    """The values that a function names. Raises NotAllowedError for what else its text uses."""
+    """The values that a function names. Raises NotAllowedError where its text is not allowed."""
     code, where = function.__code__, f"its function {function.__name__}"
     cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
     held = {name: cell.cell_contents for name, cell in cells}
@@ -122,7 +120,7 @@ def _in_function(function: FunctionType) -> Iterator[object]:
     except (OSError, SyntaxError, tokenize.TokenError):
         raise NotAllowedError(f"{where} has no source") from None
     meant = [name for name in MEANT if name not in local and names.get(name) is MEANT[name]]
-    quiet = {id(part) for node in ast.walk(tree) for part in _harmless(node, meant)}
+    quiet = {id(part) for node in ast.walk(tree) for part in _harmless_parts(node, meant)}
     for node in ast.walk(tree):
         for what, kinds in FORBIDDEN.items():
             if isinstance(node, kinds) and id(node) not in quiet:
@@ -142,7 +140,7 @@ def _in_function(function: FunctionType) -> Iterator[object]:
 
 
 def _module(node: ast.expr, names: Mapping[str, object]) -> object:
-    """The value of a name, or of a module's attribute; None for what else `node` may be."""
+    """The value of a name or of a module's attribute; None for any other expression."""
     match node:
         case ast.Name(id=name):
             return names.get(name)
@@ -159,16 +157,16 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(constant)
 
 
-def _harmless(node: ast.AST, meant: Sequence[str]) -> Iterator[ast.AST]:
-    """Docstrings, messages of refusals, and `is` with what exists only once."""
+def _harmless_parts(node: ast.AST, meant: Sequence[str]) -> Iterator[ast.AST]:
+    """The parts of `node` that decide nothing: docstrings, messages, `is` with a singleton."""
     match node:
         case ast.Expr(value=ast.Constant() as text):
             yield text
         case ast.Raise(exc=ast.Call(func=ast.Name(id="Refuse"), args=[text])) if "Refuse" in meant:
-            yield from _pieces(text)
+            yield from _literal_pieces(text)
         case ast.Call(func=ast.Name(id="refuse_unless")) if "refuse_unless" in meant:
             for text in (*node.args[1:], *(keyword.value for keyword in node.keywords)):
-                yield from _pieces(text)
+                yield from _literal_pieces(text)
         case ast.Compare(ops=[operator], comparators=[ast.Constant(value=None)]):
             yield operator
         case ast.Compare(ops=[operator], comparators=[ast.Attribute(value=ast.Name(id="DType"))]):
@@ -176,11 +174,11 @@ def _harmless(node: ast.AST, meant: Sequence[str]) -> Iterator[ast.AST]:
                 yield operator
 
 
-def _pieces(text: ast.expr) -> Iterator[ast.AST]:
-    """A text and its pieces, without what is computed inside of it."""
+def _literal_pieces(text: ast.expr) -> Iterator[ast.AST]:
+    """A text and its literal pieces, without the values that it formats."""
     yield text
     for piece in text.values if isinstance(text, ast.JoinedStr) else ():
         if isinstance(piece, ast.Constant):
             yield piece
         elif isinstance(piece, ast.FormattedValue) and piece.format_spec is not None:
-            yield from _pieces(piece.format_spec)
+            yield from _literal_pieces(piece.format_spec)

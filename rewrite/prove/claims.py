@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import z3
 
-from satura.rewrite.prove.counterexample import confirmed
+from satura.rewrite.prove.counterexample import real_counterexample
 from satura.rewrite.prove.folds import connect
 from satura.rewrite.prove.matches import FailedError, Match, Required
 from satura.rewrite.prove.paths import Fact, Path, Undecided
@@ -20,7 +20,10 @@ DIFFERS = "an element differs"
 
 
 class RefutedError(BaseException):
-    """A claim that does not follow: what fails, and models of it, the most telling ones first."""
+    """A claim does not follow: `reason` says what fails, `models` are sizes for which it fails.
+
+    The most telling models come first.
+    """
 
     def __init__(self, reason: str, models: list[z3.ModelRef]) -> None:
         super().__init__(reason)
@@ -34,25 +37,23 @@ def verify(match: Match) -> None:
         _verify(match)
     except RefutedError as failure:
         for model in failure.models:
-            failure.found = confirmed(match.direction, match.values, model)
+            failure.found = real_counterexample(match.direction, match.values, model)
             if failure.found is not None:
                 break
         raise
 
 
 def _verify(match: Match) -> None:
-    left = match.left()
-    match.fires()
+    left = match.bind_left()
+    match.require_conditions()
     required = Required(match.path)
     try:
-        right = match.right(required)
+        right = match.build_right(required)
     except FailedError as failure:
         _fail(match.path, match.assumed.facts, str(failure))
         return
     solver = match.path.solver
-    solver.push()
-    try:
-        solver.add(*match.assumed.facts)
+    with match.path.scope(*match.assumed.facts):
         for lemma in match.assumed.hints:
             lemma()
         solver.add(*(equal(zero, 0) for zero in match.path.equalities.zeros()))
@@ -71,8 +72,6 @@ def _verify(match: Match) -> None:
             here = left.at(index)  # once more: what the right side says of positions is known now
             connect(match.path)
             _claim(match.path, here == there, DIFFERS)
-    finally:
-        solver.pop()
 
 
 def _same_types(left: Elements, right: Elements) -> Iterator[tuple[Fact | Dim, str]]:
@@ -86,12 +85,12 @@ def _same_types(left: Elements, right: Elements) -> Iterator[tuple[Fact | Dim, s
 
 
 def _claim_all(path: Path, goals: list[tuple[Fact | Dim, str]]) -> None:
-    """Every goal follows; a dim is a goal that it is 0 for all sizes. Raises RefutedError."""
+    """Prove every goal, where a dim stands for the goal that it is 0. Raises RefutedError."""
     equalities = path.equalities
     facts: list[tuple[Fact, str]] = []
     for goal, reason in goals:
         if isinstance(goal, int | SymbolicDim):
-            if equalities.reduced(goal) != 0:
+            if equalities.reduce(goal) != 0:
                 facts.append((equal(goal, 0), reason))
         else:
             facts.append((goal, reason))
@@ -104,11 +103,11 @@ def _claim(path: Path, goal: Fact, reason: str) -> None:
     model = path.counterexample(goal)
     if model is None:
         return
-    raise RefutedError(reason, _telling(path, goal, model))
+    raise RefutedError(reason, _telling_models(path, goal, model))
 
 
-def _telling(path: Path, goal: Fact, model: z3.ModelRef) -> list[z3.ModelRef]:
-    """Models of plain small sizes, first with as many above 1 as possible; then `model`."""
+def _telling_models(path: Path, goal: Fact, model: z3.ModelRef) -> list[z3.ModelRef]:
+    """Counterexamples to `goal`: first of small static sizes, mostly above 1; last `model`."""
     known = {str(declared) for declared in model}
     names = {name[:-1] for name in known if name.endswith("'")}
     names |= {name[7:] for name in known if name.startswith("static ")}
@@ -129,10 +128,6 @@ def _telling(path: Path, goal: Fact, model: z3.ModelRef) -> list[z3.ModelRef]:
 
 
 def _fail(path: Path, facts: list[Fact], reason: str) -> None:
-    """The right side fails: wrong unless the path is impossible."""
-    path.solver.push()
-    try:
-        path.solver.add(*facts)
+    """Raise RefutedError for a right side that fails, unless the path is impossible."""
+    with path.scope(*facts):
         _claim(path, z3.BoolVal(False), reason)
-    finally:
-        path.solver.pop()

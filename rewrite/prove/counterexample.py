@@ -54,7 +54,7 @@ class Concrete:
         return DTYPES[self.number(term) % len(DTYPES)]
 
     def value(self, value: object) -> object:
-        """`value` with every unknown replaced."""
+        """`value` with every unknown replaced by its value in the model."""
         if type(value) is Size:
             return self.number(formula(value.term))
         if type(value) is OpenDType:
@@ -81,20 +81,20 @@ class Concrete:
         return value
 
 
-def confirmed(direction: Direction, values: Values, model: z3.ModelRef) -> Found | None:
-    """The match of the model's sizes, when both sides really differ there."""
+def real_counterexample(direction: Direction, values: Values, model: z3.ModelRef) -> Found | None:
+    """The match at the model's sizes; None where both sides agree on real arrays."""
     concrete = Concrete(model)
     bindings = {name: concrete.value(values[name]) for name in direction.variables}
     shown = ", ".join(f"{name} = {value}" for name, value in bindings.items())
     try:
-        left = _evaluated(direction.left, bindings)
+        left = _value_of_term(direction.left, bindings)
         if left is None:
             return None
         direction.compute(bindings)
     except (ProgramError, Refuse, ValueError, KeyError):
         return None
     try:
-        right = _evaluated(direction.right, bindings)
+        right = _value_of_term(direction.right, bindings)
     except (ProgramError, Refuse, ValueError) as error:
         return Found(direction, bindings, f"for {shown}: the right side fails: {error}")
     same = right is not None and left.shape == right.shape and left.dtype == right.dtype
@@ -103,8 +103,8 @@ def confirmed(direction: Direction, values: Values, model: z3.ModelRef) -> Found
     return Found(direction, bindings, f"for {shown}: the sides differ")
 
 
-def _evaluated(term: Term, bindings: Mapping[str, object]) -> Array | None:
-    """The term on arrays of different numbers; None where that would be too large."""
+def _value_of_term(term: Term, bindings: Mapping[str, object]) -> Array | None:
+    """The term's value on arrays of distinct numbers; None where an array would be too large."""
     builder = ProgramBuilder()
     tensors: dict[str, int] = {}
     arguments: dict[str, Array] = {}
@@ -125,7 +125,7 @@ def _evaluated(term: Term, bindings: Mapping[str, object]) -> Array | None:
 
 
 def _ramp(type_: TensorType, start: int) -> Array:
-    """1, 2, 3, … from `start` on; of bool every third is true."""
+    """The numbers that follow `start`, in order; of bool every third element is true."""
     count = int(_size(type_))
     numbers = np.arange(start + 1, start + count + 1)
     if type_.dtype is DType.BOOL:

@@ -7,15 +7,25 @@ not 0 is cancelled first. Dims with the same normal form are equal; the converse
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
+from functools import reduce
 
-from satura.rewrite.types.dims import Dim, Monomial, SymbolicDim, exact_quotient, product
+from satura.rewrite.types.dims import (
+    Dim,
+    Monomial,
+    SymbolicDim,
+    exact_quotient,
+    monomial_quotient,
+    polynomial,
+    product,
+)
 
 STEPS = 100
 
 
 class Equalities:
-    """Rewrite rules from dims that are 0."""
+    """Rewrite rules that follow from dims that are 0."""
 
     def __init__(
         self, zeros: Iterable[Dim], nonzero: Iterable[str], natural: Iterable[str] = ()
@@ -58,66 +68,66 @@ class Equalities:
         return dim
 
     def same(self, left: Dim, right: Dim) -> bool:
-        """Whether both are seen to be equal."""
+        """Whether the rules show that both are equal."""
         return self.normal(left - right) == 0
 
-    def reduced(self, dim: Dim) -> Dim:
-        """A dim that is 0 exactly where `dim` is: its normal form, without factors that are not."""
-        return self._cancelled(self.normal(dim))
+    def reduce(self, dim: Dim) -> Dim:
+        """A dim that is 0 exactly where `dim` is: its normal form without nonzero factors."""
+        return self._cancel(self.normal(dim))
 
     def quotient(self, dim: Dim, divisor: Dim) -> Dim | None:
-        """`dim / divisor` where it is seen to come out even, perhaps for an equal product."""
+        """`dim / divisor`; None where the rules do not show that it comes out even."""
         exact = exact_quotient(dim, divisor)
         if exact is not None or isinstance(dim, int):
             return exact
         for pattern, value in self._products:
             (monomial, coefficient), *more = dim.terms
-            if not more and value == _power(monomial):
-                exact = exact_quotient(_power(pattern) * coefficient, divisor)
+            if not more and value == _dim_of(monomial):
+                exact = exact_quotient(_dim_of(pattern) * coefficient, divisor)
                 if exact is not None:
                     return exact
         return None
 
     def zeros(self) -> list[Dim]:
-        """What is 0 by the rules for symbols; with cancelled factors, more than was put in."""
-        return [_power((name,)) - value for name, value in self._symbols.items()]
+        """Dims that are 0 by the rules for symbols; more than were given, as factors cancel."""
+        return [_dim_of((name,)) - value for name, value in self._symbols.items()]
 
     def _step(self, dim: SymbolicDim) -> Dim:
         total: Dim = 0
         for monomial, coefficient in dim.terms:
-            total = total + self._replaced(monomial) * coefficient
+            total = total + self._rewrite(monomial) * coefficient
         return total
 
-    def _replaced(self, monomial: Monomial) -> Dim:
+    def _rewrite(self, monomial: Monomial) -> Dim:
         for pattern, value in self._products:
-            rest = _without(monomial, pattern)
+            rest = monomial_quotient(monomial, pattern)
             if rest is not None:
-                return _power(rest) * value
+                return _dim_of(rest) * value
         return product(
-            self._symbols.get(atom, _power((atom,))) if isinstance(atom, str) else _power((atom,))
+            self._symbols.get(atom, _dim_of((atom,))) if isinstance(atom, str) else _dim_of((atom,))
             for atom in monomial
         )
 
     def _eliminate(self, zero: SymbolicDim) -> bool:
         """Make a rule for a symbol; False where none can be made."""
-        dim = self.reduced(zero)
+        dim = self.reduce(zero)
         if isinstance(dim, int):
             self._pending.remove(zero)
             return True
         for name in self._units(dim):
-            self._replace(name, 1)
+            self._add_symbol_rule(name, 1)
             return True
         for monomial, coefficient in dim.terms[::-1]:
             if len(monomial) == 1 and abs(coefficient) == 1 and isinstance(monomial[0], str):
                 name = monomial[0]
-                value = (dim - _power(monomial) * coefficient) * -coefficient
+                value = (dim - _dim_of(monomial) * coefficient) * -coefficient
                 if isinstance(value, int) or name not in value.symbols:
-                    self._replace(name, value)
+                    self._add_symbol_rule(name, value)
                     return True
         return False
 
     def _units(self, zero: SymbolicDim) -> list[str]:
-        """Factors of a product that is 1, where none is negative: each is 1."""
+        """The factors of `zero` where it says that a product of natural numbers is 1: each is 1."""
         if len(zero.terms) == 2 and zero.terms[1][0] == ():
             (factors, coefficient), (_, constant) = zero.terms
             names = [atom for atom in factors if isinstance(atom, str)]
@@ -126,80 +136,59 @@ class Equalities:
                 return names
         return []
 
-    def _replace(self, name: str, value: Dim) -> None:
+    def _add_symbol_rule(self, name: str, value: Dim) -> None:
         self._symbols = {
-            old: _substituted(other, name, value) for old, other in self._symbols.items()
+            old: _substitute(other, name, value) for old, other in self._symbols.items()
         }
         self._symbols[name] = value
-        again = [_power(pattern) - other for pattern, other in self._products]
+        again = [_dim_of(pattern) - other for pattern, other in self._products]
         self._pending += [dim for dim in again if isinstance(dim, SymbolicDim)]
         self._products = []
 
     def _orient(self, zero: SymbolicDim) -> bool:
-        """Make a rule for a product, of an equality of two products."""
-        dim = self.reduced(zero)
+        """Make a rule for a product where `zero` equates two; False where it does not."""
+        dim = self.reduce(zero)
         if isinstance(dim, int) or sorted(n for _, n in dim.terms) != [-1, 1]:
             return False
         (large, _), (small, _) = dim.terms  # terms are sorted, larger products first
         if len(large) == len(small) and any("/" in str(atom) for atom in large):
             large, small = small, large  # towards quotients: their divisor may cancel
-        self._products.append((large, _power(small)))
+        self._products.append((large, _dim_of(small)))
         self._pending.remove(zero)
         return True
 
-    def _cancelled(self, dim: Dim) -> Dim:
-        """`dim` without the factors of all its terms that are not 0."""
+    def _cancel(self, dim: Dim) -> Dim:
+        """`dim` divided by the nonzero factors that all its terms share."""
         if isinstance(dim, int):
             return dim
-        common = list(dim.terms[0][0])
-        for monomial, _ in dim.terms[1:]:
-            left = list(monomial)
-            kept = []
-            for atom in common:
-                if atom in left:
-                    left.remove(atom)
-                    kept.append(atom)
-            common = kept
+        first, *others = (Counter(monomial) for monomial, _ in dim.terms)
+        shared = reduce(Counter.__and__, others, first)
         nonzero = self._known_nonzero()
-        common = [atom for atom in common if atom in nonzero]
-        if not common:
+        factors = tuple(atom for atom in shared.elements() if atom in nonzero)
+        if not factors:
             return dim
-        total: Dim = 0
-        for monomial, coefficient in dim.terms:
-            rest = _without(monomial, tuple(common))
-            assert rest is not None
-            total = total + _power(rest) * coefficient
-        return total
+        rests = ((monomial_quotient(monomial, factors), n) for monomial, n in dim.terms)
+        return polynomial((rest, n) for rest, n in rests if rest is not None)
 
     def _known_nonzero(self) -> set[str]:
-        """Symbols that are not 0: what makes up one of those is none either."""
+        """Symbols that are not 0, and the factors of products that are not 0."""
         known = set(self._nonzero)
         for name in self._nonzero:
-            value = self.normal(_power((name,)))
+            value = self.normal(_dim_of((name,)))
             if isinstance(value, SymbolicDim) and len(value.terms) == 1:
                 known |= value.symbols
         return known
 
 
-def _power(monomial: Monomial) -> Dim:
+def _dim_of(monomial: Monomial) -> Dim:
     return SymbolicDim(((monomial, 1),)) if monomial else 1
 
 
-def _without(monomial: Monomial, factors: Monomial) -> Monomial | None:
-    """The monomial divided by `factors`, or None where that does not come out even."""
-    rest = list(monomial)
-    for atom in factors:
-        if atom not in rest:
-            return None
-        rest.remove(atom)
-    return tuple(rest)
-
-
-def _substituted(dim: Dim, name: str, value: Dim) -> Dim:
+def _substitute(dim: Dim, name: str, value: Dim) -> Dim:
     if isinstance(dim, int) or name not in dim.symbols:
         return dim
     total: Dim = 0
     for monomial, coefficient in dim.terms:
-        factors = (value if atom == name else _power((atom,)) for atom in monomial)
+        factors = (value if atom == name else _dim_of((atom,)) for atom in monomial)
         total = total + product(factors) * coefficient
     return total

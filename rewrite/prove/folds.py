@@ -61,7 +61,7 @@ def reduce(judge: Judge, x: Elements, f: ReduceFn, axes: Axes) -> Elements:
     demand(judge, list(at_axes) == sorted(set(at_axes)), "the axes are not sorted")
     demand(judge, all(0 <= axis < x.rank for axis in at_axes), "the axes are out of range")
     number = function_term(f)
-    picks = z3.Or(*(number == REDUCTIONS.index(name) for name in SELECTIONS))
+    picks = _is_selection(number)
     judge.always(z3.Or(x.dtype != code(DType.BOOL), picks), "bool has no sum")
     extents = tuple(x.shape[axis] for axis in at_axes)
 
@@ -72,7 +72,7 @@ def reduce(judge: Judge, x: Elements, f: ReduceFn, axes: Axes) -> Elements:
                 full[axis] = variable
             return x.at(tuple(full))
 
-        return _folded(judge.path, "reduce", (number, x.dtype), extents, body)
+        return _fold_term(judge.path, "reduce", (number, x.dtype), extents, body)
 
     return x.moved([1 if axis in at_axes else dim for axis, dim in enumerate(x.shape)], at)
 
@@ -81,7 +81,7 @@ def arg_reduce(judge: Judge, x: Elements, f: ReduceFn, axis: Axis, last: Count) 
     at_axis = axis.index
     demand(judge, 0 <= at_axis < x.rank, "the axis is out of range")
     number = function_term(f)
-    picks = z3.Or(*(number == REDUCTIONS.index(name) for name in SELECTIONS))
+    picks = _is_selection(number)
     judge.always(picks, "only max and min have an index")
     extent = x.shape[at_axis]
     empty = z3.BoolVal(extent != 0) if isinstance(extent, int) else is_nonzero(extent)
@@ -92,7 +92,7 @@ def arg_reduce(judge: Judge, x: Elements, f: ReduceFn, axis: Axis, last: Count) 
         def body(bound: Bound) -> z3.ExprRef:
             return x.at((*index[:at_axis], bound[0], *index[at_axis + 1 :]))
 
-        return _folded(judge.path, "arg_reduce", heads, (extent,), body)
+        return _fold_term(judge.path, "arg_reduce", heads, (extent,), body)
 
     shape = tuple(1 if axis == at_axis else dim for axis, dim in enumerate(x.shape))
     return Elements(shape, code(DType.I64), at)
@@ -109,7 +109,7 @@ def pool(judge: Judge, x: Elements, f: ReduceFn, window: Window) -> Elements:
         def body(bound: Bound) -> z3.ExprRef:
             return inside_or(x, _positions(window, index, bound), fill)
 
-        return _folded(judge.path, "reduce", heads, terms_of(window.sizes), body)
+        return _fold_term(judge.path, "reduce", heads, terms_of(window.sizes), body)
 
     return x.moved(shape, at)
 
@@ -130,13 +130,13 @@ def conv(judge: Judge, x: Elements, w: Elements, window: Window, groups: Groups)
         for name in dim.symbols if isinstance(dim, SymbolicDim) else ():
             judge.always(is_static(unknown(name)), "channels must be static")
     judge.same(inner * count, channels, "the channels do not split into the groups")
-    width = _divided(judge.path, outer, count)
+    width = _floor_quotient(judge.path, outer, count)
     judge.same(width * count, outer, "the output channels do not split")
     spatial = x.moved(x.shape[1:-1], x.at)
     shape = (x.shape[0], *_outer(judge, spatial.shape, window), outer)
 
     def at(index: Index) -> z3.ExprRef:
-        group = _divided(judge.path, index[-1], width)
+        group = _floor_quotient(judge.path, index[-1], width)
         judge.path.assume(z3.Implies(within(index[-1], outer), within(group, count)))
 
         def body(bound: Bound) -> z3.ExprRef:
@@ -145,14 +145,14 @@ def conv(judge: Judge, x: Elements, w: Elements, window: Window, groups: Groups)
             inside = within(group * inner + channel, channels)
             judge.path.assume(z3.Implies(chosen, inside))
 
-            def seen(place: Index) -> z3.ExprRef:
+            def pixel_at(place: Index) -> z3.ExprRef:
                 return x.at((index[0], *place, group * inner + channel))
 
-            image = x.moved(spatial.shape, seen)
+            image = x.moved(spatial.shape, pixel_at)
             value = inside_or(image, _positions(window, index[1:-1], tuple(taps)), fill)
             return PRODUCT(x.dtype, value, w.at((*taps, channel, index[-1])))
 
-        return _folded(judge.path, "conv", (x.dtype,), (*sizes, inner), body)
+        return _fold_term(judge.path, "conv", (x.dtype,), (*sizes, inner), body)
 
     return x.moved(shape, at)
 
@@ -170,13 +170,18 @@ def matmul(judge: Judge, x: Elements, y: Elements) -> Elements:
             mine = x.at((*index[:-1], bound[0]))
             return PRODUCT(x.dtype, mine, y.at((*index[:-2], bound[0], index[-1])))
 
-        return _folded(judge.path, "matmul", (x.dtype,), (x.shape[-1],), body)
+        return _fold_term(judge.path, "matmul", (x.dtype,), (x.shape[-1],), body)
 
     return x.moved((*x.shape[:-1], y.shape[-1]), at)
 
 
+def _is_selection(function: z3.ExprRef) -> Fact:
+    """Whether a reduction gives one of the elements that it combines."""
+    return z3.Or(*(function == REDUCTIONS.index(name) for name in SELECTIONS))
+
+
 def _outer(judge: Judge, shape: Sequence[Dim], window: Window) -> tuple[Dim, ...]:
-    """Extents of what a window gives."""
+    """Extents of a window's result."""
     fields = (window.sizes, window.strides, window.dilations, window.lo, window.hi)
     demand(judge, all(len(field) == len(shape) for field in fields), "the window has another rank")
     result: list[Dim] = []
@@ -184,12 +189,12 @@ def _outer(judge: Judge, shape: Sequence[Dim], window: Window) -> tuple[Dim, ...
         for number, least in ((size, 1), (stride, 1), (dilation, 1), (lo, 0), (hi, 0)):
             judge.always(at_least(number, least), "the window is malformed")
         span = dim + lo + hi - (dilation * (size - 1) + 1)
-        judge.sized(at_least(span, -1), [span], "the window does not fit")
-        result.append(_divided(judge.path, span, stride) + 1)
+        judge.at_run_time(at_least(span, -1), [span], "the window does not fit")
+        result.append(_floor_quotient(judge.path, span, stride) + 1)
     return tuple(result)
 
 
-def _divided(path: Path, numerator: Dim, denominator: Dim) -> Dim:
+def _floor_quotient(path: Path, numerator: Dim, denominator: Dim) -> Dim:
     """The quotient rounded down, of a positive denominator."""
     if isinstance(denominator, int) and (denominator == 1 or isinstance(numerator, int)):
         return numerator // denominator
@@ -203,14 +208,14 @@ def _positions(window: Window, index: Index, taps: Index) -> Index:
     return tuple(i * stride + tap * dilation - lo for i, tap, stride, dilation, lo in axes)
 
 
-def _folded(
+def _fold_term(
     path: Path,
     family: str,
     heads: tuple[z3.ExprRef, ...],
     extents: tuple[Dim, ...],
     body: Callable[[Bound], z3.ExprRef],
 ) -> z3.ExprRef:
-    """A fold of `body`; the variables of the two sides of a law have different names."""
+    """The name of a fold of `body`; its variables have names of their own on either side."""
     depth = path.depth
     bound = tuple(unknown(f"{path.side}{depth}.{number}") for number in range(len(extents)))
     path.depth += 1
@@ -218,7 +223,7 @@ def _folded(
     path.depth -= 1
     key = str((path.side, depth, family, heads, extents, value.sexpr()))
     if key not in path.folds:
-        picks = z3.Or(*(heads[0] == REDUCTIONS.index(name) for name in SELECTIONS))
+        picks = _is_selection(heads[0])
         exact = [heads[-1] == code(dtype) for dtype in DTYPES if not dtype.is_float]
         path.folds[key] = Fold(
             z3.Const(f"fold {len(path.folds)}", ELEMENT),
@@ -249,7 +254,7 @@ def _are_equal(path: Path, mine: Fold, other: Fold) -> bool:
     unlike = [a == b for a, b in heads if not a.eq(b)]
     if unlike and not path.follows(z3.And(*unlike)):
         return False
-    left, right = _long(path, mine), _long(path, other)
+    left, right = _repeating_loops(path, mine), _repeating_loops(path, other)
     any_order = not mine.any_order.eq(NEVER) and path.follows(mine.any_order)
     any_number = any_order and path.follows(mine.any_number)
     units = [v for v, extent in (*mine.axes, *other.axes) if (v, extent) not in (*left, *right)]
@@ -257,19 +262,17 @@ def _are_equal(path: Path, mine: Fold, other: Fold) -> bool:
         claims = [equal(a[1], b[1]) for a, b in pairs] + [at_least(axis[1], 1) for axis in rest]
         if not path.follows(z3.And(*claims)):
             continue
-        path.solver.push()
-        path.solver.add(*(formula(variable) == 0 for variable in units))
-        path.solver.add(*(formula(a[0]) == formula(b[0]) for a, b in pairs))
-        path.solver.add(*(within(*axis) for axis in (*left, *rest)))
-        connect(path, mine.depth + 1)
-        same = path.follows(mine.body == other.body)
-        path.solver.pop()
-        if same:
-            return True
+        facts = [formula(variable) == 0 for variable in units]
+        facts += [formula(a[0]) == formula(b[0]) for a, b in pairs]
+        facts += [within(*axis) for axis in (*left, *rest)]
+        with path.scope(*facts):
+            connect(path, mine.depth + 1)
+            if path.follows(mine.body == other.body):
+                return True
     return False
 
 
-def _long(path: Path, fold: Fold) -> list[Loop]:
+def _repeating_loops(path: Path, fold: Fold) -> list[Loop]:
     """The loops that may run more than once."""
     return [loop for loop in fold.axes if not path.follows(equal(loop[1], 1))]
 
@@ -277,7 +280,7 @@ def _long(path: Path, fold: Fold) -> list[Loop]:
 def _alignments(
     left: list[Loop], right: list[Loop], any_order: bool, any_number: bool
 ) -> Iterator[tuple[list[tuple[Loop, Loop]], list[Loop]]]:
-    """Which loops may go over the same indices, and which are left over."""
+    """Pairings of loops that may run over the same indices, each with the loops left over."""
     few, many = sorted((left, right), key=len)
     if len(few) < len(many) and not any_number:
         return

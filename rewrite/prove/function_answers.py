@@ -27,7 +27,7 @@ class Readings:
     position: int = 0
 
     def read(self, key: str, options: list[object], facts: list[Fact | None]) -> object:
-        """One of `options`; the same for the same key."""
+        """The answer for `key` in this run: one of `options`."""
         for (known, values, _), number in zip(self.trace, self.chosen, strict=False):
             if known == key:
                 return values[number]
@@ -75,7 +75,7 @@ def answer(path: Path, key: str, function: Callable[[], object]) -> object:
             what = f"{type(failed).__name__}: {failed}"
             value = Undecided(f"{key} does not run on unknown sizes: {what}")
         facts = readings.facts()
-        mark = _mark(value)
+        mark = _key_of(value)
         groups.setdefault(mark, (value, []))[1].append(z3.And(*facts))
         if not readings.advance():
             break
@@ -88,8 +88,8 @@ def answer(path: Path, key: str, function: Callable[[], object]) -> object:
     return value
 
 
-def _mark(value: object) -> object:
-    """What is the same for answers that need not be told apart."""
+def _key_of(value: object) -> object:
+    """A key that answers share where the proof need not tell them apart."""
     if type(value) in PLAIN:
         return (type(value), value)
     if isinstance(value, Dead):

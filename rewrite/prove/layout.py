@@ -10,7 +10,7 @@ from satura.rewrite.prove.open_values import FAMILIES, dtype_term, function_term
 from satura.rewrite.prove.reshape import compare_rows
 from satura.rewrite.prove.size import terms_of
 from satura.rewrite.prove.stand_in import unknown
-from satura.rewrite.prove.tensors import Elements, Index, Judge, demand
+from satura.rewrite.prove.tensors import Elements, Index, Judge, demand, demand_one_shape
 from satura.rewrite.prove.z3_terms import (
     BINARY_VALUE,
     CAST_VALUE,
@@ -30,21 +30,19 @@ from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import DType
 
 
-def alike(judge: Judge, x: Elements, y: Elements) -> None:
-    """Both have one type."""
-    demand(judge, x.rank == y.rank, "the ranks differ")
-    for mine, theirs in zip(x.shape, y.shape, strict=True):
-        judge.same(mine, theirs, "the operands' shapes differ")
+def demand_one_type(judge: Judge, x: Elements, y: Elements) -> None:
+    """Demand that both have one shape and dtype."""
+    demand_one_shape(judge, x, y)
     judge.always(x.dtype == y.dtype, "the operands' dtypes differ")
 
 
-def applied(judge: Judge, f: object, operands: Sequence[Elements]) -> Elements:
-    """unary and binary."""
+def elementwise(judge: Judge, f: object, operands: Sequence[Elements]) -> Elements:
+    """The meaning of `unary` and `binary`: a function of the elements at one index."""
     family = FAMILIES[next(sort for sort in FAMILIES if isinstance(f, sort))]
     number = function_term(f)
     first = operands[0]
     for other in operands[1:]:
-        alike(judge, first, other)
+        demand_one_type(judge, first, other)
     if z3.is_int_value(number):
         judge.path.assume(*table(family, number.as_long()))
     judge.always(TAKES[family](number, first.dtype), f"{f} does not take the dtype")
@@ -58,10 +56,8 @@ def applied(judge: Judge, f: object, operands: Sequence[Elements]) -> Elements:
 
 
 def select(judge: Judge, condition: Elements, x: Elements, y: Elements) -> Elements:
-    alike(judge, x, y)
-    demand(judge, condition.rank == x.rank, "the ranks differ")
-    for mine, theirs in zip(condition.shape, x.shape, strict=True):
-        judge.same(mine, theirs, "the condition has another shape")
+    demand_one_type(judge, x, y)
+    demand_one_shape(judge, condition, x, "the condition has another shape")
     judge.always(condition.dtype == code(DType.BOOL), "the condition is not bool")
     return x.moved(
         x.shape, lambda index: z3.If(IS_TRUE(condition.at(index)), x.at(index), y.at(index))
@@ -89,7 +85,7 @@ def broadcast(judge: Judge, x: Elements, shape: Shape) -> Elements:
 
     def at(index: Index) -> z3.ExprRef:
         pairs = zip(x.shape, wide, index, strict=True)
-        return x.at(tuple(_repeated(judge, old, new, i) for old, new, i in pairs))
+        return x.at(tuple(_index_before_broadcast(judge, old, new, i) for old, new, i in pairs))
 
     def compare() -> None:
         for old, new in zip(x.shape, wide, strict=True):
@@ -101,7 +97,7 @@ def broadcast(judge: Judge, x: Elements, shape: Shape) -> Elements:
     return x.moved(wide, at)
 
 
-def _repeated(judge: Judge, old: Dim, new: Dim, index: Dim) -> Dim:
+def _index_before_broadcast(judge: Judge, old: Dim, new: Dim, index: Dim) -> Dim:
     """Where `index` reads along an axis that is repeated from `old` to `new`."""
     equalities = judge.path.equalities
     if equalities.same(old, 1):
@@ -122,7 +118,7 @@ def slice_(judge: Judge, x: Elements, slices: Slices) -> Elements:
         judge.always(z3.Not(equal(step, 0)), "a step is 0")
         last = start + (size - 1) * step
         inside = z3.Implies(at_least(size, 1), z3.And(within(start, dim), within(last, dim)))
-        judge.sized(inside, [dim, start, size], "the slices reach outside")
+        judge.at_run_time(inside, [dim, start, size], "the slices reach outside")
         judge.natural(size, "a size is negative")
 
     def at(index: Index) -> z3.ExprRef:
@@ -161,7 +157,7 @@ def pad(judge: Judge, x: Elements, value: Elements, padding: Padding) -> Element
 
 
 def inside_or(x: Elements, index: Index, outside: z3.ExprRef) -> z3.ExprRef:
-    """x at `index`, or the value `outside` where that is not in x."""
+    """The element of x at `index`, or `outside` where the index is not in x."""
     inside = [within(i, dim) for i, dim in zip(index, x.shape, strict=True)]
     return z3.If(z3.And(*inside), x.at(index), outside) if inside else x.at(index)
 

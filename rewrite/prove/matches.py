@@ -1,4 +1,4 @@
-"""One match of a left side in a proof: its variables, left open, and what a rule computes of them.
+"""One match of a left side in a proof: its open variables, and what a rule computes from them.
 
 The rank of every tensor and shape is given. Permutations and axes are tried one by one; whatever
 else a variable holds (sizes, amounts, steps, a function, a dtype) stays open.
@@ -55,7 +55,7 @@ from satura.rewrite.types.attributes import (
     Window,
 )
 from satura.rewrite.types.dims import Dim, SymbolicDim
-from satura.rewrite.types.tensor_type import DType
+from satura.rewrite.types.tensor_type import COMPUTED, DType
 
 
 class FailedError(BaseException):
@@ -64,7 +64,7 @@ class FailedError(BaseException):
 
 @dataclass
 class Assumed:
-    """Left sides are well typed."""
+    """The judge of left sides: they are well typed, so that each demand is a fact."""
 
     path: Path
     facts: list[Fact] = field(default_factory=list)  # on actual sizes
@@ -81,13 +81,13 @@ class Assumed:
         self.path.assume(at_least(dim, 0, generic))
         if isinstance(dim, SymbolicDim) and len(dim.symbols) == 1 and dim == unknown(*dim.symbols):
             self.path.natural |= dim.symbols
-        self.sized(at_least(dim, 0), [dim], reason)
+        self.at_run_time(at_least(dim, 0), [dim], reason)
 
-    def sized(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
+    def at_run_time(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
         self.path.assume(z3.Implies(is_static(*dims), fact))
         self.facts.append(fact)
 
-    def fails(self, reason: str) -> None:
+    def fail(self, reason: str) -> None:
         raise Dead
 
     def hint(self, lemma: Callable[[], object]) -> None:
@@ -96,7 +96,7 @@ class Assumed:
 
 @dataclass
 class Asked:
-    """Whether a term that the rule computes with is well typed is found out."""
+    """The judge of terms whose type a rule reads: it does not fire where one is ill typed."""
 
     path: Path
 
@@ -109,12 +109,12 @@ class Asked:
             raise Dead
 
     def natural(self, dim: Dim, reason: str) -> None:
-        self.sized(at_least(dim, 0), [dim], reason)
+        self.at_run_time(at_least(dim, 0), [dim], reason)
 
-    def sized(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
+    def at_run_time(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
         self.path.assume(z3.Implies(is_static(*dims), fact))
 
-    def fails(self, reason: str) -> None:
+    def fail(self, reason: str) -> None:
         raise Dead
 
     def hint(self, lemma: Callable[[], object]) -> None:
@@ -123,7 +123,7 @@ class Asked:
 
 @dataclass
 class Required:
-    """Right sides have to be well typed."""
+    """The judge of right sides: each demand is a goal, for they have to be well typed."""
 
     path: Path
     goals: list[tuple[Fact | Dim, str]] = field(default_factory=list)
@@ -137,10 +137,10 @@ class Required:
     def natural(self, dim: Dim, reason: str) -> None:
         self.goals.append((at_least(dim, 0), reason))
 
-    def sized(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
+    def at_run_time(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
         self.goals.append((fact, reason))
 
-    def fails(self, reason: str) -> None:
+    def fail(self, reason: str) -> None:
         raise FailedError(reason)
 
     def hint(self, lemma: Callable[[], object]) -> None:
@@ -157,18 +157,18 @@ class Match:
         self.known: dict[Term, Elements] = {}
         self.assumed = Assumed(path)
 
-    def left(self) -> Elements:
-        """The left side; binds every variable."""
-        return self._left(self.direction.left)
+    def bind_left(self) -> Elements:
+        """Bind every variable to a stand-in. Returns the left side."""
+        return self._bind(self.direction.left)
 
-    def _left(self, term: Term) -> Elements:
+    def _bind(self, term: Term) -> Elements:
         if isinstance(term, Tensor):
             return self._tensor(term.name)
         if isinstance(term, ScalarTerm):
             value = self._attribute(term.value, Scalar, ())
             return constant_of(cast(Scalar, value))
         assert isinstance(term, Application)
-        operands = [self._left(operand) for operand in term.operands]
+        operands = [self._bind(operand) for operand in term.operands]
         attributes = [
             self._attribute(expression, sort, operands, term.op.name)
             for expression, sort in zip(term.attributes, term.op.attributes, strict=True)
@@ -190,7 +190,7 @@ class Match:
                 shape, dtype.term, lambda index: function(*map(formula, index))
             )
             self.values[name] = self._type(self.tensors[name])
-            self.path.assume(dtype.term >= 0, dtype.term < len(DType))
+            self.path.assume(dtype.term >= 0, dtype.term < len(COMPUTED))
         return self.tensors[name]
 
     def _dims(self, name: str, rank: int, least: int | None = 0, static: bool = False) -> Index:
@@ -226,10 +226,10 @@ class Match:
             raise Undecided("its left side computes with what is bound later")
         if expression.name not in self.values:
             rank = operands[0].rank if operands else 0
-            self.values[expression.name] = self._fresh(expression.name, sort, rank, op)
+            self.values[expression.name] = self._fresh_value(expression.name, sort, rank, op)
         return self.values[expression.name]
 
-    def _fresh(self, name: str, sort: type, rank: int, op: str) -> object:
+    def _fresh_value(self, name: str, sort: type, rank: int, op: str) -> object:
         path = self.path
         if sort is Perm:
             orders = list(permutations(range(rank)))
@@ -258,7 +258,7 @@ class Match:
             return Groups(number) if sort is Groups else Count(number)
         if sort is DType:
             term = z3.Int(f"dtype {name}")
-            path.assume(term >= 0, term < len(DType))
+            path.assume(term >= 0, term < len(COMPUTED))
             return OpenDType(path, term)
         if sort is Scalar:
             return self._scalar(name)
@@ -267,11 +267,11 @@ class Match:
         if sort in OPEN_NAMES:
             term = z3.Int(f"function {name}")
             return OPEN_NAMES[sort](path, sort, term)
-        raise Undecided(f"the prover knows no {sort.__name__}")
+        raise Undecided(f"{sort.__name__} is not a sort that the prover knows")
 
     def _scalar(self, name: str) -> OpenScalar:
         term = z3.Int(f"dtype of {name}")
-        self.path.assume(term >= 0, term < len(DType))
+        self.path.assume(term >= 0, term < len(COMPUTED))
         return OpenScalar(self.path, z3.Const(name, ELEMENT), OpenDType(self.path, term))
 
     def _window(self, name: str, rank: int) -> Window:
@@ -285,8 +285,8 @@ class Match:
 
     # What the rule computes
 
-    def fires(self) -> None:
-        """Raises Dead where a condition is false."""
+    def require_conditions(self) -> None:
+        """Evaluate the conditions. Raises Dead where one is false."""
         for condition in self.direction.conditions:
             holds = self.evaluate(condition)
             if not isinstance(holds, bool):
@@ -301,7 +301,7 @@ class Match:
         if isinstance(expression, Literal):
             return expression.value
         if isinstance(expression, TypeOf):
-            return self._type(self._computed(expression.term))
+            return self._type(self._meaning_of_term(expression.term))
         assert isinstance(expression, Apply)
         arguments = [self.evaluate(argument) for argument in expression.arguments]
         keywords = {name: self.evaluate(value) for name, value in expression.keywords}
@@ -315,12 +315,12 @@ class Match:
                 return same is (function is operator.eq)
 
         def run() -> object:
-            named = {name: _looked_at(value) for name, value in keywords.items()}
-            return function(*map(_looked_at, arguments), **named)
+            named = {name: _for_python(value) for name, value in keywords.items()}
+            return function(*map(_for_python, arguments), **named)
 
         return answer(self.path, str(expression), run)
 
-    def _computed(self, term: Term) -> Elements:
+    def _meaning_of_term(self, term: Term) -> Elements:
         """The meaning of a term that the rule takes the type of."""
         if isinstance(term, Tensor):
             return self.tensors[term.name]
@@ -328,22 +328,22 @@ class Match:
             return constant_of(cast(Scalar, self.evaluate(term.value)))
         assert isinstance(term, Application)
         if term not in self.known:
-            operands = [self._computed(operand) for operand in term.operands]
+            operands = [self._meaning_of_term(operand) for operand in term.operands]
             attributes = [self.evaluate(value) for value in term.attributes]
             self.known[term] = meaning(Asked(self.path), term.op, operands, attributes)
         return self.known[term]
 
-    def right(self, required: Required) -> Elements:
-        """The right side; what it demands goes to `required`."""
-        return self._right(self.direction.right, required)
+    def build_right(self, required: Required) -> Elements:
+        """Build the right side, whose demands go to `required`."""
+        return self._build(self.direction.right, required)
 
-    def _right(self, term: Term, required: Required) -> Elements:
+    def _build(self, term: Term, required: Required) -> Elements:
         if isinstance(term, Tensor):
             return self.tensors[term.name]
         if isinstance(term, ScalarTerm):
             return constant_of(cast(Scalar, self.evaluate(term.value)))
         assert isinstance(term, Application)
-        operands = [self._right(operand, required) for operand in term.operands]
+        operands = [self._build(operand, required) for operand in term.operands]
         attributes = [self.evaluate(value) for value in term.attributes]
         for value, sort in zip(attributes, term.op.attributes, strict=True):
             if not isinstance(value, sort) and not (sort is DType and isinstance(value, OpenDType)):
@@ -359,7 +359,7 @@ class Match:
 
 
 def constant_of(value: Scalar) -> Elements:
-    """A 0-d constant."""
+    """The 0-d constant of this value."""
     if not isinstance(value, Scalar):
         raise Undecided(f"{value!r} is not a Scalar")
     element, dtype = scalar_parts(value)
@@ -367,17 +367,17 @@ def constant_of(value: Scalar) -> Elements:
 
 
 def _same_dtypes(arguments: Sequence[object]) -> bool | None:
-    """Whether two dtypes are the same, where one is open."""
+    """Whether two dtypes are the same; None where neither is open."""
     for mine, theirs in (arguments, arguments[::-1]):
         if type(mine) is OpenDType and type(theirs) in (OpenDType, DType):
             return mine.equals(theirs)
     return None
 
 
-def _looked_at(value: object) -> object:
-    """What Python code is given: no open dtype. Sizes are not touched, not even by isinstance."""
+def _for_python(value: object) -> object:
+    """`value` for Python code: open dtypes are chosen, sizes stay (isinstance would ask them)."""
     if type(value) is OpenDType:
-        return value.chosen()
+        return value.choose()
     if type(value) is tuple:
-        return tuple(map(_looked_at, value))
+        return tuple(map(_for_python, value))
     return value

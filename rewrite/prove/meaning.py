@@ -14,8 +14,8 @@ from satura.rewrite.prove.user_ops import user_elements
 Meaning = Callable[..., Elements]
 
 MEANINGS: dict[str, Meaning] = {
-    "unary": lambda judge, x, f: layout.applied(judge, f, [x]),
-    "binary": lambda judge, x, y, f: layout.applied(judge, f, [x, y]),
+    "unary": lambda judge, x, f: layout.elementwise(judge, f, [x]),
+    "binary": lambda judge, x, y, f: layout.elementwise(judge, f, [x, y]),
     "select": layout.select,
     "cast": layout.cast,
     "transpose": layout.transpose,

@@ -47,13 +47,13 @@ def _name_choice(sort: type, term: z3.ArithRef) -> tuple[str, list[str], Facts]:
 
 
 class OpenDType(StandIn):
-    """A dtype that nobody has looked at; `term` is its number."""
+    """A dtype that no code has read yet; `term` is its number."""
 
     def __init__(self, path: Path, term: z3.ArithRef) -> None:
         self.path, self.term = path, term
 
-    def chosen(self) -> DType:
-        """Any dtype that it can be."""
+    def choose(self) -> DType:
+        """One of the dtypes that it can be; the path tries all of them."""
         return self.path.choose(*_dtype_choice(self.term))
 
     def equals(self, other: object) -> bool:
@@ -70,7 +70,7 @@ def dtype_term(value: object) -> z3.ArithRef:
         return value.term
     if isinstance(value, DType):
         return code(value)
-    raise Undecided(f"{value!r} stands for a dtype")
+    raise Undecided(f"{value!r} is not a dtype")
 
 
 class OpenType(StandIn, TensorType):
@@ -82,7 +82,7 @@ class OpenType(StandIn, TensorType):
 
     @property
     def dtype(self) -> DType:
-        return self.open_dtype.chosen()
+        return self.open_dtype.choose()
 
     @property
     def open_dtype(self) -> OpenDType:
@@ -103,7 +103,7 @@ class OpenType(StandIn, TensorType):
 
 
 class _OpenName(StandIn):
-    """A function's name that nobody has looked at; `term` is its number."""
+    """A function's name that no code has read yet; `term` is its number."""
 
     def __init__(self, path: Path, sort: type, term: z3.ArithRef) -> None:
         for key, value in (("path", path), ("sort", sort), ("term", term)):
@@ -147,7 +147,7 @@ OPEN_NAMES: dict[type, type[_OpenName]] = {
 
 
 def is_open_name(value: object) -> bool:
-    """Whether `value` is a function whose name nobody has looked at."""
+    """Whether `value` is a function whose name is open."""
     return isinstance(value, _OpenName)
 
 
@@ -174,7 +174,7 @@ class OpenScalar(StandIn, Scalar):
     @property
     def dtype(self) -> DType:
         open_dtype: OpenDType = object.__getattribute__(self, "open_dtype")
-        return open_dtype.chosen()
+        return open_dtype.choose()
 
     def __getattr__(self, name: str) -> NoReturn:
         if name == "bits":

@@ -9,7 +9,7 @@ contradicts the facts of the path, by z3, is never given.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
@@ -47,7 +47,7 @@ class Budget:
     left: float
 
     def spend(self, steps: float) -> None:
-        """Raises OutOfStepsError where fewer are left."""
+        """Use up `steps`. Raises OutOfStepsError where fewer are left."""
         self.left -= steps
         if self.left < 0:
             raise OutOfStepsError
@@ -107,13 +107,13 @@ class Path:
             del self._memory[self._trace[-1].remembered :]
 
     def choose(self, key: str, options: list[T], facts: list[Fact | None] | None = None) -> T:
-        """One of `options`, each with the fact that it stands for; the same for the same key."""
+        """One of `options`, each of which stands for a fact. A key has one answer on a path."""
         if self.readings is not None and key.startswith(NAMED):
             return self.readings.read(key, options, facts)  # type: ignore[no-any-return]
         if key in self._decided:
             return self._decided[key]  # type: ignore[return-value]
         if self._position == len(self._trace):
-            chosen, said = self._possible(options, facts or [None] * len(options))
+            chosen, said = self._possible_options(options, facts or [None] * len(options))
             self._trace.append(_Decision(chosen, said, self._recalled))
             self._changed = self._position
         decision = self._trace[self._position]
@@ -128,14 +128,14 @@ class Path:
         return answer  # type: ignore[return-value]
 
     def decide(self, key: str, when_true: Fact, when_false: Fact) -> bool:
-        """Whether something holds; the facts are what each answer tells."""
+        """Whether something holds; each answer has the fact that follows from it."""
         return self.choose(key, [True, False], [when_true, when_false])
 
     def remember(self, compute: Callable[[], T]) -> T:
         """The result of `compute`, which earlier decisions determine.
 
-        Until the first decision that is another one, a run repeats the one before: there the result
-        is known already.
+        A run repeats the one before until its first decision that is another one; up to there the
+        result is known already.
         """
         if self._recalled == len(self._memory):
             self._memory.append(compute())
@@ -143,18 +143,28 @@ class Path:
         return self._memory[self._recalled - 1]  # type: ignore[no-any-return]
 
     def assume(self, *facts: Fact) -> None:
-        """Facts that hold from here on."""
+        """Tell the solver facts that hold from here on."""
         if self._position > self._changed:
             self.solver.add(*facts)
 
+    @contextmanager
+    def scope(self, *facts: Fact) -> Iterator[None]:
+        """A block in which `facts` hold in addition."""
+        self.solver.push()
+        try:
+            self.solver.add(*facts)
+            yield
+        finally:
+            self.solver.pop()
+
     def refuse(self, reason: str) -> NoReturn:
-        """A function asks what is not known: no answer of it counts, even if it catches this."""
+        """End a function that asks what is not known; what it answers after that does not count."""
         self.refused = Undecided(reason)
         raise self.refused
 
     def witness(self) -> None:
         """Note whether the facts can hold; if they never do, nothing has been proved."""
-        self.witnessed = self.witnessed or self._checked() == z3.sat
+        self.witnessed = self.witnessed or self._check_facts() == z3.sat
 
     @property
     def equalities(self) -> Equalities:
@@ -165,7 +175,7 @@ class Path:
         return self._equalities[1]
 
     def follows(self, goal: Fact) -> bool:
-        """Whether the facts are seen to imply `goal`."""
+        """Whether z3 shows that the facts imply `goal`."""
         try:
             return self.counterexample(goal) is None
         except Undecided:
@@ -178,16 +188,14 @@ class Path:
         """
         if z3.is_true(goal):
             return None
-        self.solver.push()
-        self.solver.add(z3.Not(goal))
-        answer = self._checked()
-        model = self.solver.model() if answer == z3.sat else None
-        self.solver.pop()
+        with self.scope(z3.Not(goal)):
+            answer = self._check_facts()
+            model = self.solver.model() if answer == z3.sat else None
         if answer == z3.unknown:
             raise Undecided(f"z3 gives up: {self.solver.reason_unknown()}")
         return model
 
-    def _possible(
+    def _possible_options(
         self, options: list[T], facts: list[Fact | None]
     ) -> tuple[list[object], list[Fact | None]]:
         pairs = [
@@ -200,13 +208,10 @@ class Path:
         return [option for option, _ in pairs], [fact for _, fact in pairs]
 
     def _is_possible(self, fact: Fact) -> bool:
-        self.solver.push()
-        self.solver.add(fact)
-        answer = self._checked()
-        self.solver.pop()
-        return bool(answer != z3.unsat)
+        with self.scope(fact):
+            return bool(self._check_facts() != z3.unsat)
 
-    def _checked(self) -> z3.CheckSatResult:
+    def _check_facts(self) -> z3.CheckSatResult:
         """Whether the facts can hold, as far as z3 knows."""
         before = _z3_steps(self.solver)
         answer = self.solver.check()

@@ -10,7 +10,7 @@ from satura.rewrite.language.dsl import Direction
 
 @dataclass(frozen=True)
 class Found:
-    """A match for which the two sides of a direction really differ, and how as text."""
+    """A match for which the two sides of a direction differ; `text` says how."""
 
     direction: Direction
     bindings: Mapping[str, object]
@@ -21,10 +21,9 @@ class Found:
 class Proof:
     """The verdict on one rule.
 
-    "proved": both sides read the same elements, for all sizes, at every rank in `ranks`; what
-    `reason` says is then what the proof covers. "refuted": `reason` shows sizes for which the law
-    fails, and so does `found`. "open": neither; `reason` says why, and `ranks` are those that are
-    proved all the same.
+    "proved": both sides read the same elements for all sizes at every rank in `ranks`; `reason`
+    says what the proof covers. "refuted": `reason` and `found` show sizes for which the law fails.
+    "open": neither is known; `reason` says why, and `ranks` are the ranks that are proved.
     """
 
     rule: str

@@ -24,7 +24,7 @@ from satura.rewrite.prove.stand_in import unknown
 from satura.rewrite.prove.tensors import Elements, Index, Judge
 from satura.rewrite.prove.z3_terms import formula, within
 from satura.rewrite.types.attributes import Shape
-from satura.rewrite.types.dims import Dim, Monomial, SymbolicDim, product
+from satura.rewrite.types.dims import Dim, SymbolicDim, monomials_of, polynomial, product
 
 Digit = tuple[Dim, Dim]  # an index and its extent
 
@@ -45,25 +45,25 @@ class Positions:
     def quotient(self, dim: Dim, divisor: Dim) -> Dim | None:
         return self.equalities.quotient(self.normal(dim), divisor)
 
-    def digits(self, digits: list[Digit]) -> list[Digit]:
+    def finest_digits(self, digits: list[Digit]) -> list[Digit]:
         """The finest digits of the same position."""
         for _ in range(10):
-            new = self._collapsed(self._expanded(digits))
+            new = self._collapse(self._expand(digits))
             if new == digits:
                 break
             digits = new
         return digits
 
-    def _expanded(self, digits: list[Digit]) -> list[Digit]:
+    def _expand(self, digits: list[Digit]) -> list[Digit]:
         result: list[Digit] = []
         for index, extent in digits:
             index, extent = self.normal(index), self.normal(extent)
             if extent != 1:
-                result += self.expanded(index, extent) or [(index, extent)]
+                result += self.parts_of(index, extent) or [(index, extent)]
         return result
 
-    def expanded(self, index: Dim, extent: Dim) -> list[Digit]:
-        """The digits that `index` was put together from, if it was, up to a number of rows."""
+    def parts_of(self, index: Dim, extent: Dim) -> list[Digit]:
+        """The digits that make up `index`, some rows added to the first; empty where none do."""
         parts = self.parts.get(index, ())
         if (
             parts
@@ -72,42 +72,42 @@ class Positions:
         ):
             return list(parts)
         for position, ((first, _), *rest) in self.parts.items():
-            row = self.row(rest)
+            row = self.row_size(rest)
             rows, more = self.quotient(extent, row), self.quotient(index - position, row)
             if rows is not None and more is not None and self.are_digits(rest):
                 return [(self.normal(first + more), self.normal(rows)), *rest]
         return []
 
     def are_digits(self, digits: Sequence[Digit]) -> bool:
-        """Whether each is below its extent: only then are they the digits of their position."""
+        """Whether each digit is below its extent, without which the position has other digits."""
         key = str(digits)
         if key not in self.inside:
             self.inside[key] = self.path.follows(z3.And(*(within(*digit) for digit in digits)))
         return self.inside[key]
 
-    def row(self, digits: Sequence[Digit]) -> Dim:
+    def row_size(self, digits: Sequence[Digit]) -> Dim:
         """How many positions there are for these digits."""
         return self.normal(product(extent for _, extent in digits))
 
-    def _collapsed(self, digits: list[Digit]) -> list[Digit]:
+    def _collapse(self, digits: list[Digit]) -> list[Digit]:
         for start, (first, extent) in enumerate(digits):
-            found = self.whole(first)
+            found = self.position_of(first)
             if found is not None:
                 position, rest = found
                 end = start + 1 + len(rest)
                 if digits[start + 1 : end] == list(rest):
-                    merged = (position, self.normal(extent * self.row(rest)))
+                    merged = (position, self.normal(extent * self.row_size(rest)))
                     return [*digits[:start], merged, *digits[end:]]
         return digits
 
-    def whole(self, first: Dim) -> tuple[Dim, tuple[Digit, ...]] | None:
+    def position_of(self, first: Dim) -> tuple[Dim, tuple[Digit, ...]] | None:
         """The position whose first digit is `first`, and its other digits."""
         for name in sorted(first.symbols) if isinstance(first, SymbolicDim) else ():
             if name in self.groups:
                 position, rest = self.groups[name]
                 more = first - unknown(name)
                 if isinstance(more, int) or name not in more.symbols:
-                    return self.normal(position + more * self.row(rest)), rest
+                    return self.normal(position + more * self.row_size(rest)), rest
         return None
 
     def position(self, digits: list[Digit]) -> Dim:
@@ -121,10 +121,13 @@ class Positions:
         return total
 
     def split(self, digits: list[Digit], extents: list[Dim]) -> list[Dim]:
-        """The position of `digits` as an index below `extents`, none of which is 1."""
+        """The digits below `extents` of the position of `digits`; no extent is 1."""
         if len(extents) == 1:
             return [self.position(digits)]
-        position, row = self.position(digits), self.row([(0, extent) for extent in extents[1:]])
+        position, row = (
+            self.position(digits),
+            self.row_size([(0, extent) for extent in extents[1:]]),
+        )
         if isinstance(position, int):
             inner: list[Dim] = []
             for extent in extents[:0:-1]:
@@ -136,8 +139,8 @@ class Positions:
                 return [position, *inner[::-1]]
             position = self.position(digits)
         rows: Dim = 0  # whole rows go to the first digit and leave the others alone
-        for monomial, coefficient in terms(position):
-            part = SymbolicDim(((monomial, coefficient),)) * 1 if monomial else coefficient
+        for monomial, coefficient in monomials_of(position):
+            part = polynomial([(monomial, coefficient)])
             rows = rows + (self.equalities.quotient(part, row) or 0)
         rest = self.normal(position - rows * row)
         text = f"{rest} in {extents[1:]}"
@@ -145,7 +148,7 @@ class Positions:
         self.groups[str(names[0])] = (rest, tuple(zip(names[1:], extents[1:], strict=True)))
         return [self.normal(names[0] + rows), *names[1:]]
 
-    def matched(self, digits: list[Digit], extents: list[Dim]) -> list[Dim]:
+    def index_of(self, digits: list[Digit], extents: list[Dim]) -> list[Dim]:
         """The index below `extents` (none of which is 1) with the position of `digits`."""
         result: list[Dim] = []
         while extents:
@@ -155,7 +158,7 @@ class Positions:
         return result
 
     def _first_block(self, digits: list[Digit], extents: list[Dim]) -> tuple[int, int]:
-        """How many digits have as many elements as how many extents, as few as possible."""
+        """The fewest digits and extents that have equally many elements: how many of each."""
         for total in range(2, len(digits) + len(extents)):
             for count in range(max(1, total - len(extents)), min(total, len(digits) + 1)):
                 width = total - count
@@ -175,21 +178,21 @@ def positions_of(path: Path) -> Positions:
 
 
 def compare_rows(path: Path, position: Dim, extent: Dim, bound: Dim) -> None:
-    """A position below `extent` is below a number of whole rows when its first digit is."""
+    """Tell the solver that a position is below whole rows exactly where its first digit is."""
     positions = positions_of(path)
     position, bound = positions.normal(position), positions.normal(bound)
-    whole = positions.whole(position)
+    whole = positions.position_of(position)
     if whole is not None:  # of a position that was split, by its own digits
-        row = positions.row(whole[1])
+        row = positions.row_size(whole[1])
         same = (formula(position) < formula(bound)) == (formula(whole[0]) < formula(bound * row))
         path.assume(z3.Implies(z3.And(within(position, extent), formula(row) > 0), same))
         compare_rows(path, whole[0], extent * row, bound * row)
-    found = [positions.expanded(position, positions.normal(extent))]
+    found = [positions.parts_of(position, positions.normal(extent))]
     for name, (start, rest) in positions.groups.items():
         if start == position:
             found.append([(unknown(name), 0), *rest])
     for digits in found:
-        row = positions.row(digits[1:])
+        row = positions.row_size(digits[1:])
         rows = positions.quotient(bound, row)
         if digits and rows is not None:
             below = formula(position) < formula(bound)
@@ -206,9 +209,9 @@ def reshape(judge: Judge, x: Elements, shape: Shape) -> Elements:
 
     def at(index: Index) -> z3.ExprRef:
         positions = positions_of(judge.path)
-        digits = positions.digits(list(zip(index, new, strict=True)))
+        digits = positions.finest_digits(list(zip(index, new, strict=True)))
         extents = [positions.normal(dim) for dim in x.shape]
-        found = iter(positions.matched(digits, [dim for dim in extents if dim != 1]))
+        found = iter(positions.index_of(digits, [dim for dim in extents if dim != 1]))
         read = tuple(0 if dim == 1 else next(found) for dim in extents)
         inside = [within(*digit) for digit in zip(index, new, strict=True)]
         reached = [within(*digit) for digit in zip(read, x.shape, strict=True)]
@@ -216,7 +219,3 @@ def reshape(judge: Judge, x: Elements, shape: Shape) -> Elements:
         return x.at(read)
 
     return x.moved(new, at)
-
-
-def terms(dim: Dim) -> tuple[tuple[Monomial, int], ...]:
-    return dim.terms if isinstance(dim, SymbolicDim) else (((), dim),)

@@ -66,7 +66,7 @@ def _search(rule: Rule, ranks: Sequence[int], steps: int) -> Proof:
 def _prove_somehow(
     direction: Direction, ranks: Mapping[str, int], budget: Budget, conditional: set[str]
 ) -> bool:
-    """Prove it without its conditions if that can be done: there are fewer paths then."""
+    """Prove it without its conditions, which takes fewer paths, or else with them."""
     if direction.conditions and direction.label not in conditional:
         share = Budget(budget.left / 3)
         rest = budget.left - share.left
@@ -80,7 +80,7 @@ def _prove_somehow(
 
 
 def _prove_direction(direction: Direction, ranks: Mapping[str, int], budget: Budget) -> bool:
-    """Prove it for these ranks; whether it can fire there at all."""
+    """Prove it for these ranks. Returns whether it can fire there."""
     solver = z3.Solver()
     solver.set("rlimit", PATIENCE)
     path = Path(solver, budget)
@@ -90,19 +90,19 @@ def _prove_direction(direction: Direction, ranks: Mapping[str, int], budget: Bud
 
 
 def rank_choices(direction: Direction, rank: int) -> Iterator[dict[str, int]]:
-    """Ranks for the tensors and the reshapes' shapes of the left side, the largest being `rank`."""
-    names = list(dict.fromkeys(_ranked(direction.left)))
+    """Ranks for the tensors and reshape targets of the left side, the largest being `rank`."""
+    names = list(dict.fromkeys(_names_with_ranks(direction.left)))
     for chosen in product(range(rank + 1), repeat=len(names)):
         if max(chosen, default=0) == rank:
             yield dict(zip(names, chosen, strict=True))
 
 
-def _ranked(left: Application) -> Iterator[str]:
+def _names_with_ranks(left: Application) -> Iterator[str]:
     for term in subterms(left):
         if isinstance(term, Tensor):
             yield term.name
         elif isinstance(term, Application):
             for expression, sort in zip(term.attributes, term.op.attributes, strict=True):
-                own = sort is Constant or (sort is Shape and term.op.name == "reshape")
-                if own and isinstance(expression, AttributeVariable):
+                has_rank = sort is Constant or (sort is Shape and term.op.name == "reshape")
+                if has_rank and isinstance(expression, AttributeVariable):
                     yield expression.name

@@ -66,20 +66,20 @@ class Size(StandIn):
         return self._result(self._term(other) - self.term)
 
     def __floordiv__(self, other: object) -> Dim:
-        return self._divided(self.term, self._term(other))
+        return self._floor_quotient(self.term, self._term(other))
 
     def __rfloordiv__(self, other: object) -> Dim:
-        return self._divided(self._term(other), self.term)
+        return self._floor_quotient(self._term(other), self.term)
 
     def __mod__(self, other: object) -> Dim:
         divisor = self._term(other)
-        whole = self._divided(self.term, divisor)
+        whole = self._floor_quotient(self.term, divisor)
         return self._result(self.term - term_of(whole) * divisor)
 
     def _result(self, term: Dim) -> Dim:
         return dim_of(self.path, term)
 
-    def _divided(self, numerator: Dim, denominator: Dim) -> Dim:
+    def _floor_quotient(self, numerator: Dim, denominator: Dim) -> Dim:
         if dim_of(self.path, denominator) == 0:
             raise ZeroDivisionError("a size is divided by one that may be 0")
         if isinstance(denominator, int) and isinstance(numerator, int):
@@ -92,7 +92,7 @@ class Size(StandIn):
         if type(other) in OTHERS:
             return False
         plain = self.term - self._term(other)
-        difference = self.path.remember(lambda: self.path.equalities.reduced(plain))
+        difference = self.path.remember(lambda: self.path.equalities.reduce(plain))
         if isinstance(difference, int):
             return difference == 0
         key = min(str(difference), str(-difference))
@@ -140,7 +140,7 @@ class Size(StandIn):
         return int if self._is_static(self.term) else SymbolicDim
 
     def _is_static(self, term: SymbolicDim) -> bool:
-        # Symbolic dims may cancel: that is an int whose parts are none.
+        # Symbolic dims may cancel: so an int may have symbolic parts.
         static = z3.Bool(f"static {term}")
         self.path.assume(z3.Implies(is_static(term), static))
         return self.path.decide(f"{term} is static", static, z3.Not(static))
@@ -165,7 +165,7 @@ class Size(StandIn):
             return dim_of(self.path, whole)
         return None
 
-    def _refused(self, what: str) -> NoReturn:
+    def _refuse(self, what: str) -> NoReturn:
         self.path.refuse(f"it {what} an unknown size")
 
     def _term(self, other: object) -> Dim:
@@ -174,22 +174,22 @@ class Size(StandIn):
         return term_of(other)
 
     def __hash__(self) -> int:
-        self._refused("hashes")
+        self._refuse("hashes")
 
     def __index__(self) -> int:
-        self._refused("counts with")
+        self._refuse("counts with")
 
     __int__ = __index__
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
-        self._refused(f"reads '{name}' of")
+        self._refuse(f"reads '{name}' of")
 
 
-def _refusing(operation: str) -> Callable[..., object]:
+def _refuser(operation: str) -> Callable[..., object]:
     def refuse(size: Size, *_: object, **__: object) -> NoReturn:
-        size._refused(f"computes {operation} of")
+        size._refuse(f"computes {operation} of")
 
     return refuse
 
@@ -201,7 +201,7 @@ REFUSED = [
     "rand", "or", "ror", "xor", "rxor", "array", "array_ufunc", "array_function",
 ]  # fmt: skip
 for _name in REFUSED:
-    setattr(Size, f"__{_name}__", _refusing(_name))
+    setattr(Size, f"__{_name}__", _refuser(_name))
 
 
 def is_number(value: object) -> bool:
@@ -229,7 +229,7 @@ def terms_of(values: tuple[object, ...]) -> tuple[Dim, ...]:
 
 
 def named_quotient(path: Path, numerator: Dim, denominator: Dim) -> SymbolicDim:
-    """`numerator // denominator`, as a number of which the solver knows what it has to."""
+    """`numerator // denominator`, as a number whose meaning the solver is told."""
     quotient = unknown(f"({numerator})//({denominator})")
     above, below, whole = formula(numerator), formula(denominator), formula(quotient)
     rest = above - whole * below

@@ -21,7 +21,7 @@ Index = tuple[Dim, ...]
 
 @dataclass(frozen=True)
 class Elements:
-    """A tensor: `at` gives the element at an index, which may be anything outside the shape."""
+    """A tensor: `at` gives the element at an index, and anything for one outside the shape."""
 
     shape: tuple[Dim, ...]
     dtype: z3.ArithRef
@@ -49,16 +49,26 @@ class Judge(Protocol):
     def natural(self, dim: Dim, reason: str) -> None:
         """A demand that a size is not negative."""
 
-    def sized(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
-        """A demand on actual sizes; it is checked before only where all of `dims` are ints."""
+    def at_run_time(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
+        """A demand on actual sizes, which is checked earlier only where all of `dims` are ints."""
 
-    def fails(self, reason: str) -> None:
-        """A demand that does not hold. Does not return."""
+    def fail(self, reason: str) -> None:
+        """A demand that does not hold. It never returns."""
 
     def hint(self, lemma: Callable[[], object]) -> None:
-        """Something whose lemmas help a proof."""
+        """Keep `lemma`, which tells the solver what helps a proof."""
 
 
 def demand(judge: Judge, holds: bool, reason: str) -> None:
+    """Demand what is known already to hold or not."""
     if not holds:
-        judge.fails(reason)
+        judge.fail(reason)
+
+
+def demand_one_shape(
+    judge: Judge, x: Elements, y: Elements, reason: str = "the operands' shapes differ"
+) -> None:
+    """Demand that both have one shape."""
+    demand(judge, x.rank == y.rank, "the ranks differ")
+    for mine, theirs in zip(x.shape, y.shape, strict=True):
+        judge.same(mine, theirs, reason)

@@ -11,7 +11,7 @@ from satura.rewrite.ops import Kind, Op
 from satura.rewrite.prove.paths import Undecided
 from satura.rewrite.prove.size import Size
 from satura.rewrite.prove.stand_in import StandIn
-from satura.rewrite.prove.tensors import Elements, Index, Judge, demand
+from satura.rewrite.prove.tensors import Elements, Index, Judge, demand_one_shape
 from satura.rewrite.prove.z3_terms import BOOL, ELEMENT, INT
 from satura.rewrite.types.attributes import Attribute
 
@@ -19,14 +19,12 @@ from satura.rewrite.types.attributes import Attribute
 def user_elements(
     judge: Judge, op: Op, operands: Sequence[Elements], attributes: Sequence[object]
 ) -> Elements:
-    """An op with a formula takes all shapes alike; which dtypes it takes and gives is left open."""
+    """An op with a formula on operands of one shape; its dtypes are left open."""
     if op.kind is not Kind.ELEMENTWISE:
         raise Undecided(f"{op.name} runs on the host: nothing is known of its elements")
     first = operands[0]
     for other in operands[1:]:
-        demand(judge, first.rank == other.rank, "the ranks differ")
-        for mine, theirs in zip(first.shape, other.shape, strict=True):
-            judge.same(mine, theirs, "the operands' shapes differ")
+        demand_one_shape(judge, first, other)
     name = f"user {op.name} {' '.join(map(name_of, attributes))}"
     dtypes, count = [operand.dtype for operand in operands], len(operands)
     takes = z3.Function(f"takes {name}", *[INT] * count, BOOL)
@@ -42,7 +40,7 @@ def user_elements(
 
 
 def name_of(attribute: object) -> str:
-    """Equal only for attributes that are equal in every case."""
+    """A text that two attributes share only where they are equal in every case."""
     if type(attribute) is Size:
         return str(attribute.term)
     if isinstance(attribute, StandIn) or not isinstance(attribute, Attribute | tuple | int):

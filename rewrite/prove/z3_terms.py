@@ -16,9 +16,9 @@ import z3
 
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
 from satura.rewrite.types.dims import Dim, SymbolicDim
-from satura.rewrite.types.tensor_type import DType
+from satura.rewrite.types.tensor_type import COMPUTED, DType
 
-DTYPES = list(DType)
+DTYPES = list(COMPUTED)
 ELEMENT = z3.DeclareSort("Element")
 INT, BOOL = z3.IntSort(), z3.BoolSort()
 
@@ -101,7 +101,7 @@ def at_least(dim: Dim, bound: int, value: Callable[[Dim], z3.ArithRef] = formula
 
 @cache
 def is_static(*dims: Dim) -> z3.BoolRef:
-    """Whether dims are plain ints; they are when all their symbols are."""
+    """Whether dims are plain ints, which they are when all their symbols are."""
     names = {name for dim in dims if not isinstance(dim, int) for name in dim.symbols}
     open_names = sorted(name for name in names if not name.startswith(FIXED))
     return z3.And(*(z3.Bool(f"static {name}") for name in open_names))

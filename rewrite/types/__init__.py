@@ -9,9 +9,9 @@ def __getattr__(name: str) -> object:
     """A name that stood here when this folder was one file."""
     if name not in _MOVED:
         raise AttributeError(f"module {__name__} has no attribute {name}")
-    from satura.rewrite import moved
+    from satura.rewrite.errors import warn_of_former_place
     from satura.rewrite.types import tensor_type
 
-    moved.warn(__name__)
+    warn_of_former_place(__name__)
     found: object = getattr(tensor_type, name)
     return found

@@ -134,7 +134,7 @@ class Padding:
         return all(dim == 0 for dim in (*self.lo, *self.hi))
 
     def permuted(self, perm: Perm) -> Padding:
-        """What pads the transposed tensor alike."""
+        """The same padding over transposed axes."""
         return Padding(perm.apply(self.lo), perm.apply(self.hi))
 
     def concrete(self, sizes: Mapping[str, int]) -> Padding:
@@ -157,7 +157,7 @@ class Slices:
     steps: tuple[int, ...]
 
     def permuted(self, perm: Perm) -> Slices:
-        """What slices the transposed tensor alike."""
+        """The same slices over transposed axes."""
         return Slices(perm.apply(self.starts), perm.apply(self.sizes), perm.apply(self.steps))
 
     def concrete(self, sizes: Mapping[str, int]) -> Slices:
@@ -319,6 +319,13 @@ class Constant:
     @property
     def type(self) -> TensorType:
         return TensorType(DType.of(self.array.dtype), self.array.shape)
+
+    @property
+    def scalar(self) -> Scalar | None:
+        """The only element of a 0-d constant; None for other shapes."""
+        if self.array.shape:
+            return None
+        return Scalar(DType.of(self.array.dtype), self.array.tobytes())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Constant) and other.digest == self.digest

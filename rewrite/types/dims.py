@@ -3,9 +3,10 @@
 A symbolic dim is a polynomial with integer coefficients over atoms. An atom is a named size
 (`seq`) or a floor division that does not come out even (`(seq+1)//2`). The normal form of
 polynomials is unique, so that `2*seq == seq + seq` is plain equality. A floor division is freed
-of common factors and of whole multiples of its divisor: `(6*seq+8)//4` is `(seq)//2+seq+2`; one of
-a floor division is one: `((seq+1)//2+1)//2` is `(seq+3)//4`. A
-comparison that does not hold for all sizes is not decided: the functions `known_…` answer False
+of common factors and of whole multiples of its divisor: `(6*seq+8)//4` is `(seq)//2+seq+2`. Two
+nested ones become a single one: `((seq+1)//2+1)//2` is `(seq+3)//4`.
+
+A comparison that does not hold for all sizes is not decided: the functions `known_…` answer False
 for "no" and for "cannot tell" alike.
 """
 
@@ -15,7 +16,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import gcd
+from math import gcd, prod
 from operator import index
 from typing import cast
 
@@ -51,10 +52,10 @@ class SymbolicDim:
     def __add__(self, other: Dim) -> Dim:
         if type(other) is int:
             return self._plus_number(other)
-        return _normal([*self.terms, *_terms(other)])
+        return polynomial([*self.terms, *monomials_of(other)])
 
     def _plus_number(self, number: int) -> Dim:
-        """The sum with a number, whose place is the last."""
+        """The sum with a number, whose term is always the last."""
         *others, (monomial, before) = self.terms
         if monomial:
             return SymbolicDim((*self.terms, ((), number))) if number else self
@@ -64,7 +65,7 @@ class SymbolicDim:
         return SymbolicDim((*others, *rest))
 
     def __mul__(self, other: Dim) -> Dim:
-        others = _terms(other)
+        others = monomials_of(other)
         degree = sum(
             max((len(atoms) for atoms, _ in each), default=0) for each in (self.terms, others)
         )
@@ -73,7 +74,9 @@ class SymbolicDim:
                 f"a size would be the product of {len(self.terms)} by {len(others)} terms of up to"
                 f" {degree} factors"
             )
-        return _normal([(mine + theirs, a * b) for mine, a in self.terms for theirs, b in others])
+        return polynomial(
+            [(mine + theirs, a * b) for mine, a in self.terms for theirs, b in others]
+        )
 
     def __neg__(self) -> Dim:
         return self * -1
@@ -193,20 +196,21 @@ def evaluate(dim: Dim, sizes: Mapping[str, int]) -> int:
     """
     if isinstance(dim, int):
         return dim
-    total = 0
-    for monomial, coefficient in dim.terms:
-        for atom in monomial:
-            if isinstance(atom, str):
-                if atom not in sizes:
-                    raise ProgramError(f"size '{atom}' is not known; known sizes: {sorted(sizes)}")
-                coefficient *= sizes[atom]
-            else:
-                below = evaluate(atom.denominator, sizes)
-                if below == 0:
-                    raise ProgramError(f"{atom} divides by zero for the sizes {dict(sizes)}")
-                coefficient *= evaluate(atom.numerator, sizes) // below
-        total += coefficient
-    return total
+    return sum(
+        coefficient * prod(_atom_value(atom, sizes) for atom in monomial)
+        for monomial, coefficient in dim.terms
+    )
+
+
+def _atom_value(atom: Atom, sizes: Mapping[str, int]) -> int:
+    if isinstance(atom, Quotient):
+        below = evaluate(atom.denominator, sizes)
+        if below == 0:
+            raise ProgramError(f"{atom} divides by zero for the sizes {dict(sizes)}")
+        return evaluate(atom.numerator, sizes) // below
+    if atom not in sizes:
+        raise ProgramError(f"size '{atom}' is not known; known sizes: {sorted(sizes)}")
+    return sizes[atom]
 
 
 def exact_quotient(numerator: Dim, denominator: Dim) -> Dim | None:
@@ -223,16 +227,16 @@ def _floor_quotient(numerator: Dim, denominator: Dim) -> Dim:
     if exact is not None:
         return exact
     if denominator == 0:
-        return SymbolicDim((((Quotient(SymbolicDim(_terms(numerator)), 0),), 1),))
-    if _terms(denominator)[0][1] < 0:
+        return SymbolicDim((((Quotient(SymbolicDim(monomials_of(numerator)), 0),), 1),))
+    if monomials_of(denominator)[0][1] < 0:
         numerator, denominator = -numerator, -denominator
     whole, rest = _division(numerator, denominator)
     # The rest of a fixed divisor may lose what never reaches it: (2*n+1)//4 is (n)//2.
     is_fixed = isinstance(denominator, int)
-    factors = [factor for monomial, factor in _terms(rest) if monomial or not is_fixed]
-    scale = gcd(*factors, *(factor for _, factor in _terms(denominator)))
+    factors = [factor for monomial, factor in monomials_of(rest) if monomial or not is_fixed]
+    scale = gcd(*factors, *(factor for _, factor in monomials_of(denominator)))
     above, below = (
-        _normal([(monomial, factor // scale) for monomial, factor in _terms(dim)])
+        polynomial([(monomial, factor // scale) for monomial, factor in monomials_of(dim)])
         for dim in (rest, denominator)
     )
     if above == 0:
@@ -243,14 +247,14 @@ def _floor_quotient(numerator: Dim, denominator: Dim) -> Dim:
         more = above - SymbolicDim((((inner,), 1),))
         product_below = inner.denominator * below
         return whole + (inner.numerator + more * inner.denominator) // product_below
-    return whole + SymbolicDim((((Quotient(SymbolicDim(_terms(above)), below),), 1),))
+    return whole + SymbolicDim((((Quotient(SymbolicDim(monomials_of(above)), below),), 1),))
 
 
 def _inner_quotient(dim: Dim) -> Quotient | None:
     """The only quotient in `dim`, where it stands there once and alone, by a fixed divisor."""
     found = [
         (monomial, factor)
-        for monomial, factor in _terms(dim)
+        for monomial, factor in monomials_of(dim)
         if any(isinstance(atom, Quotient) for atom in monomial)
     ]
     if len(found) != 1 or found[0][1] != 1 or len(found[0][0]) != 1:
@@ -265,20 +269,23 @@ def _division(numerator: Dim, denominator: Dim) -> tuple[Dim, Dim]:
 
     No multiple of the denominator's leading term is left in `rest`, which makes both unique.
     """
-    leading, factor = _terms(denominator)[0]
+    leading, factor = monomials_of(denominator)[0]
     whole: Dim = 0
     rest = numerator
     while True:
-        shares = [(_without(monomial, leading), c // factor) for monomial, c in _terms(rest)]
+        shares = [
+            (monomial_quotient(monomial, leading), c // factor)
+            for monomial, c in monomials_of(rest)
+        ]
         taken = [(others, share) for others, share in shares if others is not None and share]
         if not taken:
             return whole, rest
-        step = _normal(taken)
+        step = polynomial(taken)
         whole, rest = whole + step, rest - step * denominator
 
 
-def _without(monomial: Monomial, divisor: Monomial) -> Monomial | None:
-    """`monomial / divisor`; None where an atom is missing."""
+def monomial_quotient(monomial: Monomial, divisor: Monomial) -> Monomial | None:
+    """`monomial / divisor`; None where it does not come out even."""
     rest = list(monomial)
     for atom in divisor:
         if atom not in rest:
@@ -299,20 +306,20 @@ def static(dim: Dim) -> int:
     return index(dim)
 
 
-def representative(dim: Dim, size: int = 64) -> int:
-    """A typical value of `dim`, for costs: every symbol counts as `size`."""
+def representative(dim: Dim, size: int = 64, sizes: Mapping[str, int] | None = None) -> int:
+    """A typical value of `dim`, for costs: a symbol counts as in `sizes`, or as `size`."""
     if isinstance(dim, int):
         return dim
-    return max(0, evaluate(dim, dict.fromkeys(dim.symbols, size)))
+    return max(0, evaluate(dim, {**dict.fromkeys(dim.symbols, size), **(sizes or {})}))
 
 
-def _terms(dim: Dim) -> tuple[tuple[Monomial, int], ...]:
-    if isinstance(dim, SymbolicDim):
-        return dim.terms
-    return (((), dim),)
+def monomials_of(dim: Dim) -> tuple[tuple[Monomial, int], ...]:
+    """The monomials of `dim` with their coefficients; those of an int are one empty monomial."""
+    return dim.terms if isinstance(dim, SymbolicDim) else (((), dim),)
 
 
-def _normal(terms: Iterable[tuple[Monomial, int]]) -> Dim:
+def polynomial(terms: Iterable[tuple[Monomial, int]]) -> Dim:
+    """The normal form of a sum of monomials with coefficients."""
     sums: dict[Monomial, int] = {}
     for monomial, coefficient in terms:
         key = monomial if len(monomial) < 2 else tuple(sorted(monomial, key=str))

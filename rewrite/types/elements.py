@@ -18,7 +18,7 @@ def array_text(array: Array) -> str:
 
 
 def _texts(array: Array) -> list[str]:
-    """A NaN of other bits than NumPy's is `nan:` and its bits in hexadecimal."""
+    """Each element as text; a NaN with other bits than NumPy's is `nan:` and its bits."""
     dtype = DType.of(array.dtype)
     flat = array.reshape(-1)
     if not dtype.is_float:
@@ -66,7 +66,7 @@ def _usual_nan(dtype: DType) -> Array:
 
 
 def _nan_bits(text: str, dtype: DType) -> int:
-    """Raises ValueError where these are not the bits of a NaN."""
+    """The bits in a hexadecimal `text`. Raises ValueError where they are not those of a NaN."""
     bits = int(text, 16)
     if not 0 <= bits < 1 << 8 * dtype.itemsize:
         raise ValueError(f"nan:{text} has more bits than {dtype}")

@@ -3,7 +3,7 @@
 A tensor index is a tuple with one polynomial per axis. `pull` takes an index of a layout op's
 result to the index of its operand that the element comes from; `push` goes the other way, for ops
 that lose nothing (transpose, reshape). Loop variables are symbols `$0`, `$1`, …, so that the
-arithmetic of `rewrite.dims` serves for indices as it does for dims, and a quotient that meets its
+arithmetic of `dims.py` serves for indices as it does for dims, and a quotient that meets its
 remainder again cancels: over a contiguous tensor every reshape is a plain offset.
 """
 
@@ -18,6 +18,8 @@ from satura.rewrite.types.dims import (
     SymbolicDim,
     exact_quotient,
     known_at_least,
+    monomials_of,
+    polynomial,
     product,
     symbol,
 )  # fmt: skip
@@ -83,7 +85,7 @@ def coefficient(position: Dim, name: str) -> Dim:
         if name in monomial:
             rest = list(monomial)
             rest.remove(name)
-            total = total + SymbolicDim(((tuple(rest), factor),)) * 1
+            total = total + polynomial([(tuple(rest), factor)])
     return total
 
 
@@ -174,11 +176,10 @@ def divide(position: Dim, divisor: Dim, ranges: Ranges) -> tuple[Dim, Dim]:
     """Quotient and remainder of `position` by `divisor`, without a division where ranges allow."""
     if divisor == 1:
         return position, 0
-    terms = position.terms if isinstance(position, SymbolicDim) else (((), position),)
     whole: Dim = 0
     rest: Dim = 0
-    for term in terms:
-        value = SymbolicDim((term,)) * 1 if term[0] else term[1]
+    for term in monomials_of(position):
+        value = polynomial([term])
         share = exact_quotient(value, divisor)
         if share is None:
             rest = rest + value
@@ -207,15 +208,13 @@ def bounds(position: Dim, ranges: Ranges) -> tuple[Dim | None, Dim | None]:
     bottom: Dim = 0
     for monomial, factor in position.terms:
         names = [atom for atom in monomial if isinstance(atom, str) and atom.startswith("$")]
-        reach: Dim = SymbolicDim(((monomial, factor),)) * 1
-        if names:
-            rest = list(monomial)
-            rest.remove(names[0])
-            reach = (SymbolicDim(((tuple(rest), factor),)) * 1) * (ranges[names[0]] - 1)
-        else:
-            bottom = bottom + reach
-            top = top + reach
+        if not names:
+            size = polynomial([(monomial, factor)])
+            top, bottom = top + size, bottom + size
             continue
+        rest = list(monomial)
+        rest.remove(names[0])
+        reach = polynomial([(tuple(rest), factor)]) * (ranges[names[0]] - 1)
         if factor > 0:
             top = top + reach
         else:

@@ -30,9 +30,9 @@ _LARGEST_NUMBER = 1 << 60
 _LARGEST_TENSOR = 1 << 48
 
 
-def plain(value: T) -> T:
+def as_plain(value: T) -> T:
     """`value`, or what is equal to it and plain. Raises TypeError for what cannot be made so."""
-    return value if _is_plain(value) else cast(T, _made_plain(value))
+    return value if _is_plain(value) else cast(T, _make_plain(value))
 
 
 def _is_plain(value: object, of_user: bool = False) -> bool:
@@ -50,18 +50,18 @@ def _is_plain(value: object, of_user: bool = False) -> bool:
     if not _is_whole(kind):
         return of_user and kind in _LEAVES_OF_USERS
     of_user = issubclass(kind, UserAttribute)
-    parts = all(_is_plain(getattr(value, name), of_user) for name in _names(kind))
+    parts = all(_is_plain(getattr(value, name), of_user) for name in field_names(kind))
     return parts and _flaw(value) is None
 
 
-def _made_plain(value: object, of_user: bool = False) -> object:
+def _make_plain(value: object, of_user: bool = False) -> object:
     if _is_plain(value, of_user):
         return value
     if isinstance(value, np.generic):
-        return _made_plain(value.item(), of_user)
+        return _make_plain(value.item(), of_user)
     # With the methods of the plain class: those of another could do anything.
     if isinstance(value, tuple):
-        return tuple(_made_plain(part, of_user) for part in tuple.__iter__(value))
+        return tuple(_make_plain(part, of_user) for part in tuple.__iter__(value))
     if isinstance(value, int) and not isinstance(value, bool):
         number = int.__int__(value)
         if not _is_plain(number):
@@ -75,14 +75,14 @@ def _made_plain(value: object, of_user: bool = False) -> object:
     if not _is_whole(kind):
         raise TypeError(f"the {kind.__name__} {value!r} cannot stand in an attribute")
     of_user = issubclass(kind, UserAttribute)
-    made = kind(*(_made_plain(getattr(value, name), of_user) for name in _names(kind)))
+    made = kind(*(_make_plain(getattr(value, name), of_user) for name in field_names(kind)))
     if flaw := _flaw(made):
         raise TypeError(flaw)
     return made
 
 
 def _flaw(value: object) -> str | None:
-    """Why there is no such scalar or type, although its parts are plain; None for all others."""
+    """Why a scalar or type is impossible although its parts are plain; None where it is not."""
     if isinstance(value, Scalar) and len(value.bits) != value.dtype.itemsize:
         return f"a {value.dtype.value} has {value.dtype.itemsize} bytes, not {len(value.bits)}"
     if isinstance(value, TensorType):
@@ -99,5 +99,6 @@ def _is_whole(kind: type) -> bool:
 
 
 @cache
-def _names(kind: type) -> tuple[str, ...]:
+def field_names(kind: type) -> tuple[str, ...]:
+    """Names of the fields of a dataclass, in order."""
     return tuple(field.name for field in fields(kind))

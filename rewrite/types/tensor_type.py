@@ -33,6 +33,15 @@ class DType(Enum):
     U32 = "u32"
     U64 = "u64"
     BOOL = "bool"
+    F8E4M3 = "f8e4m3"
+    F8E4M3Z = "f8e4m3z"
+    F8E5M2 = "f8e5m2"
+    F8E5M2Z = "f8e5m2z"
+    F4E2M1 = "f4e2m1"
+    I4 = "i4"
+    U4 = "u4"
+    I2 = "i2"
+    U2 = "u2"
 
     def __repr__(self) -> str:
         return f"DType.{self.name}"
@@ -50,27 +59,34 @@ class DType(Enum):
         return int(self.numpy.itemsize)
 
     @property
+    def is_narrow(self) -> bool:
+        """Whether it has less than 8 bits, or is a float of 8: one element takes one byte."""
+        return self.value in _NARROW_BITS
+
+    @property
     def is_float(self) -> bool:
-        return self in FLOATS
+        return self.value.startswith(("f", "bf"))
 
     @property
     def is_signed(self) -> bool:
-        return self in FLOATS or self.value.startswith("i")
+        return self.is_float or self.value.startswith("i")
 
     @property
     def is_integer(self) -> bool:
-        return self not in FLOATS and self is not DType.BOOL
+        return not self.is_float and self is not DType.BOOL
 
     @property
     def bounds(self) -> tuple[int, int]:
         """Smallest and largest value of an integer type."""
-        bits = 8 * self.itemsize
+        bits = _NARROW_BITS.get(self.value, 8 * self.itemsize)
         return (-(1 << bits - 1), (1 << bits - 1) - 1) if self.is_signed else (0, (1 << bits) - 1)
 
     @property
     def compute(self) -> DType:
         """The type that arithmetic runs in: f16 and bf16 are stored, and computed in f32."""
-        return DType.F32 if self in (DType.F16, DType.BF16) else self
+        if self.is_narrow and not self.is_float:
+            return DType.I8 if self.is_signed else DType.U8
+        return DType.F32 if self.is_float and self is not DType.F64 else self
 
     @staticmethod
     def of(dtype: np.dtype[np.generic]) -> DType:
@@ -78,6 +94,13 @@ class DType(Enum):
         return _FROM_NUMPY[np.dtype(dtype)]
 
 
+_NARROW_BITS = {
+    "f8e4m3": 8, "f8e4m3z": 8, "f8e5m2": 8, "f8e5m2z": 8, "f4e2m1": 4,
+    "i4": 4, "u4": 4, "i2": 2, "u2": 2,
+}  # fmt: skip
+COMPUTED = tuple(dtype for dtype in DType if not dtype.is_narrow)
+NARROW = tuple(dtype for dtype in DType if dtype.is_narrow)
+"""Those that are stored, moved and cast to others; nothing computes with them."""
 FLOATS = frozenset({DType.F64, DType.F32, DType.F16, DType.BF16})
 _NUMPY: dict[DType, np.dtype[np.generic]] = {
     DType.F64: np.dtype(np.float64),
@@ -93,6 +116,15 @@ _NUMPY: dict[DType, np.dtype[np.generic]] = {
     DType.U32: np.dtype(np.uint32),
     DType.U64: np.dtype(np.uint64),
     DType.BOOL: np.dtype(np.bool_),
+    DType.F8E4M3: np.dtype(ml_dtypes.float8_e4m3fn),
+    DType.F8E4M3Z: np.dtype(ml_dtypes.float8_e4m3fnuz),
+    DType.F8E5M2: np.dtype(ml_dtypes.float8_e5m2),
+    DType.F8E5M2Z: np.dtype(ml_dtypes.float8_e5m2fnuz),
+    DType.F4E2M1: np.dtype(ml_dtypes.float4_e2m1fn),
+    DType.I4: np.dtype(ml_dtypes.int4),
+    DType.U4: np.dtype(ml_dtypes.uint4),
+    DType.I2: np.dtype(ml_dtypes.int2),
+    DType.U2: np.dtype(ml_dtypes.uint2),
 }
 _FROM_NUMPY = {numpy: dtype for dtype, numpy in _NUMPY.items()}
 
@@ -126,6 +158,12 @@ class TensorType:
     def concrete(self, sizes: Mapping[str, int]) -> TensorType:
         """The type where every symbol has its size from `sizes`."""
         return TensorType(self.dtype, tuple(evaluate(dim, sizes) for dim in self.shape))
+
+    def typical(self, sizes: Mapping[str, int]) -> TensorType:
+        """The type where every symbol has a typical size: that of `sizes`, or 64."""
+        if not self.symbols:
+            return self
+        return TensorType(self.dtype, tuple(representative(dim, sizes=sizes) for dim in self.shape))
 
     def __str__(self) -> str:
         return f"{self.dtype.value}[{', '.join(map(str, self.shape))}]"

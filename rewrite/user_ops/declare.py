@@ -90,7 +90,7 @@ class Declaration:
     def label(self) -> str:
         return f"op '{self.name}' ({self.place})"
 
-    def wrong(self, reason: str) -> OpError:
+    def error(self, reason: str) -> OpError:
         return OpError(f"{self.label}: {reason}")
 
 
@@ -137,7 +137,7 @@ def op(
 
 
 def declare(declaration: Declaration) -> UserOp:
-    """The op that is declared, now known everywhere. Raises OpError."""
+    """Make the declared op known everywhere, and return it. Raises OpError."""
     _check_function(declaration.type_rule)
     _check_name(declaration)
     _check_onnx(declaration)
@@ -173,7 +173,7 @@ def find(domain: str, op_type: str) -> Op | None:
 
 @contextmanager
 def local_ops() -> Iterator[None]:
-    """What is declared inside is forgotten at the end."""
+    """A block at whose end the ops that were declared in it are forgotten."""
     before = [set(table) for table in _TABLES]
     try:
         yield
@@ -198,59 +198,59 @@ def _check_name(declaration: Declaration) -> None:
     """Raise OpError for a name that is taken, unless by this declaration when it was run before."""
     name = declaration.name
     if not (name.isascii() and name.isidentifier()):
-        raise declaration.wrong("its name must be a word of ASCII letters: write it as a function")
+        raise declaration.error("its name must be a word of ASCII letters: write it as a function")
     if not inspect.getdoc(declaration.type_rule):
-        raise declaration.wrong("the docstring is missing: say there what the op computes")
+        raise declaration.error("the docstring is missing: say there what the op computes")
     other = USER_OPS[name].user if name in USER_OPS else None
     if other is not None:
         if not _same_place(other.place, declaration):
-            raise declaration.wrong(f"an op of this name is declared at {other.place}; rename one")
+            raise declaration.error(f"an op of this name is declared at {other.place}; rename one")
         if _repeats(_DECLARED[name], declaration):
-            raise declaration.wrong(
+            raise declaration.error(
                 "this line has declared another op of this name, in a loop or a function that is"
                 " called again: give each a name of its own, by `function.__name__ = …` before"
                 " `op(…)(function)`"
             )
     elif name in REGISTRY or name in UNARY or name in BINARY or name in DType._value2member_map_:
-        raise declaration.wrong(
+        raise declaration.error(
             "satura has an op, a function or an element type of this name; choose another"
         )
     elif name in _RESERVED or name.startswith("host_"):
-        raise declaration.wrong("this name has a meaning in the e-graph; choose another")
+        raise declaration.error("this name has a meaning in the e-graph; choose another")
 
 
 def _check_onnx(declaration: Declaration) -> None:
     """Raise OpError where ONNX models cannot have the op under its domain and name there."""
     domain, op_type = declaration.domain, declaration.op_type or declaration.name
     if not domain or domain == "ai.onnx":
-        raise declaration.wrong("its domain is that of ONNX's own ops; choose another")
+        raise declaration.error("its domain is that of ONNX's own ops; choose another")
     if not _DOMAIN.fullmatch(domain):
-        raise declaration.wrong(f"its domain '{domain}' is none in ONNX: write it like com.example")
+        raise declaration.error(f"'{domain}' is not a domain in ONNX: write one like com.example")
     if not _WORD.fullmatch(op_type):
-        raise declaration.wrong(
+        raise declaration.error(
             f"its op_type '{op_type}' is not a name in ONNX: write a word of ASCII letters, digits"
             " and underscores"
         )
     twin = find(domain, op_type)
     if twin is not None and twin.name != declaration.name:
-        raise declaration.wrong(f"{twin.name} has the same name and domain in ONNX models")
+        raise declaration.error(f"{twin.name} has the same name and domain in ONNX models")
 
 
 def _repeats(before: Declaration, declaration: Declaration) -> bool:
-    """Whether code that was loaded once declares two ops; loaded again it may have been edited."""
+    """Whether the same code declares another op; code that was loaded again may be edited."""
     first, second = inspect.unwrap(before.type_rule), inspect.unwrap(declaration.type_rule)
     return first.__code__ is second.__code__ and _meaning_of(before) != _meaning_of(declaration)
 
 
 def _meaning_of(declaration: Declaration) -> list[object]:
-    """What tells ops apart that one line declares, as far as numbers and texts do."""
+    """What tells apart the ops that one line declares: their code, numbers and texts."""
     functions = (declaration.reference, declaration.flops, declaration.generator)
     said = [declaration.formula, declaration.domain, declaration.op_type]
     return [*said, *(part for each in (declaration.type_rule, *functions) for part in _parts(each))]
 
 
 def _parts(function: object) -> Iterator[object]:
-    """Code, and the numbers and texts that it was given or closes over."""
+    """The code of a function, and the numbers and texts in its defaults and its closure."""
     inner = inspect.unwrap(function) if callable(function) else None
     if isinstance(inner, FunctionType):
         yield inner.__code__
@@ -275,44 +275,45 @@ def _signature(declaration: Declaration) -> _Signature:
     try:
         hints = typing.get_type_hints(declaration.type_rule)
     except (NameError, TypeError) as error:
-        raise declaration.wrong(f"its annotations cannot be read: {error}") from None
+        raise declaration.error(f"its annotations cannot be read: {error}") from None
     operands: list[str] = []
     attributes: dict[str, type] = {}
     known = typing.get_args(Attribute)
     for name, parameter in inspect.signature(declaration.type_rule).parameters.items():
         hint = hints.get(name)
         if parameter.kind is not inspect.Parameter.POSITIONAL_OR_KEYWORD:
-            raise declaration.wrong(f"'{parameter}': give every operand a parameter of its own")
+            raise declaration.error(f"'{parameter}': give every operand a parameter of its own")
         if hint is TensorType and not attributes:
             operands.append(name)
         elif hint is TensorType:
-            raise declaration.wrong(f"the operand '{name}' must come before the attributes")
+            raise declaration.error(f"the operand '{name}' must come before the attributes")
         elif isinstance(hint, type) and issubclass(hint, UserAttribute) and not _is_plain(hint):
-            raise declaration.wrong(f"{hint.__name__} must be a dataclass, and frozen")
+            raise declaration.error(f"{hint.__name__} must be a dataclass, and frozen")
         elif isinstance(hint, type) and issubclass(hint, known):
             attributes[name] = hint
         else:
-            raise declaration.wrong(
-                f"'{name}: {getattr(hint, '__name__', hint)}' is not an operand (TensorType) and no"
-                f" attribute; classes of attributes are {', '.join(c.__name__ for c in known)},"
-                " and frozen dataclasses of yours that inherit from UserAttribute"
+            raise declaration.error(
+                f"'{name}: {getattr(hint, '__name__', hint)}' is neither an operand (TensorType)"
+                " nor an attribute; classes of attributes are"
+                f" {', '.join(c.__name__ for c in known)}, and frozen dataclasses of yours"
+                " that inherit from UserAttribute"
             )
     if not operands:
-        raise declaration.wrong("it needs an operand: a parameter annotated TensorType")
+        raise declaration.error("it needs an operand: a parameter annotated TensorType")
     if hints.get("return") is not TensorType:
-        raise declaration.wrong("its type rule must be annotated to return a TensorType")
+        raise declaration.error("its type rule must be annotated to return a TensorType")
     return _Signature(tuple(operands), attributes)
 
 
 def _is_plain(sort: type) -> bool:
-    """Whether values of this class can be told apart by what they hold, for good."""
+    """Whether the class is a frozen dataclass, so that its values stay what they are."""
     parameters = getattr(sort, "__dataclass_params__", None)
     return bool(getattr(parameters, "frozen", False))
 
 
 def _on_host(declaration: Declaration, signature: _Signature, user: UserDeclaration) -> UserOp:
     if declaration.reference is None:
-        raise declaration.wrong("it needs a formula, or a reference that computes it in NumPy")
+        raise declaration.error("it needs a formula, or a reference that computes it in NumPy")
     arity, label = len(signature.operands), declaration.label
     rule = guard.type_rule(declaration.type_rule, arity, label, None)
     reference = guard.host_reference(declaration.reference, rule, arity, label)
@@ -322,24 +323,24 @@ def _on_host(declaration: Declaration, signature: _Signature, user: UserDeclarat
 def _elementwise(
     declaration: Declaration, signature: _Signature, user: UserDeclaration
 ) -> tuple[UserOp, ScalarFunction | None]:
-    """The op, and what it is where `unary` or `binary` lifts it."""
+    """The op, and its scalar function where `unary` or `binary` can lift it."""
     formula = _formula(declaration, signature)
     arity, label = len(signature.operands), declaration.label
     rule = guard.type_rule(declaration.type_rule, arity, label, formula)
 
-    def evaluated(*arguments: object) -> Array:
+    def formula_reference(*arguments: object) -> Array:
         arrays = cast(tuple[Array, ...], arguments[:arity])
         return evaluate_formula(formula, arrays, cast(tuple[Attribute, ...], arguments[arity:]))
 
     def flops(result: TensorType, *_: object) -> float:
         return formula_flops(formula) * size_of(result)
 
-    elements = guard.elements(declaration.reference or evaluated, label)
+    elements = guard.elements(declaration.reference or formula_reference, label)
     reference = guard.wide_reference(elements, rule, arity)
     draft = _op(declaration, signature, Kind.ELEMENTWISE, rule, reference, flops, user)
-    taken = signatures(draft, declaration.wrong)
+    taken = signatures(draft, declaration.error)
     if declaration.reference is not None:
-        try_formula(draft, formula, taken, declaration.wrong)
+        try_formula(draft, formula, taken, declaration.error)
     user = replace(user, formula=formula, signatures=taken)
     to_bool = taken[0][1] is DType.BOOL and taken[0][0] != (DType.BOOL,) * arity
     if not _is_scalar_function(draft, taken, to_bool):
@@ -356,12 +357,12 @@ def _elementwise(
 
 def _formula(declaration: Declaration, signature: _Signature) -> Formula:
     if declaration.kind not in (None, Kind.ELEMENTWISE):
-        raise declaration.wrong("an op with a formula is elementwise; leave out its kind")
+        raise declaration.error("an op with a formula is elementwise; leave out its kind")
     if len(signature.operands) > MOST_OPERANDS:
-        raise declaration.wrong(f"an op with a formula takes at most {MOST_OPERANDS} operands")
+        raise declaration.error(f"an op with a formula takes at most {MOST_OPERANDS} operands")
     for name, sort in signature.attributes.items():
         if sort not in (*NUMBERS, DType):
-            raise declaration.wrong(
+            raise declaration.error(
                 f"'{name}' is a {sort.__name__}; attributes of an op with a formula are numbers"
                 " (Scalar, Count) or a DType"
             )
@@ -370,7 +371,7 @@ def _formula(declaration: Declaration, signature: _Signature) -> Formula:
         root = parse(str(declaration.formula), signature.operands, numbers)
         return Formula(str(declaration.formula), root)
     except FormulaError as error:
-        raise declaration.wrong(f"in its formula '{declaration.formula}': {error}") from None
+        raise declaration.error(f"in its formula '{declaration.formula}': {error}") from None
 
 
 def _op(

@@ -1,4 +1,4 @@
-"""What an op with a formula takes, and whether formula and reference agree: tried when declared."""
+"""Trials at an op's declaration: what it takes, and whether formula and reference agree."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from satura.rewrite.ops.registry import Op
 from satura.rewrite.types.attributes import Attribute, Count, Refuse, Scalar
 from satura.rewrite.types.comparison import agreement, first_difference
 from satura.rewrite.types.dims import Dim, symbol
-from satura.rewrite.types.tensor_type import Array, DType, TensorType
+from satura.rewrite.types.tensor_type import COMPUTED, Array, DType, TensorType
 
 Signature = tuple[tuple[DType, ...], DType]
 Wrong = Callable[[str], OpError]
@@ -30,8 +30,10 @@ TOLERANCES = {DType.F64: 1e-6, DType.F32: 1e-3, DType.F16: 1e-2, DType.BF16: 5e-
 
 
 def signatures(op: Op, wrong: Wrong) -> tuple[Signature, ...]:
-    """Element types of operands and result that the op takes. Raises OpError where there are none,
-    or where they depend on the shape."""
+    """Element types of operands and result that the op takes.
+
+    Raises OpError where it takes none, or where they depend on the shape.
+    """
     reason = ""
     for attributes in samples(op):
         found: list[Signature] = []
@@ -80,7 +82,7 @@ def samples(op: Op) -> Iterator[tuple[Attribute, ...]]:
         elif sort is Count:
             columns.append([Count(number) for number in (1, 2, 0)])
         else:
-            columns.append(tuple(DType))
+            columns.append(COMPUTED)
     return itertools.product(*columns)
 
 

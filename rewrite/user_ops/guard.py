@@ -18,7 +18,7 @@ Reference = Callable[..., Array]
 
 
 class TypeRuleError(ProgramError):
-    """A user's type rule that neither gives a type that can be nor refuses."""
+    """A user's type rule neither refuses nor gives a type that is possible."""
 
 
 def type_rule(
@@ -30,7 +30,7 @@ def type_rule(
     """
 
     @functools.wraps(rule)
-    def checked(*arguments: object) -> TensorType:
+    def checked_rule(*arguments: object) -> TensorType:
         types = [value for value in arguments[:arity] if isinstance(value, TensorType)]
         if formula is not None:
             refuse_unless(all(t.shape == types[0].shape for t in types), "the shapes differ")
@@ -50,7 +50,7 @@ def type_rule(
             _check_result(name, types, _attributes(arguments[arity:]), result, formula)
         return result
 
-    return checked
+    return checked_rule
 
 
 def _check_result(
@@ -75,9 +75,9 @@ def _attributes(values: Sequence[object]) -> tuple[Attribute, ...]:
 
 
 def elements(reference: Callable[..., object], name: str) -> Reference:
-    """`reference` of an elementwise op, on arrays of the types that it computes in."""
+    """`reference` of an elementwise op, for arrays of the types that the op computes in."""
 
-    def called(*arguments: object) -> Array:
+    def call(*arguments: object) -> Array:
         arrays = [value for value in arguments if isinstance(value, np.ndarray)]
         result = _call(reference, name, arguments)
         if result.shape != arrays[0].shape:
@@ -87,20 +87,20 @@ def elements(reference: Callable[..., object], name: str) -> Reference:
             )
         return result
 
-    return called
+    return call
 
 
 def wide_reference(reference: Reference, rule: TypeRule, arity: int) -> Reference:
-    """A `reference` by `elements` for operands as they are stored; rounds its result once."""
+    """A `reference` by `elements`, for operands as they are stored; its result is rounded once."""
 
-    def called(*arguments: object) -> Array:
+    def call(*arguments: object) -> Array:
         arrays = [value for value in arguments[:arity] if isinstance(value, np.ndarray)]
         result = rule(*map(_type_of, arrays), *arguments[arity:])
         wide = [array.astype(_type_of(array).dtype.compute.numpy, copy=False) for array in arrays]
         with np.errstate(all="ignore"):
             return reference(*wide, *arguments[arity:]).astype(result.dtype.numpy, copy=False)
 
-    return called
+    return call
 
 
 def host_reference(
@@ -108,7 +108,7 @@ def host_reference(
 ) -> Reference:
     """`reference` of a host op; raises CallError where it gives another type than the type rule."""
 
-    def called(*arguments: object) -> Array:
+    def call(*arguments: object) -> Array:
         arrays = [value for value in arguments[:arity] if isinstance(value, np.ndarray)]
         expected = rule(*map(_type_of, arrays), *arguments[arity:])
         result = _call(reference, name, arguments)
@@ -119,13 +119,13 @@ def host_reference(
             )
         return result
 
-    return called
+    return call
 
 
 def _call(reference: Callable[..., object], name: str, arguments: Sequence[object]) -> Array:
     """The result as an array; operands cannot be written to. Raises CallError."""
     try:
-        return np.asarray(reference(*map(_readable, arguments)))
+        return np.asarray(reference(*map(_read_only, arguments)))
     except CallError:
         raise
     except Exception as error:
@@ -137,7 +137,7 @@ def _call(reference: Callable[..., object], name: str, arguments: Sequence[objec
         ) from error
 
 
-def _readable(value: object) -> object:
+def _read_only(value: object) -> object:
     if not isinstance(value, np.ndarray):
         return value
     view = value.view()

@@ -14,13 +14,13 @@ from satura.backend.target import threads_for
 from satura.commands.models import existing_file
 from satura.commands.terminal import print_json, print_table, progress
 from satura.commands.timing import medians
-from satura.inputs import parse_sizes, random_inputs
 from satura.light import NAMES, light
+from satura.pipeline.inputs import parse_sizes, random_inputs
+from satura.pipeline.rule_sets import Rules
 from satura.rewrite.errors import CallError
 from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.types.comparison import relative_error
 from satura.rewrite.types.tensor_type import Array
-from satura.rule_sets import Rules
 
 Runner = Callable[[], dict[str, Array]]
 Result = dict[str, str | float]
@@ -52,7 +52,7 @@ def bench(
 
     def cases() -> Iterator[Case]:
         for name in models or NAMES:
-            yield _case(name, given)
+            yield case_of(name, given)
 
     results = compare(cases(), count, rounds, precision, rules)
     if json:
@@ -68,7 +68,7 @@ def compare(
     precision: str = "fp32",
     rules: Rules = "default",
 ) -> list[Result]:
-    """One result per case, each measured when it is drawn."""
+    """One result per case; a case is made when its turn comes."""
     results = []
     with progress("bench") as phase:
         for case in cases:
@@ -93,7 +93,8 @@ def print_results(results: list[Result], threads: int, rounds: int) -> None:
     print_table(f"median of {rounds} interleaved rounds on {threads} threads", header, rows)
 
 
-def _case(name: str, sizes: dict[str, int]) -> Case:
+def case_of(name: str, sizes: dict[str, int]) -> Case:
+    """A file, or a light model of that name, with random arguments of these sizes."""
     model = light(name) if name in NAMES else onnx.load(existing_file(name))
     program = satura.load(model)
     named = {key: size for key, size in sizes.items() if key in program.symbols}

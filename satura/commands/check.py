@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from satura.commands.terminal import print_json, print_line, print_table, progress
+from satura.pipeline.rule_file import load_rules
 from satura.rewrite.check.coverage import KINDS
 from satura.rewrite.check.report import DirectionReport, RuleReport
 from satura.rewrite.check.testing import DEEP, PROOF_STEPS, check
@@ -20,7 +21,6 @@ from satura.rewrite.isolation.process import Doing, KilledError, call
 from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.language.mistakes import suggestion
 from satura.rewrite.prove import STEPS
-from satura.rulefile import load_rules
 
 SECONDS = 60.0  # for each rule
 MEMORY = 4 << 30  # bytes for each rule, beyond what is loaded
@@ -30,7 +30,7 @@ SHRINKING = "looking for a smaller counterexample"
 
 @dataclass(frozen=True)
 class Source:
-    """Rules to be checked: the name of where they stand, how to load them, names and places."""
+    """Rules to be checked: where they stand, how to load them, their names and places."""
 
     name: str
     load: Callable[[], RuleSet]
@@ -50,16 +50,16 @@ def check_rules(
     seconds: float | None,
     json: bool,
 ) -> bool:
-    """Check and print; whether every rule is proved or tested.
+    """Check rules and print reports. Returns whether every rule is proved or tested.
 
     Without files, the rule book is checked. `names` picks rules; `seconds` is the limit for each.
     Raises RuleError for a file that cannot be loaded, and for a name that no source has.
     """
     limit = seconds or SECONDS * (DEEP if deep else 1)
     distinct = {file.resolve(): file for file in files}
-    sources = [_file(file, limit) for file in distinct.values()]
+    sources = [_source_of_file(file, limit) for file in distinct.values()]
     if book or not files:
-        sources.append(_book())
+        sources.append(_source_of_book())
     _refuse_unknown(names, sources)
     chosen = [source.only(names) for source in sources]
     numbered = [(source, name, place) for source in chosen for name, place in source.rules]
@@ -75,17 +75,17 @@ def check_rules(
         print_json({"seed": seed, "deep": deep, "rules": rules})
     else:
         for name, reports in found.items():
-            _print(name, reports)
+            _print_reports(name, reports)
     return all(report.is_sound for report in every)
 
 
-def _book() -> Source:
+def _source_of_book() -> Source:
     from satura.rules import DEFAULT
 
     return Source(BOOK, lambda: DEFAULT, tuple((rule.name, rule.place) for rule in DEFAULT))
 
 
-def _file(path: Path, seconds: float) -> Source:
+def _source_of_file(path: Path, seconds: float) -> Source:
     def names(doing: Doing) -> tuple[tuple[str, str], ...]:
         doing(f"running {path}", seconds)
         return tuple((rule.name, rule.place) for rule in load_rules(path))
@@ -116,7 +116,7 @@ def _report(
 ) -> RuleReport:
     """The verdict on one rule, found in a process of its own."""
 
-    def checked(doing: Doing) -> RuleReport:
+    def check_in_child(doing: Doing) -> RuleReport:
         doing(f"loading '{name}'", seconds)
         rule = source.load()[name]
         doing(f"rule '{name}'", seconds)
@@ -128,7 +128,7 @@ def _report(
         return check(rule, seed, deep=deep, proof_steps=steps)
 
     try:
-        return call(checked, seconds, MEMORY)
+        return call(check_in_child, seconds, MEMORY)
     except KilledError as error:
         if error.doing == SHRINKING:  # the refutation counts, however large it is
             return _report(source, name, place, seed, deep, seconds, shrink=False)
@@ -140,7 +140,7 @@ def _report(
     return RuleReport(name, place, "failed", reason=reason)
 
 
-def _print(title: str, reports: Sequence[RuleReport]) -> None:
+def _print_reports(title: str, reports: Sequence[RuleReport]) -> None:
     header = ["rule", "verdict", "fired", "dtypes", "ranks", "dims"]
     rows = [
         [
@@ -149,12 +149,14 @@ def _print(title: str, reports: Sequence[RuleReport]) -> None:
             " + ".join(str(each.firings) for each in report.directions),
             str(len(report.dtypes)),
             f"{report.ranks[0]}–{report.ranks[-1]}" if report.ranks else "",
-            _dims(report),
+            _dims_text(report),
         ]
         for report in reports
     ]
     print_table(f"{title}: {len(rows)} rule{'s' * (len(rows) != 1)}", header, rows)
-    sides = [row for report in reports for each in report.directions for row in _side(each)]
+    sides = [
+        row for report in reports for each in report.directions for row in _condition_rows(each)
+    ]
     if sides:
         print_table("side conditions", ["direction", "condition", "true", "false"], sides)
     for said, count in Counter(each.said for each in reports if each.verdict == "proved").items():
@@ -167,17 +169,17 @@ def _print(title: str, reports: Sequence[RuleReport]) -> None:
             print_line(f"\n{report}")
 
 
-def _dims(report: RuleReport) -> str:
+def _dims_text(report: RuleReport) -> str:
     if not report.dtypes:
         return ""
     missing = [kind for kind in KINDS if not report.dims.get(kind)]
     return f"none {', '.join(missing)}" if missing else "all kinds"
 
 
-def _side(direction: DirectionReport) -> list[list[str]]:
+def _condition_rows(direction: DirectionReport) -> list[list[str]]:
     """What each condition said of the instances; an answer that never came is marked."""
     conditions = [
-        [direction.label, text, _times(counts[True]), _times(counts[False])]
+        [direction.label, text, _count_text(counts[True]), _count_text(counts[False])]
         for text, counts in direction.conditions.items()
     ]
     refusals = [
@@ -187,5 +189,5 @@ def _side(direction: DirectionReport) -> list[list[str]]:
     return conditions + refusals
 
 
-def _times(count: int) -> str:
+def _count_text(count: int) -> str:
     return str(count) if count else "0, never"

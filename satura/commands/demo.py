@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import satura
-from satura.backend.target import usable_threads
+from satura.backend.cores import usable_threads
 from satura.commands.stats import comparison, print_comparison
 from satura.commands.terminal import print_json, print_line, progress
 from satura.commands.timing import medians
-from satura.inputs import random_inputs
 from satura.light import light
+from satura.pipeline.inputs import random_inputs
 from satura.rewrite.types.comparison import relative_error
 
 MODEL = "light_resnet50"
@@ -17,7 +17,7 @@ ROUNDS = 3
 
 
 def demo(threads: int | None, json: bool) -> bool:
-    """True when the compiled model agrees with the NumPy interpreter."""
+    """Run the demo. Returns whether the compiled model agrees with the NumPy interpreter."""
     count = threads or usable_threads()
     with progress(MODEL) as phase:
         phase("drawing weights", 0)

@@ -11,7 +11,7 @@ from pathlib import Path
 from satura.commands.models import file_or_light
 from satura.commands.terminal import print_json, print_table, progress
 from satura.experiments import Trial, trials
-from satura.rewrite.files import output_file
+from satura.rewrite.system.files import output_file
 
 HEADER = ("model", "rules", "extractor", "dispatches", "copies", "us", "bound", "gap", "seconds")
 

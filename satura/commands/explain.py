@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from satura.commands.models import file_or_light, node_number
 from satura.commands.terminal import print_json, print_line, progress
-from satura.pipeline import rewrite, rules_for
+from satura.pipeline.rule_sets import rule_set
+from satura.pipeline.stages import rewrite, rules_for
 from satura.rewrite.explain.origins import Explainer, Explanation
 from satura.rewrite.onnx.load import load_with_names
-from satura.rule_sets import rule_set
 
 
 def explain(model: str, nodes: list[str], rules: str, json: bool) -> None:

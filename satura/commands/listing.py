@@ -32,10 +32,10 @@ def list_ops(json: bool) -> None:
 
 
 def list_rules(name: str, grep: str, json: bool) -> None:
-    """Name, law, precision, verdict and place of the rules of the set `name` that say `grep`."""
-    from satura.rule_sets import rule_set
+    """Name, law, precision, verdict and place of the rules of set `name` that mention `grep`."""
+    from satura.pipeline.rule_sets import rule_set
 
-    rules = [rule for rule in rule_set(name) if _says(rule, grep)]
+    rules = [rule for rule in rule_set(name) if _mentions(rule, grep)]
     verdicts = recorded_verdicts()
     if json:
         print_json(
@@ -64,7 +64,7 @@ def list_rules(name: str, grep: str, json: bool) -> None:
         print_line(f"    {' '.join(rule.law.split())}")
 
 
-def _says(rule: Rule, text: str) -> bool:
+def _mentions(rule: Rule, text: str) -> bool:
     """Whether name, law or place of `rule` have `text` in them, in small or capital letters."""
     law = " ".join(rule.law.split())
     return any(text.lower() in each.lower() for each in (rule.name, law, _file(rule)))

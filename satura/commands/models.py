@@ -28,4 +28,4 @@ def node_number(node: str) -> int:
     try:
         return int(node.removeprefix("%"))
     except ValueError:
-        raise CallError(f"{node} is not a number of a node, such as %12 or 12") from None
+        raise CallError(f"{node} is not the number of a node, such as %12 or 12") from None

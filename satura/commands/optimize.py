@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from satura.commands.terminal import print_line, progress
-from satura.pipeline import rewrite
+from satura.pipeline.stages import rewrite
 from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.onnx.write.save import save
 from satura.rewrite.program.program import Program

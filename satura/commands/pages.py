@@ -7,11 +7,19 @@ import sys
 import textwrap
 from collections.abc import Mapping
 
-from satura.commands.coverage import DIFFERENCES, OPSETS, WAYS, by_family, coverage
+from satura.commands.coverage import (
+    CASES_ON_HOST,
+    CASES_REFUSED,
+    DIFFERENCES,
+    OPSETS,
+    WAYS,
+    by_family,
+    coverage,
+)
 from satura.commands.verdicts import HOLDS, recorded_verdicts
 from satura.rewrite.ops import REGISTRY, Kind, Op
 from satura.rewrite.ops.elementwise import BINARY, BOOL, INTEGERS, UNARY, ScalarFunction
-from satura.rewrite.types.tensor_type import FLOATS, DType
+from satura.rewrite.types.tensor_type import COMPUTED, FLOATS, DType
 from satura.rules import BOOK, DEFAULT
 
 KINDS = {
@@ -36,8 +44,8 @@ def ops_page() -> str:
         "Every model is loaded as a program over these ops, so that rules stay few.",
         f"Element types are the floats {_values(FLOATS)} (f16 and bf16 are stored, and computed in",
         f"f32), the integers {_values(INTEGERS)}, and bool.",
-        "Weights that only DequantizeLinear and Cast read may also be int4, uint4, int2, uint2,",
-        "float4 or float8.",
+        "int4, uint4, int2, uint2, float4 (e2m1) and float8 (e4m3fn, e5m2, both also fnuz) are",
+        "stored, moved and cast to the others; only DequantizeLinear and Cast read such weights.",
     ]
     for kind, title in KINDS.items():
         ops = [op for op in REGISTRY.values() if op.kind is kind and op.user is None]
@@ -53,6 +61,14 @@ def ops_page() -> str:
                 lines += _wrap(f"- {family}: ", members)
         else:
             lines += _wrap("", names)
+    lines += ["", "## Node tests of the onnx package", ""]
+    lines += ["All but these give the shipped outputs, as they are and without the host."]
+    lines += ["", "They run on the host, because", ""]
+    for why, kinds in CASES_ON_HOST.items():
+        lines += _wrap(f"- {why}: ", list(kinds))
+    lines += ["", "They are refused, because", ""]
+    for why in CASES_REFUSED.values():
+        lines += _wrap("- ", [why])
     lines += ["", "## Where results differ from onnxruntime's", ""]
     for name, difference in DIFFERENCES.items():
         lines += _wrap(f"- {name}: ", [difference])
@@ -98,7 +114,7 @@ def _wrap(start: str, names: list[str]) -> list[str]:
 
 
 def _values(dtypes: frozenset[DType]) -> str:
-    return ", ".join(dtype.value for dtype in DType if dtype in dtypes)
+    return ", ".join(dtype.value for dtype in COMPUTED if dtype in dtypes)
 
 
 def _op_row(op: Op) -> tuple[str, ...]:
@@ -124,7 +140,7 @@ def _dtype_names(dtypes: frozenset[DType]) -> list[str]:
     """Names of `dtypes`, where those of a whole family are one word."""
     whole = [name for name, family in FAMILIES.items() if family <= dtypes]
     covered = frozenset().union(*(FAMILIES[name] for name in whole))
-    return whole + [dtype.value for dtype in DType if dtype in dtypes - covered]
+    return whole + [dtype.value for dtype in COMPUTED if dtype in dtypes - covered]
 
 
 def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
+from satura.pipeline.rule_file import load_rules
+from satura.pipeline.rule_sets import rule_set
 from satura.rewrite.errors import RuleError
 from satura.rewrite.isolation.process import Doing, KilledError, call
 from satura.rewrite.language.dsl import RuleSet
-from satura.rule_sets import rule_set
-from satura.rulefile import load_rules
 
 LOADING_SECONDS = 20.0
 
@@ -37,7 +37,7 @@ def with_files(rules: str, files: Sequence[Path]) -> RuleSet:
 
 @contextmanager
 def _stdout_to_stderr() -> Iterator[None]:
-    """What is written to stdout goes to stderr, also what is written to its descriptor."""
+    """A block in which stdout and its descriptor lead to stderr."""
     sys.stdout.flush()
     kept = os.dup(1)
     os.dup2(2, 1)
@@ -52,7 +52,7 @@ def _stdout_to_stderr() -> Iterator[None]:
 
 
 def _trial(file: Path) -> Callable[[Doing], None]:
-    """Loads the file. Raises RuleError where that leaves behind what would outlive the command."""
+    """A function that loads the file. It raises RuleError where a thread or a process remains."""
 
     def load(doing: Doing) -> None:
         load_rules(file)

@@ -8,10 +8,11 @@ import numpy as np
 
 import satura
 from satura.commands.terminal import print_json, print_table, progress
-from satura.inputs import parse_sizes, random_inputs, read_inputs
+from satura.pipeline.inputs import parse_sizes, random_inputs, read_inputs
+from satura.pipeline.sizes import Dims
 from satura.rewrite.errors import CallError
-from satura.rewrite.files import output_file
 from satura.rewrite.language.dsl import RuleSet
+from satura.rewrite.system.files import output_file
 from satura.rewrite.types.tensor_type import Array
 
 
@@ -20,8 +21,10 @@ def run(
     inputs: Path | None,
     output: Path | None,
     sizes: list[str],
+    dims: Dims,
     threads: int | None,
     precision: str,
+    cost: str,
     rules: RuleSet,
     verify: bool,
     json: bool,
@@ -31,7 +34,9 @@ def run(
         raise CallError("--size is for random inputs; the arrays of --inputs have their own sizes")
     arguments = None if inputs is None else read_inputs(inputs)
     with progress(f"running {model.name}") as phase:
-        compiled = satura.compile(model, threads, precision, rules, verify, phase)
+        compiled = satura.compile(
+            model, threads, precision, rules, verify, phase, dims=dims, cost=cost
+        )
         if arguments is None:
             arguments = random_inputs(compiled.source, parse_sizes(sizes))
         results = compiled.run(arguments)

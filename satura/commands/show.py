@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from satura.backend.cores import usable_threads
 from satura.backend.plan.records import KernelRecord, kernel_records, with_assembly
-from satura.backend.target import usable_threads
 from satura.commands.models import file_or_light, node_number
 from satura.commands.terminal import print_json, print_line, progress
-from satura.models import Model, load
-from satura.phases import Progress
-from satura.pipeline import rewrite
+from satura.pipeline.models import Model, load
+from satura.pipeline.phases import Progress
+from satura.pipeline.stages import rewrite
 from satura.rewrite.egraph.records import ClassRecord, class_records
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.records import DispatchRecord, dispatch_records
@@ -45,7 +45,7 @@ class Stage:
             raise CallError(f"there is no node %{node}; the last is %{count - 1}")
         found = [record for record in self.records if record.concerns(node)]
         if not found:
-            raise CallError(f"%{node} = {self.program.nodes[node]} stands in none of the {kind}")
+            raise CallError(f"%{node} = {self.program.nodes[node]} is in none of the {kind}")
         return Stage(self.program, found)
 
 
@@ -55,8 +55,8 @@ def show(
 ) -> None:  # fmt: skip
     """Print what `stage` makes of `model`, or only what concerns `node`.
 
-    A node is one of the program as it was loaded in the first two stages, else of the extracted
-    one. Raises CallError for an unknown stage or node.
+    In the first two stages a node is one of the loaded program, later one of the extracted
+    program. Raises CallError for an unknown stage or node.
     """
     if stage not in STAGES:
         raise CallError(f"there is no stage {stage!r}; choose from {list(STAGES)}")
@@ -65,7 +65,7 @@ def show(
     number = None if node is None else node_number(node)
     source = file_or_light(model)
     with progress(f"showing {model}") as phase:
-        made = _made(source, stage, rules, threads or usable_threads(), phase)
+        made = _stage(source, stage, rules, threads or usable_threads(), phase)
         if number is not None:
             made = made.only(number, STAGES[stage])
         records = made.records
@@ -82,7 +82,7 @@ def show(
         print_line("\n".join(made.program.output_lines))
 
 
-def _made(source: Model, stage: str, rules: RuleSet, threads: int, phase: Progress) -> Stage:
+def _stage(source: Model, stage: str, rules: RuleSet, threads: int, phase: Progress) -> Stage:
     if stage == "program":
         phase("load", 0.0)
         program = load(source)

@@ -6,16 +6,22 @@ from pathlib import Path
 
 import satura
 from satura.commands.terminal import number, print_json, print_table, progress
-from satura.compiled import Compiled
+from satura.pipeline.compiled import Compiled
+from satura.pipeline.sizes import Dims
 from satura.rewrite.egraph.report import Report
 from satura.rewrite.language.dsl import RuleSet
 
 
-def stats(model: Path, rules: RuleSet, threads: int | None, json: bool) -> None:
+def stats(
+    model: Path, rules: RuleSet, threads: int | None, json: bool, dims: Dims | None = None,
+    cost: str = "default",
+) -> None:  # fmt: skip
     """Statistics of `model` compiled without rules and with `rules`."""
     with progress(f"measuring {model.name}") as phase:
-        before = satura.compile(model, threads, rules="none", progress=phase)
-        after = satura.compile(before.source, threads, rules=rules, progress=phase)
+        before = satura.compile(model, threads, rules="none", progress=phase, dims=dims)
+        after = satura.compile(
+            before.source, threads, rules=rules, progress=phase, dims=dims, cost=cost
+        )
     if json:
         print_json(comparison(before, after))
     else:

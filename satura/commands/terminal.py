@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+_UNFOLDED = 10_000  # columns
 PHASES = {
     "load": "loading",
     "recall": "looking for an earlier result",
@@ -33,7 +34,10 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
         table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    if not console.is_terminal:  # what goes to a file or a program is not folded
+        console.width = _UNFOLDED
+    console.print(table)
 
 
 def print_line(text: str) -> None:

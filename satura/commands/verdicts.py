@@ -23,7 +23,7 @@ WORDS = {"proved": "proved", "open": "tested", "refuted": "refuted"}
 
 @dataclass(frozen=True)
 class Verdict:
-    """`proved`, or `tested` with the ranks at which it is proved and why it is not at all of them.
+    """`proved`; or `tested`, with the ranks that are proved and why the others are not.
 
     `reason` says of a proof what it covers.
     """

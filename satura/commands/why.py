@@ -7,7 +7,7 @@ from pathlib import Path
 from satura.commands.models import file_or_light
 from satura.commands.rule_files import with_files
 from satura.commands.terminal import print_json, print_line, progress
-from satura.pipeline import rules_for, saturate_beside
+from satura.pipeline.stages import rules_for, saturate_beside
 from satura.rewrite.explain.findings import Why
 from satura.rewrite.explain.why import why as explain_rule
 from satura.rewrite.isolation.process import Doing, call
@@ -28,11 +28,11 @@ def why(rule: str, model: str, files: list[Path], rules: str, seconds: float, js
         phase("saturate", 0.0)
         saturation = saturate_beside(chosen, program, everything, patience=seconds)
 
-        def answered(doing: Doing) -> Why:
+        def explain_again(doing: Doing) -> Why:
             doing(f"matching rule '{rule}' ({chosen.place}) again", seconds)
             return explain_rule(chosen, program, saturation, names)
 
-        answer = call(answered, seconds)
+        answer = call(explain_again, seconds)
     if json:
         print_json(answer.as_json())
     else:

@@ -110,12 +110,12 @@ class Context:
 
     def value(self, position: int) -> Known:
         """The symbolic value of an operand. Raises UnknownValue where it depends on data."""
-        known = self.values.of(self[position])
+        known = self.values.needed(self[position])
         if known is None:
             raise UnknownValue(
                 f"{label(self.proto)}: input {position} ('{self.proto.input[position]}') decides a"
                 " shape, but its value is not known from constants and shapes; make it a constant,"
-                " or declare the shape of the result"
+                " give its value when you load the model, or declare the shape of the result"
             )
         return known
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from functools import reduce
 
+import ml_dtypes
+
 from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
+from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.onnx.types import dtype_of
 from satura.rewrite.types.tensor_type import DType
 
@@ -152,13 +155,33 @@ def where(node: Context) -> int:
 @lowering("Cast")
 def cast(node: Context) -> int:
     """Elements converted to another type."""
-    return node.build.cast(node[0], _target(node, node.integer("to")))
+    return _cast(node, _target(node, node.integer("to")))
 
 
 @lowering("CastLike")
 def cast_like(node: Context) -> int:
     """Elements converted to the type of the second operand."""
-    return node.build.cast(node[0], node.build.dtype(node[1]))
+    return _cast(node, node.build.dtype(node[1]))
+
+
+def _cast(node: Context, target: DType) -> int:
+    """Narrow floats take their largest value for what lies beyond, unless told otherwise.
+
+    For narrow integers ONNX leaves it open: the onnx package takes the low bits, as here.
+    """
+    build, x = node.build, node[0]
+    if target.is_narrow and target.is_integer and build.dtype(x).is_float:
+        return build.cast(build.cast(x, DType.I32), target)
+    if not (target.is_narrow and target.is_float and node.integer("saturate", 1)):
+        return build.cast(x, target)
+    return narrowed(build, build.converted(x, DType.F32), target)
+
+
+def narrowed(build: Tensors, x: int, target: DType) -> int:
+    """f32 x in a narrow float type, whose largest value stands for all beyond it."""
+    most = float(ml_dtypes.finfo(target.numpy).max)
+    bounded = build.apply_number("min", build.apply_number("max", x, -most), most)
+    return build.cast(bounded, target)
 
 
 def _target(node: Context, code: int) -> DType:
@@ -178,7 +201,7 @@ def identity(node: Context) -> int:
 def dropout(node: Context) -> list[int]:
     """Inference: the operand, and a mask of trues."""
     if node.opset >= 12 and node.optional(2) is not None:
-        training = node.values.of(node[2])
+        training = node.values.needed(node[2])
         if training is None or training.ravel().tolist() != [False]:
             raise NoLowering
     if len(node.wanted) < 2:

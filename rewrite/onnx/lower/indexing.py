@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from satura.rewrite.onnx.lower.context import Context, lowering
+from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.dims import Dim, product
 from satura.rewrite.types.tensor_type import DType
 
@@ -35,10 +36,16 @@ def gather_elements(node: Context) -> int:
     build, x = node.build, node[0]
     shape = build.shape(x)
     axis = node.axis(node.integer("axis"), len(shape))
-    indices = _wrap_negative(node, node[1], shape[axis])
+    indices = wrap_negative(node, node[1], shape[axis])
     target = build.shape(indices)
     if len(target) != len(shape):
         raise node.wrong(f"indices have rank {len(target)}, the data has rank {len(shape)}")
+    return elements_at(build, x, indices, axis)
+
+
+def elements_at(build: Tensors, x: int, indices: int, axis: int) -> int:
+    """Element (i, j, …) is x at (i, index, …), for i64 indices that are not negative."""
+    shape, target = build.shape(x), build.shape(indices)
     flat = build.number(0, indices)
     for position in range(len(shape)):
         at = indices if position == axis else build.iota(target, position, DType.I64)
@@ -64,16 +71,39 @@ def gather_nd(node: Context) -> int:
         flat = build.binary("add", flat, build.binary("mul", ramp, stride))
     for position in range(depth):
         part = build.one_axis_slice(node[1], len(tuples) - 1, position, 1)
-        at = _wrap_negative(node, build.drop(part, [len(tuples) - 1]), shape[batch + position])
+        at = wrap_negative(node, build.drop(part, [len(tuples) - 1]), shape[batch + position])
         stride = build.size_of(shape[batch + position + 1 : batch + depth], flat)
         flat = build.binary("add", flat, build.binary("mul", at, stride))
     rows = (product(shape[: batch + depth]), *shape[batch + depth :])
     return build.gather(build.reshape(x, rows), flat, 0)
 
 
-def _wrap_negative(node: Context, indices: int, extent: Dim) -> int:
+def wrap_negative(node: Context, indices: int, extent: Dim) -> int:
     """Indices as i64, negative ones counted from the end."""
     build = node.build
     wide = build.cast(indices, DType.I64) if build.dtype(indices) is not DType.I64 else indices
     moved = build.binary("add", wide, build.size_of([extent], wide))
     return build.select(build.binary("lt", wide, build.number(0, wide)), moved, wide)
+
+
+@lowering("ReverseSequence")
+def reverse_sequence(node: Context) -> int:
+    """The first elements of each sequence in reverse order, the others in place."""
+    build, x = node.build, node[0]
+    time, batch = node.integer("time_axis"), node.integer("batch_axis", 1)
+    if {time, batch} != {0, 1} or build.rank(x) < 2:
+        raise node.wrong(f"its time axis is {time} and its batch axis {batch}, not 0 and 1")
+    steps, sequences, *rest = (build.shape(x)[at] for at in (time, batch, *range(2, build.rank(x))))
+    order = (time, batch, *range(2, build.rank(x)))
+    lines = build.transpose(x, order)
+    shape = (steps, sequences)
+    step, sequence = (build.iota(shape, at, DType.I64) for at in (0, 1))
+    lengths = build.along(build.cast(node[1], DType.I64), 1, shape)
+    last = build.apply_number("sub", lengths, 1)
+    mirrored = build.binary("sub", last, step)
+    place = build.select(build.binary("lt", step, lengths), mirrored, step)
+    flat = build.binary(
+        "add", build.binary("mul", place, build.size_of([sequences], place)), sequence
+    )
+    rows = build.reshape(lines, (product(shape), *rest))
+    return build.transpose(build.gather(rows, flat, 0), order)

@@ -35,7 +35,9 @@ def softmax(node: Context) -> int:
 @computed_wide
 def batch_norm(node: Context) -> list[int]:
     """x·a + b with a = scale / √(var + ε) and b = bias - mean·a, both per channel."""
-    if node.integer("training_mode") or len([w for w in node.wanted if w]) > 1:
+    if node.integer("training_mode"):
+        return _trained_batch_norm(node)
+    if len([w for w in node.wanted if w]) > 1:
         raise NoLowering
     build, x = node.build, node[0]
     shape, dtype = build.shape(x), build.dtype(x)
@@ -51,6 +53,24 @@ def batch_norm(node: Context) -> list[int]:
         spread = [build.along(vector, min(1, len(shape) - 1), shape) for vector in (a, b)]
     result = build.binary("add", build.binary("mul", wide, spread[0]), spread[1])
     return [build.converted(result, dtype)]
+
+
+def _trained_batch_norm(node: Context) -> list[int]:
+    """With the batch's own mean and variance; then the running ones, moved towards these."""
+    build, x = node.build, node[0]
+    shape, rank = build.shape(x), build.rank(x)
+    axes = [axis for axis in range(rank) if axis != 1]
+    mean, centred, variance = _center(build, x, axes)
+    scaled = build.binary("div", centred, build.expand(_deviation(node, variance), shape))
+    wide = [build.along(build.converted(node[at], build.dtype(x)), 1, shape) for at in (1, 2)]
+    result = build.binary("add", build.binary("mul", scaled, wide[0]), wide[1])
+    momentum = node.number("momentum", 0.9)
+    moved = []
+    for position, fresh in ((3, mean), (4, variance)):
+        kept = build.apply_number("mul", node[position], momentum)
+        line = build.converted(build.reshape(fresh, build.shape(kept)), build.dtype(kept))
+        moved.append(build.binary("add", kept, build.apply_number("mul", line, 1 - momentum)))
+    return [result, *moved][: len(node.wanted)]
 
 
 def _deviation(node: Context, variance: int, default: float = 1e-5) -> int:

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.contraction import add_bias, conv, matmul
+from satura.rewrite.onnx.lower.elementwise import narrowed
 from satura.rewrite.onnx.types import dtype_of
 from satura.rewrite.types.tensor_type import DType
+
+_WIDER = {DType.I8: DType.I16, DType.U8: DType.I16, DType.I16: DType.I32, DType.U16: DType.I32}
+
+
+def _type_of_differences(dtype: DType) -> DType:
+    """What holds all differences of two."""
+    if dtype.is_narrow:
+        return DType.F32 if dtype.is_float else DType.I16
+    return _WIDER.get(dtype, dtype)
 
 
 @lowering("QuantizeLinear")
@@ -31,13 +41,12 @@ def dequantize_linear(node: Context) -> int:
     if node.integer("output_dtype"):
         target = dtype_of(node.integer("output_dtype"))
     zero = node.optional(2)
-    if build.dtype(x).itemsize > 2 and zero is not None:
-        offset = _spread(node, zero, x)
-        wide = build.cast(build.binary("sub", x, offset), DType.F32)
-    else:
-        wide = build.cast(x, DType.F32)
-        if zero is not None:
-            wide = build.binary("sub", wide, _spread(node, build.cast(zero, DType.F32), x))
+    wide = x
+    if zero is not None:
+        dtype = _type_of_differences(build.dtype(x))
+        offset = _spread(node, build.converted(zero, dtype), x)
+        wide = build.binary("sub", build.converted(x, dtype), offset)
+    wide = build.cast(wide, DType.F32)
     scale = _spread(node, build.converted(node[1], DType.F32), x)
     return build.converted(build.binary("mul", wide, scale), target)
 
@@ -66,12 +75,13 @@ def _spread(node: Context, x: int, like: int) -> int:
 def _round_and_clamp(node: Context, x: int, zero: int | None, target: DType) -> int:
     """f32 x rounded, moved by the zero point and clamped to `target`."""
     build = node.build
+    if target.is_float:
+        return narrowed(build, x if zero is None else build.binary("add", x, zero), target)
     rounded = build.unary("round", x)
     moved = rounded if zero is None else build.binary("add", rounded, zero)
-    values = 2 ** (8 * target.itemsize)
-    lowest = -values // 2 if target.is_signed else 0
+    lowest, highest = target.bounds
     low = build.apply_number("max", moved, lowest)
-    return build.cast(build.apply_number("min", low, lowest + values - 1), target)
+    return build.cast(build.apply_number("min", low, highest), target)
 
 
 def _subtract_zero_point(node: Context, x: int, zero: int | None, axis: int) -> int:

@@ -102,11 +102,15 @@ def hard_max(node: Context) -> int:
     return result if node.opset >= 13 else build.reshape(result, shape)
 
 
-@lowering("CumSum")
-def running_sum(node: Context) -> int:
-    """Sums over all elements up to each (from each on where reversed), itself left out or not."""
+_RUNNING = {"CumSum": "sum", "CumProd": "prod"}
+
+
+@lowering(*_RUNNING)
+def running(node: Context) -> int:
+    """Sums or products of all elements up to each (from each on where reversed), with it or not."""
+    f = _RUNNING[node.proto.op_type]
     build, x = node.build, node[0]
-    known = node.values.of(node[1])
+    known = node.values.needed(node[1])
     if known is None:
         raise NoLowering
     axis = node.axis(int(known.reshape(-1)[0]), build.rank(x))
@@ -115,40 +119,47 @@ def running_sum(node: Context) -> int:
         raise NoLowering
     backward = bool(node.integer("reverse"))
     if node.integer("exclusive"):
-        x = _shifted(build, x, axis, backward)
-    return _running_sums(build, x, axis, backward)
+        x = _shifted(build, f, x, axis, backward)
+    return _running(build, f, x, axis, backward)
 
 
-def _running_sums(build: Tensors, x: int, axis: int, backward: bool) -> int:
-    """Sums within blocks, and to each block the sum of those before it: few steps per element."""
+def _running(build: Tensors, f: str, x: int, axis: int, backward: bool) -> int:
+    """f within blocks, and of each block and all before it: few steps per element."""
     shape = build.shape(x)
     extent = static(shape[axis])
     if extent <= _SCAN_BLOCK:
-        return _window_sums(build, x, axis, backward)
+        return _under_window(build, f, x, axis, backward)
     count = -(-extent // _SCAN_BLOCK)
     missing = [count * _SCAN_BLOCK - extent if i == axis else 0 for i in range(len(shape))]
-    zero = build.constant(0, build.dtype(x))
-    x = build.padded(x, zero, [0] * len(shape), missing)
+    nothing = _nothing(build, f, x)
+    x = build.padded(x, nothing, [0] * len(shape), missing)
     blocks = [*shape[:axis], count, _SCAN_BLOCK, *shape[axis + 1 :]]
-    sums = _window_sums(build, build.reshape(x, blocks), axis + 1, backward)
+    sums = _under_window(build, f, build.reshape(x, blocks), axis + 1, backward)
     last = 0 if backward else _SCAN_BLOCK - 1
     totals = build.one_axis_slice(sums, axis + 1, last, 1)
-    before = _running_sums(build, _shifted(build, totals, axis, backward), axis, backward)
-    sums = build.binary("add", sums, build.expand(before, blocks))
+    before = _running(build, f, _shifted(build, f, totals, axis, backward), axis, backward)
+    both = "add" if f == "sum" else "mul"
+    sums = build.binary(both, sums, build.expand(before, blocks))
     return build.one_axis_slice(build.reshape(sums, build.shape(x)), axis, 0, extent)
 
 
-def _shifted(build: Tensors, x: int, axis: int, backward: bool) -> int:
-    """x moved on by one element along an axis, with 0 in front (at the end if `backward`)."""
+def _nothing(build: Tensors, f: str, x: int) -> int:
+    return build.constant(0 if f == "sum" else 1, build.dtype(x))
+
+
+def _shifted(build: Tensors, f: str, x: int, axis: int, backward: bool) -> int:
+    """x moved on by one element along an axis, with 0, or 1 for products, in front (at the end if
+    `backward`)."""
     extent = static(build.shape(x)[axis])
     x = build.one_axis_slice(x, axis, 1 if backward else 0, extent - 1)
     one = [1 if i == axis else 0 for i in range(build.rank(x))]
     none = [0] * build.rank(x)
-    zero = build.constant(0, build.dtype(x))
-    return build.padded(x, zero, none if backward else one, one if backward else none)
+    return build.padded(
+        x, _nothing(build, f, x), none if backward else one, one if backward else none
+    )
 
 
-def _window_sums(build: Tensors, x: int, axis: int, backward: bool) -> int:
+def _under_window(build: Tensors, f: str, x: int, axis: int, backward: bool) -> int:
     """A window that reaches back over the whole axis (forward if `backward`)."""
     shape = build.shape(x)
     extent = static(shape[axis])
@@ -159,5 +170,6 @@ def _window_sums(build: Tensors, x: int, axis: int, backward: bool) -> int:
         [extent if i == axis else 1 for i in range(len(shape))],
         lo=none if backward else reach,
         hi=reach if backward else none,
+        fill=0 if f == "sum" else 1,
     )
-    return build.pool("sum", x, window)
+    return build.pool(f, x, window)

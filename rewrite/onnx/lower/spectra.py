@@ -24,19 +24,24 @@ def discrete_fourier(node: Context) -> int:
     if at == rank - 1:
         raise node.wrong("its axis is that of real and imaginary parts")
     inverse, one_sided = bool(node.integer("inverse")), bool(node.integer("onesided"))
-    if inverse and one_sided:
-        raise NoLowering
     (extent,) = node.static([build.shape(x)[at]], "the transformed axis")
-    length = extent if node.optional(1) is None else node.fixed(1)[0]
-    if length < 1:
-        raise node.wrong(f"it transforms {length} elements")
+    back_to_real = inverse and one_sided
+    usual = 2 * (extent - 1) if back_to_real else extent
+    period = usual if node.optional(1) is None else node.fixed(1)[0]
+    if period < 1:
+        raise node.wrong(f"it transforms {period} elements")
+    length = period // 2 + 1 if back_to_real else period
     x = build.one_axis_slice(x, at, 0, min(extent, length))
     if length > extent:
         amounts = [length - extent if axis == at else 0 for axis in range(rank)]
         zero = build.constant(0, build.dtype(x))
         x = build.padded(x, zero, [0] * rank, amounts)
     order = [axis for axis in range(rank) if axis not in (at, rank - 1)] + [at, rank - 1]
-    result = _transformed(node, build.transpose(x, order), inverse, one_sided)
+    moved = build.transpose(x, order)
+    if back_to_real:
+        result = _real_signal(node, moved, period)
+    else:
+        result = _transformed(node, moved, inverse, one_sided)
     return build.transpose(result, [order.index(axis) for axis in range(rank)])
 
 
@@ -82,6 +87,27 @@ def _transformed(node: Context, x: int, inverse: bool, one_sided: bool) -> int:
     rows: Dim = product(before)
     flat = build.reshape(x, (rows, static(length) * static(parts)))
     return build.reshape(build.matmul(flat, matrix), (*before, count, 2))
+
+
+def _real_signal(node: Context, x: int, period: int) -> int:
+    """The signal whose frequencies up to the middle are on the last axis but one."""
+    build = node.build
+    *before, length, parts = build.shape(x)
+    if parts not in (1, 2):
+        raise node.wrong(f"its last axis has {parts} elements, not a real part or two")
+    if period > _LONGEST:
+        raise NoLowering
+    steps = np.outer(np.arange(static(length)), np.arange(period)) % period
+    angle = 2 * np.pi * steps / period
+    both = np.full((static(length), 1), 2.0)  # each but the ends stands for its mirror image, too
+    both[0] = 1
+    if period % 2 == 0:
+        both[-1] = 1
+    table = np.stack([both * np.cos(angle), -both * np.sin(angle)][: static(parts)], axis=1)
+    width = static(length) * static(parts)
+    matrix = build.constant(table.reshape(width, period) / period, build.dtype(x))
+    flat = build.reshape(x, (product(before), width))
+    return build.reshape(build.matmul(flat, matrix), (*before, period, 1))
 
 
 def _sines(

@@ -10,10 +10,13 @@ from satura.rewrite.onnx.lower import (  # noqa: F401  # imported for what they 
     normalization,
     padding,
     quantize,
+    recurrent,
     reductions,
     resize,
     sampling,
+    scatter,
     shapes,
+    sorting,
     spectra,
     windows,
 )

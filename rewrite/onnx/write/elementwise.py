@@ -100,8 +100,14 @@ def cast(emit: Emitter, site: Site) -> str:
 
 def _saturating_cast(emit: Emitter, x: str, old: DType, new: DType) -> str:
     """A Cast that sees only values in range; all others are chosen around it."""
-    bits = 8 * new.itemsize - new.is_signed
-    least, most = -(2**bits) if new.is_signed else 0, 2**bits - 1
+    if new.is_narrow:
+        return emit.cast(_limited_cast(emit, x, old, new), new.compute, new)
+    return _limited_cast(emit, x, old, new)
+
+
+def _limited_cast(emit: Emitter, x: str, old: DType, bounds: DType) -> str:
+    """x within the bounds of an integer type, in the type that computes with it."""
+    new, (least, most) = bounds.compute, bounds.bounds
     below, above = emit.scalar(float(least - 1), old), emit.scalar(float(most + 1), old)
     low, high = emit.node("LessOrEqual", x, below), emit.node("GreaterOrEqual", x, above)
     outside = emit.node("Or", emit.node("Or", low, high), emit.node("IsNaN", x))

@@ -109,6 +109,8 @@ class Emitter:
         """x converted by ONNX's own Cast (no saturation); x itself when the types agree."""
         if old is new:
             return x
+        if new.is_narrow and new.is_float:
+            return self.node("Cast", x, to=ELEMENT_CODES[new], saturate=0)
         return self.node("Cast", x, to=ELEMENT_CODES[new])
 
     def where(self, condition: str, x: str, y: str, dtype: DType) -> str:

@@ -15,7 +15,7 @@ from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.attributes import Count, HostCall
 from satura.rewrite.types.dims import Dim
-from satura.rewrite.types.tensor_type import Array
+from satura.rewrite.types.tensor_type import Array, DType
 
 OPSET = 21  # the newest that every onnxruntime which satura is tested with knows
 IR_VERSION = 10
@@ -39,6 +39,7 @@ _EMITTERS: dict[str, Callable[[Emitter, Site], str]] = {
     "matmul": reductions.matmul,
     "pool": windows.pool,
     "conv": windows.conv,
+    "winograd": windows.conv,
 }
 _BROADCASTING = ("binary", "select")
 
@@ -172,10 +173,14 @@ def _spans(shapes: list[tuple[Dim, ...]], result: tuple[Dim, ...]) -> bool:
     )
 
 
+_SINCE = {DType.F4E2M1: 23, DType.I2: 25, DType.U2: 25}
+
+
 def _opsets(program: Program) -> dict[str, int]:
     """The opset of each domain: recent enough for every host call; 1 for a user's own."""
     calls = [node.attributes[0] for node in program.nodes if node.op.name == "host"]
-    versions = {"": OPSET}
+    dtypes = {node.type.dtype for node in program.nodes}
+    versions = {"": max(OPSET, *(_SINCE.get(dtype, 0) for dtype in dtypes), 0)}
     for node in program.nodes:
         op = user_op(node.op, node.attributes)
         if op is not None and op.user is not None:

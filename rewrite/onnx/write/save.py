@@ -10,10 +10,10 @@ import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto
 
 from satura.rewrite.errors import CallError
-from satura.rewrite.files import atomic_file, is_special, output_file
 from satura.rewrite.onnx.types import ELEMENT_CODES
 from satura.rewrite.onnx.write.program import write_program
 from satura.rewrite.program.program import Program
+from satura.rewrite.system.files import atomic_file, is_special, output_file
 from satura.rewrite.types.tensor_type import Array, DType
 
 LARGEST_FILE = 2**31 - 2**24  # protobuf refuses messages of 2 GiB; nodes and names take the rest

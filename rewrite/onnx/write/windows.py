@@ -136,8 +136,9 @@ def _native_pool(
 
 
 def conv(emit: Emitter, site: Site) -> str:
-    """conv(x, w, window, groups)"""
-    window, groups = site.node.attributes
+    """conv(x, w, window, groups), or winograd(x, w, window)"""
+    window, *rest = site.node.attributes
+    (groups,) = rest or (Groups(1),)
     assert isinstance(window, Window) and isinstance(groups, Groups)
     x, weight, result = site.type(0), site.type(1), site.node.type
     empty = any(0 in type_.shape for type_ in (x, weight, result))

@@ -6,8 +6,13 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NoReturn
 
+import numpy as np
+
+from satura.backend.plan.bound import Bound
 from satura.backend.plan.compiled import compile_schedule
-from satura.phases import Phases, Progress
+from satura.backend.plan.measure import Measured
+from satura.pipeline.phases import Phases, Progress
+from satura.pipeline.rewritten import Rewritten
 from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import CallError, ProgramError
 from satura.rewrite.extract.statistics import statistics
@@ -15,7 +20,6 @@ from satura.rewrite.program.interpreter import as_arrays
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import representative, symbol
 from satura.rewrite.types.tensor_type import Array, TensorType
-from satura.rewritten import Rewritten
 
 STATISTICS = (
     "dispatch-count", "executable-count", "fill-count", "copy-count", "host-count", "moved-bytes",
@@ -93,6 +97,15 @@ class Compiled:
     def _typical(self) -> dict[str, int]:
         return {name: representative(symbol(name)) for name in sorted(self.source.symbols)}
 
+    def measure(
+        self, arguments: Mapping[str, object], rounds: int = 15, is_warm: bool = False
+    ) -> Measured:
+        """What one call launches, and how long each launch takes: the least of `rounds`.
+
+        Where `is_warm`, the arguments are in the caches when a launch reads them.
+        """
+        return self._kernels.measure(as_arrays(arguments), rounds, is_warm)
+
     def __repr__(self) -> str:
         inputs, outputs = (
             ", ".join(f"{name}: {type_}" for name, type_ in types.items())
@@ -109,29 +122,53 @@ class Compiled:
         )
 
     def run(
-        self, arguments: Mapping[str, object] | Sequence[object] | Array = (), *more: object
-    ) -> dict[str, Array]:
+        self, arguments: Mapping[str, object] | Sequence[object] | Array = (), *more: object,
+        out: Mapping[str, Array] | None = None,
+    ) -> dict[str, Array]:  # fmt: skip
         """Outputs by name, for a dict of arguments by name, or for arguments in the order of
         `inputs`, one by one or in a list; arguments are left as they are.
 
-        Raises CallError for a missing or unknown name, a wrong dtype, rank or extent, and for
-        sizes that the program is not made for, such as a sequence longer than its table.
+        Outputs that `out` names are written to its arrays, the others to new ones. Raises CallError
+        for a missing or unknown name, a wrong dtype, rank or extent, for sizes that the program is
+        not made for, such as a sequence longer than its table, and for arrays of `out` that do not
+        fit, are not contiguous, or share memory with an input or another output.
         """
         arrays = as_arrays(self._named(arguments, more))
         try:
-            return self._kernels.run(arrays)
+            return self._kernels.run(arrays, out)
+        except ProgramError as error:
+            raise CallError(f"the program does not run at these sizes: {error}") from None
+
+    def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:
+        """A call on these arrays, checked once: `bound()` reads what they hold at that moment and
+        gives the outputs by name, always in the same arrays, those of `out` where it names them.
+
+        Calls of it cost microseconds. Raises CallError as `run` does, and for what is not a
+        contiguous NumPy array.
+        """
+        for name, array in arguments.items():
+            if not isinstance(array, np.ndarray):
+                raise CallError(f"input {name!r} must be a NumPy array to be bound")
+        try:
+            return self._kernels.bind(arguments, out)
         except ProgramError as error:
             raise CallError(f"the program does not run at these sizes: {error}") from None
 
     def __call__(self, *arguments: object, **named: object) -> Array | tuple[Array, ...]:
         """Call by position, by keyword, or mixed: the output's array, or a tuple of several."""
+        results = self.run(self._mixed(arguments, named))
+        arrays = tuple(results[name] for name in self.outputs)
+        return arrays[0] if len(arrays) == 1 else arrays
+
+    def _mixed(
+        self, arguments: tuple[object, ...], named: Mapping[str, object]
+    ) -> dict[str, object]:
+        """What a call was given by position and by name, all by name."""
         given = self._in_order(arguments)
         twice = [name for name in named if name in given]
         if twice:
             raise CallError(f"input {twice[0]!r} is given by position and by name")
-        results = self.run({**given, **named})
-        arrays = tuple(results[name] for name in self.outputs)
-        return arrays[0] if len(arrays) == 1 else arrays
+        return {**given, **named}
 
     def _named(self, arguments: object, more: tuple[object, ...]) -> Mapping[str, object]:
         """What `run` was given, by name."""

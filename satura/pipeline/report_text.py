@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from satura.rewrite.egraph.report import Report, Round, RuleStatistics
 from satura.rewrite.program.reader import Reader
-from satura.rewrite.program.text import quoted
+from satura.rewrite.program.text import quote
 
 
 def report_text(report: Report) -> str:
     """The text of a report, of rules that are all satura's own: none is dropped or grows."""
     lines = [
-        f"rule {quoted(rule.name)} {quoted(rule.place)} matched {rule.matches}"
+        f"rule {quote(rule.name)} {quote(rule.place)} matched {rule.matches}"
         f" made {rule.new_nodes} asked {rule.demand_calls} refused {rule.refusals}"
         f" took {rule.seconds!r}"
         for rule in report.rules
     ]
     lines += [f"round {each.nodes} e-nodes after {each.seconds!r}" for each in report.rounds]
-    stopped = f"stopped {quoted(report.stopped)} before {quoted(report.stopped_before)}"
+    stopped = f"stopped {quote(report.stopped)} before {quote(report.stopped_before)}"
     end = f"{stopped} took {report.seconds!r} extracting {report.extraction_seconds!r}"
     return "\n".join([*lines, end])
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from satura.compiled import Compiled
-from satura.inputs import random_inputs
+from satura.pipeline.compiled import Compiled
+from satura.pipeline.inputs import random_inputs
 from satura.rewrite.errors import VerificationError
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.types.comparison import relative_error

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from satura.rewrite.errors import CallError
-from satura.rewrite.files import open_regular
 from satura.rewrite.program.memory import refuse_beyond_memory, tensor_bytes
 from satura.rewrite.program.program import Program
+from satura.rewrite.system.files import open_regular
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, TensorType
 

@@ -1,10 +1,11 @@
 """Remembered results: a model that was rewritten before is not searched again, in any process.
 
 What is kept is the schedule and the report as text, under a key of all that they depend on: the
-whole program with the content of every constant, the rules, the limits, and the code. So other
-weights are another model. They need no cheaper key: every constant is hashed when it is loaded.
+whole program with the content of every constant, the rules, the limits, the cost model with its
+rates, threads and typical sizes, and the code. So other weights are another model. They need no
+cheaper key: every constant is hashed when it is loaded.
 Rules and ops that are not satura's own could depend on anything, and what they make is not kept.
-Nothing here asks for the machine or the threads, because no search does.
+A search asks for the machine only by its cost model.
 
 What is read was maybe written by something else. It is data: parsed, its types inferred again, and
 each of its dispatches checked; what does not pass counts as absent.
@@ -15,27 +16,28 @@ from __future__ import annotations
 import hashlib
 import logging
 import platform
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from satura.backend.jit.cache import default_cache
-from satura.models import Model, load
-from satura.phases import Phases, Progress
-from satura.report_text import parse_report, report_text
+from satura.pipeline.models import Model, load
+from satura.pipeline.phases import Phases, Progress
+from satura.pipeline.report_text import parse_report, report_text
+from satura.pipeline.rewritten import Rewritten
+from satura.pipeline.rule_sets import Rules, check, is_of_the_book, rule_set
 from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import ProgramError
+from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.extract.schedule_text import parse_schedule, schedule_text
-from satura.rewrite.interrupts import import_whole
 from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.program import Program
+from satura.rewrite.system.interrupts import import_whole
 from satura.rewrite.types.attributes import Attribute, Constant, HostCall
 from satura.rewrite.types.tensor_type import TensorType
-from satura.rewritten import Rewritten
-from satura.rule_sets import Rules, check, is_of_the_book, rule_set
 
 if TYPE_CHECKING:
     from satura.rewrite.egraph.saturate import Limits
@@ -51,21 +53,29 @@ def rewrite_once(
     limits: Limits | None = None,
     progress: Progress | None = None,
     strict: bool = False,
+    cost: Callable[[Program], CostModel] | None = None,
 ) -> Rewritten:
-    """What `pipeline.rewrite` makes of a model, remembered where it has done so before."""
+    """What `pipeline.rewrite` makes of a model, remembered where it has done so before.
+
+    `cost` gives the cost model for a program; without it a fixed one counts. Raises Asked where
+    the values of inputs decide shapes.
+    """
     identity = rules_identity(rules)
     phases = Phases(progress)
     with phases.phase("load"):
-        program = load(model)
+        program = load(model, asks=True)
+    costs = None if cost is None else cost(program)
     with phases.phase("recall"):
-        key = None if identity is None else result_key(program, identity, limits)
+        key = None
+        if identity is not None:
+            key = result_key(program, identity, limits, costs)
         found = None if key is None else recall(key, program)
     if found is not None:
         return Rewritten(program, *found, phases.seconds, is_remembered=True)
-    import_whole("satura.pipeline")  # a remembered result needs no e-graph
-    from satura.pipeline import search
+    import_whole("satura.pipeline.stages")  # a remembered result needs no e-graph
+    from satura.pipeline.stages import search
 
-    made = search(program, rule_set(rules), limits, phases, strict)
+    made = search(program, rule_set(rules), limits, phases, strict, costs)
     if key is not None:
         remember(key, made)
     return made
@@ -83,7 +93,9 @@ def rules_identity(rules: Rules) -> str | None:
     return f"rules {names}" if all(map(is_of_the_book, rules)) else None
 
 
-def result_key(program: Program, rules: str, limits: Limits | None) -> str | None:
+def result_key(
+    program: Program, rules: str, limits: Limits | None, cost: CostModel | None = None
+) -> str | None:
     """The hash of all that a search depends on; None where more than that may matter.
 
     `rules` is the identity of the rules.
@@ -98,6 +110,7 @@ def result_key(program: Program, rules: str, limits: Limits | None) -> str | Non
         " ".join(constant.digest.hex() for constant in constants),
         rules,
         repr(limits),
+        (cost or CostModel()).identity,
         _code(),
     ]
     digest = hashlib.sha256()
@@ -166,14 +179,22 @@ def _host_calls(program: Program) -> set[Attribute]:
     return {attribute for attribute in attributes if isinstance(attribute, HostCall)}
 
 
+def code_files() -> dict[str, Path]:
+    """The files of the stages before the kernels, by their path in the package."""
+    package = Path(__file__).parent.parent
+    folders = {name: (package / name).resolve() for name in ("pipeline", "rewrite", "rules")}
+    return {
+        f"{name}/{path.relative_to(folder)}": path
+        for name, folder in folders.items()
+        for path in sorted(folder.rglob("*.py"))
+    }
+
+
 @lru_cache(maxsize=1)
 def _code() -> str:
     """The code that searches, and the versions of what it builds on."""
     digest = hashlib.sha256()
-    here = Path(__file__).resolve().parent
-    for folder in (here, here / "rewrite", here / "rules"):
-        paths = folder.glob("*.py") if folder == here else folder.resolve().rglob("*.py")
-        for path in sorted(paths):
-            digest.update(f"{path.relative_to(folder.resolve())}\0".encode() + path.read_bytes())
+    for name, path in code_files().items():
+        digest.update(f"{name}\0".encode() + path.read_bytes())
     versions = [f"{name} {version(name)}" for name in ("egglog", "numpy")]
     return " ".join([platform.python_version(), *versions, digest.hexdigest()])

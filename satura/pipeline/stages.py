@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
-from satura.models import Model, load
-from satura.phases import Phases, Progress
+from satura.pipeline.models import Model, load
+from satura.pipeline.phases import Phases, Progress
+from satura.pipeline.rewritten import Rewritten
+from satura.pipeline.rule_sets import Rules, is_ours, rule_set
 from satura.rewrite.egraph.saturate import Limits, Saturation
 from satura.rewrite.errors import RuleError
+from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.extract import appraise, extract
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.isolation.guarded import PATIENCE, saturate_guarded
 from satura.rewrite.language.dsl import Rule, RuleSet
 from satura.rewrite.program.program import Program
-from satura.rewritten import Rewritten
-from satura.rule_sets import Rules, is_ours, rule_set
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ def saturate(
     limits: Limits | None = None,
     strict: bool = False,
     patience: float = PATIENCE,
+    cost: CostModel | None = None,
 ) -> Saturation:
     """The e-graph that `compile`, `optimize`, `why` and `explain` have of `program`.
 
@@ -43,15 +46,16 @@ def saturate(
     """
     everything = rules_for(program, rules)
     return saturate_guarded(
-        program, everything, limits or Limits(), is_ours, strict, patience, appraise
-    )
+        program, everything, limits or Limits(), is_ours, strict, patience,
+        partial(appraise, model=cost),
+    )  # fmt: skip
 
 
-def best_schedule(saturation: Saturation) -> Schedule:
+def best_schedule(saturation: Saturation, cost: CostModel | None = None) -> Schedule:
     """The cheapest schedule that a saturation met on its way, or a longer search in its e-graph."""
     met, classes = saturation.best, saturation.best_classes
     assert isinstance(met, Schedule) and classes is not None
-    return min(extract(classes), met, key=lambda schedule: schedule.seconds)
+    return min(extract(classes, cost), met, key=lambda schedule: schedule.seconds)
 
 
 def saturate_beside(
@@ -79,22 +83,27 @@ def rewrite(
     limits: Limits | None,
     progress: Progress | None,
     strict: bool = False,
+    cost: CostModel | None = None,
 ) -> Searched:
-    """Load, saturate and extract; `strict` as for `saturate`."""
+    """Load, saturate and extract; `strict` as for `saturate`.
+
+    Without `cost` a fixed model counts, and the result is the same on every machine.
+    """
     phases = Phases(progress)
     with phases.phase("load"):
         program = load(model)
-    return search(program, rule_set(rules), limits, phases, strict)
+    return search(program, rule_set(rules), limits, phases, strict, cost)
 
 
 def search(
-    program: Program, rules: RuleSet, limits: Limits | None, phases: Phases, strict: bool = False
-) -> Searched:
+    program: Program, rules: RuleSet, limits: Limits | None, phases: Phases, strict: bool = False,
+    cost: CostModel | None = None,
+) -> Searched:  # fmt: skip
     """Saturate and extract, the phases after those that `phases` has."""
     with phases.phase("saturate"):
-        saturation = saturate(program, rules, limits, strict)
+        saturation = saturate(program, rules, limits, strict, cost=cost)
     with phases.phase("extract"):
-        schedule = best_schedule(saturation)
+        schedule = best_schedule(saturation, cost)
     report, seconds = saturation.report, phases.seconds
     seconds["extract"] += report.extraction_seconds  # by turns with saturation, whose clock ran
     seconds["saturate"] -= report.extraction_seconds

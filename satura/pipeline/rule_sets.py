@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from satura.rewrite.errors import CallError
-from satura.rewrite.interrupts import import_whole
+from satura.rewrite.system.interrupts import import_whole
 
 if TYPE_CHECKING:
     from satura.rewrite.language.dsl import Rule, RuleSet
@@ -67,4 +67,4 @@ def is_ours(rule: Rule) -> bool:
 
 @cache
 def _is_our_file(file: Path) -> bool:
-    return file.resolve().parent == (Path(__file__).resolve().parent / "rules").resolve()
+    return file.resolve().parent == (Path(__file__).resolve().parent.parent / "rules").resolve()

@@ -1,0 +1,138 @@
+"""What the words of a contraction's operands are, chosen by their dtypes and values.
+
+f32, f16 and bf16 are multiplied as f32. Integers that come from 8 bits are multiplied in pairs of
+i16, or, where the CPU has an instruction for it and the weights are constants that fit i8, as four
+u8 and i8 each. Then rows are read as they lie in memory, their zero point included; what that adds
+too much is known from the weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from satura.backend.contraction.narrow import Narrow, known_integers, narrow_operand
+from satura.backend.contraction.spec import Products, pack_panels, pack_products
+from satura.backend.contraction.views import View, view_of
+from satura.backend.lower.body import Pointer
+from satura.backend.target import host_target
+from satura.rewrite.extract.schedule import Dispatch, Schedule
+from satura.rewrite.program.program import Node
+from satura.rewrite.types.attributes import Window
+from satura.rewrite.types.tensor_type import Array, DType
+
+_WORD = 8  # bytes of an i64
+_SIGN = 128  # added to an i8 it gives a u8
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How both operands are read.
+
+    `weights` are all elements of a constant right operand. Rows are read `shift` too large, and
+    positions outside as `fill`.
+    """
+
+    left: View
+    right: View
+    left_dtype: DType
+    right_dtype: DType
+    result: DType
+    weights: Array | None
+    products: Products = Products.F32
+    left_packed: bool = False
+    fill: float = 0.0
+    left_zero: int = 0
+    right_zero: int = 0
+    shift: int = 0
+    source: str = ""
+
+    @property
+    def key(self) -> str:
+        """What packed weights depend on."""
+        return f"{self.products.value} {self.shift} {self.source}"
+
+    def packed(self, weights: Array, groups: int, width: int) -> Array:
+        """Constant weights as panels."""
+        if self.products is Products.F32:
+            return pack_panels(weights.astype(np.float32, copy=False), groups, width)
+        integers = weights.astype(np.int64, copy=False)
+        return pack_products(integers, groups, width, self.products, self.shift)
+
+
+def reading_of(schedule: Schedule, dispatch: Dispatch, node: Node) -> Reading | None:
+    """How a contraction's operands are read; None where no microkernel takes them."""
+    if node.type.dtype.compute is DType.F32:
+        return _floats(schedule, dispatch, node)
+    if node.type.dtype in (DType.I32, DType.I64):
+        return _integers(schedule, dispatch, node)
+    return None
+
+
+def _floats(schedule: Schedule, dispatch: Dispatch, node: Node) -> Reading | None:
+    nodes = schedule.program.nodes
+    left = view_of(schedule, dispatch, node.operands[0])
+    right = view_of(schedule, dispatch, node.operands[1])
+    if left is None or right is None:
+        return None
+    known = nodes[right.node].op.name == "constant"
+    dtype = node.type.dtype
+    return Reading(
+        left, right, dtype, dtype, DType.F32, nodes[right.node].constant.array if known else None,
+        left_packed=dtype is not DType.F32, fill=_fill(node),
+    )  # fmt: skip
+
+
+def _fill(node: Node) -> float:
+    window = node.attributes[0] if node.attributes else None
+    return float(window.fill.value) if isinstance(window, Window) else 0.0
+
+
+def _integers(schedule: Schedule, dispatch: Dispatch, node: Node) -> Reading | None:
+    """The reading of integers from 8 bits, if sums of this depth fit the result."""
+    left = narrow_operand(schedule, dispatch, node.operands[0])
+    known = known_integers(schedule, dispatch, node.operands[1])
+    right = narrow_operand(schedule, dispatch, node.operands[1])
+    if left is None or (known is None and right is None):
+        return None
+    if known is not None:
+        view, weights = known
+        source = f" {view.pointer.offset} {view.strides}"
+        strides = tuple(stride // _WORD for stride in weights.strides)
+        view = View(view.node, Pointer(view.pointer.region), view.shape, strides, 1)
+        bounds = int(weights.min()), int(weights.max())
+    else:
+        assert right is not None
+        view, weights, bounds, source = right.view, None, right.bounds, ""
+    fill = int(_fill(node))
+    outside = max(abs(fill), *map(abs, left.bounds))
+    terms = int(np.prod(view.shape[:-1])) if node.op.name == "conv" else view.shape[-2]
+    largest = terms * outside * max(map(abs, bounds))
+    if max(outside, *map(abs, bounds)) >= 2**15 or max(map(abs, left.bounds)) >= 2**15:
+        return None
+    if node.type.dtype is DType.I64 and largest >= 2**31:
+        return None
+    right_dtype = right.dtype if right is not None else left.dtype
+    pairs = Reading(
+        left.view, view, left.dtype, right_dtype, node.type.dtype, weights, Products.PAIRS, True,
+        fill, left.zero, 0 if right is None or known is not None else right.zero, 0, source,
+    )  # fmt: skip
+    if weights is None or bounds[0] < -128 or bounds[1] > 127:
+        return pairs
+    return _quads(left, fill, pairs) or pairs
+
+
+def _quads(left: Narrow, fill: int, pairs: Reading) -> Reading | None:
+    """The reading as four u8 and i8, where the CPU has it and the fill is a u8 then."""
+    if not host_target().sums_four_products:
+        return None
+    sign = _SIGN if left.dtype is DType.I8 else 0
+    shift = left.zero + sign
+    if not 0 <= fill + shift <= 255:
+        return None
+    return Reading(
+        left.view, pairs.right, left.dtype, pairs.right_dtype, pairs.result, pairs.weights,
+        Products.QUADS, bool(sign), fill + shift, -sign, 0, shift,
+        pairs.source,
+    )  # fmt: skip

@@ -1,0 +1,320 @@
+"""The text and the arguments of a kernel for Winograd's F(2×2, 3×3): see `rewrite/ops/winograd.py`.
+
+    for each unit (block of tiles, panel of columns) of this thread's share
+        the transformed tiles of the block                  (once per block)
+        for each of the 16 sums
+            for each run of tiles
+                products = tiles · panel                    (the microkernel of all contractions)
+        for each tile
+            its 4 results; where one is not finite or huge, these results tap by tap
+            the epilogue of those that exist
+
+Blocks are cut so that their transformed tiles stay in the second cache. A unit's results do not
+depend on which thread computes it, nor on how many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from satura.backend.contraction.emit import Epilogue
+from satura.backend.contraction.spec import (
+    Tile,
+    pack_panels,
+    panel_columns,
+    tile_name,
+)  # fmt: skip
+from satura.backend.emit.text import INDENT, indented
+from satura.backend.jit.machine_code import KernelSource
+from satura.backend.lower.body import Argument
+from satura.rewrite.ops.winograd import RESULTS, TAPS, TILE, transformed_kernel
+from satura.rewrite.types.tensor_type import Array
+
+_F32, _WORD, _LINE, _PAGE = 4, 8, 64, 4096
+_SUMS = TILE**2
+_BLOCK_BYTES = 640 * 1024  # of transformed tiles and of their products: stay in L2
+_MOST_TILES = 96
+LARGEST_WEIGHT = float(np.finfo(np.float32).max) / 4
+"""A kernel with larger elements may have none that is finite once it is transformed."""
+
+PARAMETERS = (
+    "left", "right", "plain", "scratch", "scratch_pitch", "blocks", "panels", "tiles", "columns",
+    "depth", "down", "across", "height", "width", "stride0", "stride1", "stride2", "lo1", "lo2",
+    "input1", "input2", "fill", "plain_tap1", "plain_tap2", "plain_depth", "plain_column",
+    "points_offset", "rows_offset", "hops_offset", "fill_offset", "block_offset", "block_pitch",
+    "sums_offset", "sums_pitch", "results_offset",
+)  # fmt: skip
+"""Names of the first words of the argument table; the epilogue's follow."""
+
+
+@dataclass(frozen=True)
+class WinogradCall:
+    """One call. Strides are in bytes: of images, rows and pixels, and of the plain kernel's taps
+    (two axes), depth and columns. `space` is that of the result, `input` that of the operand."""
+
+    left: Argument
+    right: Argument
+    plain: Argument
+    scratch: Argument
+    images: int
+    space: tuple[int, int]
+    input: tuple[int, int]
+    lo: tuple[int, int]
+    strides: tuple[int, int, int]
+    plain_strides: tuple[int, int, int, int]
+    columns: int
+    depth: int
+    fill: float = 0.0
+
+    @property
+    def tiles(self) -> int:
+        return self.images * prod(-(-extent // RESULTS) for extent in self.space)
+
+
+def pack_transformed(w: Array, width: int) -> NDArray[np.float32]:
+    """w [3, 3, depth, columns] transformed, as [panels, 16, depth, width]."""
+    depth, columns = w.shape[-2:]
+    flat = transformed_kernel(w).reshape(_SUMS * depth, columns)
+    return pack_panels(flat, 1, width).reshape(-1, _SUMS, depth, width)
+
+
+def winograd_plan(tile: Tile, call: WinogradCall, threads: int) -> tuple[tuple[Argument, ...], int]:
+    """Values for `PARAMETERS`, and the scratch bytes that each thread needs."""
+    tallest, width = tile.rows[0], panel_columns(tile)
+    panels = -(-call.columns // width)
+    blocks = _blocks(call, panels, width, tallest, threads)
+    most = -(-call.tiles // blocks)
+    down, across = (-(-extent // RESULTS) for extent in call.space)
+    size = 0
+
+    def take(count: int) -> int:
+        nonlocal size
+        size += -(-count // _LINE) * _LINE
+        return size - -(-count // _LINE) * _LINE
+
+    block_pitch = _spread(most * call.depth * _F32)
+    sums_pitch = _spread((most + tallest) * width * _F32)
+    values: dict[str, Argument] = {
+        "left": call.left, "right": call.right, "plain": call.plain, "scratch": call.scratch,
+        "blocks": blocks, "panels": panels, "tiles": call.tiles, "columns": call.columns,
+        "depth": call.depth, "down": down, "across": across,
+        "height": call.space[0], "width": call.space[1],
+        "stride0": call.strides[0], "stride1": call.strides[1], "stride2": call.strides[2],
+        "lo1": call.lo[0], "lo2": call.lo[1], "input1": call.input[0], "input2": call.input[1],
+        "fill": int(np.float32(call.fill).view(np.uint32)),
+        "plain_tap1": call.plain_strides[0], "plain_tap2": call.plain_strides[1],
+        "plain_depth": call.plain_strides[2], "plain_column": call.plain_strides[3],
+        "points_offset": take(_SUMS * _WORD), "rows_offset": take((most + tallest) * _WORD),
+        "hops_offset": take(_WORD), "fill_offset": take(call.depth * _F32),
+        "block_offset": take(_SUMS * block_pitch), "block_pitch": block_pitch,
+        "sums_offset": take(_SUMS * sums_pitch), "sums_pitch": sums_pitch,
+        "results_offset": take(RESULTS**2 * width * _F32 + _WORD),
+    }  # fmt: skip
+    values["scratch_pitch"] = size
+    return tuple(values[name] for name in PARAMETERS), size
+
+
+def _spread(size: int) -> int:
+    """A pitch of at least `size`, at which 16 neighbours share no set of the first cache."""
+    return -(-size // _PAGE) * _PAGE + _PAGE // _SUMS
+
+
+def _blocks(call: WinogradCall, panels: int, width: int, tallest: int, threads: int) -> int:
+    """Into how many blocks the tiles are cut: what fits the cache, and for several threads so many
+    that the one with the largest share has little more than the others."""
+    fits = _BLOCK_BYTES // (_SUMS * _F32 * (call.depth + width))
+    blocks = max(1, -(-call.tiles // min(_MOST_TILES, max(fits, 4 * tallest))))
+    if threads == 1:
+        return blocks
+
+    def largest_share(count: int) -> int:
+        return -(-panels * count // threads) * -(-call.tiles // count)
+
+    most = min(blocks + threads, call.tiles // tallest)
+    return min(range(blocks, max(blocks, most) + 1), key=largest_share)
+
+
+def winograd_source(name: str, tile: Tile, epilogue: Epilogue) -> KernelSource:
+    """The kernel of all calls with this tile and epilogue."""
+    lines = ["def kernel(args, thread, threads):", *indented(1, _kernel(tile, epilogue))]
+    return KernelSource(name, "\n".join(lines) + "\n")
+
+
+def _kernel(tile: Tile, epilogue: Epilogue) -> Iterator[str]:
+    yield "prefer_wide_vectors()"
+    for word, name in enumerate(PARAMETERS):
+        yield f"{name} = load_int64(args, {word})"
+    yield "scratch += thread * scratch_pitch"
+    yield "points = scratch + points_offset"
+    yield "lines = scratch + rows_offset"
+    yield "hops = scratch + hops_offset"
+    yield "store_int64(hops, 0, 0)"
+    yield "results = scratch + results_offset"
+    yield "fill_value = f32_of_bits(fill)"
+    yield "fill_page = scratch + fill_offset"
+    yield "for i in range(depth):"
+    yield f"{INDENT}store_f32(fill_page, i, fill_value)"
+    yield from epilogue.setup_lines()
+    yield "units = blocks * panels"
+    yield "built = -1"
+    yield "end = units * (thread + 1) // threads"
+    yield "for unit in range(units * thread // threads, end):"
+    yield from indented(1, _unit(tile, epilogue))
+
+
+def _unit(tile: Tile, epilogue: Epilogue) -> Iterator[str]:
+    columns = panel_columns(tile)
+    yield "panel = unit % panels"
+    yield "block = unit // panels"
+    yield "first_tile = tiles * block // blocks"
+    yield "tile_count = tiles * (block + 1) // blocks - first_tile"
+    yield "if block != built:"
+    yield from indented(1, ["built = block", *_transforming_lines(tile)])
+    yield f"first_column = panel * {columns}"
+    yield f"column_count = min({columns}, columns - first_column)"
+    yield from _product_lines(tile)
+    yield from _first_tile()
+    yield "sums = scratch + sums_offset"
+    yield "for tile in range(tile_count):"
+    body = [
+        f"winograd_results_{tile.vectors}(sums, sums_pitch, results)",
+        f"sums += {columns * _F32}",
+        f"if load_int64(results, {RESULTS**2 * columns * _F32 // _WORD}) != 0:",
+        *indented(1, _corners(columns, _exact_lines())),
+        *_corners(columns, _epilogue_lines(epilogue)),
+        *_next_tile(),
+    ]
+    yield from indented(1, body)
+
+
+def _first_tile() -> Iterator[str]:
+    """`row0`, `tile1` and `tile2`: the image and the place in it of the block's first tile."""
+    yield "tile2 = first_tile % across"
+    yield "tile1 = first_tile // across % down"
+    yield "row0 = first_tile // across // down"
+
+
+def _next_tile() -> Iterator[str]:
+    yield "tile2 += 1"
+    yield "if tile2 == across:"
+    yield f"{INDENT}tile2 = 0"
+    yield f"{INDENT}tile1 += 1"
+    yield f"{INDENT}if tile1 == down:"
+    yield f"{INDENT * 2}tile1 = 0"
+    yield f"{INDENT * 2}row0 += 1"
+
+
+def _transforming_lines(tile: Tile) -> Iterator[str]:
+    """The block's transformed tiles, and the table of their addresses; what the microkernel reads
+    beyond its end repeats the last one."""
+    yield from _first_tile()
+    yield "target = scratch + block_offset"
+    yield "for tile in range(tile_count):"
+    body = [
+        f"first1 = tile1 * {RESULTS} - lo1",
+        f"first2 = tile2 * {RESULTS} - lo2",
+        "origin = left + row0 * stride0 + first1 * stride1 + first2 * stride2",
+        f"rows_inside = first1 >= 0 and first1 + {TILE} <= input1",
+        f"if rows_inside and first2 >= 0 and first2 + {TILE} <= input2:",
+    ]
+    steps = [(i, j) for i in range(TILE) for j in range(TILE)]
+    body += [
+        f"{INDENT}store_int64(points, {TILE * i + j}, origin + {i} * stride1 + {j} * stride2)"
+        for i, j in steps
+    ]
+    border = [
+        "place = fill_page",
+        "inside = first1 + i >= 0 and first1 + i < input1",
+        "if inside and first2 + j >= 0 and first2 + j < input2:",
+        f"{INDENT}place = origin + i * stride1 + j * stride2",
+        f"store_int64(points, {TILE} * i + j, place)",
+    ]
+    body += ["else:", f"{INDENT}for i in range({TILE}):", f"{INDENT * 2}for j in range({TILE}):"]
+    body += indented(3, border)
+    body += [
+        "winograd_tile(points, target, block_pitch, depth)",
+        "store_int64(lines, tile, target)",
+    ]
+    body += [f"target += depth * {_F32}", *_next_tile()]
+    yield from indented(1, body)
+    yield f"for tile in range(tile_count, tile_count + {tile.rows[0]}):"
+    yield f"{INDENT}store_int64(lines, tile, target - depth * {_F32})"
+
+
+def _product_lines(tile: Tile) -> Iterator[str]:
+    """The 16 products of the block's tiles with the panel, in runs of nearly equal length."""
+    tallest, columns = tile.rows[0], panel_columns(tile)
+    yield f"runs = (tile_count + {tallest - 1}) // {tallest}"
+    yield "least = tile_count // runs"
+    yield "larger = tile_count - least * runs"
+    yield f"weights = right + panel * depth * {_SUMS * columns * _F32}"
+    yield f"for part in range({_SUMS}):"
+    body = [
+        f"next_weights = weights + depth * {columns * _F32}",
+        f"if part == {_SUMS - 1} and panel + 1 == panels:",
+        f"{INDENT}next_weights = right",
+        "table = lines",
+        "sums = scratch + sums_offset + part * sums_pitch",
+        "for run in range(runs):",
+    ]
+    arguments = "table, 0, hops, 1, depth, part * block_pitch, weights, ahead, sums, 0"
+    step = [
+        "size = least + (1 if run < larger else 0)",
+        "ahead = weights",
+        f"if run < {columns * _F32 // _LINE}:",  # each run fetches its part of what comes next
+        f"{INDENT}ahead = next_weights + run * depth * {_LINE}",
+    ]
+    *taller, last = tile.rows
+    for place, rows in enumerate(taller):
+        step += [f"{'elif' if place else 'if'} size > {rows - 1}:"]
+        step += [f"{INDENT}{tile_name(rows, tile.vectors)}({arguments})"]
+    final = f"{tile_name(last, tile.vectors)}({arguments})"
+    step += ["else:", INDENT + final] if taller else [final]
+    step += [f"table += size * {_WORD}", f"sums += size * {columns * _F32}"]
+    yield from indented(1, [*body, *indented(1, step), "weights = next_weights"])
+
+
+def _corners(columns: int, body: Iterator[str]) -> Iterator[str]:
+    """`body` for those results of a tile that exist, at row1 and row2; theirs are
+    `accumulators`."""
+    yield f"for corner in range({RESULTS**2}):"
+    yield f"{INDENT}row1 = tile1 * {RESULTS} + corner // {RESULTS}"
+    yield f"{INDENT}row2 = tile2 * {RESULTS} + corner % {RESULTS}"
+    yield f"{INDENT}accumulators = results + corner * {columns * _F32}"
+    yield f"{INDENT}if row1 < height and row2 < width:"
+    yield from indented(2, body)
+
+
+def _exact_lines() -> Iterator[str]:
+    """A result as the sum over taps and depth, in the order of the microkernel of convolutions."""
+    yield "for index in range(column_count):"
+    yield f"{INDENT}kernel_column = plain + (first_column + index) * plain_column"
+    yield f"{INDENT}total = f32(0)"
+    yield f"{INDENT}for tap1 in range({TAPS}):"
+    yield f"{INDENT * 2}for tap2 in range({TAPS}):"
+    body = [
+        "at1 = row1 + tap1 - lo1",
+        "at2 = row2 + tap2 - lo2",
+        "place = fill_page",
+        "inside = at1 >= 0 and at1 < input1",
+        "if inside and at2 >= 0 and at2 < input2:",
+        f"{INDENT}place = left + row0 * stride0 + at1 * stride1 + at2 * stride2",
+        "factor = kernel_column + tap1 * plain_tap1 + tap2 * plain_tap2",
+        "for k in range(depth):",
+        f"{INDENT}total = mul_add(load_f32(place, k), load_f32(factor, 0), total)",
+        f"{INDENT}factor += plain_depth",
+    ]
+    yield from indented(3, body)
+    yield f"{INDENT}store_f32(accumulators, index, total)"
+
+
+def _epilogue_lines(epilogue: Epilogue) -> Iterator[str]:
+    yield from epilogue.row_lines((), ("row0", "row1", "row2"), "first_column")
+    yield "for index in range(column_count):"
+    accumulator = "get_f32(accumulators, index)"
+    yield from indented(1, epilogue.column_lines("first_column", "index", accumulator))

@@ -1,0 +1,100 @@
+"""How many threads this process can keep busy.
+
+That is the least of $SATURA_THREADS, the CPUs that it may run on, their physical cores, and the
+quota of its cgroup, of which a part of a CPU counts as a whole one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from math import ceil
+from pathlib import Path
+
+from satura.rewrite.errors import UnsupportedError
+
+_CGROUPS = Path("/sys/fs/cgroup")
+_MEMBERSHIP = Path("/proc/self/cgroup")
+_CPUS = Path("/sys/devices/system/cpu")
+_V2_FOLDERS: tuple[str, ...] = ("", "unified")
+_V1_FOLDERS: tuple[str, ...] = ("cpu", "cpu,cpuacct", "cpuacct,cpu")
+
+
+def usable_threads() -> int:
+    """The number of threads worth running, at least 1."""
+    cpus = _allowed_cpus()
+    limits = [len(cpus), physical_cores(cpus), _asked_for()]
+    quota = cgroup_quota()
+    if quota is not None:
+        limits.append(ceil(quota))
+    return max(1, min(limit for limit in limits if limit is not None))
+
+
+def cgroup_quota(root: Path = _CGROUPS, membership: Path = _MEMBERSHIP) -> float | None:
+    """How many CPUs the cgroups of this process, and those around them, allow; None for all.
+
+    `root` is where cgroups of version 1 or 2 are mounted, `membership` says which are its own.
+    """
+    quotas = [
+        quota for folder in _own_folders(root, membership) if (quota := _quota(folder)) is not None
+    ]
+    return min(quotas, default=None)
+
+
+def physical_cores(cpus: Iterable[int], root: Path = _CPUS) -> int | None:
+    """How many cores `cpus` belong to; None where the system does not say."""
+    cores = {_text(root / f"cpu{cpu}" / "topology" / "thread_siblings_list") for cpu in cpus}
+    return None if None in cores or not cores else len(cores)
+
+
+def _allowed_cpus() -> set[int]:
+    if hasattr(os, "sched_getaffinity"):
+        return set(os.sched_getaffinity(0))
+    return set(range(os.cpu_count() or 1))
+
+
+def _asked_for() -> int | None:
+    asked = os.environ.get("SATURA_THREADS", "")
+    if not asked:
+        return None
+    if not asked.isascii() or not asked.isdigit() or int(asked) < 1:
+        raise UnsupportedError(f"SATURA_THREADS is '{asked}'; it must be a number of at least 1")
+    return int(asked)
+
+
+def _own_folders(root: Path, membership: Path) -> Iterator[Path]:
+    """The folders of this process's CPU cgroups and of all around them.
+
+    In a container the path may be the host's, which is not mounted: then what is there of it.
+    """
+    for line in (_text(membership) or "").splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if number == "0" and not controllers:
+            mounts = _V2_FOLDERS
+        elif "cpu" in controllers.split(","):
+            mounts = _V1_FOLDERS
+        else:
+            continue
+        parts = [part for part in path.split("/") if part not in ("", "..")]
+        for mount in mounts:
+            for count in range(len(parts) + 1):
+                yield root.joinpath(mount, *parts[:count])
+
+
+def _quota(folder: Path) -> float | None:
+    """The CPUs that one cgroup allows, of version 2 or 1."""
+    words = (_text(folder / "cpu.max") or "").split()
+    if not words:
+        words = [_text(folder / f"cpu.cfs_{name}_us") or "" for name in ("quota", "period")]
+    if len(words) != 2 or not all(word.isascii() and word.isdigit() for word in words):
+        return None  # "max", or -1
+    quota, period = (int(word) for word in words)
+    return quota / period if quota and period else None
+
+
+def _text(file: Path) -> str | None:
+    try:
+        return file.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return None

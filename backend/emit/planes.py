@@ -1,0 +1,226 @@
+"""Pools along the contiguous axis, one axis after the other.
+
+    for each unit (of the outer axes, and of blocks of result rows)
+        rows of the operand, with the fill around them, go to scratch: for stride s as s arrays,
+        so that what one tap sees of a row is contiguous
+        the taps of each row are combined                       (where results share them)
+        these rows are combined, finished and stored
+
+No loop asks what lies outside: rows of scratch start and end with the fill. Running maxima of
+floats are the integers that order them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from satura.backend.emit.body import Arguments, BodyText, Code
+from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
+from satura.backend.emit.reductions import as_key, combined, has_key, identity_text
+from satura.backend.emit.text import indented
+from satura.backend.lower.body import Access, Nest, Pointer, Reduction
+from satura.backend.lower.canonical import renumber
+from satura.backend.lower.planes import Planes, WindowAxis
+from satura.rewrite.types.tensor_type import DType
+
+SCRATCH = 12 * 1024  # bytes of rows in flight: they stay in the first-level cache
+LINE = 64
+SHORT_STRIDE = 4  # up to which a stride stands in the text, so that LLVM can shuffle
+KEYS = {DType.F32: DType.I32, DType.F64: DType.I64}
+
+
+def plane_code(name: str, planes: Planes, work: int) -> Code:
+    """The kernel of a pool along the contiguous axis."""
+    return _Planes(planes).code(name, work)
+
+
+class _Planes:
+    """Writes one kernel."""
+
+    def __init__(self, planes: Planes) -> None:
+        self.planes = planes
+        self.high, self.wide = planes.high, planes.wide
+        self.reduction = Reduction(planes.function, planes.dtype.compute, 0)
+        self.keyed = has_key(self.reduction)
+        self.kind = KEYS[planes.dtype.compute] if self.keyed else planes.dtype.compute
+        self.size = self.kind.itemsize
+        self.shift = -self.wide.lo % self.wide.stride  # the phases of an operand start together
+        self.lo = self.wide.lo + self.shift
+        self.phases = sorted({self._place(tap)[1] for tap in range(self.wide.taps)})
+        self.shares = min(self.wide.taps, self.high.taps) > 1
+        self.arrays = len(self.phases) + self.shares
+        positions = _positions(self.wide, self.wide.results) + self.shift
+        self.pitch = -(-positions // self.wide.stride)
+        self.block = self._block()
+        self.arguments = Arguments()
+        self.setup: list[str] = []
+
+    def _place(self, tap: int) -> tuple[int, int]:
+        """How far on, and in which phase's rows, the first result finds a tap."""
+        return divmod(self.shift + tap * self.wide.dilation, self.wide.stride)
+
+    def _block(self) -> int:
+        """Result rows of one unit."""
+        rows = max(1, SCRATCH // (self.pitch * self.size * self.arrays))
+        return max(1, min(self.high.results, (rows - self.high.span) // self.high.stride + 1))
+
+    def code(self, name: str, work: int) -> Code:
+        """The kernel's text and arguments."""
+        new = self.arguments.new
+        outer = [f"i{axis}" for axis in range(len(self.planes.after.extents) - 2)]
+        extents = [new(extent) for extent in self.planes.after.extents[:-2]]
+        blocks, block = new(-(-self.high.results // self.block)), new(self.block)
+        rows = _positions(self.high, self.block)
+        plane = -(-(rows * self.pitch + self.wide.span) * self.size // LINE) * LINE
+        scratch = self.arrays * plane
+        region, total, step = new(Pointer(("scratch", 0))), new(scratch), new(plane)
+        self.setup.append(f"plane0 = {region} + thread * {total}")
+        for at in range(1, self.arrays):
+            self.setup.append(f"plane{at} = plane{at - 1} + {step}")
+        self.across = new(self.pitch)
+        self.line = new(self.pitch * self.size)
+        self.stride = new(self.high.stride)
+        self.setup += self._fill_lines(scratch // self.size)
+        unit = [
+            f"top = part * {block}",
+            f"bottom = min(top + {block}, {new(self.high.results)})",
+            f"first = top * {self.stride} - {new(self.high.lo)}",
+            f"rows = (bottom - top - 1) * {self.stride} + {new(self.high.span)}",
+            *self._operand(outer), *self._rows_combined(), *self._finished(outer),
+        ]  # fmt: skip
+        loops, lengths = [*outer, "part"], [*extents, blocks]
+        lines = [
+            "at = args", *self.arguments.lines(), f"count = {' * '.join(lengths)}",
+            *share("count"), *self.setup, *start_odometer(loops, lengths, "lo"),
+            "for unit in range(hi - lo):",
+            *indented(1, [*unit, *step_odometer(loops, lengths)]),
+        ]  # fmt: skip
+        text = kernel_text(lines, short=True)
+        return Code(name, text, tuple(self.arguments.numbers), work, scratch)
+
+    def _operand(self, outer: list[str]) -> list[str]:
+        """Lines that bring the rows of one unit to scratch.
+
+        Only what stands for the operand's elements is written: the rest is filled already.
+        """
+        new, kind = self.arguments.new, self.kind.value
+        starts, ends = zip(*map(self._inside, self.phases), strict=True)
+        start, common = new(starts[0]), min(ends) - starts[0]
+        lines: list[str] = []
+        copy: list[str] = []
+        fill: list[str] = []
+        tails: list[str] = []
+        for at, phase in enumerate(self.phases):
+            body = BodyText(
+                self._phase(phase), [*outer, "seen"], (), "i", self.arguments, start,
+                prefix=f"p{at}_", literals=range(1, 8 * SHORT_STRIDE + 1),
+            )  # fmt: skip
+            block = body.block([body.nest.result])
+            self.setup += body.setup
+            value = self._held(block.names[body.nest.result])
+            each = [*block.inner, f"put_{kind}(there{at}, i, {value})"]
+            lines.append(f"there{at} = plane{at} + r * {self.line} + {start} * {self.size}")
+            lines += block.row
+            copy += each
+            tail = f"for i in range({new(common)}, {new(ends[at] - starts[0])}):"
+            tails += [tail, *indented(1, each)]
+            fill += [f"for i in range({new(ends[at] - starts[0])}):"]
+            fill += indented(1, [f"put_{kind}(there{at}, i, fill)"])
+        inside = [f"for i in range({new(common)}):", *indented(1, copy), *tails]
+        height = new(self.high.extent)
+        lines += [f"if inside(seen, {height}):", *indented(1, inside), "else:", *indented(1, fill)]
+        return ["for r in range(rows):", *indented(1, ["seen = first + r", *lines])]
+
+    def _fill_lines(self, count: int) -> list[str]:
+        """Lines that write the fill to all `count` elements of a thread's scratch."""
+        bits = int.from_bytes(self.planes.fill.bits, "little")
+        bits -= (1 << 64) * (bits >> 63)
+        fill = f"scalar_{self.planes.dtype.value}({self.arguments.new(bits)})"
+        return [
+            f"fill = {self._held(fill)}",
+            f"for i in range({self.arguments.new(count)}):",
+            *indented(1, [f"put_{self.kind.value}(plane0, i, fill)"]),
+        ]
+
+    def _inside(self, phase: int) -> tuple[int, int]:
+        """Which elements of a phase's rows stand for elements of the operand."""
+        stride, lo = self.wide.stride, self.lo
+        start, end = lo // stride, -((phase - lo - self.wide.extent) // stride)
+        return start, min(max(start, end), self.pitch)
+
+    def _phase(self, phase: int) -> Nest:
+        """The operand's nest, whose last loop runs over the elements of one phase."""
+
+        def moved(access: Access) -> Access:
+            step, start = access.strides[-1], access.start
+            hop = (phase - self.lo) * step
+            if isinstance(start, Pointer):
+                start = replace(start, offset=start.offset + hop)
+            else:
+                start += hop
+            return Access(start, (*access.strides[:-1], step * self.wide.stride), access.extras)
+
+        nest = renumber(self.planes.before)
+        values = tuple(
+            value if value.access is None else replace(value, access=moved(value.access))
+            for value in nest.values
+        )
+        return replace(nest, values=values)
+
+    def _held(self, value: str) -> str:
+        return as_key(self.reduction, value) if self.keyed else value
+
+    def _combined(self, first: str, second: str) -> str:
+        if self.keyed:
+            return f"{self.reduction.function}({first}, {second})"
+        return combined(self.reduction.function, first, second)
+
+    def _across(self, row: str) -> str:
+        """What combines the taps of one row, of which `row` and a phase's number are the name."""
+        total = ""
+        for tap in range(self.wide.taps):
+            hop, phase = self._place(tap)
+            value = f"get_{self.kind.value}({row}{self.phases.index(phase)}, i + {hop})"
+            total = self._combined(total, value) if total else value
+        return total
+
+    def _rows_combined(self) -> list[str]:
+        """Lines that combine the taps of each row, in the last array."""
+        if not self.shares:
+            return []
+        total = self._across("plane")
+        put = f"put_{self.kind.value}(plane{self.arrays - 1}, i, {total})"
+        return [f"for i in range(rows * {self.across}):", *indented(1, [put])]
+
+    def _finished(self, outer: list[str]) -> list[str]:
+        """Lines that combine rows, and finish and store the results."""
+        nest = renumber(self.planes.after)
+        body = BodyText(nest, [*outer, "y"], (), "i", self.arguments, prefix="e_")
+        hop = self.arguments.new(self.high.dilation * self.pitch * self.size)
+        lines = [f"hop = (y - top) * {self.stride} * {self.line}"]
+        total = ""
+        for tap in range(self.high.taps):
+            if self.shares:
+                row = f"get_{self.kind.value}(row{tap}_{self.arrays - 1}, i)"
+            else:
+                row = self._across(f"row{tap}_")
+            for at in [self.arrays - 1] if self.shares else range(self.arrays):
+                lines.append(f"row{tap}_{at} = plane{at} + hop")
+            lines.append(f"hop += {hop}")
+            total = self._combined(total, row) if total else row
+        if self.keyed:
+            total = f"key_value({total})"
+        elif self.reduction.function == "sum":
+            total = combined("sum", identity_text(self.reduction), total)
+        given = {i: "total" for i, value in enumerate(nest.values) if value.op == "accumulator"}
+        block = body.store(body.block([nest.result], given))
+        self.setup += body.setup
+        width = self.arguments.new(self.wide.results)
+        inner = [f"total = {total}", *block.inner]
+        lines += [*block.row, f"for i in range({width}):", *indented(1, inner)]
+        return ["for y in range(top, bottom):", *indented(1, lines)]
+
+
+def _positions(axis: WindowAxis, results: int) -> int:
+    """How many positions of an axis `results` neighbouring results see."""
+    return (results - 1) * axis.stride + axis.span

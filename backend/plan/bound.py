@@ -1,0 +1,33 @@
+"""Bound calls: everything about a call but its work is done once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+from satura.backend.plan.plan import Instance
+from satura.rewrite.errors import CallError
+from satura.rewrite.types.tensor_type import Array
+
+
+class Bound:
+    """A call on arrays that stay the same: `bound()` reads what they hold and writes the outputs.
+
+    It has buffers of its own. Threads that call it at once wait for each other.
+    """
+
+    def __init__(self, instance: Instance, arrays: Mapping[str, Array], out: Mapping[str, Array]):
+        for name, array in arrays.items():
+            if not (array.flags.c_contiguous and array.flags.aligned):
+                raise CallError(f"input {name!r} must be C-contiguous and aligned to be bound")
+        instance.bind(arrays, out)
+        self._execute = instance.execute
+        self._lock = threading.Lock()
+
+    def __call__(self) -> dict[str, Array]:
+        """The outputs by name: the same arrays in every call.
+
+        Raises CallError where an index leaves its axis.
+        """
+        with self._lock:
+            return self._execute()

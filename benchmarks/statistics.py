@@ -1,0 +1,44 @@
+"""Statistics of interleaved timings: medians, ratios with intervals, geometric means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from satura.commands.bench import Runner
+
+Samples = NDArray[np.float64]
+_RESAMPLES = 2000
+_INTERVAL = (2.5, 97.5)
+
+
+def interleaved(runners: Mapping[str, Runner], rounds: int) -> dict[str, Samples]:
+    """Seconds of `rounds` runs of each, in turns; one run before each turn is not counted."""
+    found: dict[str, list[float]] = {name: [] for name in runners}
+    for _ in range(rounds):
+        for name, run in runners.items():
+            run()
+            started = perf_counter()
+            run()
+            found[name].append(perf_counter() - started)
+    return {name: np.array(seconds) for name, seconds in found.items()}
+
+
+def ratio(ours: Samples, theirs: Samples, seed: int = 0) -> tuple[float, float, float]:
+    """Their median over ours, and the limits of its bootstrap interval of 95 %.
+
+    Rounds are drawn as a whole: what slowed down one round met both.
+    """
+    random = np.random.default_rng(seed)
+    drawn = random.integers(0, len(ours), (_RESAMPLES, len(ours)))
+    ratios = np.median(theirs[drawn], axis=1) / np.median(ours[drawn], axis=1)
+    low, high = np.percentile(ratios, _INTERVAL)
+    return float(np.median(theirs) / np.median(ours)), float(low), float(high)
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """The mean for ratios; 1 of none."""
+    return float(np.exp(np.mean(np.log(values)))) if len(values) else 1.0

@@ -1,0 +1,140 @@
+"""Amounts: what the ops of a fragment do, by the names of `features.py`.
+
+Sizes are the typical ones of the classes. A contraction is counted as the register tiles compute
+it: columns in whole vectors, and tiles of few rows at the rate that loads or latency leave them.
+"""
+
+from __future__ import annotations
+
+from math import ceil, prod
+
+from satura.rewrite.egraph.classes import EClasses, ENode
+from satura.rewrite.extract.features import Amount, rate
+from satura.rewrite.ops import REGISTRY
+from satura.rewrite.ops.registry import size_of
+from satura.rewrite.ops.winograd import TILE, tile_count, transformed_elements
+from satura.rewrite.types.attributes import Groups, Perm, Window
+from satura.rewrite.types.dims import Dim, static
+from satura.rewrite.types.tensor_type import DType, TensorType
+
+NOTHING: Amount = ("cheap.f32", 0.0)
+
+_DEAR = 4.0  # weights above are polynomials
+_TILED = (DType.F32, DType.F16, DType.BF16)
+_IN_FLIGHT = 8.0  # multiply-adds that hide their latency
+_WIDE_LANES = 16  # vectors of so many f32 come with twice the registers
+_TALLEST = {True: {1: 10, 2: 12, 3: 8, 4: 6}, False: {1: 8, 2: 6}}
+
+Work = tuple[tuple[Amount, ...], float]
+"""What an anchor does, and how many parts of it threads can share."""
+
+
+def elementwise_work(classes: EClasses, node: ENode, cls: int) -> Amount:
+    """What one elementwise op computes for all elements of its class."""
+    result = classes.sized[cls]
+    flops = _flops(classes, node, result)
+    weight = flops / max(1.0, size_of(result))
+    dtype = classes.types[node.operands[0]].dtype if node.operands else result.dtype
+    return rate("dear" if weight > _DEAR else "cheap", dtype), flops
+
+
+def reduction_work(classes: EClasses, node: ENode) -> Amount:
+    """What one reduction along whole axes computes."""
+    source = classes.sized[node.operands[0]]
+    return rate("reduction", source.dtype), size_of(source)
+
+
+def row_work(classes: EClasses, node: ENode, axes: tuple[int, ...]) -> Work:
+    """What the rows of a reduction cost but for their elements."""
+    shape = _shape(classes.sized[node.operands[0]])
+    rows = float(prod(size for axis, size in enumerate(shape) if axis not in axes))
+    return (("row", rows),), rows
+
+
+def transposed_work(classes: EClasses, node: ENode, cls: int) -> Amount:
+    """What reading in another order costs: much where another axis becomes the innermost one."""
+    (perm,) = node.attributes
+    assert isinstance(perm, Perm)
+    shape = _shape(classes.sized[node.operands[0]])
+    moving = [axis for axis in perm.order if shape[axis] != 1]
+    if moving == sorted(moving):
+        return NOTHING
+    if moving[-1] != max(moving):
+        return "turned", classes.bytes[cls]
+    return "row", size_of(classes.sized[cls]) / max(1, shape[moving[-1]])
+
+
+def pool_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
+    """What a pool computes: a window over a strided innermost axis does not vectorise."""
+    window = next(each for each in node.attributes if isinstance(each, Window))
+    result = classes.sized[cls]
+    hops = window.rank > 0 and window.strides[-1] != 1
+    amount = rate("hop" if hops else "pool", result.dtype), _flops(classes, node, result)
+    return (amount,), float(prod(_shape(result)[:-2]))
+
+
+def contraction_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
+    """What a matmul or convolution computes in vectors of `lanes` f32."""
+    left, right = (classes.sized[operand] for operand in node.operands)
+    result = classes.sized[cls]
+    dtype, shape, taps, groups = result.dtype, _shape(result), 1, 1
+    if node.op == "conv":
+        window, grouped = node.attributes
+        assert isinstance(window, Window) and isinstance(grouped, Groups)
+        taps, groups = prod(window.sizes), grouped.count
+        depth, batches, rows = static(right.shape[-2]), groups, prod(shape[:-1])
+    else:
+        depth, batches, rows = static(left.shape[-1]), prod(shape[:-2]), shape[-2]
+    columns = shape[-1] // groups
+    if node.op == "conv" and groups > 1 and depth == 1:
+        return ((rate("depthwise", dtype), _flops(classes, node, result)),), float(rows)
+    if dtype not in _TILED:
+        return ((rate("product", dtype), _flops(classes, node, result)),), float(batches * rows)
+    packed = sum(
+        classes.bytes[operand] for operand in node.operands[1:] if not classes.known[operand]
+    )
+    if dtype is not DType.F32:
+        packed += classes.bytes[node.operands[0]]
+    amounts, tiles = tile_amounts(dtype, batches, rows, columns, depth, taps, lanes)
+    return (*amounts, *((("packed", packed),) if packed else ())), tiles
+
+
+def octet_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
+    """What a contraction of integers from 8 bits computes."""
+    result = classes.sized[cls]
+    rows = float(prod(_shape(result)[:-1]))
+    return (("octets", _flops(classes, node, result)),), rows
+
+
+def winograd_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
+    """What a winograd computes: the products of its tiles, and the transforms around them."""
+    result, (x, w) = classes.sized[cls], (classes.sized[operand] for operand in node.operands)
+    rows, (depth, columns) = int(tile_count(result)), _shape(w)[-2:]
+    amounts, tiles = tile_amounts(DType.F32, TILE**2, rows, columns, depth, 1, lanes)
+    return (*amounts, ("transformed", transformed_elements(result, x))), tiles / TILE**2
+
+
+def tile_amounts(
+    dtype: DType, batches: int, rows: int, columns: int, depth: int, taps: int, lanes: int
+) -> tuple[tuple[Amount, Amount], float]:
+    """What register tiles compute for so many `rows` by `columns`, and how many tiles there are."""
+    wide = lanes >= _WIDE_LANES
+    vectors = ceil(columns / lanes)
+    width = max(1, min(4 if wide else 2, vectors))
+    height = max(1, min(rows, _TALLEST[wide][width]))
+    tiles = float(batches * ceil(rows / height) * ceil(vectors / width))
+    block = height * width
+    slowed = max(1.0, (height + width) / block, _IN_FLIGHT / block)
+    flops = 2.0 * batches * rows * vectors * lanes * depth * taps * slowed
+    return ((rate("contraction", dtype), flops), (rate("tile", dtype), tiles * taps)), tiles
+
+
+def _flops(classes: EClasses, node: ENode, result: TensorType) -> float:
+    op = REGISTRY[node.op]
+    operands = tuple(classes.sized[operand] for operand in node.operands)
+    return op.flops(operands, node.attributes, result)
+
+
+def _shape(type_: TensorType) -> tuple[int, ...]:
+    shape: tuple[Dim, ...] = type_.shape
+    return tuple(map(static, shape))

@@ -1,0 +1,95 @@
+"""Features: what a dispatch does, in amounts that a cost model knows rates for.
+
+A rate is named by what is done and, after a dot, by the element type that it is done on:
+
+    contraction   multiply-adds of register tiles, idle lanes and rows counted
+    tile          visits of a register tile: what small depths and few columns pay
+    octets        multiply-adds of integers that come from 8 bits
+    transformed   elements of the tiles and results that a winograd transforms
+    product       multiply-adds of contractions that plain loops compute
+    depthwise     multiply-adds of convolutions with one channel per group
+    pool, hop     windows that vectorise, and those over a strided innermost axis
+    reduction     elements that a row's reductions read; `row` counts the rows, and the runs of a
+                  copy between which addresses jump
+    cheap, dear   elementwise work: a few instructions each, or a polynomial as exp has
+    guard         elements of pads and concats, which are read behind comparisons
+    turned        bytes whose innermost axis is another one where they are read
+    gathered      bytes that are read where data says
+    packed        bytes of a varying operand that are copied to panels
+    near, far     bytes read and stored, of tensors that caches hold and the rest of larger ones
+    constant      bytes of constants: other dispatches have displaced them since the last run
+
+A new kind of kernel needs a name here, its amounts where fragments are made, and its rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from satura.rewrite.types.tensor_type import DType
+
+Amount = tuple[str, float]
+"""The name of a rate, and how often it is to be paid."""
+
+TYPED = (
+    "contraction", "tile", "product", "depthwise", "pool", "hop", "reduction", "cheap", "dear",
+)  # fmt: skip
+UNTYPED = ("octets", "transformed", "row", "guard", "turned", "gathered", "packed")
+MEMORY = ("near", "far", "constant")
+NEAR_BYTES = 2.0**20  # of one tensor
+_COUNTED = {*TYPED, "octets"} - {"tile"}
+OVERHEADS = ("launch", "host", "barrier")
+
+
+def rate(kind: str, dtype: DType) -> str:
+    """The name of the rate of `kind` for elements of `dtype`."""
+    return _NAMES[kind, dtype]
+
+
+_NAMES = {(kind, dtype): f"{kind}.{dtype.value}" for kind in TYPED for dtype in DType}
+RATES = tuple(dict.fromkeys((*OVERHEADS, *MEMORY, *UNTYPED, *_NAMES.values())))
+"""All names of rates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What one dispatch does.
+
+    `work` is what it computes and `constants` the bytes of constants that it reads; `near` and
+    `far` are all other bytes that it reads and stores. It falls into at most `units` parts for
+    threads. Tensors are near or far one by one: so fusion makes none of them slower.
+    """
+
+    form: str
+    dtype: str
+    work: Iterable[Amount] = ()
+    near: float = 0.0
+    far: float = 0.0
+    constants: float = 0.0
+    units: float = 1.0
+
+    @property
+    def working_set(self) -> float:
+        """The bytes that it touches."""
+        return self.near + self.far + self.constants
+
+    @property
+    def summed(self) -> dict[str, float]:
+        """The amounts of its work by rate, those of one rate added up."""
+        total: dict[str, float] = {}
+        for name, amount in self.work:
+            if amount:
+                total[name] = total.get(name, 0.0) + amount
+        return total
+
+    @property
+    def settled(self) -> Features:
+        """The same, its work added up by rate."""
+        return replace(self, work=tuple(self.summed.items()))
+
+    @property
+    def flops(self) -> float:
+        """What it computes, in operations; idle lanes of tiles are counted, too."""
+        kinds = {name: name.partition(".")[0] for name in self.summed}
+        return sum(amount for name, amount in self.summed.items() if kinds[name] in _COUNTED)

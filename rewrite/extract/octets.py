@@ -1,0 +1,89 @@
+"""Contractions of integers from 8 bits: which operands microkernels widen as they read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Protocol
+
+from satura.rewrite.egraph.classes import EClasses, ENode
+from satura.rewrite.ops import REGISTRY, Kind
+from satura.rewrite.types.attributes import Groups
+from satura.rewrite.types.tensor_type import DType
+
+
+class Part(Protocol):
+    """What of a fragment matters here."""
+
+    @property
+    def node(self) -> ENode: ...
+
+    @property
+    def cls(self) -> int: ...
+
+    @property
+    def parts(self) -> tuple[Part | None, ...]: ...
+
+    @property
+    def form(self) -> Enum: ...
+
+    @property
+    def reads(self) -> Mapping[int, float]: ...
+
+
+def widens(classes: EClasses, cls: int, node: ENode) -> bool:
+    """Whether integers are cast to i32 or i64: as weights they are better kept as they are."""
+    wide = classes.types[cls].dtype in (DType.I32, DType.I64)
+    return node.op == "cast" and wide and classes.types[node.operands[0]].dtype.is_integer
+
+
+def sums_octets(classes: EClasses, base: Part) -> bool:
+    """Whether this is a contraction of integers from 8 bits, and sums more than taps."""
+    if base.node.op == "pool" or classes.types[base.cls].dtype not in (DType.I32, DType.I64):
+        return False
+    if base.node.op == "conv":
+        groups = base.node.attributes[1]
+        assert isinstance(groups, Groups)
+        if groups.count > 1 and classes.types[base.node.operands[1]].shape[-2] == 1:
+            return False
+    pairs = zip(base.node.operands, base.parts, strict=True)
+    return all(octets(classes, operand, part) for operand, part in pairs)
+
+
+def octets(classes: EClasses, cls: int, part: Part | None) -> bool:
+    """Whether integers `cls` are elements of 8 bits, seen by a view, widened and moved by
+    constants, which are one number each."""
+    if not classes.types[cls].dtype.is_integer:
+        return False
+    while part is not None:
+        if REGISTRY[part.node.op].kind is Kind.ELEMENTWISE:
+            found = varying_operand(classes, part)
+            if found is None:
+                return False
+        elif part.node.op in ("transpose", "reshape", "broadcast", "slice"):
+            found = 0
+        else:
+            return False
+        cls, part = part.node.operands[found], part.parts[found]
+    dtype = classes.types[cls].dtype
+    return dtype in (DType.I8, DType.U8) or (classes.known[cls] and dtype is DType.I16)
+
+
+def varying_operand(classes: EClasses, fragment: Part) -> int | None:
+    """The only operand of an elementwise node that is not one known number."""
+    found = [
+        position
+        for position, (operand, part) in enumerate(
+            zip(fragment.node.operands, fragment.parts, strict=True)
+        )
+        if not _is_one_number(classes, operand, part)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _is_one_number(classes: EClasses, cls: int, part: Part | None) -> bool:
+    while part is not None:
+        if part.form.value != "view":
+            return False
+        cls, part = part.node.operands[0], part.parts[0]
+    return classes.known[cls] and all(dim == 1 for dim in classes.types[cls].shape)

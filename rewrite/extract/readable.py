@@ -1,0 +1,49 @@
+"""What an anchor can read in place: operands whose elements lie evenly in what is stored."""
+
+from __future__ import annotations
+
+from satura.rewrite.egraph.classes import EClasses
+from satura.rewrite.extract.octets import Part, octets, varying_operand
+from satura.rewrite.ops import REGISTRY, Kind
+from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.index_map import (
+    coefficient,
+    is_affine,
+    offset,
+    pull,
+    row_major,
+    variables,
+)
+
+
+def is_readable(classes: EClasses, base: Part, position: int, part: Part) -> bool:
+    """Can the anchor read its operand through this view? Offsets must be affine, and a conv needs
+    the channels of its input side by side and its weights as a tensor of their own."""
+    operand = base.node.operands[position]
+    shape = classes.types[operand].shape
+    at, _ = _view_offset(classes, operand, part)
+    if not is_affine(at):
+        return False
+    if base.node.op not in ("conv", "winograd"):
+        return True
+    if position == 1:  # known integers are packed from wherever they stand
+        return octets(classes, operand, part) and all(classes.known[leaf] for leaf in part.reads)
+    last = f"${len(shape) - 1}"
+    return shape[-1] == 1 or coefficient(at, last) == 1
+
+
+def _view_offset(classes: EClasses, cls: int, view: Part | None) -> tuple[Dim, dict[str, Dim]]:
+    """Offset, in elements of its contiguous leaf, of an element of `cls`; and the ranges."""
+    index, ranges = variables(classes.types[cls].shape)
+    while view is not None:
+        if REGISTRY[view.node.op].kind is Kind.ELEMENTWISE:
+            at = varying_operand(classes, view)
+            assert at is not None
+            cls, view = view.node.operands[at], view.parts[at]
+            continue
+        source_class = view.node.operands[0]
+        source = classes.types[source_class].shape
+        shape = classes.types[view.cls].shape
+        index = pull(view.node.op, view.node.attributes, index, shape, source, ranges)
+        cls, view = source_class, view.parts[0]
+    return offset(index, row_major(classes.types[cls].shape)), ranges

@@ -1,0 +1,83 @@
+"""Inputs whose values decide shapes: which they are, and the program for given values of them.
+
+Axes, sizes, pads, starts, the k of a top-k, the number of steps of a loop: a model may take them as
+inputs, but a program has static ranks and its shapes follow from sizes. So such values are bound
+when the program is made, as constants, and belong to the key under which it is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from satura.rewrite.errors import CallError
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.attributes import Parameter
+from satura.rewrite.types.dims import SymbolicDim, evaluate, symbols_of
+from satura.rewrite.types.tensor_type import Array, TensorType
+
+LARGEST = 64
+"""Elements of an input that may decide a shape: more are data."""
+
+
+class Asked(Exception):
+    """A shape depends on the values of inputs, which are to be given when the model is loaded."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        super().__init__(f"the values of {sorted(names)} decide shapes")
+        self.names = names
+
+
+def inputs_behind(build: Builder, index: int) -> frozenset[str]:
+    """The inputs that node `index` is computed from; none where one of them is data.
+
+    Data is what has more than one axis or more than LARGEST elements.
+    """
+    names: set[str] = set()
+    pending, seen = [index], {index}
+    while pending:
+        node = build.nodes[pending.pop()]
+        parameter = node.attributes[0] if node.attributes else None
+        if isinstance(parameter, Parameter):
+            if not _may_decide(parameter.type):
+                return frozenset()
+            names.add(parameter.name)
+        fresh = set(node.operands) - seen
+        seen |= fresh
+        pending += fresh
+    return frozenset(names)
+
+
+def _may_decide(type_: TensorType) -> bool:
+    return type_.rank <= 1 and (isinstance(type_.size, SymbolicDim) or type_.size <= LARGEST)
+
+
+def bound(
+    types: Mapping[str, TensorType], values: Mapping[str, Array]
+) -> tuple[dict[str, TensorType], dict[str, Array]]:
+    """The types of the inputs that stay, and the `values` of those that do not.
+
+    The sizes that these have are no longer symbols anywhere. Raises CallError for values of no
+    input, or of another type than their input.
+    """
+    sizes: dict[str, int] = {}
+    for name, value in values.items():
+        if name not in types:
+            raise CallError(f"there is no input {name!r}; the inputs are {list(types)}")
+        expected, shown = types[name], f"{value.dtype.name}{list(value.shape)}"
+        if value.dtype != expected.dtype.numpy or value.ndim != expected.rank:
+            raise CallError(f"input {name!r} must be {expected}, not {shown}")
+        for dim, extent in zip(expected.shape, value.shape, strict=True):
+            known = dim
+            if isinstance(dim, SymbolicDim):
+                known = extent if dim.name is None else sizes.setdefault(dim.name, extent)
+            if known != extent:
+                raise CallError(f"input {name!r} must be {expected}, not {shown}")
+    kept = {name: _at(type_, sizes) for name, type_ in types.items() if name not in values}
+    return kept, dict(values)
+
+
+def _at(type_: TensorType, sizes: Mapping[str, int]) -> TensorType:
+    return type_.with_shape(
+        tuple(evaluate(dim, sizes) if symbols_of([dim]) <= sizes.keys() else dim
+              for dim in type_.shape)
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""What the operating system does to us: files that are not regular, and interrupts."""

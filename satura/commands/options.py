@@ -1,0 +1,36 @@
+"""Arguments and options that several commands take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ModelPath = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="An ONNX file.", exists=True, dir_okay=False)
+]
+Threads = Annotated[
+    int | None, typer.Option("--threads", "-t", min=1, help="Threads; all cores by default.")
+]
+RuleSetName = Annotated[str, typer.Option("--rules", help="The rule set: none, exact or default.")]
+Precision = Annotated[str, typer.Option(help="fp32, or exact: bit for bit.")]
+Sizes = Annotated[
+    list[str] | None,
+    typer.Option("--size", metavar="NAME=N", help="A symbolic size of random inputs; repeatable."),
+]
+Dims = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dim", metavar="NAME=N", help="A typical size, or LOW:HIGH, to be fast for; repeatable."
+    ),
+]
+Cost = Annotated[str, typer.Option(help="default, or calibrated: by this machine's own rates.")]
+With = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--with", metavar="FILE.py", exists=True, dir_okay=False,
+        help="A file of further rules; repeatable. A rule that fails is dropped with a warning.",
+    ),
+]  # fmt: skip
+AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout instead of a table.")]

@@ -1,0 +1,89 @@
+"""`satura bench --profile`: per dispatch, what was predicted and what is measured."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import satura
+from satura.commands.bench import case_of
+from satura.commands.terminal import print_json, print_line, print_table, progress
+from satura.measure.profile import Profile, profile
+from satura.pipeline.inputs import parse_sizes
+from satura.pipeline.rule_sets import Rules
+from satura.rewrite.program.interpreter import bind_sizes
+
+_SHOWN = 40  # dispatches of a table
+
+
+def profile_models(
+    models: list[str], sizes: list[str], threads: int | None, rounds: int, precision: str,
+    rules: Rules, cost: str, json: bool,
+) -> None:  # fmt: skip
+    """Profile each model, compiled for the sizes of its arguments."""
+    given = parse_sizes(sizes)
+    results = []
+    for name in models:
+        case = case_of(name, given)
+        with progress(f"profiling {case.name}") as phase:
+            dims = bind_sizes(satura.load(case.model), case.arguments)
+            compiled = satura.compile(
+                case.model, threads, precision, rules, progress=phase, dims=dims, cost=cost
+            )
+            found = profile(compiled, case.arguments, rounds)
+        results.append({"model": case.name, "threads": compiled.threads, **as_data(found)})
+        if not json:
+            print_profile(case.name, found)
+    if json:
+        print_json({"models": results})
+
+
+def as_data(found: Profile) -> dict[str, object]:
+    """A profile as JSON has it."""
+    return {
+        "peak-gflops": found.roofline.peak / 1e9,
+        "bandwidth-gbs": found.roofline.bandwidth / 1e9,
+        "cached-gbs": found.roofline.cached / 1e9,
+        "median-error": found.errors,
+        "spearman": found.spearman,
+        "counted": dict(found.counted),
+        "expected": dict(found.expected),
+        "dispatches": [
+            {**asdict(each), "gflops": each.flops / each.seconds / 1e9,
+             "gbs": each.bytes / each.seconds / 1e9}
+            for each in found.dispatches
+        ],
+    }  # fmt: skip
+
+
+def print_profile(name: str, found: Profile) -> None:
+    """The slowest dispatches in a table, then what concerns all of them."""
+    total = sum(each.seconds for each in found.dispatches)
+    slowest = sorted(found.dispatches, key=lambda each: -each.seconds)[:_SHOWN]
+    rows = [
+        [
+            str(each.number), each.form, f"{each.seconds * 1e6:.1f}",
+            f"{each.seconds / total:.1%}", f"{each.predicted * 1e6:.1f}",
+            f"{each.predicted / each.seconds:.2f}", f"{each.flops / each.seconds / 1e9:.1f}",
+            f"{each.bytes / each.seconds / 1e9:.1f}", f"{each.share:.0%}", each.text,
+        ]
+        for each in slowest
+    ]  # fmt: skip
+    header = ["dispatch", "form", "us", "share", "predicted us", "ratio", "GFLOP/s", "GB/s",
+              "of limit", "what"]  # fmt: skip
+    shown = f"{len(slowest)} slowest of {len(found.dispatches)} launches"
+    print_table(f"{name}: {total * 1e3:.2f} ms, {shown}", header, rows)
+    limits = found.roofline
+    print_line(
+        f"limits measured here: {limits.peak / 1e9:.0f} GFLOP/s, {limits.bandwidth / 1e9:.0f} GB/s,"
+        f" {limits.cached / 1e9:.0f} GB/s in caches"
+    )
+    predicted = sum(each.predicted for each in found.dispatches)
+    errors = ", ".join(f"{form} {error:.0%}" for form, error in found.errors.items())
+    print_line(
+        f"predicted {predicted * 1e3:.2f} ms; median error: {errors}; rank correlation"
+        f" {found.spearman:.3f}"
+    )
+    for key, count in found.counted.items():
+        expected = found.expected[key]
+        note = "" if count == expected else f", but the schedule says {expected}"
+        print_line(f"{key} at run time: {count}{note}")

@@ -1,0 +1,1 @@
+"""What dispatches take on this machine, measured: profiles, and rates learnt from them."""

@@ -1,0 +1,144 @@
+"""Calibration: the rates of this machine, learnt from training programs.
+
+Each dispatch of a training program is timed alone, and the rates are those with which the cost
+model's relative errors are least: by least squares over rates that are not negative, where a
+dispatch counts on the side (bytes or work) that takes longer, and less the worse it fits. What no
+program tells stays near the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from satura.measure.training import programs
+from satura.pipeline.compiled import Compiled
+from satura.pipeline.inputs import random_inputs
+from satura.pipeline.phases import Progress
+from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.features import MEMORY, Features
+
+Vector = NDArray[np.float64]
+
+_ROUNDS = 12
+_REPEATS = 25  # of the fit
+_SWEEPS = 300  # at most, of one step of the fit
+_SETTLED = 1e-9  # a change of every rate after which sweeps end
+_LEAST, _MOST = 0.02, 50.0  # of the default
+_PRIOR = 0.003  # how much a default counts beside one measurement
+_HELD_OUT = 4  # one of so many programs' dispatches only tests
+_TOLERANCE = 0.25  # relative errors beyond count less and less
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One dispatch of the training programs: what it does, and the seconds that it takes."""
+
+    about: str
+    features: Features
+    seconds: float
+    is_held_out: bool
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A fitted model, and its median relative error by form on programs that it was not fitted on.
+
+    `before` are the errors of the model that calibration started from.
+    """
+
+    model: CostModel
+    samples: tuple[Sample, ...]
+    errors: dict[str, float]
+    before: dict[str, float]
+
+
+def calibrate(model: CostModel, seed: int = 0, progress: Progress | None = None) -> Calibration:
+    """Measure this machine's rates for one thread, starting from those of `model`."""
+    samples = tuple(measure(seed, progress))
+    fitted = fit(model, [each for each in samples if not each.is_held_out])
+    unseen = [each for each in samples if each.is_held_out]
+    return Calibration(fitted, samples, errors(fitted, unseen), errors(model, unseen))
+
+
+def measure(seed: int = 0, progress: Progress | None = None) -> list[Sample]:
+    """Time every dispatch of the training programs."""
+    from satura import compile as compile_program
+
+    found: list[Sample] = []
+    given = list(programs(seed))
+    for number, (about, program) in enumerate(given):
+        if progress is not None:
+            progress(about, number / len(given))
+        compiled: Compiled = compile_program(program, 1, rules="none")
+        seconds = compiled.measure(random_inputs(program, seed=seed), _ROUNDS, True).seconds
+        for dispatch, taken in seconds.items():
+            features = compiled.rewritten.schedule.dispatches[dispatch].features
+            if features is not None:
+                held = dispatch % _HELD_OUT == _HELD_OUT - 1
+                found.append(Sample(about, features, taken, held))
+    return found
+
+
+def fit(model: CostModel, samples: Sequence[Sample]) -> CostModel:
+    """`model` with the rates that predict the samples best."""
+    names = sorted(model.rates)
+    column = {name: number for number, name in enumerate(names)}
+    scale = np.array([model.rates[name] for name in names])
+    sides = [_sides(each.features, column) for each in samples]
+    memory, work = (np.array(each) for each in zip(*sides, strict=True))
+    seconds = np.array([each.seconds for each in samples])
+    memory, work = (each * scale / seconds[:, None] for each in (memory, work))
+    launch = np.zeros_like(memory)
+    launch[:, column["launch"]] = model.rates["launch"] / seconds
+    found = np.ones(len(names))
+    for _ in range(_REPEATS):
+        is_bound = (memory @ found > work @ found)[:, None]
+        rows = np.where(is_bound, memory, work) + launch
+        off = np.abs(rows @ found - 1.0)
+        weights = 1.0 / np.maximum(off, _TOLERANCE)
+        found = 0.5 * found + 0.5 * _least_squares(rows, weights, found)
+    rates = dict(zip(names, (found * scale).tolist(), strict=True))
+    return model.with_rates(rates)
+
+
+def errors(model: CostModel, samples: Sequence[Sample]) -> dict[str, float]:
+    """The median relative error by form and element type, and of all."""
+    groups: dict[str, list[float]] = {"all": []}
+    for each in samples:
+        error = abs(model.seconds(each.features) / each.seconds - 1.0)
+        groups["all"].append(error)
+        groups.setdefault(each.features.form, []).append(error)
+    return {name: median(found) for name, found in sorted(groups.items()) if found}
+
+
+def _sides(features: Features, column: dict[str, int]) -> tuple[Vector, Vector]:
+    """Amounts by rate: of the bytes that a dispatch moves, and of its work."""
+    memory, work = np.zeros(len(column)), np.zeros(len(column))
+    moved = features.near, features.far, features.constants
+    for name, amount in zip(MEMORY, moved, strict=True):
+        memory[column[name]] += amount
+    for name, amount in features.work:
+        work[column[name]] += amount
+    return memory, work
+
+
+def _least_squares(rows: Vector, weights: Vector, start: Vector) -> Vector:
+    """The x >= 0 that makes rows · x nearest to 1, and x near to 1; by descent per coordinate."""
+    weighted = rows * weights[:, None]
+    prior = _PRIOR * float(weights.mean())
+    matrix = rows.T @ weighted + prior * np.eye(rows.shape[1])
+    right = weighted.sum(axis=0) + prior
+    found = start.copy()
+    for _ in range(_SWEEPS):
+        before = found.copy()
+        for number in range(len(found)):
+            step = (right[number] - matrix[number] @ found) / matrix[number, number]
+            found[number] = min(_MOST, max(_LEAST, found[number] + step))
+        if np.abs(found - before).max() < _SETTLED:
+            break
+    return found

@@ -1,0 +1,36 @@
+"""Models as the verbs take them: files, bytes, parsed models, or programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from satura.rewrite.errors import CallError
+from satura.rewrite.program.interpreter import as_arrays
+from satura.rewrite.program.program import Program
+from satura.rewrite.system.interrupts import import_whole
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+Model: TypeAlias = "str | Path | bytes | ModelProto | Program"
+"""A path to an ONNX file, its bytes, the parsed model, or a program."""
+
+
+def load(model: Model, values: Mapping[str, object] | None = None, asks: bool = False) -> Program:
+    """The program of an ONNX model; a program is itself.
+
+    Inputs in `values` become constants. With `asks`, Asked is raised where the values of others
+    decide shapes. Raises ModelError for a file that cannot be read, UnsupportedError for what
+    cannot be run.
+    """
+    if isinstance(model, Program):
+        if values:
+            raise CallError("a program has its constants already: give values with the model")
+        return model
+    import_whole("satura.rewrite.onnx.load")
+    from satura.rewrite.onnx.load import load as load_onnx
+    from satura.rewrite.onnx.load import load_asking
+
+    return (load_asking if asks else load_onnx)(model, as_arrays(values or {}))

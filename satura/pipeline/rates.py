@@ -1,0 +1,78 @@
+"""The machine's own rates, as `satura calibrate` has measured them, in the user's cache folder.
+
+What is kept is data for one CPU: it is checked when it is read, and what does not pass counts as
+absent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from math import isfinite
+
+from satura.backend.jit.cache import default_cache
+from satura.backend.target import host_target
+from satura.rewrite.errors import CallError
+from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.features import RATES
+
+VERSION = 1
+COSTS = ("default", "calibrated")
+
+
+def store_rates(rates: Mapping[str, float]) -> None:
+    """Keep rates for this CPU; they appear whole or not at all."""
+    content = {"version": VERSION, "target": host_target().identity, "rates": dict(rates)}
+    default_cache("rates").store(_key(), json.dumps(content, allow_nan=False).encode())
+
+
+def stored_rates() -> dict[str, float] | None:
+    """The rates kept for this CPU; None where there are none that can be used."""
+    found = default_cache("rates").load(_key())
+    try:
+        content = None if found is None else json.loads(found)
+    except (ValueError, RecursionError):
+        return None
+    return checked_rates(content, host_target().identity)
+
+
+def _key() -> str:
+    return hashlib.sha256(f"rates {VERSION} {host_target().identity}".encode()).hexdigest()
+
+
+def checked_rates(content: object, target: str) -> dict[str, float] | None:
+    """The rates in what a file holds; None where it is not of this version and target, or where a
+    rate is unknown, missing, not a number, negative or absurd."""
+    if not isinstance(content, dict) or content.get("version") != VERSION:
+        return None
+    if content.get("target") != target or not isinstance(content.get("rates"), dict):
+        return None
+    found: dict[str, float] = {}
+    for name, seconds in content["rates"].items():
+        if type(seconds) is not float or not isfinite(seconds) or not 0 <= seconds <= 1:
+            return None
+        found[str(name)] = seconds
+    return found if found.keys() == set(RATES) else None
+
+
+def cost_model(
+    cost: CostModel | str | None = None,
+    threads: int = 1,
+    sizes: Mapping[str, int] | None = None,
+) -> CostModel:
+    """The cost model to search with: that of this CPU's vectors, or by the rates measured here.
+
+    Raises CallError for an unknown name, or where "calibrated" is asked for and nothing was.
+    """
+    if isinstance(cost, CostModel):
+        return cost.with_sizes(sizes or {}) if sizes else cost
+    model = CostModel.of_vectors(host_target().lanes, threads).with_sizes(sizes or {})
+    if cost is None or cost == "default":
+        return model
+    if cost != "calibrated":
+        raise CallError(f"there is no cost model {cost!r}; choose from {list(COSTS)}")
+    rates = stored_rates()
+    if rates is None:
+        raise CallError("there are no rates of this machine yet: run `satura calibrate` first")
+    return model.with_rates(rates)

@@ -1,0 +1,65 @@
+"""The benchmark commands: their models are models, and their statistics are right."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from benchmarks.compare import Comparison, write_csv
+from benchmarks.single_layers import DTYPES, layers
+from benchmarks.statistics import geometric_mean, interleaved, ratio
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_layers_are_models(dtype: str) -> None:
+    names = set()
+    for name, model, arguments in layers(dtype):
+        onnx.checker.check_model(model, full_check=True)
+        (source,) = model.graph.input
+        (given,) = arguments.values()
+        assert (
+            onnx.helper.tensor_dtype_to_np_dtype(source.type.tensor_type.elem_type) == given.dtype
+        )
+        names.add(name)
+    assert len(names) > 30
+
+
+def test_the_interval_holds_the_ratio() -> None:
+    random = np.random.default_rng(0)
+    ours, theirs = random.uniform(1, 1.2, 40), random.uniform(2, 2.4, 40)
+    middle, low, high = ratio(ours, theirs)
+    assert low <= middle <= high and low > 1.8 and high < 2.2
+    assert ratio(ours, ours) == (1, 1, 1)  # rounds are drawn as a whole
+    assert ratio(ours, theirs) == (middle, low, high)
+
+
+def test_candidates_take_turns() -> None:
+    calls: list[str] = []
+
+    def runner(name: str) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]:
+        calls.append(name)
+        return {}
+
+    found = interleaved({"a": lambda: runner("a"), "b": lambda: runner("b")}, 2)
+    assert calls == ["a", "a", "b", "b"] * 2
+    assert {name: len(seconds) for name, seconds in found.items()} == {"a": 2, "b": 2}
+
+
+def test_geometric_means() -> None:
+    assert geometric_mean([2, 8]) == pytest.approx(4)
+    assert geometric_mean([]) == 1
+
+
+def test_the_csv_has_a_line_per_model(tmp_path: Path) -> None:
+    found = Comparison(
+        "m", 1, {"satura": 1.0, "openvino": 2.0}, {"satura": 3.0, "openvino": 0.1}, "openvino",
+        2.0, 1.9, 2.1, 100.0,
+    )  # fmt: skip
+    write_csv([found], tmp_path / "all.csv")
+    (row,) = csv.DictReader((tmp_path / "all.csv").read_text().splitlines())
+    assert row["model"] == "m" and row["openvino ms"] == "2.0" and row["ratio"] == "2.0"
+    assert "onnxruntime ms" not in row and row["cpu"] and row["satura"]

@@ -1,0 +1,132 @@
+"""Outputs in given arrays, and calls whose arrays stay the same."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import satura
+from satura.rewrite.errors import CallError
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.tensor_type import Array, DType
+
+X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
+SUM = X + X
+
+
+def compiled(threads: int = 1) -> satura.Compiled:
+    """Outputs of every kind: computed, given twice, an input, a constant."""
+    build = Builder()
+    x = build.input("x", DType.F32, (symbol("rows"), 4))
+    total = build.binary("add", x, x)
+    constant = build.constant([1.0, 2.0], DType.F32)
+    outputs = {"sum": total, "again": total, "same": x, "fixed": constant}
+    return satura.compile(build.program(outputs), threads=threads)
+
+
+def room(shape: tuple[int, ...] = (3, 4)) -> Array:
+    return np.full(shape, 9, np.float32)
+
+
+@pytest.mark.parametrize("names", [["sum"], ["again"], ["sum", "again"], ["same", "fixed"], []])
+def test_outputs_go_to_given_arrays(names: list[str]) -> None:
+    out = {name: room((2,) if name == "fixed" else (3, 4)) for name in names}
+    program = compiled()
+    results = program.run({"x": X}, out=out)
+    assert all(results[name] is out[name] for name in names)
+    expected = {"sum": SUM, "again": SUM, "same": X, "fixed": np.array([1, 2], np.float32)}
+    for name, array in expected.items():
+        np.testing.assert_array_equal(results[name], array)
+    memory = [X, *results.values()]
+    assert not any(np.shares_memory(a, b) for i, a in enumerate(memory) for b in memory[:i])
+    np.testing.assert_array_equal(program(X)[0], SUM)
+    if "sum" in out:  # later calls leave it alone
+        program(X + 1)
+        np.testing.assert_array_equal(out["sum"], SUM)
+
+
+READ_ONLY = room()
+READ_ONLY.flags.writeable = False
+SHARED = room((6, 4))
+UNFIT: dict[str, tuple[dict[str, object], str]] = {
+    "name": ({"total": room()}, "there is no output 'total'; the outputs are ['sum', 'again'"),
+    "kind": ({"sum": [[0.0] * 4] * 3}, "'sum' must be a NumPy array, not list"),
+    "shape": ({"sum": room((4, 3))}, "'sum' must be f32[3, 4], not float32[4, 3]"),
+    "dtype": ({"sum": np.zeros((3, 4))}, "'sum' must be f32[3, 4], not float64[3, 4]"),
+    "strides": ({"sum": room((4, 3)).T}, "'sum' must be C-contiguous"),
+    "read-only": ({"sum": READ_ONLY}, "'sum' must be C-contiguous, aligned and writable"),
+    "each other": ({"sum": SHARED[:3], "again": SHARED[2:5]}, "shares memory with output 'sum'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("out, message", UNFIT.values(), ids=UNFIT)
+def test_arrays_that_do_not_fit_are_refused(out: dict[str, Array], message: str) -> None:
+    with pytest.raises(CallError, match=re.escape(message)):
+        compiled().run({"x": X}, out=out)
+    with pytest.raises(CallError, match=re.escape(message)):
+        compiled().bind({"x": X}, out=out)
+
+
+def test_an_output_over_an_input_is_refused() -> None:
+    memory = room((4, 4))
+    for call in (compiled().run, compiled().bind):
+        with pytest.raises(CallError, match="'sum' shares memory with an input"):
+            call({"x": memory[:3]}, out={"sum": memory[1:]})
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_bound_call_reads_what_its_arrays_hold_then(threads: int) -> None:
+    x, out = X.copy(), {"sum": room()}
+    program = compiled(threads)
+    bound = program.bind({"x": x}, out=out)
+    first = bound()
+    assert first["sum"] is out["sum"]
+    np.testing.assert_array_equal(first["again"], SUM)
+    x += 1
+    program(np.zeros((3, 4), np.float32))
+    assert bound()["again"] is first["again"]
+    for name, expected in (("sum", x + x), ("again", x + x), ("same", x)):
+        np.testing.assert_array_equal(first[name], expected)
+
+
+def test_bound_calls_of_several_sizes_and_threads() -> None:
+    program = compiled()
+    arrays = [np.full((rows, 4), rows, np.float32) for rows in range(1, 7)]
+    calls = [program.bind({"x": array}) for array in arrays] * 20
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda call: call(), calls))
+    for array, result in zip(arrays * 20, results, strict=True):
+        np.testing.assert_array_equal(result["sum"], array + array)
+
+
+UNBOUND: dict[str, tuple[dict[str, object], str]] = {
+    "strides": ({"x": np.zeros((4, 3), np.float32).T}, "must be C-contiguous and aligned"),
+    "list": ({"x": [[0.0] * 4]}, "'x' must be a NumPy array to be bound"),
+    "dtype": ({"x": np.zeros((3, 4))}, "input 'x' must be f32[rows, 4]"),
+    "missing": ({}, "input 'x' (f32[rows, 4]) is missing"),
+}
+
+
+@pytest.mark.parametrize("arguments, message", UNBOUND.values(), ids=UNBOUND)
+def test_inputs_that_cannot_be_bound_are_refused(arguments: dict[str, Array], message: str) -> None:
+    with pytest.raises(CallError, match=re.escape(message)):
+        compiled().bind(arguments)
+
+
+def test_a_bound_call_reports_an_index_that_leaves_its_axis() -> None:
+    build = Builder()
+    table = build.input("table", DType.F32, (5,))
+    at = build.input("at", DType.I64, (2,))
+    program = satura.compile(build.program({"y": build.gather(table, at, 0)}), threads=1)
+    index = np.array([1, 2])
+    bound = program.bind({"table": np.arange(5, dtype=np.float32), "at": index})
+    np.testing.assert_array_equal(bound()["y"], [1, 2])
+    index[0] = 7
+    with pytest.raises(CallError, match="outside"):
+        bound()
+    index[0] = 4
+    np.testing.assert_array_equal(bound()["y"], [4, 2])

@@ -1,0 +1,119 @@
+"""Calibration: rates are learnt from times, kept as data, and never believed unchecked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import satura
+from satura.backend.jit.cache import default_cache
+from satura.backend.target import host_target
+from satura.measure.calibration import Sample, errors, fit
+from satura.measure.training import PER_PATTERN, programs
+from satura.pipeline.rates import VERSION, checked_rates, cost_model, store_rates, stored_rates
+from satura.rewrite.errors import CallError
+from satura.rewrite.extract.cost import REFERENCE_RATES, CostModel
+from satura.rewrite.extract.extract import extract
+from satura.rewrite.extract.features import RATES, Features
+from tests.test_extract import unrewritten
+
+MODEL = CostModel()
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SATURA_CACHE", str(tmp_path / "cache"))
+
+
+def training_features() -> list[Features]:
+    found = []
+    for _, program in programs(seed=1):
+        for dispatch in extract(unrewritten(program), MODEL, "dag").dispatches:
+            assert dispatch.features is not None
+            found.append(dispatch.features)
+    return found
+
+
+def test_training_programs_tell_every_form_and_most_rates() -> None:
+    features = training_features()
+    assert len(features) >= 25 * PER_PATTERN
+    assert {each.form for each in features} >= {"loop", "view", "row", "contraction", "window"}
+    told = {name for each in features for name, amount in each.work if amount}
+    needed = {name for name in RATES if name.endswith(".f32")} - {"hop.f32", "product.f32"}
+    assert told >= needed | {"row", "guard", "turned", "gathered", "packed"}
+
+
+def test_a_seed_gives_the_same_programs() -> None:
+    assert [str(p) for _, p in programs(3)] == [str(p) for _, p in programs(3)]
+    assert [str(p) for _, p in programs(3)] != [str(p) for _, p in programs(4)]
+
+
+def test_planted_rates_are_found_in_spite_of_noise_and_outliers() -> None:
+    random = np.random.default_rng(0)
+    planted = MODEL.with_rates(
+        {name: seconds * random.uniform(0.4, 2.5) for name, seconds in REFERENCE_RATES.items()}
+    )
+    samples = []
+    for number, each in enumerate(training_features()):
+        taken = planted.seconds(each) * random.uniform(0.95, 1.05)
+        late = 5.0 if number % 20 == 0 else 1.0
+        samples.append(Sample("planted", each, taken * late, number % 4 == 3))
+    fitted = fit(MODEL, [each for each in samples if not each.is_held_out])
+    unseen = [each for each in samples if each.is_held_out]
+    assert errors(fitted, unseen)["all"] < 0.1 < errors(MODEL, unseen)["all"]
+    assert all(seconds >= 0 for seconds in fitted.rates.values())
+
+
+def test_what_nothing_tells_stays_as_it_was() -> None:
+    sample = Sample("one", Features("loop", "f32", (("cheap.f32", 1e6),)), 5e-5, False)
+    fitted = fit(MODEL, [sample])
+    assert fitted.rates["dear.f64"] == pytest.approx(MODEL.rates["dear.f64"])
+    assert fitted.seconds(sample.features) == pytest.approx(5e-5, rel=0.2)
+
+
+def test_rates_are_kept_and_used_only_when_asked_for() -> None:
+    with pytest.raises(CallError, match="run `satura calibrate` first"):
+        cost_model("calibrated")
+    rates = {**REFERENCE_RATES, "launch": 0.25}
+    store_rates(rates)
+    assert stored_rates() == rates
+    assert cost_model("calibrated").rates["launch"] == 0.25
+    assert cost_model().rates["launch"] != 0.25
+    assert cost_model("default").rates["launch"] != 0.25
+
+
+def test_an_unknown_cost_model_is_one_clear_error() -> None:
+    with pytest.raises(CallError, match="no cost model 'fastest'; choose from"):
+        satura.compile(next(programs())[1], cost="fastest")
+
+
+GOOD = {"version": VERSION, "target": "cpu", "rates": dict(REFERENCE_RATES)}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None, [], "text", {}, {**GOOD, "version": VERSION + 1}, {**GOOD, "target": "other"},
+        {**GOOD, "rates": {}}, {**GOOD, "rates": [1.0]},
+        *(
+            {**GOOD, "rates": {**REFERENCE_RATES, "launch": wrong}}
+            for wrong in (-1e-9, float("nan"), float("inf"), 2.0, "1e-6", None, True, 1)
+        ),
+        {**GOOD, "rates": {**REFERENCE_RATES, "unknown": 1e-9}},
+    ],
+)  # fmt: skip
+def test_what_is_no_rates_counts_as_absent(content: object) -> None:
+    assert checked_rates(GOOD, "cpu") == REFERENCE_RATES
+    assert checked_rates(content, "cpu") is None
+
+
+def test_a_damaged_file_counts_as_absent() -> None:
+    store_rates(REFERENCE_RATES)
+    (file,) = (path for path in default_cache("rates").folder.iterdir() if path.is_file())
+    file.write_bytes(file.read_bytes()[:-20])
+    assert stored_rates() is None
+    file.write_text(json.dumps({**GOOD, "target": host_target().identity}))
+    assert stored_rates() is None  # nobody's checksum

@@ -1,0 +1,169 @@
+"""Features and costs: what a dispatch does is counted once, and one function makes it time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from satura.rewrite.extract.amounts import tile_amounts
+from satura.rewrite.extract.cost import REFERENCE_RATES, CostModel
+from satura.rewrite.extract.extract import extract
+from satura.rewrite.extract.features import RATES, Features
+from satura.rewrite.extract.schedule import Dispatch
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.tensor_type import DType
+from tests.random_programs import random_program
+from tests.test_extract import unrewritten
+
+MODEL = CostModel()
+
+
+def only(build: Builder, result: int, model: CostModel = MODEL) -> Dispatch:
+    """The one dispatch of a program with one result."""
+    (dispatch,) = extract(unrewritten(build.program({"y": result})), model).dispatches
+    return dispatch
+
+
+def amounts(dispatch: Dispatch) -> dict[str, float]:
+    assert dispatch.features is not None
+    return dispatch.features.summed
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_predicted_is_the_cost_of_the_features(seed: int) -> None:
+    program, _, _ = random_program(seed)
+    schedule = extract(unrewritten(program), MODEL)
+    for dispatch in schedule.dispatches:
+        assert dispatch.features is not None
+        expected = MODEL.seconds(dispatch.features)
+        ties = MODEL.constant * (len(dispatch.nodes) + 10)
+        assert expected <= dispatch.seconds <= expected + ties
+    assert schedule.seconds == pytest.approx(sum(each.seconds for each in schedule.dispatches))
+
+
+def test_a_value_that_is_used_twice_is_computed_once() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (100,))
+    for _ in range(4):
+        x = build.binary("mul", x, build.unary("sigmoid", x))
+    done = amounts(only(build, x))
+    assert done == {"dear.f32": 4 * 12 * 100, "cheap.f32": 4 * 100}
+
+
+def test_bytes_are_those_read_and_stored() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (100,))
+    ones = build.constant(np.arange(100, dtype=np.float32))
+    features = only(build, build.binary("add", x, ones)).features
+    assert features is not None
+    assert (features.near, features.far, features.constants) == (800, 0, 400)
+
+
+def test_what_caches_cannot_hold_is_far() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (1 << 20,))
+    features = only(build, build.unary("neg", x)).features
+    assert features is not None and (features.near, features.far) == (2 << 20, 6 << 20)
+
+
+@pytest.mark.parametrize(
+    ("perm", "kind"), [((0, 2, 1), "turned"), ((1, 0, 2), "row"), ((0, 1, 2), None)]
+)
+def test_a_transpose_costs_what_its_reads_cost(perm: tuple[int, ...], kind: str | None) -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (4, 5, 6))
+    y = build.unary("neg", build.transpose(x, perm))
+    assert set(amounts(only(build, y))) == {"cheap.f32", *([kind] if kind else [])}
+
+
+def test_wide_types_compute_longer() -> None:
+    def seconds(dtype: DType) -> float:
+        build = Builder()
+        return only(build, build.unary("exp", build.input("x", dtype, (1 << 16,)))).seconds
+
+    assert seconds(DType.F64) > seconds(DType.F32)
+
+
+def efficiency(rows: int, columns: int, depth: int, lanes: int = 16) -> float:
+    """Of the time that a product takes in tiles, the share that its own multiply-adds take."""
+    work, _ = tile_amounts(DType.F32, 1, rows, columns, depth, 1, lanes)
+    features = Features("contraction", "f32", work)
+    return 2 * rows * columns * depth * MODEL.rates["contraction.f32"] / MODEL.work(features)
+
+
+def test_small_products_are_less_efficient() -> None:
+    large = efficiency(960, 960, 960)
+    assert 0.9 < large <= 1
+    assert efficiency(1, 960, 960) < 0.6 * large
+    assert efficiency(960, 17, 960) < 0.6 * large
+    assert efficiency(960, 960, 8) < 0.9 * large
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+def test_tiles_never_do_less_than_the_product(lanes: int) -> None:
+    random = np.random.default_rng(lanes)
+    for rows, columns, depth in random.integers(1, 300, (200, 3)).tolist():
+        (flops, _), _ = tile_amounts(DType.F32, 1, rows, columns, depth, 1, lanes)
+        assert flops[1] >= 2 * rows * columns * depth
+
+
+def convolution(build: Builder, groups: int, channels: int = 64) -> int:
+    x = build.input("x", DType.F32, (1, 16, 16, channels))
+    weight = build.constant(np.ones((3, 3, channels // groups, channels), np.float32))
+    return build.conv(x, weight, build.window(DType.F32, (3, 3)), groups)
+
+
+def test_depthwise_has_a_rate_of_its_own() -> None:
+    one, two = Builder(), Builder()
+    assert set(amounts(only(one, convolution(one, 64)))) == {"depthwise.f32"}
+    assert set(amounts(only(two, convolution(two, 1)))) == {"contraction.f32", "tile.f32"}
+
+
+def test_a_varying_right_side_is_packed() -> None:
+    build = Builder()
+    x, y = (build.input(name, DType.F32, (64, 64)) for name in "xy")
+    assert amounts(only(build, build.matmul(x, y)))["packed"] == 64 * 64 * 4
+
+
+def test_threads_share_what_is_long_enough() -> None:
+    long = Features("loop", "f32", (("dear.f32", 1e8),), units=100.0)
+    short = Features("loop", "f32", (("dear.f32", 1e3),), units=100.0)
+    whole = Features("loop", "f32", (("dear.f32", 1e8),), units=1.0)
+    two = CostModel(threads=2)
+    assert two.seconds(long) < 0.6 * MODEL.seconds(long)
+    assert two.seconds(short) == MODEL.seconds(short)
+    assert two.seconds(whole) == MODEL.seconds(whole)
+
+
+def test_every_rate_has_a_default_and_matters() -> None:
+    assert REFERENCE_RATES.keys() == set(RATES)
+    for lanes in (4, 8, 16):
+        model = CostModel.of_vectors(lanes)
+        assert model.rates.keys() == set(RATES)
+        assert all(seconds > 0 for seconds in model.rates.values())
+    for name in RATES:
+        changed = MODEL.with_rates({name: 1.0})
+        assert changed.identity != MODEL.identity
+
+
+def test_the_identity_tells_all_that_costs_depend_on() -> None:
+    models = [
+        MODEL, MODEL.with_sizes({"n": 1}), MODEL.with_sizes({"n": 2}), CostModel(lanes=8),
+        CostModel(threads=2), CostModel(streams=2), CostModel(constant=2e-9),
+        CostModel(constant_byte=2e-13), CostModel.of_vectors(8),
+    ]  # fmt: skip
+    assert len({model.identity for model in models}) == len(models)
+
+
+def test_typical_sizes_are_those_of_the_model() -> None:
+    def moved(model: CostModel) -> float:
+        build = Builder()
+        x = build.input("x", DType.F32, (symbol("n"), 2))
+        features = only(build, build.unary("neg", x), model).features
+        assert features is not None
+        return features.working_set
+
+    assert moved(MODEL) == 64 * 2 * 8
+    assert moved(MODEL.with_sizes({"n": 5})) == 5 * 2 * 8
+    assert moved(MODEL.with_sizes({"other": 5})) == 64 * 2 * 8

@@ -1,0 +1,216 @@
+"""Contractions of integers from 8 bits against the interpreter, and quantised models as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from unittest.mock import patch
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import satura
+from benchmarks.models.quantized import quantized
+from satura.backend.contraction import call, readings
+from satura.backend.contraction.readings import Reading
+from satura.backend.contraction.spec import Products, pack_products
+from satura.backend.target import host_target
+from satura.rewrite.extract.schedule import Dispatch, Schedule
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Node, Program
+from satura.rewrite.types.dims import static
+from satura.rewrite.types.tensor_type import Array, DType
+from tests.tiers import deep_but
+
+
+def drawn(dtype: DType, shape: tuple[int, ...], seed: int) -> Array:
+    """All values, the extremes often."""
+    random = np.random.default_rng(seed)
+    least, most = map(int, dtype.bounds)
+    values = random.integers(least, most + 1, shape)
+    extremes = random.choice([least, most], shape)
+    return np.where(random.random(shape) < 0.3, extremes, values).astype(dtype.numpy)
+
+
+def widened(build: Builder, x: int, zero: int, shape: tuple[int, ...], wide: DType) -> int:
+    """x less its zero point, as i32 or i64."""
+    spread = build.broadcast(build.constant(np.full((1,) * len(shape), zero), DType.I16), shape)
+    return build.cast(build.binary("sub", build.cast(x, DType.I16), spread), wide)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A convolution or, without a kernel, a matmul; its dtypes, zero points and sizes."""
+
+    dtypes: tuple[DType, DType]
+    zeros: tuple[int, int]
+    depth: int
+    columns: int
+    kernel: int = 0
+    stride: int = 1
+    border: int = 0
+    dilation: int = 1
+    groups: int = 1
+    fill: int = 0
+    wide: DType = DType.I32
+    varies: bool = False  # the right operand, too
+    size: int = 9
+
+    def program(self) -> Program:
+        build = Builder()
+        (left, right), (first, second) = self.dtypes, self.zeros
+        size, depth = self.size, self.depth
+        shape: tuple[int, ...]
+        weights: tuple[int, ...]
+        if not self.kernel:
+            shape, weights = (2, size, depth), (2, depth, self.columns)
+        else:
+            shape = (2, size, size + 2, depth * self.groups)
+            weights = (self.kernel, self.kernel, depth, self.columns * self.groups)
+        x = widened(build, build.input("x", left, shape), first, shape, self.wide)
+        given = drawn(right, weights, self.depth)
+        w = build.input("w", right, weights) if self.varies else build.constant(given)
+        w = widened(build, w, second, weights, self.wide)
+        if not self.kernel:
+            return build.program({"y": build.matmul(x, w)})
+        window = build.window(
+            self.wide, (self.kernel,) * 2, (self.stride,) * 2, (self.dilation,) * 2,
+            (self.border,) * 2, (self.border,) * 2, self.fill,
+        )  # fmt: skip
+        return build.program({"y": build.conv(x, w, window, self.groups)})
+
+
+U8, I8 = DType.U8, DType.I8
+CASES = [
+    Case((U8, I8), (3, 0), 16, 70, 3, border=1),
+    Case((U8, I8), (250, 0), 5, 7, 3, stride=2, border=1),
+    Case((I8, I8), (-3, 0), 8, 64, 1, wide=DType.I64),
+    Case((U8, U8), (0, 128), 12, 20, 3, border=2, dilation=2),
+    Case((I8, U8), (-128, 255), 3, 33, 5, stride=3, border=2),
+    Case((U8, I8), (128, 0), 4, 12, 3, border=1, groups=3),
+    Case((U8, I8), (7, 0), 1, 1, 3, border=1, groups=6),
+    Case((U8, I8), (9, 0), 70, 65, 1, fill=40, border=1),
+    Case((U8, I8), (9, 0), 8, 5, 2, fill=400, border=1),
+    Case((U8, I8), (0, 0), 1, 1, wide=DType.I64),
+    Case((U8, I8), (255, 0), 63, 130),
+    Case((I8, I8), (5, 0), 64, 16, wide=DType.I64),
+    Case((U8, I8), (17, 3), 31, 40, varies=True),
+    Case((I8, U8), (-9, 130), 32, 17, varies=True),
+]
+
+
+@contextmanager
+def readings_found() -> Iterator[list[Reading | None]]:
+    """How the contractions that are compiled meanwhile are read."""
+    found: list[Reading | None] = []
+
+    def remembered(schedule: Schedule, dispatch: Dispatch, node: Node) -> Reading | None:
+        found.append(readings.reading_of(schedule, dispatch, node))
+        return found[-1]
+
+    with patch.object(call, "reading_of", remembered):
+        yield found
+
+
+def check(case: Case) -> None:
+    program = case.program()
+    inputs = {
+        node.input_name: drawn(node.type.dtype, tuple(map(static, node.type.shape)), 3)
+        for node in (program.nodes[at] for at in program.inputs)
+    }
+    with readings_found() as found:
+        result = satura.compile(program, threads=2)(**inputs)
+    np.testing.assert_array_equal(result, interpret(program, inputs)["y"])
+    depthwise = case.groups > 1 and case.depth == 1
+    assert depthwise or any(reading is not None for reading in found)
+
+
+@pytest.mark.parametrize("case", deep_but(CASES[:3] + CASES[8:9] + CASES[12:13], CASES))
+def test_sums_are_the_interpreters(case: Case) -> None:
+    check(case)
+
+
+@pytest.mark.parametrize("case", deep_but(CASES[1:2], CASES))
+def test_sums_of_pairs_are_the_interpreters(case: Case) -> None:
+    with patch.object(readings, "_quads", lambda *_: None):
+        check(case)
+
+
+@pytest.mark.parametrize("products", [Products.PAIRS, Products.QUADS])
+@pytest.mark.parametrize("depth", [1, 2, 4, 7, 70])
+def test_panels_correct_what_rows_are_too_large(products: Products, depth: int) -> None:
+    width, groups, columns, shift = 8, 2, 11, 131
+    weights = drawn(I8, (depth, groups * columns), depth).astype(np.int64)
+    panels = pack_products(weights, groups, width, products, shift)
+    kind = I8 if products is Products.QUADS else DType.I16
+    lines = panels[:, :, 1:].copy().view(kind.numpy).astype(np.int64)
+    parts = lines.reshape(groups, 2, -1, width, products.per_word).transpose(2, 4, 0, 1, 3)
+    rows = drawn(U8, (3, depth), 5).astype(np.int64)
+    padded = np.zeros((3, parts.shape[0] * parts.shape[1]), np.int64)
+    padded[:, :depth] = rows + shift
+    sums = padded @ parts.reshape(padded.shape[1], -1) + panels[:, :, 0].reshape(-1)
+    sums = sums.reshape(3, groups, -1)[:, :, :columns].reshape(3, -1)
+    np.testing.assert_array_equal(sums, rows @ weights)
+
+
+def float_model() -> onnx.ModelProto:
+    """Convolutions of several kinds, a sum, a mean and a Gemm."""
+    random = np.random.default_rng(0)
+    shapes = {
+        "w1": (8, 3, 3, 3), "w2": (16, 8, 3, 3), "w3": (16, 16, 1, 1), "w4": (16, 1, 3, 3),
+        "w5": (10, 16), "b1": (8,), "b2": (16,), "b3": (16,), "b4": (16,), "b5": (10,),
+    }  # fmt: skip
+    weights = {
+        name: (random.normal(size=shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
+        for name, shape in shapes.items()
+    }
+    node = helper.make_node
+    nodes = [
+        node("Conv", ["x", "w1", "b1"], ["a"], pads=[1] * 4), node("Relu", ["a"], ["ar"]),
+        node("Conv", ["ar", "w2", "b2"], ["b"], pads=[1] * 4, strides=[2, 2]),
+        node("Conv", ["b", "w3", "b3"], ["c"]), node("Relu", ["c"], ["cr"]),
+        node("Add", ["b", "cr"], ["d"]),
+        node("Conv", ["d", "w4", "b4"], ["e"], pads=[1] * 4, group=16),
+        node("GlobalAveragePool", ["e"], ["g"]), node("Flatten", ["g"], ["f"]),
+        node("Gemm", ["f", "w5", "b5"], ["y"], transB=1),
+    ]  # fmt: skip
+    graph = helper.make_graph(
+        nodes, "small",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 12, 12])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 10])],
+        [numpy_helper.from_array(value, name) for name, value in weights.items()],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 13)]
+    return onnx.shape_inference.infer_shapes(
+        helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    )
+
+
+def test_a_quantised_model_is_multiplied_in_integers() -> None:
+    model = quantized(float_model())
+    x = np.random.default_rng(1).normal(size=(1, 3, 12, 12)).astype(np.float32)
+    with readings_found() as found:
+        compiled = satura.compile(model, threads=1)
+    y = np.asarray(compiled(x=x), np.float32)
+    meant = np.asarray(interpret(satura.load(model), {"x": x})["y"], np.float32)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    (theirs,) = session.run(None, {"x": x})
+    values = model.graph.initializer
+    scale = {each.name: numpy_helper.to_array(each) for each in values}
+    last = [node for node in model.graph.node if node.op_type == "DequantizeLinear"][-1]
+    step = float(scale[last.input[1]])
+    for other in (meant, np.asarray(theirs, np.float32)):
+        assert np.abs(y - other).max() <= 1.01 * step
+        assert np.mean(np.abs(y - other) > 0.01 * step) <= 0.1  # only at ties
+    if host_target().sums_four_products:
+        wide = [reading for reading in found if reading is not None]
+        assert sum(reading.products is Products.QUADS for reading in wide) >= 2

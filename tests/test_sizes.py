@@ -1,0 +1,63 @@
+"""Typical sizes: what costs are computed for, and never what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import satura
+from satura.pipeline.sizes import parse_dims, typical_sizes
+from satura.rewrite.errors import CallError
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.tensor_type import DType
+
+
+def doubled() -> Program:
+    build = Builder()
+    x = build.input("x", DType.F32, (symbol("batch"), symbol("seq")))
+    return build.program({"y": build.binary("add", x, x)})
+
+
+def test_ranges_count_by_their_geometric_mean() -> None:
+    assert typical_sizes(doubled(), {"batch": 3, "seq": (2, 512)}) == {"batch": 3, "seq": 32}
+    assert typical_sizes(doubled(), None) == {}
+
+
+@pytest.mark.parametrize(
+    ("dims", "message"),
+    [
+        ({"length": 3}, r"no size 'length' in the model; its sizes are \['batch', 'seq'\]"),
+        ({"seq": 0}, "is 0; sizes are at least 1"),
+        ({"seq": (5, 2)}, r"is \(5, 2\); sizes are at least 1, the lower first"),
+        ({"seq": (1, 2, 3)}, "must be a size or a range"),
+        ({"seq": "12"}, "must be a size or a range"),
+        ({"seq": True}, "must be a size or a range"),
+        ({"seq": (1, 2.5)}, "must be a size or a range"),
+    ],
+)
+def test_what_is_no_size_is_one_clear_error(dims: dict[str, int], message: str) -> None:
+    with pytest.raises(CallError, match=message):
+        satura.compile(doubled(), dims=dims)
+
+
+def test_texts_are_read() -> None:
+    assert parse_dims(["batch=1", "seq=2:512"]) == {"batch": 1, "seq": (2, 512)}
+    for wrong in ("seq", "seq=", "=3", "seq=a", "seq=1:", "seq=:2", "seq=1:b", "seq=-1"):
+        with pytest.raises(CallError, match="a size is NAME=N or NAME=LOW:HIGH"):
+            parse_dims([wrong])
+
+
+def test_sizes_are_remembered_apart_and_others_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SATURA_CACHE", str(tmp_path / "cache"))
+    first = satura.compile(doubled(), dims={"seq": (10, 1000)})
+    assert not satura.compile(doubled(), dims={"seq": 7}).is_remembered
+    assert satura.compile(doubled(), dims={"seq": 100}).is_remembered  # the mean of the first
+    for shape in ((1, 5), (3, 2000), (2, 100)):
+        x = np.ones(shape, np.float32)
+        np.testing.assert_array_equal(first(x), 2 * x)

@@ -1,0 +1,154 @@
+"""Models whose inputs decide shapes are compiled for the values of each call."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+
+import satura
+from satura.pipeline import specialised
+from satura.pipeline.specialised import Specialised
+from satura.rewrite.errors import CallError
+from satura.rewrite.onnx.load import load_for
+
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+
+
+def value(
+    name: str, shape: list[int | str] | None, kind: int = TensorProto.FLOAT
+) -> ValueInfoProto:
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def model_of(nodes: list[NodeProto], inputs: list[ValueInfoProto]) -> ModelProto:
+    graph = helper.make_graph(nodes, "g", inputs, [value("y", None)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+def sum_over_axes() -> ModelProto:
+    inputs = [value("x", [2, 3, 4]), value("axes", ["k"], TensorProto.INT64)]
+    return model_of([helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)], inputs)
+
+
+def compiled(model: ModelProto) -> Specialised:
+    result = satura.compile(model, threads=1)
+    assert isinstance(result, Specialised)
+    return result
+
+
+def test_each_value_has_its_program() -> None:
+    result = compiled(sum_over_axes())
+    for axes in ([0], [1], [0, 2], [-1]):
+        got = result(X, np.array(axes))
+        assert np.array_equal(got, X.sum(tuple(axes)))
+        assert result.for_values({"axes": axes}).statistics["host-count"] == 0
+
+
+def test_equal_values_share_a_program() -> None:
+    result = compiled(sum_over_axes())
+    first = result.for_values({"axes": np.array([1])})
+    assert result.for_values({"axes": np.array([1]), "x": X}) is first
+    assert result.for_values({"axes": np.array([2])}) is not first
+
+
+def test_results_go_where_the_caller_says() -> None:
+    result = compiled(sum_over_axes())
+    x, axes, y = X.copy(), np.array([1]), np.empty((2, 4), np.float32)
+    assert result.run({"x": x, "axes": axes}, out={"y": y})["y"] is y
+    assert np.array_equal(y, x.sum(1))
+    bound = result.bind({"x": x, "axes": axes}, out={"y": y})
+    x += 1
+    assert bound()["y"] is y and np.array_equal(y, x.sum(1))
+
+
+def test_few_programs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(specialised, "MOST_PROGRAMS", 2)
+    result = compiled(sum_over_axes())
+    first, second, third = (result.for_values({"axes": np.array([axis])}) for axis in range(3))
+    assert result.for_values({"axes": np.array([2])}) is third
+    assert result.for_values({"axes": np.array([1])}) is second
+    assert result.for_values({"axes": np.array([0])}) is not first
+    assert result.for_values({"axes": np.array([1])}) is second  # of the others called last
+
+
+def test_interface() -> None:
+    result = compiled(sum_over_axes())
+    assert list(result.inputs) == ["x", "axes"]
+    assert result.deciding == ("axes",)
+    assert "for each value of axes" in repr(result)
+    assert np.array_equal(result.run({"x": X, "axes": np.array([0])})["y"], X.sum(0))
+    assert np.array_equal(result.run(X, np.array([0]))["y"], X.sum(0))
+    assert np.array_equal(np.asarray(result(X, axes=np.array([0]))), X.sum(0))
+
+
+def test_errors_name_what_is_missing() -> None:
+    result = compiled(sum_over_axes())
+    with pytest.raises(CallError, match="for_values"):
+        _ = result.program
+    with pytest.raises(CallError, match="'axes', which decides shapes, is missing"):
+        result.run({"x": X})
+    with pytest.raises(CallError, match=r"input 'x'.*is missing"):
+        result.run({"axes": np.array([0])})
+    with pytest.raises(CallError, match=r"input 'axes' must be i64\[k\], not float64\[1\]"):
+        result(X, np.array([0.0]))
+    with pytest.raises(CallError, match="no input 'z'"):
+        result.run({"x": X, "axes": np.array([0]), "z": X})
+
+
+def test_a_model_is_loaded_for_values() -> None:
+    program = satura.load(sum_over_axes(), values={"axes": np.array([1])})
+    assert np.array_equal(satura.interpret(program, {"x": X})["y"], X.sum(1))
+    with pytest.raises(CallError, match="no input 'z'"):
+        satura.load(sum_over_axes(), values={"z": X})
+
+
+def test_values_may_be_computed_from_inputs() -> None:
+    nodes = [
+        helper.make_node("Concat", ["rows", "columns"], ["both"], axis=0),
+        helper.make_node("Reshape", ["x", "both"], ["y"]),
+    ]
+    names = ("rows", "columns")
+    inputs = [value("x", [2, 3, 4]), *(value(name, [1], TensorProto.INT64) for name in names)]
+    result = compiled(model_of(nodes, inputs))
+    assert result.deciding == names
+    assert np.array_equal(result(X, np.array([4]), np.array([6])), X.reshape(4, 6))
+
+
+def test_a_branch_may_ask_for_more() -> None:
+    """Only where the condition holds is `k` asked for."""
+    taken = helper.make_graph(
+        [helper.make_node("Unsqueeze", ["x", "k"], ["a"])], "then", [], [value("a", None)]
+    )
+    other = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["b"])], "else", [], [value("b", None)]
+    )
+    node = helper.make_node("If", ["c"], ["y"], then_branch=taken, else_branch=other)
+    inputs = [value("x", [2, 3, 4]), value("c", [], TensorProto.BOOL)]
+    result = compiled(model_of([node], [*inputs, value("k", [1], TensorProto.INT64)]))
+    no, yes = np.array(False), np.array(True)
+    k = np.array([1])
+    assert np.array_equal(result(X, no, k), X)
+    assert np.array_equal(result(X, yes, k), X[:, None])
+    assert np.array_equal(result(X, no, k), X)
+    assert result.deciding == ("c", "k")
+
+
+def test_sizes_of_bound_inputs_are_known_elsewhere() -> None:
+    node = helper.make_node("Reshape", ["x", "shape"], ["y"])
+    model = model_of([node], [value("x", ["k", 6]), value("shape", ["k"], TensorProto.INT64)])
+    program, names = load_for(model, {"shape": np.array([3, 4])})
+    assert names == {"shape"}
+    assert program.nodes[program.inputs[0]].type.shape == (2, 6)
+
+
+@pytest.mark.parametrize("shape", [[2, 3], [65]])
+def test_data_are_not_asked_for(shape: list[int | str]) -> None:
+    """The number of rows that a mask leaves is not a key of programs."""
+    node = helper.make_node("Compress", ["x", "mask"], ["y"])
+    inputs = [value("x", [2, 3, 4]), value("mask", shape, TensorProto.BOOL)]
+    flat = helper.make_node("Reshape", ["mask", "flat"], ["line"])
+    inputs.append(value("flat", [1], TensorProto.INT64))
+    node.input[1] = "line"
+    with pytest.raises(satura.errors.UnsupportedError):
+        load_for(model_of([flat, node], inputs), {"flat": np.array([-1])})

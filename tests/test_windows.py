@@ -1,0 +1,173 @@
+"""Windows of every kind, as kernels, against the interpreter: random sizes, borders, dtypes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from satura.backend.plan.compiled import compile_schedule
+from satura.backend.target import host_target
+from satura.rewrite.ops.reductions import reduction_identity
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.tensor_type import Array, DType
+from tests.random_programs import compare
+from tests.tiers import deep_but, seeds
+from tests.trivial_scheduler import one_dispatch, one_dispatch_per_node
+
+DTYPES = [DType.F32, DType.F64, DType.F16, DType.I8, DType.I32]
+FUNCTIONS = ("max", "min", "sum", "prod")
+SPECIALS = [np.nan, np.inf, -np.inf, -0.0, 0.0]
+
+
+def draw(random: np.random.Generator, dtype: DType, shape: tuple[int, ...]) -> Array:
+    """Small whole numbers, whose sums are exact, and for floats some special values."""
+    values = random.integers(-3, 4, shape).astype(dtype.numpy)
+    if dtype.is_float and random.random() < 0.5:
+        places = random.random(shape) < 0.05
+        values[places] = random.choice(SPECIALS, places.sum()).astype(dtype.numpy)
+    return values
+
+
+def geometry(random: np.random.Generator, rank: int) -> tuple[list[tuple[int, ...]], list[int]]:
+    """Sizes, strides, dilations and borders of a window, and extents that it fits."""
+    sizes = tuple(int(n) for n in random.integers(1, 5, rank))
+    strides = tuple(int(n) for n in random.integers(1, 4, rank))
+    dilations = tuple(int(n) for n in random.integers(1, 3, rank))
+    lo, hi = (tuple(int(n) for n in random.integers(0, 4, rank)) for _ in range(2))
+    extents = [
+        max(1, (size - 1) * dilation + 1 - low - high) + int(random.integers(0, 21))
+        for size, dilation, low, high in zip(sizes, dilations, lo, hi, strict=True)
+    ]
+    return [sizes, strides, dilations, lo, hi], extents
+
+
+def check(program: Program, arguments: dict[str, Array], whole: bool, exact: bool) -> None:
+    """The program's kernels equal the interpreter, on one thread and on two."""
+    schedule = one_dispatch(program) if whole else one_dispatch_per_node(program)
+    with np.errstate(all="ignore"):
+        expected = interpret(program, arguments)
+    for threads in (1, 2):
+        out = compile_schedule(schedule, threads).run(arguments)
+        for name, values in expected.items():
+            assert compare(values, out[name], exact) is None, (str(program), name)
+
+
+@pytest.mark.parametrize("seed", seeds(6, 300))
+@pytest.mark.parametrize("last", [True, False])
+def test_pools(last: bool, seed: int) -> None:
+    """Along the last two axes, as of channels-first tensors, or with the columns behind them."""
+    random = np.random.default_rng([seed, last])
+    dtype = DTYPES[seed % len(DTYPES)]
+    f = FUNCTIONS[int(random.integers(len(FUNCTIONS)))]
+    parts, extents = geometry(random, 2)
+    columns = int(random.choice([1, 3, 8, 16, 37]))
+    before, after = ((2, 3), ()) if last else ((2,), (columns,))
+    plain = ((1,), (1,), (1,), (0,), (0,))
+    sizes, strides, dilations, lo, hi = (
+        (*one * len(before), *part, *one * len(after))
+        for part, one in zip(parts, plain, strict=True)
+    )
+    shape = (*before, *extents, *after)
+    fill = reduction_identity(f, dtype) if random.random() < 0.7 else 2
+    build = Builder()
+    x = build.input("x", dtype, shape)
+    seen = build.unary("neg", x) if random.random() < 0.5 else x
+    result = build.pool(f, seen, build.window(dtype, sizes, strides, dilations, lo, hi, fill))
+    if random.random() < 0.5:
+        result = build.binary("max", result, build.unary("neg", result))
+    program = build.program({"y": result})
+    check(program, {"x": draw(random, dtype, shape)}, True, f != "prod" or not dtype.is_float)
+
+
+@pytest.mark.parametrize("seed", seeds(5, 200))
+def test_depthwise_convolutions(seed: int) -> None:
+    """In one to three dimensions, with a multiplier of channels, and an epilogue."""
+    random = np.random.default_rng(seed)
+    dtype = DTYPES[seed % len(DTYPES)]
+    rank = int(random.integers(1, 4))
+    parts, extents = geometry(random, rank)
+    channels, multiplier = int(random.choice([3, 16, 24, 37])), int(random.integers(1, 3))
+    fill = int(random.integers(0, 2))
+    shape = (2, *(min(extent, 12) for extent in extents), channels)
+    parts[0] = tuple(min(size, 3) for size in parts[0]) if rank == 3 else parts[0]
+    weight = draw(random, dtype, (*parts[0], 1, channels * multiplier))
+    build = Builder()
+    x = build.input("x", dtype, shape)
+    sizes, strides, dilations, lo, hi = parts
+    window = build.window(dtype, sizes, strides, dilations, lo, hi, fill)
+    result = build.conv(x, build.constant(weight), window, channels)
+    if random.random() < 0.5:
+        result = build.unary("relu", result)
+    program = build.program({"y": result})
+    check(program, {"x": draw(random, dtype, shape)}, True, exact=True)
+
+
+@pytest.mark.parametrize("depth", [2, 4, 8])
+def test_small_groups_share_a_vector(depth: int) -> None:
+    """What is not finite stays in its own group."""
+    random = np.random.default_rng(depth)
+    lanes = host_target().lanes
+    channels, shared = 3 * max(lanes, depth), lanes > depth
+    for size, stride, dilation, fill in ((3, 1, 1, 0), (3, 2, 1, 1), (1, 1, 1, 0), (2, 1, 2, 0)):
+        build = Builder()
+        x = build.input("x", DType.F32, (2, 7, 9, channels))
+        pads, steps = (size // 2, size // 2), (stride, stride)
+        window = build.window(DType.F32, (size, size), steps, (dilation,) * 2, pads, pads, fill)
+        weight = random.integers(-3, 4, (size, size, depth, channels)).astype(np.float32)
+        result = build.conv(x, build.constant(weight), window, channels // depth)
+        program = build.program({"y": build.unary("relu", result)})
+        (kernel,) = compile_schedule(one_dispatch(program), 1).executables()
+        assert (f"g{depth}(" in kernel.source) == shared
+        arguments = {"x": draw(random, DType.F32, (2, 7, 9, channels))}
+        arguments["x"][0, 3, 4, 5] = np.inf
+        check(program, arguments, True, exact=True)
+
+
+@pytest.mark.parametrize("size", deep_but([5, 7], [5, 7, 11]))
+def test_large_depthwise_windows(size: int) -> None:
+    """Some of their taps are loops; the last results of a row overlap those before."""
+    random = np.random.default_rng(size)
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 9, 10, 20))
+    border = (size // 2, size // 2)
+    window = build.window(DType.F32, (size, size), (1, 1), (1, 1), border, border, 0)
+    weight = draw(random, DType.F32, (size, size, 1, 20))
+    weight = np.nan_to_num(weight, posinf=1, neginf=-1)
+    result = build.conv(x, build.constant(weight), window, 20)
+    program = build.program({"y": build.unary("relu", result)})
+    arguments = {"x": draw(random, DType.F32, (1, 9, 10, 20))}
+    check(program, arguments, True, exact=True)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_results_that_read_along_another_axis(seed: int) -> None:
+    """What follows the pool reads a tensor that is transposed, at each result or at all of them."""
+    random = np.random.default_rng(seed)
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 13, 40))
+    z, row = build.input("z", DType.F32, (40, 13)), build.input("row", DType.F32, (40, 3))
+    window = build.window(DType.F32, (1, 5, 1), None, None, (0, 2, 0), (0, 2, 0), 0)
+    turned = build.reshape(build.transpose(z, (1, 0)), (1, 13, 40))
+    first = build.slice(row, (0, 1), (40, 1))
+    shared = build.broadcast(build.reshape(first, (1, 1, 40)), (1, 13, 40))
+    result = build.binary("mul", build.pool("sum", x, window), turned)
+    program = build.program({"y": build.binary("sub", result, shared)})
+    given = {
+        "x": draw(random, DType.F32, (1, 13, 40)), "z": draw(random, DType.F32, (40, 13)),
+        "row": draw(random, DType.F32, (40, 3)),
+    }  # fmt: skip
+    check(program, given, True, exact=True)
+
+
+def test_neighbouring_results_share_what_they_read() -> None:
+    """Four results of a 3×3 window see six columns of three rows."""
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 9, 12, 32))
+    window = build.window(DType.F32, (3, 3), (1, 1), (1, 1), (1, 1), (1, 1), 0)
+    weight = build.constant(np.ones((3, 3, 1, 32), np.float32))
+    program = build.program({"y": build.conv(x, weight, window, 32)})
+    (kernel,) = compile_schedule(one_dispatch(program), 1).executables()
+    reads = [line for line in kernel.source.splitlines() if "read_f32(" in line]
+    assert len(reads) == 6 * 3 + 9
