@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from satura.backend.sizes.size import refuse_traced
 from satura.rewrite.errors import CallError, ModelError
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.isolation.process import KilledError, call
@@ -89,6 +90,7 @@ class ConstantStore:
     def derived(self, key: bytes, make: Callable[[], Array]) -> tuple[int, tuple[int, ...]]:
         """Address and shape of an array computed from constants, `make`d once per `key`."""
         if key not in self._arrays:
+            refuse_traced(key.decode())
             self._arrays[key] = make()
         kept = self._arrays[key]
         return int(kept.ctypes.data), kept.shape

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from satura.backend.lower.body import Argument
+from satura.backend.sizes.size import deferred
 from satura.backend.target import Target, host_target
 from satura.rewrite.types.tensor_type import DType
 
@@ -183,7 +184,7 @@ def choose_tile(
     tallest_of = _TALLEST_OF_32 if target.registers == 32 else _TALLEST_OF_16
     filled = -(-columns // target.lanes)
     if any_columns:
-        vectors = min(max(tallest_of), max(1, filled))
+        vectors = int(min(max(tallest_of), max(1, filled)))
     else:
         vectors = min(tallest_of, key=lambda count: -(-filled // count) * count * _SLOWER[count])
     tallest = tallest_of[vectors]
@@ -266,7 +267,8 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     tap_steps, depth_steps = -(-taps // tap_step), -(-depth // depth_step)
     steps = max(1, tap_steps * depth_steps)
     panels = -(-call.columns // width)
-    blocks = _row_blocks(spec, call, threads, panels, taps, depth)
+    units = prod(call.batches) * panels
+    blocks = _row_blocks(tallest, call.row_count, units, threads, taps, depth)
     most_rows = -(-call.row_count // blocks)
     tiles = -(-most_rows // tallest)
     last = call.rows[-1]
@@ -339,16 +341,15 @@ def _panel_steps(taps: int, depth: int, width: int) -> tuple[int, int]:
     return max(1, min(taps, limit // max(1, depth))), max(1, depth)
 
 
+@deferred
 def _row_blocks(
-    spec: ContractionSpec, call: ContractionCall, threads: int, panels: int, taps: int, depth: int
+    tallest: int, rows: int, units: int, threads: int, taps: int, depth: int
 ) -> int:
     """Into how many blocks the rows of one batch are cut: what fits the caches, and an even share
     of the work for each thread."""
-    tallest = spec.tile.rows[0]
     fits = min(_TABLE_BYTES // (_WORD * taps), _LEFT_BYTES // (_F32 * max(1, depth)), _MOST_ROWS)
-    blocks = max(1, -(-call.row_count // max(fits, 8 * tallest)))
-    units = prod(call.batches) * panels
-    if call.row_count < 2 * tallest * threads:
+    blocks = max(1, -(-rows // max(fits, 8 * tallest)))
+    if rows < 2 * tallest * threads:
         return blocks
     for more in range(blocks, blocks + threads):
         if units * more % threads == 0 or units * more >= _BALANCED_UNITS * threads:

@@ -232,7 +232,7 @@ class BodyText:
         )
 
     def _stride(self, stride: int) -> str:
-        return str(stride) if stride in self.literals else self.arguments.new(stride)
+        return str(int(stride)) if stride in self.literals else self.arguments.new(stride)
 
     def _expression(self, index: int, block: Block) -> str:
         value = self.nest.values[index]

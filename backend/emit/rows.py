@@ -27,6 +27,7 @@ from satura.backend.emit.reductions import (
 from satura.backend.emit.text import indented
 from satura.backend.lower.body import Argument, Pointer, Reduction, needed_values
 from satura.backend.lower.canonical import Canonical
+from satura.backend.sizes.size import deferred
 from satura.rewrite.types.tensor_type import DType
 
 COLUMNS = 512  # accumulators of one block stay in the first-level cache
@@ -58,6 +59,13 @@ class _Kept:
 
     stage: int
     array: str
+
+
+@deferred
+def _columns_of_a_block(rows: int, columns: int, threads: int) -> int:
+    wanted = max(1, -(-2 * threads // rows))
+    fair = -(-columns // wanted)
+    return max(LINE, min(COLUMNS, -(-fair // LINE) * LINE))
 
 
 class _Rows:
@@ -130,9 +138,7 @@ class _Rows:
         rows = 1
         for extent in self.nest.extents[: self.form.outer]:
             rows *= extent
-        wanted = max(1, -(-2 * threads // rows))
-        fair = -(-self.length // wanted)
-        return max(LINE, min(COLUMNS, -(-fair // LINE) * LINE))
+        return _columns_of_a_block(rows, self.length, threads)
 
     def _array(self, dtype: DType, count: int) -> str:
         """The address of a new scratch array of this thread."""

@@ -19,6 +19,7 @@ from satura.backend.emit.reductions import combined, identity_text, reads_loops
 from satura.backend.emit.text import indented
 from satura.backend.lower.body import MAX_TAPS, Pointer, needed_values
 from satura.backend.lower.canonical import Canonical
+from satura.backend.sizes.size import deferred
 
 PAGE_BYTES = 32768  # most that the columns may need
 RESULTS = 4  # neighbours that are computed at a time
@@ -91,6 +92,12 @@ def _sum(strides: Iterable[int], place: Place) -> int:
     return sum(stride * at for stride, at in zip(strides, place, strict=True))
 
 
+@deferred
+def _parts(most: int, units: int, threads: int) -> int:
+    """Into how many parts the steps are cut."""
+    return max(1, min(most, -(-UNITS * threads // units)))
+
+
 class _Windows:
     """Writes one kernel; `form` has the step as its first middle loop."""
 
@@ -104,9 +111,9 @@ class _Windows:
         self.width = self.arguments.new(nest.extents[-1])
         middles = nest.extents[form.outer : form.outer + form.middle]
         self.steps, self.taps = middles[0], middles[1:]
-        self.results = min(RESULTS, self.steps)
+        self.results = int(min(RESULTS, self.steps))
         units = prod(nest.extents[: form.outer])
-        self.parts = max(1, min(self.steps // self.results, -(-UNITS * threads // units)))
+        self.parts = _parts(self.steps // self.results, units, threads)
         self.looped = next(at for at in range(len(self.taps)) if prod(self.taps[at:]) <= UNROLLED)
         self.loops = [f"j{axis}" for axis in range(self.looped)]
         self.pages: dict[int | None, str] = {}

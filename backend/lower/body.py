@@ -36,6 +36,11 @@ class Access:
     strides: tuple[int, ...]
     extras: tuple[tuple[int, int], ...] = ()  # (value, scale)
 
+    def __hash__(self) -> int:
+        """Of structure alone, so that whether numbers are equal is always asked by comparing."""
+        where = self.start.region if isinstance(self.start, Pointer) else None
+        return hash((where, len(self.strides), *(source for source, _ in self.extras)))
+
 
 @dataclass(frozen=True, slots=True)
 class Value:
@@ -65,6 +70,10 @@ class Value:
     access: Access | None = None
     literal: int = 0
     serial: int = 0
+
+    def __hash__(self) -> int:
+        """As of an access: of structure alone."""
+        return hash((self.op, self.dtype, self.operands, self.access, self.serial))
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,15 +91,15 @@ def _best(nest: Nest, loops: Sequence[int], accesses: Sequence[Access]) -> int |
     return min(reversed(loops), key=lambda loop: _badness(nest, loop, accesses))
 
 
-def _badness(nest: Nest, loop: int, accesses: Sequence[Access]) -> float:
+def _badness(nest: Nest, loop: int, accesses: Sequence[Access]) -> int:
     """Cost of vectorising `loop`: strided accesses, and iterations that are too few."""
     sizes = _element_sizes(nest)
-    strided = 0.0
+    strided = 0
     for access in accesses:
         stride = abs(access.strides[loop])
         if stride and not isinstance(access.start, int) and stride != sizes.get(access, stride):
-            strided += 1.0 if access is not nest.target else 1.5
-    return strided + (2.0 * (SHORT - min(SHORT, nest.extents[loop])) / SHORT)
+            strided += 8 if access is not nest.target else 12
+    return strided + 16 // SHORT * (SHORT - min(SHORT, nest.extents[loop]))
 
 
 def _element_sizes(nest: Nest) -> dict[Access, int]:

@@ -80,8 +80,11 @@ class Space:
     def cut(self, name: str, cuts: Sequence[int]) -> list[Space]:
         """Boxes between the `cuts` (values of the variable, counted from its start)."""
         found = next(variable for variable in self.variables if variable.name == name)
-        inside = sorted({at for at in cuts if 0 < at < found.length})
-        edges = [0, *inside, found.length]
+        edges = [0]
+        for at in sorted(cuts):
+            if edges[-1] < at < found.length:
+                edges.append(at)
+        edges.append(found.length)
         return [
             self._with(replace(found, start=found.start + low, length=high - low))
             for low, high in pairwise(edges)

@@ -72,7 +72,7 @@ class Walk:
         self.anchored: dict[int, int] = {}
         self.paths: dict[int, Index] = {}
         self.divided: list[tuple[SymbolicDim, int]] = []
-        self._known: dict[tuple[int, Index, Mask], int] = {}
+        self._known: dict[tuple[int, Mask], list[tuple[Index, int]]] = {}
         self._keys: list[int] = []
 
     def value(self, node: int, index: Index, mask: Mask = None) -> int:
@@ -83,10 +83,13 @@ class Walk:
         if constant.op.name == "constant" and constant.constant.array.size == 1:
             return self.scalar(Scalar(constant.type.dtype, constant.constant.array.tobytes()))
         index = self.paths.get(node, index)
-        key = (node, index, mask)
-        if key not in self._known:
-            self._known[key] = self._value(node, index, mask)
-        return self._known[key]
+        known = self._known.setdefault((node, mask), [])
+        for at, value in known:
+            if at == index:
+                return value
+        value = self._value(node, index, mask)
+        known.append((index, value))
+        return value
 
     def access(self, start: Argument, position: Dim, scale: int) -> Access:
         """`start` + `position` · `scale` over the loops."""

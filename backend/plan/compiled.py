@@ -1,26 +1,27 @@
-"""A compiled schedule: kernels, a plan per sizes, and arenas for concurrent calls."""
+"""A compiled schedule: kernels, a plan per sizes, and memory for concurrent calls."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from weakref import WeakSet
 
-from satura.backend.constants import ConstantStore, fold_constants
+from satura.backend.constants import fold_constants
 from satura.backend.cores import usable_threads
 from satura.backend.plan.bound import Bound
 from satura.backend.plan.executables import Executable
 from satura.backend.plan.measure import Measured, measured
-from satura.backend.plan.plan import Instance, Plan, make_plan
+from satura.backend.plan.lowered import Progress
+from satura.backend.plan.plan import Instance, Plan
+from satura.backend.plan.plans import Planned, Plans
+from satura.backend.plan.workspace import Workspace
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.program.interpreter import bind_sizes
 from satura.rewrite.types.dims import representative, symbol
 from satura.rewrite.types.tensor_type import Array
 
-Progress = Callable[[str, float], None]
-MAX_PLANS = 64  # sizes kept at a time
-Sizes = tuple[tuple[str, int], ...]
+MOST_IDLE = 256  # calls after which memory that none of them took is given back
 
 
 class CompiledSchedule:
@@ -29,8 +30,9 @@ class CompiledSchedule:
     def __init__(self, schedule: Schedule, threads: int) -> None:
         self.schedule = schedule
         self.threads = threads
-        self._store = ConstantStore()
-        self._plans: dict[Sizes, _Pool] = {}
+        self._plans = Plans(schedule, threads)
+        self._free: list[tuple[int, Workspace]] = []  # with the call that gave it back
+        self._calls = 0
         self._lock = threading.Lock()
         _compiled.add(self)
 
@@ -46,23 +48,45 @@ class CompiledSchedule:
         Raises CallError where the arguments do not fit the inputs, or arrays of `out` the outputs,
         or an index leaves its axis.
         """
-        sizes = bind_sizes(self.schedule.program, arguments)
-        pool = self._pool(sizes)
-        instance = pool.take()
+        planned = self._planned(bind_sizes(self.schedule.program, arguments))
+        workspace = self._workspace()
+        try:
+            instance = planned.free.pop()
+            instance.work_in(workspace)
+        except IndexError:
+            instance = Instance(planned.plan, workspace)
         try:
             return instance.run(arguments, out)
         finally:
             instance.release()
-            pool.give_back(instance)
+            planned.free.append(instance)
+            self._free.append((self._calls, workspace))
+
+    def _workspace(self) -> Workspace:
+        """Memory that no other call works in, that of the last call first."""
+        self._calls += 1
+        if self._calls % MOST_IDLE == 0:
+            limit = self._calls - MOST_IDLE
+            self._free = [each for each in self._free if each[0] >= limit]
+        try:
+            return self._free.pop()[1]
+        except IndexError:
+            return Workspace()
+
+    def release(self) -> None:
+        """Give back the memory that no call uses at the moment, and plans of sizes."""
+        with self._lock:
+            self._free = []
+            self._plans.forget()
 
     def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:
         """A call on these arrays. Raises CallError as `run` does."""
         sizes = bind_sizes(self.schedule.program, arguments)
-        return Bound(Instance(self._pool(sizes).plan), arguments, out or {})
+        return Bound(Instance(self._planned(sizes).plan), arguments, out or {})
 
     def prepare(self, sizes: Mapping[str, int], progress: Progress | None = None) -> Plan:
         """The plan for these sizes of all symbols, its kernels compiled."""
-        return self._pool(sizes, progress).plan
+        return self._planned(sizes, progress).plan
 
     def measure(
         self, arguments: Mapping[str, Array], rounds: int, is_warm: bool = False
@@ -86,27 +110,17 @@ class CompiledSchedule:
     @property
     def constant_size(self) -> int:
         """Bytes of all constants that kernels planned so far read, equal ones counted once."""
-        return self._store.size
+        return self._plans.store.size
 
     @property
     def constant_count(self) -> int:
         """How many constants that is."""
-        return self._store.count
+        return self._plans.store.count
 
-    def _pool(self, sizes: Mapping[str, int], progress: Progress | None = None) -> _Pool:
+    def _planned(self, sizes: Mapping[str, int], progress: Progress | None = None) -> Planned:
         key = tuple(sorted(sizes.items()))
-        pool = self._plans.get(key)
-        if pool is None:
-            with self._lock:
-                pool = self._plans.get(key)
-                if pool is None:
-                    concrete = self.schedule.concrete(sizes)
-                    plan = make_plan(concrete, self._store, self.threads, bool(sizes), progress)
-                    pool = _Pool(plan)
-                    while len(self._plans) >= MAX_PLANS:
-                        del self._plans[next(iter(self._plans))]
-                    self._plans[key] = pool
-        return pool
+        with self._lock:
+            return self._plans.get(key) or self._plans.make(key, progress)
 
 
 _compiled: WeakSet[CompiledSchedule] = WeakSet()
@@ -119,24 +133,6 @@ def _renew_locks() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_locks)
-
-
-class _Pool:
-    """Instances of one plan that no call uses at the moment."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self._free: list[Instance] = []
-
-    def take(self) -> Instance:
-        """An instance for one call."""
-        try:
-            return self._free.pop()
-        except IndexError:
-            return Instance(self.plan)
-
-    def give_back(self, instance: Instance) -> None:
-        self._free.append(instance)
 
 
 def compile_schedule(

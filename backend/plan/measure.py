@@ -55,7 +55,7 @@ def measured(
     launched = executor.launched - before
     best = [inf] * len(launches)
     idle = min(_seconds(executor.run_nothing) for _ in range(20 * rounds))
-    dispatches = [plan.schedule.dispatches[launch.dispatch] for launch in launches]
+    dispatches = [plan.concrete.dispatches[launch.dispatch] for launch in launches]
     nodes = plan.schedule.program.nodes
     arrays = {index: readable[nodes[index].input_name] for index in plan.inputs}
     arrays |= {index: results[name] for name, index in plan.schedule.program.outputs}
@@ -67,7 +67,7 @@ def measured(
             taken = _seconds(partial(executor.run, number, number + 1))
             best[number] = min(best[number], taken)
     del arrays, results, readable  # they were alive until here: launches read and write them
-    kinds = [traffic(plan.schedule, dispatch) for dispatch in dispatches]
+    kinds = [traffic(plan.concrete, dispatch) for dispatch in dispatches]
     seconds = {launch.dispatch: max(best[i] - idle, idle / 10) for i, launch in enumerate(launches)}
     return Measured(seconds, launched, kinds.count("fill"), kinds.count("copy"))
 

@@ -7,36 +7,37 @@ inputs and outputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from satura.backend.constants import ConstantStore
-from satura.backend.emit.body import Code
-from satura.backend.jit.machine_code import KernelSource, compile_all
-from satura.backend.lower.body import Pointer
-from satura.backend.plan.buffers import ALIGNMENT, Arena, Lifetime, lifetimes, plan_arena
-from satura.backend.plan.executables import Executable, executables
-from satura.backend.plan.kernels import kernel_code
+from satura.backend.plan.buffers import Arena, plan_arena
+from satura.backend.plan.executables import Executable
+from satura.backend.plan.lowered import (
+    ARENA,
+    FIRST_TENSOR,
+    SCRATCH,
+    STATUS,
+    LoweredStep,
+    Progress,
+    lowered,
+)  # fmt: skip
 from satura.backend.plan.out import refuse_unfit
+from satura.backend.plan.workspace import Workspace
 from satura.backend.run.runtime import ALL_THREADS, Executor, Status, Step
-from satura.rewrite.errors import CallError, ModelError, SaturaError
-from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
+from satura.rewrite.errors import CallError, ModelError
+from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.program.interpreter import host_results
-from satura.rewrite.program.memory import named_types, refuse_beyond_memory, tensor_bytes
 from satura.rewrite.types.attributes import Count
-from satura.rewrite.types.dims import static
+from satura.rewrite.types.dims import evaluate, static
 from satura.rewrite.types.tensor_type import Array
 
-Progress = Callable[[str, float], None]
 SMALL_WORK = 16384  # innermost iterations that one thread does as fast as two
-
-# Arguments are numbers plus the address of one of these.
-_NOTHING, _ARENA, _SCRATCH, _STATUS = range(4)
-_FIRST_TENSOR = 4  # inputs, then outputs
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Launch:
 class Plan:
     """Everything about one run that depends on sizes only.
 
-    `steps` are launches and host calls in order. Word i of the argument table is `numbers[i]`
+    The symbols of the schedule, where it has any, are of `sizes`. `steps` are launches and host calls in order. Word i of the argument table is `numbers[i]`
     plus the address of region `regions[i]`.
     """
 
@@ -66,6 +67,16 @@ class Plan:
     scratch: int
     executables: tuple[Executable, ...]
     store: ConstantStore
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def concrete(self) -> Schedule:
+        """The schedule at `sizes`."""
+        return self.schedule.concrete(self.sizes)
+
+    def shape(self, node: int) -> tuple[int, ...]:
+        """The shape of a node's result."""
+        return tuple(evaluate(dim, self.sizes) for dim in self.schedule.program.nodes[node].type.shape)
 
     @property
     def inputs(self) -> tuple[int, ...]:
@@ -86,106 +97,41 @@ def make_plan(
     `any_sizes` says that kernels should serve other sizes too. Raises CallError, or without
     `any_sizes` ModelError, where memory cannot hold the results and the arena.
     """
-    buffers = lifetimes(schedule)
-    arena = plan_arena(buffers)
-    _refuse_beyond_memory(schedule, buffers, arena, CallError if any_sizes else ModelError)
-    codes: list[Code] = []
-    order: list[tuple[int, Code | Dispatch]] = []
-    for number, dispatch in enumerate(schedule.dispatches):
-        if dispatch.form is Form.HOST:
-            order.append((number, dispatch))
-            continue
-        code = kernel_code(schedule, dispatch, threads, store, any_sizes)
-        if code is not None:
-            codes.append(code)
-            order.append((number, code))
-    kernels = executables(codes)
-    addresses = _addresses(kernels, progress)
-    program = schedule.program
-    outputs = dict.fromkeys(program.output_nodes)
-    places = {node: _FIRST_TENSOR + i for i, node in enumerate((*program.inputs, *outputs))}
-    numbers: list[int] = []
-    regions: list[int] = []
-    steps: list[Launch | Dispatch] = []
-    for number, item in order:
-        if isinstance(item, Dispatch):
-            steps.append(item)
-            continue
-        width = 1 if item.work <= SMALL_WORK else ALL_THREADS
-        steps.append(Launch(addresses[item.text], len(numbers), width, number))
-        for argument in item.arguments:
-            value, region = _place_argument(argument, schedule, arena, places, store)
-            numbers.append(value)
-            regions.append(region)
+    error = CallError if any_sizes else ModelError
+    found = lowered(schedule, store, threads, any_sizes, error, progress)
+    arena = plan_arena(found.buffers)
+    starts = (0 if word.buffer is None else arena.offsets[word.buffer] for word in found.words)
+    numbers = [word.number + start for word, start in zip(found.words, starts, strict=True)]
     return Plan(
-        schedule, threads, arena, tuple(steps), np.array(numbers, np.int64),
-        np.array(regions, np.int64), max((code.scratch for code in codes), default=0),
-        kernels, store,
+        schedule, threads, arena,
+        tuple(step_of(schedule, step, step.work) for step in found.steps),
+        np.array(numbers, np.int64), np.array([word.region for word in found.words], np.int64),
+        max(found.scratch, default=0), found.executables, store,
     )  # fmt: skip
 
 
-def _refuse_beyond_memory(
-    schedule: Schedule, buffers: Sequence[Lifetime], arena: Arena, error: type[SaturaError]
-) -> None:
-    program = schedule.program
-    results = {*program.output_nodes} - {*program.inputs}
-    total = arena.size + sum(tensor_bytes(program.nodes[index].type) for index in results)
-    tensors = results | {buffer.buffer for buffer in buffers}
-    refuse_beyond_memory(total, named_types(program, tensors), error)
-
-
-def _addresses(kernels: Sequence[Executable], progress: Progress | None) -> dict[str, int]:
-    """Addresses of compiled kernels by text."""
-    report = None
-    if progress is not None:
-        tell = progress
-
-        def report(done: int, total: int) -> None:
-            tell("kernels", done / max(total, 1))  # a program may need no kernel
-
-    sources = [KernelSource(kernel.name, kernel.source) for kernel in kernels]
-    found = compile_all(sources, report)
-    return {kernel.source: address for kernel, address in zip(kernels, found, strict=True)}
-
-
-def _place_argument(
-    argument: int | Pointer, schedule: Schedule, arena: Arena, places: Mapping[int, int],
-    store: ConstantStore,
-) -> tuple[int, int]:  # fmt: skip
-    """An argument as a number and the region whose address is added."""
-    if not isinstance(argument, Pointer):
-        return argument, _NOTHING
-    kind, which = argument.region
-    if kind == "scratch":
-        return argument.offset, _SCRATCH
-    if kind == "status":
-        return argument.offset, _STATUS
-    if kind == "address":
-        return which + argument.offset, _NOTHING
-    node = schedule.program.nodes[which]
-    if node.op.name == "constant":  # also where the program gives it back: calls never set that
-        constant = node.constant
-        return store.address(constant.digest, constant.array) + argument.offset, _NOTHING
-    if which in places:
-        return argument.offset, places[which]
-    return arena.offsets[which] + argument.offset, _ARENA
+def step_of(schedule: Schedule, step: LoweredStep, work: int) -> Launch | Dispatch:
+    """A step with so much work; a host call is its dispatch."""
+    if not step.kernel:
+        return schedule.dispatches[step.dispatch]
+    width = 1 if work <= SMALL_WORK else ALL_THREADS
+    return Launch(step.kernel, step.first, width, step.dispatch)
 
 
 class Instance:
-    """Memory and argument tables for one call at a time."""
+    """Argument tables for one call at a time, and the memory that it works in."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, workspace: Workspace | None = None) -> None:
         self.plan = plan
-        self._memory = _aligned_bytes(plan.arena.size)
-        self._scratch = _aligned_bytes(plan.scratch * plan.threads)
+        self._workspace = workspace or Workspace()
+        self._workspace.fit(plan.arena.size, plan.scratch * plan.threads)
         self._status = Status(_describe)
-        count = _FIRST_TENSOR + len(plan.inputs) + len(plan.outputs)
+        count = FIRST_TENSOR + len(plan.inputs) + len(plan.outputs)
         self._bases = np.zeros(count, np.int64)
-        self._bases[_ARENA] = self._memory.ctypes.data
-        self._bases[_SCRATCH] = self._scratch.ctypes.data
-        self._bases[_STATUS] = self._status.address
+        self._bases[ARENA], self._bases[SCRATCH] = self._workspace.addresses
+        self._bases[STATUS] = self._status.address
         self._table = plan.numbers + self._bases[plan.regions]
-        moving = np.flatnonzero(plan.regions >= _FIRST_TENSOR)
+        moving = np.flatnonzero(plan.regions >= FIRST_TENSOR)
         self._moving = moving
         self._moving_numbers = plan.numbers[moving]
         self._moving_regions = plan.regions[moving]
@@ -197,6 +143,15 @@ class Instance:
         self._results: dict[str, Array] = {}
         self._copies: list[tuple[Array, Array]] = []
         self._tensors: dict[int, Array] = {}
+
+    def work_in(self, workspace: Workspace) -> None:
+        """Use other memory from now on; it is made to fit."""
+        workspace.fit(self.plan.arena.size, self.plan.scratch * self.plan.threads)
+        self._workspace = workspace
+        arena, scratch = workspace.addresses
+        if arena != self._bases[ARENA] or scratch != self._bases[SCRATCH]:
+            self._bases[ARENA], self._bases[SCRATCH] = arena, scratch
+            np.add(self.plan.numbers, self._bases[self.plan.regions], out=self._table)
 
     def run(
         self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None
@@ -213,13 +168,12 @@ class Instance:
         plan, nodes = self.plan, self.plan.schedule.program.nodes
         tensors = {index: arguments[nodes[index].input_name] for index in plan.inputs}
         if out:
-            refuse_unfit(plan.schedule.program, out, tuple(tensors.values()))
+            refuse_unfit(plan.schedule.program, plan.sizes, out, tuple(tensors.values()))
         self.release()
         for name, index in plan.schedule.program.outputs:
             array = out.get(name)
             if array is None:
-                type_ = nodes[index].type
-                array = np.empty(tuple(map(static, type_.shape)), type_.dtype.numpy)
+                array = np.empty(plan.shape(index), nodes[index].type.dtype.numpy)
             self._results[name] = array
             if nodes[index].op.name == "constant":
                 self._copies.append((array, nodes[index].constant.array))
@@ -227,7 +181,7 @@ class Instance:
                 self._copies.append((array, tensors[index]))
             else:
                 tensors[index] = array
-        for place, index in enumerate((*plan.inputs, *plan.outputs), start=_FIRST_TENSOR):
+        for place, index in enumerate((*plan.inputs, *plan.outputs), start=FIRST_TENSOR):
             if index in tensors:
                 self._bases[place] = _address(tensors[index])
         self._table[self._moving] = self._moving_numbers + self._bases[self._moving_regions]
@@ -271,7 +225,8 @@ class Instance:
         self, index: int, tensors: Mapping[int, Array], results: dict[int, tuple[Array, ...]]
     ) -> None:
         """Run a host call or a user's op on its operands, or pick a result of a host call."""
-        node = self.plan.schedule.program.nodes[index]
+        schedule = self.plan.concrete
+        node = schedule.program.nodes[index]
         if node.op.name == "item":
             position = node.attributes[0]
             assert isinstance(position, Count)
@@ -280,12 +235,12 @@ class Instance:
             operands = [np.array(self._view(operand, tensors)) for operand in node.operands]
             results[index] = host_results(node, operands)
             value = results[index][0]
-        if index in self.plan.schedule.homes:
+        if index in schedule.homes:
             self._view(index, tensors)[...] = value
 
     def _view(self, index: int, tensors: Mapping[int, Array]) -> Array:
         """The tensor of a materialised node, in place."""
-        schedule = self.plan.schedule
+        schedule = self.plan.concrete
         node = schedule.program.nodes[index]
         if node.op.name == "constant":
             return node.constant.array
@@ -297,17 +252,10 @@ class Instance:
         else:
             start = self.plan.arena.offsets[home.buffer]
             size = prod(shape) * buffer_type.dtype.itemsize
-            whole = self._memory[start : start + size].view(buffer_type.dtype.numpy).reshape(shape)
+            whole = self._workspace.arena[start : start + size].view(buffer_type.dtype.numpy).reshape(shape)
         extents = zip(home.start, node.type.shape, strict=True)
         places = [slice(static(a), static(a) + static(n)) for a, n in extents]
         return whole[tuple(places)] if places else whole
-
-
-def _aligned_bytes(size: int) -> NDArray[np.uint8]:
-    """Uninitialised bytes that start at a cache line."""
-    memory = np.empty(size + ALIGNMENT, np.uint8)
-    start = -int(memory.ctypes.data) % ALIGNMENT
-    return memory[start : start + size]
 
 
 def _readable(array: Array) -> Array:

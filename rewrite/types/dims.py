@@ -13,7 +13,7 @@ for "no" and for "cannot tell" alike.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, prod
@@ -29,6 +29,9 @@ class Quotient:
 
     numerator: SymbolicDim
     denominator: Dim
+
+    def __hash__(self) -> int:
+        return hash(self.numerator)
 
     def __str__(self) -> str:
         below = str(self.denominator)
@@ -48,6 +51,10 @@ class SymbolicDim:
     """A polynomial that is not a plain int: sorted (monomial, coefficient) pairs, no zeros."""
 
     terms: tuple[tuple[Monomial, int], ...]
+
+    def __hash__(self) -> int:
+        """Of the atoms alone: whether numbers are equal is always asked by comparing them."""
+        return hash(tuple([monomial for monomial, _ in self.terms]))
 
     def __add__(self, other: Dim) -> Dim:
         if type(other) is int:
@@ -215,9 +222,9 @@ def _atom_value(atom: Atom, sizes: Mapping[str, int]) -> int:
 
 def exact_quotient(numerator: Dim, denominator: Dim) -> Dim | None:
     """`numerator / denominator` when it comes out even for all sizes, else None."""
-    if type(numerator) is int and type(denominator) is int:
+    if isinstance(numerator, int) and isinstance(denominator, int):
         return None if denominator == 0 or numerator % denominator else numerator // denominator
-    asked = denominator if type(numerator) is int else numerator
+    asked = denominator if isinstance(numerator, int) else numerator
     return cast(SymbolicDim, asked).exact_quotient(numerator, denominator)
 
 
@@ -234,7 +241,7 @@ def _floor_quotient(numerator: Dim, denominator: Dim) -> Dim:
     # The rest of a fixed divisor may lose what never reaches it: (2*n+1)//4 is (n)//2.
     is_fixed = isinstance(denominator, int)
     factors = [factor for monomial, factor in monomials_of(rest) if monomial or not is_fixed]
-    scale = gcd(*factors, *(factor for _, factor in monomials_of(denominator)))
+    scale = _common_factor([*factors, *(factor for _, factor in monomials_of(denominator))])
     above, below = (
         polynomial([(monomial, factor // scale) for monomial, factor in monomials_of(dim)])
         for dim in (rest, denominator)
@@ -248,6 +255,11 @@ def _floor_quotient(numerator: Dim, denominator: Dim) -> Dim:
         product_below = inner.denominator * below
         return whole + (inner.numerator + more * inner.denominator) // product_below
     return whole + SymbolicDim((((Quotient(SymbolicDim(monomials_of(above)), below),), 1),))
+
+
+def _common_factor(numbers: Sequence[int]) -> int:
+    """The greatest common divisor; numbers after which it is 1 are not looked at."""
+    return 1 if 1 in numbers or -1 in numbers else gcd(*numbers)
 
 
 def _inner_quotient(dim: Dim) -> Quotient | None:
@@ -296,14 +308,14 @@ def monomial_quotient(monomial: Monomial, divisor: Monomial) -> Monomial | None:
 
 def known_at_least(dim: Dim, bound: int) -> bool:
     """True when `dim >= bound` for all sizes (a size is at least 0)."""
-    return dim >= bound if type(dim) is int else cast(SymbolicDim, dim).known_at_least(bound)
+    return dim >= bound if isinstance(dim, int) else dim.known_at_least(bound)
 
 
 def static(dim: Dim) -> int:
     """The value of a dim that is a number. Raises ValueError for one that depends on sizes."""
     if isinstance(dim, SymbolicDim):
         raise ValueError(f"{dim} depends on sizes")
-    return index(dim)
+    return dim if isinstance(dim, int) else index(dim)
 
 
 def representative(dim: Dim, size: int = 64, sizes: Mapping[str, int] | None = None) -> int:

@@ -1,0 +1,157 @@
+"""A schedule with all dispatches lowered, before its buffers have places.
+
+The numbers are ints for a schedule with concrete sizes, or `Size`s that stand for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from satura.backend.constants import ConstantStore
+from satura.backend.emit.body import Code
+from satura.backend.jit.machine_code import KernelSource, compile_all
+from satura.backend.lower.body import Pointer
+from satura.backend.plan.buffers import Lifetime, lifetimes, plan_arena
+from satura.backend.plan.executables import Executable, executables
+from satura.backend.plan.kernels import kernel_code
+from satura.backend.sizes.size import number_of, refuse_traced
+from satura.rewrite.errors import SaturaError
+from satura.rewrite.extract.schedule import Form, Schedule
+from satura.rewrite.program.memory import named_types, refuse_beyond_memory, tensor_bytes
+from satura.rewrite.types.tensor_type import TensorType
+
+Progress = Callable[[str, float], None]
+
+# Arguments are numbers plus the address of one of these.
+NOTHING, ARENA, SCRATCH, STATUS = range(4)
+FIRST_TENSOR = 4  # inputs, then outputs
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of the argument table: a number, and the region whose address is added.
+
+    In the arena the offset of `buffer` is added, too.
+    """
+
+    number: int
+    region: int
+    buffer: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredStep:
+    """A dispatch: the address of its kernel, 0 for a host call; its first word and its work."""
+
+    dispatch: int
+    kernel: int
+    first: int
+    work: int
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """All kernels are compiled; `results` are the bytes of what the program gives back."""
+
+    buffers: tuple[Lifetime, ...]
+    steps: tuple[LoweredStep, ...]
+    words: tuple[Word, ...]
+    scratch: tuple[int, ...]
+    results: int
+    executables: tuple[Executable, ...]
+
+
+def lowered(
+    schedule: Schedule, store: ConstantStore, threads: int, any_sizes: bool,
+    error: type[SaturaError], progress: Progress | None = None,
+) -> Lowered:  # fmt: skip
+    """Lower a schedule with concrete sizes; compiles what is not compiled yet.
+
+    `any_sizes` says that kernels should serve other sizes too. Raises `error` where memory cannot
+    hold the results and the arena.
+    """
+    program = schedule.program
+    buffers = tuple(lifetimes(schedule))
+    results = result_bytes(schedule)
+    arena = plan_arena([replace(buffer, size=number_of(buffer.size)) for buffer in buffers])
+    refuse_large_results(schedule, {}, number_of(results) + arena.size, error)
+    codes: dict[int, Code | None] = {}
+    for number, dispatch in enumerate(schedule.dispatches):
+        if dispatch.form is Form.HOST:
+            codes[number] = None
+            continue
+        code = kernel_code(schedule, dispatch, threads, store, any_sizes)
+        if code is not None:
+            refuse_traced(code.text)
+            codes[number] = code
+    kernels = executables([code for code in codes.values() if code is not None])
+    addresses = _addresses(kernels, progress)
+    outputs = dict.fromkeys(program.output_nodes)
+    places = {node: FIRST_TENSOR + i for i, node in enumerate((*program.inputs, *outputs))}
+    words: list[Word] = []
+    steps: list[LoweredStep] = []
+    for number, code in codes.items():
+        if code is None:
+            steps.append(LoweredStep(number, 0, 0, 0))
+            continue
+        steps.append(LoweredStep(number, addresses[code.text], len(words), code.work))
+        words += [_word(argument, schedule, places, store) for argument in code.arguments]
+    scratch = tuple(code.scratch for code in codes.values() if code is not None)
+    return Lowered(buffers, tuple(steps), tuple(words), scratch, results, kernels)
+
+
+def result_bytes(schedule: Schedule) -> int:
+    """Bytes of all that the program gives back and has computed."""
+    program = schedule.program
+    results = {*program.output_nodes} - {*program.inputs}
+    return sum(tensor_bytes(program.nodes[index].type) for index in sorted(results))
+
+
+def refuse_large_results(
+    schedule: Schedule, sizes: Mapping[str, int], total: int, error: type[SaturaError]
+) -> None:
+    """Raise `error` where memory cannot hold `total` bytes of arena and results."""
+    refuse_beyond_memory(total, _tensors(schedule, sizes), error)
+
+
+def _tensors(schedule: Schedule, sizes: Mapping[str, int]) -> Iterator[tuple[str, TensorType]]:
+    """Names and types of results and of what lies in the arena."""
+    program = schedule.concrete(sizes).program
+    found = {*program.output_nodes} - {*program.inputs}
+    yield from named_types(program, found | {each.buffer for each in lifetimes(schedule)})
+
+
+def _addresses(kernels: Sequence[Executable], progress: Progress | None) -> dict[str, int]:
+    """Addresses of compiled kernels by text."""
+    report = None
+    if progress is not None:
+        tell = progress
+
+        def report(done: int, total: int) -> None:
+            tell("kernels", done / max(total, 1))  # a program may need no kernel
+
+    sources = [KernelSource(kernel.name, kernel.source) for kernel in kernels]
+    found = compile_all(sources, report)
+    return {kernel.source: address for kernel, address in zip(kernels, found, strict=True)}
+
+
+def _word(
+    argument: int | Pointer, schedule: Schedule, places: Mapping[int, int], store: ConstantStore
+) -> Word:
+    if not isinstance(argument, Pointer):
+        return Word(argument, NOTHING)
+    kind, which = argument.region
+    if kind == "scratch":
+        return Word(argument.offset, SCRATCH)
+    if kind == "status":
+        return Word(argument.offset, STATUS)
+    if kind == "address":
+        return Word(which + argument.offset, NOTHING)
+    node = schedule.program.nodes[which]
+    if node.op.name == "constant":  # also where the program gives it back: calls never set that
+        constant = node.constant
+        return Word(store.address(constant.digest, constant.array) + argument.offset, NOTHING)
+    if which in places:
+        return Word(argument.offset, places[which])
+    return Word(argument.offset, ARENA, which)
