@@ -65,7 +65,7 @@ def test_executables_are_what_is_compiled_and_counted(monkeypatch: pytest.Monkey
         compiled_sources.extend(sources)
         return compile_all(sources, progress)
 
-    monkeypatch.setattr("satura.backend.plan.plan.compile_all", recorded)
+    monkeypatch.setattr("satura.backend.plan.lowered.compile_all", recorded)
     build = Builder()
     outputs = {
         f"{name}_{extent}": build.unary(name, build.input(f"{name}_of_{extent}", DType.F32, shape))

@@ -113,7 +113,8 @@ class _Problem:
         if not plain or not packed or self.groups < 2 or self.columns != self.depth:
             return 1
         shared = lanes // self.columns
-        return shared if shared * self.columns == lanes and self.groups % shared == 0 else 1
+        is_even = shared * self.columns == lanes and self.groups % shared == 0
+        return int(shared) if is_even else 1
 
     def sharing(self, shared: int) -> _Problem:
         """The same with so many groups as one."""
@@ -184,10 +185,11 @@ class _Problem:
         taps = prod(axis.row.taps for axis in self.rows)
         moving = [axis for axis in batches if axis.right]
         groups = max(1, self.groups)
-        shape = (*(axis.row.extent for axis in moving), taps * self.depth, groups * self.columns)
+        extents = (*(axis.row.extent for axis in moving), taps * self.depth, groups * self.columns)
         strides = (*(axis.right for axis in moving), self.right_depth, self.right_column)
         size = reading.right.itemsize
-        steps = tuple(stride // size for stride in strides)
+        shape = tuple(map(int, extents))  # a constant may be spread over a size
+        steps = tuple(int(stride // size) for stride in strides)
         start = reading.right.pointer.offset // size
         key = f"{digest.hex()} {start} {shape} {steps} {groups} {width} {reading.key}".encode()
 

@@ -9,6 +9,7 @@ too much is known from the weights.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -107,7 +108,7 @@ def _integers(schedule: Schedule, dispatch: Dispatch, node: Node) -> Reading | N
         view, weights, bounds, source = right.view, None, right.bounds, ""
     fill = int(_fill(node))
     outside = max(abs(fill), *map(abs, left.bounds))
-    terms = int(np.prod(view.shape[:-1])) if node.op.name == "conv" else view.shape[-2]
+    terms = prod(view.shape[:-1]) if node.op.name == "conv" else view.shape[-2]
     largest = terms * outside * max(map(abs, bounds))
     if max(outside, *map(abs, bounds)) >= 2**15 or max(map(abs, left.bounds)) >= 2**15:
         return None

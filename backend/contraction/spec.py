@@ -342,9 +342,7 @@ def _panel_steps(taps: int, depth: int, width: int) -> tuple[int, int]:
 
 
 @deferred
-def _row_blocks(
-    tallest: int, rows: int, units: int, threads: int, taps: int, depth: int
-) -> int:
+def _row_blocks(tallest: int, rows: int, units: int, threads: int, taps: int, depth: int) -> int:
     """Into how many blocks the rows of one batch are cut: what fits the caches, and an even share
     of the work for each thread."""
     fits = min(_TABLE_BYTES // (_WORD * taps), _LEFT_BYTES // (_F32 * max(1, depth)), _MOST_ROWS)

@@ -11,8 +11,8 @@ from satura.backend.constants import fold_constants
 from satura.backend.cores import usable_threads
 from satura.backend.plan.bound import Bound
 from satura.backend.plan.executables import Executable
-from satura.backend.plan.measure import Measured, measured
 from satura.backend.plan.lowered import Progress
+from satura.backend.plan.measure import Measured, measured
 from satura.backend.plan.plan import Instance, Plan
 from satura.backend.plan.plans import Planned, Plans
 from satura.backend.plan.workspace import Workspace

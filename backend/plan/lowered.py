@@ -117,9 +117,10 @@ def refuse_large_results(
 
 def _tensors(schedule: Schedule, sizes: Mapping[str, int]) -> Iterator[tuple[str, TensorType]]:
     """Names and types of results and of what lies in the arena."""
-    program = schedule.concrete(sizes).program
+    concrete = schedule.concrete(sizes)
+    program = concrete.program
     found = {*program.output_nodes} - {*program.inputs}
-    yield from named_types(program, found | {each.buffer for each in lifetimes(schedule)})
+    yield from named_types(program, found | {each.buffer for each in lifetimes(concrete)})
 
 
 def _addresses(kernels: Sequence[Executable], progress: Progress | None) -> dict[str, int]:

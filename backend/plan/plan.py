@@ -54,8 +54,8 @@ class Launch:
 class Plan:
     """Everything about one run that depends on sizes only.
 
-    The symbols of the schedule, where it has any, are of `sizes`. `steps` are launches and host calls in order. Word i of the argument table is `numbers[i]`
-    plus the address of region `regions[i]`.
+    `steps` are launches and host calls in order. Word i of the argument table is `numbers[i]`
+    plus the address of region `regions[i]`. Symbols of the schedule have their sizes in `sizes`.
     """
 
     schedule: Schedule
@@ -76,7 +76,9 @@ class Plan:
 
     def shape(self, node: int) -> tuple[int, ...]:
         """The shape of a node's result."""
-        return tuple(evaluate(dim, self.sizes) for dim in self.schedule.program.nodes[node].type.shape)
+        return tuple(
+            evaluate(dim, self.sizes) for dim in self.schedule.program.nodes[node].type.shape
+        )
 
     @property
     def inputs(self) -> tuple[int, ...]:
@@ -252,7 +254,11 @@ class Instance:
         else:
             start = self.plan.arena.offsets[home.buffer]
             size = prod(shape) * buffer_type.dtype.itemsize
-            whole = self._workspace.arena[start : start + size].view(buffer_type.dtype.numpy).reshape(shape)
+            whole = (
+                self._workspace.arena[start : start + size]
+                .view(buffer_type.dtype.numpy)
+                .reshape(shape)
+            )
         extents = zip(home.start, node.type.shape, strict=True)
         places = [slice(static(a), static(a) + static(n)) for a, n in extents]
         return whole[tuple(places)] if places else whole

@@ -36,6 +36,7 @@ class SizeClass:
     facts: tuple[Fact, ...]
     calls: Mapping[str, Call]
     lowered: Lowered
+    is_traced: bool = True  # False for a class of one size each, see `size_class`
 
     def failing(self, sizes: Sizes) -> Fact | None:
         """The first fact that does not hold; None for sizes of this class."""
@@ -144,4 +145,4 @@ def size_class(
     except UntraceableError:
         found = lowered(schedule.concrete(sizes), store, threads, True, CallError, progress)
         facts = tuple(is_equal(symbol(name), size) for name, size in sizes.items())
-        return SizeClass(schedule, threads, store, facts, {}, found)
+        return SizeClass(schedule, threads, store, facts, {}, found, False)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import cast
 
-from satura.backend.sizes.size import Call, Fact, Relation
+from satura.backend.sizes.size import Call, Fact
 from satura.rewrite.types.dims import Atom, Dim, Quotient, SymbolicDim
 
 Sizes = Mapping[str, int]
@@ -17,7 +18,7 @@ def facts_function(facts: Sequence[Fact], calls: Mapping[str, Call]) -> Callable
         value = text.of(fact.dim)
         differs = f"{value} {fact.relation.value} 0"
         text.lines.append(f"if {f'not {differs}' if fact.holds else differs}: return {number}")
-    return text.function("-1")
+    return cast(Callable[[Sizes], int], text.function("-1"))
 
 
 def values_function(
@@ -25,7 +26,8 @@ def values_function(
 ) -> Callable[[Sizes], tuple[int, ...]]:
     """A function that gives the values of `dims`, for sizes for which the facts hold."""
     text = _Text(calls)
-    return text.function(f"({''.join(f'{text.of(dim)}, ' for dim in dims)})")
+    result = f"({''.join(f'{text.of(dim)}, ' for dim in dims)})"
+    return cast(Callable[[Sizes], tuple[int, ...]], text.function(result))
 
 
 class _Text:
@@ -75,7 +77,7 @@ class _Text:
         self.lines.append(f"{name} = {text}")
         return name
 
-    def function(self, result: str) -> Callable[[Sizes], object]:
+    def function(self, result: str) -> object:
         """The function that ends with `result`."""
         body = "".join(f"    {line}\n" for line in [*self.lines, f"return {result}"])
         namespace = dict(self._globals)

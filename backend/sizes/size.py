@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import wraps
-from operator import index
+from operator import add, floordiv, index, mod, mul, sub
 from typing import ParamSpec, cast
 
 from satura.backend.sizes.bounds import Bounds
@@ -180,7 +180,7 @@ class Size:
     def __init__(self, trace: Trace, dim: SymbolicDim, value: int) -> None:
         self.trace, self.dim, self.value = trace, dim, value
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> type[int]:  # type: ignore[override]
         return int
 
@@ -211,12 +211,12 @@ class Size:
 
     def _with(self, operator: str, other: object, is_right: bool = False) -> int:
         """Arithmetic with a Size or a number; what it is not made for is left to `other`."""
-        if type(other) is Size:
-            dim, value = cast(Dim, other.dim), other.value
-        elif isinstance(other, int):
-            dim = value = index(other)
-        else:
-            return NotImplemented
+        if isinstance(other, float):
+            pair = (other, self._read()) if is_right else (self._read(), other)
+            return _NUMBERS[operator](*pair)
+        if not isinstance(other, int):
+            return cast(int, NotImplemented)
+        dim, value = expression_of(other), number_of(other)
         mine: tuple[Dim, int] = (self.dim, self.value)
         (left, a), (right, b) = ((dim, value), mine) if is_right else (mine, (dim, value))
         if operator in ("//", "%"):
@@ -265,13 +265,13 @@ class Size:
     def __bool__(self) -> bool:
         return not self.trace.decide(Relation.ZERO, self.dim, self.value == 0)
 
-    def _minus(self, other: object) -> tuple[Dim, int] | None:
+    def _minus(self, other: object) -> tuple[Dim, float] | None:
         """This less a Size or a number, as an expression and a number; None for anything else."""
-        if type(other) is Size:
-            return self.dim - other.dim, self.value - other.value
-        if isinstance(other, int):
-            return self.dim - index(other), self.value - index(other)
-        return None
+        if isinstance(other, float):
+            return 0, self._read() - other
+        if not isinstance(other, int):
+            return None
+        return self.dim - expression_of(other), self.value - number_of(other)
 
     def __eq__(self, other: object) -> bool:
         found = self._minus(other)
@@ -300,13 +300,9 @@ class Size:
         return below if below is NotImplemented else not below
 
 
-_NUMBERS: Mapping[str, Callable[[int, int], int]] = {
-    "+": int.__add__,
-    "-": int.__sub__,
-    "*": int.__mul__,
-    "//": int.__floordiv__,
-    "%": int.__mod__,
-}
+_NUMBERS: Mapping[str, Callable[..., int]] = {
+    "+": add, "-": sub, "*": mul, "//": floordiv, "%": mod,
+}  # fmt: skip
 
 
 def _reading(name: str) -> Callable[..., object]:

@@ -1,0 +1,123 @@
+"""Random programs whose sizes are symbols: what lowering decides is decided by calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.dims import Dim, SymbolicDim, static, symbol
+from satura.rewrite.types.tensor_type import Array, DType
+from tests.random_programs import STEPS, RandomProgram, Step
+
+SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 64)
+N, M = symbol("n"), symbol("m")
+_DIMS: tuple[Dim, ...] = (N, N, M, M, 1, 2, 3, 4, 8)
+
+
+class _Dynamic(RandomProgram):
+    def dim(self) -> Dim:
+        return _DIMS[int(self.random.integers(len(_DIMS)))]
+
+    def axis(self, node: int) -> int | None:
+        """An axis of a symbolic extent."""
+        found = [i for i, n in enumerate(self.shape(node)) if isinstance(n, SymbolicDim)]
+        return found[int(self.random.integers(len(found)))] if found else None
+
+
+def _part(program: RandomProgram) -> None:
+    """A slice whose size and start depend on sizes, a pad with sizes, or a turn of an axis."""
+    assert isinstance(program, _Dynamic)
+    node = program.pick(lambda v: program.axis(v) is not None)
+    if node is None:
+        return
+    axis = program.axis(node)
+    assert axis is not None
+    shape, build = program.shape(node), program.build
+    extent = shape[axis]
+    starts: list[Dim] = [0] * len(shape)
+    sizes, steps = list(shape), [1] * len(shape)
+    kind = int(program.random.integers(5))
+    if kind < 2:
+        half = (extent + kind) // 2
+        starts[axis], sizes[axis] = (0, half) if program.chance(0.5) else (extent - half, half)
+        result = build.slice(node, starts, sizes, steps)
+    elif kind == 2:
+        starts[axis], steps[axis] = extent - 1, -1
+        result = build.slice(node, starts, sizes, steps)
+    elif kind == 3:
+        lo, hi = [0] * len(shape), [0] * len(shape)
+        borders: tuple[Dim, ...] = (0, 1, M, N // 2)
+        pads: list[list[Dim]] = [[*lo], [*hi]]
+        for pad in pads:
+            pad[axis] = borders[int(program.random.integers(len(borders)))]
+        result = build.pad(node, pads[0], pads[1], 1.0)
+    else:
+        result = build.concat([node, node], axis)
+    program.keep(result, program.exact[node], max(2.0, program.bound[node]))
+
+
+def _regrouped(program: RandomProgram) -> None:
+    """Two neighbouring axes in the other order of extents, by a reshape: a division at runtime."""
+    node = program.pick(lambda v: len(program.shape(v)) >= 2)
+    if node is None:
+        return
+    shape = list(program.shape(node))
+    at = int(program.random.integers(len(shape) - 1))
+    both = [shape[at] * shape[at + 1]]
+    shape[at : at + 2] = both if program.chance(0.4) else [shape[at + 1], shape[at]]
+    result = program.build.reshape(node, shape)
+    program.keep(result, program.exact[node], program.bound[node])
+
+
+def _scored(program: RandomProgram) -> None:
+    """A product of two tensors of symbolic extents, as in attention."""
+    node = program.pick(lambda v: len(program.shape(v)) >= 2 and program.dtype(v) is DType.F32)
+    if node is None:
+        return
+    node = program.tamed(node)
+    shape = program.shape(node)
+    turned = program.build.transpose(node, [*range(len(shape) - 2), len(shape) - 1, len(shape) - 2])
+    small = program.keep(program.build.unary("tanh", turned), False, 1.0)
+    left, right = (node, small) if program.chance(0.5) else (small, node)
+    program.keep(program.build.matmul(left, right), False, 100.0)
+
+
+_STEPS: tuple[tuple[Step, float], ...] = (
+    *((step, weight) for step, weight in STEPS), (_part, 4), (_regrouped, 2), (_scored, 1),
+)  # fmt: skip
+
+
+def dynamic_program(seed: int) -> tuple[Program, dict[str, bool]]:
+    """A program over the sizes n and m, and for each output whether it is exact.
+
+    For some sizes it may have no types.
+    """
+    random = np.random.default_rng([seed, 31])
+    program = _Dynamic(random, {"n": 3, "m": 2})
+    for shape in ((N, 3, M), (M, 5, N), (N, 4, 6, 3)):
+        program.new_input(DType.F32, shape)
+    goal = int(random.integers(10, 30))
+    weights = np.array([weight for _, weight in _STEPS])
+    for _ in range(10 * goal):
+        if len(program.build.nodes) >= goal:
+            break
+        _STEPS[int(random.choice(len(_STEPS), p=weights / weights.sum()))][0](program)
+    read = {operand for node in program.build.nodes for operand in node.operands}
+    ends = [v for v in dict.fromkeys(program.values) if v not in read]
+    ends = [v for v in ends if program.build.nodes[v].op.name != "input"] or program.values[-1:]
+    outputs = {f"y{k}": v for k, v in enumerate(ends)}
+    return program.build.program(outputs), {n: program.exact[v] for n, v in outputs.items()}
+
+
+def arguments_for(program: Program, sizes: Mapping[str, int], seed: int) -> dict[str, Array]:
+    """Arguments at these sizes; integers are 0 and 1, and indices into any table."""
+    draw = RandomProgram(np.random.default_rng(seed), {})
+    found = {}
+    for index in program.inputs:
+        node = program.nodes[index]
+        shape = tuple(static(dim) for dim in node.type.concrete(sizes).shape)
+        values = draw.data(node.type.dtype, shape, special=True)
+        found[node.input_name] = values % 2 if node.type.dtype.is_integer else values
+    return found

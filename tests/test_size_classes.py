@@ -1,0 +1,167 @@
+"""Classes of sizes: a plan that is evaluated is the plan that is lowered for these sizes."""
+
+from __future__ import annotations
+
+import warnings
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+
+import numpy as np
+import pytest
+
+import satura
+from satura.backend.constants import fold_constants
+from satura.backend.jit.machine_code import KernelSource
+from satura.backend.plan import lowered
+from satura.backend.plan.plan import Launch, Plan, make_plan
+from satura.backend.plan.plans import Plans
+from satura.backend.sizes.size import Relation, Trace
+from satura.pipeline.rule_sets import rule_set
+from satura.pipeline.stages import rewrite
+from satura.rewrite.errors import CallError, ProgramError
+from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.dims import Dim, evaluate, symbol
+from satura.rewrite.types.tensor_type import DType
+from tests.dynamic_programs import SIZES, arguments_for, dynamic_program
+from tests.random_programs import compare
+from tests.tiers import deep_but, seeds
+
+N, M = symbol("n"), symbol("m")
+
+
+@pytest.fixture
+def no_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Plans without machine code: a kernel's address is the checksum of its text."""
+
+    def addresses(sources: Sequence[KernelSource], report: object = None) -> list[int]:
+        return [zlib.crc32(source.text.encode()) for source in sources]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lowered, "compile_all", addresses)
+        yield
+
+
+def scheduled(program: Program) -> Schedule:
+    return fold_constants(rewrite(program, rule_set("none"), None, lambda *_: None).schedule)
+
+
+def difference(found: Plan, wanted: Plan) -> str | None:
+    """What differs between two plans for the same sizes."""
+    pairs = {
+        "arena": (found.arena, wanted.arena),
+        "scratch": (found.scratch, wanted.scratch),
+        "kernels": (found.executables, wanted.executables),
+        "steps": tuple(
+            [step if isinstance(step, Launch) else step.root for step in plan.steps]
+            for plan in (found, wanted)
+        ),
+        "regions": (found.regions.tolist(), wanted.regions.tolist()),
+        "numbers": (found.numbers.tolist(), wanted.numbers.tolist()),
+    }
+    return next((what for what, (mine, theirs) in pairs.items() if mine != theirs), None)
+
+
+def drawn_sizes(seed: int, count: int) -> list[dict[str, int]]:
+    random = np.random.default_rng(seed)
+    return [dict(zip("nm", random.choice(SIZES, 2).tolist(), strict=True)) for _ in range(count)]
+
+
+def wrong_plans(program: Program, every: Sequence[Mapping[str, int]]) -> list[str]:
+    """Where evaluated plans are not what lowering at these sizes gives."""
+    schedule = scheduled(program)
+    plans = Plans(schedule, 2)
+    wrong = []
+    for sizes in every:
+        named = {name: sizes[name] for name in sorted(program.symbols)}
+        try:
+            concrete = schedule.concrete(named)
+        except ProgramError:
+            with pytest.raises(ProgramError):
+                plans.make(tuple(named.items()), None)
+            continue
+        found = plans.make(tuple(named.items()), None).plan
+        what = difference(found, make_plan(concrete, plans.store, 2, True))
+        if what:
+            wrong.append(f"{what} at {named}")
+    assert all(record.found.is_traced for record in plans.classes)
+    return wrong
+
+
+def check_plans(seed: int) -> None:
+    program, _ = dynamic_program(seed)
+    if program.symbols:
+        wrong = wrong_plans(program, drawn_sizes(seed, 16))
+        assert not wrong, f"seed {seed}: {wrong}\n{program.python()}"
+
+
+def check_results(seed: int, count: int) -> None:
+    """Run a program at many sizes in turn, and compare every output with the interpreter."""
+    program, exact = dynamic_program(seed)
+    compiled = satura.compile(program, threads=2, rules="none")
+    for number, sizes in enumerate(drawn_sizes(seed, count)):
+        shapes = [node.type.shape for node in program.nodes]
+        if max(prod(evaluate(dim, sizes) for dim in shape) for shape in shapes) > 200_000:
+            continue
+        arguments = arguments_for(program, sizes, number)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            try:
+                expected = interpret(program, arguments)
+            except ProgramError:
+                with pytest.raises(CallError):
+                    compiled.run(arguments)
+                continue
+            got = compiled.run(arguments)
+        found = {n: compare(expected[n], got[n], exact[n]) for n in expected}
+        wrong = {name: text for name, text in found.items() if text}
+        assert not wrong, f"seed {seed} at {sizes}: {wrong}\n{program.python()}"
+
+
+@pytest.mark.parametrize("seed", deep_but(range(6), range(150)))
+def test_evaluated_plans_are_the_lowered_ones(seed: int, no_kernels: None) -> None:
+    check_plans(seed)
+
+
+@pytest.mark.parametrize("seed", deep_but(range(1), range(12)))
+def test_calls_of_many_sizes_equal_the_interpreter(seed: int) -> None:
+    check_results(seed, 12)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", seeds(2000, 1000))
+def test_two_thousand_dynamic_programs(seed: int) -> None:
+    check_plans(seed)
+    check_results(seed, 24)
+
+
+def padded_softmax() -> Program:
+    """A softmax over an axis that is padded to the next even extent."""
+    build = Builder()
+    x = build.input("x", DType.F32, (N, M, 6))
+    wide = build.pad(x, (0, 0, 0), (0, M - M // 2 * 2, 0), 1.0)
+    shape = build.type(wide).shape
+    high = build.broadcast(build.reduce("max", wide, (1,)), shape)
+    exp = build.unary("exp", build.binary("sub", wide, high))
+    total = build.broadcast(build.reduce("sum", exp, (1,)), shape)
+    return build.program({"y": build.binary("div", exp, total)})
+
+
+@pytest.mark.parametrize("dropped", [Relation.ZERO, Relation.NEGATIVE])
+def test_facts_that_are_dropped_are_seen(
+    dropped: Relation, no_kernels: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trace that does not note every decision gives plans that lowering does not give."""
+    decide = Trace.decide
+
+    def forgetful(trace: Trace, relation: Relation, dim: Dim, holds: bool) -> bool:
+        return holds if relation is dropped else decide(trace, relation, dim, holds)
+
+    program = padded_softmax()
+    sizes = [{"n": n, "m": m} for n, m in ((3, 33), (3, 32), (1, 40), (3, 34), (3, 4001), (9, 1))]
+    assert not wrong_plans(program, sizes)
+    monkeypatch.setattr(Trace, "decide", forgetful)
+    assert wrong_plans(program, sizes)
