@@ -9,10 +9,11 @@ from weakref import WeakSet
 
 from satura.backend.constants import ConstantStore, fold_constants
 from satura.backend.cores import usable_threads
-from satura.backend.plan.bound import Bound
 from satura.backend.plan.executables import Executable
 from satura.backend.plan.measure import Measured, measured
-from satura.backend.plan.plan import Instance, Plan, make_plan
+from satura.backend.plan.plan import Plan, make_plan
+from satura.backend.run.bound import Bound
+from satura.backend.run.routine import Instance
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.program.interpreter import bind_sizes
 from satura.rewrite.types.dims import representative, symbol
@@ -58,7 +59,7 @@ class CompiledSchedule:
     def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:
         """A call on these arrays. Raises CallError as `run` does."""
         sizes = bind_sizes(self.schedule.program, arguments)
-        return Bound(Instance(self._pool(sizes).plan), arguments, out or {})
+        return Bound(self._pool(sizes).plan.instance(), arguments, out or {})
 
     def prepare(self, sizes: Mapping[str, int], progress: Progress | None = None) -> Plan:
         """The plan for these sizes of all symbols, its kernels compiled."""
@@ -69,7 +70,7 @@ class CompiledSchedule:
     ) -> Measured:
         """What one call does and how long each of its launches takes; see `measured`."""
         plan = self.prepare(bind_sizes(self.schedule.program, arguments))
-        return measured(Instance(plan), arguments, rounds, is_warm)
+        return measured(plan, arguments, rounds, is_warm)
 
     def executables(self, sizes: Mapping[str, int] | None = None) -> tuple[Executable, ...]:
         """The distinct kernels for `sizes` (default: typical ones)."""
@@ -133,7 +134,7 @@ class _Pool:
         try:
             return self._free.pop()
         except IndexError:
-            return Instance(self.plan)
+            return self.plan.instance()
 
     def give_back(self, instance: Instance) -> None:
         self._free.append(instance)

@@ -8,9 +8,9 @@ from typing import NoReturn
 
 import numpy as np
 
-from satura.backend.plan.bound import Bound
 from satura.backend.plan.compiled import compile_schedule
 from satura.backend.plan.measure import Measured
+from satura.backend.run.bound import Bound
 from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.rewritten import Rewritten
 from satura.rewrite.egraph.report import Report

@@ -7,7 +7,7 @@ from typing import NoReturn, TypeVar
 
 from onnx import ModelProto
 
-from satura.backend.plan.bound import Bound
+from satura.backend.run.bound import Bound
 from satura.pipeline.compiled import Compiled
 from satura.pipeline.models import Model
 from satura.rewrite.errors import CallError
