@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from satura.rewrite.system.files import UNFINISHED, atomic_file, open_regular
+from satura.rewrite.system.files import UNFINISHED, atomic_file, is_private, open_regular
 
 _LOGGER = logging.getLogger("satura.cache")
 _VERSION = 1  # of an entry
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
-_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 DEFAULT_LIMIT = 256 * 1024 * 1024
 _COUNTS = 32
 # Bytes that this process stored in a cache since it counted the entries there.
@@ -130,7 +129,7 @@ class Cache:
             if create:
                 self._warn_of_loss(error)
             return False
-        if _is_ours(status):
+        if is_private(status):
             return True
         _warn_once(
             f"cache {self.folder} is not used: it belongs to somebody else or others may write to"
@@ -196,16 +195,10 @@ def _warn_once(message: str) -> None:
     _LOGGER.warning("%s", message)
 
 
-def _is_ours(status: os.stat_result) -> bool:
-    if not hasattr(os, "getuid"):
-        return True  # no owners to check: the platform keeps user folders private by itself
-    return status.st_uid == os.getuid() and not status.st_mode & _OTHERS_MAY_WRITE
-
-
 def _read_own_file(path: Path) -> bytes:
     """The content of a regular file that only the user can have written; OSError otherwise."""
     with open_regular(path, getattr(os, "O_NOFOLLOW", 0)) as file:
-        if not _is_ours(os.fstat(file.fileno())):
+        if not is_private(os.fstat(file.fileno())):
             raise PermissionError(f"{path} is not ours")
         return file.read()
 

@@ -31,7 +31,7 @@ class KernelSource:
     @property
     def key(self) -> str:
         """The hash of everything that the object code depends on."""
-        return hashlib.sha256(f"{_environment()}\n{self.text}".encode()).hexdigest()
+        return hashlib.sha256(f"{environment()}\n{self.text}".encode()).hexdigest()
 
     @property
     def symbol(self) -> str:
@@ -85,7 +85,7 @@ def microkernels_of(externals: Iterable[str]) -> tuple[Microkernel, ...]:
 
 
 @lru_cache(maxsize=1)
-def _environment() -> str:
+def environment() -> str:
     """Versions and target: everything but the text that object code depends on."""
     digest = hashlib.sha256()
     folder = Path(__file__).parent.parent

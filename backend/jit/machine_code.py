@@ -145,6 +145,24 @@ def compile_all(sources: Sequence[KernelSource], progress: Progress | None = Non
     return [kernel_address(source) for source in sources]
 
 
+def objects_of(sources: Sequence[KernelSource]) -> list[CompiledKernel]:
+    """The object code of kernels, each behind the microkernels that it calls."""
+    found: dict[str, CompiledKernel] = {}
+    for source in sources:
+        kernel = _cached(source) or _compiled(source)
+        found |= {part.symbol: part for part in objects_of(kernel.microkernels)}
+        found[kernel.symbol] = kernel
+    return list(found.values())
+
+
+def loaded(kernels: Sequence[CompiledKernel]) -> list[int]:
+    """The addresses of kernels, which come behind what they call.
+
+    Raises KernelError where they call what this process lacks.
+    """
+    return [_loader().load(kernel) for kernel in kernels]
+
+
 def kernel_function(address: int) -> Callable[[int, int, int], None]:
     """The kernel as something Python can call; the call releases the interpreter lock."""
     prototype = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
@@ -174,5 +192,5 @@ def _compiled(source: KernelSource) -> CompiledKernel:
 
 __all__ = [
     "CompiledKernel", "KernelError", "KernelSource", "Progress", "compile_all", "is_compiled",
-    "kernel_address", "kernel_function",
+    "kernel_address", "kernel_function", "loaded", "objects_of",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from satura.backend.plan.executables import Executable
 from satura.backend.plan.measure import Measured, measured
 from satura.backend.plan.plan import Plan, make_plan
 from satura.backend.run.bound import Bound
-from satura.backend.run.routine import Instance
+from satura.backend.run.instances import Instances
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.program.interpreter import bind_sizes
 from satura.rewrite.types.dims import representative, symbol
@@ -22,6 +22,7 @@ from satura.rewrite.types.tensor_type import Array
 Progress = Callable[[str, float], None]
 MAX_PLANS = 64  # sizes kept at a time
 Sizes = tuple[tuple[str, int], ...]
+_Pool = tuple[Plan, Instances]
 
 
 class CompiledSchedule:
@@ -48,22 +49,16 @@ class CompiledSchedule:
         or an index leaves its axis.
         """
         sizes = bind_sizes(self.schedule.program, arguments)
-        pool = self._pool(sizes)
-        instance = pool.take()
-        try:
-            return instance.run(arguments, out)
-        finally:
-            instance.release()
-            pool.give_back(instance)
+        return self._pool(sizes)[1].run(arguments, out)
 
     def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:
         """A call on these arrays. Raises CallError as `run` does."""
         sizes = bind_sizes(self.schedule.program, arguments)
-        return Bound(self._pool(sizes).plan.instance(), arguments, out or {})
+        return self._pool(sizes)[1].bind(arguments, out)
 
     def prepare(self, sizes: Mapping[str, int], progress: Progress | None = None) -> Plan:
         """The plan for these sizes of all symbols, its kernels compiled."""
-        return self._pool(sizes, progress).plan
+        return self._pool(sizes, progress)[0]
 
     def measure(
         self, arguments: Mapping[str, Array], rounds: int, is_warm: bool = False
@@ -85,6 +80,11 @@ class CompiledSchedule:
         return {name: representative(symbol(name)) for name in symbols} if sizes is None else sizes
 
     @property
+    def plans(self) -> list[tuple[Sizes, Plan]]:
+        """The plans that are ready, each with its sizes."""
+        return [(sizes, plan) for sizes, (plan, _) in list(self._plans.items())]
+
+    @property
     def constant_size(self) -> int:
         """Bytes of all constants that kernels planned so far read, equal ones counted once."""
         return self._store.size
@@ -103,7 +103,7 @@ class CompiledSchedule:
                 if pool is None:
                     concrete = self.schedule.concrete(sizes)
                     plan = make_plan(concrete, self._store, self.threads, bool(sizes), progress)
-                    pool = _Pool(plan)
+                    pool = (plan, Instances(plan.instance))
                     while len(self._plans) >= MAX_PLANS:
                         del self._plans[next(iter(self._plans))]
                     self._plans[key] = pool
@@ -120,24 +120,6 @@ def _renew_locks() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_locks)
-
-
-class _Pool:
-    """Instances of one plan that no call uses at the moment."""
-
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self._free: list[Instance] = []
-
-    def take(self) -> Instance:
-        """An instance for one call."""
-        try:
-            return self._free.pop()
-        except IndexError:
-            return self.plan.instance()
-
-    def give_back(self, instance: Instance) -> None:
-        self._free.append(instance)
 
 
 def compile_schedule(

@@ -16,6 +16,7 @@ UNFINISHED = ".tmp"
 """What the names of files end in that are still being written."""
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -38,8 +39,15 @@ def _opener(flags: int, mode: int = 0o666) -> Callable[[str, int], int]:
     return lambda name, _: os.open(name, flags, mode)
 
 
+def is_private(status: os.stat_result) -> bool:
+    """Whether what has this status belongs to the user, and others may not write to it."""
+    if not hasattr(os, "getuid"):
+        return True  # no owners to check: the platform keeps user folders private by itself
+    return status.st_uid == os.getuid() and not status.st_mode & _OTHERS_MAY_WRITE
+
+
 @contextmanager
-def output_file(path: Path) -> Iterator[BinaryIO]:
+def output_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """A file to write what a user asked for: links are followed, and a file is replaced when the
     context ends, as by `atomic_file`.
 
@@ -50,7 +58,7 @@ def output_file(path: Path) -> Iterator[BinaryIO]:
             with path.open("wb") as file:
                 yield file
         else:
-            with atomic_file(Path(os.path.realpath(path))) as file:
+            with atomic_file(Path(os.path.realpath(path)), mode) as file:
                 yield file
     except OSError as error:
         if error.errno is None:

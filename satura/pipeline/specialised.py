@@ -15,7 +15,7 @@ from satura.rewrite.onnx.asked import Asked
 from satura.rewrite.onnx.checks import input_types
 from satura.rewrite.onnx.files import read_model
 from satura.rewrite.onnx.load import load_for
-from satura.rewrite.program.interpreter import as_arrays
+from satura.rewrite.program.arguments import as_arrays
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import Array, TensorType
 
