@@ -9,17 +9,19 @@ and a folder that somebody else could write to is not used at all.
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from satura.rewrite.system.files import UNFINISHED, atomic_file, is_private, open_regular
 
-_LOGGER = logging.getLogger("satura.cache")
+if TYPE_CHECKING:
+    from logging import Logger
+
 _VERSION = 1  # of an entry
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
@@ -190,9 +192,16 @@ def default_cache(kind: str = "kernel") -> Cache:
     return Cache(user_cache_path("satura") / "kernels", kind=kind)
 
 
+def logger(name: str) -> Logger:
+    """The logger `satura.NAME`; the package of loggers is slow to import, and seldom needed."""
+    import logging
+
+    return logging.getLogger(f"satura.{name}")
+
+
 @cache
 def _warn_once(message: str) -> None:
-    _LOGGER.warning("%s", message)
+    logger("cache").warning("%s", message)
 
 
 def _read_own_file(path: Path) -> bytes:
@@ -212,4 +221,4 @@ def _touch(path: Path) -> None:
     try:
         os.utime(path)
     except OSError:
-        _LOGGER.debug("%s cannot be touched", path)
+        logger("cache").debug("%s cannot be touched", path)

@@ -7,11 +7,11 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 
 from satura.backend.target import MICROKERNEL, host_target
 from satura.rewrite.errors import SaturaError
+from satura.rewrite.system.versions import installed_version
 
 
 class KernelError(SaturaError):
@@ -91,5 +91,5 @@ def environment() -> str:
     folder = Path(__file__).parent.parent
     for path in sorted(folder.rglob("*.py")):
         digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
-    versions = f"numba {version('numba')} llvmlite {version('llvmlite')}"
+    versions = f"numba {installed_version('numba')} llvmlite {installed_version('llvmlite')}"
     return f"{versions} code {digest.hexdigest()} target {host_target().identity}"

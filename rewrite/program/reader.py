@@ -170,14 +170,6 @@ class Reader:
         return symbol(_unquote(name) if name.startswith('"') else name)
 
 
-def type_of(text: str) -> TensorType:
-    """The type that a text such as `f32[n, 3]` names. Raises ProgramError for others."""
-    line = Reader(text)
-    found = line.type()
-    line.expect_end()
-    return found
-
-
 @cache
 def _pattern_of(pattern: str) -> re.Pattern[str]:
     return re.compile(rf"\s*({pattern})")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from satura.artifact.container import Container, natural, of
+from satura.artifact.types import type_of
 from satura.rewrite.errors import ArtifactError, ProgramError
 from satura.rewrite.extract.schedule import Form, Schedule
 from satura.rewrite.extract.schedule_text import parse_schedule
-from satura.rewrite.program.reader import type_of
 from satura.rewrite.types.attributes import Constant
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import TensorType
@@ -23,8 +23,8 @@ def schedule_in(
     try:
         header = file.header
         sources = {}
-        for label, text, section in of(list, header["sources"]):
-            type_ = type_of(of(str, text))
+        for label, row, section in of(list, header["sources"]):
+            type_ = type_of(row)
             array = file.section(natural(section)).view(type_.dtype.numpy)
             constant = Constant(array.reshape(tuple(map(static, type_.shape))))
             if constant.label != label:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from satura.artifact.container import Container, natural, of
+from satura.artifact.types import type_of
 from satura.backend.cores import usable_threads
 from satura.backend.jit.kernel import CompiledKernel, environment
 from satura.backend.jit.machine_code import loaded
@@ -28,7 +29,6 @@ from satura.backend.run.routine import FIRST_TENSOR, Instance, Launch, Output, R
 from satura.pipeline.calls import Runnable
 from satura.rewrite.errors import ArtifactError, ProgramError, warn_caller
 from satura.rewrite.program.arguments import sizes_of
-from satura.rewrite.program.reader import type_of
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, TensorType
 
@@ -189,12 +189,12 @@ def _instances(routine: Routine, launches: tuple[Launch, ...]) -> Instances:
 
 
 def _types(value: object) -> dict[str, TensorType]:
-    return {of(str, name): type_of(of(str, text)) for name, text in of(dict, value).items()}
+    return {of(str, name): type_of(row) for name, row in of(dict, value).items()}
 
 
-def _array(file: Container, text: object, section: object) -> Array:
-    """A mapped array of the type that `text` names."""
-    type_ = type_of(of(str, text))
+def _array(file: Container, row: object, section: object) -> Array:
+    """A mapped array of the type that `row` is."""
+    type_ = type_of(row)
     content = file.section(natural(section))
     shape = tuple(map(static, type_.shape))
     return content.view(type_.dtype.numpy).reshape(shape)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from satura.artifact.container import Writer
+from satura.artifact.types import type_row
 from satura.backend.jit.kernel import KernelSource, environment
 from satura.backend.jit.machine_code import kernel_address, objects_of
 from satura.backend.plan.compiled import CompiledSchedule
@@ -46,18 +47,18 @@ def save(
     arrays = max((plan.routine.constants for _, plan in plans), key=len, default=())
     header: dict[str, object] = {
         "threads": kernels.threads,
-        "inputs": {name: str(type_) for name, type_ in inputs.items()},
-        "outputs": {name: str(type_) for name, type_ in outputs.items()},
+        "inputs": {name: type_row(type_) for name, type_ in inputs.items()},
+        "outputs": {name: type_row(type_) for name, type_ in outputs.items()},
         "environment": environment(),
         "kernels": [[each.symbol, list(each.externals), writer.add(each.code)] for each in objects],
         "constants": [
-            [str(TensorType(DType.of(array.dtype), array.shape)), writer.add(array)]
+            [type_row(TensorType(DType.of(array.dtype), array.shape)), writer.add(array)]
             for array in arrays
         ],
         "routines": routines,
         "schedule": writer.add(text.encode(errors="surrogatepass")),
         "sources": [
-            [label, str(constant.type), writer.add(constant.array)]
+            [label, type_row(constant.type), writer.add(constant.array)]
             for label, constant in large.items()
         ],
     }
