@@ -76,36 +76,49 @@ def _evaluate(node: Node, operands: list[Array]) -> Array:
 
 
 class ConstantStore:
-    """Arrays that kernels read, by digest; an array stays where it is as long as the store does."""
+    """Arrays that kernels read, numbered; an array stays where it is as long as the store does."""
 
     def __init__(self) -> None:
-        self._arrays: dict[bytes, Array] = {}
-        self._lent: list[Array] = []
+        self._arrays: list[Array] = []
+        self._numbers: dict[bytes, int] = {}
+        self._lent: dict[int, int] = {}
 
-    def address(self, digest: bytes, array: Array) -> int:
-        """Where the contents of `array`, known by `digest`, are kept."""
-        kept = self._arrays.setdefault(digest, array)
-        return int(kept.ctypes.data)
+    def number(self, digest: bytes, array: Array) -> int:
+        """The number of the contents of `array`, known by `digest`."""
+        return self._kept(digest, lambda: array)
 
     def derived(self, key: bytes, make: Callable[[], Array]) -> tuple[int, tuple[int, ...]]:
-        """Address and shape of an array computed from constants, `make`d once per `key`."""
-        if key not in self._arrays:
+        """Number and shape of an array computed from constants, `make`d once per `key`."""
+        if key not in self._numbers:
             refuse_traced(key.decode())
-            self._arrays[key] = make()
-        kept = self._arrays[key]
-        return int(kept.ctypes.data), kept.shape
+        number = self._kept(key, make)
+        return number, self._arrays[number].shape
+
+    def _kept(self, key: bytes, make: Callable[[], Array]) -> int:
+        if key not in self._numbers:
+            made = make()
+            self._numbers[key] = len(self._arrays)
+            self._arrays.append(made)
+        return self._numbers[key]
 
     def lent(self, array: Array) -> int:
-        """Address of a constant of the program that kernels hardly ever read: it is not counted,
+        """Number of a constant of the program that kernels hardly ever read: it is not counted,
         since the program has it anyway."""
-        self._lent.append(array)
-        return int(array.ctypes.data)
+        number = self._lent.setdefault(id(array), len(self._arrays))
+        if number == len(self._arrays):
+            self._arrays.append(array)
+        return number
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """What is kept so far, by number."""
+        return tuple(self._arrays)
 
     @property
     def count(self) -> int:
-        return len(self._arrays)
+        return len(self._numbers)
 
     @property
     def size(self) -> int:
         """Bytes of all kept arrays."""
-        return sum(array.nbytes for array in self._arrays.values())
+        return sum(self._arrays[number].nbytes for number in self._numbers.values())

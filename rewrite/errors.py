@@ -31,6 +31,10 @@ class OpError(SaturaError):
     """An op declaration that is not well formed, or whose formula differs from its reference."""
 
 
+class ArtifactError(SaturaError):
+    """A saved program that is damaged, of another version, or not one at all."""
+
+
 class CallError(SaturaError):
     """A call of a compiled program with wrong names, dtypes or shapes."""
 

@@ -16,19 +16,26 @@ from satura import errors
 from satura.rewrite.system.interrupts import import_whole
 
 if TYPE_CHECKING:
-    from satura.api import compile, interpret, load, optimize, save, why
+    from satura.api import compile, interpret, load, open, optimize, save, why
+    from satura.artifact.opened import Opened
     from satura.pipeline.compiled import Compiled
 
 __version__ = "0.1.0"
 
-__all__ = ["Compiled", "compile", "errors", "interpret", "load", "optimize", "save", "why"]
+__all__ = [
+    "Compiled", "Opened", "compile", "errors", "interpret", "load", "open", "optimize", "save",
+    "why",
+]  # fmt: skip
+
+
+_CLASSES = {"Compiled": "satura.pipeline.compiled", "Opened": "satura.artifact.opened"}
 
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used: a stage alone needs no other stage."""
     if name not in __all__:
         raise AttributeError(f"module 'satura' has no attribute {name!r}")
-    module = "satura.pipeline.compiled" if name == "Compiled" else "satura.api"
+    module = _CLASSES.get(name, "satura.api")
     import_whole(module)
     value: object = getattr(import_module(module), name)
     globals()[name] = value

@@ -13,6 +13,7 @@ from satura.rewrite.errors import CallError
 from satura.rewrite.system.interrupts import import_whole
 
 if TYPE_CHECKING:
+    from satura.artifact.opened import Opened
     from satura.pipeline.compiled import Compiled
     from satura.pipeline.models import Model
     from satura.pipeline.phases import Progress
@@ -48,6 +49,20 @@ def save(program: Program, path: str | Path) -> None:
     from satura.rewrite.onnx.write.save import save as save_onnx
 
     save_onnx(program, path)
+
+
+def open(path: str | Path, trust: bool = False) -> Opened:
+    """The program that `Compiled.save` has written to `path`, ready to run; weights are mapped.
+
+    Machine code in the file is used only where nobody but this user can have written it, or where
+    `trust` says that it is safe, and on a CPU like that on which it was saved; elsewhere the
+    program is compiled again, with a warning. Raises ArtifactError for a file that is damaged, of
+    another version, or not a saved program.
+    """
+    import_whole("satura.artifact.opened")
+    from satura.artifact.opened import open_artifact
+
+    return open_artifact(Path(path), trust)
 
 
 def interpret(program: Program, arguments: Mapping[str, Array]) -> dict[str, Array]:

@@ -14,7 +14,7 @@ import satura
 from satura.backend.constants import fold_constants
 from satura.backend.jit.machine_code import KernelSource
 from satura.backend.plan import lowered
-from satura.backend.plan.plan import Launch, Plan, make_plan
+from satura.backend.plan.plan import Plan, make_plan
 from satura.backend.plan.plans import Plans
 from satura.backend.sizes.size import Relation, Trace
 from satura.pipeline.rule_sets import rule_set
@@ -51,18 +51,17 @@ def scheduled(program: Program) -> Schedule:
 
 def difference(found: Plan, wanted: Plan) -> str | None:
     """What differs between two plans for the same sizes."""
+    mine, theirs = found.routine, wanted.routine
     pairs = {
         "arena": (found.arena, wanted.arena),
-        "scratch": (found.scratch, wanted.scratch),
+        "scratch": (mine.scratch, theirs.scratch),
         "kernels": (found.executables, wanted.executables),
-        "steps": tuple(
-            [step if isinstance(step, Launch) else step.root for step in plan.steps]
-            for plan in (found, wanted)
-        ),
-        "regions": (found.regions.tolist(), wanted.regions.tolist()),
-        "numbers": (found.numbers.tolist(), wanted.numbers.tolist()),
+        "steps": ((mine.launches, found.order), (theirs.launches, wanted.order)),
+        "outputs": (mine.outputs, theirs.outputs),
+        "regions": (mine.regions.tolist(), theirs.regions.tolist()),
+        "numbers": (mine.numbers.tolist(), theirs.numbers.tolist()),
     }
-    return next((what for what, (mine, theirs) in pairs.items() if mine != theirs), None)
+    return next((what for what, (one, other) in pairs.items() if one != other), None)
 
 
 def drawn_sizes(seed: int, count: int) -> list[dict[str, int]]:

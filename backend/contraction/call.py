@@ -201,14 +201,14 @@ class _Problem:
             panels = [reading.packed(stack, groups, width) for stack in stacks]
             return np.ascontiguousarray(np.stack(panels))
 
-        address, packed_shape = store.derived(key, pack)
+        number, packed_shape = store.derived(key, pack)
         group_stride = prod(packed_shape[2:]) * _WORD
         batch_stride = group_stride * groups
         right: list[int] = []
         for axis in reversed(batches):
             right.insert(0, batch_stride if axis.right else 0)
             batch_stride *= axis.row.extent if axis.right else 1
-        return Pointer(("address", address)), tuple(right), group_stride
+        return Pointer(("constant", number)), tuple(right), group_stride
 
 
 _NO_ROWS = Axis(RowAxis(1, 0), 0, -1)

@@ -62,11 +62,11 @@ def winograd_code(
     constant = schedule.program.nodes[right.node].constant
     layout = f"{right.pointer.offset} {right.shape} {right.strides} {panel}"
     key = f"winograd {constant.digest.hex()} {layout}"
-    address, _ = store.derived(key.encode(), lambda: pack_transformed(weights, panel))
+    number, _ = store.derived(key.encode(), lambda: pack_transformed(weights, panel))
     call = WinogradCall(
         left=left.pointer,
-        right=Pointer(("address", address)),
-        plain=Pointer(("address", store.lent(constant.array)), right.pointer.offset),
+        right=Pointer(("constant", number)),
+        plain=Pointer(("constant", store.lent(constant.array)), right.pointer.offset),
         scratch=Pointer(("scratch", 0)),
         images=images,
         space=(height, width),

@@ -49,12 +49,12 @@ def _relaid(
         return np.ascontiguousarray(np.lib.stride_tricks.as_strided(flat, shape, strides))
 
     key = f"{constant.constant.digest.hex()} relaid {start} {shape} {strides}".encode()
-    address, _ = store.derived(key, copy)
+    number, _ = store.derived(key, copy)
     dense, pitch = [0] * len(extents), size
     for loop in reversed(moving):
         dense[loop] = pitch
         pitch *= extents[loop]
-    return Access(Pointer(("address", address)), tuple(dense))
+    return Access(Pointer(("constant", number)), tuple(dense))
 
 
 def _constant(access: Access, program: Program) -> Node | None:

@@ -9,21 +9,22 @@ and a folder that somebody else could write to is not used at all.
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from satura.rewrite.system.files import UNFINISHED, atomic_file, open_regular
+from satura.rewrite.system.files import UNFINISHED, atomic_file, is_private, open_regular
 
-_LOGGER = logging.getLogger("satura.cache")
+if TYPE_CHECKING:
+    from logging import Logger
+
 _VERSION = 1  # of an entry
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
-_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 DEFAULT_LIMIT = 256 * 1024 * 1024
 _COUNTS = 32
 # Bytes that this process stored in a cache since it counted the entries there.
@@ -130,7 +131,7 @@ class Cache:
             if create:
                 self._warn_of_loss(error)
             return False
-        if _is_ours(status):
+        if is_private(status):
             return True
         _warn_once(
             f"cache {self.folder} is not used: it belongs to somebody else or others may write to"
@@ -191,21 +192,22 @@ def default_cache(kind: str = "kernel") -> Cache:
     return Cache(user_cache_path("satura") / "kernels", kind=kind)
 
 
+def logger(name: str) -> Logger:
+    """The logger `satura.NAME`; the package of loggers is slow to import, and seldom needed."""
+    import logging
+
+    return logging.getLogger(f"satura.{name}")
+
+
 @cache
 def _warn_once(message: str) -> None:
-    _LOGGER.warning("%s", message)
-
-
-def _is_ours(status: os.stat_result) -> bool:
-    if not hasattr(os, "getuid"):
-        return True  # no owners to check: the platform keeps user folders private by itself
-    return status.st_uid == os.getuid() and not status.st_mode & _OTHERS_MAY_WRITE
+    logger("cache").warning("%s", message)
 
 
 def _read_own_file(path: Path) -> bytes:
     """The content of a regular file that only the user can have written; OSError otherwise."""
     with open_regular(path, getattr(os, "O_NOFOLLOW", 0)) as file:
-        if not _is_ours(os.fstat(file.fileno())):
+        if not is_private(os.fstat(file.fileno())):
             raise PermissionError(f"{path} is not ours")
         return file.read()
 
@@ -219,4 +221,4 @@ def _touch(path: Path) -> None:
     try:
         os.utime(path)
     except OSError:
-        _LOGGER.debug("%s cannot be touched", path)
+        logger("cache").debug("%s cannot be touched", path)

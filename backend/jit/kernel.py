@@ -7,11 +7,11 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 
 from satura.backend.target import MICROKERNEL, host_target
 from satura.rewrite.errors import SaturaError
+from satura.rewrite.system.versions import installed_version
 
 
 class KernelError(SaturaError):
@@ -31,7 +31,7 @@ class KernelSource:
     @property
     def key(self) -> str:
         """The hash of everything that the object code depends on."""
-        return hashlib.sha256(f"{_environment()}\n{self.text}".encode()).hexdigest()
+        return hashlib.sha256(f"{environment()}\n{self.text}".encode()).hexdigest()
 
     @property
     def symbol(self) -> str:
@@ -85,11 +85,11 @@ def microkernels_of(externals: Iterable[str]) -> tuple[Microkernel, ...]:
 
 
 @lru_cache(maxsize=1)
-def _environment() -> str:
+def environment() -> str:
     """Versions and target: everything but the text that object code depends on."""
     digest = hashlib.sha256()
     folder = Path(__file__).parent.parent
     for path in sorted(folder.rglob("*.py")):
         digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
-    versions = f"numba {version('numba')} llvmlite {version('llvmlite')}"
+    versions = f"numba {installed_version('numba')} llvmlite {installed_version('llvmlite')}"
     return f"{versions} code {digest.hexdigest()} target {host_target().identity}"

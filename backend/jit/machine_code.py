@@ -46,29 +46,37 @@ class _Loader:
         """The address of a symbol loaded before."""
         return self._addresses.get(symbol)
 
-    def load(self, kernel: CompiledKernel) -> int:
-        """The address of the kernel. KernelError where it calls what this process lacks."""
-        return to_the_end(lambda: self._load(kernel))
+    def load(self, kernels: Sequence[CompiledKernel]) -> list[int]:
+        """The addresses of kernels, which come behind what they call.
 
-    def _load(self, kernel: CompiledKernel) -> int:
+        Raises KernelError where they call what this process lacks.
+        """
+        return to_the_end(lambda: self._load(kernels))
+
+    def _load(self, kernels: Sequence[CompiledKernel]) -> list[int]:
+        defined = {kernel.symbol for kernel in kernels} | self._addresses.keys()
         missing = [
             name
+            for kernel in kernels
             for name in kernel.externals
-            if name not in self._addresses and not llvm.address_of_symbol(name)
+            if name not in defined and not llvm.address_of_symbol(name)
         ]
         if missing:  # LLVM would end the process
             raise KernelError(f"a kernel calls {', '.join(missing)}, which no library here has")
         with self.lock:
-            if kernel.symbol not in self._addresses:
+            new = {k.symbol: k for k in kernels if k.symbol not in self._addresses}
+            for kernel in new.values():
                 compiled = llvm.ObjectFileRef.from_data(kernel.code)
                 self._engine.add_object_file(compiled)
-                self._engine.finalize_object()
                 self._objects.append(compiled)
-                address = self._engine.get_function_address(kernel.symbol)
+            if new:
+                self._engine.finalize_object()
+            for symbol in new:
+                address = self._engine.get_function_address(symbol)
                 if not address:
-                    raise KernelError(f"the object code does not define {kernel.symbol}")
-                self._addresses[kernel.symbol] = int(address)
-            return self._addresses[kernel.symbol]
+                    raise KernelError(f"the object code does not define {symbol}")
+                self._addresses[symbol] = int(address)
+            return [self._addresses[kernel.symbol] for kernel in kernels]
 
 
 class _Singleton:
@@ -145,6 +153,24 @@ def compile_all(sources: Sequence[KernelSource], progress: Progress | None = Non
     return [kernel_address(source) for source in sources]
 
 
+def objects_of(sources: Sequence[KernelSource]) -> list[CompiledKernel]:
+    """The object code of kernels, each behind the microkernels that it calls."""
+    found: dict[str, CompiledKernel] = {}
+    for source in sources:
+        kernel = _cached(source) or _compiled(source)
+        found |= {part.symbol: part for part in objects_of(kernel.microkernels)}
+        found[kernel.symbol] = kernel
+    return list(found.values())
+
+
+def loaded(kernels: Sequence[CompiledKernel]) -> list[int]:
+    """The addresses of kernels, which come behind what they call.
+
+    Raises KernelError where they call what this process lacks.
+    """
+    return _loader().load(kernels)
+
+
 def kernel_function(address: int) -> Callable[[int, int, int], None]:
     """The kernel as something Python can call; the call releases the interpreter lock."""
     prototype = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
@@ -156,7 +182,7 @@ def _loaded(kernel: CompiledKernel) -> int:
     """The address of the kernel, for which the microkernels that it calls are loaded, too."""
     for part in kernel.microkernels:
         kernel_address(part)
-    return _loader().load(kernel)
+    return _loader().load([kernel])[0]
 
 
 def _cached(source: KernelSource) -> CompiledKernel | None:
@@ -174,5 +200,5 @@ def _compiled(source: KernelSource) -> CompiledKernel:
 
 __all__ = [
     "CompiledKernel", "KernelError", "KernelSource", "Progress", "compile_all", "is_compiled",
-    "kernel_address", "kernel_function",
+    "kernel_address", "kernel_function", "loaded", "objects_of",
 ]  # fmt: skip

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from satura.rewrite.types.tensor_type import DType
 
-Region = tuple[str, int]  # "buffer" with a node, "scratch" of all threads, or "status"
+Region = tuple[str, int]  # "buffer" with a node, "constant" with a number of the store,
+# "scratch" of all threads, or "status"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from satura.backend.run.workspace import ALIGNMENT
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.types.dims import static
-
-ALIGNMENT = 64
 
 
 @dataclass(frozen=True)

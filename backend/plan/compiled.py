@@ -9,19 +9,16 @@ from weakref import WeakSet
 
 from satura.backend.constants import fold_constants
 from satura.backend.cores import usable_threads
-from satura.backend.plan.bound import Bound
 from satura.backend.plan.executables import Executable
 from satura.backend.plan.lowered import Progress
 from satura.backend.plan.measure import Measured, measured
-from satura.backend.plan.plan import Instance, Plan
-from satura.backend.plan.plans import Planned, Plans
-from satura.backend.plan.workspace import Workspace
+from satura.backend.plan.plan import Plan
+from satura.backend.plan.plans import Planned, Plans, Sizes
+from satura.backend.run.bound import Bound
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.program.interpreter import bind_sizes
 from satura.rewrite.types.dims import representative, symbol
 from satura.rewrite.types.tensor_type import Array
-
-MOST_IDLE = 256  # calls after which memory that none of them took is given back
 
 
 class CompiledSchedule:
@@ -31,8 +28,6 @@ class CompiledSchedule:
         self.schedule = schedule
         self.threads = threads
         self._plans = Plans(schedule, threads)
-        self._free: list[tuple[int, Workspace]] = []  # with the call that gave it back
-        self._calls = 0
         self._lock = threading.Lock()
         _compiled.add(self)
 
@@ -48,41 +43,18 @@ class CompiledSchedule:
         Raises CallError where the arguments do not fit the inputs, or arrays of `out` the outputs,
         or an index leaves its axis.
         """
-        planned = self._planned(bind_sizes(self.schedule.program, arguments))
-        workspace = self._workspace()
-        try:
-            instance = planned.free.pop()
-            instance.work_in(workspace)
-        except IndexError:
-            instance = Instance(planned.plan, workspace)
-        try:
-            return instance.run(arguments, out)
-        finally:
-            instance.release()
-            planned.free.append(instance)
-            self._free.append((self._calls, workspace))
-
-    def _workspace(self) -> Workspace:
-        """Memory that no other call works in, that of the last call first."""
-        self._calls += 1
-        if self._calls % MOST_IDLE == 0:
-            limit = self._calls - MOST_IDLE
-            self._free = [each for each in self._free if each[0] >= limit]
-        try:
-            return self._free.pop()[1]
-        except IndexError:
-            return Workspace()
+        sizes = bind_sizes(self.schedule.program, arguments)
+        return self._planned(sizes).instances.run(arguments, out)
 
     def release(self) -> None:
         """Give back the memory that no call uses at the moment, and plans of sizes."""
         with self._lock:
-            self._free = []
             self._plans.forget()
 
     def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:
         """A call on these arrays. Raises CallError as `run` does."""
         sizes = bind_sizes(self.schedule.program, arguments)
-        return Bound(Instance(self._planned(sizes).plan), arguments, out or {})
+        return self._planned(sizes).instances.bind(arguments, out)
 
     def prepare(self, sizes: Mapping[str, int], progress: Progress | None = None) -> Plan:
         """The plan for these sizes of all symbols, its kernels compiled."""
@@ -93,7 +65,7 @@ class CompiledSchedule:
     ) -> Measured:
         """What one call does and how long each of its launches takes; see `measured`."""
         plan = self.prepare(bind_sizes(self.schedule.program, arguments))
-        return measured(Instance(plan), arguments, rounds, is_warm)
+        return measured(plan, arguments, rounds, is_warm)
 
     def executables(self, sizes: Mapping[str, int] | None = None) -> tuple[Executable, ...]:
         """The distinct kernels for `sizes` (default: typical ones)."""
@@ -106,6 +78,12 @@ class CompiledSchedule:
     def _typical(self, sizes: Mapping[str, int] | None) -> Mapping[str, int]:
         symbols = sorted(self.schedule.program.symbols)
         return {name: representative(symbol(name)) for name in symbols} if sizes is None else sizes
+
+    @property
+    def plans(self) -> list[tuple[Sizes, Plan]]:
+        """The plans that are ready, each with its sizes."""
+        with self._lock:
+            return self._plans.ready()
 
     @property
     def constant_size(self) -> int:

@@ -15,17 +15,15 @@ from satura.backend.lower.body import Pointer
 from satura.backend.plan.buffers import Lifetime, lifetimes, plan_arena
 from satura.backend.plan.executables import Executable, executables
 from satura.backend.plan.kernels import kernel_code
+from satura.backend.run.routine import ARENA, FIRST_TENSOR, NOTHING, SCRATCH, STATUS
 from satura.backend.sizes.size import number_of, refuse_traced
 from satura.rewrite.errors import SaturaError
 from satura.rewrite.extract.schedule import Form, Schedule
 from satura.rewrite.program.memory import named_types, refuse_beyond_memory, tensor_bytes
+from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import TensorType
 
 Progress = Callable[[str, float], None]
-
-# Arguments are numbers plus the address of one of these.
-NOTHING, ARENA, SCRATCH, STATUS = range(4)
-FIRST_TENSOR = 4  # inputs, then outputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,11 @@ class LoweredStep:
 
 @dataclass(frozen=True)
 class Lowered:
-    """All kernels are compiled; `results` are the bytes of what the program gives back."""
+    """All kernels are compiled; `results` are the bytes of what the program gives back.
+
+    `places` are the regions of inputs and of outputs that are computed, by node; behind them are
+    those of constants. `outputs` are the regions of the outputs by name.
+    """
 
     buffers: tuple[Lifetime, ...]
     steps: tuple[LoweredStep, ...]
@@ -60,6 +62,8 @@ class Lowered:
     scratch: tuple[int, ...]
     results: int
     executables: tuple[Executable, ...]
+    places: Mapping[int, int]
+    outputs: tuple[tuple[str, int], ...]
 
 
 def lowered(
@@ -87,8 +91,7 @@ def lowered(
             codes[number] = code
     kernels = executables([code for code in codes.values() if code is not None])
     addresses = _addresses(kernels, progress)
-    outputs = dict.fromkeys(program.output_nodes)
-    places = {node: FIRST_TENSOR + i for i, node in enumerate((*program.inputs, *outputs))}
+    places = {node: FIRST_TENSOR + i for i, node in enumerate(_with_regions(program))}
     words: list[Word] = []
     steps: list[LoweredStep] = []
     for number, code in codes.items():
@@ -98,7 +101,17 @@ def lowered(
         steps.append(LoweredStep(number, addresses[code.text], len(words), code.work))
         words += [_word(argument, schedule, places, store) for argument in code.arguments]
     scratch = tuple(code.scratch for code in codes.values() if code is not None)
-    return Lowered(buffers, tuple(steps), tuple(words), scratch, results, kernels)
+    outputs = tuple(
+        (name, places[node] if node in places else _constant(node, schedule, places, store))
+        for name, node in program.outputs
+    )
+    return Lowered(buffers, tuple(steps), tuple(words), scratch, results, kernels, places, outputs)
+
+
+def _with_regions(program: Program) -> tuple[int, ...]:
+    """The inputs, and the outputs that are computed, each once."""
+    outputs = [i for i in program.output_nodes if program.nodes[i].op.name != "constant"]
+    return tuple(dict.fromkeys((*program.inputs, *outputs)))
 
 
 def result_bytes(schedule: Schedule) -> int:
@@ -147,12 +160,18 @@ def _word(
         return Word(argument.offset, SCRATCH)
     if kind == "status":
         return Word(argument.offset, STATUS)
-    if kind == "address":
-        return Word(which + argument.offset, NOTHING)
-    node = schedule.program.nodes[which]
-    if node.op.name == "constant":  # also where the program gives it back: calls never set that
-        constant = node.constant
-        return Word(store.address(constant.digest, constant.array) + argument.offset, NOTHING)
+    if kind == "constant":
+        return Word(argument.offset, FIRST_TENSOR + len(places) + which)
+    if schedule.program.nodes[which].op.name == "constant":
+        return Word(argument.offset, _constant(which, schedule, places, store))
     if which in places:
         return Word(argument.offset, places[which])
     return Word(argument.offset, ARENA, which)
+
+
+def _constant(
+    node: int, schedule: Schedule, places: Mapping[int, int], store: ConstantStore
+) -> int:
+    """The region of a constant."""
+    constant = schedule.program.nodes[node].constant
+    return FIRST_TENSOR + len(places) + store.number(constant.digest, constant.array)

@@ -16,7 +16,7 @@ import numpy as np
 
 from satura.backend.lower.body import Nest, Pointer
 from satura.backend.lower.loop_nests import lower
-from satura.backend.plan.plan import Instance, Launch
+from satura.backend.plan.plan import Plan
 from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
 from satura.rewrite.types.tensor_type import Array
 
@@ -39,7 +39,7 @@ class Measured:
 
 
 def measured(
-    instance: Instance, arguments: Mapping[str, Array], rounds: int, is_warm: bool = False
+    plan: Plan, arguments: Mapping[str, Array], rounds: int, is_warm: bool = False
 ) -> Measured:
     """Run a call, and then each of its launches `rounds` times, in order and one at a time.
 
@@ -47,17 +47,16 @@ def measured(
     where another launch has just made them.
     """
     readable = {name: np.require(each, requirements=("C", "A")) for name, each in arguments.items()}
-    plan = instance.plan
-    launches = [step for step in plan.steps if isinstance(step, Launch)]
-    executor = instance.executor
+    instance = plan.instance()
+    launches, executor = plan.launched, instance.executor
     before = executor.launched
     results = instance.run(readable)
     launched = executor.launched - before
     best = [inf] * len(launches)
     idle = min(_seconds(executor.run_nothing) for _ in range(20 * rounds))
-    dispatches = [plan.concrete.dispatches[launch.dispatch] for launch in launches]
+    dispatches = [plan.concrete.dispatches[number] for number in launches]
     nodes = plan.schedule.program.nodes
-    arrays = {index: readable[nodes[index].input_name] for index in plan.inputs}
+    arrays = {index: readable[nodes[index].input_name] for index in plan.schedule.program.inputs}
     arrays |= {index: results[name] for name, index in plan.schedule.program.outputs}
     for _ in range(rounds):
         for number, dispatch in enumerate(dispatches):
@@ -68,7 +67,7 @@ def measured(
             best[number] = min(best[number], taken)
     del arrays, results, readable  # they were alive until here: launches read and write them
     kinds = [traffic(plan.concrete, dispatch) for dispatch in dispatches]
-    seconds = {launch.dispatch: max(best[i] - idle, idle / 10) for i, launch in enumerate(launches)}
+    seconds = {number: max(best[i] - idle, idle / 10) for i, number in enumerate(launches)}
     return Measured(seconds, launched, kinds.count("fill"), kinds.count("copy"))
 
 

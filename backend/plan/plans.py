@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from satura.backend.constants import ConstantStore
 from satura.backend.plan.lowered import Progress
-from satura.backend.plan.plan import Instance, Plan, make_plan
+from satura.backend.plan.plan import Plan, make_plan
 from satura.backend.plan.size_class import SizeClass, size_class
+from satura.backend.run.instances import Instances
+from satura.backend.run.workspace import Workspaces
 from satura.backend.sizes.size import Fact
 from satura.rewrite.extract.schedule import Schedule
 
@@ -17,13 +19,13 @@ Sizes = tuple[tuple[str, int], ...]
 MOST_BYTES = 32 << 20  # of plans: those that were longest not used go first
 
 
-@dataclass
+@dataclass(frozen=True)
 class Planned:
-    """A plan, and its instances that no call uses at the moment."""
+    """A plan, its bytes, and what runs its calls."""
 
     plan: Plan
     size: int
-    free: list[Instance] = field(default_factory=list)
+    instances: Instances
 
 
 @dataclass
@@ -46,6 +48,7 @@ class Plans:
         self.schedule = schedule
         self.threads = threads
         self.store = ConstantStore()
+        self.workspaces = Workspaces()
         self.classes: list[ClassRecord] = []  # the one used last comes first
         self._plans: OrderedDict[Sizes, Planned] = OrderedDict()
         self._size = 0
@@ -64,7 +67,9 @@ class Plans:
             plan = self._class(sizes, progress).plan(sizes)
         else:
             plan = make_plan(self.schedule, self.store, self.threads, False, progress)
-        made = self._plans[key] = Planned(plan, _bytes(plan))
+        made = self._plans[key] = Planned(
+            plan, _bytes(plan), Instances(plan.instance, self.workspaces)
+        )
         self._size += made.size
         while self._size > MOST_BYTES and len(self._plans) > 1:
             _, oldest = self._plans.popitem(last=False)
@@ -87,8 +92,13 @@ class Plans:
         self.classes.insert(0, record)
         return record.found
 
+    def ready(self) -> list[tuple[Sizes, Plan]]:
+        """The plans that are kept, each with its sizes."""
+        return [(sizes, planned.plan) for sizes, planned in self._plans.items()]
+
     def forget(self) -> None:
-        """Drop all plans but that of a schedule without symbols; classes stay."""
+        """Drop unused memory, and all plans but that of a schedule without symbols."""
+        self.workspaces.forget()
         if self.schedule.program.symbols:
             self._plans.clear()
             self._size = 0
@@ -96,5 +106,5 @@ class Plans:
 
 def _bytes(plan: Plan) -> int:
     """About the memory of a plan with its usual single instance."""
-    words = 3 * plan.numbers.nbytes  # the plan's, the table's and those that calls set
-    return words + 400 * len(plan.steps) + 100 * len(plan.arena.offsets) + 4096
+    words = 3 * plan.routine.numbers.nbytes  # the plan's, the table's and those that calls set
+    return words + 400 * len(plan.order) + 100 * len(plan.arena.offsets) + 4096

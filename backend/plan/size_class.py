@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from satura.backend.constants import ConstantStore
 from satura.backend.plan.buffers import Lifetime, plan_arena
 from satura.backend.plan.lowered import Lowered, Progress, lowered, refuse_large_results
-from satura.backend.plan.plan import Plan, step_of
+from satura.backend.plan.plan import Plan, placed
 from satura.backend.sizes.evaluation import facts_function, values_function
 from satura.backend.sizes.size import Call, Fact, Trace, UntraceableError, expression_of, is_equal
 from satura.rewrite.errors import CallError, ProgramError
@@ -58,12 +58,9 @@ class SizeClass:
         numbers[table.places] = np.array(values, np.int64)[table.which]
         offsets = np.array([arena.offsets[b.buffer] for b in buffers], np.int64)
         numbers[table.in_arena] += offsets[table.buffers]
-        launched = zip(steps, works, strict=True)
-        return Plan(
-            self.schedule, self.threads, arena,
-            tuple(step_of(self.schedule, step, work) for step, work in launched),
-            numbers, table.regions, max(scratch, default=0), self.lowered.executables, self.store,
-            sizes,
+        return placed(
+            self.lowered, self.schedule, sizes, arena, works, numbers, table.regions,
+            max(scratch, default=0), self.threads, self.store,
         )  # fmt: skip
 
     @cached_property

@@ -7,55 +7,20 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from satura.rewrite.errors import CallError
+from satura.rewrite.program.arguments import as_arrays, sizes_of
 from satura.rewrite.program.memory import named_types, refuse_beyond_memory, tensor_bytes
 from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.attributes import Count, HostCall
-from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate
 from satura.rewrite.types.tensor_type import Array, DType
 
 
 def bind_sizes(program: Program, arguments: Mapping[str, Array]) -> dict[str, int]:
     """Sizes of the program's symbols, from the shapes of `arguments`.
 
-    Raises CallError for a missing or unknown argument, a wrong dtype, rank or extent, and for
-    extents that contradict each other.
+    Raises CallError where the arguments do not fit the inputs; see `sizes_of`.
     """
-    names = [program.nodes[index].input_name for index in program.inputs]
-    unknown = sorted(set(arguments) - set(names))
-    if unknown:
-        raise CallError(f"there is no input {unknown[0]!r}; the inputs are {names}")
-    sizes: dict[str, int] = {}
-    pending: list[tuple[str, int, Dim, int]] = []
-    for index, name in zip(program.inputs, names, strict=True):
-        expected = program.nodes[index].type
-        if name not in arguments:
-            raise CallError(f"input {name!r} ({expected}) is missing")
-        array = arguments[name]
-        if array.dtype != expected.dtype.numpy or array.ndim != expected.rank:
-            shown = f"{array.dtype.name}{list(array.shape)}"
-            raise CallError(f"input {name!r} must be {expected}, not {shown}")
-        for axis, (dim, extent) in enumerate(zip(expected.shape, array.shape, strict=True)):
-            if isinstance(dim, SymbolicDim) and dim.name is not None:
-                known = sizes.setdefault(dim.name, extent)
-                if known != extent:
-                    raise CallError(f"input {name!r}: {dim} is {extent} here and {known} elsewhere")
-            else:
-                pending.append((name, axis, dim, extent))
-    for name, axis, dim, extent in pending:
-        if evaluate(dim, sizes) != extent:
-            raise CallError(f"input {name!r}: axis {axis} must be {dim}, not {extent}")
-    return sizes
-
-
-def as_arrays(arguments: Mapping[str, object]) -> dict[str, Array]:
-    """The arguments as arrays, numbers and nested lists included. Raises CallError."""
-    arrays: dict[str, Array] = {}
-    for name, value in arguments.items():
-        try:
-            arrays[name] = np.asarray(value)
-        except (TypeError, ValueError) as error:
-            raise CallError(f"input {name!r} is not an array: {error}") from error
-    return arrays
+    nodes = (program.nodes[index] for index in program.inputs)
+    return sizes_of({node.input_name: node.type for node in nodes}, arguments)
 
 
 def host_results(node: Node, operands: list[Array]) -> tuple[Array, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ UNFINISHED = ".tmp"
 """What the names of files end in that are still being written."""
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -38,8 +38,15 @@ def _opener(flags: int, mode: int = 0o666) -> Callable[[str, int], int]:
     return lambda name, _: os.open(name, flags, mode)
 
 
+def is_private(status: os.stat_result) -> bool:
+    """Whether what has this status belongs to the user, and others may not write to it."""
+    if not hasattr(os, "getuid"):
+        return True  # no owners to check: the platform keeps user folders private by itself
+    return status.st_uid == os.getuid() and not status.st_mode & _OTHERS_MAY_WRITE
+
+
 @contextmanager
-def output_file(path: Path) -> Iterator[BinaryIO]:
+def output_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """A file to write what a user asked for: links are followed, and a file is replaced when the
     context ends, as by `atomic_file`.
 
@@ -50,7 +57,7 @@ def output_file(path: Path) -> Iterator[BinaryIO]:
             with path.open("wb") as file:
                 yield file
         else:
-            with atomic_file(Path(os.path.realpath(path))) as file:
+            with atomic_file(Path(os.path.realpath(path)), mode) as file:
                 yield file
     except OSError as error:
         if error.errno is None:
@@ -79,7 +86,7 @@ def atomic_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
 
     Whatever is raised meanwhile is passed on: `path` is as it was, and nothing is left behind.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{UNFINISHED}")
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}{UNFINISHED}")
     try:
         with open(temporary, "wb", opener=_opener(_NEW, mode)) as file:
             yield file

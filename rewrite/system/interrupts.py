@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from concurrent.futures import Future
 from importlib import import_module
 from threading import RLock, Thread, current_thread, main_thread
 from typing import TypeVar
@@ -30,17 +29,22 @@ def to_the_end(function: Callable[[], T]) -> T:
     if current_thread() is not main_thread():
         with _working:
             return function()
-    future: Future[T] = Future()
+    results: list[T] = []
+    errors: list[BaseException] = []
 
     def work() -> None:
         try:
             with _working:
-                future.set_result(function())
+                results.append(function())
         except BaseException as error:
-            future.set_exception(error)
+            errors.append(error)
 
-    Thread(target=work, name="satura-work").start()
-    return future.result()
+    thread = Thread(target=work, name="satura-work")
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 def import_whole(module: str) -> None:

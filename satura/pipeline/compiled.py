@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import NoReturn
 
-import numpy as np
-
-from satura.backend.plan.bound import Bound
-from satura.backend.plan.compiled import compile_schedule
+from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
 from satura.backend.plan.measure import Measured
+from satura.pipeline.calls import Runnable
 from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.rewritten import Rewritten
 from satura.rewrite.egraph.report import Report
-from satura.rewrite.errors import CallError, ProgramError
+from satura.rewrite.errors import CallError
 from satura.rewrite.extract.statistics import statistics
-from satura.rewrite.program.interpreter import as_arrays
+from satura.rewrite.program.arguments import as_arrays
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import representative, symbol
-from satura.rewrite.types.tensor_type import Array, TensorType
+from satura.rewrite.types.tensor_type import TensorType
 
 STATISTICS = (
     "dispatch-count", "executable-count", "fill-count", "copy-count", "host-count", "moved-bytes",
@@ -27,8 +26,10 @@ STATISTICS = (
 )  # fmt: skip
 
 
-class Compiled:
+class Compiled(Runnable):
     """A compiled program. It may be called from several threads at once."""
+
+    _kernels: CompiledSchedule
 
     def __init__(
         self, rewritten: Rewritten, threads: int | None, progress: Progress | None = None
@@ -70,11 +71,6 @@ class Compiled:
         """Types of the outputs by name."""
         return {name: self.source.nodes[i].type for name, i in self.source.outputs}
 
-    @property
-    def threads(self) -> int:
-        """How many threads a call runs on."""
-        return self._kernels.threads
-
     @cached_property
     def statistics(self) -> dict[str, int]:
         """Counts and sizes, see `satura stats`; symbolic sizes count as 64 each."""
@@ -106,82 +102,25 @@ class Compiled:
         """
         return self._kernels.measure(as_arrays(arguments), rounds, is_warm)
 
-    def __repr__(self) -> str:
-        inputs, outputs = (
-            ", ".join(f"{name}: {type_}" for name, type_ in types.items())
-            for types in (self.inputs, self.outputs)
-        )
-        return f"<satura.Compiled ({inputs}) -> ({outputs}), threads={self.threads}>"
+    def save(
+        self, path: str | Path, sizes: Mapping[str, int] | Iterable[Mapping[str, int]] = ()
+    ) -> None:
+        """Write this to a file for `satura.open`, which appears complete or not at all.
+
+        Sizes of symbols that were called before are ready in it, and those of `sizes`; others are
+        compiled when they come. Raises UnsupportedError where a node runs in Python.
+        """
+        from satura.artifact.save import save
+
+        for each in [sizes] if isinstance(sizes, Mapping) else sizes:
+            if set(each) != self.source.symbols:
+                raise CallError(f"sizes are needed of {sorted(self.source.symbols)}, not {each}")
+            self._kernels.prepare(each)
+        save(Path(path), self.rewritten.schedule, self._kernels, self.inputs, self.outputs)
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled: kernels are machine code of this process."""
         raise CallError(
-            "a Compiled cannot be pickled or copied: satura.save(compiled.program, path), and"
-            " satura.compile(path, rules='none') in the other process, where kernels come from the"
-            " cache; threads can share one Compiled"
+            "a Compiled cannot be pickled or copied: compiled.save(path), and satura.open(path) in"
+            " the other process; threads can share one Compiled"
         )
-
-    def run(
-        self, arguments: Mapping[str, object] | Sequence[object] | Array = (), *more: object,
-        out: Mapping[str, Array] | None = None,
-    ) -> dict[str, Array]:  # fmt: skip
-        """Outputs by name, for a dict of arguments by name, or for arguments in the order of
-        `inputs`, one by one or in a list; arguments are left as they are.
-
-        Outputs that `out` names are written to its arrays, the others to new ones. Raises CallError
-        for a missing or unknown name, a wrong dtype, rank or extent, for sizes that the program is
-        not made for, such as a sequence longer than its table, and for arrays of `out` that do not
-        fit, are not contiguous, or share memory with an input or another output.
-        """
-        arrays = as_arrays(self._named(arguments, more))
-        try:
-            return self._kernels.run(arrays, out)
-        except ProgramError as error:
-            raise CallError(f"the program does not run at these sizes: {error}") from None
-
-    def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:
-        """A call on these arrays, checked once: `bound()` reads what they hold at that moment and
-        gives the outputs by name, always in the same arrays, those of `out` where it names them.
-
-        Calls of it cost microseconds. Raises CallError as `run` does, and for what is not a
-        contiguous NumPy array.
-        """
-        for name, array in arguments.items():
-            if not isinstance(array, np.ndarray):
-                raise CallError(f"input {name!r} must be a NumPy array to be bound")
-        try:
-            return self._kernels.bind(arguments, out)
-        except ProgramError as error:
-            raise CallError(f"the program does not run at these sizes: {error}") from None
-
-    def __call__(self, *arguments: object, **named: object) -> Array | tuple[Array, ...]:
-        """Call by position, by keyword, or mixed: the output's array, or a tuple of several."""
-        results = self.run(self._mixed(arguments, named))
-        arrays = tuple(results[name] for name in self.outputs)
-        return arrays[0] if len(arrays) == 1 else arrays
-
-    def _mixed(
-        self, arguments: tuple[object, ...], named: Mapping[str, object]
-    ) -> dict[str, object]:
-        """What a call was given by position and by name, all by name."""
-        given = self._in_order(arguments)
-        twice = [name for name in named if name in given]
-        if twice:
-            raise CallError(f"input {twice[0]!r} is given by position and by name")
-        return {**given, **named}
-
-    def _named(self, arguments: object, more: tuple[object, ...]) -> Mapping[str, object]:
-        """What `run` was given, by name."""
-        if isinstance(arguments, Mapping):
-            if more:
-                raise CallError("run takes one dict of arguments, or arguments by position")
-            return arguments
-        if isinstance(arguments, list | tuple) and not more:
-            return self._in_order(arguments)
-        return self._in_order((arguments, *more))
-
-    def _in_order(self, arguments: Sequence[object]) -> dict[str, object]:
-        names = list(self.inputs)
-        if len(arguments) > len(names):
-            raise CallError(f"{len(arguments)} arguments for the {len(names)} inputs {names}")
-        return dict(zip(names, arguments, strict=False))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from satura.rewrite.errors import CallError
-from satura.rewrite.program.interpreter import as_arrays
+from satura.rewrite.program.arguments import as_arrays
 from satura.rewrite.program.program import Program
 from satura.rewrite.system.interrupts import import_whole
 

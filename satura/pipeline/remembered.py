@@ -14,15 +14,13 @@ each of its dispatches checked; what does not pass counts as absent.
 from __future__ import annotations
 
 import hashlib
-import logging
 import platform
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from satura.backend.jit.cache import default_cache
+from satura.backend.jit.cache import default_cache, logger
 from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.report_text import parse_report, report_text
@@ -36,13 +34,13 @@ from satura.rewrite.extract.schedule_text import parse_schedule, schedule_text
 from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.program import Program
 from satura.rewrite.system.interrupts import import_whole
+from satura.rewrite.system.versions import installed_version
 from satura.rewrite.types.attributes import Attribute, Constant, HostCall
 from satura.rewrite.types.tensor_type import TensorType
 
 if TYPE_CHECKING:
     from satura.rewrite.egraph.saturate import Limits
 
-_LOGGER = logging.getLogger("satura.cache")
 _ANY_TEXT = "surrogatepass"  # names may be of any characters
 _BETWEEN = "\n\n\n"
 
@@ -129,7 +127,7 @@ def recall(key: str, program: Program) -> tuple[Schedule, Report] | None:
     try:
         return _read(content, program)
     except (ProgramError, UnicodeDecodeError) as error:
-        _LOGGER.warning("what is remembered of a model is searched anew: %s", error)
+        logger("cache").warning("what is remembered of a model is searched anew: %s", error)
         return None
 
 
@@ -196,5 +194,5 @@ def _code() -> str:
     digest = hashlib.sha256()
     for name, path in code_files().items():
         digest.update(f"{name}\0".encode() + path.read_bytes())
-    versions = [f"{name} {version(name)}" for name in ("egglog", "numpy")]
+    versions = [f"{name} {installed_version(name)}" for name in ("egglog", "numpy")]
     return " ".join([platform.python_version(), *versions, digest.hexdigest()])

@@ -7,7 +7,7 @@ from typing import NoReturn, TypeVar
 
 from onnx import ModelProto
 
-from satura.backend.plan.bound import Bound
+from satura.backend.run.bound import Bound
 from satura.pipeline.compiled import Compiled
 from satura.pipeline.models import Model
 from satura.rewrite.errors import CallError
@@ -15,7 +15,7 @@ from satura.rewrite.onnx.asked import Asked
 from satura.rewrite.onnx.checks import input_types
 from satura.rewrite.onnx.files import read_model
 from satura.rewrite.onnx.load import load_for
-from satura.rewrite.program.interpreter import as_arrays
+from satura.rewrite.program.arguments import as_arrays
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import Array, TensorType
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from satura.backend.plan.plan import Instance
+from satura.backend.run.routine import Instance
 from satura.rewrite.errors import CallError
 from satura.rewrite.types.tensor_type import Array
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from satura.backend.plan.buffers import ALIGNMENT
-
+ALIGNMENT = 64  # bytes of a cache line
+MOST_IDLE = 256  # calls after which memory that none of them took is given back
 PERIOD = 64  # calls after which memory that none of them needed is given back
 
 
@@ -48,6 +48,32 @@ class Workspace:
 
     def _set_addresses(self) -> None:
         self.addresses = int(self.arena.ctypes.data), int(self._scratch.ctypes.data)
+
+
+class Workspaces:
+    """Memory for calls at the same time; what no call uses at the moment is kept for the next."""
+
+    def __init__(self) -> None:
+        self._free: list[tuple[int, Workspace]] = []  # with the call that gave it back
+        self._calls = 0
+
+    def take(self) -> Workspace:
+        """Memory that no other call works in, that of the last call first."""
+        self._calls += 1
+        if self._calls % MOST_IDLE == 0:
+            limit = self._calls - MOST_IDLE
+            self._free = [each for each in self._free if each[0] >= limit]
+        try:
+            return self._free.pop()[1]
+        except IndexError:
+            return Workspace()
+
+    def give_back(self, workspace: Workspace) -> None:
+        self._free.append((self._calls, workspace))
+
+    def forget(self) -> None:
+        """Give back the memory that no call uses."""
+        self._free = []
 
 
 def _aligned_bytes(size: int) -> NDArray[np.uint8]:

@@ -7,20 +7,18 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from satura.rewrite.errors import CallError
-from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import static
-from satura.rewrite.types.tensor_type import Array
+from satura.rewrite.types.tensor_type import Array, TensorType
 
 
 def refuse_unfit(
-    program: Program, sizes: Mapping[str, int], out: Mapping[str, Array], inputs: Sequence[Array]
+    types: Mapping[str, TensorType], out: Mapping[str, Array], inputs: Sequence[Array]
 ) -> None:
-    """CallError for an array that outputs of `program` at `sizes` cannot go to.
+    """CallError for an array that an output of these `types` cannot go to.
 
     An array must have the output's type, be C-contiguous, aligned and writable, and share no
     memory with an input or another output: kernels rely on that.
     """
-    types = {name: program.nodes[index].type.concrete(sizes) for name, index in program.outputs}
     others = [("an input", array) for array in inputs]
     for name, array in out.items():
         if name not in types:

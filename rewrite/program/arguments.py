@@ -1,0 +1,53 @@
+"""Arguments of a call: as arrays, and against the types of the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from satura.rewrite.errors import CallError
+from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate
+from satura.rewrite.types.tensor_type import Array, TensorType
+
+
+def as_arrays(arguments: Mapping[str, object]) -> dict[str, Array]:
+    """The arguments as arrays, numbers and nested lists included. Raises CallError."""
+    arrays: dict[str, Array] = {}
+    for name, value in arguments.items():
+        try:
+            arrays[name] = np.asarray(value)
+        except (TypeError, ValueError) as error:
+            raise CallError(f"input {name!r} is not an array: {error}") from error
+    return arrays
+
+
+def sizes_of(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) -> dict[str, int]:
+    """Sizes of the symbols of inputs of these types, from the shapes of `arguments`.
+
+    Raises CallError for a missing or unknown argument, a wrong dtype, rank or extent, and for
+    extents that contradict each other.
+    """
+    unknown = sorted(set(arguments) - set(types))
+    if unknown:
+        raise CallError(f"there is no input {unknown[0]!r}; the inputs are {list(types)}")
+    sizes: dict[str, int] = {}
+    pending: list[tuple[str, int, Dim, int]] = []
+    for name, expected in types.items():
+        if name not in arguments:
+            raise CallError(f"input {name!r} ({expected}) is missing")
+        array = arguments[name]
+        if array.dtype != expected.dtype.numpy or array.ndim != expected.rank:
+            shown = f"{array.dtype.name}{list(array.shape)}"
+            raise CallError(f"input {name!r} must be {expected}, not {shown}")
+        for axis, (dim, extent) in enumerate(zip(expected.shape, array.shape, strict=True)):
+            if isinstance(dim, SymbolicDim) and dim.name is not None:
+                known = sizes.setdefault(dim.name, extent)
+                if known != extent:
+                    raise CallError(f"input {name!r}: {dim} is {extent} here and {known} elsewhere")
+            else:
+                pending.append((name, axis, dim, extent))
+    for name, axis, dim, extent in pending:
+        if evaluate(dim, sizes) != extent:
+            raise CallError(f"input {name!r}: axis {axis} must be {dim}, not {extent}")
+    return sizes

@@ -1,0 +1,1 @@
+"""Saved programs: one file with machine code, packed weights to be mapped, and the schedule."""

@@ -1,0 +1,186 @@
+"""The file of a saved program: a fixed head, a header in JSON, and sections of bytes.
+
+    magic, version, bytes of the header, bytes of the file, SHA-256 of head and header
+    header
+    sections, each from a cache line on, with its checksum in the header
+
+Nothing is believed before its digest is checked: that of the header when a file is opened, that of
+a section when it is first taken. Digests find damage; they do not say who wrote the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from satura.rewrite.errors import ArtifactError
+from satura.rewrite.system.files import is_private, open_regular, output_file
+
+T = TypeVar("T")
+Bytes = NDArray[np.uint8]
+
+VERSION = 1
+_MAGIC = b"satura artifact\n"
+_HEAD = struct.Struct("<16sQQQ")
+_DIGEST_BYTES = hashlib.sha256().digest_size
+_START = _HEAD.size + _DIGEST_BYTES
+_ALIGNMENT = 64
+_ROW = 4096  # bytes that are summed up
+_BLOCK = 1 << 20  # bytes that stay in a cache between two sums
+_LONGEST_HEADER = 1 << 26
+_OWNERS_TO_WRITE = 0o644
+
+
+class Writer:
+    """Sections of a file to be written."""
+
+    def __init__(self) -> None:
+        self._sections: list[Bytes] = []
+        self._numbers: dict[tuple[int, int], int] = {}
+
+    def add(self, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]] | bytes) -> int:
+        """The number of the section that holds these bytes; an array is added once."""
+        if isinstance(array, bytes):
+            array = np.frombuffer(array, np.uint8)
+        content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        key = (int(content.ctypes.data), content.size)
+        if key not in self._numbers:
+            self._numbers[key] = len(self._sections)
+            self._sections.append(content)  # keeps the address taken
+        return self._numbers[key]
+
+    def write(self, path: Path, header: dict[str, object]) -> None:
+        """Write the file, which appears complete or not at all; only its owner may write to it."""
+        sizes = [section.size for section in self._sections]
+        sums = [checksum(section) for section in self._sections]
+        table = [[size, digest] for size, digest in zip(sizes, sums, strict=True)]
+        text = json.dumps({**header, "sections": table}).encode()
+        offsets = _offsets(len(text), sizes)
+        head = _HEAD.pack(_MAGIC, VERSION, len(text), offsets[-1])
+        with output_file(path, _OWNERS_TO_WRITE) as file:
+            at = file.write(head + hashlib.sha256(head + text).digest() + text)
+            for offset, section in zip(offsets, self._sections, strict=False):
+                at += file.write(bytes(offset - at))
+                at += file.write(section.data)
+            file.write(bytes(offsets[-1] - at))
+
+
+class Container:
+    """An open file, mapped. `is_private` says that none but this user can have written it."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises ArtifactError for what is not a whole file of this version, OSError for none."""
+        with open_regular(path) as file:
+            status = os.fstat(file.fileno())
+            start = file.read(_START)
+            self._version_checked(path, start)
+            _, _, length, size = _HEAD.unpack(start[: _HEAD.size])
+            if size != status.st_size or not length <= min(size, _LONGEST_HEADER):
+                raise ArtifactError(
+                    f"{path} is damaged: it has {status.st_size} bytes, not {size}; save it again"
+                )
+            text = file.read(length)
+            if hashlib.sha256(start[: _HEAD.size] + text).digest() != start[_HEAD.size :]:
+                raise damaged(path, "header")
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self.path = path
+        self.is_private = is_private(status)
+        self._bytes: Bytes = np.frombuffer(mapped, np.uint8)
+        self._checked: set[int] = set()
+        try:
+            self.header = of(dict, json.loads(text))
+            table = [of(list, row) for row in of(list, self.header.get("sections"))]
+            self._sums = [of(str, digest) for _, digest in table]
+            self._sizes = [natural(section_size) for section_size, _ in table]
+        except (ValueError, RecursionError, ArtifactError) as error:
+            raise damaged(path, "header") from error
+        self._offsets = _offsets(length, self._sizes)
+        if self._offsets[-1] != size:
+            raise damaged(path, "table of sections")
+
+    def section(self, number: int) -> Bytes:
+        """The bytes of a section, checked when it is first taken. They cannot be written to."""
+        if not 0 <= number < len(self._sizes):
+            raise damaged(self.path, "table of sections")
+        start = self._offsets[number]
+        content = self._bytes[start : start + self._sizes[number]]
+        if number not in self._checked:
+            if checksum(content) != self._sums[number]:
+                raise damaged(self.path, f"section {number}")
+            self._checked.add(number)
+        return content
+
+    @staticmethod
+    def _version_checked(path: Path, start: bytes) -> None:
+        magic = start[: len(_MAGIC)]
+        if magic != _MAGIC[: len(start)] or not start:
+            raise ArtifactError(f"{path} is not a program that `Compiled.save` has written")
+        if len(start) < _START:
+            raise ArtifactError(f"{path} is damaged: it ends in its first bytes; save it again")
+        _, version, _, _ = _HEAD.unpack(start[: _HEAD.size])
+        if version != VERSION:
+            raise ArtifactError(
+                f"{path} has version {version} of the format, and this satura reads version"
+                f" {VERSION}: save it with this satura, or open it with the one that wrote it"
+            )
+
+
+def damaged(path: Path, part: str) -> ArtifactError:
+    """The error for a file whose `part` is not what was written."""
+    return ArtifactError(f"{path} is damaged: its {part} is not as it was written; save it again")
+
+
+def of(kind: type[T], value: object) -> T:
+    """`value`, which is exactly of that type. Raises ArtifactError for others."""
+    if type(value) is not kind:
+        raise ArtifactError(f"there should be a {kind.__name__}, not {value!r:.20}")
+    return value
+
+
+def natural(value: object) -> int:
+    """`value`, which is an int of at least 0. Raises ArtifactError for others."""
+    number = of(int, value)
+    if not 0 <= number < 1 << 62:
+        raise ArtifactError(f"{number:.6g} is out of range")
+    return number
+
+
+def checksum(content: Bytes) -> str:
+    """A digest of the sums of all rows and columns of words: as fast as memory is read.
+
+    A change stays unseen only where it alters four words or more and each row's and each column's
+    sum modulo 2⁶⁴ is what it was.
+    """
+    digest = hashlib.sha256(f"{content.size}\n".encode())
+    whole = content.size // _ROW * _ROW
+    rows = content[:whole].view(np.uint64).reshape(-1, _ROW // 8)
+    columns = np.zeros(_ROW // 8, np.uint64)
+    step = _BLOCK // _ROW
+    for start in range(0, len(rows), step):
+        block = rows[start : start + step]
+        columns += np.add.reduce(block, axis=0)
+        digest.update(np.add.reduce(block, axis=1).data)
+    digest.update(columns.data)
+    digest.update(content[whole:].data)
+    return digest.hexdigest()
+
+
+def _offsets(header: int, sizes: Iterable[int]) -> list[int]:
+    """Where each section starts, and the end of the file."""
+    offsets = [_aligned(_START + header)]
+    for size in sizes:
+        offsets.append(_aligned(offsets[-1] + size))
+    return offsets
+
+
+def _aligned(offset: int) -> int:
+    return -(-offset // _ALIGNMENT) * _ALIGNMENT

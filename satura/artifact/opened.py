@@ -1,0 +1,206 @@
+"""Opening a saved program.
+
+The file has two halves. One is ready to run: machine code, argument tables, packed constants, which
+are mapped and never copied. It is used only where it can be trusted, since its tables are addresses
+and its code is code: from a file that nobody but the user can have written, or with `trust`, and on
+the CPU and by the satura that it was made for. The other is data: the schedule and the constants
+as they were before they were packed. It is checked like what is remembered of models, and compiled
+anew where the first half is not used, and for sizes that the file is not ready for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from satura.artifact.container import Container, natural, of
+from satura.artifact.types import type_of
+from satura.backend.cores import usable_threads
+from satura.backend.jit.kernel import CompiledKernel, environment
+from satura.backend.jit.machine_code import loaded
+from satura.backend.run.bound import Bound
+from satura.backend.run.instances import Instances
+from satura.backend.run.routine import FIRST_TENSOR, Instance, Launch, Output, Routine
+from satura.backend.run.workspace import Workspaces
+from satura.pipeline.calls import Runnable
+from satura.rewrite.errors import ArtifactError, ProgramError, warn_caller
+from satura.rewrite.program.arguments import sizes_of
+from satura.rewrite.types.dims import static
+from satura.rewrite.types.tensor_type import Array, TensorType
+
+if TYPE_CHECKING:
+    from satura.backend.plan.compiled import CompiledSchedule
+
+_MOST_THREADS = 1 << 10
+Sizes = tuple[tuple[str, int], ...]
+
+
+class Opened(Runnable):
+    """A saved program, ready to run. It may be called from several threads at once."""
+
+    def __init__(self, file: Container, is_trusted: bool) -> None:
+        """Raises ArtifactError for a damaged file; warns where its machine code is not used."""
+        try:
+            header = file.header
+            self._inputs = _types(header.get("inputs"))
+            self._outputs = _types(header.get("outputs"))
+            threads = natural(header.get("threads"))
+            if not 1 <= threads <= _MOST_THREADS:
+                raise ArtifactError(f"{threads} threads are out of range")
+            self._kernels = _Kernels(file, self._inputs, self._outputs, threads)
+            reason = self._why_not(file, is_trusted)
+            if reason is None:
+                self._kernels.load()
+            else:
+                warn_caller(f"{file.path} {reason}: its kernels are compiled again")
+        except (ArtifactError, ProgramError, ValueError, KeyError, TypeError) as error:
+            if str(file.path) in str(error):
+                raise
+            raise ArtifactError(f"{file.path} is damaged: {error}; save it again") from error
+
+    @staticmethod
+    def _why_not(file: Container, is_trusted: bool) -> str | None:
+        """Why the machine code in a file is not to be used; None where it is."""
+        if not (is_trusted or file.is_private):
+            return "may have been written by somebody else (trust=True says that it is safe)"
+        if of(str, file.header.get("environment")) != environment():
+            return "was made on another CPU or by another version of satura"
+        return None
+
+    @property
+    def inputs(self) -> dict[str, TensorType]:
+        """Types of the inputs by name, in call order."""
+        return dict(self._inputs)
+
+    @property
+    def outputs(self) -> dict[str, TensorType]:
+        """Types of the outputs by name."""
+        return dict(self._outputs)
+
+
+class _Kernels:
+    """Runs the routines of a file, and for other sizes what is compiled of its schedule."""
+
+    def __init__(
+        self, file: Container, inputs: Mapping[str, TensorType], outputs: Mapping[str, TensorType],
+        threads: int,
+    ) -> None:  # fmt: skip
+        self.threads = min(threads, usable_threads())
+        self._file = file
+        self._types = (inputs, outputs)
+        self._ready: dict[Sizes, Instances] = {}
+        self._workspaces = Workspaces()
+
+    def load(self) -> None:
+        """Take the routines of the file, all of it checked before the first code is loaded."""
+        file, header = self._file, self._file.header
+        constants = [_array(file, *of(list, row)) for row in of(list, header["constants"])]
+        kernels = [_kernel(file, *of(list, row)) for row in of(list, header["kernels"])]
+        rows = [of(dict, row) for row in of(list, header["routines"])]
+        checked = [self._routine(row, constants, len(kernels)) for row in rows]
+        addresses = loaded(kernels)
+        for sizes, routine in checked:
+            launches = tuple(
+                Launch(addresses[launch.kernel], launch.arguments, launch.width)
+                for launch in routine.launches
+            )
+            self._ready[sizes] = _instances(routine, launches, self._workspaces)
+
+    def run(
+        self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None
+    ) -> dict[str, Array]:
+        """Outputs by name. Raises CallError where arguments or `out` do not fit."""
+        ready = self._for(arguments)
+        return self._compiled.run(arguments, out) if ready is None else ready.run(arguments, out)
+
+    def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:
+        """A call on these arrays. Raises CallError as `run` does."""
+        ready = self._for(arguments)
+        return self._compiled.bind(arguments, out) if ready is None else ready.bind(arguments, out)
+
+    def _for(self, arguments: Mapping[str, Array]) -> Instances | None:
+        sizes = sizes_of(self._types[0], arguments)
+        return self._ready.get(tuple(sorted(sizes.items())))
+
+    @cached_property
+    def _compiled(self) -> CompiledSchedule:
+        """What the other half of the file makes, for sizes that are not ready.
+
+        Raises ArtifactError where that half is not a schedule of these inputs and outputs.
+        """
+        from satura.artifact.again import schedule_in
+        from satura.backend.plan.compiled import compile_schedule
+
+        return compile_schedule(schedule_in(self._file, *self._types), self.threads)
+
+    def _routine(
+        self, row: Mapping[str, object], constants: list[Array], kernels: int
+    ) -> tuple[Sizes, Routine]:
+        """A routine whose launches have numbers of kernels for addresses."""
+        sizes = {name: natural(size) for name, size in of(dict, row["sizes"]).items()}
+        inputs, outputs = (
+            {name: type_.concrete(sizes) for name, type_ in types.items()} for types in self._types
+        )
+        regions = of(dict, row["outputs"])
+        if regions.keys() != outputs.keys():
+            raise ArtifactError("a routine has other outputs")
+        numbers = self._file.section(natural(row["numbers"])).view(np.int64)
+        places = self._file.section(natural(row["regions"])).view(np.int64)
+        launches = tuple(Launch(*map(natural, launch)) for launch in of(list, row["launches"]))
+        count = natural(row["constants"])
+        routine = Routine(
+            inputs,
+            tuple(Output(name, outputs[name], natural(regions[name])) for name in outputs),
+            natural(row["computed"]),
+            tuple(constants[:count]),
+            launches,
+            numbers,
+            places,
+            natural(row["arena"]),
+            natural(row["scratch"]),
+            self.threads,
+        )
+        last = routine.first_constant + len(routine.constants)
+        inside = (
+            len(numbers) == len(places)
+            and all(FIRST_TENSOR <= output.region < last for output in routine.outputs)
+            and (not len(places) or (places.min() >= 0 and places.max() < last))
+            and all(each.kernel < kernels for each in launches)
+            and all(each.arguments <= len(numbers) and each.width >= 1 for each in launches)
+            and count <= len(constants)
+        )
+        if not inside:
+            raise ArtifactError("a routine leaves its tables")
+        return tuple(sorted(sizes.items())), routine
+
+
+def open_artifact(path: Path, is_trusted: bool = False) -> Opened:
+    """The program in the file at `path`. Raises ArtifactError, or OSError where there is none."""
+    return Opened(Container(path), is_trusted)
+
+
+def _instances(routine: Routine, launches: tuple[Launch, ...], workspaces: Workspaces) -> Instances:
+    """Instances of a routine with these launches."""
+    return Instances(partial(Instance, replace(routine, launches=launches)), workspaces)
+
+
+def _types(value: object) -> dict[str, TensorType]:
+    return {of(str, name): type_of(row) for name, row in of(dict, value).items()}
+
+
+def _array(file: Container, row: object, section: object) -> Array:
+    """A mapped array of the type that `row` is."""
+    type_ = type_of(row)
+    content = file.section(natural(section))
+    shape = tuple(map(static, type_.shape))
+    return content.view(type_.dtype.numpy).reshape(shape)
+
+
+def _kernel(file: Container, symbol: object, externals: object, section: object) -> CompiledKernel:
+    names = tuple(of(str, name) for name in of(list, externals))
+    return CompiledKernel(of(str, symbol), names, bytes(file.section(natural(section)).data))

@@ -1,0 +1,123 @@
+"""Calls of a program that is ready to run: arguments by name or position, outputs by name."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from satura.backend.run.bound import Bound
+from satura.rewrite.errors import CallError, ProgramError
+from satura.rewrite.program.arguments import as_arrays
+from satura.rewrite.types.tensor_type import Array, TensorType
+
+
+class Kernels(Protocol):
+    """What runs arguments that are arrays by name."""
+
+    @property
+    def threads(self) -> int:
+        """How many threads a call runs on."""
+
+    def run(
+        self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None
+    ) -> dict[str, Array]:
+        """Outputs by name, in the arrays of `out` or in new ones."""
+
+    def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:
+        """A call on these arrays."""
+
+
+class Runnable(ABC):
+    """What can be called. It may be called from several threads at once."""
+
+    _kernels: Kernels
+
+    @property
+    @abstractmethod
+    def inputs(self) -> dict[str, TensorType]:
+        """Types of the inputs by name, in call order."""
+
+    @property
+    @abstractmethod
+    def outputs(self) -> dict[str, TensorType]:
+        """Types of the outputs by name."""
+
+    @property
+    def threads(self) -> int:
+        """How many threads a call runs on."""
+        return self._kernels.threads
+
+    def __repr__(self) -> str:
+        inputs, outputs = (
+            ", ".join(f"{name}: {type_}" for name, type_ in types.items())
+            for types in (self.inputs, self.outputs)
+        )
+        return f"<satura.{type(self).__name__} ({inputs}) -> ({outputs}), threads={self.threads}>"
+
+    def run(
+        self, arguments: Mapping[str, object] | Sequence[object] | Array = (), *more: object,
+        out: Mapping[str, Array] | None = None,
+    ) -> dict[str, Array]:  # fmt: skip
+        """Outputs by name, for a dict of arguments by name, or for arguments in the order of
+        `inputs`, one by one or in a list; arguments are left as they are.
+
+        Outputs that `out` names are written to its arrays, the others to new ones. Raises CallError
+        for a missing or unknown name, a wrong dtype, rank or extent, for sizes that the program is
+        not made for, such as a sequence longer than its table, and for arrays of `out` that do not
+        fit, are not contiguous, or share memory with an input or another output.
+        """
+        arrays = as_arrays(self._named(arguments, more))
+        try:
+            return self._kernels.run(arrays, out)
+        except ProgramError as error:
+            raise CallError(f"the program does not run at these sizes: {error}") from None
+
+    def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:
+        """A call on these arrays, checked once: `bound()` reads what they hold at that moment and
+        gives the outputs by name, always in the same arrays, those of `out` where it names them.
+
+        Calls of it cost microseconds. Raises CallError as `run` does, and for what is not a
+        contiguous NumPy array.
+        """
+        for name, array in arguments.items():
+            if not isinstance(array, np.ndarray):
+                raise CallError(f"input {name!r} must be a NumPy array to be bound")
+        try:
+            return self._kernels.bind(arguments, out)
+        except ProgramError as error:
+            raise CallError(f"the program does not run at these sizes: {error}") from None
+
+    def __call__(self, *arguments: object, **named: object) -> Array | tuple[Array, ...]:
+        """Call by position, by keyword, or mixed: the output's array, or a tuple of several."""
+        results = self.run(self._mixed(arguments, named))
+        arrays = tuple(results[name] for name in self.outputs)
+        return arrays[0] if len(arrays) == 1 else arrays
+
+    def _mixed(
+        self, arguments: tuple[object, ...], named: Mapping[str, object]
+    ) -> dict[str, object]:
+        """What a call was given by position and by name, all by name."""
+        given = self._in_order(arguments)
+        twice = [name for name in named if name in given]
+        if twice:
+            raise CallError(f"input {twice[0]!r} is given by position and by name")
+        return {**given, **named}
+
+    def _named(self, arguments: object, more: tuple[object, ...]) -> Mapping[str, object]:
+        """What `run` was given, by name."""
+        if isinstance(arguments, Mapping):
+            if more:
+                raise CallError("run takes one dict of arguments, or arguments by position")
+            return arguments
+        if isinstance(arguments, list | tuple) and not more:
+            return self._in_order(arguments)
+        return self._in_order((arguments, *more))
+
+    def _in_order(self, arguments: Sequence[object]) -> dict[str, object]:
+        names = list(self.inputs)
+        if len(arguments) > len(names):
+            raise CallError(f"{len(arguments)} arguments for the {len(names)} inputs {names}")
+        return dict(zip(names, arguments, strict=False))
