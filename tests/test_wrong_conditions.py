@@ -60,8 +60,7 @@ def wrong_conditions(name: str) -> list[FunctionMutant]:
     """Conditions dropped or inverted in the functions of a rule."""
     kinds = ("condition dropped", "condition inverted")
     functions = functions_of(DEFAULT[name])
-    mutants = [mutant for function in functions for mutant in function_mutants(function)]
-    return [mutant for mutant in mutants if mutant.kind in kinds]
+    return [mutant for function in functions for mutant in function_mutants(function, kinds)]
 
 
 WITH_CONDITIONS = [name for name in DECIDED if wrong_conditions(name)]
