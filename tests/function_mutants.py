@@ -133,8 +133,10 @@ def _names(code: CodeType) -> Iterator[str]:
 
 
 @cache
-def function_mutants(function: FunctionType) -> tuple[FunctionMutant, ...]:
-    """All mutants of `function`, each with another text."""
+def function_mutants(
+    function: FunctionType, kinds: tuple[str, ...] = ()
+) -> tuple[FunctionMutant, ...]:
+    """All mutants of `function`, or those of some kinds, each with another text."""
     tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
     assert isinstance(tree, ast.FunctionDef)
     tree.decorator_list = []
@@ -142,6 +144,8 @@ def function_mutants(function: FunctionType) -> tuple[FunctionMutant, ...]:
     mutants: list[FunctionMutant] = []
     for place, node in enumerate(ast.walk(tree)):
         for kind, wrong in mistakes(node, function.__globals__):
+            if kinds and kind not in kinds:
+                continue
             changed = _with_node(tree, place, wrong)
             text = ast.unparse(changed)
             if text not in seen:

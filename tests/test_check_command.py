@@ -203,6 +203,7 @@ def test_the_book_is_checked_by_default(capsys: pytest.CaptureFixture[str]) -> N
     assert rule["rule"] == "cancel_negations" and rule["place"] == DEFAULT["cancel_negations"].place
 
 
+@pytest.mark.deep
 def test_the_same_seed_gives_the_same_report(tmp_path: Path) -> None:
     file = write(tmp_path / "both.py", GOOD, WRONG)
     printed = {

@@ -41,6 +41,7 @@ from satura.rewrite.types.attributes import (
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.testing import check
+from tests.tiers import deep_but
 
 
 def filled(value: Scalar, ones: Shape, s: Shape) -> Term:
@@ -176,7 +177,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", deep_but([0], range(3)))
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda each: each.name)
 def test_rare_values_refute(wrong: Rule, seed: int) -> None:
     assert check(wrong, seed, shrink=False).verdict == "refuted"
@@ -235,7 +236,7 @@ def reverse_twice(x: Tensor, s: Slices) -> Law:
 RIGHT = [three_scales, gather_past_unary, extent_of_known, not_below, reverse_twice]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", deep_but([0], range(3)))
 @pytest.mark.parametrize("right", RIGHT, ids=lambda each: each.name)
 def test_right_laws_fire(right: Rule, seed: int) -> None:
     report = check(right, seed)

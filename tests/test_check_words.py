@@ -33,6 +33,7 @@ from satura.rewrite.check import testing
 from satura.rewrite.check.both_sides import Failure
 from satura.rewrite.check.testing import FIRINGS, PROOF_STEPS, check
 from satura.rewrite.types.tensor_type import TensorType
+from tests.tiers import deep_but
 
 
 @rule
@@ -120,6 +121,7 @@ def undo(x: Tensor, p: Perm) -> Law:
 """
 RULE = """
 from satura.language import Law, Tensor, rewrites, rule, unary
+from tests.tiers import deep_but
 
 @rule
 def forget_neg(x: Tensor) -> Law:
@@ -174,6 +176,6 @@ def add_the_negative(x: Tensor, c: Scalar, ones: Shape, s: Shape) -> Law:
 
 
 @pytest.mark.parametrize("wrong", [undo_below_rank_5, add_the_negative], ids=lambda r: r.name)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", deep_but([0], range(3)))
 def test_high_ranks_and_extreme_numbers_are_tried(wrong: Rule, seed: int) -> None:
     assert check(wrong, seed, attempts=2000, shrink=False).verdict == "refuted"

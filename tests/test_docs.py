@@ -22,6 +22,7 @@ from satura.pipeline.rule_file import load_rules
 from satura.rules import DEFAULT
 from tests.documents import ENVIRONMENT, ROOT, satura
 from tests.onnx_models import make_model, node, random_input
+from tests.tiers import deep_but
 
 DOCUMENTS = [
     ROOT / "README.md",
@@ -33,8 +34,14 @@ DOCUMENTS = [
 FOLLOWED = ("tutorial.md", "how-it-works.md")
 SCRIPTS = [document for document in DOCUMENTS if document.name not in FOLLOWED]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+QUICK_EXAMPLES = [path for path in EXAMPLES if path.name != "user_extractor.py"]
 # What takes long as written is run on less, and calibration on three of its programs.
 CHECK = "satura check examples/ten_rules.py"
+DEAR = (
+    "python -m benchmarks", "satura bench", "satura calibrate", "satura experiment",
+    "satura rules --worth",
+)  # fmt: skip
+"""What takes seconds even then; tests of each are elsewhere."""
 QUICKER = {
     "satura bench model.onnx": "satura bench model.onnx --rounds 1",
     "python -m benchmarks compare --threads 2 --csv all.csv": (
@@ -59,6 +66,10 @@ def commands(document: Path) -> list[str]:
     return [line for line in stripped if line]
 
 
+def named(path: Path) -> str:
+    return path.name
+
+
 def identifier(document: Path) -> str:
     return document.relative_to(ROOT).as_posix()
 
@@ -80,7 +91,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("document", SCRIPTS, ids=identifier)
+@pytest.mark.parametrize("document", deep_but(SCRIPTS[:1] + SCRIPTS[2:], SCRIPTS), ids=identifier)
 def test_python_blocks_run(document: Path, workplace: Path) -> None:
     """The blocks of one document are one script, as a reader would paste them."""
     script = workplace / f"{document.stem}.py"
@@ -90,10 +101,22 @@ def test_python_blocks_run(document: Path, workplace: Path) -> None:
 
 
 @pytest.mark.parametrize("document", SCRIPTS, ids=identifier)
-def test_commands_run(document: Path, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_run(document: Path, workplace: Path) -> None:
+    run([line for line in commands(document) if not line.startswith(DEAR)], workplace)
+
+
+@pytest.mark.deep
+def test_dear_commands_run(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "programs", lambda seed: list(islice(programs(seed), 3)))
+    dear = [line for each in SCRIPTS for line in commands(each) if line.startswith(DEAR)]
+    assert len(dear) >= len(DEAR)
+    run(dear, workplace)
+
+
+def run(lines: list[str], workplace: Path) -> None:
+    """Run commands of a document, in order."""
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
-    for command in commands(document):
+    for command in lines:
         words = shlex.split(QUICKER.get(command, command))
         if words[0] == "make":
             assert set(words[1:]) <= set(targets), command
@@ -114,7 +137,7 @@ def test_links_lead_somewhere(document: Path) -> None:
             assert (document.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize("example", deep_but(QUICK_EXAMPLES, EXAMPLES), ids=named)
 def test_examples_run(example: Path, tmp_path: Path) -> None:
     subprocess.run([sys.executable, example], check=True, cwd=tmp_path, env=ENVIRONMENT)
 

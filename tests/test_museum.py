@@ -13,15 +13,11 @@ from tests.museum import MENDED, MUSEUM
 from tests.tiers import deep_but
 from tests.variants import mirror_axes, rename, swap_operands, turn_round
 
-# They take long to make small.
-LARGE = (
-    "pad_of_any_value_into_conv", "crop_into_conv", "pad_into_max_pool", "requantise",
-    "requantise_around_other_zero",
-)  # fmt: skip
+SMALL = ("clamp", "minus_itself", "join_any_slices", "times_zero")  # soon made small
 NAMES = [entry.name for entry in MUSEUM]
 
 
-@pytest.mark.parametrize("name", deep_but([name for name in NAMES if name not in LARGE], NAMES))
+@pytest.mark.parametrize("name", deep_but(SMALL, NAMES))
 def test_museum_piece_is_refuted(name: str) -> None:
     report = check(MUSEUM[name])
     assert report.verdict == "refuted", str(report)
