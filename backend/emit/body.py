@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from satura.backend.emit.text import indented
 from satura.backend.lower.body import Access, Argument, Nest, Pointer, Value, needed_values
 from satura.rewrite.ops.elementwise import BINARY, UNARY
@@ -248,7 +250,25 @@ class BodyText:
         if value.op == "scalar":
             bits = value.literal - (1 << 64) * (value.literal >> 63)
             return f"scalar_{value.dtype.value}({self.arguments.new(bits)})"
-        return applied(value, operands)
+        return self._bounded(value, operands) or applied(value, operands)
+
+    def _bounded(self, value: Value, operands: Sequence[str]) -> str | None:
+        """The larger or smaller of a float and a scalar whose value is known, in an instruction or
+        two; None for anything else."""
+        if value.op not in ("max", "min") or value.dtype not in (DType.F32, DType.F64):
+            return None
+        for operand, other, bound in zip(value.operands, reversed(operands), operands, strict=True):
+            found = self.nest.values[operand]
+            if found.op != "scalar":
+                continue
+            number = _float(found)
+            below = np.signbit(number)
+            if number == 0 and below == (value.op == "min"):
+                if value.op == "max":
+                    return f"relu({other})"
+            elif not np.isnan(number):
+                return f"{value.op}({other}, {bound})"
+        return None
 
     def _load(self, index: int, value: Value, operands: Sequence[str], block: Block) -> str:
         assert value.access is not None
@@ -286,6 +306,12 @@ class _Slot:
     middle: tuple[str, ...]
     inner: str
     scales: tuple[str, ...]
+
+
+def _float(scalar: Value) -> float:
+    """The number that a scalar of floats is."""
+    size = scalar.dtype.itemsize
+    return float(np.frombuffer(scalar.literal.to_bytes(8, "little")[:size], scalar.dtype.numpy)[0])
 
 
 def zero(dtype: DType) -> str:

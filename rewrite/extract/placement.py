@@ -81,7 +81,8 @@ def _parts(program: Program, concat: int, home: Home) -> list[tuple[int, Home]]:
 
 
 def _contiguous(program: Program, groups: Sequence[Group]) -> set[int]:
-    """Tensors that an anchored kernel reads or stores through a reshape.
+    """Tensors that an anchored kernel reads or stores through a reshape of axes of more than one
+    element.
 
     Its offsets are plain strides only over a contiguous tensor.
     """
@@ -92,7 +93,7 @@ def _contiguous(program: Program, groups: Sequence[Group]) -> set[int]:
         for operand in program.nodes[group.anchor].operands:
             reshaped = False
             while operand not in group.operands:
-                reshaped |= program.nodes[operand].op.name == "reshape"
+                reshaped |= _merges_or_splits(program, operand)
                 operand = program.nodes[operand].operands[0]
             if reshaped:
                 result.add(operand)
@@ -100,6 +101,16 @@ def _contiguous(program: Program, groups: Sequence[Group]) -> set[int]:
         for node in group.nodes:
             if path.intersection(program.nodes[node].operands):
                 path.add(node)
-                if program.nodes[node].op.name == "reshape":
+                if _merges_or_splits(program, node):
                     result.add(group.root)
     return result
+
+
+def _merges_or_splits(program: Program, node: int) -> bool:
+    """Whether this is a reshape that does more than bring axes of extent 1 and take them away."""
+    found = program.nodes[node]
+    if found.op.name != "reshape":
+        return False
+    shapes = (program.nodes[found.operands[0]].type.shape, found.type.shape)
+    before, after = ([dim for dim in shape if dim != 1] for shape in shapes)
+    return before != after

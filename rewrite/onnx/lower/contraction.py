@@ -1,4 +1,4 @@
-"""Lowerings of sums of products: Gemm, MatMul, Conv, ConvTranspose."""
+"""Lowerings of sums of products: Gemm, MatMul, Conv."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from satura.rewrite.onnx.lower.context import Context, Lowered, computed_wide, lowering
 from satura.rewrite.onnx.lower.geometry import Geometry, geometry
 from satura.rewrite.onnx.lower.tensors import Tensors, common_shape
-from satura.rewrite.types.dims import Dim, product
+from satura.rewrite.types.dims import product
 
 
 @lowering("Gemm")
@@ -113,95 +113,3 @@ def crop_negative_borders(
 def add_bias(build: Tensors, x: int, bias: int) -> int:
     """x plus one number per channel."""
     return build.binary("add", x, build.along(bias, 1, build.shape(x)))
-
-
-@lowering("ConvTranspose")
-def conv_transpose(node: Context) -> int:
-    """The convolution with flipped weights of x with strides - 1 zeros between its elements."""
-    build, x, w = node.build, node[0], node[1]
-    rank = build.rank(x)
-    if rank < 3 or build.rank(w) != rank:
-        raise node.wrong(
-            f"input has rank {rank}, weights have rank {build.rank(w)}; expected n, c, …"
-        )
-    kernel = node.static(build.shape(w)[2:], "the kernel's shape")
-    spatial = build.shape(x)[2:]
-    strides = node.integers("strides") or (1,) * len(kernel)
-    dilations = node.integers("dilations") or (1,) * len(kernel)
-    extra = node.integers("output_padding") or (0,) * len(kernel)
-    lengths = {len(strides), len(dilations), len(extra)}
-    if lengths != {len(kernel)} or min(*strides, *dilations) < 1:
-        raise node.wrong(f"strides, dilations and output_padding do not fit the kernel {kernel}")
-    reach = [d * (k - 1) for k, d in zip(kernel, dilations, strict=True)]
-    lo, hi = _transposed_pads(node, spatial, reach, strides, extra)
-    spread = _interleave_zeros(build, build.transpose(x, (0, *range(2, rank), 1)), strides)
-    window = Geometry(
-        kernel, (1,) * len(kernel), dilations,
-        tuple(r - a for r, a in zip(reach, lo, strict=True)),
-        tuple(r - b + e for r, b, e in zip(reach, hi, extra, strict=True)),
-    )  # fmt: skip
-    groups = node.integer("group", 1)
-    result = channels_last(build, spread, _flip_kernel(node, w, groups), window, groups)
-    result = build.transpose(result, (0, rank - 1, *range(1, rank - 1)))
-    bias = node.optional(2)
-    return result if bias is None else add_bias(build, result, bias)
-
-
-def _transposed_pads(
-    node: Context,
-    spatial: Sequence[Dim],
-    reach: Sequence[int],
-    strides: Sequence[int],
-    extra: Sequence[int],
-) -> tuple[list[int], list[int]]:
-    """Borders cut off the full result, from pads, output_shape or auto_pad."""
-    axes = len(reach)
-    pads = node.integers("pads") or (0,) * (2 * axes)
-    auto = node.text("auto_pad", "NOTSET")
-    wanted = node.integers("output_shape")
-    if len(pads) != 2 * axes or (wanted is not None and len(wanted) < axes):
-        raise node.wrong(f"pads or output_shape do not fit {axes} kernel axes")
-    if wanted is None and not auto.startswith("SAME"):
-        return list(pads[:axes]), list(pads[axes:])
-    sizes = node.static(spatial, "the spatial extents")
-    if wanted is None:
-        wanted = tuple(n * s for n, s in zip(sizes, strides, strict=True))
-    lo, hi = [], []
-    for axis in range(axes):
-        full = strides[axis] * (sizes[axis] - 1) + extra[axis] + reach[axis] + 1
-        total = full - wanted[len(wanted) - axes + axis]
-        smaller = total // 2
-        first = smaller if auto == "SAME_UPPER" else total - smaller
-        lo.append(first)
-        hi.append(total - first)
-    return lo, hi
-
-
-def _interleave_zeros(build: Tensors, x: int, strides: Sequence[int]) -> int:
-    """Zeros between the elements of channels-last x: split, pad, join, cut the last zeros off."""
-    if all(stride == 1 for stride in strides):
-        return x
-    n, *spatial, c = build.shape(x)
-    split = build.reshape(x, [n, *(dim for extent in spatial for dim in (extent, 1)), c])
-    amounts = [0, *(amount for stride in strides for amount in (0, stride - 1)), 0]
-    zero = build.constant(0, build.dtype(x))
-    padded = build.padded(split, zero, [0] * len(amounts), amounts)
-    joined = [extent * stride for extent, stride in zip(spatial, strides, strict=True)]
-    whole = build.reshape(padded, [n, *joined, c])
-    sizes = [size - (stride - 1) for size, stride in zip(joined, strides, strict=True)]
-    return build.slice(whole, [0] * (len(spatial) + 2), [n, *sizes, c])
-
-
-def _flip_kernel(node: Context, w: int, groups: int) -> int:
-    """Weights [c, oc/g, *kernel] as [*flipped kernel, c/g, oc]."""
-    build = node.build
-    channels, width, *kernel = node.static(build.shape(w), "the weights' shape")
-    if groups < 1 or channels % groups:
-        raise node.wrong(f"{channels} channels do not split into {groups} groups")
-    axes = range(3, 3 + len(kernel))
-    split = build.reshape(w, (groups, channels // groups, width, *kernel))
-    moved = build.transpose(split, (*axes, 1, 0, 2))
-    joined = build.reshape(moved, (*kernel, channels // groups, groups * width))
-    shape = build.shape(joined)
-    starts = [*(k - 1 for k in kernel), 0, 0]
-    return build.slice(joined, starts, shape, [*(-1 for _ in kernel), 1, 1])

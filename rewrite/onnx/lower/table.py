@@ -18,6 +18,7 @@ from satura.rewrite.onnx.lower import (  # noqa: F401  # imported for what they 
     shapes,
     sorting,
     spectra,
+    transposed_conv,
     windows,
 )
 from satura.rewrite.onnx.lower.context import LOWERINGS
