@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
+LONGEST_CHAIN = 12  # steps that wait for each other
+FIRST_TERMS = 3
 F32, F64, INT32, INT64 = ir.FloatType(), ir.DoubleType(), ir.IntType(32), ir.IntType(64)
 
 
@@ -35,8 +37,18 @@ def muladd(builder: ir.IRBuilder, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.V
 
 
 def polynomial(builder: ir.IRBuilder, x: ir.Value, coefficients: Sequence[float]) -> ir.Value:
-    """Horner's scheme; the lowest coefficient comes first."""
+    """Horner's scheme; the lowest coefficient comes first.
+
+    Of a long one, all but the first terms are the sum of an even and an odd part, in x², whose
+    steps overlap. The first ones, which are largest, are rounded as in a single chain.
+    """
+    first = len(coefficients) - 1
     total = ir.Constant(x.type, coefficients[-1])
-    for coefficient in reversed(coefficients[:-1]):
+    if len(coefficients) > LONGEST_CHAIN:
+        first, square = FIRST_TERMS, builder.fmul(x, x)
+        rest = coefficients[first:]
+        even, odd = (polynomial(builder, square, rest[start::2]) for start in (0, 1))
+        total = muladd(builder, odd, x, even)
+    for coefficient in reversed(coefficients[:first]):
         total = muladd(builder, total, x, ir.Constant(x.type, coefficient))
     return total
