@@ -42,13 +42,23 @@ def polynomial(builder: ir.IRBuilder, x: ir.Value, coefficients: Sequence[float]
     Of a long one, all but the first terms are the sum of an even and an odd part, in x², whose
     steps overlap. The first ones, which are largest, are rounded as in a single chain.
     """
-    first = len(coefficients) - 1
-    total = ir.Constant(x.type, coefficients[-1])
-    if len(coefficients) > LONGEST_CHAIN:
-        first, square = FIRST_TERMS, builder.fmul(x, x)
-        rest = coefficients[first:]
-        even, odd = (polynomial(builder, square, rest[start::2]) for start in (0, 1))
-        total = muladd(builder, odd, x, even)
-    for coefficient in reversed(coefficients[:first]):
-        total = muladd(builder, total, x, ir.Constant(x.type, coefficient))
+    terms = [ir.Constant(x.type, coefficient) for coefficient in coefficients]
+    if len(terms) <= LONGEST_CHAIN:
+        return _chain(builder, x, terms)
+    held = [_held(builder, term) for term in terms]
+    rest, square = held[FIRST_TERMS:], builder.fmul(x, x)
+    even, odd = (_chain(builder, square, rest[start::2]) for start in (0, 1))
+    return _chain(builder, x, [*held[:FIRST_TERMS], muladd(builder, odd, x, even)])
+
+
+def _chain(builder: ir.IRBuilder, x: ir.Value, terms: Sequence[ir.Value]) -> ir.Value:
+    total = terms[-1]
+    for term in reversed(terms[:-1]):
+        total = muladd(builder, total, x, term)
     return total
+
+
+def _held(builder: ir.IRBuilder, constant: ir.Value) -> ir.Value:
+    """A constant that loops keep as a vector: where registers are short, LLVM would load its one
+    element and spread it anew in every step."""
+    return intrinsic(builder, "arithmetic.fence", constant)
