@@ -38,6 +38,13 @@ def contraction() -> Program:
     return build.program({"y": build.unary("sqrt", build.matmul(x, w))})
 
 
+def few_columns() -> Program:
+    """A microkernel for 24 columns."""
+    build = Builder()
+    x, w = build.input("x", DType.F32, (96, 96)), build.input("w", DType.F32, (96, 24))
+    return build.program({"y": build.matmul(x, w)})
+
+
 def winograd() -> Program:
     """Transforms of tiles, between them a microkernel."""
     build = Builder()
@@ -121,7 +128,7 @@ PROGRAMS = {
     "depthwise": depthwise, "groups": groups, "pool": pool, "upsampled": upsampled,
     "elementwise": elementwise, "contraction": contraction, "winograd": winograd,
     "functions": functions, "softmax": softmax, "quantized": quantized,
-    "octets": octets,
+    "octets": octets, "few_columns": few_columns,
 }  # fmt: skip
 SUM_FOUR_PRODUCTS = ("icelake-server", "sapphirerapids", "znver4", "znver5")
 

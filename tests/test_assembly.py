@@ -85,10 +85,13 @@ def test_functions_are_no_calls(cpu: str) -> None:
 
 
 @pytest.mark.parametrize("cpu", deep_but(FEW, CPUS))
-def test_microkernels_keep_their_sums_in_registers(cpu: str) -> None:
+@pytest.mark.parametrize(
+    "program", ["contraction", pytest.param("few_columns", marks=pytest.mark.deep)]
+)
+def test_microkernels_keep_their_sums_in_registers(cpu: str, program: str) -> None:
     steps = [
         block
-        for block in blocks(assembly_for(cpu, "contraction"))
+        for block in blocks(assembly_for(cpu, program))
         if len(re.findall(r"\t(?:vfmadd|fmla)", block)) > 4
     ]
     assert steps

@@ -36,7 +36,7 @@ _MOST_ROWS = 480
 _TALLEST_OF_32 = {4: 6, 3: 8, 2: 12, 1: 10}  # rows of the tile by vectors, by registers
 _TALLEST_OF_16 = {3: 4, 2: 6, 1: 8}
 _SLOWER_OF_32 = {4: 1.0, 3: 1.01, 2: 1.03, 1: 1.15}  # narrow tiles load more per product
-_SLOWER_OF_16 = {3: 1.05, 2: 1.0, 1: 1.15}  # low ones, too
+_SLOWER_OF_16 = {3: 1.03, 2: 1.0, 1: 1.35}  # wide ones of few rows read more of a deep panel
 _BALANCED_UNITS = 8  # with so many units per thread, one more or less does not matter
 
 
@@ -179,7 +179,7 @@ def choose_tile(
     """A tile that wastes little on `rows` (None: not known) by `columns`.
 
     Its width is the one that computes the fewest columns beyond the last; with `any_columns` it
-    depends only on whether the columns fill the widest. Few rows get a tile of just their number.
+    depends only on whether the columns fill the fastest. Few rows get a tile of just their number.
     """
     target = target or host_target()
     many = target.registers == 32
@@ -187,7 +187,8 @@ def choose_tile(
     slower = _SLOWER_OF_32 if many else _SLOWER_OF_16
     filled = -(-columns // target.lanes)
     if any_columns:
-        vectors = int(min(max(tallest_of), max(1, filled)))
+        best = min(slower, key=lambda count: slower[count])
+        vectors = int(min(best, max(1, filled)))
     else:
         vectors = min(tallest_of, key=lambda count: -(-filled // count) * count * slower[count])
     tallest = tallest_of[vectors]

@@ -28,6 +28,7 @@ from satura.backend.emit.text import indented
 from satura.backend.lower.body import Argument, Pointer, Reduction, needed_values
 from satura.backend.lower.canonical import Canonical
 from satura.backend.sizes.size import deferred
+from satura.backend.target import host_target
 from satura.rewrite.types.tensor_type import DType
 
 COLUMNS = 512  # accumulators of one block stay in the first-level cache
@@ -35,6 +36,7 @@ LARGEST_SPILL = 1 << 20  # bytes of scratch for values that two passes need
 DEAR = 8.0  # flops from which on a value is kept for the next pass
 CHEAP = 4.0  # flops up to which a value is computed again for every row of a column
 LINE = 64
+SIDE_BY_SIDE = 4  # vectors that LLVM takes at a time; what a row has beyond is of narrower ones
 
 
 def row_code(name: str, form: Canonical, threads: int, work: int) -> Code:
@@ -103,8 +105,7 @@ class _Rows:
         accumulators = [self._accumulator(n, r) for n, r in enumerate(self.nest.reductions)]
         passes = self._passes()
         self._plan_kept(passes)
-        row: list[str] = []
-        row += self._clip_lines()
+        row = self._clip_lines()
         for number, members in enumerate(passes):
             row += self._pass(number, members, accumulators)
         row += self._last_pass()
@@ -115,19 +116,19 @@ class _Rows:
             ]  # fmt: skip
         per_thread = self.arguments.new(self.scratch) if self.scratch else ""
         base = self.arguments.new(Pointer(("scratch", 0))) if self.scratch else ""
-        total = " * ".join(self.extents) or "1"
         lines = [
             "at = args",
             *self.arguments.lines(),
             *([f"scratch = {base} + thread * {per_thread}"] if self.scratch else []),
             *self.scratch_lines,
-            f"total = {total}", *share("total"), *self.body.setup,
+            f"total = {' * '.join(self.extents) or 1}", *share("total"), *self.body.setup,
             *start_odometer(self.outer, self.extents, "lo"),
             "for row in range(hi - lo):",
             *indented(1, [*row, *step_odometer(self.outer, self.extents)]),
         ]  # fmt: skip
+        short = not self.column and self.length < SIDE_BY_SIDE * host_target().lanes
         numbers: tuple[Argument, ...] = tuple(self.arguments.numbers)
-        return Code(name, kernel_text(lines), numbers, work, self.scratch)
+        return Code(name, kernel_text(lines, short), numbers, work, self.scratch)
 
     # Scratch
 

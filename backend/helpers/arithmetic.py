@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
+LONGEST_CHAIN = 12  # steps that wait for each other
+FIRST_TERMS = 3
 F32, F64, INT32, INT64 = ir.FloatType(), ir.DoubleType(), ir.IntType(32), ir.IntType(64)
 
 
@@ -35,8 +37,28 @@ def muladd(builder: ir.IRBuilder, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.V
 
 
 def polynomial(builder: ir.IRBuilder, x: ir.Value, coefficients: Sequence[float]) -> ir.Value:
-    """Horner's scheme; the lowest coefficient comes first."""
-    total = ir.Constant(x.type, coefficients[-1])
-    for coefficient in reversed(coefficients[:-1]):
-        total = muladd(builder, total, x, ir.Constant(x.type, coefficient))
+    """Horner's scheme; the lowest coefficient comes first.
+
+    Of a long one, all but the first terms are the sum of an even and an odd part, in x², whose
+    steps overlap. The first ones, which are largest, are rounded as in a single chain.
+    """
+    terms = [ir.Constant(x.type, coefficient) for coefficient in coefficients]
+    if len(terms) <= LONGEST_CHAIN:
+        return _chain(builder, x, terms)
+    held = [_held(builder, term) for term in terms]
+    rest, square = held[FIRST_TERMS:], builder.fmul(x, x)
+    even, odd = (_chain(builder, square, rest[start::2]) for start in (0, 1))
+    return _chain(builder, x, [*held[:FIRST_TERMS], muladd(builder, odd, x, even)])
+
+
+def _chain(builder: ir.IRBuilder, x: ir.Value, terms: Sequence[ir.Value]) -> ir.Value:
+    total = terms[-1]
+    for term in reversed(terms[:-1]):
+        total = muladd(builder, total, x, term)
     return total
+
+
+def _held(builder: ir.IRBuilder, constant: ir.Value) -> ir.Value:
+    """A constant that loops keep as a vector: where registers are short, LLVM would load its one
+    element and spread it anew in every step."""
+    return intrinsic(builder, "arithmetic.fence", constant)

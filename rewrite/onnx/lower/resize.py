@@ -1,13 +1,14 @@
 """Lowerings of Resize and Upsample.
 
 Each axis is resampled on its own. Nearest by a whole factor repeats elements (reshape, broadcast,
-reshape); everything else is a sum of gathers with constant indices, times constant weights.
+reshape); everything else is a sum of gathers with constant indices, times constant weights, of
+channels-last elements between two transposes where the channels stay.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor
 
 import numpy as np
@@ -68,10 +69,16 @@ def resize(node: Context) -> int:
         plans = [plan for plan in plans if plan.axis not in repeats]
     else:
         result = build.converted(x, dtype.compute if dtype.is_float else DType.F32)
+    rank, spatial = len(build.shape(x)), bool(plans) and all(plan.axis > 1 for plan in plans)
+    if spatial:
+        result = build.transpose(result, (0, *range(2, rank), 1))
+        plans = [replace(plan, axis=plan.axis - 1) for plan in plans]
     for plan in plans:
         result = _resample(node, result, plan, sampling)
     if sampling.coordinates == "tf_crop_and_resize":
         result = _extrapolate(node, result, plans, sampling)
+    if spatial:
+        result = build.transpose(result, (0, rank - 1, *range(1, rank - 1)))
     return build.converted(result, dtype)
 
 
