@@ -84,7 +84,7 @@ def trials(
                 made = schedule(found, result)
                 counts = statistics(made)
                 yield Trial(
-                    name, label, extractor, classes.node_count, len(found.fragments),
+                    name, label, extractor, classes.node_count, len(found.found),
                     result.cost, bound, _gap(result.cost, bound), made.seconds,
                     counts["dispatch-count"], counts["copy-count"],
                     saturated - started, listed - saturated, seconds,

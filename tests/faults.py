@@ -212,8 +212,8 @@ FAULTS = (
     ),
     Fault(
         "rewrite/extract/local_search.py",
-        "if price < limit and not self.reaches(graph.leaves[candidate], cls):",
-        "if price < limit:",
+        "if price < allowed and not self.reaches(leaves, cls):",
+        "if price < allowed:",
         "tests/test_extractors.py",
     ),
     Fault(

@@ -10,7 +10,7 @@ from satura.backend.constants import ConstantStore
 from satura.backend.plan.kernels import kernel_code
 from satura.pipeline.stages import rewrite
 from satura.rewrite.egraph.classes import EClasses, ENode
-from satura.rewrite.extract import enumeration, variants
+from satura.rewrite.extract import templates, variants
 from satura.rewrite.extract.assemble import assemble
 from satura.rewrite.extract.candidates import candidates
 from satura.rewrite.extract.cost import CostModel
@@ -39,7 +39,7 @@ def admitted(classes: EClasses, monkeypatch: pytest.MonkeyPatch) -> list[Fragmen
             found.append(fragment)
         return fragment
 
-    monkeypatch.setattr(enumeration, "combine", recorded)
+    monkeypatch.setattr(templates, "combine", recorded)
     monkeypatch.setattr(variants, "combine", recorded)
     candidates(classes, MODEL)
     return found

@@ -8,11 +8,12 @@ from satura.rewrite.egraph.classes import EClasses
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.enumeration import Enumeration
+from satura.rewrite.extract.enumeration import Enumeration, Found
 from satura.rewrite.extract.folding import Folding, fold
 from satura.rewrite.extract.fragments import Fragment
 from satura.rewrite.extract.greedy import dag_greedy
 from satura.rewrite.extract.local_search import improve
+from satura.rewrite.extract.templates import Templates
 from satura.rewrite.extract.variants import variants
 
 MAX_ROUNDS = 2
@@ -22,15 +23,26 @@ MAX_ROUNDS = 2
 class Candidates:
     """A choice graph, what its candidates are, and how its constants are folded.
 
-    Candidate k of `graph` is `fragments[k]`; `start` is the choice that was met on the way.
+    Candidate k of `graph` is `found[k]`; `start` is the choice that was met on the way.
     """
 
-    classes: EClasses
-    model: CostModel
+    enumeration: Enumeration
     graph: ChoiceGraph
-    fragments: tuple[Fragment, ...]
+    found: tuple[Found, ...]
     folding: Folding
     start: Result
+
+    @property
+    def classes(self) -> EClasses:
+        return self.enumeration.classes
+
+    @property
+    def model(self) -> CostModel:
+        return self.enumeration.model
+
+    def fragment(self, candidate: int) -> Fragment:
+        """What a candidate dispatches."""
+        return self.enumeration.fragment(self.found[candidate])
 
 
 def candidates(classes: EClasses, model: CostModel, rounds: int = MAX_ROUNDS) -> Candidates:
@@ -40,32 +52,49 @@ def candidates(classes: EClasses, model: CostModel, rounds: int = MAX_ROUNDS) ->
     so many `rounds`, or until it chooses none that is new. Raises ProgramError where an output
     cannot be computed.
     """
-    folding = fold(classes, model)
-    found = Enumeration(classes, model, folding)
+    return varied(enumerated(classes, Templates(model)), rounds)
+
+
+def enumerated(classes: EClasses, templates: Templates) -> Candidates:
+    """The fragments that an enumeration finds, without variants.
+
+    Raises ProgramError where an output cannot be computed.
+    """
+    folding = fold(classes, templates.model)
+    enumeration = Enumeration(classes, folding, templates)
     for name, cls in classes.outputs:
-        if not found.is_computable(cls):
+        if not enumeration.is_computable(cls):
             raise ProgramError(f"output '{name}' cannot be computed from any e-node of its class")
     made = _Made(classes)
-    for dispatches in found.dispatches:
-        for leaves, (cost, fragment) in sorted(dispatches.items(), key=_cost):
-            made.add(leaves, cost, fragment)
+    for dispatches in enumeration.dispatches:
+        for leaves, (cost, found) in sorted(dispatches.items(), key=_cost):
+            made.add(leaves, cost, found)
     graph = made.graph()
-    result = improve(graph, dag_greedy(graph), 0)
-    varied: set[int] = set()
+    start = improve(graph, dag_greedy(graph), 0)
+    return Candidates(enumeration, graph, tuple(made.found), folding, start)
+
+
+def varied(before: Candidates, rounds: int = MAX_ROUNDS) -> Candidates:
+    """Some candidates with the variants of those that a local search would choose."""
+    enumeration, graph, result = before.enumeration, before.graph, before.start
+    made = _Made(before.classes)
+    for leaves, cost, found in zip(graph.leaves, graph.costs, before.found, strict=True):
+        made.append(frozenset(leaves), cost, found)
+    seen: set[int] = set()
     for _ in range(rounds):
         for candidate in result.choice.values():
-            if candidate not in varied:
-                varied.add(candidate)
-                for variant in variants(found, made.fragments[candidate]):
-                    made.add(*found.priced(variant), variant)
-        if len(made.fragments) == len(graph.homes):
+            if candidate not in seen:
+                seen.add(candidate)
+                for variant in variants(enumeration, enumeration.fragment(made.found[candidate])):
+                    made.add(*enumeration.priced(variant), variant)
+        if len(made.found) == len(graph.homes):
             break
         graph = made.graph()
         result = improve(graph, result, 0)
-    return Candidates(classes, model, graph, tuple(made.fragments), folding, result)
+    return Candidates(enumeration, graph, tuple(made.found), before.folding, result)
 
 
-def _cost(dispatch: tuple[frozenset[int], tuple[float, Fragment]]) -> float:
+def _cost(dispatch: tuple[frozenset[int], tuple[float, Found]]) -> float:
     return dispatch[1][0]
 
 
@@ -74,19 +103,22 @@ class _Made:
 
     def __init__(self, classes: EClasses) -> None:
         self.classes = classes
-        self.fragments: list[Fragment] = []
+        self.found: list[Found] = []
         self.costs: list[float] = []
         self.leaves: list[frozenset[int]] = []
         self.of: list[list[int]] = [[] for _ in classes.nodes]
 
-    def add(self, leaves: frozenset[int], cost: float, fragment: Fragment) -> None:
+    def add(self, leaves: frozenset[int], cost: float, found: Found) -> None:
         """Add a candidate, unless one that costs no more reads no other classes."""
-        cls = fragment.cls
-        for other in self.of[cls]:
+        for other in self.of[found.cls]:
             if self.costs[other] <= cost and self.leaves[other] <= leaves:
                 return
-        self.of[cls].append(len(self.fragments))
-        self.fragments.append(fragment)
+        self.append(leaves, cost, found)
+
+    def append(self, leaves: frozenset[int], cost: float, found: Found) -> None:
+        """Add a candidate."""
+        self.of[found.cls].append(len(self.found))
+        self.found.append(found)
         self.costs.append(cost)
         self.leaves.append(leaves)
 
@@ -94,7 +126,7 @@ class _Made:
         goals = dict.fromkeys(cls for _, cls in self.classes.outputs if self.of[cls])
         return ChoiceGraph(
             len(self.classes.nodes),
-            tuple(fragment.cls for fragment in self.fragments),
+            tuple([found.cls for found in self.found]),
             tuple(tuple(sorted(leaves)) for leaves in self.leaves),
             tuple(self.costs),
             tuple(goals),

@@ -44,6 +44,21 @@ class ChoiceGraph:
                 found[leaf].append(candidate)
         return tuple(map(tuple, found))
 
+    @cached_property
+    def users(self) -> tuple[tuple[int, ...], ...]:
+        """The classes with a candidate that reads each class."""
+        homes = self.homes
+        return tuple(tuple(dict.fromkeys([homes[k] for k in ks])) for ks in self.readers)
+
+    @cached_property
+    def readable(self) -> tuple[tuple[int, ...], ...]:
+        """The classes that some candidate of each class reads."""
+        leaves = self.leaves
+        return tuple(
+            tuple(dict.fromkeys([leaf for k in candidates for leaf in leaves[k]]))
+            for candidates in self.candidates
+        )
+
     def needed(self, picks: Mapping[int, int]) -> dict[int, int]:
         """The part of `picks`, candidates by class, that the goals need; in depth-first order."""
         found: dict[int, int] = {}

@@ -8,26 +8,23 @@ their leaves' closures, each once. Classes are visited in order of depth until n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import product as cartesian
 from math import inf
+from typing import TypeAlias
 
 from satura.rewrite.egraph.classes import EClasses, ENode
-from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.folding import Folding
-from satura.rewrite.extract.fragments import (
-    ANCHORED,
-    INLINED,
-    Fragment,
-    combine,
-    placement,
-)  # fmt: skip
+from satura.rewrite.extract.fragments import ANCHORED, INLINED, Fragment, placement
 from satura.rewrite.extract.greedy import MOST, members
 from satura.rewrite.extract.octets import widens
+from satura.rewrite.extract.templates import Instance, Instances, Templates
 from satura.rewrite.ops import REGISTRY, Kind
 
 MAX_SWEEPS = 12
 IMPROVEMENT = 1e-9  # relative; smaller gains are noise of floating point
+
+Found: TypeAlias = Instance | Fragment
 
 
 class Enumeration:
@@ -38,20 +35,25 @@ class Enumeration:
     its cost.
     """
 
-    def __init__(self, classes: EClasses, model: CostModel, folding: Folding) -> None:
+    def __init__(self, classes: EClasses, folding: Folding, templates: Templates) -> None:
         self.classes = classes
-        self.model = model
+        self.model = templates.model
         self.given = folding.given
         count = len(classes.nodes)
-        self.options: list[dict[object, tuple[float, Fragment]]] = [{} for _ in range(count)]
-        self.dispatches: list[dict[frozenset[int], tuple[float, Fragment]]] = [
+        self.options: list[dict[object, tuple[float, Instance]]] = [{} for _ in range(count)]
+        self.dispatches: list[dict[frozenset[int], tuple[float, Found]]] = [
             {} for _ in range(count)
         ]
         self._own = [inf] * count  # seconds of the cheapest dispatch of a class
         self._total = [inf if price is None else price for price in folding.given]
         self._closure = [0] * count  # bit set of the classes dispatched below and here
-        self._combined: dict[tuple[object, ...], tuple[object, Fragment | None]] = {}
+        self._instances = Instances(classes, templates)
+        self._combined: dict[tuple[object, ...], tuple[object, Instance | None]] = {}
         self._sweep()
+
+    def fragment(self, found: Found) -> Fragment:
+        """What was found as a fragment."""
+        return self._instances.fragment(found) if isinstance(found, Instance) else found
 
     def is_computable(self, cls: int) -> bool:
         """Whether a class is given or can be dispatched."""
@@ -59,12 +61,12 @@ class Enumeration:
 
     def priced(self, fragment: Fragment) -> tuple[frozenset[int], float]:
         """What a dispatch reads but for what is given, and its cost with that of constants."""
-        return self._priced(fragment, fragment.seconds(self.classes, self.model))
+        return self._priced(fragment.reads, fragment.seconds(self.classes, self.model))
 
-    def _priced(self, fragment: Fragment, cost: float) -> tuple[frozenset[int], float]:
+    def _priced(self, reads: Iterable[int], cost: float) -> tuple[frozenset[int], float]:
         """The same for a dispatch that is known to cost so much without constants."""
         leaves = []
-        for leaf in fragment.reads:
+        for leaf in reads:
             price = self.given[leaf]
             if price is None:
                 leaves.append(leaf)
@@ -72,22 +74,21 @@ class Enumeration:
                 cost += price
         return frozenset(leaves), cost
 
-    def _admit(self, fragment: Fragment) -> float | None:
+    def _admit(self, found: Found, reads: Collection[int], own: float) -> float | None:
         """Add a dispatch, unless its class is given; the price of everything below it.
 
         None where it reads what nothing computes, or what is computed from its own class.
         """
-        cls = fragment.cls
-        below, bits = self._below(fragment.reads)
+        cls = found.cls
+        below, bits = self._below(reads)
         if bits >> cls & 1 or below == inf:
             return None
         if self.given[cls] is not None:
             return below
-        own = fragment.seconds(self.classes, self.model)
-        leaves, cost = self._priced(fragment, own)
+        leaves, cost = self._priced(reads, own)
         held = self.dispatches[cls].get(leaves)
         if held is None or cost < held[0]:
-            self.dispatches[cls][leaves] = cost, fragment
+            self.dispatches[cls][leaves] = cost, found
         # No cycle can close here: a class never costs less than what it reads, and costs only
         # fall, so reading what depends on this class cannot be cheaper than what it has.
         if below + own < self._total[cls] * (1 - IMPROVEMENT):
@@ -113,14 +114,15 @@ class Enumeration:
         total, better = self._total[cls], False
         for position, node in enumerate(self.classes.nodes[cls]):
             for parts in self._ways(cls, node):
-                fragment = self._combine(cls, position, node, parts)
-                if fragment is not None:
-                    better |= self._offer(fragment)
+                found = self._combine(cls, position, parts)
+                if found is not None:
+                    better |= self._offer(found)
             if node.op == "concat" and all(map(self.is_computable, node.operands)):
-                self._admit(placement(self.classes, cls, node))
+                placed = placement(self.classes, cls, node)
+                self._admit(placed, placed.reads, placed.seconds(self.classes, self.model))
         return better or self._total[cls] < total
 
-    def _ways(self, cls: int, node: ENode) -> Iterator[tuple[Fragment | None, ...]]:
+    def _ways(self, cls: int, node: ENode) -> Iterator[tuple[Instance | None, ...]]:
         """Every way to read the operands of `node`: as a leaf, or inlined in one of the forms."""
         kind = REGISTRY[node.op].kind
         if kind is Kind.SOURCE and node.op in ("input", "constant"):
@@ -128,42 +130,39 @@ class Enumeration:
         seen = kind is Kind.LAYOUT and node.op not in ("pad", "concat")
         if self.classes.known[cls] and not seen and not widens(self.classes, cls, node):
             return  # computed at compile time
-        ways: list[list[Fragment | None]] = []
+        ways: list[list[Instance | None]] = []
         for operand in node.operands:
-            options: list[Fragment | None] = [None] if self.is_computable(operand) else []
+            options: list[Instance | None] = [None] if self.is_computable(operand) else []
             if kind is not Kind.HOST:
-                options.extend(fragment for _, fragment in self.options[operand].values())
+                options.extend(option for _, option in self.options[operand].values())
             ways.append(options)
         yield from cartesian(*ways)
 
     def _combine(
-        self, cls: int, position: int, node: ENode, parts: tuple[Fragment | None, ...]
-    ) -> Fragment | None:
-        """`combine`, remembered: equal fragments are one object."""
+        self, cls: int, position: int, parts: tuple[Instance | None, ...]
+    ) -> Instance | None:
+        """What parts make, remembered: equal fragments are one object."""
         key = (cls, position, *map(id, parts))
-        if key not in self._combined:
-            fragment = combine(self.classes, cls, node, parts, self.model)
-            self._combined[key] = (parts, fragment)  # the parts stay alive: their ids are the key
-        return self._combined[key][1]
+        held = self._combined.get(key)
+        if held is None:  # the parts stay alive: their ids are the key
+            held = self._combined[key] = parts, self._instances.combined(cls, position, parts)
+        return held[1]
 
-    def _offer(self, fragment: Fragment) -> bool:
+    def _offer(self, found: Instance) -> bool:
         """Admit a fragment, and keep it to grow from where it is the best of its kind."""
-        below = self._admit(fragment)
-        if below is None or fragment.form not in INLINED:
+        template = found.template
+        below, form = self._admit(found, found.reads, template.seconds), template.form
+        if below is None or form not in INLINED:
             return False
-        price = below + self._grown(fragment)
+        # What it costs in a larger one: its reads and its work, one after the other.
+        price = below + template.inlined
         # Operands of one op fuse only when they share their anchor.
-        kept = fragment.form, fragment.anchor if fragment.form in ANCHORED else None
-        held = self.options[fragment.cls].get(kept)
+        kept = form, found.anchor if form in ANCHORED else None
+        held = self.options[found.cls].get(kept)
         if held is not None and price >= held[0] * (1 - IMPROVEMENT):
             return False
-        self.options[fragment.cls][kept] = (price, fragment)
-        return held is None or held[1] is not fragment
-
-    def _grown(self, fragment: Fragment) -> float:
-        """What a fragment costs in a larger one: its reads and its work, one after the other."""
-        model, features = self.model, fragment.features(self.classes, False)
-        return model.memory(features) + model.work(features) + fragment.size * model.constant
+        self.options[found.cls][kept] = (price, found)
+        return held is None or held[1] is not found
 
     def _below(self, leaves: Collection[int]) -> tuple[float, int]:
         """Seconds of everything below `leaves`, and the classes dispatched there."""

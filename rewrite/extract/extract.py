@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from satura.rewrite.egraph.classes import EClasses
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.assemble import assemble
-from satura.rewrite.extract.candidates import MAX_ROUNDS, Candidates, candidates
+from satura.rewrite.extract.candidates import (
+    MAX_ROUNDS,
+    Candidates,
+    candidates,
+    enumerated,
+    varied,
+)  # fmt: skip
 from satura.rewrite.extract.choice_graph import Extractor, Result
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.exact import exact
@@ -17,6 +23,7 @@ from satura.rewrite.extract.greedy import dag_greedy, tree_greedy
 from satura.rewrite.extract.local_search import improve, local_search
 from satura.rewrite.extract.placement import place
 from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.extract.templates import Templates
 
 Method = Literal["search", "exact", "dag", "tree"]
 
@@ -49,23 +56,59 @@ def extract(
     )
 
 
-def appraise(classes: EClasses, model: CostModel | None = None) -> Schedule:
-    """A good schedule at a third of the time, for an e-graph that may still grow."""
-    found = choices(classes, model, rounds=0)
-    return schedule(found, found.start)
+def appraiser(model: CostModel | None = None) -> Callable[[EClasses], Appraised]:
+    """A function that finds good schedules for the e-graphs of one saturation as they grow.
+
+    It takes a third of the time of `extract`. What equal fragments cost it finds out once.
+    """
+    templates = Templates(model or CostModel())
+
+    def appraise(classes: EClasses) -> Appraised:
+        found = enumerated(_priced(classes, templates.model), templates)
+        return Appraised(schedule(found, found.start), found)
+
+    return appraise
+
+
+@dataclass(frozen=True)
+class Appraised:
+    """A good schedule, and the candidates among which a longer search goes on."""
+
+    schedule: Schedule
+    found: Candidates | None
+
+    @property
+    def seconds(self) -> float:
+        """Predicted seconds of one run."""
+        return self.schedule.seconds
+
+    def searched(self, classes: EClasses, model: CostModel | None = None) -> Schedule:
+        """What `extract` finds in `classes`, for which this was found; or this if it is better."""
+        found = choices(classes, model) if self.found is None else varied(self.found)
+        longer = schedule(found, improve(found.graph, found.start))
+        return min(longer, self.schedule, key=lambda schedule: schedule.seconds)
+
+    def __reduce__(self) -> tuple[type[Appraised], tuple[Schedule, None]]:
+        """Leave candidates behind on the way to another process: they are found again sooner."""
+        return Appraised, (self.schedule, None)
 
 
 def choices(
     classes: EClasses, model: CostModel | None = None, rounds: int = MAX_ROUNDS
 ) -> Candidates:
     """The candidates of an e-graph. Raises ProgramError where an output cannot be computed."""
+    chosen = model or CostModel()
+    return candidates(_priced(classes, chosen), chosen, rounds)
+
+
+def _priced(classes: EClasses, model: CostModel) -> EClasses:
+    """The classes at the sizes of a cost model; what is folded has no symbols."""
     static = zip(classes.known, classes.types, strict=True)
     known = tuple(known and not type_.symbols for known, type_ in static)
-    chosen = model or CostModel()
-    return candidates(replace(classes, known=known, sizes=chosen.sizes), chosen, rounds)
+    return replace(classes, known=known, sizes=model.sizes)
 
 
 def schedule(found: Candidates, result: Result) -> Schedule:
     """The schedule that an extractor chose."""
-    chosen = {cls: found.fragments[candidate] for cls, candidate in result.choice.items()}
+    chosen = {cls: found.fragment(candidate) for cls, candidate in result.choice.items()}
     return place(assemble(found.classes, chosen, found.folding, found.model), found.model)

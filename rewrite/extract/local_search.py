@@ -15,7 +15,7 @@ IEEE TCAD 26, 2007).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from math import inf
 
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
@@ -66,8 +66,13 @@ class _Search:
         self.upwards = upwards
         self.uses = [0] * graph.size  # by goals and picks of needed classes
         self.total = 0.0
+        self.own = [inf] * graph.size  # costs of the picks
+        self.below: list[tuple[int, ...]] = [()] * graph.size  # leaves of the picks
+        self.rank = [0] * graph.size  # a pick reads only classes of lower rank
+        for cls, candidate in picks.items():
+            self.set_pick(cls, candidate)
         for goal in graph.goals:
-            self.take(goal)
+            self.take((goal,))
         self.least = LEAST * self.total
 
     def is_less(self, cost: float, than: float) -> bool:
@@ -79,130 +84,142 @@ class _Search:
 
     def neighbours(self) -> list[int]:
         """The classes that are not computed but could be read by a candidate of one that is."""
-        graph = self.graph
+        readable = self.graph.readable
         found: dict[int, None] = {}
         for cls, uses in enumerate(self.uses):
-            for candidate in graph.candidates[cls] if uses else ():
-                found.update((leaf, None) for leaf in graph.leaves[candidate])
+            if uses:
+                found.update(dict.fromkeys(readable[cls]))
         return [cls for cls in found if not self.uses[cls] and cls in self.picks]
 
-    def take(self, cls: int) -> None:
-        """One more use of a class, and of what is then computed newly."""
-        stack = [cls]
+    def take(self, classes: Iterable[int]) -> None:
+        """One more use of some classes, and of what is then computed newly."""
+        uses, own, below = self.uses, self.own, self.below
+        stack = list(classes)
         while stack:
             cls = stack.pop()
-            self.uses[cls] += 1
-            if self.uses[cls] == 1:
-                candidate = self.picks[cls]
-                self.total += self.graph.costs[candidate]
-                stack.extend(self.graph.leaves[candidate])
+            uses[cls] += 1
+            if uses[cls] == 1:
+                self.total += own[cls]
+                stack += below[cls]
 
-    def drop(self, cls: int) -> None:
-        """One use less of a class, and of what is then no longer computed."""
-        stack = [cls]
+    def drop(self, classes: Iterable[int]) -> None:
+        """One use less of some classes, and of what is then no longer computed."""
+        uses, own, below = self.uses, self.own, self.below
+        stack = list(classes)
         while stack:
             cls = stack.pop()
-            self.uses[cls] -= 1
-            if not self.uses[cls]:
-                candidate = self.picks[cls]
-                self.total -= self.graph.costs[candidate]
-                stack.extend(self.graph.leaves[candidate])
+            uses[cls] -= 1
+            if not uses[cls]:
+                self.total -= own[cls]
+                stack += below[cls]
+
+    def set_pick(self, cls: int, candidate: int) -> None:
+        """Note the candidate of a class, and rank what it reads below it."""
+        below, rank = self.below, self.rank
+        self.picks[cls] = candidate
+        self.own[cls] = self.graph.costs[candidate]
+        below[cls] = self.graph.leaves[candidate]
+        stack = [cls]
+        while stack:
+            reader = stack.pop()
+            bound = rank[reader]
+            for leaf in below[reader]:
+                if rank[leaf] >= bound:
+                    assert leaf != cls, "the picks close a circle"
+                    rank[leaf] = bound - 1
+                    stack.append(leaf)
 
     def pick(self, cls: int, candidate: int) -> None:
         """Compute a class by another candidate."""
-        used, graph = self.uses[cls], self.graph
-        before, self.picks[cls] = self.picks[cls], candidate
-        if used:
-            self.total += graph.costs[candidate] - graph.costs[before]
-            for leaf in graph.leaves[candidate]:
-                self.take(leaf)
-            for leaf in graph.leaves[before]:
-                self.drop(leaf)
+        old, own = self.below[cls], self.own[cls]
+        self.set_pick(cls, candidate)
+        if self.uses[cls]:
+            self.total += self.own[cls] - own
+            self.take(self.below[cls])
+            self.drop(old)
 
     def choose_again(self, cls: int) -> bool:
         """Pick the cheapest candidate of a class that is computed; whether that is another."""
-        limit = self.total - self.least
-        return self.pick_cheapest(cls, lambda candidate: limit)
+        return self.pick_cheapest(cls, self.graph.candidates[cls], self.total - self.least)
 
     def choose_without(self, cls: int, other: int) -> bool:
         """Pick the cheapest candidate that does not read `other`; False where there is none."""
         leaves = self.graph.leaves
-        return self.pick_cheapest(cls, lambda k: 0.0 if other in leaves[k] else inf)
+        others = [k for k in self.graph.candidates[cls] if other not in leaves[k]]
+        return self.pick_cheapest(cls, others, inf)
 
     def choose_with(self, cls: int, other: int) -> bool:
         """Pick the cheapest candidate that reads `other`, if its share of the cost is smaller.
 
         Of what others read too, a class that no longer reads it has its part to gain.
         """
-        graph, current = self.graph, self.picks[cls]
-        limit = self.total - self.least
-        shares = {
-            leaf: graph.costs[self.picks[leaf]] * (1 - 1 / self.uses[leaf])
-            for leaf in graph.leaves[current]
-        }
+        leaves = self.graph.leaves
+        readers = [k for k in self.graph.candidates[cls] if other in leaves[k]]
+        shares = {leaf: self.own[leaf] * (1 - 1 / self.uses[leaf]) for leaf in self.below[cls]}
+        return self.pick_cheapest(cls, readers, self.total - self.least, shares)
 
-        def allowance(candidate: int) -> float:
-            leaves = graph.leaves[candidate]
-            if other not in leaves:
-                return 0.0
-            return limit + sum(share for leaf, share in shares.items() if leaf not in leaves)
+    def pick_cheapest(
+        self, cls: int, candidates: Iterable[int], limit: float, shares: Mapping[int, float] = {}
+    ) -> bool:
+        """Pick the other of some candidates with the least total, if one is below the limit.
 
-        return self.pick_cheapest(cls, allowance)
-
-    def pick_cheapest(self, cls: int, allowance: Callable[[int], float]) -> bool:
-        """Pick the other candidate with the least total below its allowance, if there is one."""
-        graph, current = self.graph, self.picks[cls]
-        for leaf in graph.leaves[current]:
-            self.drop(leaf)
-        base = self.total - graph.costs[current]
+        The limit is higher by the shares of what a candidate does not read.
+        """
+        costs, below, current = self.graph.costs, self.graph.leaves, self.picks[cls]
+        most = limit + sum(shares.values())
+        self.drop(below[current])
+        base = self.total - costs[current]
         best, least = current, inf
-        for candidate in graph.candidates[cls]:
-            price = base + graph.costs[candidate]
-            if price >= least:
+        for candidate in candidates:
+            price, leaves = base + costs[candidate], below[candidate]
+            if price >= least or price >= most:
                 break
-            limit = min(least, allowance(candidate))
-            if candidate == current or price >= limit:
+            allowed = limit
+            for leaf, share in shares.items():
+                if leaf not in leaves:
+                    allowed += share
+            if least < allowed:
+                allowed = least
+            if candidate == current or price >= allowed:
                 continue
-            price += self.price_of(graph.leaves[candidate], limit - price)
-            if price < limit and not self.reaches(graph.leaves[candidate], cls):
+            price += self.price_of(leaves, allowed - price)
+            if price < allowed and not self.reaches(leaves, cls):
                 best, least = candidate, price
-        for leaf in graph.leaves[current]:
-            self.take(leaf)
+        self.take(below[current])
         if best != current:
             self.pick(cls, best)
         return best != current
 
     def price_of(self, leaves: Iterable[int], limit: float) -> float:
         """What it costs to compute classes beside all else; infinite from `limit` on."""
-        total = 0.0
-        seen: set[int] = set()
-        stack = [leaf for leaf in leaves if not self.uses[leaf]]
+        uses, own, below = self.uses, self.own, self.below
+        stack = [leaf for leaf in leaves if not uses[leaf]]
+        if not stack:
+            return 0.0
+        total = sum([own[leaf] for leaf in stack])
+        seen = set(stack)
         while stack:
-            cls = stack.pop()
-            if cls in seen:
-                continue
-            seen.add(cls)
-            candidate = self.picks.get(cls)
-            if candidate is None:
-                return inf
-            total += self.graph.costs[candidate]
             if total >= limit:
                 return inf
-            stack.extend(leaf for leaf in self.graph.leaves[candidate] if not self.uses[leaf])
-        return total
+            for leaf in below[stack.pop()]:
+                if not uses[leaf] and leaf not in seen:
+                    total += own[leaf]
+                    seen.add(leaf)
+                    stack.append(leaf)
+        return total if total < limit else inf
 
     def reaches(self, start: Iterable[int], goal: int) -> bool:
         """Whether the picks below `start` include that of `goal`."""
-        seen = set(start)
-        stack = list(seen)
+        below, rank, lowest = self.below, self.rank, self.rank[goal]
+        seen: set[int] = set()
+        stack = list(start)
         while stack:
             cls = stack.pop()
             if cls == goal:
                 return True
-            for leaf in self.graph.leaves[self.picks[cls]]:
-                if leaf not in seen:
-                    seen.add(leaf)
-                    stack.append(leaf)
+            if rank[cls] > lowest and cls not in seen:
+                seen.add(cls)
+                stack += below[cls]
         return False
 
     def force_in(self, cls: int) -> None:
@@ -210,10 +227,10 @@ class _Search:
         if self.uses[cls]:
             return
         before = self.total
-        self.take(cls)
+        self.take((cls,))
         changed: list[tuple[int, int]] = []
         self.offer(cls, changed, self.upwards)
-        self.drop(cls)
+        self.drop((cls,))
         self.keep_or_undo(before, changed)
 
     def offer(self, cls: int, changed: list[tuple[int, int]], levels: int) -> None:
@@ -221,11 +238,11 @@ class _Search:
 
         A class that is not computed may get cheaper by it, and is then offered in turn.
         """
-        for reader in self.could_read(cls):
+        for reader in self.graph.users[cls]:
             old = self.picks.get(reader)
             if old is None:
                 continue
-            reads = cls in self.graph.leaves[old]
+            reads = cls in self.below[reader]
             if self.uses[reader]:
                 if not reads and self.choose_with(reader, cls):
                     changed.append((reader, old))
@@ -240,7 +257,7 @@ class _Search:
         Only one that reads `other`, if that is given. Whether it is another than before.
         """
         graph, before = self.graph, self.picks[cls]
-        least = graph.costs[before] + self.price_of(graph.leaves[before], inf) - self.least
+        least = self.own[cls] + self.price_of(self.below[cls], inf) - self.least
         for candidate in graph.candidates[cls]:
             leaves, price = graph.leaves[candidate], graph.costs[candidate]
             if price >= least:
@@ -248,7 +265,8 @@ class _Search:
             if other is None or other in leaves:
                 price += self.price_of(leaves, least - price)
                 if price < least and not self.reaches(leaves, cls):
-                    self.picks[cls], least = candidate, price
+                    self.set_pick(cls, candidate)
+                    least = price
         return self.picks[cls] != before
 
     def force_out(self, cls: int) -> None:
@@ -257,17 +275,13 @@ class _Search:
             return
         graph, before = self.graph, self.total
         changed: list[tuple[int, int]] = []
-        for reader in self.could_read(cls):
+        for reader in self.graph.users[cls]:
             old = self.picks.get(reader)
             if old is not None and self.uses[reader] and cls in graph.leaves[old]:
                 if not self.choose_without(reader, cls):
                     break
                 changed.append((reader, old))
         self.keep_or_undo(before, changed)
-
-    def could_read(self, cls: int) -> list[int]:
-        """The classes with a candidate that reads `cls`."""
-        return list(dict.fromkeys(self.graph.homes[k] for k in self.graph.readers[cls]))
 
     def keep_or_undo(self, before: float, changed: list[tuple[int, int]]) -> None:
         """Undo changed picks where the total is not less than before."""

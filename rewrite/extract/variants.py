@@ -17,7 +17,7 @@ def variants(found: Enumeration, fragment: Fragment) -> Iterator[Fragment]:
     ]
     for leaf in fragment.reads:
         if found.given[leaf] is None:
-            changes += [(leaf, option) for _, option in found.options[leaf].values()]
+            changes += [(leaf, found.fragment(part)) for _, part in found.options[leaf].values()]
     for cls, part in changes:
         changed = with_part(found, fragment, cls, part)
         if changed is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
 
 from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Phases, Progress
@@ -12,7 +11,7 @@ from satura.pipeline.rule_sets import Rules, is_ours, rule_set
 from satura.rewrite.egraph.saturate import Limits, Saturation
 from satura.rewrite.errors import RuleError
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.extract import appraise, extract
+from satura.rewrite.extract.extract import Appraised, appraiser
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.isolation.guarded import PATIENCE, saturate_guarded
 from satura.rewrite.language.dsl import Rule, RuleSet
@@ -47,15 +46,15 @@ def saturate(
     everything = rules_for(program, rules)
     return saturate_guarded(
         program, everything, limits or Limits(), is_ours, strict, patience,
-        partial(appraise, model=cost),
+        appraiser(cost),
     )  # fmt: skip
 
 
 def best_schedule(saturation: Saturation, cost: CostModel | None = None) -> Schedule:
     """The cheapest schedule that a saturation met on its way, or a longer search in its e-graph."""
     met, classes = saturation.best, saturation.best_classes
-    assert isinstance(met, Schedule) and classes is not None
-    return min(extract(classes, cost), met, key=lambda schedule: schedule.seconds)
+    assert isinstance(met, Appraised) and classes is not None
+    return met.searched(classes, cost)
 
 
 def saturate_beside(

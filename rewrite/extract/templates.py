@@ -1,0 +1,159 @@
+"""Templates: fragments that look equal, as those of equal layers do, are combined and priced once.
+
+What `combine` makes of an e-node and its parts depends on the op and its attributes, on the types
+of the classes, on which of them are constants, and on where one class occurs twice; their numbers
+do not matter. So a template stands for all fragments that agree in these, in every e-graph of a
+saturation, and one of them is an instance: the template and its classes. The fragment itself is
+built where it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from satura.rewrite.egraph.classes import EClasses, ENode
+from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.fragments import Fragment, Fused, combine
+from satura.rewrite.types.attributes import Attribute
+from satura.rewrite.types.tensor_type import TensorType
+
+_OWN = -1
+_Key: TypeAlias = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Template:
+    """What equal fragments have in common.
+
+    `reads` are the places of its leaves among the classes of an instance, `anchor` the part that
+    has its anchor, None where there is none. It costs `seconds` as a dispatch of its own, constants
+    apart, and `inlined` in a larger one.
+    """
+
+    number: int
+    form: Fused
+    anchor: int | None
+    reads: tuple[int, ...]
+    seconds: float
+    inlined: float
+
+
+@dataclass(slots=True, eq=False)
+class Instance:
+    """One fragment: a template, and the classes that stand in it, its own first.
+
+    Instances that share `anchor` share the anchor of the fragments.
+    """
+
+    template: Template
+    node: ENode
+    parts: tuple[Instance | None, ...]
+    classes: tuple[int, ...]
+    anchor: object = None
+    fragment: Fragment | None = None
+
+    @property
+    def cls(self) -> int:
+        return self.classes[0]
+
+    @property
+    def reads(self) -> list[int]:
+        """The classes that it reads."""
+        return [self.classes[place] for place in self.template.reads]
+
+
+class Templates:
+    """The templates under one cost model; None stands for what does not fuse."""
+
+    def __init__(self, model: CostModel) -> None:
+        self.model = model
+        self.found: dict[_Key, Template | None] = {}
+        self._kinds: dict[tuple[TensorType, bool], int] = {}
+        self._ops: dict[tuple[str, int, tuple[Attribute, ...]], int] = {}
+
+    def kind(self, type_: TensorType, is_known: bool) -> int:
+        """A number for classes of this type; constants have other ones."""
+        return self._kinds.setdefault((type_, is_known), len(self._kinds))
+
+    def op(self, node: ENode) -> int:
+        """A number for e-nodes with this op and these attributes."""
+        key = node.op, len(node.operands), node.attributes
+        return self._ops.setdefault(key, len(self._ops))
+
+
+class Instances:
+    """The fragments of one e-graph."""
+
+    def __init__(self, classes: EClasses, templates: Templates) -> None:
+        self.classes = classes
+        self.templates = templates
+        pairs = zip(classes.types, classes.known, strict=True)
+        self._kinds = [templates.kind(*pair) for pair in pairs]
+        self._ops = [tuple(map(templates.op, nodes)) for nodes in classes.nodes]
+
+    def combined(
+        self, cls: int, position: int, parts: tuple[Instance | None, ...]
+    ) -> Instance | None:
+        """The e-node at a position of a class over some parts, None where these do not fuse."""
+        node = self.classes.nodes[cls][position]
+        kinds = self._kinds
+        mentioned = [cls]
+        key: list[object] = [kinds[cls], self._ops[cls][position]]
+        anchors = []
+        for operand, part in zip(node.operands, parts, strict=True):
+            if part is None:
+                mentioned.append(operand)
+                key.append(-1 - kinds[operand])
+            else:
+                mentioned += part.classes
+                key.append(part.template.number)
+                if part.anchor is not None:
+                    anchors.append(part.anchor)
+        inside = tuple(dict.fromkeys(mentioned))
+        if len(inside) < len(mentioned):
+            place = {each: number for number, each in enumerate(inside)}
+            key.append(tuple([place[each] for each in mentioned]))
+        if len(anchors) > 1:
+            key.append(tuple([anchors.index(anchor) for anchor in anchors]))
+        found, made = self.templates.found, tuple(key)
+        fragment = None
+        if made not in found:
+            fragment = self._built(cls, node, parts)
+            found[made] = fragment and self._template(fragment, inside, parts)
+        template = found[made]
+        if template is None:
+            return None
+        instance = Instance(template, node, parts, inside, None, fragment)
+        if template.anchor is not None:
+            part = parts[template.anchor] if template.anchor != _OWN else None
+            instance.anchor = part.anchor if part else instance
+        return instance
+
+    def fragment(self, instance: Instance) -> Fragment:
+        """The fragment itself, the same at every call."""
+        if instance.fragment is None:
+            instance.fragment = self._built(instance.cls, instance.node, instance.parts)
+            assert instance.fragment is not None
+        return instance.fragment
+
+    def _built(self, cls: int, node: ENode, parts: tuple[Instance | None, ...]) -> Fragment | None:
+        real = tuple(part and self.fragment(part) for part in parts)
+        return combine(self.classes, cls, node, real, self.templates.model)
+
+    def _template(
+        self, fragment: Fragment, inside: Sequence[int], parts: tuple[Instance | None, ...]
+    ) -> Template:
+        model, anchor = self.templates.model, None
+        if fragment.anchor is not None:
+            of_parts = [part and part.fragment and part.fragment.anchor for part in parts]
+            shared = [at for at, each in enumerate(of_parts) if each is fragment.anchor]
+            anchor = shared[0] if shared else _OWN
+        features = fragment.features(self.classes, False)
+        return Template(
+            len(self.templates.found), fragment.form, anchor,
+            tuple(map(inside.index, fragment.reads)),
+            fragment.seconds(self.classes, model),
+            model.memory(features) + model.work(features) + fragment.size * model.constant,
+        )  # fmt: skip
