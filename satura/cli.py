@@ -25,6 +25,7 @@ from satura.commands.options import (
     RuleSetName,
     Sizes,
     Threads,
+    Values,
     With,
 )
 from satura.rewrite.errors import SaturaError
@@ -79,6 +80,7 @@ def run(
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Where to write the outputs (.npz).")] = None,
     size: Sizes = None,
+    value: Values = None,
     dim: Dims = None,
     threads: Threads = None,
     precision: Precision = "fp32",
@@ -95,7 +97,18 @@ def run(
     rules = with_files("default", files or [])
     typical = parse_dims(dim or [])
     run_model(
-        model, inputs, output, size or [], typical, threads, precision, cost, rules, verify, json
+        model,
+        inputs,
+        output,
+        size or [],
+        value or [],
+        typical,
+        threads,
+        precision,
+        cost,
+        rules,
+        verify,
+        json,
     )
 
 
@@ -103,6 +116,7 @@ def run(
 def optimize(
     model: ModelPath,
     output: Annotated[Path, typer.Argument(metavar="OUT", help="Where to write it.")],
+    value: Values = None,
     rules: RuleSetName = "default",
     files: With = None,
     text: Annotated[bool, typer.Option(help="Print the program as text, too.")] = False,
@@ -111,12 +125,13 @@ def optimize(
     from satura.commands.optimize import optimize as optimize_model
     from satura.commands.rule_files import with_files
 
-    optimize_model(model, output, with_files(rules, files or []), text)
+    optimize_model(model, output, value or [], with_files(rules, files or []), text)
 
 
 @app.command()
 def stats(
     model: ModelPath,
+    value: Values = None,
     rules: RuleSetName = "default",
     files: With = None,
     dim: Dims = None,
@@ -129,7 +144,8 @@ def stats(
     from satura.commands.stats import stats as show_stats
     from satura.pipeline.sizes import parse_dims
 
-    show_stats(model, with_files(rules, files or []), threads, json, parse_dims(dim or []), cost)
+    chosen = with_files(rules, files or [])
+    show_stats(model, chosen, threads, json, parse_dims(dim or []), cost, value or [])
 
 
 @app.command()
@@ -170,6 +186,7 @@ def show(
             " else of the extracted one.",
         ),
     ] = None,
+    value: Values = None,
     rules: RuleSetName = "default",
     files: With = None,
     threads: Threads = None,
@@ -184,7 +201,7 @@ def show(
     from satura.commands.show import show as show_stage
 
     rule_set = with_files(rules, files or [])
-    show_stage(model, stage, node, rule_set, threads, assembly, json)
+    show_stage(model, value or [], stage, node, rule_set, threads, assembly, json)
 
 
 @app.command()
@@ -197,6 +214,7 @@ def bench(
         ),
     ] = None,
     size: Sizes = None,
+    value: Values = None,
     threads: Threads = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of interleaved runs.")] = 15,
     precision: Precision = "fp32",
@@ -219,9 +237,10 @@ def bench(
         from satura.light import NAMES
 
         given = models or list(NAMES)
-        profile_models(given, size or [], threads, rounds, precision, chosen, cost, json)
+        sizes, values = size or [], value or []
+        profile_models(given, sizes, values, threads, rounds, precision, chosen, cost, json)
         return
-    run_bench(models or [], size or [], threads, rounds, precision, chosen, json)
+    run_bench(models or [], size or [], value or [], threads, rounds, precision, chosen, json)
 
 
 @app.command()
@@ -272,6 +291,7 @@ def why(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="An ONNX file, or a light model's name.")
     ],
+    value: Values = None,
     with_: With = None,
     rules: RuleSetName = "default",
     seconds: Annotated[
@@ -283,7 +303,7 @@ def why(
     and the nearest miss."""
     from satura.commands.why import why as explain_rule
 
-    explain_rule(rule, model, with_ or [], rules, seconds, json)
+    explain_rule(rule, model, value or [], with_ or [], rules, seconds, json)
 
 
 @app.command()
@@ -295,13 +315,14 @@ def explain(
         list[str] | None,
         typer.Argument(metavar="[NODES]...", help="Numbers of rewritten nodes; all by default."),
     ] = None,
+    value: Values = None,
     rules: RuleSetName = "default",
     json: AsJson = False,
 ) -> None:
     """Say which rules, one after the other, the nodes come from that MODEL is rewritten to."""
     from satura.commands.explain import explain as explain_nodes
 
-    explain_nodes(model, nodes or [], rules, json)
+    explain_nodes(model, value or [], nodes or [], rules, json)
 
 
 @app.command()

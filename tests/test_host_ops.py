@@ -6,9 +6,12 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper
 
 import satura
+from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.load import load
+from satura.rewrite.program import host_call
 from satura.rewrite.program.interpreter import interpret
 from tests.host_models import host_models
 from tests.onnxruntime_reference import assert_close, run
@@ -43,3 +46,14 @@ def test_kernels_compute_what_ran_on_the_host(name: str) -> None:
     expected = interpret(compiled.source, model.arguments)
     for output, got in compiled.run(model.arguments).items():
         assert_close(got, expected[output], 1e-4)
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_call, "find_spec", lambda module: None)
+    x = helper.make_tensor_value_info("x", TensorProto.UINT8, [9])
+    y = helper.make_tensor_value_info("y", TensorProto.UINT8, [2, 2, 3])
+    decode = helper.make_node("ImageDecoder", ["x"], ["y"], pixel_format="RGB")
+    graph = helper.make_graph([decode], "g", [x], [y])
+    opsets = [helper.make_opsetid("", 20)]
+    with pytest.raises(UnsupportedError, match=r"ImageDecoder.*pip install pillow"):
+        load(helper.make_model(graph, opset_imports=opsets, ir_version=9))

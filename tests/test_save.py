@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx
 import pytest
+from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from satura.rewrite.onnx.load import load
@@ -341,3 +342,29 @@ def test_symbolic_convolution() -> None:
     check(
         program, *(arguments_of(program, special=False, **size) for size in sizes), tolerance=1e-5
     )
+
+
+def test_what_is_computed_from_constants_is_stored() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (2, 8, 9, 300))
+    variance, scale = (build.constant(np.full(300, v, np.float32)) for v in (3, 5))
+    small = build.broadcast(build.reshape(build.constant(np.float32(1)), (1,)), (300,))
+    root = build.unary("sqrt", build.binary("add", variance, small))
+    factor = build.reshape(build.binary("div", scale, root), (1, 1, 1, 300))
+    scaled = build.binary("mul", x, build.broadcast(factor, (2, 8, 9, 300)))
+    model = to_model(build.program({"y": scaled}))
+    assert [node.op_type for node in model.graph.node] == ["Mul"]
+    (stored,) = model.graph.initializer
+    assert np.array_equal(numpy_helper.to_array(stored), np.full((1, 1, 1, 300), 2.5, np.float32))
+
+
+def test_what_is_larger_than_its_constants_is_not_stored() -> None:
+    build = Builder()
+    weight = build.cast(build.constant(np.arange(100, dtype=np.int8).repeat(20)), DType.F32)
+    doubled = build.binary(
+        "mul", weight, build.broadcast(build.constant(np.full(1, 2, np.float32)), (2000,))
+    )
+    model = to_model(
+        build.program({"y": build.concat([build.input("x", DType.F32, (1,)), doubled], 0)})
+    )
+    assert sum(len(tensor.raw_data) for tensor in model.graph.initializer) < 2100

@@ -23,6 +23,7 @@ from satura.rewrite.language.dsl import (
     Varying,
     attribute_function,
     equates,
+    replaces,
     rewrites,
     rule,
 )  # fmt: skip
@@ -308,6 +309,18 @@ def test_ops_of_users_are_matched() -> None:
         assert answer.fires and only_miss(answer).step == "operand 2 of lerp is x again"
         miss = only_miss(why(sorted_twice, program, RuleSet()))
         assert miss.reason == "the axis of sorted_rows: it is 1, not 0"
+
+
+def test_what_is_hidden_leaves_operands_behind() -> None:
+    @rule
+    def neg_twice(x: Tensor) -> Law:
+        """neg(neg(x)) = x"""
+        return replaces(unary("neg", unary("neg", x)), x)
+
+    build = Builder()
+    x = build.unary("neg", build.unary("neg", build.input("x", DType.F32, (2, 2))))
+    (direction,) = why(neg_twice, build.program({"y": build.unary("abs", x)}), RuleSet()).directions
+    assert direction.steps[1].program == 1
 
 
 def test_each_direction_is_explained() -> None:

@@ -30,16 +30,13 @@ class Names:
         for index, number in enumerate(saturation.program_classes):
             if number is not None:
                 self._homes.setdefault(number, index)
-        self._nodes = {
-            ENode(node.op.name, tuple(map(self._class, node.operands)), node.attributes): index
-            for index, node in reversed(list(enumerate(program.nodes)))
-            if saturation.program_classes[index] is not None
-        }
-
-    def _class(self, index: int) -> int:
-        found = self.saturation.program_classes[index]
-        assert found is not None  # an operand of a node that outputs reach
-        return found
+        self._nodes: dict[ENode, int] = {}
+        for index, node in enumerate(program.nodes):
+            number = saturation.program_classes[index]
+            operands = [saturation.program_classes[operand] for operand in node.operands]
+            reached = tuple(operand for operand in operands if operand is not None)
+            if number is not None and len(reached) == len(operands):  # else it is hidden, or gone
+                self._nodes.setdefault(ENode(node.op.name, reached, node.attributes), index)
 
     def line(self, number: int) -> int:
         """The number of the program's first node in a class; one past all where none is in it."""

@@ -17,7 +17,7 @@ from satura.rewrite.types.tensor_type import Array
 if TYPE_CHECKING:
     from onnx.reference import ReferenceEvaluator
 
-_NEEDED = {"ImageDecoder": "PIL"}
+_NEEDED = {"ImageDecoder": ("PIL", "pillow")}
 
 
 class HostFallbackWarning(UserWarning):
@@ -49,11 +49,19 @@ def run(call: HostCall, arguments: list[Array]) -> tuple[Array, ...]:
     return tuple(arrays)
 
 
+def missing_package(op_type: str) -> str | None:
+    """The package that the reference implementation of an op needs, where it is not installed."""
+    module, package = _NEEDED.get(op_type, ("sys", ""))
+    return package if find_spec(module) is None else None
+
+
 def check(call: HostCall) -> None:
     """Raise UnsupportedError where there is no reference implementation that could run."""
-    module = _NEEDED.get(call.op_type)
-    if module is not None and find_spec(module) is None:
-        raise UnsupportedError(f"{call} needs the module {module}, which is not installed")
+    package = missing_package(call.op_type)
+    if package is not None:
+        raise UnsupportedError(
+            f"{call} needs the package {package}, which is not installed: pip install {package}"
+        )
     try:
         _evaluator(call.domain, call.opset, call.proto)
     except Exception:  # the evaluator says "not implemented" in many ways

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,11 +14,13 @@ from satura.backend.target import threads_for
 from satura.commands.models import existing_file
 from satura.commands.terminal import print_json, print_table, progress
 from satura.commands.timing import medians
+from satura.commands.values import with_values
 from satura.light import NAMES, light
 from satura.pipeline.inputs import parse_sizes, random_inputs
 from satura.pipeline.rule_sets import Rules
 from satura.rewrite.errors import CallError
 from satura.rewrite.language.dsl import RuleSet
+from satura.rewrite.onnx.files import read_model
 from satura.rewrite.types.comparison import relative_error
 from satura.rewrite.types.tensor_type import Array
 
@@ -38,6 +40,7 @@ class Case:
 def bench(
     models: list[str],
     sizes: list[str],
+    values: list[str],
     threads: int | None,
     rounds: int,
     precision: str,
@@ -52,7 +55,7 @@ def bench(
 
     def cases() -> Iterator[Case]:
         for name in models or NAMES:
-            yield case_of(name, given)
+            yield case_of(name, given, values, len(models) > 1)
 
     results = compare(cases(), count, rounds, precision, rules)
     if json:
@@ -93,9 +96,15 @@ def print_results(results: list[Result], threads: int, rounds: int) -> None:
     print_table(f"median of {rounds} interleaved rounds on {threads} threads", header, rows)
 
 
-def case_of(name: str, sizes: dict[str, int]) -> Case:
-    """A file, or a light model of that name, with random arguments of these sizes."""
+def case_of(
+    name: str, sizes: dict[str, int], values: Sequence[str] = (), others: bool = False
+) -> Case:
+    """A file, or a light model of that name, with random arguments of these sizes.
+
+    `values` are of its inputs, with `others` also of those of other models.
+    """
     model = light(name) if name in NAMES else onnx.load(existing_file(name))
+    model = read_model(with_values(model, values, others))
     program = satura.load(model)
     named = {key: size for key, size in sizes.items() if key in program.symbols}
     return Case(Path(name).stem, model, random_inputs(program, named))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from satura.commands.models import file_or_light, node_number
 from satura.commands.terminal import print_json, print_line, progress
+from satura.commands.values import with_values
 from satura.pipeline.rule_sets import rule_set
 from satura.pipeline.stages import rewrite, rules_for
 from satura.rewrite.explain.origins import Explainer, Explanation
 from satura.rewrite.onnx.load import load_with_names
 
 
-def explain(model: str, nodes: list[str], rules: str, json: bool) -> None:
+def explain(model: str, values: list[str], nodes: list[str], rules: str, json: bool) -> None:
     """Explain `nodes` (all by default) of what `model` is rewritten to."""
-    source = file_or_light(model)
+    source = with_values(file_or_light(model), values)
     chosen = rule_set(rules)
     with progress(f"explaining {model}") as phase:
         phase("load", 0.0)

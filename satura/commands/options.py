@@ -19,6 +19,14 @@ Sizes = Annotated[
     list[str] | None,
     typer.Option("--size", metavar="NAME=N", help="A symbolic size of random inputs; repeatable."),
 ]
+Values = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--value", metavar="NAME=VALUE",
+        help="The value of an input, such as one that decides shapes: numbers, as in axes=0,2, or"
+        " an .npy file; repeatable.",
+    ),
+]  # fmt: skip
 Dims = Annotated[
     list[str] | None,
     typer.Option(

@@ -16,14 +16,14 @@ _SHOWN = 40  # dispatches of a table
 
 
 def profile_models(
-    models: list[str], sizes: list[str], threads: int | None, rounds: int, precision: str,
-    rules: Rules, cost: str, json: bool,
+    models: list[str], sizes: list[str], values: list[str], threads: int | None, rounds: int,
+    precision: str, rules: Rules, cost: str, json: bool,
 ) -> None:  # fmt: skip
     """Profile each model, compiled for the sizes of its arguments."""
     given = parse_sizes(sizes)
     results = []
     for name in models:
-        case = case_of(name, given)
+        case = case_of(name, given, values, len(models) > 1)
         with progress(f"profiling {case.name}") as phase:
             dims = bind_sizes(satura.load(case.model), case.arguments)
             compiled = satura.compile(

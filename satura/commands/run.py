@@ -8,6 +8,7 @@ import numpy as np
 
 import satura
 from satura.commands.terminal import print_json, print_table, progress
+from satura.commands.values import with_values
 from satura.pipeline.inputs import parse_sizes, random_inputs, read_inputs
 from satura.pipeline.sizes import Dims
 from satura.rewrite.errors import CallError
@@ -21,6 +22,7 @@ def run(
     inputs: Path | None,
     output: Path | None,
     sizes: list[str],
+    values: list[str],
     dims: Dims,
     threads: int | None,
     precision: str,
@@ -35,7 +37,14 @@ def run(
     arguments = None if inputs is None else read_inputs(inputs)
     with progress(f"running {model.name}") as phase:
         compiled = satura.compile(
-            model, threads, precision, rules, verify, phase, dims=dims, cost=cost
+            with_values(model, values),
+            threads,
+            precision,
+            rules,
+            verify,
+            phase,
+            dims=dims,
+            cost=cost,
         )
         if arguments is None:
             arguments = random_inputs(compiled.source, parse_sizes(sizes))

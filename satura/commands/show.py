@@ -9,6 +9,7 @@ from satura.backend.cores import usable_threads
 from satura.backend.plan.records import KernelRecord, kernel_records, with_assembly
 from satura.commands.models import file_or_light, node_number
 from satura.commands.terminal import print_json, print_line, progress
+from satura.commands.values import with_values
 from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Progress
 from satura.pipeline.stages import rewrite
@@ -50,8 +51,8 @@ class Stage:
 
 
 def show(
-    model: str, stage: str, node: str | None, rules: RuleSet, threads: int | None,
-    assembly: bool, json: bool,
+    model: str, values: list[str], stage: str, node: str | None, rules: RuleSet,
+    threads: int | None, assembly: bool, json: bool,
 ) -> None:  # fmt: skip
     """Print what `stage` makes of `model`, or only what concerns `node`.
 
@@ -63,7 +64,7 @@ def show(
     if assembly and stage != "kernels":
         raise CallError("--assembly is for --stage kernels")
     number = None if node is None else node_number(node)
-    source = file_or_light(model)
+    source = with_values(file_or_light(model), values)
     with progress(f"showing {model}") as phase:
         made = _stage(source, stage, rules, threads or usable_threads(), phase)
         if number is not None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import satura
 from satura.commands.terminal import number, print_json, print_table, progress
+from satura.commands.values import with_values
 from satura.pipeline.compiled import Compiled
 from satura.pipeline.sizes import Dims
 from satura.rewrite.egraph.report import Report
@@ -14,11 +16,12 @@ from satura.rewrite.language.dsl import RuleSet
 
 def stats(
     model: Path, rules: RuleSet, threads: int | None, json: bool, dims: Dims | None = None,
-    cost: str = "default",
+    cost: str = "default", values: Sequence[str] = (),
 ) -> None:  # fmt: skip
     """Statistics of `model` compiled without rules and with `rules`."""
+    source = with_values(model, values)
     with progress(f"measuring {model.name}") as phase:
-        before = satura.compile(model, threads, rules="none", progress=phase, dims=dims)
+        before = satura.compile(source, threads, rules="none", progress=phase, dims=dims)
         after = satura.compile(
             before.source, threads, rules=rules, progress=phase, dims=dims, cost=cost
         )

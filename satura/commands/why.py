@@ -7,6 +7,7 @@ from pathlib import Path
 from satura.commands.models import file_or_light
 from satura.commands.rule_files import with_files
 from satura.commands.terminal import print_json, print_line, progress
+from satura.commands.values import with_values
 from satura.pipeline.stages import rules_for, saturate_beside
 from satura.rewrite.explain.findings import Why
 from satura.rewrite.explain.why import why as explain_rule
@@ -14,13 +15,16 @@ from satura.rewrite.isolation.process import Doing, call
 from satura.rewrite.onnx.load import load_with_names
 
 
-def why(rule: str, model: str, files: list[Path], rules: str, seconds: float, json: bool) -> None:
+def why(
+    rule: str, model: str, values: list[str], files: list[Path], rules: str, seconds: float,
+    json: bool,
+) -> None:  # fmt: skip
     """Explain `rule`, of the set `rules` or of one of `files`, on `model`.
 
     Rules of files may not end: each is given up after `seconds`, and the others go on without it.
     """
     everything = with_files(rules, files)
-    source = file_or_light(model)
+    source = with_values(file_or_light(model), values)
     with progress(f"asking {rule}") as phase:
         phase("load", 0.0)
         program, names = load_with_names(source)

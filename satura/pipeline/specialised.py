@@ -123,7 +123,8 @@ class Specialised(Compiled):
             raise AttributeError(name)
         raise CallError(
             f"the values of {', '.join(self.deciding)} decide shapes, so there is a program only"
-            " for values of them: ask for_values({...}), or load(model, values={...})"
+            " for values of them: ask for_values({...}), or load(model, values={...}), or give"
+            f" --value {self.deciding[0]}=... on the command line"
         )
 
 

@@ -115,7 +115,8 @@ class Context:
             raise UnknownValue(
                 f"{label(self.proto)}: input {position} ('{self.proto.input[position]}') decides a"
                 " shape, but its value is not known from constants and shapes; make it a constant,"
-                " give its value when you load the model, or declare the shape of the result"
+                " give its value when you load the model (--value on the command line), or declare"
+                " the shape of the result"
             )
         return known
 

@@ -11,6 +11,7 @@ from satura.rewrite.onnx import user_ops
 from satura.rewrite.onnx.types import type_proto
 from satura.rewrite.onnx.write import elementwise, layout, reductions, windows
 from satura.rewrite.onnx.write.emitter import Emitter, Site
+from satura.rewrite.onnx.write.folding import with_constants
 from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.attributes import Count, HostCall
@@ -49,6 +50,7 @@ def write_program(program: Program) -> tuple[ModelProto, dict[str, Array]]:
 
     Raises UnsupportedError for a host node whose op means something else in the model's opset.
     """
+    program = with_constants(program)
     emit = Emitter(program)
     names = _Names(program, emit)
     outputs = {name: names.of(index) for name, index in program.outputs}

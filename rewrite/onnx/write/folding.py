@@ -1,0 +1,46 @@
+"""Constants of a saved program: what is computed from constants alone is stored as its value.
+
+A runtime would compute it anew, once or at every call. What is larger than the constants behind it
+is left to the runtime: broadcasts, and weights that are stored in a narrow type.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from satura.rewrite.ops import REGISTRY
+from satura.rewrite.ops.registry import user_op
+from satura.rewrite.program.memory import tensor_bytes
+from satura.rewrite.program.program import Node, Program
+from satura.rewrite.types.attributes import Constant
+from satura.rewrite.types.dims import static
+from satura.rewrite.types.tensor_type import Array
+
+SMALL = 1024  # bytes that a value may have whatever lies behind it
+
+
+def with_constants(program: Program) -> Program:
+    """The program in which values that are no larger than their constants stand for their nodes."""
+    nodes = list(program.nodes)
+    values: dict[int, Array] = {}
+    behind: dict[int, frozenset[int]] = {}
+    for index, known in enumerate(program.known):
+        node = program.nodes[index]
+        if not known or user_op(node.op, node.attributes) is not None:
+            continue
+        if node.op.name == "constant":
+            values[index], behind[index] = node.constant.array, frozenset([index])
+            continue
+        if not all(operand in values for operand in node.operands):
+            continue
+        behind[index] = frozenset().union(*(behind[operand] for operand in node.operands))
+        operands = [values[operand] for operand in node.operands]
+        if node.op.name == "broadcast":
+            values[index] = np.broadcast_to(operands[0], tuple(map(static, node.type.shape)))
+            continue
+        most = SMALL + sum(tensor_bytes(program.nodes[at].type) for at in behind[index])
+        if tensor_bytes(node.type) <= most:
+            with np.errstate(all="ignore"):
+                values[index] = np.asarray(node.op.reference(*operands, *node.attributes))
+            nodes[index] = Node(REGISTRY["constant"], (), (Constant(values[index]),), node.type)
+    return Program(tuple(nodes), program.inputs, program.outputs)

@@ -1,0 +1,94 @@
+"""`--value NAME=VALUE`: values of inputs, which become constants of the model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+from onnx import ModelProto, numpy_helper
+
+from satura.rewrite.errors import CallError
+from satura.rewrite.onnx.asked import bound
+from satura.rewrite.onnx.checks import input_types
+from satura.rewrite.onnx.files import read_model
+from satura.rewrite.system.files import open_regular
+from satura.rewrite.types.tensor_type import Array, TensorType
+
+
+def with_values(
+    model: Path | ModelProto, texts: Iterable[str], others: bool = False
+) -> Path | ModelProto:
+    """The model with the inputs that `texts` name as constants; without texts as it is.
+
+    Raises CallError for what is no value of an input; with `others`, names of no input are those of
+    another model's.
+    """
+    given = _texts_by_name(texts)
+    if not given:
+        return model
+    made = ModelProto()
+    made.CopyFrom(read_model(model))
+    graph = made.graph
+    types = input_types(graph, {tensor.name: tensor for tensor in graph.initializer})
+    if others:
+        given = {name: text for name, text in given.items() if name in types}
+    _, values = bound(types, {name: _value(name, text, types) for name, text in given.items()})
+    sizes = {
+        dim.dim_param: extent
+        for info in graph.input
+        if info.name in values
+        for dim, extent in zip(
+            info.type.tensor_type.shape.dim, values[info.name].shape, strict=True
+        )
+        if dim.dim_param
+    }
+    kept = [info for info in graph.input if info.name not in values]
+    for info in kept:
+        for dim in info.type.tensor_type.shape.dim:
+            if dim.dim_param in sizes:
+                dim.dim_value = sizes[dim.dim_param]
+    initializers = [tensor for tensor in graph.initializer if tensor.name not in values]
+    initializers += [numpy_helper.from_array(value, name) for name, value in values.items()]
+    del graph.input[:], graph.initializer[:]
+    graph.input.extend(kept)
+    graph.initializer.extend(initializers)
+    return made
+
+
+def _texts_by_name(texts: Iterable[str]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        if not (name and value):
+            raise CallError(
+                f"a value is written NAME=NUMBERS or NAME=FILE.npy, as in axes=0,2; got {text!r}"
+            )
+        if name in given:
+            raise CallError(f"input {name!r} has two values: {given[name]} and {value}")
+        given[name] = value
+    return given
+
+
+def _value(name: str, text: str, types: Mapping[str, TensorType]) -> Array:
+    """The array that `text` writes or names, of the input's element type if it is written."""
+    if name not in types:
+        raise CallError(f"there is no input {name!r}; the inputs are {list(types)}")
+    type_ = types[name]
+    if text.endswith(".npy"):
+        try:
+            with open_regular(Path(text)) as file:
+                return np.asarray(np.load(file, allow_pickle=False))
+        except (ValueError, EOFError) as error:
+            raise CallError(f"{text} is not an .npy file of a plain array: {error}") from None
+    try:
+        numbers = np.asarray(json.loads(text if type_.rank == 0 or text[0] == "[" else f"[{text}]"))
+        if not np.can_cast(numbers.dtype, type_.dtype.numpy, "same_kind"):
+            raise ValueError(f"{numbers.dtype.name} is not {type_.dtype.numpy.name}")
+        return numbers.astype(type_.dtype.numpy)
+    except (ValueError, OverflowError, TypeError) as error:
+        raise CallError(
+            f"input {name!r} is {type_}: its value is written as numbers, as in 0,2 or [[1, 2]], or"
+            f" true and false, or is an .npy file; got {text!r} ({error})"
+        ) from None

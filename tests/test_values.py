@@ -1,0 +1,64 @@
+"""`--value NAME=VALUE`: inputs that decide shapes, on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from satura.cli import main
+
+
+def cli(*arguments: object) -> int:
+    """Exit code of `satura arguments…`."""
+    with pytest.raises(SystemExit) as stop:
+        main([str(argument) for argument in arguments])
+    return int(stop.value.code or 0)
+
+
+@pytest.fixture
+def sums(tmp_path: Path) -> Path:
+    """The sum of [2, 3] over axes that are an input."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
+    axes = helper.make_tensor_value_info("axes", TensorProto.INT64, ["k"])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    node = helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)
+    graph = helper.make_graph([node], "g", [x, axes], [y])
+    path = tmp_path / "sums.onnx"
+    opsets = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    return path
+
+
+def test_values_decide_shapes(sums: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for axes, shape in (("1", "[2]"), ("-2", "[3]"), ("0,1", "[]"), ("[1, 0]", "[]")):
+        assert cli("show", sums, "--stage", "program", "--value", f"axes={axes}") == 0
+        assert f": f32{shape}\noutput" in capsys.readouterr().out
+    np.save(sums.with_name("axes.npy"), np.array([0]))
+    assert cli("run", sums, "--json", "--value", f"axes={sums.with_name('axes.npy')}") == 0
+    assert json.loads(capsys.readouterr().out)["y"]["shape"] == [3]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ((), "give its value when you load the model (--value on the command line)"),
+        (("axes",), "a value is written NAME=NUMBERS or NAME=FILE.npy"),
+        (("axes=one",), "got 'one'"),
+        (("axes=0.5",), "float64 is not int64"),
+        (("axes=[[0]]",), "input 'axes' must be i64[k], not int64[1, 1]"),
+        (("axis=0",), "there is no input 'axis'; the inputs are ['x', 'axes']"),
+        (("axes=0", "axes=1"), "input 'axes' has two values: 0 and 1"),
+        (("axes=missing.npy",), "missing.npy: No such file or directory"),
+    ],
+)
+def test_values_that_are_none(
+    sums: Path, values: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = [text for value in values for text in ("--value", value)]
+    assert cli("show", sums, "--stage", "program", *options) == 1
+    assert message in capsys.readouterr().err
