@@ -35,15 +35,21 @@ class Enumeration:
 
     `options[c]` are those that others grow from, with their prices; `dispatches[c]` those that can
     be dispatched: per set of classes that they read, inputs and constants apart, the cheapest and
-    its cost.
+    its cost. `width` says how many options of one form, and anchor, a class keeps that read
+    different classes.
     """
 
-    def __init__(self, classes: EClasses, model: CostModel, folding: Folding) -> None:
+    def __init__(
+        self, classes: EClasses, model: CostModel, folding: Folding, width: int = 1
+    ) -> None:
         self.classes = classes
         self.model = model
         self.given = folding.given
+        self.width = width
         count = len(classes.nodes)
-        self.options: list[dict[object, tuple[float, Fragment]]] = [{} for _ in range(count)]
+        self.options: list[dict[tuple[object, ...], tuple[float, Fragment]]] = [
+            {} for _ in range(count)
+        ]
         self.dispatches: list[dict[frozenset[int], tuple[float, Fragment]]] = [
             {} for _ in range(count)
         ]
@@ -154,10 +160,25 @@ class Enumeration:
         price = below + self._grown(fragment)
         # Operands of one op fuse only when they share their anchor.
         kept = fragment.form, fragment.anchor if fragment.form in ANCHORED else None
-        held = self.options[fragment.cls].get(kept)
+        return self._keep(kept, fragment, price)
+
+    def _keep(self, kept: tuple[object, object], fragment: Fragment, price: float) -> bool:
+        """Keep a fragment among the `width` best of its kind; whether that is a change."""
+        options = self.options[fragment.cls]
+        key: tuple[object, ...] = kept
+        if self.width > 1:
+            key = (*kept, frozenset(leaf for leaf in fragment.reads if self.given[leaf] is None))
+        held = options.get(key)
+        if held is None and self.width > 1:
+            rivals = [each for each in options if each[:2] == kept]
+            if len(rivals) >= self.width:
+                dearest = max(rivals, key=lambda each: options[each][0])
+                if price >= options[dearest][0] * (1 - IMPROVEMENT):
+                    return False
+                del options[dearest]
         if held is not None and price >= held[0] * (1 - IMPROVEMENT):
             return False
-        self.options[fragment.cls][kept] = (price, fragment)
+        options[key] = (price, fragment)
         return held is None or held[1] is not fragment
 
     def _grown(self, fragment: Fragment) -> float:

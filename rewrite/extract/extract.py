@@ -14,7 +14,7 @@ from satura.rewrite.extract.choice_graph import Extractor, Result
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.exact import exact
 from satura.rewrite.extract.greedy import dag_greedy, tree_greedy
-from satura.rewrite.extract.local_search import improve, local_search
+from satura.rewrite.extract.local_search import local_search
 from satura.rewrite.extract.placement import place
 from satura.rewrite.extract.schedule import Schedule
 
@@ -37,16 +37,16 @@ def extract(
 
     `method` is "search" (local search from both greedy choices), "exact" (an integer program,
     needs scipy), "dag" (greedy, shared work is paid once), "tree" (greedy, shared work is paid once
-    per use), or an extractor. Without it, the choice that the candidates were made for is searched
-    on. Raises ProgramError where an output cannot be computed, CallError for an unknown method.
+    per use), or an extractor. Without it, the search also starts from the choice that the
+    candidates were made for. Raises ProgramError where an output cannot be computed, CallError for
+    an unknown method.
     """
     extractor = EXTRACTORS.get(method) if isinstance(method, str) else method
     if isinstance(method, str) and extractor is None:
         raise CallError(f"there is no method {method!r}; choose from {list(EXTRACTORS)}")
     found = choices(classes, model)
-    return schedule(
-        found, extractor(found.graph) if extractor else improve(found.graph, found.start)
-    )
+    graph = found.graph
+    return schedule(found, extractor(graph) if extractor else local_search(graph, found.start))
 
 
 def appraise(classes: EClasses, model: CostModel | None = None) -> Schedule:

@@ -18,6 +18,8 @@ from satura.rewrite.isolation.guarded import PATIENCE, saturate_guarded
 from satura.rewrite.language.dsl import Rule, RuleSet
 from satura.rewrite.program.program import Program
 
+_SMALL = 1500  # e-nodes: searching them takes less than half a second
+
 
 @dataclass(frozen=True)
 class Searched(Rewritten):
@@ -52,10 +54,17 @@ def saturate(
 
 
 def best_schedule(saturation: Saturation, cost: CostModel | None = None) -> Schedule:
-    """The cheapest schedule that a saturation met on its way, or a longer search in its e-graph."""
-    met, classes = saturation.best, saturation.best_classes
+    """The cheapest schedule that a saturation met on its way, or a longer search in its e-graph.
+
+    A small e-graph is searched as it was at the end, too: a short search may not have seen what it
+    gained.
+    """
+    met, classes, last = saturation.best, saturation.best_classes, saturation.classes
     assert isinstance(met, Schedule) and classes is not None
-    return min(extract(classes, cost), met, key=lambda schedule: schedule.seconds)
+    found = [met, extract(classes, cost)]
+    if last is not classes and last.node_count <= _SMALL:
+        found.append(extract(last, cost))
+    return min(found, key=lambda schedule: schedule.seconds)
 
 
 def saturate_beside(
