@@ -8,7 +8,7 @@ from typing import Literal
 
 from satura.rewrite.egraph.classes import EClasses
 from satura.rewrite.errors import CallError
-from satura.rewrite.extract.assemble import assemble
+from satura.rewrite.extract.assemble import Assembly, assemble
 from satura.rewrite.extract.candidates import MAX_ROUNDS, Candidates, candidates
 from satura.rewrite.extract.choice_graph import Extractor, Result
 from satura.rewrite.extract.cost import CostModel
@@ -67,5 +67,10 @@ def choices(
 
 def schedule(found: Candidates, result: Result) -> Schedule:
     """The schedule that an extractor chose."""
+    return place(assembly(found, result), found.model)
+
+
+def assembly(found: Candidates, result: Result) -> Assembly:
+    """The program and the groups that an extractor chose."""
     chosen = {cls: found.fragments[candidate] for cls, candidate in result.choice.items()}
-    return place(assemble(found.classes, chosen, found.folding, found.model), found.model)
+    return assemble(found.classes, chosen, found.folding, found.model)

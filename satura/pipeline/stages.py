@@ -9,10 +9,14 @@ from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.rewritten import Rewritten
 from satura.pipeline.rule_sets import Rules, is_ours, rule_set
+from satura.rewrite.egraph.classes import EClasses
 from satura.rewrite.egraph.saturate import Limits, Saturation
 from satura.rewrite.errors import RuleError
+from satura.rewrite.extract.candidates import Candidates
+from satura.rewrite.extract.choice_graph import Result
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.extract import appraise, extract
+from satura.rewrite.extract.extract import appraise, choices, extract, schedule
+from satura.rewrite.extract.local_search import local_search
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.isolation.guarded import PATIENCE, saturate_guarded
 from satura.rewrite.language.dsl import Rule, RuleSet
@@ -59,12 +63,26 @@ def best_schedule(saturation: Saturation, cost: CostModel | None = None) -> Sche
     A small e-graph is searched as it was at the end, too: a short search may not have seen what it
     gained.
     """
-    met, classes, last = saturation.best, saturation.best_classes, saturation.classes
-    assert isinstance(met, Schedule) and classes is not None
-    found = [met, extract(classes, cost)]
-    if last is not classes and last.node_count <= _SMALL:
-        found.append(extract(last, cost))
-    return min(found, key=lambda schedule: schedule.seconds)
+    met = saturation.best
+    assert isinstance(met, Schedule)
+    found = [extract(classes, cost) for classes in _searched(saturation)]
+    return min(found[0], met, *found[1:], key=lambda each: each.seconds)
+
+
+def best_choice(saturation: Saturation, cost: CostModel | None = None) -> tuple[Candidates, Result]:
+    """The candidates and the choice of them that `best_schedule` is made from."""
+    searched = [choices(classes, cost) for classes in _searched(saturation)]
+    found = [(each, local_search(each.graph, each.start)) for each in searched]
+    met = choices(searched[0].classes, cost, rounds=0)
+    found.insert(1, (met, met.start))
+    return min(found, key=lambda each: schedule(*each).seconds)
+
+
+def _searched(saturation: Saturation) -> list[EClasses]:
+    """The e-graph with the cheapest program that was met, and a small one as it was at the end."""
+    classes, last = saturation.best_classes, saturation.classes
+    assert classes is not None
+    return [classes] if last is classes or last.node_count > _SMALL else [classes, last]
 
 
 def saturate_beside(
@@ -112,8 +130,8 @@ def search(
     with phases.phase("saturate"):
         saturation = saturate(program, rules, limits, strict, cost=cost)
     with phases.phase("extract"):
-        schedule = best_schedule(saturation, cost)
+        made = best_schedule(saturation, cost)
     report, seconds = saturation.report, phases.seconds
     seconds["extract"] += report.extraction_seconds  # by turns with saturation, whose clock ran
     seconds["saturate"] -= report.extraction_seconds
-    return Searched(program, schedule, report, seconds, saturation=saturation)
+    return Searched(program, made, report, seconds, saturation=saturation)
