@@ -287,11 +287,17 @@ def check(
 
 @app.command()
 def why(
-    rule: Annotated[str, typer.Argument(metavar="RULE", help="The name of a rule.")],
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="An ONNX file, or a light model's name.")
+    asked: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[RULE] MODEL", help="A rule's name, and an ONNX file or a light model's name."
+        ),
     ],
     value: Values = None,
+    choice: Annotated[
+        str | None,
+        typer.Option(metavar="NODE", help="A node of the rewritten program, such as 12; no RULE."),
+    ] = None,
     with_: With = None,
     rules: RuleSetName = "default",
     seconds: Annotated[
@@ -300,10 +306,18 @@ def why(
     json: AsJson = False,
 ) -> None:
     """Say why RULE fires on MODEL or does not: what each step of its pattern matches, what it made,
-    and the nearest miss."""
+    and the nearest miss. With --choice, say why a node is computed as it is: which other candidates
+    lost, by how much, and which terms of the cost decided."""
+    if choice is not None and len(asked) == 1:
+        from satura.commands.choice import choice as explain_choice
+
+        explain_choice(choice, asked[0], with_ or [], rules, json)
+        return
+    if choice is not None or len(asked) != 2:
+        raise typer.BadParameter("give a RULE and a MODEL, or --choice NODE and a MODEL")
     from satura.commands.why import why as explain_rule
 
-    explain_rule(rule, model, value or [], with_ or [], rules, seconds, json)
+    explain_rule(asked[0], asked[1], value or [], with_ or [], rules, seconds, json)
 
 
 @app.command()

@@ -112,3 +112,19 @@ def test_the_command_goes_on_without_another_rule_that_does_not_end(
     code, out, err = run("relu_twice", model, "--with", file, "--seconds", 1)
     assert code == 0 and "operand 1 of unary: no unary relu, but" in out
     assert "rule 'sleeps'" in err and "was dropped: it took too long" in err
+
+
+def test_the_command_says_which_candidates_lost(model: Path, run: Run) -> None:
+    """Storing the transposed tensor first takes another launch."""
+    code, out, _ = run(model, "--choice", "%2", "--json")
+    answer = json.loads(out)
+    assert code == 0 and answer["chosen"]["form"] == "loop" and answer["lost"]
+    for lost in answer["lost"]:
+        assert lost["dearer"] > 0
+        assert sum(lost["terms"].values()) == pytest.approx(lost["dearer"])
+        assert max(lost["terms"], key=lost["terms"].get) == "launch"
+    code, out, _ = run(model, "--choice", "2")
+    assert code == 0 and "lost, the whole would take 2.5" in out and "by launch +2.50" in out
+    code, _, err = run(model, "--choice", "%0")
+    assert code == 1 and "%0 is an input or a constant" in err
+    assert run(model)[0] == 2

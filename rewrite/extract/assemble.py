@@ -41,11 +41,15 @@ class Group:
 
 @dataclass(frozen=True)
 class Assembly:
-    """The extracted program, its groups in execution order and its compile-time constants."""
+    """The extracted program, its groups in execution order and its compile-time constants.
+
+    `stored` are the nodes of the classes that are inputs, constants or roots of groups.
+    """
 
     program: Program
     groups: tuple[Group, ...]
     constants: tuple[int, ...]
+    stored: Mapping[int, int]
 
 
 def assemble(
@@ -83,7 +87,7 @@ class _Assembler:
                 self.constants[self.node_of[cls]] = None
         outputs = tuple((name, self.node_of[cls]) for name, cls in classes.outputs)
         program = Program(tuple(self.builder.nodes), tuple(self.builder.inputs), outputs)
-        return Assembly(program, tuple(self.groups), tuple(self.constants))
+        return Assembly(program, tuple(self.groups), tuple(self.constants), self.node_of)
 
     def _materialise(self, goal: int) -> None:
         """Emit the dispatch of `goal` after those of everything it reads."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from satura.rewrite.extract.features import RATES, Features
+from satura.rewrite.extract.features import MEMORY, RATES, Features
 
 REFERENCE_LANES = 16
 
@@ -115,6 +115,22 @@ class CostModel:
             together = max(work / shared, memory / min(shared, self.streams))
             alone = min(alone, together + self.rates["barrier"])
         return self.rates["launch"] + alone
+
+    def terms(self, features: Features) -> dict[str, float]:
+        """The seconds of a dispatch by rate, of the side, bytes or work, that takes longer."""
+        start = "host" if features.form == "host" else "launch"
+        found = {start: self.rates[start]}
+        left = self.seconds(features) - self.rates[start]
+        moved = zip(MEMORY, (features.near, features.far, features.constants), strict=True)
+        memory = {name: self.rates[name] * amount for name, amount in moved if amount}
+        work = {name: self.rates[name] * amount for name, amount in features.summed.items()}
+        side = memory
+        if start == "launch" and sum(work.values()) > sum(memory.values()):
+            side = work
+        alone = sum(side.values())
+        for name, seconds in side.items():  # threads share it
+            found[name] = seconds * left / alone if alone else 0.0
+        return found
 
     def work(self, features: Features) -> float:
         """The part of one thread's time that is spent computing."""

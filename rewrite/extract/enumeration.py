@@ -32,15 +32,21 @@ class Enumeration:
 
     `options[c]` are those that others grow from, with their prices; `dispatches[c]` those that can
     be dispatched: per set of classes that they read, inputs and constants apart, the cheapest and
-    its cost.
+    its cost. `width` says how many options of one form, and anchor, a class keeps that read
+    different classes.
     """
 
-    def __init__(self, classes: EClasses, folding: Folding, templates: Templates) -> None:
+    def __init__(
+        self, classes: EClasses, folding: Folding, templates: Templates, width: int = 1
+    ) -> None:
         self.classes = classes
         self.model = templates.model
         self.given = folding.given
+        self.width = width
         count = len(classes.nodes)
-        self.options: list[dict[object, tuple[float, Instance]]] = [{} for _ in range(count)]
+        self.options: list[dict[tuple[object, ...], tuple[float, Instance]]] = [
+            {} for _ in range(count)
+        ]
         self.dispatches: list[dict[frozenset[int], tuple[float, Found]]] = [
             {} for _ in range(count)
         ]
@@ -157,11 +163,25 @@ class Enumeration:
         # What it costs in a larger one: its reads and its work, one after the other.
         price = below + template.inlined
         # Operands of one op fuse only when they share their anchor.
-        kept = form, found.anchor if form in ANCHORED else None
-        held = self.options[found.cls].get(kept)
+        return self._keep((form, found.anchor if form in ANCHORED else None), found, price)
+
+    def _keep(self, kept: tuple[object, object], found: Instance, price: float) -> bool:
+        """Keep a fragment among the `width` best of its kind; whether that is a change."""
+        options = self.options[found.cls]
+        key: tuple[object, ...] = kept
+        if self.width > 1:
+            key = (*kept, frozenset(leaf for leaf in found.reads if self.given[leaf] is None))
+        held = options.get(key)
+        if held is None and self.width > 1:
+            rivals = [each for each in options if each[:2] == kept]
+            if len(rivals) >= self.width:
+                dearest = max(rivals, key=lambda each: options[each][0])
+                if price >= options[dearest][0] * (1 - IMPROVEMENT):
+                    return False
+                del options[dearest]
         if held is not None and price >= held[0] * (1 - IMPROVEMENT):
             return False
-        self.options[found.cls][kept] = (price, found)
+        options[key] = (price, found)
         return held is None or held[1] is not found
 
     def _below(self, leaves: Collection[int]) -> tuple[float, int]:

@@ -8,19 +8,20 @@ from typing import Literal
 
 from satura.rewrite.egraph.classes import EClasses
 from satura.rewrite.errors import CallError
-from satura.rewrite.extract.assemble import assemble
+from satura.rewrite.extract.assemble import Assembly, assemble
 from satura.rewrite.extract.candidates import (
     MAX_ROUNDS,
     Candidates,
     candidates,
     enumerated,
+    is_small,
     varied,
 )  # fmt: skip
 from satura.rewrite.extract.choice_graph import Extractor, Result
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.exact import exact
 from satura.rewrite.extract.greedy import dag_greedy, tree_greedy
-from satura.rewrite.extract.local_search import improve, local_search
+from satura.rewrite.extract.local_search import local_search
 from satura.rewrite.extract.placement import place
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.extract.templates import Templates
@@ -44,16 +45,16 @@ def extract(
 
     `method` is "search" (local search from both greedy choices), "exact" (an integer program,
     needs scipy), "dag" (greedy, shared work is paid once), "tree" (greedy, shared work is paid once
-    per use), or an extractor. Without it, the choice that the candidates were made for is searched
-    on. Raises ProgramError where an output cannot be computed, CallError for an unknown method.
+    per use), or an extractor. Without it, the search also starts from the choice that the
+    candidates were made for. Raises ProgramError where an output cannot be computed, CallError for
+    an unknown method.
     """
     extractor = EXTRACTORS.get(method) if isinstance(method, str) else method
     if isinstance(method, str) and extractor is None:
         raise CallError(f"there is no method {method!r}; choose from {list(EXTRACTORS)}")
     found = choices(classes, model)
-    return schedule(
-        found, extractor(found.graph) if extractor else improve(found.graph, found.start)
-    )
+    graph = found.graph
+    return schedule(found, extractor(graph) if extractor else local_search(graph, found.start))
 
 
 def appraiser(model: CostModel | None = None) -> Callable[[EClasses], Appraised]:
@@ -82,11 +83,11 @@ class Appraised:
         """Predicted seconds of one run."""
         return self.schedule.seconds
 
-    def searched(self, classes: EClasses, model: CostModel | None = None) -> Schedule:
-        """What `extract` finds in `classes`, for which this was found; or this if it is better."""
-        found = choices(classes, model) if self.found is None else varied(self.found)
-        longer = schedule(found, improve(found.graph, found.start))
-        return min(longer, self.schedule, key=lambda schedule: schedule.seconds)
+    def candidates(self, classes: EClasses, model: CostModel | None = None) -> Candidates:
+        """What `choices` finds in `classes`, for which this was found."""
+        if self.found is None or is_small(classes):
+            return choices(classes, model)
+        return varied(self.found)
 
     def __reduce__(self) -> tuple[type[Appraised], tuple[Schedule, None]]:
         """Leave candidates behind on the way to another process: they are found again sooner."""
@@ -110,5 +111,10 @@ def _priced(classes: EClasses, model: CostModel) -> EClasses:
 
 def schedule(found: Candidates, result: Result) -> Schedule:
     """The schedule that an extractor chose."""
+    return place(assembly(found, result), found.model)
+
+
+def assembly(found: Candidates, result: Result) -> Assembly:
+    """The program and the groups that an extractor chose."""
     chosen = {cls: found.fragment(candidate) for cls, candidate in result.choice.items()}
-    return place(assemble(found.classes, chosen, found.folding, found.model), found.model)
+    return assemble(found.classes, chosen, found.folding, found.model)

@@ -23,12 +23,19 @@ from satura.rewrite.extract.greedy import cheapest_dags, dag_greedy, tree_greedy
 
 MAX_PASSES = 6
 UPWARDS = 1  # more was never seen to find more
+LARGE = 3000  # candidates: searching from a third start takes a second
 LEAST = 1e-9  # relative; smaller gains are noise of floating point
 
 
-def local_search(graph: ChoiceGraph) -> Result:
-    """Search from both greedy choices. Raises ProgramError where a goal cannot be computed."""
-    starts = (dag_greedy(graph), tree_greedy(graph))
+def local_search(graph: ChoiceGraph, start: Result | None = None) -> Result:
+    """Search from both greedy choices, and from `start`.
+
+    In a large graph only from `start`, if there is one. Raises ProgramError where a goal cannot be
+    computed.
+    """
+    starts = [start] if start else []
+    if not starts or len(graph.homes) <= LARGE:
+        starts += [dag_greedy(graph), tree_greedy(graph)]
     best = min((improve(graph, start) for start in starts), key=lambda result: result.cost)
     while (found := improve(graph, best)).cost < best.cost * (1 - LEAST):
         best = found
@@ -223,15 +230,24 @@ class _Search:
         return False
 
     def force_in(self, cls: int) -> None:
-        """Try the move *force in* on a class that is not computed."""
-        if self.uses[cls]:
-            return
-        before = self.total
-        self.take((cls,))
-        changed: list[tuple[int, int]] = []
-        self.offer(cls, changed, self.upwards)
-        self.drop((cls,))
-        self.keep_or_undo(before, changed)
+        """Try the move *force in* on a class that is not computed.
+
+        Also with candidates that do without something that is computed now: its readers may all
+        go over to this class.
+        """
+        for leaf in (None, *self.graph.leaves[self.picks[cls]]):
+            if self.uses[cls]:
+                return
+            pick = self.picks[cls]
+            if leaf is not None and not (self.uses[leaf] and self.cheapen_without(cls, leaf)):
+                continue
+            before = self.total
+            self.take((cls,))
+            changed: list[tuple[int, int]] = []
+            self.offer(cls, changed, self.upwards)
+            self.drop((cls,))
+            if not self.keep_or_undo(before, changed):
+                self.set_pick(cls, pick)
 
     def offer(self, cls: int, changed: list[tuple[int, int]], levels: int) -> None:
         """Let all that could read a class choose it; what changes is noted with its old pick.
@@ -269,6 +285,23 @@ class _Search:
                     least = price
         return self.picks[cls] != before
 
+    def cheapen_without(self, cls: int, other: int) -> bool:
+        """Give a class that is not computed its cheapest candidate below which `other` is not.
+
+        False where there is none.
+        """
+        graph, before = self.graph, self.picks[cls]
+        least, ends = inf, (cls, other)
+        for candidate in graph.candidates[cls]:
+            leaves, price = graph.leaves[candidate], graph.costs[candidate]
+            if price >= least:
+                break
+            price += self.price_of(leaves, least - price)
+            if price < least and not any(self.reaches(leaves, end) for end in ends):
+                self.set_pick(cls, candidate)
+                least = price
+        return self.picks[cls] != before
+
     def force_out(self, cls: int) -> None:
         """Try the move *force out* on a class that is computed."""
         if not self.uses[cls]:
@@ -283,9 +316,11 @@ class _Search:
                 changed.append((reader, old))
         self.keep_or_undo(before, changed)
 
-    def keep_or_undo(self, before: float, changed: list[tuple[int, int]]) -> None:
-        """Undo changed picks where the total is not less than before."""
-        if not self.is_less(self.total, before):
-            for cls, candidate in reversed(changed):
-                self.pick(cls, candidate)
-            self.total = before
+    def keep_or_undo(self, before: float, changed: list[tuple[int, int]]) -> bool:
+        """Undo changed picks where the total is not less than before; whether it is."""
+        if self.is_less(self.total, before):
+            return True
+        for cls, candidate in reversed(changed):
+            self.pick(cls, candidate)
+        self.total = before
+        return False

@@ -10,12 +10,17 @@ from satura.pipeline.rewritten import Rewritten
 from satura.pipeline.rule_sets import Rules, is_ours, rule_set
 from satura.rewrite.egraph.saturate import Limits, Saturation
 from satura.rewrite.errors import RuleError
+from satura.rewrite.extract.candidates import Candidates
+from satura.rewrite.extract.choice_graph import Result
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.extract import Appraised, appraiser
+from satura.rewrite.extract.extract import Appraised, appraiser, choices, schedule
+from satura.rewrite.extract.local_search import local_search
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.isolation.guarded import PATIENCE, saturate_guarded
 from satura.rewrite.language.dsl import Rule, RuleSet
 from satura.rewrite.program.program import Program
+
+_SMALL = 1500  # e-nodes: searching them takes less than half a second
 
 
 @dataclass(frozen=True)
@@ -52,9 +57,33 @@ def saturate(
 
 def best_schedule(saturation: Saturation, cost: CostModel | None = None) -> Schedule:
     """The cheapest schedule that a saturation met on its way, or a longer search in its e-graph."""
-    met, classes = saturation.best, saturation.best_classes
-    assert isinstance(met, Appraised) and classes is not None
-    return met.searched(classes, cost)
+    met = saturation.best
+    assert isinstance(met, Appraised)
+    longer, *rest = [schedule(*each) for each in _searches(saturation, met, cost)]
+    return min(longer, met.schedule, *rest, key=lambda each: each.seconds)
+
+
+def best_choice(saturation: Saturation, cost: CostModel | None = None) -> tuple[Candidates, Result]:
+    """The candidates and the choice of them that `best_schedule` is made from."""
+    met = saturation.best
+    assert isinstance(met, Appraised)
+    found = _searches(saturation, met, cost)
+    short = met.found or choices(found[0][0].classes, cost, rounds=0)
+    found.insert(1, (short, short.start))
+    return min(found, key=lambda each: schedule(*each).seconds)
+
+
+def _searches(
+    saturation: Saturation, met: Appraised, cost: CostModel | None
+) -> list[tuple[Candidates, Result]]:
+    """A search in the e-graph with the cheapest program that was met; in a small one as it was at
+    the end, too: a short search may not have seen what it gained."""
+    classes, last = saturation.best_classes, saturation.classes
+    assert classes is not None
+    found = [met.candidates(classes, cost)]
+    if last is not classes and last.node_count <= _SMALL:
+        found.append(choices(last, cost))
+    return [(each, local_search(each.graph, each.start)) for each in found]
 
 
 def saturate_beside(
@@ -102,8 +131,8 @@ def search(
     with phases.phase("saturate"):
         saturation = saturate(program, rules, limits, strict, cost=cost)
     with phases.phase("extract"):
-        schedule = best_schedule(saturation, cost)
+        made = best_schedule(saturation, cost)
     report, seconds = saturation.report, phases.seconds
     seconds["extract"] += report.extraction_seconds  # by turns with saturation, whose clock ran
     seconds["saturate"] -= report.extraction_seconds
-    return Searched(program, schedule, report, seconds, saturation=saturation)
+    return Searched(program, made, report, seconds, saturation=saturation)
