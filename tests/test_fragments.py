@@ -10,7 +10,7 @@ from satura.backend.constants import ConstantStore
 from satura.backend.plan.kernels import kernel_code
 from satura.pipeline.stages import rewrite
 from satura.rewrite.egraph.classes import EClasses, ENode
-from satura.rewrite.extract import templates, variants
+from satura.rewrite.extract import templates
 from satura.rewrite.extract.assemble import assemble
 from satura.rewrite.extract.candidates import candidates
 from satura.rewrite.extract.cost import CostModel
@@ -40,7 +40,6 @@ def admitted(classes: EClasses, monkeypatch: pytest.MonkeyPatch) -> list[Fragmen
         return fragment
 
     monkeypatch.setattr(templates, "combine", recorded)
-    monkeypatch.setattr(variants, "combine", recorded)
     candidates(classes, MODEL)
     return found
 

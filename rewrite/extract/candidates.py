@@ -11,9 +11,9 @@ from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.enumeration import Enumeration, Found
 from satura.rewrite.extract.folding import Folding, fold
 from satura.rewrite.extract.fragments import Fragment
-from satura.rewrite.extract.greedy import dag_greedy
+from satura.rewrite.extract.greedy import cheapest_dags, chosen
 from satura.rewrite.extract.local_search import improve
-from satura.rewrite.extract.templates import Templates
+from satura.rewrite.extract.templates import Instance, Templates
 from satura.rewrite.extract.variants import variants
 
 MAX_ROUNDS = 2
@@ -78,7 +78,8 @@ def enumerated(classes: EClasses, templates: Templates, width: int = 1) -> Candi
         for leaves, (cost, found) in sorted(dispatches.items(), key=_cost):
             made.add(leaves, cost, found)
     graph = made.graph()
-    start = improve(graph, dag_greedy(graph), 0)
+    picks = cheapest_dags(graph)
+    start = improve(graph, chosen(graph, picks), 0, picks)
     return Candidates(enumeration, graph, tuple(made.found), folding, start)
 
 
@@ -91,9 +92,10 @@ def varied(before: Candidates, rounds: int = MAX_ROUNDS) -> Candidates:
     seen: set[int] = set()
     for _ in range(rounds):
         for candidate in result.choice.values():
-            if candidate not in seen:
+            found = made.found[candidate]
+            if candidate not in seen and isinstance(found, Instance):
                 seen.add(candidate)
-                for variant in variants(enumeration, enumeration.fragment(made.found[candidate])):
+                for variant in variants(enumeration, found):
                     made.add(*enumeration.priced(variant), variant)
         if len(made.found) == len(graph.homes):
             break

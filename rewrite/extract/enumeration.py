@@ -53,21 +53,21 @@ class Enumeration:
         self._own = [inf] * count  # seconds of the cheapest dispatch of a class
         self._total = [inf if price is None else price for price in folding.given]
         self._closure = [0] * count  # bit set of the classes dispatched below and here
-        self._instances = Instances(classes, templates)
-        self._combined: dict[tuple[object, ...], tuple[object, Instance | None]] = {}
+        self.instances = Instances(classes, templates)
+        self._combined: dict[tuple[object, ...], Instance | None] = {}
         self._sweep()
 
     def fragment(self, found: Found) -> Fragment:
         """What was found as a fragment."""
-        return self._instances.fragment(found) if isinstance(found, Instance) else found
+        return self.instances.fragment(found) if isinstance(found, Instance) else found
 
     def is_computable(self, cls: int) -> bool:
         """Whether a class is given or can be dispatched."""
         return self._total[cls] < inf
 
-    def priced(self, fragment: Fragment) -> tuple[frozenset[int], float]:
+    def priced(self, found: Instance) -> tuple[frozenset[int], float]:
         """What a dispatch reads but for what is given, and its cost with that of constants."""
-        return self._priced(fragment.reads, fragment.seconds(self.classes, self.model))
+        return self._priced(found.reads, found.template.seconds)
 
     def _priced(self, reads: Iterable[int], cost: float) -> tuple[frozenset[int], float]:
         """The same for a dispatch that is known to cost so much without constants."""
@@ -148,11 +148,10 @@ class Enumeration:
         self, cls: int, position: int, parts: tuple[Instance | None, ...]
     ) -> Instance | None:
         """What parts make, remembered: equal fragments are one object."""
-        key = (cls, position, *map(id, parts))
-        held = self._combined.get(key)
-        if held is None:  # the parts stay alive: their ids are the key
-            held = self._combined[key] = parts, self._instances.combined(cls, position, parts)
-        return held[1]
+        key = cls, position, parts
+        if key not in self._combined:
+            self._combined[key] = self.instances.combined(cls, position, parts)
+        return self._combined[key]
 
     def _offer(self, found: Instance) -> bool:
         """Admit a fragment, and keep it to grow from where it is the best of its kind."""

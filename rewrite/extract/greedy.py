@@ -18,12 +18,12 @@ MOST = 1e300  # seconds: sums of trees stay below infinity
 
 def tree_greedy(graph: ChoiceGraph) -> Result:
     """Choose by trees: what is read twice counts twice. Exact where nothing is shared."""
-    return _result(graph, cheapest_trees(graph))
+    return chosen(graph, cheapest_trees(graph))
 
 
 def dag_greedy(graph: ChoiceGraph) -> Result:
     """Choose by DAGs: the price of a candidate has everything below it once."""
-    return _result(graph, cheapest_dags(graph))
+    return chosen(graph, cheapest_dags(graph))
 
 
 def cheapest_trees(graph: ChoiceGraph) -> dict[int, int]:
@@ -95,7 +95,8 @@ def _visit(
     return picks
 
 
-def _result(graph: ChoiceGraph, picks: dict[int, int]) -> Result:
+def chosen(graph: ChoiceGraph, picks: dict[int, int]) -> Result:
+    """The part of some picks that the goals need. Raises ProgramError where one has none."""
     for goal in graph.goals:
         if goal not in picks:
             raise ProgramError(f"class {goal} cannot be computed by any of its candidates")

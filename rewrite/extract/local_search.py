@@ -15,7 +15,7 @@ IEEE TCAD 26, 2007).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
@@ -42,10 +42,18 @@ def local_search(graph: ChoiceGraph, start: Result | None = None) -> Result:
     return best
 
 
-def improve(graph: ChoiceGraph, start: Result, upwards: int = UPWARDS) -> Result:
-    """Search from a choice, with up to `upwards` classes between one forced in and its readers."""
+def improve(
+    graph: ChoiceGraph,
+    start: Result,
+    upwards: int = UPWARDS,
+    others: Mapping[int, int] | None = None,
+) -> Result:
+    """Search from a choice, with up to `upwards` classes between one forced in and its readers.
+
+    `others` are the picks of `cheapest_dags`, where they are there already.
+    """
     # What is chosen reads nothing else, so the picks for the other classes close no cycle.
-    search = _Search(graph, {**cheapest_dags(graph), **start.choice}, upwards)
+    search = _Search(graph, {**(others or cheapest_dags(graph)), **start.choice}, upwards)
     for _ in range(MAX_PASSES):
         before = search.total
         for cls in search.selected():
@@ -166,19 +174,24 @@ class _Search:
         return self.pick_cheapest(cls, readers, self.total - self.least, shares)
 
     def pick_cheapest(
-        self, cls: int, candidates: Iterable[int], limit: float, shares: Mapping[int, float] = {}
+        self, cls: int, candidates: Sequence[int], limit: float, shares: Mapping[int, float] = {}
     ) -> bool:
         """Pick the other of some candidates with the least total, if one is below the limit.
 
         The limit is higher by the shares of what a candidate does not read.
         """
-        costs, below, current = self.graph.costs, self.graph.leaves, self.picks[cls]
+        if not candidates:
+            return False
+        costs, current, own = self.graph.costs, self.picks[cls], self.own[cls]
         most = limit + sum(shares.values())
-        self.drop(below[current])
-        base = self.total - costs[current]
+        old, total = self.below[cls], self.total
+        self.drop(old)
+        base = self.total - own
+        self.take(old)
+        self.total = total
         best, least = current, inf
         for candidate in candidates:
-            price, leaves = base + costs[candidate], below[candidate]
+            price, leaves = base + costs[candidate], self.graph.leaves[candidate]
             if price >= least or price >= most:
                 break
             allowed = limit
@@ -189,10 +202,16 @@ class _Search:
                 allowed = least
             if candidate == current or price >= allowed:
                 continue
-            price += self.price_of(leaves, allowed - price)
-            if price < allowed and not self.reaches(leaves, cls):
-                best, least = candidate, price
-        self.take(below[current])
+            # What is new beside the current pick is little, also where all else hangs on that.
+            if self.price_of(leaves, allowed - price) < inf:
+                self.take(leaves)
+                self.drop(old)
+                price = self.total - own + costs[candidate]
+                self.take(old)
+                self.drop(leaves)
+                self.total = total
+                if price < allowed and not self.reaches(leaves, cls):
+                    best, least = candidate, price
         if best != current:
             self.pick(cls, best)
         return best != current

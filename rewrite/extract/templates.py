@@ -27,15 +27,16 @@ _Key: TypeAlias = tuple[object, ...]
 class Template:
     """What equal fragments have in common.
 
-    `reads` are the places of its leaves among the classes of an instance, `anchor` the part that
-    has its anchor, None where there is none. It costs `seconds` as a dispatch of its own, constants
-    apart, and `inlined` in a larger one.
+    `reads` and `computed` are the places of its leaves, and of what it computes, among the classes
+    of an instance; `anchor` is the part that has its anchor, None where there is none. It costs
+    `seconds` as a dispatch of its own, constants apart, and `inlined` in a larger one.
     """
 
     number: int
     form: Fused
     anchor: int | None
     reads: tuple[int, ...]
+    computed: tuple[int, ...]
     seconds: float
     inlined: float
 
@@ -44,10 +45,13 @@ class Template:
 class Instance:
     """One fragment: a template, and the classes that stand in it, its own first.
 
+    `node` is the e-node at `position` of that class.
+
     Instances that share `anchor` share the anchor of the fragments.
     """
 
     template: Template
+    position: int
     node: ENode
     parts: tuple[Instance | None, ...]
     classes: tuple[int, ...]
@@ -62,6 +66,11 @@ class Instance:
     def reads(self) -> list[int]:
         """The classes that it reads."""
         return [self.classes[place] for place in self.template.reads]
+
+    @property
+    def computed(self) -> list[int]:
+        """The classes that are computed here: its own and those of its parts."""
+        return [self.classes[place] for place in self.template.computed]
 
 
 class Templates:
@@ -125,7 +134,7 @@ class Instances:
         template = found[made]
         if template is None:
             return None
-        instance = Instance(template, node, parts, inside, None, fragment)
+        instance = Instance(template, position, node, parts, inside, None, fragment)
         if template.anchor is not None:
             part = parts[template.anchor] if template.anchor != _OWN else None
             instance.anchor = part.anchor if part else instance
@@ -153,7 +162,7 @@ class Instances:
         features = fragment.features(self.classes, False)
         return Template(
             len(self.templates.found), fragment.form, anchor,
-            tuple(map(inside.index, fragment.reads)),
+            tuple(map(inside.index, fragment.reads)), tuple(map(inside.index, fragment.computed)),
             fragment.seconds(self.classes, model),
             model.memory(features) + model.work(features) + fragment.size * model.constant,
         )  # fmt: skip

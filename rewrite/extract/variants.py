@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from satura.rewrite.extract.enumeration import Enumeration
-from satura.rewrite.extract.fragments import Fragment, Fused, combine
+from satura.rewrite.extract.fragments import Fused
+from satura.rewrite.extract.templates import Instance
 
 
-def variants(found: Enumeration, fragment: Fragment) -> Iterator[Fragment]:
+def variants(found: Enumeration, fragment: Instance) -> Iterator[Instance]:
     """The fragments that differ from `fragment` in one class, read or computed in its place."""
-    if fragment.form in (Fused.PLACEMENT, Fused.HOST):
+    if fragment.template.form is Fused.HOST:
         return
-    changes: list[tuple[int, Fragment | None]] = [
+    changes: list[tuple[int, Instance | None]] = [
         (cls, None) for cls in fragment.computed if cls != fragment.cls and found.is_computable(cls)
     ]
     for leaf in fragment.reads:
         if found.given[leaf] is None:
-            changes += [(leaf, found.fragment(part)) for _, part in found.options[leaf].values()]
+            changes += [(leaf, option) for _, option in found.options[leaf].values()]
     for cls, part in changes:
         changed = with_part(found, fragment, cls, part)
         if changed is not None:
@@ -25,21 +26,21 @@ def variants(found: Enumeration, fragment: Fragment) -> Iterator[Fragment]:
 
 
 def with_part(
-    found: Enumeration, fragment: Fragment, cls: int, part: Fragment | None
-) -> Fragment | None:
+    found: Enumeration, fragment: Instance, cls: int, part: Instance | None
+) -> Instance | None:
     """`fragment` with `part` where it reads or computes `cls`; where that is None it reads `cls`.
 
     Parts that it shares stay shared: they have one anchor. None where this does not fuse.
     """
-    made: dict[int, Fragment | None] = {}
+    made: dict[Instance, Instance | None] = {}
 
-    def rebuild(old: Fragment) -> Fragment | None:
-        if id(old) not in made:
-            parts: list[Fragment | None] = []
+    def rebuild(old: Instance) -> Instance | None:
+        if old not in made:
+            parts: list[Instance | None] = []
             for operand, below in zip(old.node.operands, old.parts, strict=True):
                 if operand == cls:
                     parts.append(part)
-                elif below is None or not (cls in below.reads or cls in below.computed):
+                elif below is None or cls not in below.classes:
                     parts.append(below)
                 else:
                     changed = rebuild(below)
@@ -47,7 +48,7 @@ def with_part(
                         break
                     parts.append(changed)
             else:
-                made[id(old)] = combine(found.classes, old.cls, old.node, tuple(parts), found.model)
-        return made.setdefault(id(old), None)
+                made[old] = found.instances.combined(old.cls, old.position, tuple(parts))
+        return made.setdefault(old, None)
 
     return rebuild(fragment)
