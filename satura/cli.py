@@ -11,11 +11,11 @@ import sys
 import warnings
 from io import TextIOWrapper
 from pathlib import Path
-from types import FrameType
-from typing import Annotated, NoReturn, TextIO
+from typing import Annotated
 
 import typer
 
+from satura.commands.failures import fail, leave, show_warning
 from satura.commands.options import (
     AsJson,
     Cost,
@@ -29,6 +29,7 @@ from satura.commands.options import (
     With,
 )
 from satura.rewrite.errors import SaturaError
+from satura.rules_cli import rules_app
 
 app = typer.Typer(
     name="satura",
@@ -42,6 +43,7 @@ cache_app = typer.Typer(
     help="The folder of compiled kernels and remembered schedules.", no_args_is_help=True
 )
 app.add_typer(cache_app, name="cache")
+app.add_typer(rules_app)
 
 
 def _version(wanted: bool) -> None:
@@ -69,14 +71,53 @@ def demo(threads: Threads = None, json: AsJson = False) -> None:
     raise typer.Exit(0 if run_demo(threads, json) else 1)
 
 
+@app.command("compile")
+def compile_model(
+    model: ModelPath,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write it.")],
+    dim: Dims = None,
+    size: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=N[,NAME=N…]", help="Sizes that the file is ready for; repeatable."
+        ),
+    ] = None,
+    threads: Threads = None,
+    precision: Precision = "fp32",
+    cost: Cost = "default",
+    files: With = None,
+    json: AsJson = False,
+) -> None:
+    """Compile MODEL and save it with its weights: `satura run` and satura.open start it at once."""
+    from satura.commands.compile import compile_to
+    from satura.commands.rule_files import with_files
+    from satura.pipeline.sizes import parse_dims
+
+    rules = with_files("default", files or [])
+    typical = parse_dims(dim or [])
+    compile_to(model, output, typical, size or [], threads, precision, cost, rules, json)
+
+
 @app.command()
 def run(
-    model: ModelPath,
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="An ONNX file, or what `satura compile` wrote.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ],
     inputs: Annotated[
         Path | None,
         typer.Option(
             help="Arguments by name, as .npz; seeded random ones by default.", exists=True
         ),
+    ] = None,
+    input: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=FILE.npy", help="One argument, as .npy; repeatable."),
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Where to write the outputs (.npz).")] = None,
     size: Sizes = None,
@@ -85,31 +126,34 @@ def run(
     threads: Threads = None,
     precision: Precision = "fp32",
     cost: Cost = "default",
+    trust: Annotated[
+        bool, typer.Option(help="Use machine code in a saved file that others may have written.")
+    ] = False,
     verify: Annotated[bool, typer.Option(help="Compare every stage with the interpreter.")] = False,
     files: With = None,
     json: AsJson = False,
 ) -> None:
-    """Compile MODEL, run it once and show its outputs."""
+    """Compile MODEL, or open what was compiled, run it once and show its outputs."""
+    from satura.artifact.container import is_artifact
+    from satura.commands.run import run, run_opened
+
+    given = (inputs, input or [], size or [])
+    if is_artifact(model):
+        of_models = {
+            "--value": value,
+            "--dim": dim,
+            "--threads": threads,
+            "--with": files,
+            "--verify": verify,
+        }
+        changed = {"--precision": precision != "fp32", "--cost": cost != "default"}
+        run_opened(model, given, output, trust, {**of_models, **changed}, json)
+        return
     from satura.commands.rule_files import with_files
-    from satura.commands.run import run as run_model
     from satura.pipeline.sizes import parse_dims
 
-    rules = with_files("default", files or [])
-    typical = parse_dims(dim or [])
-    run_model(
-        model,
-        inputs,
-        output,
-        size or [],
-        value or [],
-        typical,
-        threads,
-        precision,
-        cost,
-        rules,
-        verify,
-        json,
-    )
+    rules, typical = with_files("default", files or []), parse_dims(dim or [])
+    run(model, given, output, value or [], typical, threads, precision, cost, rules, verify, json)
 
 
 @app.command()
@@ -254,140 +298,6 @@ def calibrate(
     calibrate_machine(seed, json)
 
 
-@app.command()
-def check(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="FILES",
-            help="Python files with rules; the rule book by default.",
-            exists=True,
-            dir_okay=False,
-        ),
-    ] = None,
-    book: Annotated[bool, typer.Option("--book", help="Check the rule book, too.")] = False,
-    rule: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this rule; repeatable.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same report.")] = 0,
-    deep: Annotated[bool, typer.Option("--deep", help="Ten times as many instances.")] = False,
-    seconds: Annotated[
-        float | None,
-        typer.Option(min=0.1, help="The limit for each rule; 60, or 600 with --deep."),
-    ] = None,
-    json: AsJson = False,
-) -> None:
-    """Test rules on random instances, and prove those that can be proved; exits with 1 where one is
-    refuted, vacuous, or does not come to an end."""
-    from satura.commands.check import check_rules
-
-    sound = check_rules(files or [], book, rule or [], seed, deep, seconds, json)
-    raise typer.Exit(0 if sound else 1)
-
-
-@app.command()
-def why(
-    asked: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[RULE] MODEL", help="A rule's name, and an ONNX file or a light model's name."
-        ),
-    ],
-    value: Values = None,
-    choice: Annotated[
-        str | None,
-        typer.Option(metavar="NODE", help="A node of the rewritten program, such as 12; no RULE."),
-    ] = None,
-    with_: With = None,
-    rules: RuleSetName = "default",
-    seconds: Annotated[
-        float, typer.Option(min=0.1, help="When to give up a rule that does not end.")
-    ] = 30.0,
-    json: AsJson = False,
-) -> None:
-    """Say why RULE fires on MODEL or does not: what each step of its pattern matches, what it made,
-    and the nearest miss. With --choice, say why a node is computed as it is: which other candidates
-    lost, by how much, and which terms of the cost decided."""
-    if choice is not None and len(asked) == 1:
-        from satura.commands.choice import choice as explain_choice
-
-        explain_choice(choice, asked[0], with_ or [], rules, json)
-        return
-    if choice is not None or len(asked) != 2:
-        raise typer.BadParameter("give a RULE and a MODEL, or --choice NODE and a MODEL")
-    from satura.commands.why import why as explain_rule
-
-    explain_rule(asked[0], asked[1], value or [], with_ or [], rules, seconds, json)
-
-
-@app.command()
-def explain(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="An ONNX file, or a light model's name.")
-    ],
-    nodes: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[NODES]...", help="Numbers of rewritten nodes; all by default."),
-    ] = None,
-    value: Values = None,
-    rules: RuleSetName = "default",
-    json: AsJson = False,
-) -> None:
-    """Say which rules, one after the other, the nodes come from that MODEL is rewritten to."""
-    from satura.commands.explain import explain as explain_nodes
-
-    explain_nodes(model, value or [], nodes or [], rules, json)
-
-
-@app.command()
-def rules(
-    rules: Annotated[str, typer.Argument(metavar="SET", help="The rule set.")] = "default",
-    grep: Annotated[
-        str, typer.Option(metavar="TEXT", help="Only rules whose name, law or place has it.")
-    ] = "",
-    json: AsJson = False,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="The text of docs/rules.md.")
-    ] = False,
-    worth: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="MODEL",
-            help="What each law gains on this model, by leaving it out (minutes); repeatable.",
-        ),
-    ] = None,
-) -> None:
-    """List the rules of a set: law, whether it holds bit for bit, whether it is proved, and where
-    it is defined."""
-    if worth:
-        from satura.commands.worth import print_worths
-
-        print_worths(worth, rules, json)
-    elif markdown:
-        from satura.commands.pages import rules_page
-
-        typer.echo(rules_page(), nl=False)
-    else:
-        from satura.commands.listing import list_rules
-
-        list_rules(rules, grep, json)
-
-
-@app.command()
-def ops(
-    json: AsJson = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="The text of docs/ops.md.")] = False,
-) -> None:
-    """List the canonical ops."""
-    from satura.commands.listing import list_ops
-    from satura.commands.pages import ops_page
-
-    if markdown:
-        typer.echo(ops_page(), nl=False)
-    else:
-        list_ops(json)
-
-
 @cache_app.command("show")
 def cache_show(json: AsJson = False) -> None:
     """Show where kernels and schedules are kept and how much they take."""
@@ -408,7 +318,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line `arguments` (this process's by default) and exit."""
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
-            signal.signal(getattr(signal, name), _leave)
+            signal.signal(getattr(signal, name), leave)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed, as some daemons have it
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
@@ -417,38 +327,11 @@ def main(arguments: list[str] | None = None) -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = show_warning
             app(arguments)
     except SaturaError as error:
-        _fail(str(error))
+        fail(str(error))
     except MemoryError as error:
-        _fail(f"out of memory: {error or 'there is no more'}")
+        fail(f"out of memory: {error or 'there is no more'}")
     except OSError as error:
-        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
-
-
-def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    """Leave as Ctrl-C would have us leave: children ended, temporary files removed."""
-    sys.exit(128 + number)
-
-
-def _fail(message: str) -> None:
-    _complain(message)
-    sys.exit(1)
-
-
-def _complain(message: str) -> None:
-    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(message.split()))
-    print(f"satura: {shown}", file=sys.stderr)
-
-
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """Warnings as one line each, without the place in satura's own code that raised them."""
-    _complain(f"warning: {message}")
+        fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))

@@ -130,7 +130,7 @@ class Instances:
         fragment = None
         if made not in found:
             fragment = self._built(cls, node, parts)
-            found[made] = fragment and self._template(fragment, inside, parts)
+            found[made] = None if fragment is None else self._template(fragment, inside, parts)
         template = found[made]
         if template is None:
             return None
@@ -148,7 +148,7 @@ class Instances:
         return instance.fragment
 
     def _built(self, cls: int, node: ENode, parts: tuple[Instance | None, ...]) -> Fragment | None:
-        real = tuple(part and self.fragment(part) for part in parts)
+        real = tuple(None if part is None else self.fragment(part) for part in parts)
         return combine(self.classes, cls, node, real, self.templates.model)
 
     def _template(

@@ -134,6 +134,12 @@ class Container:
             )
 
 
+def is_artifact(path: Path) -> bool:
+    """Whether the file at `path` begins as one that was saved."""
+    with open_regular(path) as file:
+        return file.read(len(_MAGIC)) == _MAGIC
+
+
 def damaged(path: Path, part: str) -> ArtifactError:
     """The error for a file whose `part` is not what was written."""
     return ArtifactError(f"{path} is damaged: its {part} is not as it was written; save it again")

@@ -1,27 +1,33 @@
-"""`satura run`: compile a model and run it once."""
+"""`satura run`: run a model once, compiled now or before."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import satura
 from satura.commands.terminal import print_json, print_table, progress
-from satura.commands.values import with_values
-from satura.pipeline.inputs import parse_sizes, random_inputs, read_inputs
-from satura.pipeline.sizes import Dims
+from satura.pipeline.calls import Runnable
+from satura.pipeline.inputs import parse_sizes, random_arguments, read_input, read_inputs
 from satura.rewrite.errors import CallError
-from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.system.files import output_file
 from satura.rewrite.types.tensor_type import Array
+
+if TYPE_CHECKING:
+    from satura.pipeline.sizes import Dims
+    from satura.rewrite.language.dsl import RuleSet
+
+Given = tuple[Path | None, list[str], list[str]]
+"""What --inputs, --input and --size say of the arguments."""
 
 
 def run(
     model: Path,
-    inputs: Path | None,
+    given: Given,
     output: Path | None,
-    sizes: list[str],
     values: list[str],
     dims: Dims,
     threads: int | None,
@@ -31,10 +37,10 @@ def run(
     verify: bool,
     json: bool,
 ) -> None:
-    """Run `model` on the arrays of `inputs`; write the results to `output` and sum them up."""
-    if inputs is not None and sizes:
-        raise CallError("--size is for random inputs; the arrays of --inputs have their own sizes")
-    arguments = None if inputs is None else read_inputs(inputs)
+    """Compile `model` and run it; write the results to `output` and sum them up."""
+    from satura.commands.values import with_values
+
+    arguments = _arguments(given)
     with progress(f"running {model.name}") as phase:
         compiled = satura.compile(
             with_values(model, values),
@@ -46,9 +52,41 @@ def run(
             dims=dims,
             cost=cost,
         )
-        if arguments is None:
-            arguments = random_inputs(compiled.source, parse_sizes(sizes))
-        results = compiled.run(arguments)
+        results = compiled.run(arguments(compiled))
+    _show(model, results, output, json)
+
+
+def run_opened(
+    file: Path, given: Given, output: Path | None, is_trusted: bool,
+    compiling: Mapping[str, object], json: bool,
+) -> None:  # fmt: skip
+    """Run a saved program; options that are `compiling` come too late for it."""
+    late = [option for option, value in compiling.items() if value]
+    if late:
+        raise CallError(f"{late[0]} is for models, and {file} is compiled already")
+    arguments = _arguments(given)
+    opened = satura.open(file, is_trusted)
+    _show(file, opened.run(arguments(opened)), output, json)
+
+
+def _arguments(given: Given) -> Callable[[Runnable], dict[str, Array]]:
+    """The arguments for a program: what was given is read at once."""
+    inputs, single, sizes = given
+    if (inputs is not None or single) and sizes:
+        raise CallError("--size is for random inputs; arrays that are given have their own sizes")
+    if inputs is None and not single:
+        wanted = parse_sizes(sizes)
+        return lambda program: random_arguments(program.inputs, wanted)
+    arrays = {} if inputs is None else read_inputs(inputs)
+    for text in single:
+        name, _, path = text.rpartition("=")
+        if not name or not path:
+            raise CallError(f"an input is written NAME=FILE.npy, as in x=x.npy; got {text!r}")
+        arrays[name] = read_input(Path(path))
+    return lambda program: arrays
+
+
+def _show(model: Path, results: Mapping[str, Array], output: Path | None, json: bool) -> None:
     if output is not None:
         with output_file(output) as file:
             np.savez(file, allow_pickle=False, **results)

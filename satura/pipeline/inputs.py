@@ -5,15 +5,18 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from satura.rewrite.errors import CallError
 from satura.rewrite.program.memory import refuse_beyond_memory, tensor_bytes
-from satura.rewrite.program.program import Program
 from satura.rewrite.system.files import open_regular
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, TensorType
+
+if TYPE_CHECKING:
+    from satura.rewrite.program.program import Program
 
 DEFAULT_SIZE = 16
 
@@ -21,20 +24,28 @@ DEFAULT_SIZE = 16
 def random_inputs(
     program: Program, sizes: Mapping[str, int] | None = None, seed: int = 0
 ) -> dict[str, Array]:
+    """An argument for each input of `program`, see `random_arguments`."""
+    nodes = [program.nodes[index] for index in program.inputs]
+    return random_arguments({node.input_name: node.type for node in nodes}, sizes, seed)
+
+
+def random_arguments(
+    inputs: Mapping[str, TensorType], sizes: Mapping[str, int] | None = None, seed: int = 0
+) -> dict[str, Array]:
     """An argument for each input: floats are standard normal, integers and bools 0 or 1.
 
     So small, integers are indices into any table and masks alike. A symbolic size that `sizes`
-    does not name is DEFAULT_SIZE. Raises CallError for a size that the program does not have, and
-    where memory cannot hold the arguments.
+    does not name is DEFAULT_SIZE. Raises CallError for a size that no input has, and where memory
+    cannot hold the arguments.
     """
     given = dict(sizes or {})
-    unknown = sorted(set(given) - program.symbols)
+    symbols = sorted(frozenset().union(*(type_.symbols for type_ in inputs.values())))
+    unknown = sorted(set(given) - set(symbols))
     if unknown:
-        raise CallError(f"there is no size {unknown[0]!r}; the sizes are {sorted(program.symbols)}")
-    full = {name: given.get(name, DEFAULT_SIZE) for name in sorted(program.symbols)}
+        raise CallError(f"there is no size {unknown[0]!r}; the sizes are {symbols}")
+    full = {name: given.get(name, DEFAULT_SIZE) for name in symbols}
     generator = np.random.default_rng(seed)
-    nodes = [program.nodes[index] for index in program.inputs]
-    types = {node.input_name: node.type.concrete(full) for node in nodes}
+    types = {name: type_.concrete(full) for name, type_ in inputs.items()}
     named = ((f"input {name!r}", type_) for name, type_ in types.items())
     refuse_beyond_memory(sum(map(tensor_bytes, types.values())), named, CallError)
     return {name: _draw(generator, type_) for name, type_ in types.items()}
@@ -67,3 +78,15 @@ def read_inputs(path: Path) -> dict[str, Array]:
             return {name: archive[name] for name in archive.files}
     except (ValueError, zipfile.BadZipFile, EOFError) as error:
         raise CallError(f"{path} is not an .npz file of plain arrays: {error}") from None
+
+
+def read_input(path: Path) -> Array:
+    """An argument from an .npy file. Raises CallError when it is none, or holds objects."""
+    try:
+        with open_regular(path) as file:
+            array = np.load(file, allow_pickle=False)
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise CallError(f"{path} is not an .npy file of a plain array: {error}") from None
+    if not isinstance(array, np.ndarray):
+        raise CallError(f"{path} is not an .npy file; write one with numpy.save")
+    return array

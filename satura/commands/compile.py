@@ -1,0 +1,38 @@
+"""`satura compile`: compile a model, and write it ready to run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import satura
+from satura.commands.terminal import number, print_json, print_line, progress
+from satura.pipeline.inputs import parse_sizes
+from satura.pipeline.sizes import Dims
+from satura.rewrite.language.dsl import RuleSet
+
+
+def compile_to(
+    model: Path,
+    output: Path,
+    dims: Dims,
+    sizes: list[str],
+    threads: int | None,
+    precision: str,
+    cost: str,
+    rules: RuleSet,
+    json: bool,
+) -> None:
+    """Compile `model` and write it to `output`, ready for each of `sizes` of its symbols."""
+    ready = [parse_sizes(text.split(",")) for text in sizes]
+    with progress(f"compiling {model.name}") as phase:
+        compiled = satura.compile(model, threads, precision, rules, False, phase, False, dims, cost)
+        compiled.save(output, ready)
+    size = output.stat().st_size
+    if json:
+        types = {
+            kind: {name: str(type_) for name, type_ in named.items()}
+            for kind, named in (("inputs", compiled.inputs), ("outputs", compiled.outputs))
+        }
+        print_json({"file": str(output), "bytes": size, "threads": compiled.threads, **types})
+    else:
+        print_line(f"{output}: {number(size)} bytes, {compiled!r}")

@@ -1,0 +1,36 @@
+"""What a command does about errors, warnings and signals: one line each on stderr."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import NoReturn, TextIO
+
+
+def leave(number: int, frame: FrameType | None) -> NoReturn:
+    """Leave as Ctrl-C would have us leave: children ended, temporary files removed."""
+    sys.exit(128 + number)
+
+
+def fail(message: str) -> None:
+    """Say what is wrong, and exit with 1."""
+    complain(message)
+    sys.exit(1)
+
+
+def complain(message: str) -> None:
+    """Print a message as one line, characters that are not printable escaped."""
+    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in " ".join(message.split()))
+    print(f"satura: {shown}", file=sys.stderr)
+
+
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Warnings as one line each, without the place in satura's own code that raised them."""
+    complain(f"warning: {message}")

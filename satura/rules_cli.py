@@ -1,0 +1,146 @@
+"""Commands about rules and ops; see `cli.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from satura.commands.options import AsJson, RuleSetName, Values, With
+
+rules_app = typer.Typer()
+
+
+@rules_app.command()
+def check(
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="FILES",
+            help="Python files with rules; the rule book by default.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    book: Annotated[bool, typer.Option("--book", help="Check the rule book, too.")] = False,
+    rule: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only this rule; repeatable.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same report.")] = 0,
+    deep: Annotated[bool, typer.Option("--deep", help="Ten times as many instances.")] = False,
+    seconds: Annotated[
+        float | None,
+        typer.Option(min=0.1, help="The limit for each rule; 60, or 600 with --deep."),
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Test rules on random instances, and prove those that can be proved; exits with 1 where one is
+    refuted, vacuous, or does not come to an end."""
+    from satura.commands.check import check_rules
+
+    sound = check_rules(files or [], book, rule or [], seed, deep, seconds, json)
+    raise typer.Exit(0 if sound else 1)
+
+
+@rules_app.command()
+def why(
+    asked: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[RULE] MODEL", help="A rule's name, and an ONNX file or a light model's name."
+        ),
+    ],
+    value: Values = None,
+    choice: Annotated[
+        str | None,
+        typer.Option(metavar="NODE", help="A node of the rewritten program, such as 12; no RULE."),
+    ] = None,
+    with_: With = None,
+    rules: RuleSetName = "default",
+    seconds: Annotated[
+        float, typer.Option(min=0.1, help="When to give up a rule that does not end.")
+    ] = 30.0,
+    json: AsJson = False,
+) -> None:
+    """Say why RULE fires on MODEL or does not: what each step of its pattern matches, what it made,
+    and the nearest miss. With --choice, say why a node is computed as it is: which other candidates
+    lost, by how much, and which terms of the cost decided."""
+    if choice is not None and len(asked) == 1:
+        from satura.commands.choice import choice as explain_choice
+
+        explain_choice(choice, asked[0], with_ or [], rules, json)
+        return
+    if choice is not None or len(asked) != 2:
+        raise typer.BadParameter("give a RULE and a MODEL, or --choice NODE and a MODEL")
+    from satura.commands.why import why as explain_rule
+
+    explain_rule(asked[0], asked[1], value or [], with_ or [], rules, seconds, json)
+
+
+@rules_app.command()
+def explain(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="An ONNX file, or a light model's name.")
+    ],
+    nodes: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NODES]...", help="Numbers of rewritten nodes; all by default."),
+    ] = None,
+    value: Values = None,
+    rules: RuleSetName = "default",
+    json: AsJson = False,
+) -> None:
+    """Say which rules, one after the other, the nodes come from that MODEL is rewritten to."""
+    from satura.commands.explain import explain as explain_nodes
+
+    explain_nodes(model, value or [], nodes or [], rules, json)
+
+
+@rules_app.command()
+def rules(
+    rules: Annotated[str, typer.Argument(metavar="SET", help="The rule set.")] = "default",
+    grep: Annotated[
+        str, typer.Option(metavar="TEXT", help="Only rules whose name, law or place has it.")
+    ] = "",
+    json: AsJson = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="The text of docs/rules.md.")
+    ] = False,
+    worth: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MODEL",
+            help="What each law gains on this model, by leaving it out (minutes); repeatable.",
+        ),
+    ] = None,
+) -> None:
+    """List the rules of a set: law, whether it holds bit for bit, whether it is proved, and where
+    it is defined."""
+    if worth:
+        from satura.commands.worth import print_worths
+
+        print_worths(worth, rules, json)
+    elif markdown:
+        from satura.commands.pages import rules_page
+
+        typer.echo(rules_page(), nl=False)
+    else:
+        from satura.commands.listing import list_rules
+
+        list_rules(rules, grep, json)
+
+
+@rules_app.command()
+def ops(
+    json: AsJson = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The text of docs/ops.md.")] = False,
+) -> None:
+    """List the canonical ops."""
+    from satura.commands.listing import list_ops
+    from satura.commands.pages import ops_page
+
+    if markdown:
+        typer.echo(ops_page(), nl=False)
+    else:
+        list_ops(json)

@@ -1,0 +1,294 @@
+"""Saved programs: they run elsewhere with what the file holds, and a file that is not as it was
+written is refused before anything of it runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import satura
+from satura.artifact import opened
+from satura.artifact.container import _HEAD, _START, Container
+from satura.cli import main
+from satura.pipeline.inputs import random_inputs
+from satura.rewrite.errors import ArtifactError, CallError, UnsupportedError
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.tensor_type import Array, DType
+from tests.onnx_models import make_model, node
+from tests.random_programs import compare, random_program
+from tests.tiers import seeds
+
+HEAVY = ["numba", "egglog", "z3", "onnx", "satura.rewrite.egraph", "satura.backend.lower"]
+ELSEWHERE = f"""
+import pickle, sys
+import satura
+calls = pickle.load(sys.stdin.buffer)
+results = [satura.open(path).run(arguments) for path, arguments in calls]
+loaded = [name for name in {HEAVY} if name in sys.modules]
+pickle.dump((results, loaded), sys.stdout.buffer)
+"""
+
+
+def dense(rows: object = 3) -> Program:
+    """tanh(x · w + b), with a constant, an input and a result that has two names for outputs."""
+    draw = np.random.default_rng(5).standard_normal
+    build = Builder()
+    extent = symbol(rows) if isinstance(rows, str) else 3
+    x = build.input("x", DType.F32, (extent, 70))
+    w = build.constant(draw((70, 24)).astype(np.float32), DType.F32)
+    bias = build.constant(draw((1, 24)).astype(np.float32), DType.F32)
+    shaped = build.broadcast(bias, (extent, 24))
+    y = build.unary("tanh", build.binary("add", build.matmul(x, w), shaped))
+    return build.program({"y": y, "again": y, "bias": bias, "x again": x})
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    path = tmp_path / "dense.satura"
+    satura.compile(dense(), threads=1, rules="none").save(path)
+    return path
+
+
+def elsewhere(
+    calls: list[tuple[str, dict[str, Array]]],
+) -> tuple[list[dict[str, Array]], list[str]]:
+    """What a fresh process gets of saved programs, and which heavy modules it has loaded."""
+    answer = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE],
+        input=pickle.dumps(calls),
+        capture_output=True,
+        check=True,
+    )
+    assert not answer.stderr
+    results, loaded = pickle.loads(answer.stdout)
+    return results, loaded
+
+
+@pytest.mark.parametrize("count", [1, pytest.param(20, marks=pytest.mark.deep)])
+def test_saved_programs_run_in_a_process_that_loads_no_compiler(count: int, tmp_path: Path) -> None:
+    inexact = dict.fromkeys(["y", "again"], False)
+    fixed, sized = dense(), dense("n")
+    cases = [(fixed, random_inputs(fixed), inexact), (sized, random_inputs(sized), inexact)]
+    cases += [random_program(seed) for seed in seeds(count, 31)]
+    calls = []
+    for number, (program, arguments, _) in enumerate(cases):
+        path = tmp_path / f"{number}.satura"
+        compiled = satura.compile(program, threads=2, rules="none")
+        compiled.run(arguments)  # so that the file is ready for these sizes
+        compiled.save(path)
+        calls.append((str(path), arguments))
+    results, loaded = elsewhere(calls)
+    assert loaded == []
+    for (program, arguments, exact), got in zip(cases, results, strict=True):
+        for name, expected in interpret(program, arguments).items():
+            assert compare(expected, got[name], exact.get(name, True)) is None
+
+
+def test_sizes_that_the_file_is_not_ready_for_are_compiled(tmp_path: Path) -> None:
+    program, path = dense("n"), tmp_path / "sized.satura"
+    satura.compile(program, threads=1).save(path, {"n": 2})
+    program_there = satura.open(path)
+    for size in (2, 7, 0):
+        arguments = random_inputs(program, {"n": size})
+        got = program_there.run(arguments)
+        for name, expected in interpret(program, arguments).items():
+            assert compare(expected, got[name], False) is None
+    with pytest.raises(CallError, match=r"input 'x' must be f32\[n, 70\]"):
+        program_there(np.zeros((2, 70)))
+    with pytest.raises(CallError, match=r"sizes are needed of \['n'\]"):
+        satura.compile(program).save(path, {"m": 2})
+
+
+def no_code(kernels: object) -> list[int]:
+    raise AssertionError("code was loaded")
+
+
+def rewritten(change: Callable[[dict[str, object]], None]) -> Callable[[bytes], bytes]:
+    """A file whose header is changed, and whose digest is right."""
+
+    def changed(data: bytes) -> bytes:
+        magic, version, length, size = _HEAD.unpack(data[: _HEAD.size])
+        header = json.loads(data[_START : _START + length])
+        change(header)
+        text = json.dumps(header, separators=(",", ":")).encode().ljust(length)
+        assert len(text) <= length
+        head = _HEAD.pack(magic, version, length, size)
+        return head + hashlib.sha256(head + text).digest() + text + data[_START + length :]
+
+    return changed
+
+
+def routine_with(key: str, value: object) -> Callable[[bytes], bytes]:
+    return rewritten(lambda header: header["routines"][0].update({key: value}))  # type: ignore[index]
+
+
+def flipped(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 16]) + data[at + 1 :]
+
+
+DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "nothing": (lambda data: b"", "is not a program"),
+    "another file": (lambda data: b"\x08\x07" + data, "is not a program"),
+    "its first bytes": (lambda data: data[:40], "ends in its first bytes"),
+    "its first half": (lambda data: data[: len(data) // 2], r"has \d+ bytes, not \d+"),
+    "more": (lambda data: data + b"\0", r"has \d+ bytes, not \d+"),
+    "a newer version": (lambda data: data[:16] + b"\2" + data[17:], "version 2 of the format"),
+    "another digest": (lambda data: flipped(data, _HEAD.size + 3), "its header is not"),
+    "another header": (lambda data: flipped(data, _START + 9), "its header is not"),
+    "no sections": (rewritten(lambda header: header.pop("sections")), "header is not"),
+    "huge sizes": (rewritten(lambda h: h.update(sections=[[1 << 70, ""]])), "header is not"),
+    "a size below 0": (rewritten(lambda h: h.update(sections=[[-1, ""]])), "header is not"),
+    "no sections but a head": (rewritten(lambda h: h.update(sections=[])), "table of sections"),
+    "too many threads": (rewritten(lambda h: h.update(threads=1 << 40)), "out of range"),
+    "a wrong type": (rewritten(lambda h: h.update(inputs=[1])), "should be a dict"),
+    "a kernel that is not there": (routine_with("launches", [[99, 0, 1]]), "leaves its tables"),
+    "arguments outside": (routine_with("launches", [[0, 1 << 40, 1]]), "leaves its tables"),
+    "too few regions": (routine_with("computed", 0), "leaves its tables"),
+    "a section that is not there": (routine_with("numbers", 1 << 20), "table of sections"),
+    "an output outside": (
+        routine_with("outputs", {"y": 99, "again": 99, "bias": 1, "x again": 0}),
+        "leaves its tables",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_is_one_error_and_nothing_is_executed(
+    damage: str, saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opened, "loaded", no_code)
+    change, message = DAMAGE[damage]
+    saved.write_bytes(change(saved.read_bytes()))
+    with pytest.raises(ArtifactError, match=message) as caught:
+        satura.open(saved)
+    assert str(saved) in str(caught.value)
+
+
+def test_each_section_is_checked_before_it_is_used(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opened, "loaded", no_code)
+    data = saved.read_bytes()
+    whole = Container(saved)
+    base = whole._bytes.ctypes.data
+    used = {row[-1] for key in ("kernels", "constants") for row in whole.header[key]}
+    used |= {whole.header["routines"][0][key] for key in ("numbers", "regions")}
+    assert len(used) > 5
+    for number in used:
+        content = whole.section(number)
+        at = int(content.ctypes.data) - base + content.size * number // (len(used) + 20)
+        changed = saved.with_name("changed")
+        changed.write_bytes(flipped(data, at))
+        with pytest.raises(ArtifactError, match=f"section {number} is not as it was written"):
+            satura.open(changed)
+
+
+def test_code_of_others_is_not_run_without_trust(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = random_inputs(dense())
+    expected = satura.open(saved).run(arguments)
+    saved.chmod(0o666)
+    assert satura.open(saved, trust=True).run(arguments).keys() == expected.keys()
+    monkeypatch.setattr(opened, "loaded", no_code)
+    with pytest.warns(UserWarning, match=r"somebody else .*compiled again"):
+        again = satura.open(saved)
+    for name, array in again.run(arguments).items():
+        np.testing.assert_array_equal(array, expected[name])
+    saved.chmod(0o600)
+    monkeypatch.setattr(opened, "environment", lambda: "another CPU")
+    with pytest.warns(UserWarning, match=r"another CPU .*compiled again"):
+        again = satura.open(saved)
+    for name, array in again.run(arguments).items():
+        np.testing.assert_array_equal(array, expected[name])
+
+
+def test_what_is_compiled_again_is_checked(saved: Path) -> None:
+    whole = Container(saved)
+    data = saved.read_bytes()
+    sections = {"schedule": whole.header["schedule"], "source": whole.header["sources"][0][-1]}
+    for section in sections.values():
+        at = int(whole.section(section).ctypes.data) - whole._bytes.ctypes.data + 5
+        changed = saved.with_name("changed")
+        changed.write_bytes(flipped(data, at))
+        changed.chmod(0o666)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            again = satura.open(changed)
+        with pytest.raises(ArtifactError, match=f"section {section} is not as it was written"):
+            again.run(random_inputs(dense()))
+
+
+def test_what_runs_in_python_is_not_saved(tmp_path: Path) -> None:
+    model = make_model([node("Det")], {"x": [4, 4]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = satura.compile(model)
+    with pytest.raises(UnsupportedError, match=r"node %1 \('Det'\) runs in Python"):
+        compiled.save(tmp_path / "none.satura")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_commands_compile_and_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, file, outputs = (tmp_path / name for name in ("model.onnx", "model.satura", "y.npz"))
+    satura.save(dense("n"), model)
+    arguments = random_inputs(dense("n"), {"n": 4})
+    np.save(tmp_path / "x.npy", arguments["x"])
+    commands = [
+        ["compile", model, "-o", file, "--size", "n=4", "--threads", 1, "--json"],
+        ["run", file, "--input", f"x={tmp_path / 'x.npy'}", "--output", outputs, "--json"],
+        ["run", file, "--verify"],
+        ["run", file, "--input", "x.npy"],
+        ["run", model.with_suffix(".none")],
+    ]
+    codes = []
+    for command in commands:
+        with pytest.raises(SystemExit) as ended:
+            main(list(map(str, command)))
+        codes.append(ended.value.code)
+        if command[0] == "compile":
+            assert json.loads(capsys.readouterr().out)["bytes"] == file.stat().st_size
+    assert codes == [0, 0, 1, 1, 2]
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["y"]["shape"] == [4, 24]
+    assert "--verify is for models" in printed.err
+    assert "an input is written NAME=FILE.npy" in printed.err
+    results = np.load(outputs)
+    for name, expected in interpret(dense("n"), arguments).items():
+        assert compare(expected, results[name], False) is None
+
+
+@pytest.mark.long
+def test_mutants_are_refused_or_right(saved: Path) -> None:
+    data = saved.read_bytes()
+    arguments = random_inputs(dense())
+    expected = satura.open(saved).run(arguments)
+    refused = 0
+    for seed in seeds(1000):
+        random = np.random.default_rng(seed)
+        mutant = bytearray(data)
+        for at in random.integers(0, len(data), random.integers(1, 4)):
+            mutant[at] ^= 1 << int(random.integers(8))
+        if random.random() < 0.2:
+            del mutant[int(random.integers(len(data))) :]
+        saved.write_bytes(mutant)
+        try:
+            got = satura.open(saved).run(arguments)
+        except ArtifactError:
+            refused += 1
+            continue
+        for name, array in expected.items():  # what was hit is not read here, or padding
+            np.testing.assert_array_equal(got[name], array)
+    assert refused > 500
