@@ -296,9 +296,22 @@ def explain(
         typer.Argument(metavar="[NODES]...", help="Numbers of rewritten nodes; all by default."),
     ] = None,
     rules: RuleSetName = "default",
+    sizes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sizes", metavar="NAME=N",
+            help="Sizes, or LOW:HIGH, of a symbol: say which of them share kernels; repeatable.",
+        ),
+    ] = None,
     json: AsJson = False,
-) -> None:
-    """Say which rules, one after the other, the nodes come from that MODEL is rewritten to."""
+) -> None:  # fmt: skip
+    """Say which rules, one after the other, the nodes come from that MODEL is rewritten to, or with
+    --sizes, into which classes sizes fall and what tells these apart."""
+    if sizes:
+        from satura.commands.classes import show_classes
+
+        show_classes(model, nodes or [], rules, sizes, json)
+        return
     from satura.commands.explain import explain as explain_nodes
 
     explain_nodes(model, nodes or [], rules, json)

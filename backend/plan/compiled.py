@@ -14,7 +14,7 @@ from satura.backend.plan.executables import Executable
 from satura.backend.plan.lowered import Progress
 from satura.backend.plan.measure import Measured, measured
 from satura.backend.plan.plan import Instance, Plan
-from satura.backend.plan.plans import Planned, Plans
+from satura.backend.plan.plans import ClassReport, Planned, Plans
 from satura.backend.plan.workspace import Workspace
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.program.interpreter import bind_sizes
@@ -106,6 +106,12 @@ class CompiledSchedule:
     def _typical(self, sizes: Mapping[str, int] | None) -> Mapping[str, int]:
         symbols = sorted(self.schedule.program.symbols)
         return {name: representative(symbol(name)) for name in symbols} if sizes is None else sizes
+
+    @property
+    def classes(self) -> tuple[ClassReport, ...]:
+        """The classes of sizes so far, the one that new sizes were of last comes first."""
+        with self._lock:
+            return self._plans.reports
 
     @property
     def constant_size(self) -> int:

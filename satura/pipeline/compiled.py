@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NoReturn
 
@@ -11,6 +11,7 @@ import numpy as np
 from satura.backend.plan.bound import Bound
 from satura.backend.plan.compiled import compile_schedule
 from satura.backend.plan.measure import Measured
+from satura.backend.plan.plans import ClassReport
 from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.rewritten import Rewritten
 from satura.rewrite.egraph.report import Report
@@ -96,6 +97,34 @@ class Compiled:
     @property
     def _typical(self) -> dict[str, int]:
         return {name: representative(symbol(name)) for name in sorted(self.source.symbols)}
+
+    def prepare(self, sizes: Iterable[Mapping[str, int]] = ()) -> None:
+        """Make ready for calls of these sizes, each a size for every symbol: their first calls
+        then wait for no kernel. Raises CallError for sizes that the program is not made for.
+        """
+        symbols = self.program.symbols
+        for each in sizes:
+            if each.keys() != symbols:
+                raise CallError(f"prepare needs a size for each of {sorted(symbols)}, got {each}")
+            if not all(type(size) is int and size >= 0 for size in each.values()):
+                raise CallError(f"prepare: sizes are whole numbers and not negative, got {each}")
+            try:
+                self._kernels.prepare(each)
+            except ProgramError as error:
+                raise CallError(f"the program does not run at {each}: {error}") from None
+
+    @property
+    def cache(self) -> tuple[ClassReport, ...]:
+        """The classes of sizes that calls came with so far, the one that new sizes were of last comes first.
+
+        For all sizes of a class the same kernels serve, and nothing is compiled. Each says which
+        facts make a class, how often it was met, and what kept its first sizes from another one.
+        """
+        return self._kernels.classes
+
+    def release(self) -> None:
+        """Give back memory that no call uses at the moment; later calls take what they need."""
+        self._kernels.release()
 
     def measure(
         self, arguments: Mapping[str, object], rounds: int = 15, is_warm: bool = False
