@@ -115,7 +115,7 @@ class Compiled:
 
     @property
     def cache(self) -> tuple[ClassReport, ...]:
-        """The classes of sizes that calls came with so far, the one that new sizes were of last comes first.
+        """The classes of sizes that calls came with so far, the one last met by new sizes first.
 
         For all sizes of a class the same kernels serve, and nothing is compiled. Each says which
         facts make a class, how often it was met, and what kept its first sizes from another one.
