@@ -89,9 +89,22 @@ def explain(
     ] = None,
     value: Values = None,
     rules: RuleSetName = "default",
+    sizes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sizes", metavar="NAME=N",
+            help="Sizes, or LOW:HIGH, of a symbol: say which of them share kernels; repeatable.",
+        ),
+    ] = None,
     json: AsJson = False,
-) -> None:
-    """Say which rules, one after the other, the nodes come from that MODEL is rewritten to."""
+) -> None:  # fmt: skip
+    """Say which rules, one after the other, the nodes come from that MODEL is rewritten to, or with
+    --sizes, into which classes sizes fall and what tells these apart."""
+    if sizes:
+        from satura.commands.classes import show_classes
+
+        show_classes(model, nodes or [], rules, sizes, json)
+        return
     from satura.commands.explain import explain as explain_nodes
 
     explain_nodes(model, value or [], nodes or [], rules, json)

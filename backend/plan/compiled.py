@@ -13,7 +13,7 @@ from satura.backend.plan.executables import Executable
 from satura.backend.plan.lowered import Progress
 from satura.backend.plan.measure import Measured, measured
 from satura.backend.plan.plan import Plan
-from satura.backend.plan.plans import Planned, Plans, Sizes
+from satura.backend.plan.plans import ClassReport, Planned, Plans, Sizes
 from satura.backend.run.bound import Bound
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.program.interpreter import bind_sizes
@@ -84,6 +84,12 @@ class CompiledSchedule:
         """The plans that are ready, each with its sizes."""
         with self._lock:
             return self._plans.ready()
+
+    @property
+    def classes(self) -> tuple[ClassReport, ...]:
+        """The classes of sizes so far, the one that new sizes were of last comes first."""
+        with self._lock:
+            return self._plans.reports
 
     @property
     def constant_size(self) -> int:

@@ -26,19 +26,40 @@ class Planned:
     plan: Plan
     size: int
     instances: Instances
+    record: ClassRecord | None
 
 
 @dataclass
 class ClassRecord:
-    """A class, the sizes that made it, how often new sizes were of it, and why it was made.
-
-    `missed` is what did not hold in the class that was used last; None for the first one.
-    """
+    """A class, the sizes that made it, and what did not hold in the class that was used last."""
 
     found: SizeClass
     sizes: Mapping[str, int]
     missed: Fact | None
     plans: int = 0
+    uses: int = 0
+
+
+@dataclass(frozen=True)
+class ClassReport:
+    """A class of sizes: sizes for which one lowering and the same kernels serve.
+
+    `sizes` were the first, `facts` say which others are of the class. `missed` is the fact of the
+    class used before that did not hold for `sizes`; None for the first class. `plans` counts how
+    often sizes of the class were new, `uses` how often they were asked for.
+    """
+
+    sizes: Mapping[str, int]
+    facts: tuple[str, ...]
+    missed: str | None
+    plans: int
+    uses: int
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
+        why = f"not {self.missed}" if self.missed else "first sizes"
+        facts = "\n".join(f"  {fact}" for fact in self.facts)
+        return f"class of {shown} ({why}): {self.plans} sizes, {self.uses} uses\n{facts}"
 
 
 class Plans:
@@ -49,26 +70,31 @@ class Plans:
         self.threads = threads
         self.store = ConstantStore()
         self.workspaces = Workspaces()
-        self.classes: list[ClassRecord] = []  # the one used last comes first
+        self.classes: list[ClassRecord] = []  # the last that was searched or made comes first
         self._plans: OrderedDict[Sizes, Planned] = OrderedDict()
         self._size = 0
 
     def get(self, key: Sizes) -> Planned | None:
         """The plan for these sizes, where it is there."""
         found = self._plans.get(key)
-        if found is not None and len(self._plans) > 1:
+        if found is not None and found.record is not None:
             self._plans.move_to_end(key)
+            found.record.uses += 1
         return found
 
     def make(self, key: Sizes, progress: Progress | None) -> Planned:
         """The plan for new sizes."""
         sizes = dict(key)
+        record = None
         if sizes:
-            plan = self._class(sizes, progress).plan(sizes)
+            record = self._class(sizes, progress)
+            plan = record.found.plan(sizes)
+            record.plans += 1
+            record.uses += 1
         else:
             plan = make_plan(self.schedule, self.store, self.threads, False, progress)
         made = self._plans[key] = Planned(
-            plan, _bytes(plan), Instances(plan.instance, self.workspaces)
+            plan, _bytes(plan), Instances(plan.instance, self.workspaces), record
         )
         self._size += made.size
         while self._size > MOST_BYTES and len(self._plans) > 1:
@@ -76,7 +102,18 @@ class Plans:
             self._size -= oldest.size
         return made
 
-    def _class(self, sizes: Mapping[str, int], progress: Progress | None) -> SizeClass:
+    @property
+    def reports(self) -> tuple[ClassReport, ...]:
+        """What there is to say of every class, the one that new sizes were of last comes first."""
+        return tuple(
+            ClassReport(
+                dict(each.sizes), tuple(map(str, each.found.facts)),
+                None if each.missed is None else str(each.missed), each.plans, each.uses,
+            )
+            for each in self.classes
+        )  # fmt: skip
+
+    def _class(self, sizes: Mapping[str, int], progress: Progress | None) -> ClassRecord:
         missed = None
         for record in self.classes:
             fact = record.found.failing(sizes)
@@ -87,10 +124,9 @@ class Plans:
             found = size_class(self.schedule, sizes, self.store, self.threads, progress)
             record = ClassRecord(found, sizes, missed)
             self.classes.append(record)
-        record.plans += 1
         self.classes.remove(record)
         self.classes.insert(0, record)
-        return record.found
+        return record
 
     def ready(self) -> list[tuple[Sizes, Plan]]:
         """The plans that are kept, each with its sizes."""

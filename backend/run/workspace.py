@@ -71,6 +71,11 @@ class Workspaces:
     def give_back(self, workspace: Workspace) -> None:
         self._free.append((self._calls, workspace))
 
+    @property
+    def idle(self) -> int:
+        """How many are kept for later calls."""
+        return len(self._free)
+
     def forget(self) -> None:
         """Give back the memory that no call uses."""
         self._free = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from math import prod
 
 from satura.rewrite.types.dims import Atom, Dim, Quotient, SymbolicDim, monomials_of
@@ -11,9 +12,10 @@ Interval = tuple[int | None, int | None]
 
 
 class Bounds:
-    """Intervals of symbols. A symbol with no fact about it is at least 0."""
+    """Intervals of symbols and `calls`. Without facts a symbol is at least 0, a call at least 1."""
 
-    def __init__(self) -> None:
+    def __init__(self, calls: Container[str]) -> None:
+        self._calls = calls
         self._intervals: dict[Atom, Interval] = {}
 
     def decide(self, is_zero: bool, dim: SymbolicDim) -> bool:
@@ -61,7 +63,7 @@ class Bounds:
                 return None, None
             least = 0 if below[1] is None else above[0] // below[1]
             return least, None if above[1] is None else above[1] // below[0]
-        return (None if atom.endswith(")") else 0), None  # a call may give any number
+        return int(atom in self._calls), None
 
     def interval(self, dim: Dim) -> Interval:
         """Numbers that `dim` lies between."""

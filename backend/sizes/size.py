@@ -41,6 +41,17 @@ class Fact:
     relation: Relation
     holds: bool
 
+    def __str__(self) -> str:
+        """For people: what depends on sizes on the left, a number on the right."""
+        terms = self.dim.terms
+        number = sum(factor for monomial, factor in terms if not monomial)
+        left, right = self.dim - number, -number
+        signs = ("==", "!=") if self.relation is Relation.ZERO else ("<", ">=")
+        if terms[0][1] < 0:
+            left, right = -left, -right
+            signs = ("==", "!=") if self.relation is Relation.ZERO else (">", "<=")
+        return f"{left} {signs[not self.holds]} {right}"
+
 
 def is_equal(dim: SymbolicDim, number: int) -> Fact:
     """The fact that `dim` is `number`."""
@@ -64,7 +75,7 @@ class Trace:
         self.sizes = dict(sizes)
         self.facts: dict[tuple[Relation, Terms], Fact] = {}
         self.calls: dict[str, Call] = {}
-        self._bounds = Bounds()
+        self._bounds = Bounds(self.calls)
         self._known: dict[tuple[str, Terms | int, Terms | int], Dim] = {}
 
     @property
@@ -93,7 +104,7 @@ class Trace:
     def call(self, function: Callable[..., int], arguments: tuple[int, ...]) -> int:
         """What `function` gives for numbers of which some are Sizes."""
         dims = tuple(expression_of(argument) for argument in arguments)
-        name = f"{function.__name__}({', '.join(map(str, dims))})"
+        name = f"{function.__name__.lstrip('_')}({', '.join(map(str, dims))})"
         call = Call(function, dims)
         while name in self.sizes or self.calls.get(name, call) != call:
             name += ")"  # a model's symbol may have any name
@@ -133,7 +144,8 @@ def number_of(number: int) -> int:
 def deferred(function: Callable[Parameters, int]) -> Callable[Parameters, int]:
     """`function` of numbers, which for Sizes becomes a part of the result's expression.
 
-    It notes no facts, whatever it decides: good for what is a number in the end.
+    It notes no facts, whatever it decides: good for what is a number in the end. That number must
+    be at least 1.
     """
 
     @wraps(function)
@@ -154,18 +166,6 @@ def refuse_traced(text: str) -> None:
     """Raise UntraceableError for a text that would not serve other sizes."""
     if MARK in text:
         raise UntraceableError(text)
-
-
-@deferred
-def least(a: int, b: int) -> int:
-    """The smaller one."""
-    return min(a, b)
-
-
-@deferred
-def most(a: int, b: int) -> int:
-    """The larger one."""
-    return max(a, b)
 
 
 class Size:

@@ -9,11 +9,12 @@ from typing import NoReturn
 
 from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
 from satura.backend.plan.measure import Measured
+from satura.backend.plan.plans import ClassReport
 from satura.pipeline.calls import Runnable
 from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.rewritten import Rewritten
 from satura.rewrite.egraph.report import Report
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, ProgramError
 from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.program.arguments import as_arrays
 from satura.rewrite.program.program import Program
@@ -93,6 +94,34 @@ class Compiled(Runnable):
     def _typical(self) -> dict[str, int]:
         return {name: representative(symbol(name)) for name in sorted(self.source.symbols)}
 
+    def prepare(self, sizes: Mapping[str, int] | Iterable[Mapping[str, int]]) -> None:
+        """Make ready for calls of these sizes, each a size for every symbol: their first calls
+        then wait for no kernel. Raises CallError for sizes that the program is not made for.
+        """
+        symbols = self.program.symbols
+        for each in [sizes] if isinstance(sizes, Mapping) else sizes:
+            if set(each) != symbols:
+                raise CallError(f"prepare needs a size for each of {sorted(symbols)}, got {each}")
+            if not all(type(size) is int and size >= 0 for size in each.values()):
+                raise CallError(f"prepare: sizes are whole numbers and not negative, got {each}")
+            try:
+                self._kernels.prepare(each)
+            except ProgramError as error:
+                raise CallError(f"the program does not run at {each}: {error}") from None
+
+    @property
+    def cache(self) -> tuple[ClassReport, ...]:
+        """The classes of sizes that calls came with so far, the one last met by new sizes first.
+
+        For all sizes of a class the same kernels serve, and nothing is compiled. Each says which
+        facts make a class, how often it was met, and what kept its first sizes from another one.
+        """
+        return self._kernels.classes
+
+    def release(self) -> None:
+        """Give back memory that no call uses at the moment; later calls take what they need."""
+        self._kernels.release()
+
     def measure(
         self, arguments: Mapping[str, object], rounds: int = 15, is_warm: bool = False
     ) -> Measured:
@@ -112,10 +141,7 @@ class Compiled(Runnable):
         """
         from satura.artifact.save import save
 
-        for each in [sizes] if isinstance(sizes, Mapping) else sizes:
-            if set(each) != self.source.symbols:
-                raise CallError(f"sizes are needed of {sorted(self.source.symbols)}, not {each}")
-            self._kernels.prepare(each)
+        self.prepare(sizes)
         save(Path(path), self.rewritten.schedule, self._kernels, self.inputs, self.outputs)
 
     def __reduce__(self) -> NoReturn:

@@ -1,0 +1,42 @@
+"""`satura explain --sizes`: which sizes share a lowering and its kernels, and why others do not."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from itertools import product
+from math import prod
+
+from satura.api import compile
+from satura.commands.models import file_or_light
+from satura.commands.terminal import print_json, print_line, progress
+from satura.pipeline.sizes import parse_dims, typical_sizes
+from satura.rewrite.errors import CallError
+
+MOST_SIZES = 10_000
+
+
+def show_classes(model: str, nodes: list[str], rules: str, texts: list[str], as_json: bool) -> None:
+    """Print the classes of all combinations of the sizes that `texts` name."""
+    if nodes:
+        raise CallError("explain takes numbers of nodes or --sizes, not both")
+    given = parse_dims(texts)
+    with progress(f"explaining {model}") as phase:
+        compiled = compile(file_or_light(model), 1, rules=rules, progress=phase)
+        program = compiled.program
+        typical_sizes(program, given)  # refuses what is no size of the model
+        limits = {
+            name: each if isinstance(each, tuple) else (each, each) for name, each in given.items()
+        }
+        missing = sorted(program.symbols - limits.keys())
+        if missing:
+            raise CallError(f"--sizes must name {', '.join(missing)} too, as in {missing[0]}=1:64")
+        ranges = [range(low, high + 1) for low, high in limits.values()]
+        if prod(map(len, ranges)) > MOST_SIZES:
+            raise CallError(f"--sizes names more than {MOST_SIZES} sizes; give narrower ranges")
+        for sizes in product(*ranges):
+            compiled.prepare([dict(zip(limits, sizes, strict=True))])
+    if as_json:
+        print_json([asdict(each) for each in compiled.cache])
+    else:
+        for each in compiled.cache:
+            print_line(str(each))
