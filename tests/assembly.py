@@ -1,11 +1,12 @@
 """The assembly of a kernel for a CPU that need not be there.
 
-`python -m tests.assembly CPU VECTOR_BYTES PROGRAM` writes it; a CPU may have a triple in front, as
-in `aarch64-unknown-linux-gnu/neoverse-n1`.
+`python -m tests.assembly CPU VECTOR_BYTES` reads names of programs and writes a line of JSON for
+each; a CPU may have a triple in front, as in `aarch64-unknown-linux-gnu/neoverse-n1`.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from unittest.mock import patch
@@ -163,7 +164,8 @@ def assembly(program: Program) -> str:
 
 
 if __name__ == "__main__":
-    cpu, vector_bytes, program = sys.argv[1:]
+    cpu, vector_bytes = sys.argv[1:]
     named = named_target(cpu, int(vector_bytes))
     with patch("satura.backend.target.host_target", lambda: named):
-        print(assembly(PROGRAMS[program]()))
+        for line in sys.stdin:
+            print(json.dumps(assembly(PROGRAMS[line.strip()]())), flush=True)

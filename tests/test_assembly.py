@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
+from subprocess import PIPE
+from typing import IO
 
 import pytest
 
@@ -40,10 +43,20 @@ LIBRARY = {
 """Functions of f32 that are the C library's, element by element."""
 
 
+@lru_cache(maxsize=1)
+def compiler(cpu: str) -> tuple[IO[str], IO[str]]:
+    """Where a process that compiles for `cpu` reads and writes; it ends where the first is lost."""
+    command = [sys.executable, "-m", "tests.assembly", cpu, str(CPUS[cpu])]
+    process = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True)
+    assert process.stdin is not None and process.stdout is not None
+    return process.stdin, process.stdout
+
+
 @cache
 def assembly_for(cpu: str, program: str) -> str:
-    command = [sys.executable, "-m", "tests.assembly", cpu, str(CPUS[cpu]), program]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    asked, answered = compiler(cpu)
+    print(program, file=asked, flush=True)
+    return str(json.loads(answered.readline()))
 
 
 def blocks(text: str) -> list[str]:
