@@ -1,24 +1,47 @@
 """Dequantised operands of contractions are multiplied as the integers that they come from.
 
 What is dequantised is (q - zero point) · scale. Its scale goes past the contraction, whose sums of
-integers are exact then, where those of f32 are rounded.
+integers are exact then, where those of f32 are rounded. What is quantised as it was before is left
+alone: whether steps undo each other is tried on every integer of at most 16 bits.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from satura.rewrite.language.dsl import (
     Known,
     Law,
     Varying,
     attribute_function,
+    replaces,
     rewrites,
     rule,
 )
-from satura.rewrite.language.terms import binary, broadcast, cast, conv, matmul, reshape, transpose
-from satura.rewrite.types.attributes import Groups, Perm, Scalar, Shape, Window, refuse_unless
-from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.rewrite.language.terms import (
+    binary,
+    broadcast,
+    cast,
+    conv,
+    matmul,
+    reshape,
+    transpose,
+    unary,
+)
+from satura.rewrite.ops import REGISTRY
+from satura.rewrite.types.attributes import (
+    BinaryFn,
+    Groups,
+    Perm,
+    Scalar,
+    Shape,
+    UnaryFn,
+    Window,
+    refuse_unless,
+)
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
 from satura.rules.contraction import is_per_channel
 
 SMALL = (DType.I8, DType.U8, DType.I16, DType.U16)
@@ -97,4 +120,89 @@ def transpose_into_dequantised(w: Known, c: Known, f: DType, p: Perm, s: Shape) 
         transpose(binary("mul", cast(w, f), broadcast(c, s)), p),
         binary("mul", cast(transpose(w, p), f), broadcast(transpose(c, p), s.permuted(p))),
         is_small(w.type),
+    )
+
+
+def _every(dtype: DType) -> Array:
+    """All integers of a dtype of at most 16 bits."""
+    least, most = dtype.bounds
+    return np.arange(int(least), int(most) + 1).astype(dtype.numpy)
+
+
+def _cast(values: Array, dtype: DType) -> Array:
+    return np.asarray(REGISTRY["cast"].reference(values, dtype))
+
+
+def _binary(f: str, values: Array, scalar: Scalar) -> Array:
+    return np.asarray(REGISTRY["binary"].reference(values, scalar.array.reshape(1), BinaryFn(f)))
+
+
+def _equal(a: Array, b: Array) -> bool:
+    """Whether these are the same bits."""
+    return a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+@attribute_function
+def leaves_integers(f: BinaryFn, x: TensorType, t: DType, c: Scalar) -> bool:
+    """Whether f(v, c) = v for every v of x's dtype as a t."""
+    if x.dtype not in SMALL or c.dtype is not t:
+        return False
+    values = _cast(_every(x.dtype), t)
+    return _equal(_binary(f.name, values, c), values)
+
+
+@rule
+def drop_function_that_leaves_integers(
+    f: BinaryFn, x: Varying, t: DType, c: Scalar, ones: Shape, s: Shape
+) -> Law:
+    """f(t(x), c everywhere) = t(x), when f leaves all integers of x's dtype as they are, such as
+    max(f32(x), 0) of a u8"""
+    wide = cast(x, t)
+    return replaces(
+        binary(f, wide, broadcast(reshape(c, ones), s)), wide, leaves_integers(f, x.type, t, c)
+    )
+
+
+@attribute_function
+def rounds_back(x: TensorType, t: DType, a: Scalar) -> bool:
+    """Whether round(v * a / a) = v for every v of x's dtype as a t."""
+    if x.dtype not in SMALL or a.dtype is not t or not t.is_float:
+        return False
+    values = _cast(_every(x.dtype), t)
+    scaled = _binary("div", _binary("mul", values, a), a)
+    rounded = np.asarray(REGISTRY["unary"].reference(scaled, UnaryFn("round")))
+    return _equal(rounded, values)
+
+
+@rule
+def round_what_is_scaled_back(x: Varying, t: DType, a: Scalar, ones: Shape, s: Shape) -> Law:
+    """round(t(x) * a / a) = t(x), when that holds for all integers of x's dtype"""
+    scale, wide = broadcast(reshape(a, ones), s), cast(x, t)
+    return replaces(
+        unary("round", binary("div", binary("mul", wide, scale), scale)),
+        wide,
+        rounds_back(x.type, t, a),
+    )
+
+
+@attribute_function
+def moves_back(x: TensorType, i: DType, z: Scalar, t: DType, c: Scalar) -> bool:
+    """Whether t(i(v) - z) + c = t(v) for every v of x's dtype."""
+    if x.dtype not in SMALL or z.dtype is not i or c.dtype is not t:
+        return False
+    values = _every(x.dtype)
+    moved = _cast(_binary("sub", _cast(values, i), z), t)
+    return _equal(_binary("add", moved, c), _cast(values, t))
+
+
+@rule
+def add_zero_point_back(
+    x: Varying, i: DType, z: Scalar, t: DType, c: Scalar, ones: Shape, s: Shape
+) -> Law:
+    """t(i(x) - z) + c = t(x), when that holds for all integers of x's dtype"""
+    moved = binary("sub", cast(x, i), broadcast(reshape(z, ones), s))
+    return replaces(
+        binary("add", cast(moved, t), broadcast(reshape(c, ones), s)),
+        cast(x, t),
+        moves_back(x.type, i, z, t, c),
     )

@@ -7,7 +7,10 @@ from itertools import product
 import numpy as np
 import pytest
 
+import satura
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction, in_compute_type
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.types.comparison import agreement
 from satura.rewrite.types.tensor_type import Array, DType
 
@@ -78,3 +81,21 @@ def test_an_element_does_not_depend_on_its_neighbours(name: str) -> None:
             column = values(dtype)
             repeated = apply(f, column, np.broadcast_to(shared, column.shape))
             assert agreement(repeated, apply(f, column, np.full_like(column, shared))).all()
+
+
+def test_known_bounds_keep_nan_and_the_signs_of_zeros() -> None:
+    build = Builder()
+    bounds = [0.0, -0.0, 6.0, -1.0, np.inf, -np.inf, np.nan]
+    given = values(DType.F32)
+    x = build.input("x", DType.F32, given.shape)
+    results: list[int] = []
+    for bound in bounds:
+        limit = build.broadcast(build.constant([bound], DType.F32), given.shape)
+        results += [build.binary(f, x, limit) for f in ("max", "min")]
+        results += [build.binary(f, limit, x) for f in ("max", "min")]
+    program = build.program({"y": build.concat(results, 0)})
+    found = satura.compile(program, 1, rules="none").run({"x": given})["y"]
+    meant = interpret(program, {"x": given})["y"]
+    assert np.array_equal(found, meant, equal_nan=True)
+    numbers = ~np.isnan(meant)
+    assert np.array_equal(np.signbit(found[numbers]), np.signbit(meant[numbers]))

@@ -104,6 +104,14 @@ FORMS: dict[str, tuple[int, NodeProto, tuple[int, ...], dict[str, object]]] = {
         11, node("ConvTranspose", "x w", dilations=[2], auto_pad="SAME_LOWER", strides=[2]),
         (1, 2, 4), {"w": random_input(2, 3, 3, seed=1)},
     ),
+    "transposed conv of many phases": (
+        11, node("ConvTranspose", "x w b", strides=[5, 4], pads=[1, 2, 0, 1]), (1, 2, 3, 2),
+        {"w": random_input(2, 3, 6, 3, seed=1), "b": random_input(3, seed=2)},
+    ),
+    "transposed conv that is cut": (
+        11, node("ConvTranspose", "x w", strides=[3, 2], dilations=[2, 3], pads=[4, 2, 1, 3]),
+        (1, 2, 4, 5), {"w": random_input(2, 1, 3, 2, seed=1)},
+    ),
     "grouped conv": (
         11, node("Conv", "x w b", group=2, pads=[1, 0, 1, 2], strides=[2, 1], dilations=[1, 2]),
         (2, 4, 6, 7), {"w": random_input(6, 2, 3, 2, seed=1), "b": random_input(6, seed=2)},

@@ -23,6 +23,7 @@ from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Node, Program
+from satura.rewrite.types.attributes import UnaryFn
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, DType
 from tests.tiers import deep_but
@@ -214,3 +215,33 @@ def test_a_quantised_model_is_multiplied_in_integers() -> None:
     if host_target().sums_four_products:
         wide = [reading for reading in found if reading is not None]
         assert sum(reading.products is Products.QUADS for reading in wide) >= 2
+
+
+@pytest.mark.parametrize(("dtype", "zero"), [(DType.U8, 0), (DType.U8, 119), (DType.I8, -3)])
+@pytest.mark.parametrize("factor", [1.0, 1.25])
+def test_what_is_quantised_as_it_was_is_quantised_once(
+    dtype: DType, zero: int, factor: float
+) -> None:
+    weights = {
+        "s": np.float32(0.02),
+        "t": np.float32(0.02 * factor),
+        "z": np.array(zero, dtype.numpy),
+    }
+    parameters = [numpy_helper.from_array(np.asarray(v), name) for name, v in weights.items()]
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["a"]),
+        helper.make_node("DequantizeLinear", ["a", "s", "z"], ["b"]),
+        helper.make_node("QuantizeLinear", ["b", "t", "z"], ["c"]),
+        helper.make_node("DequantizeLinear", ["c", "t", "z"], ["y"]),
+    ]
+    shapes = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [700]) for name in "xy"]
+    graph = helper.make_graph(nodes, "twice", shapes[:1], shapes[1:], parameters)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    program = satura.optimize(model)
+    rounded = [node for node in program.nodes if node.attributes == (UnaryFn("round"),)]
+    assert len(rounded) == (1 if factor == 1.0 else 2)
+    x = np.linspace(-4, 7, 700, dtype=np.float32)
+    meant = interpret(satura.load(model), {"x": x})["y"]
+    assert np.allclose(interpret(program, {"x": x})["y"], meant, atol=0.02 * factor)
+    exact = satura.optimize(model, rules="exact")
+    assert np.array_equal(interpret(exact, {"x": x})["y"], meant)
