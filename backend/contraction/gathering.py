@@ -140,7 +140,7 @@ def panel_lines(spec: ContractionSpec, width: int) -> Iterator[str]:
         copy += _transposing_lines(width, lanes)
     read = f"read_{spec.dtype.value}"
     copy += [
-        "for k in range(taps * depth):",
+        f"for k in range(done if valid == {width} else 0, taps * depth):",
         f"{INDENT}line = weights + k * {width * _F32}",
         f"{INDENT}origin = source + k * right_depth_stride",
         f"{INDENT}if right_column_stride == {spec.dtype.itemsize}:",
