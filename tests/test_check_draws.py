@@ -23,6 +23,7 @@ from satura.rewrite.language.terms import (
     reshape,
     scalar,
     slice_,
+    transpose,
     unary,
 )
 from satura.rewrite.program.builder import Builder
@@ -30,6 +31,7 @@ from satura.rewrite.types.attributes import (
     Axis,
     Count,
     Padding,
+    Perm,
     ReduceFn,
     Scalar,
     Shape,
@@ -162,7 +164,15 @@ def outer_product(x: Tensor, y: Tensor) -> Law:
     return rewrites(matmul(x, y), product, is_thin(x.type))
 
 
+@rule(reassociates=True)
+def abs_is_root(x: Tensor) -> Law:
+    """|x| = sqrt(x * x): not for what is huge"""
+    root = unary("sqrt", binary("mul", x, x))
+    return rewrites(unary("abs", x), root, x.type.dtype.is_float)
+
+
 WRONG = [
+    abs_is_root,
     clip_vanishes,
     cancel_division,
     exp_of_difference,
@@ -233,7 +243,35 @@ def reverse_twice(x: Tensor, s: Slices) -> Law:
     return rewrites(slice_(slice_(x, s), s), x, reverses(x.type, s))
 
 
-RIGHT = [three_scales, gather_past_unary, extent_of_known, not_below, reverse_twice]
+@rule(reassociates=True)
+def distributes(x: Tensor, y: Tensor, z: Tensor) -> Law:
+    """(x + y) * z = x * z + y * z: overflows where the left side does"""
+    left = binary("mul", binary("add", x, y), z)
+    return rewrites(left, binary("add", binary("mul", x, z), binary("mul", y, z)))
+
+
+@attribute_function
+def has_five_axes(x: TensorType) -> bool:
+    """Whether x has a rank that most draws leave out."""
+    return x.rank == 5
+
+
+@rule
+def relu_within_five_axes(x: Tensor, p: Perm) -> Law:
+    """relu(transpose(x, p)) = transpose(relu(x), p), for five axes"""
+    left = unary("relu", transpose(x, p))
+    return rewrites(left, transpose(unary("relu", x), p), has_five_axes(x.type))
+
+
+RIGHT = [
+    distributes,
+    relu_within_five_axes,
+    three_scales,
+    gather_past_unary,
+    extent_of_known,
+    not_below,
+    reverse_twice,
+]
 
 
 @pytest.mark.parametrize("seed", deep_but([0], range(3)))

@@ -8,12 +8,11 @@ from itertools import islice
 from random import Random
 from typing import TypeGuard
 
-from satura.rewrite.check.instances import Instance, draw_instance
+from satura.rewrite.check.instances import HIGH_RANKS, Instance, draw_instance
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.types.attributes import Scalar
 from satura.rewrite.types.tensor_type import DType
 
-HIGH_RANKS = (5, 6)
 DRAWS = 30  # at each of these ranks
 REMADE = 30  # firings with other numbers
 # Powers of ten far from 1 whose square is still finite, and whose inverse is not subnormal.

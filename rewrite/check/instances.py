@@ -29,6 +29,8 @@ from satura.rewrite.types.attributes import Attribute, Constant, Parameter, Refu
 from satura.rewrite.types.dims import representative
 from satura.rewrite.types.tensor_type import DType, TensorType
 
+HIGH_RANKS = (5, 6)  # which most draws leave out
+
 
 @dataclass(frozen=True)
 class Instance:

@@ -8,7 +8,7 @@ from traceback import walk_tb
 from types import FrameType
 
 from satura.rewrite.check.both_sides import fingerprint
-from satura.rewrite.check.instances import Instance, draw_from, draw_instance
+from satura.rewrite.check.instances import HIGH_RANKS, Instance, draw_from, draw_instance
 from satura.rewrite.check.report import DirectionReport
 from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import RuleError
@@ -46,13 +46,18 @@ class Firings:
         return not all(all(counts.values()) for counts in self.conditions.values())
 
     def draw(self, random: Random, wanted: int, attempts: int) -> None:
-        """Draw until there are `wanted` firings and every condition gave both answers."""
-        for _ in range(attempts):
+        """Draw until there are `wanted` firings and every condition gave both answers.
+
+        Where half of the `attempts` made hardly any fire, the others are at high ranks, too.
+        """
+        for number in range(attempts):
             if len(self.found) >= wanted and not self.has_undecided:
                 return
-            instance = draw_instance(self.direction, random)
+            is_rare = 2 * number >= attempts and 3 * len(self.found) < wanted
+            rank = random.choice((None, *HIGH_RANKS)) if is_rare else None
+            instance = draw_instance(self.direction, random, rank)
             if instance is not None:
-                self._try(instance, room=len(self.found) < 2 * wanted)
+                self._try(instance, rank, room=len(self.found) < 2 * wanted)
                 if self.broken is not None:
                     return
 
@@ -76,7 +81,7 @@ class Firings:
                 return instance
         return None
 
-    def _try(self, instance: Instance, room: bool) -> None:
+    def _try(self, instance: Instance, rank: int | None, room: bool) -> None:
         self.matches += 1
         before = fingerprint(instance)
         try:
@@ -92,7 +97,7 @@ class Firings:
                 self.found[instance.values] = instance
                 self.answers[instance.values] = answer
         if fingerprint(instance) != before:
-            self.broken = draw_from(self.direction, Random(instance.seed), instance.seed)
+            self.broken = draw_from(self.direction, Random(instance.seed), instance.seed, rank)
 
     def _holds(self, condition: Expression, instance: Instance) -> bool:
         try:
