@@ -195,7 +195,10 @@ def stats(
 @app.command()
 def experiment(
     models: Annotated[
-        list[str], typer.Argument(metavar="MODEL…", help="ONNX files, or light models' names.")
+        list[str],
+        typer.Argument(
+            metavar="MODEL…", help="ONNX files, light models' names, or e-graphs as JSON."
+        ),
     ],
     extractor: Annotated[
         list[str] | None,
@@ -205,13 +208,29 @@ def experiment(
         list[str] | None,
         typer.Option(help="none, exact or default; repeatable, default by default."),
     ] = None,
-    csv: Annotated[Path | None, typer.Option(help="Write all numbers to this file.")] = None,
+    cost: Annotated[
+        list[str] | None,
+        typer.Option(help="reference, default or calibrated; repeatable, reference by default."),
+    ] = None,
+    limits: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=N,…", help="rounds, nodes, enough, gainless; repeatable."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="E-graphs that are made at a time.")] = 1,
+    csv: Annotated[
+        Path | None,
+        typer.Option(help="Write all numbers to this file; what stands in it is not done again."),
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write plots of cost, bound and time to this image.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Compare extractors: the predicted cost of what each chooses, and a bound that none beats."""
     from satura.commands.experiment import experiment as run_experiment
 
-    run_experiment(models, rules or ["default"], extractor or ["search"], csv, json)
+    tried = rules or ["default"], extractor or ["search"], cost or ["reference"], limits or []
+    run_experiment(models, *tried, jobs, csv, plot, json)
 
 
 @app.command()

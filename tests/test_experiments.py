@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -12,14 +13,18 @@ from typer.testing import CliRunner
 
 from benchmarks.models import build
 from satura.cli import app
+from satura.commands.experiment import limit, read
 from satura.commands.worth import worths
 from satura.experiments import Trial, trials
 from satura.pipeline.models import load
 from satura.pipeline.phases import Phases
 from satura.pipeline.stages import search
+from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
+from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.greedy import tree_greedy
+from satura.rewrite.extract.gym import read_gym
 from satura.rules import DEFAULT, EXACT, NONE
 
 KEPT = ("transpose_past", "transpose_out_of", "compose_slices")
@@ -70,6 +75,26 @@ def test_unknown_names_are_errors(model: Path) -> None:
         list(trials({"small": model}, rules=("all",)))
 
 
+def test_limits_cost_models_and_graphs_beside_each_other_and_resumed(model: Path) -> None:
+    """Two e-graphs in two processes; what is done is given back, and not done again."""
+    graph = read_gym((Path(__file__).parent / "egraph.json").read_text()).graph
+    limits = {"short": Limits(rounds=1), "none": Limits(rounds=0)}
+
+    def sweep(jobs: int, done: list[Trial]) -> list[Trial]:
+        slow = {"slow": CostModel().with_rates({"launch": 1.0})}
+        return list(
+            trials({"m": model, "g": graph}, ("exact",), ("dag",), slow, limits, jobs, done)
+        )
+
+    first, second, third = found = sweep(2, [])
+    assert (first.key, third.key) == (("m", "exact", "slow", "short", "dag"), ("g", *"---", "dag"))
+    assert first.enodes > second.enodes and first.cost > first.dispatches >= 1
+    assert third.cost == 9.25 and third.gap < 1e-6
+    marked = [replace(trial, copies=99) for trial in found[1:]]
+    again = sweep(1, marked)
+    assert again[1:] == marked and again[0].cost == first.cost and again[0].copies != 99
+
+
 def test_the_command(model: Path, tmp_path: Path) -> None:
     out = tmp_path / "trials.csv"
     arguments = ["experiment", str(model), "--extractor", "search", "--extractor", "exact"]
@@ -81,6 +106,25 @@ def test_the_command(model: Path, tmp_path: Path) -> None:
     printed = CliRunner().invoke(app, [*arguments, "--json"])
     first, second = (Trial(**each) for each in json.loads(printed.stdout))
     assert float(rows[0]["cost"]) == first.cost >= second.cost
+    assert read(out) != [first, second]  # times are others
+    once_more = CliRunner().invoke(app, [*arguments, "--csv", str(out), "--json"])
+    assert [Trial(**each) for each in json.loads(once_more.stdout)] == read(out)
+
+
+def test_the_commands_limits_are_checked() -> None:
+    assert limit("nodes=20,rounds=4")[1] == Limits(rounds=4, nodes=20)
+    with pytest.raises(CallError, match="no limit 'seconds'; choose from"):
+        limit("seconds=3")
+    with pytest.raises(CallError, match="'nodes=many' is not a name"):
+        limit("nodes=many")
+
+
+@pytest.mark.deep
+def test_trials_are_plotted(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    out, graph = tmp_path / "plot.png", str(Path(__file__).parent / "egraph.json")
+    shown = CliRunner().invoke(app, ["experiment", graph, "--plot", str(out)])
+    assert shown.exit_code == 0 and out.read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_worth_of_laws_is_what_a_model_costs_without_them(model: Path) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from itertools import combinations
 
 from satura.rewrite.errors import CallError
@@ -21,6 +22,7 @@ from satura.rewrite.extract.local_search import local_search
 NODES = 10_000  # of branch and bound; a limit of time would make results depend on the machine
 SMALL = 5  # classes that read each other of which all subsets get a row
 OPTIMAL = 1e-9  # relative
+TOLERANCE = 1e-6  # of a linear program's optimum, relative
 
 
 def exact(graph: ChoiceGraph) -> Result:
@@ -34,6 +36,20 @@ def exact(graph: ChoiceGraph) -> Result:
     if best.gap <= OPTIMAL:
         return replace(best, bound=best.cost)
     return _Model(graph, found, best).solved()
+
+
+def relaxed(graph: ChoiceGraph) -> Result:
+    """What a local search chooses, with the bound that the integer program's relaxation gives.
+
+    It takes seconds where the integer program may take hours. Without scipy the bound is that of
+    the landmarks. Raises ProgramError where a goal cannot be computed.
+    """
+    start = local_search(graph)
+    found = landmarks(graph)
+    best = replace(start, bound=found.bound)
+    if best.gap <= OPTIMAL or not find_spec("scipy"):
+        return best
+    return replace(best, bound=max(best.bound, _Model(graph, found, best).relaxation()))
 
 
 class _Model:
@@ -96,10 +112,14 @@ class _Model:
         choice = graph.needed(picks)
         cost = graph.cost(choice.values())
         if cost >= self.start.cost:
-            return replace(self.start, bound=min(bound, self.start.cost))
+            return replace(self.start, bound=max(self.start.bound, min(bound, self.start.cost)))
         return Result(choice, cost, min(bound, cost))
 
-    def _solve(self) -> tuple[list[int] | None, float]:
+    def relaxation(self) -> float:
+        """A bound: the least cost where candidates may be chosen by parts."""
+        return self._solve(False)[1] * (1 - TOLERANCE)
+
+    def _solve(self, in_whole: bool = True) -> tuple[list[int] | None, float]:
         """The chosen candidates, None where no choice was found; and the bound."""
         try:
             from scipy.optimize import Bounds, LinearConstraint, milp
@@ -119,12 +139,13 @@ class _Model:
             least[self.needed[goal]] = 1.0
         result = milp(
             costs,
-            integrality=[1] * len(self.candidates) + [0] * len(self.needed),
+            integrality=[int(in_whole)] * len(self.candidates) + [0] * len(self.needed),
             bounds=Bounds(least, [1.0] * width),
             constraints=LinearConstraint(matrix, [least for _, least in self.rows]),
             options={"node_limit": NODES, "mip_rel_gap": OPTIMAL},
         )
-        bound = float(result.mip_dual_bound) / scale if result.mip_dual_bound is not None else 0.0
+        found = result.mip_dual_bound if in_whole else result.fun
+        bound = float(found) / scale if found is not None else 0.0
         if result.x is None:
             return None, bound
         chosen = [k for k, x in zip(self.candidates, result.x, strict=False) if x > 0.5]

@@ -3,47 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from csv import DictWriter
+from csv import DictReader, DictWriter
 from dataclasses import asdict, fields
 from io import StringIO
 from pathlib import Path
 
-from satura.commands.models import file_or_light
+from satura.commands.experiment_plot import plot_trials
+from satura.commands.models import existing_file, file_or_light
 from satura.commands.terminal import print_json, print_table, progress
 from satura.experiments import Trial, trials
+from satura.pipeline.models import Model
+from satura.rewrite.egraph.saturate import Limits
+from satura.rewrite.errors import CallError
+from satura.rewrite.extract.choice_graph import ChoiceGraph
+from satura.rewrite.extract.gym import read_gym
 from satura.rewrite.system.files import output_file
 
-HEADER = ("model", "rules", "extractor", "dispatches", "copies", "us", "bound", "gap", "seconds")
+HEADER = (
+    "model", "rules", "cost model", "limits", "extractor", "dispatches", "copies", "us", "bound",
+    "gap", "seconds",
+)  # fmt: skip
 
 
 def experiment(
     names: Sequence[str],
     rules: Sequence[str],
     extractors: Sequence[str],
+    costs: Sequence[str],
+    limits: Sequence[str],
+    jobs: int,
     csv: Path | None,
+    plot: Path | None,
     json: bool,
 ) -> None:
-    """Run all trials; print them, and write them to `csv`."""
-    models = {Path(name).stem: file_or_light(name) for name in names}
-    found = []
+    """Run all trials but those that `csv` has; print them, write them to `csv`, and plot them."""
+    models = {Path(name).stem: model(name) for name in names}
+    if len(models) < len(names):
+        raise CallError("two models have the same name: rename one of the files")
+    limited = dict(map(limit, limits)) or None
+    done = read(csv) if csv is not None and csv.is_file() else []
+    found: list[Trial] = []
     with progress("extracting") as phase:
-        for trial in trials(models, rules, extractors):
+        for trial in trials(models, rules, extractors, costs, limited, jobs, done):
             found.append(trial)
+            if csv is not None:
+                write(csv, [*found, *_others(done, found)])
             phase(f"{trial.model}, {trial.rules}, {trial.extractor} done", 0.0)
-    if csv is not None:
-        write(csv, found)
+    if plot is not None:
+        plot_trials(plot, found)
     if json:
         print_json([asdict(trial) for trial in found])
     else:
         print_table("predicted cost of what extractors choose", HEADER, list(map(row, found)))
 
 
+def model(name: str) -> Model | ChoiceGraph:
+    """A model, or the choice graph of an e-graph that stands as JSON in a file."""
+    if Path(name).suffix == ".json":
+        return read_gym(existing_file(name).read_text()).graph
+    return file_or_light(name)
+
+
+def limit(text: str) -> tuple[str, Limits]:
+    """Limits that are written as `nodes=2000,rounds=4`, by that text."""
+    names = [field.name for field in fields(Limits)]
+    changes = {}
+    for part in text.split(","):
+        name, _, value = part.partition("=")
+        if name not in names:
+            raise CallError(f"there is no limit {name!r}; choose from {names}")
+        if not value.isdecimal():
+            raise CallError(f"the limit {part!r} is not a name, '=' and a number")
+        changes[name] = int(value)
+    return text, Limits(**changes)
+
+
 def row(trial: Trial) -> list[str]:
     """A trial as it is printed, costs in microseconds."""
     return [
-        trial.model, trial.rules, trial.extractor, str(trial.dispatches), str(trial.copies),
-        f"{trial.cost * 1e6:.2f}", f"{trial.bound * 1e6:.2f}", f"{trial.gap:.2%}",
-        f"{trial.extractor_seconds:.2f}",
+        *trial.key, str(trial.dispatches), str(trial.copies), f"{trial.cost * 1e6:.2f}",
+        f"{trial.bound * 1e6:.2f}", f"{trial.gap:.2%}", f"{trial.extractor_seconds:.2f}",
     ]  # fmt: skip
 
 
@@ -55,3 +94,27 @@ def write(path: Path, found: Sequence[Trial]) -> None:
     writer.writerows(map(asdict, found))
     with output_file(path) as file:
         file.write(text.getvalue().encode())
+
+
+def read(path: Path) -> list[Trial]:
+    """The trials of a CSV that `write` wrote. Raises CallError for another file."""
+    kinds = {"str": str, "int": int, "float": float}
+    found = []
+    with path.open(newline="") as file:
+        for line in DictReader(file):
+            try:
+                found.append(
+                    Trial(**{each.name: kinds[str(each.type)](line[each.name]) for each in FIELDS})
+                )
+            except (KeyError, TypeError, ValueError):
+                raise CallError(f"{path} is not a file of trials: write to another one") from None
+    return found
+
+
+FIELDS = fields(Trial)
+
+
+def _others(done: Sequence[Trial], found: Sequence[Trial]) -> list[Trial]:
+    """Those that were done and not asked for, or not yet."""
+    keys = {trial.key for trial in found}
+    return [trial for trial in done if trial.key not in keys]

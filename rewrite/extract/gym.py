@@ -1,0 +1,94 @@
+"""E-graphs as JSON, in the form of the collection "extraction-gym".
+
+    {"nodes": {"a": {"op": "+", "children": ["b", "b"], "eclass": "0", "cost": 2.0},
+               "b": {"op": "x", "children": [], "eclass": "1"}},
+     "root_eclasses": ["0"]}
+
+A child is any node of the class that is read; a cost that is not given is 1. What a choice costs
+there, every class once, is what it costs in a choice graph.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import TypeVar
+
+from satura.rewrite.errors import ModelError
+from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Gym:
+    """A choice graph, and the names of its candidates and classes."""
+
+    graph: ChoiceGraph
+    nodes: tuple[str, ...]
+    classes: tuple[str, ...]
+
+    def choice(self, result: Result) -> dict[str, str]:
+        """The chosen node of each class that is needed."""
+        return {self.classes[cls]: self.nodes[k] for cls, k in result.choice.items()}
+
+
+def read_gym(text: str) -> Gym:
+    """The choice graph of an e-graph's JSON. Raises ModelError where it is not in that form."""
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise ModelError(f"an e-graph is not JSON: {error}") from None
+    nodes = _field("the e-graph", content, "nodes", dict)
+    homes = {name: _field(f"node '{name}'", each, "eclass", str) for name, each in nodes.items()}
+    numbers = {cls: number for number, cls in enumerate(dict.fromkeys(homes.values()))}
+    leaves, costs = [], []
+    for name, each in nodes.items():
+        children = _field(f"node '{name}'", each, "children", list, [])
+        for child in children:
+            if not isinstance(child, str) or child not in nodes:
+                raise ModelError(f"node '{name}' has the child {child!r}, which is not a node")
+        leaves.append(tuple(sorted({numbers[homes[child]] for child in children})))
+        cost = each.get("cost", 1.0)
+        if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < inf:
+            raise ModelError(f"node '{name}' has the cost {cost!r}, which is not a number >= 0")
+        costs.append(float(cost))
+    roots = _field("the e-graph", content, "root_eclasses", list)
+    for root in roots:
+        if not isinstance(root, str) or root not in numbers:
+            raise ModelError(f"the root {root!r} is not a class")
+    goals = tuple(dict.fromkeys(numbers[root] for root in roots))
+    places = tuple(numbers[home] for home in homes.values())
+    graph = ChoiceGraph(len(numbers), places, tuple(leaves), tuple(costs), goals)
+    return Gym(graph, tuple(nodes), tuple(numbers))
+
+
+def gym_text(graph: ChoiceGraph) -> str:
+    """A choice graph as JSON; candidates are named by their class and a number.
+
+    Candidates that read what nothing computes are left out.
+    """
+    first = {cls: f"{cls}.{ks[0]}" for cls, ks in enumerate(graph.candidates) if ks}
+    nodes = {
+        f"{home}.{k}": {
+            "op": "candidate", "children": [first[leaf] for leaf in graph.leaves[k]],
+            "eclass": str(home), "cost": graph.costs[k],
+        }
+        for k, home in enumerate(graph.homes)
+        if all(leaf in first for leaf in graph.leaves[k])
+    }  # fmt: skip
+    content = {"nodes": nodes, "root_eclasses": [str(goal) for goal in graph.goals]}
+    return json.dumps(content, indent=1, allow_nan=False) + "\n"
+
+
+def _field(where: str, record: object, name: str, kind: type[T], default: T | None = None) -> T:
+    """Field `name` of a record of the JSON."""
+    value = record.get(name, default) if isinstance(record, Mapping) else None
+    if not isinstance(value, kind):
+        raise ModelError(f"{where} has no '{name}' that is {_JSON[kind]}")
+    return value
+
+
+_JSON: Mapping[type, str] = {dict: "an object", list: "a list", str: "a string"}

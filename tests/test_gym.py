@@ -1,0 +1,55 @@
+"""E-graphs as JSON: what is read, written, and said of what is not in the form."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from satura.rewrite.errors import ModelError
+from satura.rewrite.extract.exact import exact
+from satura.rewrite.extract.greedy import tree_greedy
+from satura.rewrite.extract.gym import gym_text, read_gym
+from tests.test_extractors import check, random_graph
+
+FILE = Path(__file__).parent / "egraph.json"
+
+
+def test_what_is_shared_is_paid_once() -> None:
+    """x² + x³ with x² shared costs 9.25, as x² (x + 1) does; as a tree the table is cheaper."""
+    gym = read_gym(FILE.read_text())
+    best = exact(gym.graph)
+    check(gym.graph, best)
+    assert best.cost == best.bound == 9.25
+    assert gym.choice(best)["p"] in ("sum", "factored") and gym.choice(best)["t"] == "x"
+    assert gym.choice(tree_greedy(gym.graph))["p"] == "factored"
+    assert gym.graph.costs[gym.nodes.index("next")] == 1.0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_choice_graph_that_is_written_and_read_costs_the_same(seed: int) -> None:
+    graph = random_graph(seed)
+    if all(map(graph.candidates.__getitem__, range(graph.size))):
+        again = read_gym(gym_text(graph)).graph
+        assert sorted(again.costs) == sorted(graph.costs)
+        assert sorted(map(len, again.leaves)) == sorted(map(len, graph.leaves))
+        assert len(again.goals) == len(graph.goals)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"nodes": []}, "the e-graph has no 'nodes' that is an object"),
+        ({"nodes": {"a": {"op": "x"}}}, "node 'a' has no 'eclass' that is a string"),
+        (
+            {"nodes": {"a": {"eclass": "0", "children": ["b"]}}},
+            "the child 'b', which is not a node",
+        ),
+        ({"nodes": {"a": {"eclass": "0", "cost": -1}}}, "the cost -1, which is not a number >= 0"),
+        ({"nodes": {}, "root_eclasses": ["7"]}, "the root '7' is not a class"),
+    ],
+)
+def test_what_is_not_in_the_form_is_an_error(change: object, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        read_gym(json.dumps(change))
