@@ -127,13 +127,16 @@ class Instances:
         if len(anchors) > 1:
             key.append(tuple([anchors.index(anchor) for anchor in anchors]))
         found, made = self.templates.found, tuple(key)
-        fragment = None
-        if made not in found:
-            fragment = self._built(cls, node, parts)
-            found[made] = fragment and self._template(fragment, inside, parts)
-        template = found[made]
+        fragment, template = None, found.get(made)
         if template is None:
-            return None
+            if made in found:
+                return None
+            fragment = self._built(cls, node, parts)
+            if fragment is not None:
+                template = self._template(fragment, inside, parts)
+            found[made] = template
+            if template is None:
+                return None
         instance = Instance(template, position, node, parts, inside, None, fragment)
         if template.anchor is not None:
             part = parts[template.anchor] if template.anchor != _OWN else None
@@ -148,7 +151,7 @@ class Instances:
         return instance.fragment
 
     def _built(self, cls: int, node: ENode, parts: tuple[Instance | None, ...]) -> Fragment | None:
-        real = tuple(part and self.fragment(part) for part in parts)
+        real = tuple(None if part is None else self.fragment(part) for part in parts)
         return combine(self.classes, cls, node, real, self.templates.model)
 
     def _template(
