@@ -14,10 +14,12 @@ from satura.rewrite.extract import templates
 from satura.rewrite.extract.assemble import assemble
 from satura.rewrite.extract.candidates import candidates
 from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.extract import choices
 from satura.rewrite.extract.folding import fold
 from satura.rewrite.extract.fragments import INLINED, Fragment, combine
 from satura.rewrite.extract.placement import place
 from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.extract.templates import Instance
 from satura.rewrite.program.interpreter import bind_sizes
 from satura.rewrite.types.attributes import Parameter
 from tests.random_programs import random_program
@@ -68,3 +70,18 @@ def test_every_fragment_lowers(seed: int, rules: str, monkeypatch: pytest.Monkey
         schedule = alone(classes, fragment).concrete(sizes)
         (dispatch,) = schedule.dispatches
         kernel_code(schedule, dispatch, 1, ConstantStore(), bool(sizes))
+
+
+@pytest.mark.parametrize("seed", deep_but(range(4), range(60)))
+def test_templates_say_what_their_fragments_are(seed: int) -> None:
+    program, _, _ = random_program(seed)
+    found = choices(rewrite(program, "default", None, None).saturation.classes)
+    instances = [each for each in found.found if isinstance(each, Instance)]
+    assert instances
+    for instance in instances:
+        fragment, template = found.enumeration.fragment(instance), instance.template
+        assert (fragment.cls, fragment.node) == (instance.cls, instance.node)
+        assert (fragment.form, fragment.anchor is None) == (template.form, template.anchor is None)
+        assert list(fragment.reads) == instance.reads
+        assert list(fragment.computed) == instance.computed
+        assert fragment.seconds(found.classes, found.model) == template.seconds

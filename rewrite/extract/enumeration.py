@@ -188,11 +188,12 @@ class Enumeration:
         if len(leaves) == 1:
             (leaf,) = leaves
             return self._total[leaf], self._closure[leaf]
-        bits, total = 0, 0.0
+        bits, total, own = 0, 0.0, self._own
         for leaf in sorted(leaves, key=self._total.__getitem__, reverse=True):
             closure = self._closure[leaf]
             if bits and closure:
-                total += sum(self._own[cls] for cls in members(closure & ~bits))
+                if more := closure & ~bits:
+                    total += sum([own[cls] for cls in members(more)])
             else:
                 total = min(total + self._total[leaf], MOST) if total else self._total[leaf]
             bits |= closure

@@ -127,13 +127,16 @@ class Instances:
         if len(anchors) > 1:
             key.append(tuple([anchors.index(anchor) for anchor in anchors]))
         found, made = self.templates.found, tuple(key)
-        fragment = None
-        if made not in found:
-            fragment = self._built(cls, node, parts)
-            found[made] = None if fragment is None else self._template(fragment, inside, parts)
-        template = found[made]
+        fragment, template = None, found.get(made)
         if template is None:
-            return None
+            if made in found:
+                return None
+            fragment = self._built(cls, node, parts)
+            if fragment is not None:
+                template = self._template(fragment, inside, parts)
+            found[made] = template
+            if template is None:
+                return None
         instance = Instance(template, position, node, parts, inside, None, fragment)
         if template.anchor is not None:
             part = parts[template.anchor] if template.anchor != _OWN else None
