@@ -115,7 +115,7 @@ def no_code(kernels: object) -> list[int]:
     raise AssertionError("code was loaded")
 
 
-def rewritten(change: Callable[[dict[str, object]], None]) -> Callable[[bytes], bytes]:
+def rewritten(change: Callable[[dict[str, object]], object]) -> Callable[[bytes], bytes]:
     """A file whose header is changed, and whose digest is right."""
 
     def changed(data: bytes) -> bytes:

@@ -79,7 +79,7 @@ def test_run_says_what_it_wants(compiled: satura.Compiled, run: Run, reason: str
 def test_pickling_says_what_to_do_instead(
     compiled: satura.Compiled, copied: Callable[[object], object]
 ) -> None:
-    with pytest.raises(CallError, match=r"satura\.save\(compiled\.program, path\)"):
+    with pytest.raises(CallError, match=r"compiled\.save\(path\)"):
         copied(compiled)
 
 

@@ -29,10 +29,18 @@ OF_RESULTS = np.array([[1.0, 1, 1, 0], [0, 1, -1, -1]])
 
 def transformed_kernel(w: Array) -> NDArray[np.float32]:
     """w [3, 3, c, oc] as [4, 4, c, oc], rounded once."""
-    wide = w.astype(np.float64)
-    rows = np.tensordot(OF_KERNEL, wide, (1, 0))
-    both = np.tensordot(OF_KERNEL, rows, (1, 1)).swapaxes(0, 1)
-    return np.ascontiguousarray(both, np.float32)
+    result = np.empty((TILE, TILE, *w.shape[2:]), np.float32)
+    for rows, taps in zip(result, _of_taps(w.astype(np.float64)), strict=True):
+        for row, values in zip(rows, _of_taps(taps), strict=True):
+            row[...] = values
+    return result
+
+
+def _of_taps(taps: Array) -> tuple[Array, ...]:
+    """The product of `OF_KERNEL` and three taps, without its zeros: they would make NaN of inf."""
+    first, middle, last = taps
+    outer, inner = (first + last) * 0.5, middle * 0.5
+    return first, outer + inner, outer - inner, last
 
 
 WEIGHT_GROWTH = (TILE / TAPS) ** 2

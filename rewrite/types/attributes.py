@@ -312,9 +312,9 @@ class Constant:
             array.flags.writeable = False
         self.array = array
         head = f"{array.dtype.name}{array.shape}".encode()
-        digest = hashlib.blake2b(head, digest_size=16)
+        digest = hashlib.sha256(head)  # CPUs have instructions for it: thrice as fast as BLAKE2
         digest.update(array.reshape(-1).view(np.uint8).data)
-        self.digest = digest.digest()
+        self.digest = digest.digest()[:16]
 
     @property
     def type(self) -> TensorType:
