@@ -106,18 +106,22 @@ def make_plan(
     numbers = [word.number + start for word, start in zip(found.words, starts, strict=True)]
     return Plan(
         schedule, threads, arena,
-        tuple(step_of(schedule, step, step.work) for step in found.steps),
+        tuple(step_of(schedule, step, is_small(step.work)) for step in found.steps),
         np.array(numbers, np.int64), np.array([word.region for word in found.words], np.int64),
         max(found.scratch, default=0), found.executables, store,
     )  # fmt: skip
 
 
-def step_of(schedule: Schedule, step: LoweredStep, work: int) -> Launch | Dispatch:
-    """A step with so much work; a host call is its dispatch."""
+def is_small(work: int) -> bool:
+    """Whether so much work is not worth a second thread."""
+    return work <= SMALL_WORK
+
+
+def step_of(schedule: Schedule, step: LoweredStep, small: bool) -> Launch | Dispatch:
+    """A step, with little work or with much; a host call is its dispatch."""
     if not step.kernel:
         return schedule.dispatches[step.dispatch]
-    width = 1 if work <= SMALL_WORK else ALL_THREADS
-    return Launch(step.kernel, step.first, width, step.dispatch)
+    return Launch(step.kernel, step.first, 1 if small else ALL_THREADS, step.dispatch)
 
 
 class Instance:

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from satura.backend.constants import ConstantStore
-from satura.backend.plan.buffers import Lifetime, plan_arena
+from satura.backend.plan.buffers import Packing
 from satura.backend.plan.lowered import Lowered, Progress, lowered, refuse_large_results
-from satura.backend.plan.plan import Plan, step_of
+from satura.backend.plan.plan import Launch, Plan, is_small, step_of
 from satura.backend.sizes.evaluation import facts_function, values_function
 from satura.backend.sizes.size import Call, Fact, Trace, UntraceableError, expression_of, is_equal
 from satura.rewrite.errors import CallError, ProgramError
-from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.types.dims import Dim, symbol
 
 Sizes = Mapping[str, int]
@@ -50,18 +50,17 @@ class SizeClass:
         works, values = values[: len(steps)], values[len(steps) :]
         lengths, values = values[: len(buffers)], values[len(buffers) :]
         scratch, values = values[: self._scratches], values[self._scratches :]
-        pairs = zip(buffers, lengths, strict=True)
-        arena = plan_arena([Lifetime(b.buffer, size, b.first, b.last) for b, size in pairs])
+        arena = self._packing.arena(lengths)
         refuse_large_results(self.schedule, sizes, results + arena.size, CallError)
         table = self._table
         numbers = table.numbers.copy()
         numbers[table.places] = np.array(values, np.int64)[table.which]
-        offsets = np.array([arena.offsets[b.buffer] for b in buffers], np.int64)
+        offsets = np.fromiter(arena.offsets.values(), np.int64)
         numbers[table.in_arena] += offsets[table.buffers]
-        launched = zip(steps, works, strict=True)
+        narrow, wide = self._steps
         return Plan(
             self.schedule, self.threads, arena,
-            tuple(step_of(self.schedule, step, work) for step, work in launched),
+            tuple([narrow[i] if is_small(work) else wide[i] for i, work in enumerate(works)]),
             numbers, table.regions, max(scratch, default=0), self.lowered.executables, self.store,
             sizes,
         )  # fmt: skip
@@ -69,6 +68,17 @@ class SizeClass:
     @cached_property
     def _first_failing(self) -> Callable[[Sizes], int]:
         return facts_function(self.facts, self.calls)
+
+    @cached_property
+    def _steps(self) -> tuple[list[Launch | Dispatch], list[Launch | Dispatch]]:
+        """The steps with little work, and with much."""
+        steps = self.lowered.steps
+        narrow = [step_of(self.schedule, step, True) for step in steps]
+        return narrow, [step_of(self.schedule, step, False) for step in steps]
+
+    @cached_property
+    def _packing(self) -> Packing:
+        return Packing(self.lowered.buffers)
 
     @cached_property
     def _scratches(self) -> int:
