@@ -26,6 +26,7 @@ from satura.backend.plan.lowered import (
     LoweredStep,
     Progress,
     lowered,
+    refuse_beyond_memory_of,
 )  # fmt: skip
 from satura.backend.plan.out import refuse_unfit
 from satura.backend.plan.workspace import Workspace
@@ -99,8 +100,8 @@ def make_plan(
     `any_sizes` says that kernels should serve other sizes too. Raises CallError, or without
     `any_sizes` ModelError, where memory cannot hold the results and the arena.
     """
-    error = CallError if any_sizes else ModelError
-    found = lowered(schedule, store, threads, any_sizes, error, progress)
+    refuse_beyond_memory_of(schedule, CallError if any_sizes else ModelError)
+    found = lowered(schedule, store, threads, any_sizes, progress)
     arena = plan_arena(found.buffers)
     starts = (0 if word.buffer is None else arena.offsets[word.buffer] for word in found.words)
     numbers = [word.number + start for word, start in zip(found.words, starts, strict=True)]

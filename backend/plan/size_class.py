@@ -15,11 +15,17 @@ from numpy.typing import NDArray
 
 from satura.backend.constants import ConstantStore
 from satura.backend.plan.buffers import Packing
-from satura.backend.plan.lowered import Lowered, Progress, lowered, refuse_large_results
+from satura.backend.plan.lowered import (
+    Lowered,
+    Progress,
+    lowered,
+    refuse_beyond_memory_of,
+    refuse_large_results,
+)
 from satura.backend.plan.plan import Launch, Plan, is_small, step_of
 from satura.backend.sizes.evaluation import facts_function, values_function
 from satura.backend.sizes.size import Call, Fact, Trace, UntraceableError, expression_of, is_equal
-from satura.rewrite.errors import CallError, ProgramError
+from satura.rewrite.errors import CallError
 from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.types.dims import Dim, symbol
 
@@ -144,15 +150,13 @@ def size_class(
     Raises ProgramError for sizes that the program is not made for, CallError where memory cannot
     hold what they need.
     """
+    concrete = schedule.concrete(sizes)
+    refuse_beyond_memory_of(concrete, CallError)
     trace = Trace(sizes)
     try:
-        traced = schedule.concrete(trace.symbols)
-        found = lowered(traced, store, threads, True, CallError, progress)
+        found = lowered(schedule.concrete(trace.symbols), store, threads, True, progress)
         return SizeClass(schedule, threads, store, tuple(trace.facts.values()), trace.calls, found)
-    except ProgramError:
-        schedule.concrete(sizes)  # says it with numbers
-        raise
     except UntraceableError:
-        found = lowered(schedule.concrete(sizes), store, threads, True, CallError, progress)
+        found = lowered(concrete, store, threads, True, progress)
         facts = tuple(is_equal(symbol(name), size) for name, size in sizes.items())
         return SizeClass(schedule, threads, store, facts, {}, found, False)
