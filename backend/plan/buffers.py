@@ -55,20 +55,37 @@ def buffer_size(schedule: Schedule, node: int) -> int:
 
 def plan_arena(buffers: Sequence[Lifetime]) -> Arena:
     """Offsets by best fit, largest buffers first."""
-    placed: list[tuple[int, int, Lifetime]] = []  # (start, end, lifetime) by start
-    offsets: dict[int, int] = {}
-    for buffer in sorted(buffers, key=lambda b: (-b.size, b.first, b.buffer)):
-        size = -(-max(buffer.size, 1) // ALIGNMENT) * ALIGNMENT
-        best: tuple[int, int] | None = None  # (gap, start)
-        end = 0
-        for start, stop, other in placed:
-            if other.last < buffer.first or buffer.last < other.first:
-                continue
-            if start - end >= size and (best is None or start - end < best[0]):
-                best = (start - end, end)
-            end = max(end, stop)
-        at = end if best is None else best[1]
-        offsets[buffer.buffer] = at
-        placed.append((at, at + size, buffer))
-        placed.sort(key=lambda entry: entry[:2])
-    return Arena(offsets, max((stop for _, stop, _ in placed), default=0))
+    return Packing(buffers).arena([buffer.size for buffer in buffers])
+
+
+class Packing:
+    """Packs the same buffers once and again, for sizes that differ."""
+
+    def __init__(self, buffers: Sequence[Lifetime]) -> None:
+        self._buffers = tuple(buffers)
+        order = sorted(range(len(buffers)), key=lambda i: (buffers[i].first, buffers[i].buffer))
+        self._order = tuple(order)
+        self._beside = tuple(
+            tuple(j for j, other in enumerate(buffers) if j != i and _overlap(each, other))
+            for i, each in enumerate(buffers)
+        )
+
+    def arena(self, sizes: Sequence[int]) -> Arena:
+        """Where the buffers start when they have these sizes."""
+        rounded = [-(-max(size, 1) // ALIGNMENT) * ALIGNMENT for size in sizes]
+        starts, stops = [0] * len(rounded), [0] * len(rounded)
+        for buffer in sorted(self._order, key=lambda i: -sizes[i]):
+            size = rounded[buffer]
+            gap, at, end = 0, -1, 0
+            for start, stop in sorted([(starts[j], stops[j]) for j in self._beside[buffer]]):
+                if stop and start - end >= size and (at < 0 or start - end < gap):
+                    gap, at = start - end, end
+                end = max(end, stop)
+            starts[buffer] = end if at < 0 else at
+            stops[buffer] = starts[buffer] + size
+        offsets = {each.buffer: start for each, start in zip(self._buffers, starts, strict=True)}
+        return Arena(offsets, max(stops, default=0))
+
+
+def _overlap(one: Lifetime, other: Lifetime) -> bool:
+    return one.first <= other.last and other.first <= one.last

@@ -48,7 +48,8 @@ def kernel_code(
     work = sum(prod(nest.extents) for nest in nests)
     if nests[0].reductions:
         form = canonical(nests[0])
-        if is_small_window(form):
+        # Taps are written out: of a reduction over a size that would be a kernel for each.
+        if is_small_window(form) and not (any_sizes and dispatch.form is Form.ROW):
             return window_code(name, form, threads, work)
         if not any_sizes:
             form = with_constants_relaid(form, schedule.program, store)

@@ -6,7 +6,8 @@ The numbers are ints for a schedule with concrete sizes, or `Size`s that stand f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 from satura.backend.constants import ConstantStore
 from satura.backend.emit.body import Code
@@ -15,8 +16,9 @@ from satura.backend.lower.body import Pointer
 from satura.backend.plan.buffers import Lifetime, lifetimes, plan_arena
 from satura.backend.plan.executables import Executable, executables
 from satura.backend.plan.kernels import kernel_code
-from satura.backend.run.routine import ARENA, FIRST_TENSOR, NOTHING, SCRATCH, STATUS
-from satura.backend.sizes.size import number_of, refuse_traced
+from satura.backend.run.routine import ARENA, FIRST_TENSOR, NOTHING, SCRATCH, STATUS, Launch
+from satura.backend.run.runtime import ALL_THREADS
+from satura.backend.sizes.size import refuse_traced
 from satura.rewrite.errors import SaturaError
 from satura.rewrite.extract.schedule import Form, Schedule
 from satura.rewrite.program.memory import named_types, refuse_beyond_memory, tensor_bytes
@@ -65,21 +67,26 @@ class Lowered:
     places: Mapping[int, int]
     outputs: tuple[tuple[str, int], ...]
 
+    @cached_property
+    def launches(self) -> tuple[tuple[Launch, Launch] | None, ...]:
+        """What each step launches, for little work and for much; None for a host call."""
+        return tuple(
+            (Launch(step.kernel, step.first, 1), Launch(step.kernel, step.first, ALL_THREADS))
+            if step.kernel
+            else None
+            for step in self.steps
+        )
+
 
 def lowered(
     schedule: Schedule, store: ConstantStore, threads: int, any_sizes: bool,
-    error: type[SaturaError], progress: Progress | None = None,
+    progress: Progress | None = None,
 ) -> Lowered:  # fmt: skip
     """Lower a schedule with concrete sizes; compiles what is not compiled yet.
 
-    `any_sizes` says that kernels should serve other sizes too. Raises `error` where memory cannot
-    hold the results and the arena.
+    `any_sizes` says that kernels should serve other sizes too.
     """
     program = schedule.program
-    buffers = tuple(lifetimes(schedule))
-    results = result_bytes(schedule)
-    arena = plan_arena([replace(buffer, size=number_of(buffer.size)) for buffer in buffers])
-    refuse_large_results(schedule, {}, number_of(results) + arena.size, error)
     codes: dict[int, Code | None] = {}
     for number, dispatch in enumerate(schedule.dispatches):
         if dispatch.form is Form.HOST:
@@ -105,7 +112,10 @@ def lowered(
         (name, places[node] if node in places else _constant(node, schedule, places, store))
         for name, node in program.outputs
     )
-    return Lowered(buffers, tuple(steps), tuple(words), scratch, results, kernels, places, outputs)
+    return Lowered(
+        tuple(lifetimes(schedule)), tuple(steps), tuple(words), scratch, result_bytes(schedule),
+        kernels, places, outputs,
+    )  # fmt: skip
 
 
 def _with_regions(program: Program) -> tuple[int, ...]:
@@ -119,6 +129,12 @@ def result_bytes(schedule: Schedule) -> int:
     program = schedule.program
     results = {*program.output_nodes} - {*program.inputs}
     return sum(tensor_bytes(program.nodes[index].type) for index in sorted(results))
+
+
+def refuse_beyond_memory_of(schedule: Schedule, error: type[SaturaError]) -> None:
+    """Raise `error` where memory cannot hold results and arena; `schedule` has concrete sizes."""
+    arena = plan_arena(lifetimes(schedule))
+    refuse_large_results(schedule, {}, result_bytes(schedule) + arena.size, error)
 
 
 def refuse_large_results(

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from satura.backend.constants import ConstantStore
 from satura.backend.plan.buffers import Arena, plan_arena
 from satura.backend.plan.executables import Executable
-from satura.backend.plan.lowered import Lowered, Progress, lowered
-from satura.backend.run.routine import Instance, Launch, Output, Routine
-from satura.backend.run.runtime import ALL_THREADS
+from satura.backend.plan.lowered import Lowered, Progress, lowered, refuse_beyond_memory_of
+from satura.backend.run.routine import Instance, Output, Routine
 from satura.backend.run.workspace import Workspace
 from satura.rewrite.errors import CallError, ModelError
 from satura.rewrite.extract.schedule import Form, Schedule
@@ -74,8 +73,8 @@ def make_plan(
     `any_sizes` says that kernels should serve other sizes too. Raises CallError, or without
     `any_sizes` ModelError, where memory cannot hold the results and the arena.
     """
-    error = CallError if any_sizes else ModelError
-    found = lowered(schedule, store, threads, any_sizes, error, progress)
+    refuse_beyond_memory_of(schedule, CallError if any_sizes else ModelError)
+    found = lowered(schedule, store, threads, any_sizes, progress)
     arena = plan_arena(found.buffers)
     starts = (0 if word.buffer is None else arena.offsets[word.buffer] for word in found.words)
     numbers = [word.number + start for word, start in zip(found.words, starts, strict=True)]
@@ -95,11 +94,8 @@ def placed(
     """The plan of what is lowered, at `sizes`: works are those of its steps, and the words of the
     argument table are `numbers` plus the addresses of `regions`."""
     nodes, names = schedule.program.nodes, dict(schedule.program.outputs)
-    launches = tuple(
-        Launch(step.kernel, step.first, 1 if work <= SMALL_WORK else ALL_THREADS)
-        for step, work in zip(found.steps, works, strict=True)
-        if step.kernel
-    )
+    pairs = zip(found.launches, works, strict=True)
+    launches = tuple([pair[work > SMALL_WORK] for pair, work in pairs if pair])
     inputs = {nodes[i].input_name: nodes[i].type.concrete(sizes) for i in schedule.program.inputs}
     outputs = tuple(
         Output(name, nodes[names[name]].type.concrete(sizes), region)

@@ -14,12 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from satura.backend.constants import ConstantStore
-from satura.backend.plan.buffers import Lifetime, plan_arena
-from satura.backend.plan.lowered import Lowered, Progress, lowered, refuse_large_results
+from satura.backend.plan.buffers import Packing
+from satura.backend.plan.lowered import (
+    Lowered,
+    Progress,
+    lowered,
+    refuse_beyond_memory_of,
+    refuse_large_results,
+)
 from satura.backend.plan.plan import Plan, placed
 from satura.backend.sizes.evaluation import facts_function, values_function
 from satura.backend.sizes.size import Call, Fact, Trace, UntraceableError, expression_of, is_equal
-from satura.rewrite.errors import CallError, ProgramError
+from satura.rewrite.errors import CallError
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.types.dims import Dim, symbol
 
@@ -50,13 +56,12 @@ class SizeClass:
         works, values = values[: len(steps)], values[len(steps) :]
         lengths, values = values[: len(buffers)], values[len(buffers) :]
         scratch, values = values[: self._scratches], values[self._scratches :]
-        pairs = zip(buffers, lengths, strict=True)
-        arena = plan_arena([Lifetime(b.buffer, size, b.first, b.last) for b, size in pairs])
+        arena = self._packing.arena(lengths)
         refuse_large_results(self.schedule, sizes, results + arena.size, CallError)
         table = self._table
         numbers = table.numbers.copy()
         numbers[table.places] = np.array(values, np.int64)[table.which]
-        offsets = np.array([arena.offsets[b.buffer] for b in buffers], np.int64)
+        offsets = np.fromiter(arena.offsets.values(), np.int64)
         numbers[table.in_arena] += offsets[table.buffers]
         return placed(
             self.lowered, self.schedule, sizes, arena, works, numbers, table.regions,
@@ -66,6 +71,10 @@ class SizeClass:
     @cached_property
     def _first_failing(self) -> Callable[[Sizes], int]:
         return facts_function(self.facts, self.calls)
+
+    @cached_property
+    def _packing(self) -> Packing:
+        return Packing(self.lowered.buffers)
 
     @cached_property
     def _scratches(self) -> int:
@@ -131,15 +140,13 @@ def size_class(
     Raises ProgramError for sizes that the program is not made for, CallError where memory cannot
     hold what they need.
     """
+    concrete = schedule.concrete(sizes)
+    refuse_beyond_memory_of(concrete, CallError)
     trace = Trace(sizes)
     try:
-        traced = schedule.concrete(trace.symbols)
-        found = lowered(traced, store, threads, True, CallError, progress)
+        found = lowered(schedule.concrete(trace.symbols), store, threads, True, progress)
         return SizeClass(schedule, threads, store, tuple(trace.facts.values()), trace.calls, found)
-    except ProgramError:
-        schedule.concrete(sizes)  # says it with numbers
-        raise
     except UntraceableError:
-        found = lowered(schedule.concrete(sizes), store, threads, True, CallError, progress)
+        found = lowered(concrete, store, threads, True, progress)
         facts = tuple(is_equal(symbol(name), size) for name, size in sizes.items())
         return SizeClass(schedule, threads, store, facts, {}, found, False)
