@@ -46,6 +46,13 @@ def few_columns() -> Program:
     return build.program({"y": build.matmul(x, w)})
 
 
+def activated() -> Program:
+    """A microkernel, and a function of its results."""
+    build = Builder()
+    x, w = (build.input(name, DType.F32, (96, 96)) for name in "xw")
+    return build.program({"y": build.unary("sigmoid", build.matmul(x, w))})
+
+
 def winograd() -> Program:
     """Transforms of tiles, between them a microkernel."""
     build = Builder()
@@ -130,6 +137,7 @@ PROGRAMS = {
     "elementwise": elementwise, "contraction": contraction, "winograd": winograd,
     "functions": functions, "softmax": softmax, "quantized": quantized,
     "octets": octets, "few_columns": few_columns,
+    "activated": activated,
 }  # fmt: skip
 SUM_FOUR_PRODUCTS = ("icelake-server", "sapphirerapids", "znver4", "znver5")
 

@@ -112,6 +112,15 @@ def test_microkernels_keep_their_sums_in_registers(cpu: str, program: str) -> No
         assert not re.search(r"[xyz]mm.*\(%rsp\)|\(%rsp\).*[xyz]mm|\tst[rp]\tq.*\[sp", step)
 
 
+@pytest.mark.deep
+def test_constants_of_short_loops_are_spread_once() -> None:
+    """What an epilogue's function needs stays in vectors, if only on the stack."""
+    blocks_of_exp = [b for b in blocks(assembly_for("haswell", "activated")) if "vdivps" in b]
+    assert blocks_of_exp
+    for block in blocks_of_exp:
+        assert len(re.findall(r"\tvbroadcastss", block)) < 6
+
+
 OCTETS = {
     "skylake-avx512": (r"\tvpmaddwd\t.*zmm", 24), "icelake-server": (r"\tvpdpbusd\t.*zmm", 24),
     "sapphirerapids": (r"\tvpdpbusd\t.*zmm", 24), "znver4": (r"\tvpdpbusd\t.*zmm", 24),

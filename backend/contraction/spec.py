@@ -174,8 +174,9 @@ def tile_name(rows: int, vectors: int, products: Products = Products.F32, depth:
 
 
 def choose_tile(
-    rows: int | None, columns: int, target: Target | None = None, any_columns: bool = False
-) -> Tile:
+    rows: int | None, columns: int, target: Target | None = None, any_columns: bool = False,
+    products: Products = Products.F32,
+) -> Tile:  # fmt: skip
     """A tile that wastes little on `rows` (None: not known) by `columns`.
 
     Its width is the one that computes the fewest columns beyond the last; with `any_columns` it
@@ -184,6 +185,8 @@ def choose_tile(
     target = target or host_target()
     many = target.registers == 32
     tallest_of = _TALLEST_OF_32 if many else _TALLEST_OF_16
+    if not many and products is Products.PAIRS:  # which stand in a register before they are added
+        tallest_of = {2: tallest_of[2], 1: tallest_of[1]}
     slower = _SLOWER_OF_32 if many else _SLOWER_OF_16
     filled = -(-columns // target.lanes)
     if any_columns:

@@ -41,7 +41,8 @@ def loop_code(name: str, nests: Sequence[Nest], work: int) -> Code:
 
 def kernel_text(lines: Sequence[str], short: bool = False) -> str:
     """A whole kernel around `lines`; with `short`, its loops are of a few vectors each."""
-    body = ["prefer_wide_vectors()", *(["short_loops()"] if short else []), *lines]
+    hints = ["short_loops()", "hold_constants()"] if short else []
+    body = ["prefer_wide_vectors()", *hints, *lines]
     return "\n".join(["def kernel(args, thread, threads):", *indented(1, body), ""])
 
 

@@ -14,6 +14,7 @@ from satura.backend.helpers.arithmetic import (
     INT32,
     call,
     f32,
+    held,
     muladd,
     polynomial,
 )
@@ -39,12 +40,14 @@ _LN2_HIGH, _LN2_LOW = 0.693359375, -0.000212194442  # the high part has few bits
 def exp(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """2^n · e^r with x = n·ln 2 + r; the scale is applied in two steps, so that it may overflow."""
     # Beyond these the result is 0 or inf. NaN passes both, and makes r NaN.
-    near = builder.select(builder.fcmp_ordered("<", x, f32(-104.0)), f32(-104.0), x)
-    near = builder.select(builder.fcmp_ordered(">", near, f32(89.0)), f32(89.0), near)
-    shifted = muladd(builder, near, f32(1.44269504), f32(_ROUNDER))
-    n = builder.fsub(shifted, f32(_ROUNDER))
-    r = muladd(builder, n, f32(-_LN2_HIGH), near)
-    r = muladd(builder, n, f32(-_LN2_LOW), r)
+    least, most = held(builder, f32(-104.0)), held(builder, f32(89.0))
+    near = builder.select(builder.fcmp_ordered("<", x, least), least, x)
+    near = builder.select(builder.fcmp_ordered(">", near, most), most, near)
+    rounder = held(builder, f32(_ROUNDER))
+    shifted = muladd(builder, near, held(builder, f32(1.44269504)), rounder)
+    n = builder.fsub(shifted, rounder)
+    r = muladd(builder, n, held(builder, f32(-_LN2_HIGH)), near)
+    r = muladd(builder, n, held(builder, f32(-_LN2_LOW)), r)
     series = polynomial(builder, r, (1.0, 1.0, *_EXP))
     exponent = builder.bitcast(shifted, INT32)  # with twice the bias of f32's exponents
     half = builder.ashr(exponent, INT32(1))

@@ -8,6 +8,7 @@ from llvmlite import ir
 
 LONGEST_CHAIN = 12  # steps that wait for each other
 FIRST_TERMS = 3
+_HOLDS = '"satura-constants"="held"'
 F32, F64, INT32, INT64 = ir.FloatType(), ir.DoubleType(), ir.IntType(32), ir.IntType(64)
 
 
@@ -36,19 +37,37 @@ def muladd(builder: ir.IRBuilder, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.V
     return intrinsic(builder, "fmuladd", a, b, c)
 
 
+def hold_constants(function: ir.Function) -> None:
+    """From here on `held` constants of the function are kept.
+
+    That pays where loops are short: others share one load among the vectors of a step.
+    """
+    set.add(function.attributes, _HOLDS)  # llvmlite's own add admits only what it knows
+
+
+def held(builder: ir.IRBuilder, constant: ir.Value, always: bool = False) -> ir.Value:
+    """A constant that loops keep as a vector, in a function that holds constants or `always`.
+
+    Where registers are short, LLVM would load its one element and spread it anew in every step.
+    """
+    if not always and _HOLDS not in builder.function.attributes:
+        return constant
+    return intrinsic(builder, "arithmetic.fence", constant)
+
+
 def polynomial(builder: ir.IRBuilder, x: ir.Value, coefficients: Sequence[float]) -> ir.Value:
     """Horner's scheme; the lowest coefficient comes first.
 
     Of a long one, all but the first terms are the sum of an even and an odd part, in x², whose
     steps overlap. The first ones, which are largest, are rounded as in a single chain.
     """
-    terms = [ir.Constant(x.type, coefficient) for coefficient in coefficients]
-    if len(terms) <= LONGEST_CHAIN:
+    is_long = len(coefficients) > LONGEST_CHAIN
+    terms = [held(builder, ir.Constant(x.type, each), is_long) for each in coefficients]
+    if not is_long:
         return _chain(builder, x, terms)
-    held = [_held(builder, term) for term in terms]
-    rest, square = held[FIRST_TERMS:], builder.fmul(x, x)
+    rest, square = terms[FIRST_TERMS:], builder.fmul(x, x)
     even, odd = (_chain(builder, square, rest[start::2]) for start in (0, 1))
-    return _chain(builder, x, [*held[:FIRST_TERMS], muladd(builder, odd, x, even)])
+    return _chain(builder, x, [*terms[:FIRST_TERMS], muladd(builder, odd, x, even)])
 
 
 def _chain(builder: ir.IRBuilder, x: ir.Value, terms: Sequence[ir.Value]) -> ir.Value:
@@ -56,9 +75,3 @@ def _chain(builder: ir.IRBuilder, x: ir.Value, terms: Sequence[ir.Value]) -> ir.
     for term in reversed(terms[:-1]):
         total = muladd(builder, total, x, term)
     return total
-
-
-def _held(builder: ir.IRBuilder, constant: ir.Value) -> ir.Value:
-    """A constant that loops keep as a vector: where registers are short, LLVM would load its one
-    element and spread it anew in every step."""
-    return intrinsic(builder, "arithmetic.fence", constant)
