@@ -133,7 +133,10 @@ class _Problem:
         grouped = self.groups * self.shared > 1
         reading = self.reading
         any_columns = any_sizes and reading.weights is None  # those of weights are always the same
-        tile = choose_tile(None if any_sizes else count, self.columns, any_columns=any_columns)
+        tile = choose_tile(
+            None if any_sizes else count, self.columns, any_columns=any_columns,
+            products=reading.products,
+        )  # fmt: skip
         spec = ContractionSpec(
             len(batches) + grouped, tuple(axis.is_windowed for axis in rows), tile, grouped,
             self.left_packed, reading.weights is None, reading.left_dtype, reading.products,

@@ -34,6 +34,7 @@ _LEFT_BYTES = 384 * 1024  # of rows in flight
 _MOST_ROWS = 480
 _TALLEST_OF_32 = {4: 6, 3: 8, 2: 12, 1: 10}  # rows of the tile by vectors, by registers
 _TALLEST_OF_16 = {3: 4, 2: 6, 1: 8}
+_TALLEST_OF_16_PAIRS = {3: 3, 2: 6, 1: 8}  # their products need a register
 _SLOWER_OF_32 = {4: 1.0, 3: 1.01, 2: 1.03, 1: 1.15}  # narrow tiles load more per product
 _SLOWER_OF_16 = {3: 1.05, 2: 1.0, 1: 1.15}  # low ones, too
 _BALANCED_UNITS = 8  # with so many units per thread, one more or less does not matter
@@ -173,8 +174,9 @@ def tile_name(rows: int, vectors: int, products: Products = Products.F32, depth:
 
 
 def choose_tile(
-    rows: int | None, columns: int, target: Target | None = None, any_columns: bool = False
-) -> Tile:
+    rows: int | None, columns: int, target: Target | None = None, any_columns: bool = False,
+    products: Products = Products.F32,
+) -> Tile:  # fmt: skip
     """A tile that wastes little on `rows` (None: not known) by `columns`.
 
     Its width is the one that computes the fewest columns beyond the last; with `any_columns` it
@@ -182,7 +184,8 @@ def choose_tile(
     """
     target = target or host_target()
     many = target.registers == 32
-    tallest_of = _TALLEST_OF_32 if many else _TALLEST_OF_16
+    few = _TALLEST_OF_16_PAIRS if products is Products.PAIRS else _TALLEST_OF_16
+    tallest_of = _TALLEST_OF_32 if many else few
     slower = _SLOWER_OF_32 if many else _SLOWER_OF_16
     filled = -(-columns // target.lanes)
     if any_columns:
