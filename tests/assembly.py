@@ -124,11 +124,18 @@ def upsampled() -> Program:
     return build.program({"y": build.reshape(wide, (8, 112, 112))})
 
 
-def octets() -> Program:
+def few_columns() -> Program:
+    """A matmul by constants of 24 columns."""
+    build = Builder()
+    x = build.input("x", DType.F32, (96, 96))
+    return build.program({"y": build.matmul(x, build.constant(np.ones((96, 24), np.float32)))})
+
+
+def octets(columns: int = 96) -> Program:
     """A matmul of u8 and constant i8."""
     build = Builder()
     x = build.input("x", DType.U8, (96, 96))
-    w = build.constant(np.arange(96 * 96).reshape(96, 96) % 255 - 127, DType.I8)
+    w = build.constant(np.arange(96 * columns).reshape(96, columns) % 255 - 127, DType.I8)
     return build.program({"y": build.matmul(*(build.cast(each, DType.I32) for each in (x, w)))})
 
 
@@ -136,7 +143,7 @@ PROGRAMS = {
     "depthwise": depthwise, "groups": groups, "pool": pool, "upsampled": upsampled,
     "elementwise": elementwise, "contraction": contraction, "winograd": winograd,
     "functions": functions, "softmax": softmax, "quantized": quantized,
-    "octets": octets, "few_columns": few_columns,
+    "octets": octets, "few_columns": few_columns, "few_octets": lambda: octets(24),
     "activated": activated,
 }  # fmt: skip
 SUM_FOUR_PRODUCTS = ("icelake-server", "sapphirerapids", "znver4", "znver5")

@@ -140,6 +140,18 @@ def test_octets_are_multiplied_in_registers_and_never_saturate(cpu: str) -> None
         assert not any(re.search(r"[xyz]mm.*\(%rsp\)|\(%rsp\).*[xyz]mm", step) for step in steps)
 
 
+@pytest.mark.parametrize(("program", "instruction"), [
+    ("few_columns", r"\tvfmadd.*ymm"), ("few_octets", r"\tvpmaddwd\t.*ymm"),
+])  # fmt: skip
+def test_three_vectors_fit_sixteen_registers(program: str, instruction: str) -> None:
+    found = blocks(assembly_for("haswell", program))
+    counts = [len(re.findall(instruction, block)) for block in found]
+    assert any(counts)
+    for count, block in zip(counts, found, strict=True):
+        assert count % 3 == 0
+        assert not count or not re.search(r"ymm.*\(%rsp\)|\(%rsp\).*ymm", block)
+
+
 def test_functions_that_are_the_librarys_are_known() -> None:
     build = Builder()
     x = build.input("x", DType.F32, (1000,))

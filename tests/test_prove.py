@@ -68,6 +68,9 @@ OPEN = {
     "subtract_as_add": MEANS,
     "merge_casts": MEANS,
     "drop_identity_cast": MEANS,
+    "drop_function_that_leaves_integers": VALUES,
+    "round_what_is_scaled_back": VALUES,
+    "add_zero_point_back": VALUES,
 }
 
 

@@ -35,6 +35,7 @@ _LEFT_BYTES = 384 * 1024  # of rows in flight
 _MOST_ROWS = 480
 _TALLEST_OF_32 = {4: 6, 3: 8, 2: 12, 1: 10}  # rows of the tile by vectors, by registers
 _TALLEST_OF_16 = {3: 4, 2: 6, 1: 8}
+_TALLEST_OF_16_PAIRS = {3: 3, 2: 6, 1: 8}  # their products need a register
 _SLOWER_OF_32 = {4: 1.0, 3: 1.01, 2: 1.03, 1: 1.15}  # narrow tiles load more per product
 _SLOWER_OF_16 = {3: 1.03, 2: 1.0, 1: 1.35}  # wide ones of few rows read more of a deep panel
 _BALANCED_UNITS = 8  # with so many units per thread, one more or less does not matter
@@ -184,9 +185,8 @@ def choose_tile(
     """
     target = target or host_target()
     many = target.registers == 32
-    tallest_of = _TALLEST_OF_32 if many else _TALLEST_OF_16
-    if not many and products is Products.PAIRS:  # which stand in a register before they are added
-        tallest_of = {2: tallest_of[2], 1: tallest_of[1]}
+    few = _TALLEST_OF_16_PAIRS if products is Products.PAIRS else _TALLEST_OF_16
+    tallest_of = _TALLEST_OF_32 if many else few
     slower = _SLOWER_OF_32 if many else _SLOWER_OF_16
     filled = -(-columns // target.lanes)
     if any_columns:
