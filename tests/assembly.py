@@ -124,13 +124,6 @@ def upsampled() -> Program:
     return build.program({"y": build.reshape(wide, (8, 112, 112))})
 
 
-def few_columns() -> Program:
-    """A matmul by constants of 24 columns."""
-    build = Builder()
-    x = build.input("x", DType.F32, (96, 96))
-    return build.program({"y": build.matmul(x, build.constant(np.ones((96, 24), np.float32)))})
-
-
 def octets(columns: int = 96) -> Program:
     """A matmul of u8 and constant i8."""
     build = Builder()

@@ -206,8 +206,8 @@ FAULTS = (
     ),
     Fault(
         "rewrite/extract/local_search.py",
-        "if not self.is_less(self.total, before):\n            for",
-        "if self.is_less(self.total, before):\n            for",
+        "if self.is_less(self.total, before):\n            return True",
+        "if not self.is_less(self.total, before):\n            return True",
         "tests/test_extractors.py",
     ),
     Fault(
@@ -242,7 +242,7 @@ FAULTS = (
     ),
     Fault(
         "rewrite/extract/candidates.py",
-        "for _ in range(rounds):",
+        "for _ in range(rounds * (WIDTH if is_small else 1)):",
         "for _ in range(0):",
         "tests/test_extractors.py",
     ),

@@ -5,7 +5,8 @@ reshape, say) may both be computed although one could serve the readers of both,
 repeated in several candidates that none of them alone would pay to share.
 
 - *choose again*: give a class the candidate that is cheapest beside all else that is chosen;
-- *force in*: pay for a class that is not needed, let all choose again that could read it;
+- *force in*: pay for a class that is not needed, let all choose again that could read it; also for
+  one that then does without what is computed now, so that it takes the other's place;
 - *force out*: let everything that reads a class choose again among what does not read it.
 
 A move is kept when the whole gets cheaper. The price of a candidate is what is newly computed for
@@ -23,20 +24,19 @@ from satura.rewrite.extract.greedy import cheapest_dags, dag_greedy, tree_greedy
 
 MAX_PASSES = 6
 UPWARDS = 1  # more was never seen to find more
-LARGE = 3000  # candidates: searching from a third start takes a second
+LARGE = 3000  # candidates: searching from another start takes more than a quarter of a second
 LEAST = 1e-9  # relative; smaller gains are noise of floating point
 
 
 def local_search(graph: ChoiceGraph, start: Result | None = None) -> Result:
-    """Search from both greedy choices, and from `start`.
+    """Search from both greedy choices, or from `start`, and in all but large graphs a greedy one.
 
-    In a large graph only from `start`, if there is one. Raises ProgramError where a goal cannot be
-    computed.
+    Raises ProgramError where a goal cannot be computed.
     """
-    starts = [start] if start else []
-    if not starts or len(graph.homes) <= LARGE:
-        starts += [dag_greedy(graph), tree_greedy(graph)]
-    best = min((improve(graph, start) for start in starts), key=lambda result: result.cost)
+    starts = [start] if start else [tree_greedy(graph)]
+    if not start or len(graph.homes) <= LARGE:
+        starts.append(dag_greedy(graph))
+    best = min((improve(graph, each) for each in starts), key=lambda result: result.cost)
     while (found := improve(graph, best)).cost < best.cost * (1 - LEAST):
         best = found
     return best
