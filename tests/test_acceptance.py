@@ -26,7 +26,6 @@ SYMBOLIC = {
     "rope_attention": {"batch": 1, "seq": 65},
 }
 SMALL = ("light_squeezenet", "rope_attention")
-REWRITTEN = (*SMALL, "resnet50_tf")  # and not compiled
 TOLERANCE = 1e-4  # of the largest magnitude of the reference
 
 
@@ -79,7 +78,8 @@ def test_original_light_model_gives_its_shipped_outputs(name: str) -> None:
     assert_close(satura.compile(model, threads=2).run(arguments), expected)
 
 
-@pytest.mark.parametrize("name", deep_but(REWRITTEN, RESNETS))
+@pytest.mark.deep
+@pytest.mark.parametrize("name", RESNETS)
 def test_resnet_is_one_dispatch_per_convolution(name: str) -> None:
     """53 convolutions, max pool, mean, classifier, and at most one copy for the input's layout."""
     counts = statistics(name)
@@ -110,14 +110,15 @@ def test_esrgan_has_no_fills_and_no_copies_of_concats() -> None:
     assert concat_copies(plain) > 0
 
 
-@pytest.mark.parametrize("name", deep_but(REWRITTEN, [*RESNETS, "esrgan_rrdb3"]))
+@pytest.mark.deep
+@pytest.mark.parametrize("name", [*RESNETS, "esrgan_rrdb3"])
 def test_without_rules_the_goals_are_missed(name: str) -> None:
     counts = statistics(name, "none")
     assert counts["copy-count"] > 1
     assert counts["dispatch-count"] > statistics(name)["dispatch-count"]
 
 
-@pytest.mark.parametrize("name", deep_but(REWRITTEN, [*STATIC, *SYMBOLIC]))
+@pytest.mark.parametrize("name", deep_but(SMALL, [*STATIC, *SYMBOLIC]))
 def test_saturation_is_small(name: str) -> None:
     """What it takes grows with the model; `python -m benchmarks` measures the time."""
     found = rewritten(name, "default")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,7 +94,9 @@ def test_of_two_matches_in_a_class_the_one_that_made_the_node_is_told() -> None:
 
 
 # Near its limit of nodes, rules run one after the other.
-@pytest.mark.parametrize("limits", [Limits(), Limits(nodes=2_000)])
+@pytest.mark.parametrize(
+    "limits", [Limits(), pytest.param(Limits(nodes=2_000), marks=pytest.mark.deep)]
+)
 def test_every_step_matched_what_stood_there(limits: Limits) -> None:
     program = satura.load(light("light_squeezenet"))
     explainer, rewritten = explainer_and_program(program, limits)
@@ -111,7 +114,10 @@ def test_every_step_matched_what_stood_there(limits: Limits) -> None:
     assert steps > 100
 
 
-def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = str(tmp_path / "model.onnx")
+    satura.save(turned_pad(), model)
+
     def run(*arguments: str) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as exit_:
             main(["explain", *arguments])
@@ -119,14 +125,14 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
         code = exit_.value.code
         return code if isinstance(code, int) else 0, captured.out, captured.err
 
-    code, out, _ = run("light_squeezenet")
+    code, out, _ = run(model)
     line = next(line for line in out.splitlines() if "  # " in line)
     number = line.partition(" ")[0]
     rule = line.partition("  # ")[2].partition(" ")[0]
     assert code == 0 and rule.partition(":")[0] in DEFAULT
-    code, out, _ = run("light_squeezenet", number)
+    code, out, _ = run(model, number)
     assert code == 0 and f"{rule} matched" in out and out.startswith(f"{number} = ")
-    code, out, _ = run("light_squeezenet", number, "--json")
+    code, out, _ = run(model, number, "--json")
     assert code == 0 and json.loads(out)[0]["steps"][0]["rule"] == rule
-    code, _, err = run("light_squeezenet", "first")
+    code, _, err = run(model, "first")
     assert code == 1 and "first is not the number of a node" in err

@@ -44,6 +44,7 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT, EXACT
 from satura.testing import check
+from tests.tiers import deep_but
 from tests.user_ops import user_ops
 
 
@@ -182,13 +183,13 @@ WRONG = [
 
 @pytest.mark.parametrize("wrong", WRONG, ids=[entry.name for entry in WRONG])
 def test_a_wrong_law_is_refuted_for_each_op(wrong: Rule) -> None:
-    assert check(wrong).verdict == "refuted"
+    assert check(wrong, shrink=False).verdict == "refuted"
 
 
 def test_a_wrong_law_is_refuted_for_a_users_op() -> None:
     with user_ops() as ops:
         for entry in forgets_to_slice.about(ops.elu):
-            assert check(entry).verdict == "refuted"
+            assert check(entry, shrink=False).verdict == "refuted"
 
 
 def test_a_condition_that_a_value_exists_may_hold_for_every_match() -> None:
@@ -204,7 +205,7 @@ def test_a_condition_that_a_value_exists_may_hold_for_every_match() -> None:
         return rewrites(concat(f(x), f(y), axis), f(concat(x, y, axis)))
 
     assert [check(entry).is_sound for entry in joined.rules] == [True, True]
-    assert [check(entry).is_sound for entry in careless.rules] == [False, False]
+    assert [check(entry, shrink=False).is_sound for entry in careless.rules] == [False, False]
     with user_ops() as ops:  # which has a single dtype
         (only,) = joined.about(ops.elu)
         assert check(only).is_sound
@@ -290,7 +291,7 @@ def reverse_past(f: Elementwise, xs: Operands[Tensor], s: Slices) -> Law:
     return rewrites(f(xs.each(slice_, s)), slice_(f(xs), s))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", deep_but([0], range(3)))
 def test_operands_that_fit_at_no_sizes_crash_no_check(seed: int) -> None:
     (select,) = (rule for rule in reverse_past.rules if rule.name == "reverse_past_select")
     assert check(select, seed=seed, attempts=600).verdict in ("tested", "refuted", "vacuous")

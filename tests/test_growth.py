@@ -16,6 +16,7 @@ from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT
+from tests.tiers import deep_but
 
 F32 = DType.F32
 DEEP = pytest.mark.deep
@@ -88,8 +89,9 @@ def growth(saturation: Saturation) -> float:
     return saturation.report.nodes / saturation.report.rounds[0].nodes
 
 
-def test_inverse_transposes_meet_over_two_hundred_ops() -> None:
-    assert "transpose" not in varying_ops(cheapest(chain(200)).program)
+@pytest.mark.parametrize("length", deep_but([40], [40, 200]))
+def test_inverse_transposes_meet_over_many_ops(length: int) -> None:
+    assert "transpose" not in varying_ops(cheapest(chain(length)).program)
 
 
 @pytest.mark.deep
@@ -99,8 +101,9 @@ def test_constants_on_the_way_do_not_matter() -> None:
     assert in_same_class(saturate(program, DEFAULT), program.output_nodes[0], goal)
 
 
-def test_sixty_four_parts_become_one() -> None:
-    ops = varying_ops(cheapest(parts(64)).program)
+@pytest.mark.parametrize("count", deep_but([16], [16, 64]))
+def test_many_parts_become_one(count: int) -> None:
+    ops = varying_ops(cheapest(parts(count)).program)
     assert ops == ["input", "unary", "unary"]
 
 

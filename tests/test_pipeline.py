@@ -29,10 +29,7 @@ from tests.tiers import deep_but
 
 ROOT = Path(__file__).parent.parent
 FLOAT = tuple(name for name in TINY if name not in QUANTIZED)
-SAMPLE = (
-    "tiny_resnet_pad", "tiny_esrgan", "tiny_bert", "tiny_swin",
-    "tiny_rope_attention",
-)  # fmt: skip
+SAMPLE = ("tiny_resnet_pad", "tiny_bert", "tiny_rope_attention")
 SIZES = {"batch": 2, "seq": 9}
 PRINT = """
 import sys
@@ -55,10 +52,9 @@ def optimised_text(seed: str, *names: str) -> str:
 
 
 def test_hash_seeds_change_nothing() -> None:
-    names = ("tiny_resnet_pad", "tiny_bert")
-    first = optimised_text("1", *names)
+    first = optimised_text("1", "tiny_resnet_pad")
     assert "conv" in first
-    assert first == optimised_text("2", *names)
+    assert first == optimised_text("2", "tiny_resnet_pad")
 
 
 @pytest.mark.parametrize("name", deep_but(SAMPLE, FLOAT))
@@ -166,10 +162,12 @@ def test_the_comparison_with_onnxruntime_catches(name: str, fault: object) -> No
         assert_close(results(fault(program), arguments), expected)
 
 
-def test_without_rules_every_tiny_goal_is_missed() -> None:
-    for name in ("tiny_resnet_pad", "tiny_resnet_tf", "tiny_esrgan"):
-        plain, rewritten = statistics(name, "none"), statistics(name)
-        assert plain["dispatch-count"] > rewritten["dispatch-count"]
-        assert seconds(name, "none") > seconds(name)
-        # Of a tiny image ESRGAN's upsampling is copied either way.
-        assert plain["moved-bytes"] > rewritten["moved-bytes"] or name == "tiny_esrgan"
+@pytest.mark.parametrize(
+    "name", deep_but(["tiny_resnet_pad"], ["tiny_resnet_pad", "tiny_resnet_tf", "tiny_esrgan"])
+)
+def test_without_rules_every_tiny_goal_is_missed(name: str) -> None:
+    plain, rewritten = statistics(name, "none"), statistics(name)
+    assert plain["dispatch-count"] > rewritten["dispatch-count"]
+    assert seconds(name, "none") > seconds(name)
+    # Of a tiny image ESRGAN's upsampling is copied either way.
+    assert plain["moved-bytes"] > rewritten["moved-bytes"] or name == "tiny_esrgan"

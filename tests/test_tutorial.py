@@ -14,6 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.documents import ENVIRONMENT, ROOT, satura
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
@@ -84,6 +86,7 @@ def _span(node: ast.FunctionDef) -> slice:
     return slice(first.lineno - 1, node.end_lineno)
 
 
+@pytest.mark.deep
 def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
     reader = Reader(tmp_path)
     steps = BLOCK.findall(TUTORIAL.read_text())

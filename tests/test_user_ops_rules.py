@@ -39,6 +39,7 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.prove import prove
 from satura.rules import DEFAULT, NONE
 from satura.testing import assert_sound, check
+from tests.tiers import deep_but
 from tests.user_ops import Shift, UserOps, user_ops
 
 
@@ -146,7 +147,7 @@ def test_wrong_laws_about_them_are_refuted(ops: UserOps) -> None:
         return rewrites(ops.sorted_rows(ops.sorted_rows(x, axis), p), ops.sorted_rows(x, p))
 
     for law in (elu_of_relu, lerp_of_one, sorted_everywhere):
-        report = check(law)
+        report = check(law, shrink=False)
         assert report.verdict == "refuted", report
 
 
@@ -254,7 +255,7 @@ SAMPLES = {  # each kind of law once: two ops have the same law in the same way
 }
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", deep_but(["lerp"], SAMPLES))
 def test_laws_of_movement_are_sound(name: str, ops: UserOps) -> None:
     laws = movement(getattr(ops, name))
     for law in SAMPLES[name]:
@@ -281,7 +282,7 @@ def test_a_law_of_movement_that_drops_an_attribute_is_refuted(ops: UserOps) -> N
         """elu(elu(x, a), b) = elu(elu(x, a), a): a wrong law"""
         return rewrites(ops.elu(ops.elu(x, alpha), beta), ops.elu(ops.elu(x, alpha), alpha))
 
-    assert check(forgets).verdict == "refuted"
+    assert check(forgets, shrink=False).verdict == "refuted"
     assert prove(forgets).status != "proved"
 
 

@@ -50,7 +50,7 @@ def test_a_rule_without_mistake_passes() -> None:
     assert shows(DEFAULT[CONDITIONAL[0]]) == ""
 
 
-@pytest.mark.parametrize("name", deep_but(CONDITIONAL[::5], CONDITIONAL))
+@pytest.mark.parametrize("name", deep_but(CONDITIONAL[::25], CONDITIONAL))
 def test_a_wrong_condition_of_a_rule_shows(name: str) -> None:
     for what, wrong in with_wrong_condition(DEFAULT[name]):
         assert name in shows(wrong), what
@@ -66,7 +66,7 @@ def wrong_conditions(name: str) -> list[FunctionMutant]:
 WITH_CONDITIONS = [name for name in DECIDED if wrong_conditions(name)]
 
 
-@pytest.mark.parametrize("name", deep_but(WITH_CONDITIONS[::5], WITH_CONDITIONS))
+@pytest.mark.parametrize("name", deep_but(WITH_CONDITIONS[::25], WITH_CONDITIONS))
 def test_a_wrong_condition_in_a_function_shows(name: str) -> None:
     assert reach(DEFAULT[name]) == read_record()[name]  # drawn before any mistake is planted
     for mutant in wrong_conditions(name):
