@@ -33,12 +33,13 @@ class CompiledSchedule:
         self._plans = Plans(schedule, threads)
         self._free: list[tuple[int, Workspace]] = []  # with the call that gave it back
         self._calls = 0
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of the plans that there are
+        self._making = threading.Lock()  # of new ones: calls of known sizes do not wait for them
         _compiled.add(self)
 
     def renew_lock(self) -> None:
-        """Unlock a forked copy: the thread of the parent that may have held the lock is gone."""
-        self._lock = threading.Lock()
+        """Unlock a forked copy: the thread of the parent that may have held a lock is gone."""
+        self._lock, self._making = threading.Lock(), threading.Lock()
 
     def run(
         self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None
@@ -64,14 +65,11 @@ class CompiledSchedule:
 
     def _workspace(self) -> Workspace:
         """Memory that no other call works in, that of the last call first."""
-        self._calls += 1
-        if self._calls % MOST_IDLE == 0:
-            limit = self._calls - MOST_IDLE
-            self._free = [each for each in self._free if each[0] >= limit]
-        try:
-            return self._free.pop()[1]
-        except IndexError:
-            return Workspace()
+        with self._lock:
+            self._calls += 1
+            while self._free and self._free[0][0] < self._calls - MOST_IDLE:
+                del self._free[0]
+            return self._free.pop()[1] if self._free else Workspace()
 
     def release(self) -> None:
         """Give back the memory that no call uses at the moment, and plans of sizes."""
@@ -110,8 +108,7 @@ class CompiledSchedule:
     @property
     def classes(self) -> tuple[ClassReport, ...]:
         """The classes of sizes so far, the one that new sizes were of last comes first."""
-        with self._lock:
-            return self._plans.reports
+        return self._plans.reports
 
     @property
     def constant_size(self) -> int:
@@ -126,7 +123,17 @@ class CompiledSchedule:
     def _planned(self, sizes: Mapping[str, int], progress: Progress | None = None) -> Planned:
         key = tuple(sorted(sizes.items()))
         with self._lock:
-            return self._plans.get(key) or self._plans.make(key, progress)
+            found = self._plans.get(key)
+        if found is not None:
+            return found
+        with self._making:
+            with self._lock:
+                found = self._plans.get(key)  # another thread may have made it meanwhile
+            if found is None:
+                found = self._plans.make(key, progress)
+                with self._lock:
+                    self._plans.keep(key, found)
+            return found
 
 
 _compiled: WeakSet[CompiledSchedule] = WeakSet()
