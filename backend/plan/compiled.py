@@ -28,12 +28,13 @@ class CompiledSchedule:
         self.schedule = schedule
         self.threads = threads
         self._plans = Plans(schedule, threads)
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of the plans that there are
+        self._making = threading.Lock()  # of new ones: calls of known sizes do not wait for them
         _compiled.add(self)
 
     def renew_lock(self) -> None:
-        """Unlock a forked copy: the thread of the parent that may have held the lock is gone."""
-        self._lock = threading.Lock()
+        """Unlock a forked copy: the thread of the parent that may have held a lock is gone."""
+        self._lock, self._making = threading.Lock(), threading.Lock()
 
     def run(
         self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None
@@ -88,8 +89,7 @@ class CompiledSchedule:
     @property
     def classes(self) -> tuple[ClassReport, ...]:
         """The classes of sizes so far, the one that new sizes were of last comes first."""
-        with self._lock:
-            return self._plans.reports
+        return self._plans.reports
 
     @property
     def constant_size(self) -> int:
@@ -104,7 +104,17 @@ class CompiledSchedule:
     def _planned(self, sizes: Mapping[str, int], progress: Progress | None = None) -> Planned:
         key = tuple(sorted(sizes.items()))
         with self._lock:
-            return self._plans.get(key) or self._plans.make(key, progress)
+            found = self._plans.get(key)
+        if found is not None:
+            return found
+        with self._making:
+            with self._lock:
+                found = self._plans.get(key)  # another thread may have made it meanwhile
+            if found is None:
+                found = self._plans.make(key, progress)
+                with self._lock:
+                    self._plans.keep(key, found)
+            return found
 
 
 _compiled: WeakSet[CompiledSchedule] = WeakSet()

@@ -63,14 +63,14 @@ class ClassReport:
 
 
 class Plans:
-    """Finds or makes the plan for sizes. One thread at a time may use it."""
+    """Finds, makes and keeps plans. One thread at a time may make them, and one find or keep."""
 
     def __init__(self, schedule: Schedule, threads: int) -> None:
         self.schedule = schedule
         self.threads = threads
         self.store = ConstantStore()
         self.workspaces = Workspaces()
-        self.classes: list[ClassRecord] = []  # the last that was searched or made comes first
+        self.classes: tuple[ClassRecord, ...] = ()  # the last that was searched or made comes first
         self._plans: OrderedDict[Sizes, Planned] = OrderedDict()
         self._size = 0
 
@@ -93,14 +93,15 @@ class Plans:
             record.uses += 1
         else:
             plan = make_plan(self.schedule, self.store, self.threads, False, progress)
-        made = self._plans[key] = Planned(
-            plan, _bytes(plan), Instances(plan.instance, self.workspaces), record
-        )
+        return Planned(plan, _bytes(plan), Instances(plan.instance, self.workspaces), record)
+
+    def keep(self, key: Sizes, made: Planned) -> None:
+        """Give this plan to later calls; those that were longest not used may have to go."""
+        self._plans[key] = made
         self._size += made.size
         while self._size > MOST_BYTES and len(self._plans) > 1:
             _, oldest = self._plans.popitem(last=False)
             self._size -= oldest.size
-        return made
 
     @property
     def reports(self) -> tuple[ClassReport, ...]:
@@ -123,9 +124,8 @@ class Plans:
         else:
             found = size_class(self.schedule, sizes, self.store, self.threads, progress)
             record = ClassRecord(found, sizes, missed)
-            self.classes.append(record)
-        self.classes.remove(record)
-        self.classes.insert(0, record)
+        others = (each for each in self.classes if each is not record)
+        self.classes = (record, *others)  # at once: `reports` takes no lock
         return record
 
     def ready(self) -> list[tuple[Sizes, Plan]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -51,22 +53,35 @@ class Workspace:
 
 
 class Workspaces:
-    """Memory for calls at the same time; what no call uses at the moment is kept for the next."""
+    """Memory for calls at the same time; what no call uses at the moment is kept for the next.
+
+    Threads need no lock: all that is done to the deque is atomic.
+    """
 
     def __init__(self) -> None:
-        self._free: list[tuple[int, Workspace]] = []  # with the call that gave it back
+        self._free: deque[tuple[int, Workspace]] = deque()  # with the call that gave it back
         self._calls = 0
 
     def take(self) -> Workspace:
         """Memory that no other call works in, that of the last call first."""
         self._calls += 1
-        if self._calls % MOST_IDLE == 0:
-            limit = self._calls - MOST_IDLE
-            self._free = [each for each in self._free if each[0] >= limit]
         try:
-            return self._free.pop()[1]
+            found = self._free.pop()[1]
         except IndexError:
             return Workspace()
+        self._drop_idle()
+        return found
+
+    def _drop_idle(self) -> None:
+        """Give back what calls have long done without."""
+        while True:
+            try:
+                oldest = self._free.popleft()
+            except IndexError:
+                return
+            if oldest[0] >= self._calls - MOST_IDLE:
+                self._free.appendleft(oldest)
+                return
 
     def give_back(self, workspace: Workspace) -> None:
         self._free.append((self._calls, workspace))
@@ -78,7 +93,7 @@ class Workspaces:
 
     def forget(self) -> None:
         """Give back the memory that no call uses."""
-        self._free = []
+        self._free.clear()
 
 
 def _aligned_bytes(size: int) -> NDArray[np.uint8]:
