@@ -171,8 +171,23 @@ def abs_is_root(x: Tensor) -> Law:
     return rewrites(unary("abs", x), root, x.type.dtype.is_float)
 
 
+@attribute_function
+def keeps_the_shape(x: TensorType, p: Perm) -> bool:
+    """Whether p moves only axes before the last two, and x has the same shape then."""
+    refuse_unless(x.rank >= 4)
+    return p.order[-2:] == (x.rank - 2, x.rank - 1) and p.apply(x.shape) == x.shape
+
+
+@rule
+def moved_batches(x: Tensor, y: Tensor, p: Perm) -> Law:
+    """matmul(transpose(x, p), transpose(y, p)) = matmul(x, y): not for two equal batch extents"""
+    left = matmul(transpose(x, p), transpose(y, p))
+    return rewrites(left, matmul(x, y), keeps_the_shape(x.type, p))
+
+
 WRONG = [
     abs_is_root,
+    moved_batches,
     clip_vanishes,
     cancel_division,
     exp_of_difference,

@@ -1,4 +1,4 @@
-"""What the draws of a check leave out: high ranks, and numbers in laws that are huge or tiny."""
+"""What the draws of a check leave out: high ranks, equal extents, numbers that are huge or tiny."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from satura.rewrite.types.attributes import Scalar
 from satura.rewrite.types.tensor_type import DType
 
 DRAWS = 30  # at each of these ranks
+SQUARE_DRAWS = 600  # of tensors of which all extents are equal
+SQUARE_RANKS = (2, 3, 4, 4, 5)
+SQUARE_EXTENTS = (2, 3)
 REMADE = 30  # firings with other numbers
 # Powers of ten far from 1 whose square is still finite, and whose inverse is not subnormal.
 EXPONENTS = {DType.F64: 150, DType.F32: 18, DType.BF16: 18, DType.F16: 2}
@@ -27,6 +30,16 @@ def of_high_rank(direction: Direction, seed: int, scale: int) -> Iterator[Instan
             instance = draw_instance(direction, random, rank)
             if instance is not None:
                 yield instance
+
+
+def of_equal_extents(direction: Direction, seed: int, scale: int) -> Iterator[Instance]:
+    """Matches that axes may change places in without a change of the shape."""
+    random = Random(seed)
+    for _ in range(SQUARE_DRAWS * scale):
+        rank, extent = random.choice(SQUARE_RANKS), random.choice(SQUARE_EXTENTS)
+        instance = draw_instance(direction, random, rank, (extent,))
+        if instance is not None:
+            yield instance
 
 
 def with_extreme_numbers(instances: Iterable[Instance], scale: int) -> Iterator[Instance]:

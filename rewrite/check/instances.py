@@ -81,20 +81,26 @@ class Instance:
         return build_term(self.direction.right, builder, tensors, self.bindings)
 
 
-def draw_instance(direction: Direction, random: Random, rank: int | None = None) -> Instance | None:
+def draw_instance(
+    direction: Direction, random: Random, rank: int | None = None,
+    extents: tuple[int, ...] | None = None,
+) -> Instance | None:  # fmt: skip
     """A random well-typed match of the left side; None where the draw gives none."""
     seed = random.getrandbits(48)
-    return draw_from(direction, Random(seed), seed, rank)
+    return draw_from(direction, Random(seed), seed, rank, extents)
 
 
 def draw_from(
-    direction: Direction, source: Random, seed: int, rank: int | None = None
-) -> Instance | None:
+    direction: Direction, source: Random, seed: int, rank: int | None = None,
+    extents: tuple[int, ...] | None = None,
+) -> Instance | None:  # fmt: skip
     """The match that the numbers of `source` give; None where they give none.
 
-    `rank` is the rank of the whole left side; without it one of 0 to 4 is drawn.
+    `rank` is the rank of the whole left side; without it one of 0 to 4 is drawn. With `extents` all
+    are among these.
     """
-    draw = Draw(source, symbolic=source.random() >= 0.7)
+    symbolic = source.random() >= 0.7
+    draw = Draw(source, extents=extents) if extents else Draw(source, symbolic)
     possible = _possible_for(direction.left)
     pattern = _Pattern(draw, possible)
     try:

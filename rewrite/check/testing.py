@@ -18,7 +18,11 @@ from typing import cast
 from satura.rewrite.check.both_sides import Failure, examine, left_side, right_side_failure
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.coverage import Coverage
-from satura.rewrite.check.extremes import of_high_rank, with_extreme_numbers
+from satura.rewrite.check.extremes import (
+    of_equal_extents,
+    of_high_rank,
+    with_extreme_numbers,
+)
 from satura.rewrite.check.in_egraph import examine_saturated
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.check.refute import first_failure
@@ -129,10 +133,11 @@ def _first_failure(
 def _failure_at_extremes(
     rule: Rule, seed: int, scale: int, tried: Sequence[Firings]
 ) -> Failure | None:
-    """The first failure at high ranks, or with numbers that are huge or tiny."""
+    """The first failure at high ranks, equal extents, or numbers that are huge or tiny."""
     batches = (
         chain(
             of_high_rank(firings.direction, seed, scale),
+            of_equal_extents(firings.direction, seed, scale),
             with_extreme_numbers(firings.found.values(), scale),
         )
         for firings in tried

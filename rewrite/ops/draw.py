@@ -56,10 +56,14 @@ def reject_unless(condition: bool) -> None:
 class Draw:
     """One draw: remembers what it drew, so that later parts can repeat earlier ones."""
 
-    def __init__(self, random: Random, symbolic: bool = False, specials: float = 0.3) -> None:
+    def __init__(
+        self, random: Random, symbolic: bool = False, specials: float = 0.3,
+        extents: tuple[int, ...] = EXTENTS,
+    ) -> None:  # fmt: skip
         self.random = random
         self.specials = specials  # share of NaN, infinities, zeros and the like
         self.symbolic = symbolic
+        self.extents = extents
         self.zeros = 0.25 if self.chance(0.08) else 0.01  # how likely an extent is 0
         self.scalars: list[Scalar] = []
         self.slices: list[Slices] = []
@@ -85,7 +89,7 @@ class Draw:
         """An extent: 0 now and then, often 1, symbolic now and then where this draw is symbolic."""
         if self.symbolic and self.chance(0.4):
             return self.one_of(SIZES)
-        return 0 if self.chance(self.zeros) else self.one_of(EXTENTS)
+        return 0 if self.chance(self.zeros) else self.one_of(self.extents)
 
     def shape(self, rank: int | None = None) -> tuple[Dim, ...]:
         """A shape of the given rank, else of rank 0 to 4, with not too many elements."""
