@@ -371,4 +371,4 @@ def test_few_registers_have_a_tile_for_24_columns() -> None:
     target = replace(host_target(), vector_bytes=32, triple="x86_64-unknown-linux-gnu")
     assert choose_tile(None, 24, target) == Tile((4, 3), 3)
     assert choose_tile(None, 49, target) == Tile((6, 5), 2)
-    assert choose_tile(None, 24, target, products=Products.PAIRS).vectors < 3
+    assert max(choose_tile(None, 24, target, products=Products.PAIRS).rows) < 4  # and products

@@ -12,11 +12,10 @@ from satura.pipeline.stages import best_schedule, rewrite
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Extractor, Result
 from satura.rewrite.extract.exact import exact
-from satura.rewrite.extract.extract import EXTRACTORS, choices, extract
+from satura.rewrite.extract.extract import EXTRACTORS, Appraised, choices, extract
 from satura.rewrite.extract.greedy import dag_greedy, tree_greedy
 from satura.rewrite.extract.landmarks import Landmarks, landmarks
 from satura.rewrite.extract.local_search import local_search
-from satura.rewrite.extract.schedule import Schedule
 from tests.random_programs import random_program
 from tests.tiers import deep_but
 
@@ -113,7 +112,7 @@ def test_a_program_that_only_the_grown_graph_has_is_found() -> None:
     program, _, _ = random_program(3)
     saturation = rewrite(program, "default", None, None).saturation
     met = saturation.best
-    assert isinstance(met, Schedule)
+    assert isinstance(met, Appraised)
     assert best_schedule(saturation).seconds < 0.95 * met.seconds
 
 

@@ -65,10 +65,14 @@ class Packing:
         self._buffers = tuple(buffers)
         order = sorted(range(len(buffers)), key=lambda i: (buffers[i].first, buffers[i].buffer))
         self._order = tuple(order)
-        self._beside = tuple(
-            tuple(j for j, other in enumerate(buffers) if j != i and _overlap(each, other))
-            for i, each in enumerate(buffers)
-        )
+        self._beside: list[list[int]] = [[] for _ in buffers]
+        alive: list[int] = []
+        for new in order:
+            alive = [old for old in alive if buffers[old].last >= buffers[new].first]
+            for old in alive:
+                self._beside[old].append(new)
+            self._beside[new] += alive
+            alive.append(new)
 
     def arena(self, sizes: Sequence[int]) -> Arena:
         """Where the buffers start when they have these sizes."""
@@ -85,7 +89,3 @@ class Packing:
             stops[buffer] = starts[buffer] + size
         offsets = {each.buffer: start for each, start in zip(self._buffers, starts, strict=True)}
         return Arena(offsets, max(stops, default=0))
-
-
-def _overlap(one: Lifetime, other: Lifetime) -> bool:
-    return one.first <= other.last and other.first <= one.last
