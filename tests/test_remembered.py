@@ -245,10 +245,7 @@ def assert_means(
         assert compare(expected[name], got[name], exact[name]) is None, program.python()
 
 
-@pytest.mark.parametrize(
-    "count",
-    [2, pytest.param(40, marks=pytest.mark.deep), pytest.param(200, marks=pytest.mark.long)],
-)
+@pytest.mark.parametrize("count", deep_but([2], [2, 40, 200], [40]))
 def test_models_that_differ_in_one_constant_keep_their_meaning(
     count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,9 +8,16 @@ from collections.abc import Collection, Iterable
 import pytest
 
 
-def deep_but(kept: Collection[object], values: Iterable[object]) -> list[object]:
-    """`values` for parametrize; all but `kept` are deep."""
-    return [v if v in kept else pytest.param(v, marks=pytest.mark.deep) for v in values]
+def deep_but(
+    kept: Collection[object], values: Iterable[object], deep: Collection[object] | None = None
+) -> list[object]:
+    """`values` for parametrize; all but `kept` are deep, or those that `deep` lacks are long."""
+
+    def tiered(value: object) -> object:
+        is_deep = deep is None or value in deep
+        return pytest.param(value, marks=pytest.mark.deep if is_deep else pytest.mark.long)
+
+    return [value if value in kept else tiered(value) for value in values]
 
 
 def seeds(count: int, first: int = 0) -> range:
