@@ -113,7 +113,8 @@ class Evaluator:
         number = [part.as_long() for part in map(z3.simplify, parts) if z3.is_int_value(part)]
         values = [self.value(part) for part in parts if part.sort() == ELEMENT]
         if name == "cast":
-            return np.asarray(REGISTRY["cast"].reference(*values, DTYPES[number[1]]))
+            target = DTYPES[z3.simplify(parts[1]).as_long()]
+            return np.asarray(REGISTRY["cast"].reference(*values, target))
         if name == "product":
             return np.asarray(np.multiply(*values))
         table = list({"unary": UNARY, "binary": BINARY}[name].values())
