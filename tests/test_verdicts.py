@@ -12,7 +12,8 @@ from tests.tiers import deep_but
 NAMES = [rule.name for rule in DEFAULT]
 PROVED = [name for name in NAMES if recorded_verdicts()[name].ranks]
 LONG = (  # a minute and more of proofs at rank 4
-    "reshape_out_of_broadcast", "reshape_out_of_concat", "reshape_into_concat", "reshape_out_of_pad",
+    "reshape_out_of_broadcast", "reshape_out_of_concat", "reshape_into_concat",
+    "reshape_out_of_pad",
 )  # fmt: skip
 LOW = (0, 1)  # the ranks that are proved at once
 
