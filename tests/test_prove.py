@@ -108,7 +108,7 @@ def test_higher_ranks(name: str) -> None:
     assert prove(DEFAULT[name]).ranks == (0, 1, 2, 3, 4)
 
 
-@pytest.mark.deep
+@pytest.mark.long  # what is recorded, at rank three and four too, is proved in test_verdicts.py
 @pytest.mark.parametrize("name", [entry.name for entry in DEFAULT.exact])
 def test_rule_of_the_book_at_rank_three(name: str) -> None:
     proof = prove(DEFAULT[name], ranks=range(4), steps=600_000)
