@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from onnx import ModelProto, numpy_helper
 
+from satura.pipeline.inputs import read_input
 from satura.rewrite.errors import CallError
 from satura.rewrite.onnx.asked import bound
 from satura.rewrite.onnx.checks import input_types
 from satura.rewrite.onnx.files import read_model
-from satura.rewrite.system.files import open_regular
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 
@@ -77,11 +77,7 @@ def _value(name: str, text: str, types: Mapping[str, TensorType]) -> Array:
         raise CallError(f"there is no input {name!r}; the inputs are {list(types)}")
     type_ = types[name]
     if text.endswith(".npy"):
-        try:
-            with open_regular(Path(text)) as file:
-                return np.asarray(np.load(file, allow_pickle=False))
-        except (ValueError, EOFError) as error:
-            raise CallError(f"{text} is not an .npy file of a plain array: {error}") from None
+        return read_input(Path(text))
     try:
         numbers = np.asarray(json.loads(text if type_.rank == 0 or text[0] == "[" else f"[{text}]"))
         if not np.can_cast(numbers.dtype, type_.dtype.numpy, "same_kind"):
