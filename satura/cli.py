@@ -28,8 +28,8 @@ from satura.commands.options import (
     Values,
     With,
 )
+from satura.commands.rules_cli import rules_app
 from satura.rewrite.errors import SaturaError
-from satura.rules_cli import rules_app
 
 app = typer.Typer(
     name="satura",
@@ -91,11 +91,9 @@ def compile_model(
     """Compile MODEL and save it with its weights: `satura run` and satura.open start it at once."""
     from satura.commands.compile import compile_to
     from satura.commands.rule_files import with_files
-    from satura.pipeline.sizes import parse_dims
 
     rules = with_files("default", files or [])
-    typical = parse_dims(dim or [])
-    compile_to(model, output, typical, size or [], threads, precision, cost, rules, json)
+    compile_to(model, output, dim or [], size or [], threads, precision, cost, rules, json)
 
 
 @app.command()
@@ -150,10 +148,9 @@ def run(
         run_opened(model, given, output, trust, {**of_models, **changed}, json)
         return
     from satura.commands.rule_files import with_files
-    from satura.pipeline.sizes import parse_dims
 
-    rules, typical = with_files("default", files or []), parse_dims(dim or [])
-    run(model, given, output, value or [], typical, threads, precision, cost, rules, verify, json)
+    rules = with_files("default", files or [])
+    run(model, given, output, value or [], dim or [], threads, precision, cost, rules, verify, json)
 
 
 @app.command()
@@ -186,10 +183,9 @@ def stats(
     """Count dispatches, fills, copies, bytes before and after rewriting MODEL."""
     from satura.commands.rule_files import with_files
     from satura.commands.stats import stats as show_stats
-    from satura.pipeline.sizes import parse_dims
 
     chosen = with_files(rules, files or [])
-    show_stats(model, chosen, threads, json, parse_dims(dim or []), cost, value or [])
+    show_stats(model, chosen, threads, json, dim or [], cost, value or [])
 
 
 @app.command()
@@ -297,11 +293,9 @@ def bench(
     chosen = with_files(rules, files or [])
     if profile:
         from satura.commands.profile import profile_models
-        from satura.light import NAMES
 
-        given = models or list(NAMES)
         sizes, values = size or [], value or []
-        profile_models(given, sizes, values, threads, rounds, precision, chosen, cost, json)
+        profile_models(models or [], sizes, values, threads, rounds, precision, chosen, cost, json)
         return
     run_bench(models or [], size or [], value or [], threads, rounds, precision, chosen, json)
 

@@ -175,7 +175,7 @@ FAULTS = (
         "tests/test_calibration.py",
     ),
     Fault(
-        "satura/measure/calibration.py",
+        "satura/experiments/calibration.py",
         "np.where(is_bound, memory, work)",
         "np.where(is_bound, work, memory)",
         "tests/test_calibration.py",
@@ -510,7 +510,7 @@ FAULTS = (
         "tests/test_broken_models.py",
     ),
     Fault(
-        "satura/rules_cli.py",
+        "satura/commands/rules_cli.py",
         "raise typer.Exit(0 if sound else 1)",
         "raise typer.Exit(0)",
         "tests/test_check_command.py",

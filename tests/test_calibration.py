@@ -11,8 +11,8 @@ import pytest
 import satura
 from satura.backend.jit.cache import default_cache
 from satura.backend.target import host_target
-from satura.measure.calibration import Sample, errors, fit
-from satura.measure.training import PER_PATTERN, programs
+from satura.experiments.calibration import Sample, errors, fit
+from satura.experiments.training import PER_PATTERN, programs
 from satura.pipeline.rates import VERSION, checked_rates, cost_model, store_rates, stored_rates
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.cost import REFERENCE_RATES, CostModel

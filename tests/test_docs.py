@@ -16,8 +16,8 @@ from satura import language as satura_language
 from satura.commands.language_page import language_page
 from satura.commands.pages import ops_page, rules_page
 from satura.commands.verdicts import recorded_verdicts
-from satura.measure import calibration
-from satura.measure.training import programs
+from satura.experiments import calibration
+from satura.experiments.training import programs
 from satura.pipeline.rule_file import load_rules
 from satura.rules import DEFAULT
 from tests.documents import ENVIRONMENT, ROOT, satura

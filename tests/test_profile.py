@@ -14,7 +14,7 @@ import satura
 from benchmarks.models import build
 from satura.backend.plan.measure import traffic
 from satura.cli import app
-from satura.measure.profile import DispatchProfile, Profile, Roofline, profile
+from satura.experiments.profile import DispatchProfile, Profile, Roofline, profile
 from satura.pipeline.inputs import random_inputs
 from satura.rewrite.extract.extract import extract
 from satura.rewrite.program.builder import Builder

@@ -24,10 +24,10 @@ from satura.backend.cores import usable_threads
 from satura.backend.jit.kernel import CompiledKernel, environment
 from satura.backend.jit.machine_code import loaded
 from satura.backend.run.bound import Bound
+from satura.backend.run.calls import Runnable
 from satura.backend.run.instances import Instances
 from satura.backend.run.routine import FIRST_TENSOR, Instance, Launch, Output, Routine
 from satura.backend.run.workspace import Workspaces
-from satura.pipeline.calls import Runnable
 from satura.rewrite.errors import ArtifactError, ProgramError, warn_caller
 from satura.rewrite.program.arguments import sizes_of
 from satura.rewrite.types.dims import static

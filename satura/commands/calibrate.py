@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from satura.commands.terminal import print_json, print_line, print_table, progress
-from satura.measure.calibration import calibrate
+from satura.experiments.calibration import calibrate
 from satura.pipeline.rates import cost_model, store_rates
 
 

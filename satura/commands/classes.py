@@ -6,7 +6,7 @@ from dataclasses import asdict
 from itertools import product
 from math import prod
 
-from satura.api import compile
+import satura
 from satura.commands.models import file_or_light
 from satura.commands.terminal import print_json, print_line, progress
 from satura.pipeline.sizes import parse_dims, typical_sizes
@@ -21,7 +21,7 @@ def show_classes(model: str, nodes: list[str], rules: str, texts: list[str], as_
         raise CallError("explain takes numbers of nodes or --sizes, not both")
     given = parse_dims(texts)
     with progress(f"explaining {model}") as phase:
-        compiled = compile(file_or_light(model), 1, rules=rules, progress=phase)
+        compiled = satura.compile(file_or_light(model), 1, rules=rules, progress=phase)
         program = compiled.program
         typical_sizes(program, given)  # refuses what is no size of the model
         limits = {

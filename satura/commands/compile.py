@@ -7,14 +7,14 @@ from pathlib import Path
 import satura
 from satura.commands.terminal import number, print_json, print_line, progress
 from satura.pipeline.inputs import parse_sizes
-from satura.pipeline.sizes import Dims
+from satura.pipeline.sizes import parse_dims
 from satura.rewrite.language.dsl import RuleSet
 
 
 def compile_to(
     model: Path,
     output: Path,
-    dims: Dims,
+    dims: list[str],
     sizes: list[str],
     threads: int | None,
     precision: str,
@@ -23,9 +23,12 @@ def compile_to(
     json: bool,
 ) -> None:
     """Compile `model` and write it to `output`, ready for each of `sizes` of its symbols."""
+    typical = parse_dims(dims)
     ready = [parse_sizes(text.split(",")) for text in sizes]
     with progress(f"compiling {model.name}") as phase:
-        compiled = satura.compile(model, threads, precision, rules, False, phase, False, dims, cost)
+        compiled = satura.compile(
+            model, threads, precision, rules, progress=phase, dims=typical, cost=cost
+        )
         compiled.save(output, ready)
     size = output.stat().st_size
     if json:

@@ -7,7 +7,8 @@ from dataclasses import asdict
 import satura
 from satura.commands.bench import case_of
 from satura.commands.terminal import print_json, print_line, print_table, progress
-from satura.measure.profile import Profile, profile
+from satura.experiments.profile import Profile, profile
+from satura.light import NAMES
 from satura.pipeline.inputs import parse_sizes
 from satura.pipeline.rule_sets import Rules
 from satura.rewrite.program.interpreter import bind_sizes
@@ -19,11 +20,11 @@ def profile_models(
     models: list[str], sizes: list[str], values: list[str], threads: int | None, rounds: int,
     precision: str, rules: Rules, cost: str, json: bool,
 ) -> None:  # fmt: skip
-    """Profile each model, compiled for the sizes of its arguments."""
+    """Profile each model, or all light ones, compiled for the sizes of its arguments."""
     given = parse_sizes(sizes)
     results = []
-    for name in models:
-        case = case_of(name, given, values, len(models) > 1)
+    for name in models or NAMES:
+        case = case_of(name, given, values, len(models) != 1)
         with progress(f"profiling {case.name}") as phase:
             dims = bind_sizes(satura.load(case.model), case.arguments)
             compiled = satura.compile(

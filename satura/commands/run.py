@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import satura
+from satura.backend.run.calls import Runnable
 from satura.commands.terminal import print_json, print_table, progress
-from satura.pipeline.calls import Runnable
 from satura.pipeline.inputs import parse_sizes, random_arguments, read_input, read_inputs
+from satura.pipeline.sizes import parse_dims
 from satura.rewrite.errors import CallError
 from satura.rewrite.system.files import output_file
 from satura.rewrite.types.tensor_type import Array
 
 if TYPE_CHECKING:
-    from satura.pipeline.sizes import Dims
     from satura.rewrite.language.dsl import RuleSet
 
 Given = tuple[Path | None, list[str], list[str]]
@@ -29,7 +29,7 @@ def run(
     given: Given,
     output: Path | None,
     values: list[str],
-    dims: Dims,
+    dims: list[str],
     threads: int | None,
     precision: str,
     cost: str,
@@ -40,7 +40,7 @@ def run(
     """Compile `model` and run it; write the results to `output` and sum them up."""
     from satura.commands.values import with_values
 
-    arguments = _arguments(given)
+    arguments, typical = _arguments(given), parse_dims(dims)
     with progress(f"running {model.name}") as phase:
         compiled = satura.compile(
             with_values(model, values),
@@ -49,7 +49,7 @@ def run(
             rules,
             verify,
             phase,
-            dims=dims,
+            dims=typical,
             cost=cost,
         )
         results = compiled.run(arguments(compiled))

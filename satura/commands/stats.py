@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import satura
 from satura.commands.terminal import number, print_json, print_table, progress
 from satura.commands.values import with_values
 from satura.pipeline.compiled import Compiled
-from satura.pipeline.sizes import Dims
+from satura.pipeline.sizes import parse_dims
 from satura.rewrite.egraph.report import Report
 from satura.rewrite.language.dsl import RuleSet
 
 
 def stats(
-    model: Path, rules: RuleSet, threads: int | None, json: bool, dims: Dims | None = None,
-    cost: str = "default", values: Sequence[str] = (),
+    model: Path, rules: RuleSet, threads: int | None, json: bool, dims: list[str],
+    cost: str, values: list[str],
 ) -> None:  # fmt: skip
     """Statistics of `model` compiled without rules and with `rules`."""
-    source = with_values(model, values)
+    source, typical = with_values(model, values), parse_dims(dims)
     with progress(f"measuring {model.name}") as phase:
-        before = satura.compile(source, threads, rules="none", progress=phase, dims=dims)
+        before = satura.compile(source, threads, rules="none", progress=phase, dims=typical)
         after = satura.compile(
-            before.source, threads, rules=rules, progress=phase, dims=dims, cost=cost
+            before.source, threads, rules=rules, progress=phase, dims=typical, cost=cost
         )
     if json:
         print_json(comparison(before, after))

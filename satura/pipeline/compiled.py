@@ -10,7 +10,7 @@ from typing import NoReturn
 from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
 from satura.backend.plan.measure import Measured
 from satura.backend.plan.plans import ClassReport
-from satura.pipeline.calls import Runnable
+from satura.backend.run.calls import Runnable
 from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.rewritten import Rewritten
 from satura.rewrite.egraph.report import Report

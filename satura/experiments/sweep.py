@@ -1,10 +1,4 @@
-"""Experiments: what extractors choose on the e-graphs of models, at what cost, and how good it is.
-
-from satura.experiments import trials
-
-for trial in trials({"mine": "model.onnx"}, extractors={"mine": my_extractor}):
-    print(trial.extractor, trial.cost, trial.gap)
-"""
+"""Trials: extractors × models × rule sets × cost models × limits, in turn or in parallel."""
 
 from __future__ import annotations
 

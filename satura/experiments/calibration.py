@@ -15,7 +15,7 @@ from statistics import median
 import numpy as np
 from numpy.typing import NDArray
 
-from satura.measure.training import programs
+from satura.experiments.training import programs
 from satura.pipeline.compiled import Compiled
 from satura.pipeline.inputs import random_inputs
 from satura.pipeline.phases import Progress
@@ -67,7 +67,7 @@ def calibrate(model: CostModel, seed: int = 0, progress: Progress | None = None)
 
 def measure(seed: int = 0, progress: Progress | None = None) -> list[Sample]:
     """Time every dispatch of the training programs."""
-    from satura import compile as compile_program
+    from satura.api import compile as compile_program
 
     found: list[Sample] = []
     given = list(programs(seed))

@@ -1,1 +1,0 @@
-"""What dispatches take on this machine, measured: profiles, and rates learnt from them."""
