@@ -20,7 +20,7 @@ test-deep: $(VENV)/ready-test  ## what they leave out: large models, mutants, lo
 	$(PYTEST) -m "deep or hypothesis" --hypothesis-profile=deep
 
 test-long: $(VENV)/ready-test  ## thousands of new random programs, files and instances (hours)
-	$(PYTEST) -m "long or hypothesis" --hypothesis-profile=long
+	$(PYTEST) -m "long or hypothesis" --hypothesis-profile=long -o faulthandler_timeout=0
 
 lint: $(VENV)/ready-dev  ## ruff, ruff format and mypy
 	$(BIN)/ruff check

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from satura.pipeline.models import load
 from satura.pipeline.phases import Phases
 from satura.pipeline.stages import search
 from satura.rewrite.egraph.saturate import Limits
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, SaturaError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.greedy import tree_greedy
@@ -93,6 +94,15 @@ def test_limits_cost_models_and_graphs_beside_each_other_and_resumed(model: Path
     marked = [replace(trial, copies=99) for trial in found[1:]]
     again = sweep(1, marked)
     assert again[1:] == marked and again[0].cost == first.cost and again[0].copies != 99
+
+
+def test_a_process_that_ends_is_an_error(model: Path) -> None:
+    def leave(graph: ChoiceGraph) -> Result:
+        os._exit(1)
+
+    limits = {"short": Limits(rounds=0), "none": Limits(rounds=0)}
+    with pytest.raises(SaturaError, match="take fewer jobs"):
+        list(trials({"small": model}, ("none",), {"mine": leave}, limits=limits, jobs=2))
 
 
 def test_the_command(model: Path, tmp_path: Path) -> None:

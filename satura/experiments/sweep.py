@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from math import inf
 from time import process_time
@@ -14,7 +16,7 @@ from satura.pipeline.rates import cost_model
 from satura.pipeline.rule_sets import Rules, rule_set
 from satura.pipeline.stages import saturate
 from satura.rewrite.egraph.saturate import Limits
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, SaturaError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Extractor
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.exact import relaxed
@@ -157,11 +159,16 @@ _beside_now: Sequence[_Cell] = ()
 def _beside(cells: Sequence[_Cell], jobs: int) -> Iterator[list[Trial]]:
     global _beside_now
     _beside_now = cells
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"))
     try:
-        with multiprocessing.get_context("fork").Pool(jobs) as pool:
-            yield from pool.imap(_run_one, range(len(cells)))
+        yield from pool.map(_run_one, range(len(cells)))
+    except BrokenProcessPool:
+        raise SaturaError(
+            "a process that ran trials was ended from outside, as for want of memory: take fewer jobs"
+        ) from None
     finally:
         _beside_now = ()
+        pool.shutdown(cancel_futures=True)
 
 
 def _run_one(number: int) -> list[Trial]:
