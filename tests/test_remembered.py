@@ -32,6 +32,7 @@ from satura.pipeline.rewritten import Rewritten
 from satura.pipeline.rule_sets import Rules
 from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.errors import CallError
+from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.verify import verify
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.builder import Builder
@@ -170,6 +171,16 @@ def test_what_rules_of_others_make_is_not_kept(cache: Cache) -> None:
     for _ in range(2):
         assert not satura.compile(program, rules=RuleSet(relu_twice)).is_remembered
     assert cache.statistics().entries == 0
+
+
+def test_what_a_cost_model_of_others_chose_is_not_kept(cache: Cache) -> None:
+    class Mine(CostModel):
+        """A subclass has the rates of its parent, and other seconds."""
+
+    program = load(build("tiny_rope"))
+    rewrite_once(program, "exact", cost=lambda _: CostModel())
+    assert not rewrite_once(program, "exact", cost=lambda _: Mine()).is_remembered
+    assert rewrite_once(program, "exact", cost=lambda _: CostModel()).is_remembered
 
 
 def test_programs_with_ops_of_others_are_not_kept(cache: Cache) -> None:

@@ -164,7 +164,8 @@ def _beside(cells: Sequence[_Cell], jobs: int) -> Iterator[list[Trial]]:
         yield from pool.map(_run_one, range(len(cells)))
     except BrokenProcessPool:
         raise SaturaError(
-            "a process that ran trials was ended from outside, as for want of memory: take fewer jobs"
+            "a process that ran trials ended without a word, perhaps for want of memory:"
+            " take fewer jobs"
         ) from None
     finally:
         _beside_now = ()

@@ -100,15 +100,17 @@ def result_key(
     """
     constants = dict.fromkeys(_large_constants(program))
     user_ops = (user_op(node.op, node.attributes) for node in program.nodes)
-    if any(user_ops) or len(_by_label(constants)) < len(constants):
-        return None  # code of users; or the text does not tell two constants apart
+    model = cost or CostModel()
+    is_code_of_users = any(user_ops) or type(model) is not CostModel
+    if is_code_of_users or len(_by_label(constants)) < len(constants):
+        return None  # or the text does not tell two constants apart
     parts = [
         str(program),
         " ".join(map(str, program.inputs)),
         " ".join(constant.digest.hex() for constant in constants),
         rules,
         repr(limits),
-        (cost or CostModel()).identity,
+        model.identity,
         _code(),
     ]
     digest = hashlib.sha256()
