@@ -131,6 +131,8 @@ _ARITHMETIC: Mapping[str, Callable[[Dim, Dim], Dim]] = {
 }
 
 
+# The ignores below: to `isinstance` a Size is an int, to `type` it is not, and mypy takes the two
+# for one.
 def expression_of(number: int) -> Dim:
     """The expression of a Size; a number is its own."""
     return number.dim if type(number) is Size else index(number)  # type: ignore[comparison-overlap]
@@ -180,6 +182,7 @@ class Size:
     def __init__(self, trace: Trace, dim: SymbolicDim, value: int) -> None:
         self.trace, self.dim, self.value = trace, dim, value
 
+    # What is an int for the code that is traced says so here; mypy knows no other use of a class.
     @property  # type: ignore[misc]
     def __class__(self) -> type[int]:  # type: ignore[override]
         return int
