@@ -308,7 +308,7 @@ class ReduceFn:
 MOST_WRITTEN = 8  # elements of a constant
 
 
-def content_digest(type_: TensorType, content: Iterable[memoryview]) -> bytes:
+def content_digest(type_: TensorType, content: Iterable[memoryview | bytes]) -> bytes:
     """What tells a constant from others: a digest of its type and of its bytes, in pieces."""
     head = f"{type_.dtype.numpy.name}{type_.shape}".encode()
     digest = hashlib.sha256(head)  # CPUs have instructions for it: thrice as fast as BLAKE2
