@@ -37,7 +37,7 @@ def test_an_event_loop_goes_on_during_a_call(monkeypatch: pytest.MonkeyPatch) ->
     run = compiled.run
 
     def slow(given: dict[str, np.ndarray], out: None) -> dict[str, np.ndarray]:
-        assert went_on.wait(60), "the event loop waits for the call"
+        assert went_on.wait(20), "the event loop waits for the call"
         return run(given, out=out)
 
     monkeypatch.setattr(compiled, "run", slow)

@@ -47,14 +47,13 @@ class StoredFile:
 
         Raises ModelError where the file is not what it was when it was opened.
         """
-        if self._found_state() == self._state:
-            while target:
-                done = os.preadv(self._descriptor, [target[: 1 << 30]], offset)
-                if done == 0:
-                    break
-                target, offset = target[done:], offset + done
-            if not target and self._found_state() == self._state:
-                return
+        while target:
+            done = os.preadv(self._descriptor, [target[: 1 << 30]], offset)
+            if done == 0:
+                break
+            target, offset = target[done:], offset + done
+        if not target and self._found_state() == self._state:
+            return
         raise ModelError(
             f"'{self.path}' has changed since it was loaded, and what was compiled of it needs it"
             " once more: load it again, and write new models to new files"
