@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -16,6 +19,7 @@ from satura.rewrite.ops.registry import Kind
 from satura.rewrite.program.memory import named_types, refuse_beyond_memory, tensor_bytes
 from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.attributes import Constant
+from satura.rewrite.types.remade import SMALLEST_REMADE
 from satura.rewrite.types.tensor_type import Array
 
 USER_CODE_SECONDS = 20.0  # for code of users that gives a constant
@@ -24,37 +28,102 @@ USER_CODE_SECONDS = 20.0  # for code of users that gives a constant
 def fold_constants(schedule: Schedule) -> Schedule:
     """The schedule in which every materialised constant is a constant node.
 
-    Raises ModelError where memory cannot hold them.
+    A large one that no other is computed with is computed when it is packed, and not kept. Raises
+    ModelError where memory cannot hold them.
     """
     nodes = list(schedule.program.nodes)
-    values: dict[int, Array] = {}
-    last_use: dict[int, int] = {}
-    wanted = set(schedule.constants)
+    wanted = [index for index in schedule.constants if nodes[index].op.name != "constant"]
+    behind = {index: _behind(nodes, index) for index in wanted}
+    readers = Counter(i for found in behind.values() for i in found if nodes[i].operands)
+    needed = sorted({*schedule.constants, *(i for found in behind.values() for i in found)})
+    sizes = {index: tensor_bytes(nodes[index].type) for index in needed}
+    together = max([sum(sizes[index] for index in schedule.constants), *sizes.values()])
+    refuse_beyond_memory(together, named_types(schedule.program, needed), ModelError)
+    is_late = {
+        index: sizes[index] >= SMALLEST_REMADE
+        and all(
+            _is_repeatable(nodes[i]) and (readers[i] <= 1 or sizes[i] < SMALLEST_REMADE)
+            for i in found
+        )
+        for index, found in behind.items()
+    }
+    at_once = [index for index in wanted if not is_late[index]]
+    values = _values(nodes, sorted({i for index in at_once for i in behind[index]}), at_once)
+    digests: dict[int, bytes] = {}
+    made = list(nodes)
+    for index in wanted:
+        if is_late[index]:
+            make = partial(_computed, nodes, behind[index])
+            digest = _recipe_digest(nodes, behind[index], digests)
+            constant = Constant.remade(make, nodes[index].type, digest)
+        else:
+            constant = Constant(values[index])
+        made[index] = Node(REGISTRY["constant"], (), (constant,), nodes[index].type)
+    program = schedule.program
+    return replace(schedule, program=Program(tuple(made), program.inputs, program.outputs))
+
+
+def _behind(nodes: Sequence[Node], index: int) -> tuple[int, ...]:
+    """The node and all that it is computed from, in order."""
     needed: set[int] = set()
-    stack = list(wanted)
+    stack = [index]
     while stack:
         index = stack.pop()
         if index not in needed:
             needed.add(index)
             stack.extend(nodes[index].operands)
-    sizes = {index: tensor_bytes(nodes[index].type) for index in needed}
-    together = max([sum(sizes[index] for index in wanted), *sizes.values()])
-    refuse_beyond_memory(together, named_types(schedule.program, needed), ModelError)
-    for index in sorted(needed):
+    return tuple(sorted(needed))
+
+
+def _is_repeatable(node: Node) -> bool:
+    """Whether the node has the same value each time that it is computed, and no code of a user."""
+    return node.op.user is None and node.op.kind is not Kind.HOST
+
+
+def _computed(nodes: Sequence[Node], needed: Sequence[int]) -> Array:
+    """The value of the last of the nodes, which nobody else has."""
+    value = _values(nodes, needed, needed[-1:])[needed[-1]]
+    is_own = value.flags.owndata and value.flags.c_contiguous
+    return value if is_own else np.array(value, order="C")
+
+
+def _values(
+    nodes: Sequence[Node], needed: Sequence[int], wanted: Sequence[int]
+) -> dict[int, Array]:
+    """The values of the `wanted` nodes; `needed` are those and all behind them, in order."""
+    kept = set(wanted)
+    last_use: dict[int, int] = {}
+    for index in needed:
         last_use.update(dict.fromkeys(nodes[index].operands, index))
-    for index in sorted(needed):
+    values: dict[int, Array] = {}
+    for index in needed:
         node = nodes[index]
-        operands = [values[operand] for operand in node.operands]
-        values[index] = _evaluate(node, operands)
+        values[index] = _evaluate(node, [values[operand] for operand in node.operands])
         values[index].flags.writeable = False  # nobody else has it: no need for a copy
-        if index in wanted and node.op.name != "constant":
-            constant = Constant(values[index])
-            nodes[index] = Node(REGISTRY["constant"], (), (constant,), node.type)
         for operand in dict.fromkeys(node.operands):
-            if last_use[operand] == index:
+            if last_use[operand] == index and operand not in kept:
                 del values[operand]
-    program = schedule.program
-    return replace(schedule, program=Program(tuple(nodes), program.inputs, program.outputs))
+    return values
+
+
+def _recipe_digest(nodes: Sequence[Node], needed: Sequence[int], known: dict[int, bytes]) -> bytes:
+    """What tells the value of the last of the nodes from others, before it is computed.
+
+    It is a digest of how that is done, for which there is more than one way. `known` are those of
+    other nodes.
+    """
+    for index in needed:
+        if index in known:
+            continue
+        node = nodes[index]
+        if node.op.name == "constant":
+            known[index] = node.constant.digest
+            continue
+        digest = hashlib.sha256(f"{node.op.name} {node.type} {node.attributes!r}".encode())
+        for operand in node.operands:
+            digest.update(known[operand])
+        known[index] = digest.digest()[:16]
+    return known[needed[-1]]
 
 
 def _evaluate(node: Node, operands: list[Array]) -> Array:
@@ -81,11 +150,10 @@ class ConstantStore:
     def __init__(self) -> None:
         self._arrays: list[Array] = []
         self._numbers: dict[bytes, int] = {}
-        self._lent: dict[int, int] = {}
 
-    def number(self, digest: bytes, array: Array) -> int:
-        """The number of the contents of `array`, known by `digest`."""
-        return self._kept(digest, lambda: array)
+    def number(self, constant: Constant) -> int:
+        """The number of the elements of `constant`."""
+        return self._kept(constant.digest, lambda: constant.array)
 
     def derived(self, key: bytes, make: Callable[[], Array]) -> tuple[int, tuple[int, ...]]:
         """Number and shape of an array computed from constants, `make`d once per `key`."""
@@ -101,14 +169,6 @@ class ConstantStore:
             self._arrays.append(made)
         return self._numbers[key]
 
-    def lent(self, array: Array) -> int:
-        """Number of a constant of the program that kernels hardly ever read: it is not counted,
-        since the program has it anyway."""
-        number = self._lent.setdefault(id(array), len(self._arrays))
-        if number == len(self._arrays):
-            self._arrays.append(array)
-        return number
-
     @property
     def arrays(self) -> tuple[Array, ...]:
         """What is kept so far, by number."""
@@ -116,9 +176,9 @@ class ConstantStore:
 
     @property
     def count(self) -> int:
-        return len(self._numbers)
+        return len(self._arrays)
 
     @property
     def size(self) -> int:
         """Bytes of all kept arrays."""
-        return sum(self._arrays[number].nbytes for number in self._numbers.values())
+        return sum(array.nbytes for array in self._arrays)

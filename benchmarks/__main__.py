@@ -1,8 +1,8 @@
-"""`python -m benchmarks [compare|layers] …`: satura and other runtimes on models and layers.
+"""`python -m benchmarks [compare|layers|memory] …`: satura and other runtimes on models and layers.
 
 Without a command the models are timed as `satura bench` times them, see its help. `compare` states
 how sure the ratio to the best peer is, and writes a CSV file and a plot; `layers` times single
-layers against onnxruntime.
+layers against onnxruntime; `memory` states what models take in memory.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.compare import SEQUENCE, TINY_SEQUENCE, compare, compare_alone
+from benchmarks.memory import DEFAULT, memory, memory_alone
 from benchmarks.models import MODELS, TINY, build, example_inputs
 from benchmarks.single_layers import DTYPES, compare_layers
 from satura.backend.cores import usable_threads
@@ -30,13 +31,16 @@ def cases(names: list[str]) -> Iterator[Case]:
 
 def main() -> None:
     """Print a table with a line per model or layer."""
-    command = sys.argv[1] if sys.argv[1:2] in (["compare"], ["layers"]) else ""
+    command = sys.argv[1] if sys.argv[1:2] in (["compare"], ["layers"], ["memory"]) else ""
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
     parser.add_argument("--threads", type=int, default=usable_threads())
     parser.add_argument("--rounds", type=int, default=15)
     if command == "layers":
         parser.add_argument("--dtype", nargs="*", default=["f32"], choices=list(DTYPES))
         parser.add_argument("--only", default="", help="layers whose name has this")
+    elif command == "memory":
+        parser.add_argument("models", nargs="*", default=list(DEFAULT))
+        parser.add_argument("--alone", nargs=2, help=argparse.SUPPRESS)
     else:
         parser.add_argument("models", nargs="*", default=[n for n in MODELS if n not in TINY])
     if command == "compare":
@@ -47,9 +51,17 @@ def main() -> None:
     if command == "layers":
         compare_layers(arguments.dtype, threads, rounds, arguments.only)
         return
-    unknown = [name for name in arguments.models if name not in MODELS]
+    known = [*MODELS, *DEFAULT] if command == "memory" else list(MODELS)
+    unknown = [name for name in arguments.models if name not in known]
     if unknown:
-        parser.error(f"there is no model {unknown[0]!r}; choose from {', '.join(MODELS)}")
+        parser.error(f"there is no model {unknown[0]!r}; choose from {', '.join(known)}")
+    if command == "memory":
+        if arguments.alone:
+            step, path = arguments.alone
+            memory_alone(step, arguments.models[0], Path(path), threads)
+        else:
+            memory(arguments.models, threads)
+        return
     if command == "compare" and arguments.alone:
         compare_alone(arguments.models[0], threads, rounds)
     elif command == "compare":

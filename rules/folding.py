@@ -17,7 +17,7 @@ def fold(f: Elementwise, vs: Scalars) -> Law:
 @attribute_function
 def only_element(value: Constant) -> Scalar:
     """The element of a constant that has one, but is not a scalar."""
-    refuse_unless(value.array.ndim > 0 and value.array.size == 1, "it has not just one element")
+    refuse_unless(value.type.rank > 0 and value.size == 1, "it has not just one element")
     return Scalar(value.type.dtype, value.array.tobytes())
 
 

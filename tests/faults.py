@@ -60,8 +60,8 @@ FAULTS = (
     ),
     Fault(
         "rewrite/types/attributes.py",
-        'head = f"{array.dtype.name}{array.shape}".encode()',
-        'head = f"{array.shape}".encode()',
+        'head = f"{type_.dtype.numpy.name}{type_.shape}".encode()',
+        'head = f"{type_.shape}".encode()',
         "tests/test_program_text.py tests/test_plan.py tests/test_egraph.py",
     ),
     Fault(

@@ -37,7 +37,7 @@ from satura.backend.lower.walk import shape_of
 from satura.backend.target import host_target
 from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.program.program import Node
-from satura.rewrite.types.attributes import Groups, Window
+from satura.rewrite.types.attributes import Constant, Groups, Window
 from satura.rewrite.types.tensor_type import Array
 
 _WORD = 4
@@ -180,8 +180,8 @@ class _Problem:
         return _merge(self.batches, nest), _merge(self.rows, nest) or (_NO_ROWS,)
 
     def _packed(
-        self, store: ConstantStore, digest: bytes, array: Array, batches: Sequence[Axis],
-        width: int,
+        self, store: ConstantStore, digest: bytes, weights: Constant | Array,
+        batches: Sequence[Axis], width: int,
     ) -> tuple[Pointer, tuple[int, ...], int]:  # fmt: skip
         """The weights as panels in `store`, and their strides along batches and groups."""
         reading = self.reading
@@ -197,12 +197,15 @@ class _Problem:
         key = f"{digest.hex()} {start} {shape} {steps} {groups} {width} {reading.key}".encode()
 
         def pack() -> Array:
+            array = weights.array if isinstance(weights, Constant) else weights
             flat = array.reshape(-1)[start:]
             strides = tuple(step * array.itemsize for step in steps)
-            weights = np.lib.stride_tricks.as_strided(flat, shape, strides)
-            stacks = weights.reshape(-1, *shape[-2:])
+            seen = np.lib.stride_tricks.as_strided(flat, shape, strides)
+            stacks = seen.reshape(-1, *shape[-2:])
+            if len(stacks) == 1:
+                return np.ascontiguousarray(reading.packed(stacks[0], groups, width))[None]
             panels = [reading.packed(stack, groups, width) for stack in stacks]
-            return np.ascontiguousarray(np.stack(panels))
+            return np.stack(panels)
 
         number, packed_shape = store.derived(key, pack)
         group_stride = prod(packed_shape[2:]) * _WORD

@@ -20,7 +20,7 @@ from satura.backend.lower.body import Pointer
 from satura.backend.target import host_target
 from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.program.program import Node
-from satura.rewrite.types.attributes import Window
+from satura.rewrite.types.attributes import Constant, Window
 from satura.rewrite.types.tensor_type import Array, DType
 
 _WORD = 8  # bytes of an i64
@@ -40,7 +40,7 @@ class Reading:
     left_dtype: DType
     right_dtype: DType
     result: DType
-    weights: Array | None
+    weights: Constant | Array | None
     products: Products = Products.F32
     left_packed: bool = False
     fill: float = 0.0
@@ -80,7 +80,7 @@ def _floats(schedule: Schedule, dispatch: Dispatch, node: Node) -> Reading | Non
     known = nodes[right.node].op.name == "constant"
     dtype = node.type.dtype
     return Reading(
-        left, right, dtype, dtype, DType.F32, nodes[right.node].constant.array if known else None,
+        left, right, dtype, dtype, DType.F32, nodes[right.node].constant if known else None,
         left_packed=dtype is not DType.F32, fill=_fill(node),
     )  # fmt: skip
 

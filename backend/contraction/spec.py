@@ -213,10 +213,12 @@ def pack_panels(weights: NDArray[np.float32], groups: int, width: int) -> NDArra
     columns = weights.shape[-1] // groups
     flat = weights.reshape(-1, groups, columns)
     panels = -(-columns // width)
-    padded = np.zeros((flat.shape[0], groups, panels * width), np.float32)
-    padded[:, :, :columns] = flat
-    split = padded.reshape(-1, groups, panels, width)
-    return np.ascontiguousarray(split.transpose(1, 2, 0, 3))
+    result = np.empty((groups, panels, flat.shape[0], width), np.float32)
+    for panel in range(panels):  # no copy beside the result: it may be as large as all memory
+        part = flat[:, :, panel * width : (panel + 1) * width].transpose(1, 0, 2)
+        result[:, panel, :, : part.shape[-1]] = part
+        result[:, panel, :, part.shape[-1] :] = 0
+    return result
 
 
 def pack_products(

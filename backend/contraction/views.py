@@ -93,6 +93,6 @@ def _one_element(schedule: Schedule, node: int) -> Array | None:
     while nodes[node].op.name in _VIEWS:
         node = nodes[node].operands[0]
     found = nodes[node]
-    if found.op.name != "constant" or found.constant.array.size != 1:
+    if found.op.name != "constant" or found.constant.size != 1:
         return None
     return found.constant.array.reshape(1)

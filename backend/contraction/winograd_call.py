@@ -66,7 +66,7 @@ def winograd_code(
     call = WinogradCall(
         left=left.pointer,
         right=Pointer(("constant", number)),
-        plain=Pointer(("constant", store.lent(constant.array)), right.pointer.offset),
+        plain=Pointer(("constant", store.number(constant)), right.pointer.offset),
         scratch=Pointer(("scratch", 0)),
         images=images,
         space=(height, width),

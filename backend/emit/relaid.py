@@ -37,15 +37,17 @@ def _relaid(
     if constant is None or access.strides[-1] in (0, size):
         return None
     assert isinstance(access.start, Pointer)
-    array, start = constant.constant.array, access.start.offset
+    start = access.start.offset
     moving = [loop for loop, stride in enumerate(access.strides) if stride]
     shape = tuple(extents[loop] for loop in moving)
     strides = tuple(access.strides[loop] for loop in moving)
-    if prod(shape) > array.size or any(stride < 0 or stride % size for stride in strides):
+    if prod(shape) > constant.constant.size or any(
+        stride < 0 or stride % size for stride in strides
+    ):
         return None
 
     def copy() -> Array:
-        flat = array.reshape(-1)[start // size :]
+        flat = constant.constant.array.reshape(-1)[start // size :]
         return np.ascontiguousarray(np.lib.stride_tricks.as_strided(flat, shape, strides))
 
     key = f"{constant.constant.digest.hex()} relaid {start} {shape} {strides}".encode()

@@ -80,7 +80,7 @@ class Walk:
         if node in self.anchored:
             return self.anchored[node]
         constant = self.nodes[node]
-        if constant.op.name == "constant" and constant.constant.array.size == 1:
+        if constant.op.name == "constant" and constant.constant.size == 1:
             return self.scalar(Scalar(constant.type.dtype, constant.constant.array.tobytes()))
         index = self.paths.get(node, index)
         known = self._known.setdefault((node, mask), [])

@@ -190,4 +190,4 @@ def _constant(
 ) -> int:
     """The region of a constant."""
     constant = schedule.program.nodes[node].constant
-    return FIRST_TENSOR + len(places) + store.number(constant.digest, constant.array)
+    return FIRST_TENSOR + len(places) + store.number(constant)

@@ -14,6 +14,7 @@ from satura.backend.run.instances import Instances
 from satura.backend.run.workspace import Workspaces
 from satura.backend.sizes.size import Fact
 from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.system.heap import give_back_freed
 
 Sizes = tuple[tuple[str, int], ...]
 MOST_BYTES = 32 << 20  # of plans: those that were longest not used go first
@@ -93,6 +94,7 @@ class Plans:
             record.uses += 1
         else:
             plan = make_plan(self.schedule, self.store, self.threads, False, progress)
+            give_back_freed()
         return Planned(plan, _bytes(plan), Instances(plan.instance, self.workspaces), record)
 
     def keep(self, key: Sizes, made: Planned) -> None:
@@ -124,6 +126,7 @@ class Plans:
         else:
             found = size_class(self.schedule, sizes, self.store, self.threads, progress)
             record = ClassRecord(found, sizes, missed)
+            give_back_freed()
         others = (each for each in self.classes if each is not record)
         self.classes = (record, *others)  # at once: `reports` takes no lock
         return record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -74,6 +75,17 @@ class Runnable(ABC):
             return self._kernels.run(arrays, out)
         except ProgramError as error:
             raise CallError(f"the program does not run at these sizes: {error}") from None
+
+    async def run_async(
+        self, arguments: Mapping[str, object] | Sequence[object] | Array = (), *more: object,
+        out: Mapping[str, Array] | None = None,
+    ) -> dict[str, Array]:  # fmt: skip
+        """As `run`, in a thread: the event loop does other work until the outputs are there.
+
+        The arguments, and the arrays of `out`, must be left alone until then. A task that is
+        cancelled does not wait, but the call runs to its end.
+        """
+        return await asyncio.to_thread(self.run, arguments, *more, out=out)
 
     def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:
         """A call on these arrays, checked once: `bound()` reads what they hold at that moment and

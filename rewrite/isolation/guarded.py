@@ -81,7 +81,7 @@ def _attempt(
     """Saturate in a child process. Returns what went wrong where that fails."""
     attributes = [attribute for node in program.nodes for attribute in node.attributes]
     constants = [attribute for attribute in attributes if isinstance(attribute, Constant)]
-    largest = max([_LARGEST_CONSTANT, *(4 * constant.array.nbytes for constant in constants)])
+    largest = max([_LARGEST_CONSTANT, *(4 * constant.nbytes for constant in constants)])
 
     def work(doing: Doing) -> Saturation | _Failure:
         watch = Watch(foreign, doing, patience, largest)

@@ -88,8 +88,8 @@ class Watch(Observer):
             if [*map(_state, arguments)] != before:
                 raise RuleError(f"{place}: it changed its arguments ({shown})")
             for value in results or ():
-                if isinstance(value, Constant) and value.array.nbytes > self.constant_bytes:
-                    size = f"{value.array.nbytes:,} bytes"
+                if isinstance(value, Constant) and value.nbytes > self.constant_bytes:
+                    size = f"{value.nbytes:,} bytes"
                     raise RuleError(f"{place}: it computes a constant of {size} for {shown}")
             return results
 
@@ -115,5 +115,5 @@ class Watch(Observer):
 def _state(value: Value) -> Hashable:
     """A key that changes with a value. A constant's array is read-only, but may be replaced."""
     if isinstance(value, Constant):
-        return id(value.array), value.digest
+        return id(value.kept), value.digest
     return content(value)

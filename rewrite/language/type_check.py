@@ -163,7 +163,7 @@ def _rank_of_literal(value: object) -> int | None:
         return len(value.lo)
     if isinstance(value, Slices):
         return len(value.sizes)
-    return value.array.ndim if isinstance(value, Constant) else None
+    return value.type.rank if isinstance(value, Constant) else None
 
 
 def check_types(left: Term, right: Term) -> None:

@@ -6,8 +6,8 @@ and external data is only read from regular files inside the model's own folder.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
@@ -16,16 +16,40 @@ from google.protobuf.message import DecodeError
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from satura.rewrite.errors import ModelError, SaturaError, UnsupportedError
-from satura.rewrite.onnx.narrow import narrow_array_of
+from satura.rewrite.onnx.narrow import HELD_IN, narrow_array_of
+from satura.rewrite.onnx.outline import outline
 from satura.rewrite.onnx.types import dtype_of
-from satura.rewrite.system.files import open_regular
-from satura.rewrite.types.tensor_type import MOST_AXES, Array
+from satura.rewrite.types.attributes import Constant, content_digest
+from satura.rewrite.types.dims import static
+from satura.rewrite.types.remade import SMALLEST_REMADE
+from satura.rewrite.types.stored import Stored, StoredFile
+from satura.rewrite.types.tensor_type import MOST_AXES, Array, DType, TensorType
 
 _LONGEST_FILE = 2**31 - 1  # bytes; protobuf reads no more
 
 
+@dataclass(frozen=True)
+class ModelApart:
+    """A model, and by name the content of initializers that was left in files or bytes."""
+
+    proto: ModelProto
+    weights: Mapping[str, Stored]
+
+    def whole(self) -> ModelProto:
+        """The model with its weights in it."""
+        for tensor in self.proto.graph.initializer if self.weights else ():
+            if tensor.name in self.weights:
+                tensor.raw_data = self.weights[tensor.name].bytes().tobytes()
+        return self.proto
+
+
 def read_model(model: str | Path | bytes | ModelProto) -> ModelProto:
-    """`model` as a ModelProto without external data.
+    """`model` as a ModelProto without external data. Raises ModelError as `read_apart` does."""
+    return read_apart(model).whole()
+
+
+def read_apart(model: str | Path | bytes | ModelProto) -> ModelApart:
+    """`model` and its larger weights, which are not read.
 
     Raises ModelError for a missing, empty, truncated or foreign file, and for external data that is
     missing, too short or outside the model's folder.
@@ -33,38 +57,75 @@ def read_model(model: str | Path | bytes | ModelProto) -> ModelProto:
     if isinstance(model, ModelProto):
         if any(tensor.external_data for tensor in _tensors(model)):
             raise ModelError("the model has external data: load it by its path, not as an object")
-        return model
+        return ModelApart(model, {})
     folder: Path | None = None
+    source: StoredFile | bytes
     if isinstance(model, bytes):
-        content, name = model, "the model"
+        content, source, name = memoryview(model), model, "the model"
     else:
         path = Path(model)
         name, folder = repr(str(path)), path.parent
         try:
-            with open_regular(path) as file:
-                if os.fstat(file.fileno()).st_size > _LONGEST_FILE:
-                    raise ModelError(f"{name} is longer than 2 GiB; save its tensors beside it")
-                content = file.read()
+            source = StoredFile(path)
+            if source.size > _LONGEST_FILE:
+                raise ModelError(f"{name} is longer than 2 GiB; save its tensors beside it")
+            content = source.mapped()
         except OSError as error:
             raise ModelError(f"cannot read {name}: {error.strerror or error}") from None
     if not content:
         raise ModelError(f"{name} is empty; expected an ONNX model")
+    found = outline(content)
     proto = ModelProto()
     try:
-        proto.ParseFromString(content)
+        proto.ParseFromString(bytes(content) if found is None else found.content)
     except DecodeError:
         raise ModelError(f"{name} is not an ONNX model, or it is truncated") from None
     if not proto.HasField("graph") or not proto.opset_import:
         raise ModelError(f"{name} is not an ONNX model: it has no graph or no opset import")
     if not all(isinstance(text, str) for text in _texts(proto)):
         raise ModelError(f"{name} is damaged: it has names that are not valid UTF-8")
-    for tensor in _tensors(proto):
-        if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
-            _inline_external_data(tensor, folder)
-    return proto
+    outside = _outside(proto, folder)
+    if found is not None:
+        initializers = proto.graph.initializer
+        for position, (start, length) in found.places.items():
+            tensor = initializers[position]
+            stored = Stored(source, start, length)
+            if tensor.data_type in HELD_IN or tensor.name in outside:
+                tensor.raw_data = stored.bytes().tobytes()
+            else:
+                outside[tensor.name] = stored
+    return ModelApart(proto, outside)
 
 
-def _inline_external_data(tensor: TensorProto, folder: Path | None) -> None:
+def _outside(proto: ModelProto, folder: Path | None) -> dict[str, Stored]:
+    """External data of the larger initializers; that of other tensors is put into the model."""
+    files: dict[Path, StoredFile] = {}
+    stored = {
+        place: _external_data(tensor, folder, files)
+        for place, tensor in enumerate(_tensors(proto))
+        if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data
+    }
+    result: dict[str, Stored] = {}
+    for place, tensor in enumerate(_tensors(proto)):
+        found = stored.get(place)
+        if found is None:
+            continue
+        tensor.ClearField("external_data")
+        tensor.data_location = TensorProto.DEFAULT
+        is_initializer = place < len(proto.graph.initializer)  # they are the first
+        is_apart = is_initializer and found.length >= SMALLEST_REMADE
+        if is_apart and tensor.data_type not in HELD_IN and tensor.name not in result:
+            tensor.ClearField("raw_data")
+            result[tensor.name] = found
+        else:
+            tensor.raw_data = found.bytes().tobytes()
+    return result
+
+
+def _external_data(
+    tensor: TensorProto, folder: Path | None, files: dict[Path, StoredFile]
+) -> Stored:
+    """Where the external data of a tensor is; `files` are those that are open."""
     name = f"external data of tensor '{tensor.name}'"
     if folder is None:
         raise ModelError(f"{name}: bytes have no folder, load the model by its path")
@@ -87,20 +148,50 @@ def _inline_external_data(tensor: TensorProto, folder: Path | None) -> None:
     expected = _element_count(tensor) * dtype_of(tensor.data_type).itemsize
     length = expected if length < 0 else length
     try:
-        with open_regular(path) as file:
-            available = os.fstat(file.fileno()).st_size - offset
-            if offset < 0 or length != expected or length > available:
-                raise ModelError(
-                    f"{name}: {expected} bytes are needed, the model names {length} at offset"
-                    f" {offset} of '{location}', which has {max(0, available)} there"
-                )
-            file.seek(offset)
-            data = file.read(length)
+        if path not in files:
+            files[path] = StoredFile(path)
     except OSError as error:
         raise ModelError(f"{name}: cannot read '{location}': {error.strerror or error}") from None
-    tensor.raw_data = data
-    tensor.ClearField("external_data")
-    tensor.data_location = TensorProto.DEFAULT
+    available = files[path].size - offset
+    if offset < 0 or length != expected or length > available:
+        raise ModelError(
+            f"{name}: {expected} bytes are needed, the model names {length} at offset"
+            f" {offset} of '{location}', which has {max(0, available)} there"
+        )
+    return Stored(files[path], offset, length)
+
+
+def stored_constant(tensor: TensorProto, stored: Stored) -> Constant:
+    """The value of a tensor whose raw bytes are `stored`; it is read when it is needed.
+
+    Raises ModelError and UnsupportedError as `array_of` does.
+    """
+    dtype = _known_dtype(tensor)
+    _refuse_other_length(tensor, dtype, stored.length)
+    type_ = TensorType(dtype, tuple(tensor.dims))
+
+    def make() -> Array:
+        array = np.empty(tuple(map(static, type_.shape)), dtype.numpy)
+        stored.copy_to(array.reshape(-1).view(np.uint8))
+        return array
+
+    return Constant.remade(make, type_, content_digest(type_, stored.blocks()))
+
+
+def _known_dtype(tensor: TensorProto) -> DType:
+    try:
+        return dtype_of(tensor.data_type)
+    except SaturaError as error:
+        raise type(error)(f"tensor '{tensor.name}': {error}") from None
+
+
+def _refuse_other_length(tensor: TensorProto, dtype: DType, length: int) -> None:
+    needed = _element_count(tensor) * dtype.itemsize
+    if length != needed:
+        raise ModelError(
+            f"tensor '{tensor.name}' of shape {list(tensor.dims)} needs"
+            f" {needed} bytes, the file has {length}"
+        )
 
 
 def array_of(tensor: TensorProto) -> Array:
@@ -108,20 +199,13 @@ def array_of(tensor: TensorProto) -> Array:
 
     Raises ModelError when its data does not fit its shape, UnsupportedError for its element type.
     """
-    try:
-        dtype = dtype_of(tensor.data_type)
-    except SaturaError as error:
-        raise type(error)(f"tensor '{tensor.name}': {error}") from None
+    dtype = _known_dtype(tensor)
     count = _element_count(tensor)
     if dtype.is_narrow:
         return narrow_array_of(tensor)
     if tensor.HasField("raw_data"):
         content = tensor.raw_data  # a copy, each time that it is asked for
-        if len(content) != count * dtype.itemsize:
-            raise ModelError(
-                f"tensor '{tensor.name}' of shape {list(tensor.dims)} needs"
-                f" {count * dtype.itemsize} bytes, the file has {len(content)}"
-            )
+        _refuse_other_length(tensor, dtype, len(content))
         little = dtype.numpy.newbyteorder("<") if dtype.numpy.isbuiltin else dtype.numpy
         return (
             np.frombuffer(content, little)

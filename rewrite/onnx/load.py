@@ -33,14 +33,14 @@ from satura.rewrite.onnx.checks import (
     opset_versions,
 )
 from satura.rewrite.onnx.control_flow import Body, control_flow
-from satura.rewrite.onnx.files import array_of, read_model
+from satura.rewrite.onnx.files import ModelApart, array_of, read_apart, stored_constant
 from satura.rewrite.onnx.lower.context import Context, Lowered, NoLowering, UnknownValue
 from satura.rewrite.onnx.lower.fallback import function_body, host, renamed, with_defaults
 from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.onnx.narrow import HELD_IN, check_readers, held_array_of
 from satura.rewrite.onnx.order import in_order, label, short_label
-from satura.rewrite.onnx.upgrade import upgraded
+from satura.rewrite.onnx.upgrade import is_old, upgraded
 from satura.rewrite.onnx.user_ops import custom
 from satura.rewrite.onnx.values import Values
 from satura.rewrite.ops import Kind
@@ -107,7 +107,10 @@ def _imported(
     model: str | Path | bytes | ModelProto, values: Mapping[str, Array], asks: bool
 ) -> tuple[Program, _Importer]:
     try:
-        importer = _Importer(upgraded(read_model(model)), values, asks)
+        found = read_apart(model)
+        if is_old(found.proto):
+            found = ModelApart(upgraded(found.whole()), {})
+        importer = _Importer(found, values, asks)
         return importer.program(), importer
     except RecursionError:
         raise ModelError("the model's graphs are nested too deep") from None
@@ -116,8 +119,9 @@ def _imported(
 class _Importer:
     """The state of one load: the builder, symbolic values, functions and host calls met so far."""
 
-    def __init__(self, model: ModelProto, given: Mapping[str, Array], asks: bool) -> None:
-        self.model = model
+    def __init__(self, apart: ModelApart, given: Mapping[str, Array], asks: bool) -> None:
+        self.model = model = apart.proto
+        self.weights = apart.weights
         self.given = given
         self.build = Tensors()
         self.values = Values(self.build, asks)
@@ -182,6 +186,10 @@ class _Importer:
             scope[name] = self.build.constant(value)
         check_readers(graph)
         for name, tensor in constants.items():
+            if name in self.weights:
+                constant = stored_constant(tensor, self.weights[name])
+                scope[name] = self.build.add("constant", (), constant)
+                continue
             read = held_array_of if tensor.data_type in HELD_IN else array_of
             scope[name] = self.build.constant(read(tensor))
         return scope

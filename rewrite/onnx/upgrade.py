@@ -8,14 +8,14 @@ from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.checks import OLDEST_OPSET
 
 
-def upgraded(model: ModelProto) -> ModelProto:
-    """`model`, converted by the onnx package where its opset is older than lowerings know.
+def is_old(model: ModelProto) -> bool:
+    """Whether the model's opset is older than lowerings know."""
+    version = _opset(model)
+    return version is not None and version < OLDEST_OPSET
 
-    Raises UnsupportedError where that fails.
-    """
-    versions = [entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")]
-    if not versions or versions[0] >= OLDEST_OPSET:
-        return model
+
+def upgraded(model: ModelProto) -> ModelProto:
+    """An old `model`, converted by the onnx package. Raises UnsupportedError where that fails."""
     try:
         # The converter does not survive every model that the checker refuses.
         checker.check_model(model)
@@ -23,9 +23,15 @@ def upgraded(model: ModelProto) -> ModelProto:
     except Exception as error:  # the converter raises whatever its C++ throws
         reason = next((line for line in str(error).splitlines() if line.strip()), "no reason given")
         raise UnsupportedError(
-            f"opset {versions[0]} is not supported, and the onnx package cannot convert it to"
+            f"opset {_opset(model)} is not supported, and the onnx package cannot convert it to"
             f" {OLDEST_OPSET}: {reason.strip()}"
         ) from None
+
+
+def _opset(model: ModelProto) -> int | None:
+    """The version of ONNX's own ops."""
+    versions = (entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
+    return next(versions, None)
 
 
 def _with_aligned_axes(model: ModelProto) -> ModelProto:

@@ -115,7 +115,7 @@ class Program:
             nodes.append(Node(node.op, node.operands, attributes, type_))
         return Program(tuple(nodes), self.inputs, self.outputs)
 
-    @cached_property
+    @property
     def constants(self) -> Mapping[str, Array]:
         """Elements of the constants that the text leaves out, by the labels in their place."""
         values = [node.constant for node in self.nodes if node.op.name == "constant"]

@@ -44,7 +44,7 @@ def _is_plain(value: object, of_user: bool = False) -> bool:
     if kind is tuple:
         return all(_is_plain(part, of_user) for part in cast(tuple[object, ...], value))
     if kind is Constant:
-        return type(cast(Constant, value).array) is np.ndarray
+        return type(cast(Constant, value).kept) in (np.ndarray, type(None))
     if isinstance(value, Enum):
         return True
     if not _is_whole(kind):

@@ -15,7 +15,7 @@ import json
 import mmap
 import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from satura.rewrite.errors import ArtifactError
 from satura.rewrite.system.files import is_private, open_regular, output_file
+from satura.rewrite.types.attributes import Constant
 
 T = TypeVar("T")
 Bytes = NDArray[np.uint8]
@@ -44,24 +45,39 @@ class Writer:
     """Sections of a file to be written."""
 
     def __init__(self) -> None:
-        self._sections: list[Bytes] = []
+        self._sections: list[Callable[[], Bytes]] = []
+        self._sizes: list[int] = []
         self._numbers: dict[tuple[int, int], int] = {}
 
     def add(self, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]] | bytes) -> int:
         """The number of the section that holds these bytes; an array is added once."""
         if isinstance(array, bytes):
             array = np.frombuffer(array, np.uint8)
-        content = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        content = _bytes(array)
         key = (int(content.ctypes.data), content.size)
         if key not in self._numbers:
-            self._numbers[key] = len(self._sections)
-            self._sections.append(content)  # keeps the address taken
+            self._numbers[key] = self._added(content.size, lambda: content)  # it keeps its address
         return self._numbers[key]
+
+    def add_constant(self, constant: Constant) -> int:
+        """The number of the section that holds a constant; what is not kept is read to write it."""
+        content = _bytes(constant.array)
+        known = self._numbers.get((int(content.ctypes.data), content.size))
+        if known is not None:
+            return known
+        if constant.kept is not None:
+            return self.add(constant.kept)
+        return self._added(constant.nbytes, lambda: _bytes(constant.array))
+
+    def _added(self, size: int, content: Callable[[], Bytes]) -> int:
+        self._sections.append(content)
+        self._sizes.append(size)
+        return len(self._sections) - 1
 
     def write(self, path: Path, header: dict[str, object]) -> None:
         """Write the file, which appears complete or not at all; only its owner may write to it."""
-        sizes = [section.size for section in self._sections]
-        sums = [checksum(section) for section in self._sections]
+        sizes = self._sizes
+        sums = [checksum(section()) for section in self._sections]
         table = [[size, digest] for size, digest in zip(sizes, sums, strict=True)]
         text = json.dumps({**header, "sections": table}).encode()
         offsets = _offsets(len(text), sizes)
@@ -70,7 +86,7 @@ class Writer:
             at = file.write(head + hashlib.sha256(head + text).digest() + text)
             for offset, section in zip(offsets, self._sections, strict=False):
                 at += file.write(bytes(offset - at))
-                at += file.write(section.data)
+                at += file.write(section().data)
             file.write(bytes(offsets[-1] - at))
 
 
@@ -178,6 +194,10 @@ def checksum(content: Bytes) -> str:
     digest.update(columns.data)
     digest.update(content[whole:].data)
     return digest.hexdigest()
+
+
+def _bytes(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> Bytes:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def _offsets(header: int, sizes: Iterable[int]) -> list[int]:

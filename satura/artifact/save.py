@@ -58,7 +58,7 @@ def save(
         "routines": routines,
         "schedule": writer.add(text.encode(errors="surrogatepass")),
         "sources": [
-            [label, type_row(constant.type), writer.add(constant.array)]
+            [label, type_row(constant.type), writer.add_constant(constant)]
             for label, constant in large.items()
         ],
     }

@@ -16,9 +16,9 @@ from onnx import NodeProto, helper
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.onnx.types import ELEMENT_CODES
 from satura.rewrite.program.program import Node, Program
-from satura.rewrite.types.attributes import Constant
+from satura.rewrite.types.attributes import Constant, content_digest
 from satura.rewrite.types.dims import Dim, Monomial, Quotient, SymbolicDim, static
-from satura.rewrite.types.tensor_type import Array, DType, TensorType
+from satura.rewrite.types.tensor_type import DType, TensorType
 
 _WITH_WHERE = {
     DType.BF16: DType.F32, DType.I16: DType.I32, DType.U16: DType.I32, DType.U64: DType.I64,
@@ -57,7 +57,7 @@ class Emitter:
 
     def __init__(self, program: Program) -> None:
         self.nodes: list[NodeProto] = []
-        self.constants: dict[str, Array] = {}
+        self.constants: dict[str, Constant] = {}
         inputs = [program.nodes[index] for index in program.inputs]
         self._taken = {node.input_name for node in inputs} | {name for name, _ in program.outputs}
         self._numbers = count()
@@ -92,9 +92,8 @@ class Emitter:
         """An initializer, with its axes in another order if one is given; stored once."""
         key = (value.digest, tuple(order))
         if key not in self._interned:
-            array = np.transpose(value.array, key[1]) if key[1] else value.array
             self._interned[key] = self.fresh()
-            self.constants[self._interned[key]] = np.array(array, order="C", copy=None)
+            self.constants[self._interned[key]] = _permuted(value, key[1]) if key[1] else value
         return self._interned[key]
 
     def scalar(self, value: float | int | bool, dtype: DType) -> str:
@@ -161,3 +160,10 @@ class Emitter:
         above, below = self.extent(atom.numerator), self.extent(atom.denominator)
         even = self.shared("Sub", above, self.shared("Mod", above, below))
         return self.shared("Div", even, below)
+
+
+def _permuted(value: Constant, order: tuple[int, ...]) -> Constant:
+    """`value` with its axes in this order, made when it is written."""
+    type_ = TensorType(value.type.dtype, tuple(value.type.shape[axis] for axis in order))
+    digest = content_digest(type_, [value.digest, repr(order).encode()])
+    return Constant.remade(lambda: np.array(np.transpose(value.array, order)), type_, digest)

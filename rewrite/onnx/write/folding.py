@@ -6,6 +6,9 @@ is left to the runtime: broadcasts, and weights that are stored in a narrow type
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from satura.rewrite.ops import REGISTRY
@@ -22,25 +25,35 @@ SMALL = 1024  # bytes that a value may have whatever lies behind it
 def with_constants(program: Program) -> Program:
     """The program in which values that are no larger than their constants stand for their nodes."""
     nodes = list(program.nodes)
-    values: dict[int, Array] = {}
+    values: dict[int, Callable[[], Array]] = {}
     behind: dict[int, frozenset[int]] = {}
     for index, known in enumerate(program.known):
         node = program.nodes[index]
         if not known or user_op(node.op, node.attributes) is not None:
             continue
         if node.op.name == "constant":
-            values[index], behind[index] = node.constant.array, frozenset([index])
+            values[index], behind[index] = partial(_array, node.constant), frozenset([index])
             continue
         if not all(operand in values for operand in node.operands):
             continue
         behind[index] = frozenset().union(*(behind[operand] for operand in node.operands))
         operands = [values[operand] for operand in node.operands]
         if node.op.name == "broadcast":
-            values[index] = np.broadcast_to(operands[0], tuple(map(static, node.type.shape)))
+            values[index] = partial(_spread, operands[0], tuple(map(static, node.type.shape)))
             continue
         most = SMALL + sum(tensor_bytes(program.nodes[at].type) for at in behind[index])
         if tensor_bytes(node.type) <= most:
             with np.errstate(all="ignore"):
-                values[index] = np.asarray(node.op.reference(*operands, *node.attributes))
-            nodes[index] = Node(REGISTRY["constant"], (), (Constant(values[index]),), node.type)
+                arrays = [operand() for operand in operands]
+                constant = Constant(np.asarray(node.op.reference(*arrays, *node.attributes)))
+            nodes[index] = Node(REGISTRY["constant"], (), (constant,), node.type)
+            values[index] = partial(_array, constant)
     return Program(tuple(nodes), program.inputs, program.outputs)
+
+
+def _array(constant: Constant) -> Array:
+    return constant.array
+
+
+def _spread(value: Callable[[], Array], shape: tuple[int, ...]) -> Array:
+    return np.broadcast_to(value(), shape)

@@ -78,7 +78,7 @@ def binary(emit: Emitter, function: str, x: str, y: str, dtype: DType) -> str:
 
 def _is_free_of(emit: Emitter, x: str, *values: int) -> bool:
     """True for a constant that holds none of `values`."""
-    return x in emit.constants and not np.isin(emit.constants[x], values).any()
+    return x in emit.constants and not np.isin(emit.constants[x].array, values).any()
 
 
 def _replace(emit: Emitter, x: str, dtype: DType, *values: int) -> str:
@@ -142,7 +142,7 @@ def _power(emit: Emitter, x: str, y: str, dtype: DType) -> str:
     if dtype.is_signed:
         exponent, bits = extreme(emit, "max", signed, zero, DType.I64), bits - 1
     if y in emit.constants and emit.constants[y].size:
-        bits = max(1, int(emit.constants[y].max()).bit_length())
+        bits = max(1, int(emit.constants[y].array.max()).bit_length())
     unsigned = emit.cast(exponent, DType.I64, DType.U64)
     result, square = one, base
     for bit in range(bits):

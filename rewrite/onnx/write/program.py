@@ -14,9 +14,9 @@ from satura.rewrite.onnx.write.emitter import Emitter, Site
 from satura.rewrite.onnx.write.folding import with_constants
 from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.program import Node, Program
-from satura.rewrite.types.attributes import Count, HostCall
+from satura.rewrite.types.attributes import Constant, Count, HostCall
 from satura.rewrite.types.dims import Dim
-from satura.rewrite.types.tensor_type import Array, DType
+from satura.rewrite.types.tensor_type import DType
 
 OPSET = 21  # the newest that every onnxruntime which satura is tested with knows
 IR_VERSION = 10
@@ -45,7 +45,7 @@ _EMITTERS: dict[str, Callable[[Emitter, Site], str]] = {
 _BROADCASTING = ("binary", "select")
 
 
-def write_program(program: Program) -> tuple[ModelProto, dict[str, Array]]:
+def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
     """The ONNX model without its initializers, and these by name.
 
     Raises UnsupportedError for a host node whose op means something else in the model's opset.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
 
@@ -14,7 +14,8 @@ from satura.rewrite.onnx.types import ELEMENT_CODES
 from satura.rewrite.onnx.write.program import write_program
 from satura.rewrite.program.program import Program
 from satura.rewrite.system.files import atomic_file, is_special, output_file
-from satura.rewrite.types.tensor_type import Array, DType
+from satura.rewrite.types.attributes import Constant
+from satura.rewrite.types.dims import static
 
 LARGEST_FILE = 2**31 - 2**24  # protobuf refuses messages of 2 GiB; nodes and names take the rest
 SMALLEST_OUTSIDE = 1024  # bytes; smaller constants stay in the model
@@ -27,8 +28,8 @@ def to_model(program: Program) -> ModelProto:
     Raises UnsupportedError for a host node whose op means something else in the model's opset.
     """
     model, constants = write_program(program)
-    for name, array in constants.items():
-        _initializer(model.graph, name, array).raw_data = array.tobytes()
+    for name, constant in constants.items():
+        _initializer(model.graph, name, constant).raw_data = constant.array.tobytes()
     return model
 
 
@@ -41,48 +42,53 @@ def save(program: Program, path: str | Path, largest_file: int = LARGEST_FILE) -
     """
     path = Path(path)
     model, constants = write_program(program)
-    inside, outside = constants, dict[str, Array]()
-    if sum(array.nbytes for array in constants.values()) > largest_file:
+    inside, outside = constants, dict[str, Constant]()
+    if sum(constant.nbytes for constant in constants.values()) > largest_file:
         if is_special(path):
             raise CallError(f"'{path}' is not a file beside which the model's constants can be put")
         inside = {name: x for name, x in constants.items() if x.nbytes < SMALLEST_OUTSIDE}
         outside = {name: x for name, x in constants.items() if name not in inside}
-    for name, array in inside.items():
-        _initializer(model.graph, name, array).raw_data = array.tobytes()
+    for name, constant in inside.items():
+        _initializer(model.graph, name, constant).raw_data = constant.array.tobytes()
     if outside:
         _write_outside(model.graph, path, outside)
     with output_file(path) as file:
         file.write(model.SerializeToString())
 
 
-def _initializer(graph: GraphProto, name: str, array: Array) -> TensorProto:
+def _initializer(graph: GraphProto, name: str, constant: Constant) -> TensorProto:
     """A new initializer, still without its data."""
     tensor: TensorProto = graph.initializer.add()
     tensor.name = name
-    tensor.data_type = ELEMENT_CODES[DType.of(array.dtype)]
-    tensor.dims.extend(array.shape)
+    tensor.data_type = ELEMENT_CODES[constant.type.dtype]
+    tensor.dims.extend(map(static, constant.type.shape))
     return tensor
 
 
-def _write_outside(graph: GraphProto, path: Path, arrays: Mapping[str, Array]) -> None:
-    """Write `arrays` to one data file next to `path`, and initializers that refer to it."""
-    pieces: list[Array] = []
-    offsets: dict[str, int] = {}
-    end = 0
-    for name, array in arrays.items():
-        gap = -end % ALIGNMENT
-        pieces += [np.zeros(gap, np.uint8), array.reshape(-1).view("u1")]
-        offsets[name] = end + gap
-        end += gap + array.nbytes
+def _write_outside(graph: GraphProto, path: Path, constants: Mapping[str, Constant]) -> None:
+    """Write `constants` to one data file next to `path`, and initializers that refer to it."""
     hasher = blake2b(digest_size=8)
-    for piece in pieces:
-        hasher.update(piece.data)
+    for piece in _pieces(constants.values()):
+        hasher.update(piece)
     location = f"{path.name}.{hasher.hexdigest()}.data"
-    for name, array in arrays.items():
-        tensor = _initializer(graph, name, array)
+    end = 0
+    for name, constant in constants.items():
+        tensor = _initializer(graph, name, constant)
         tensor.data_location = TensorProto.EXTERNAL
-        place = {"location": location, "offset": offsets[name], "length": array.nbytes}
+        offset = end + -end % ALIGNMENT
+        place = {"location": location, "offset": offset, "length": constant.nbytes}
         for key, value in place.items():
             tensor.external_data.add(key=key, value=str(value))
+        end = offset + constant.nbytes
     with atomic_file(path.with_name(location)) as file:
-        file.writelines(piece.data for piece in pieces)
+        file.writelines(_pieces(constants.values()))
+
+
+def _pieces(constants: Iterable[Constant]) -> Iterator[memoryview]:
+    """The content of the data file; no more than one constant is in memory for it."""
+    end = 0
+    for constant in constants:
+        gap = -end % ALIGNMENT
+        yield memoryview(bytes(gap))
+        yield constant.array.reshape(-1).view(np.uint8).data
+        end += gap + constant.nbytes
