@@ -51,7 +51,7 @@ def egraph_of(rows: Tables) -> EGraph:
     egraph = EGraph()
     for table, entries in rows.items():
         egraph.define(f"(relation {table} ({' '.join(['i64'] * len(entries[0]))}))")
-        egraph.insert(table, entries)
+        egraph.insert({table: entries})
     return egraph
 
 

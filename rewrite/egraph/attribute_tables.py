@@ -1,8 +1,8 @@
 """Demand tables: attributes are computed by Python between runs, once per distinct arguments.
 
-Matches put who asks and with what into `want_…`; `answer` evaluates what is new and puts arguments
-and results into `ok_…`, or nothing where the computation refuses. Rows are taken in sorted order,
-so that interned numbers do not depend on the order of tables.
+Matches put who asks and with what into `want_of_…`; `answer` evaluates what is new and puts
+arguments and results into `told_…`, or nothing where the computation refuses. Rows are taken in
+sorted order, so that interned numbers do not depend on the order of tables.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Protocol
 from satura.rewrite.egraph.engine import EGraph, Row, Step
 from satura.rewrite.egraph.interner import Interner, Value
 from satura.rewrite.egraph.rule_compiler import RuleCode
-from satura.rewrite.egraph.tables import NodeTable, demands_of_width
+from satura.rewrite.egraph.tables import NodeTable, told, want_of
 from satura.rewrite.errors import SaturaError
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.types.attributes import (
@@ -44,13 +44,13 @@ class Demand:
     """What one rule asks of Python, or the typing of one op, and the function that answers.
 
     The rule `asking` of the engine puts rows that begin with `number` into the table `want`; the
-    answers go to the table `ok`.
+    answers, which begin with it too, go to the table `told`.
     """
 
     asking: str
     want: str
     number: int
-    ok: str
+    told: str
     answer: Answer
     done: set[Row] = field(default_factory=set)
     refusals: int = 0
@@ -72,20 +72,23 @@ class Demands:
     def answer(self, demands: Iterable[Demand], asked: Step) -> bool:
         """Answer all new rows that the run `asked` made. Returns whether that added anything."""
         asking = [demand for demand in demands if asked.matches.get(demand.asking)]
-        rows: dict[tuple[str, int], list[Row]] = {}
+        rows: dict[int, list[Row]] = {}
         for want in dict.fromkeys(demand.want for demand in asking):
             for number, *arguments in self._egraph.numbers(want):
-                rows.setdefault((want, number), []).append(tuple(arguments))
+                rows.setdefault(number, []).append(tuple(arguments))
             self._egraph.run(f"clear_{want}")
-        added = False
+        answers: dict[str, list[Row]] = {}
         for demand in asking:
             started = perf_counter()
-            added |= self._answer(demand, rows.get((demand.want, demand.number), []))
+            answered = self._answers(demand, rows.get(demand.number, []))
+            answers.setdefault(demand.told, []).extend(answered)
             demand.seconds += perf_counter() - started
+        self._egraph.insert(answers)
         self.describe()
-        return added
+        return any(answers.values())
 
-    def _answer(self, demand: Demand, asked: list[Row]) -> bool:
+    def _answers(self, demand: Demand, asked: list[Row]) -> list[Row]:
+        """The rows that answer those of `asked` that are new."""
         values = self._interner.values
         rows: list[Row] = []
         for row in asked:
@@ -96,9 +99,8 @@ class Demands:
             if results is None:
                 demand.refusals += 1
             else:
-                rows.append((*row, *map(self._interner.number, results)))
-        self._egraph.insert(demand.ok, rows)
-        return bool(rows)
+                rows.append((demand.number, *row, *map(self._interner.number, results)))
+        return rows
 
     def describe(self) -> None:
         """Tell the e-graph which new values are scalar constants, static or symbolic types."""
@@ -112,9 +114,9 @@ class Demands:
             elif isinstance(value, TensorType):
                 (symbolic if value.symbols else static).append((number,))
         self._described = len(self._interner.values)
-        self._egraph.insert("scalar_value", scalars)
-        self._egraph.insert("static_type", static)
-        self._egraph.insert("symbolic_type", symbolic)
+        self._egraph.insert(
+            {"scalar_value": scalars, "static_type": static, "symbolic_type": symbolic}
+        )
 
 
 def type_demand(table: NodeTable) -> Demand:
@@ -138,8 +140,8 @@ def type_demand(table: NodeTable) -> Demand:
             raise TypeConflictError(f"{op.name}({shown}) has no type: {error}") from error
         return (result[0] if isinstance(result, tuple) else result,)
 
-    want = f"want_type_{table.name}"
-    return Demand(want, want, 0, f"ok_type_{table.name}", answer)
+    width = table.width
+    return Demand(f"asking_{table.name}", want_of(width), table.typing, told(width + 1), answer)
 
 
 def rule_demand(direction: Direction, number: int, code: RuleCode) -> Demand:
@@ -159,4 +161,5 @@ def rule_demand(direction: Direction, number: int, code: RuleCode) -> Demand:
             for value, output in pairs
         )
 
-    return Demand(code.asking, demands_of_width(code.width), number, code.ok, answer)
+    width = code.width
+    return Demand(code.asking, want_of(width), number, told(width + code.results), answer)

@@ -1,4 +1,4 @@
-"""A program into the e-graph: rows of numbers go in as tables, joins build the nodes from them.
+"""A program into the e-graph: rows of numbers go in as tables, rules build the nodes from them.
 
 Nodes are never written as nested terms, so depth does not matter.
 """
@@ -9,13 +9,13 @@ from collections.abc import Mapping
 
 from satura.rewrite.egraph.engine import EGraph, Row
 from satura.rewrite.egraph.interner import Interner
-from satura.rewrite.egraph.tables import NodeTable
+from satura.rewrite.egraph.tables import KNOWN, VARYING, NodeTable, told
 from satura.rewrite.program.program import Node, Program
 
 
 def table_name(node: Node) -> str:
     """Name of the node table that `node` belongs to."""
-    return NodeTable(node.op, len(node.operands)).name
+    return node.op.name if node.op.arity is not None else f"{node.op.name}_{len(node.operands)}"
 
 
 def load(
@@ -27,39 +27,17 @@ def load(
     answers: per node table the demand's columns and the type's number.
     """
     types = [interner.number(node.type) for node in program.nodes]
-    rows: dict[str, list[Row]] = {}
+    facts = enumerate(program.known)
+    rows = {told(1): [(KNOWN if known else VARYING, index) for index, known in facts]}
     answered: dict[str, set[Row]] = {}
     for index, node in enumerate(program.nodes):
         name = table_name(node)
         attributes = tuple(interner.number(value) for value in node.attributes)
-        rows.setdefault(name, []).append((index, *node.operands, *attributes, types[index]))
+        row = (tables[name].loading, index, *node.operands, *attributes, types[index])
+        rows.setdefault(told(tables[name].width + 2), []).append(row)
         if node.op.name != "item":
             inputs = tuple(types[operand] for operand in node.operands)
             answered.setdefault(name, set()).add((*inputs, *attributes, types[index]))
-    egraph.define(_KNOWN + "".join(_loader(tables[name]) for name in rows))
-    egraph.insert("row_known", [(i,) for i, known in enumerate(program.known) if known])
-    egraph.insert("row_varying", [(i,) for i, known in enumerate(program.known) if not known])
-    for name, entries in rows.items():
-        egraph.insert(f"row_{name}", entries)
-    egraph.run("load", saturate=True)
+    egraph.insert(rows)
+    egraph.run("load")
     return answered
-
-
-_KNOWN = """
-(relation row_known (i64))
-(relation row_varying (i64))
-(rule ((row_known n) (= e (node n))) ((known e)) :ruleset load)
-(rule ((row_varying n) (= e (node n))) ((varying e)) :ruleset load)
-"""
-
-
-def _loader(table: NodeTable) -> str:
-    name, width = table.name, table.width + 2
-    columns = " ".join([f"i{index}" for index in range(table.arity)] + table.attributes)
-    operands = " ".join(f"(= {x} (node i{index}))" for index, x in enumerate(table.operands))
-    return f"""
-(relation row_{name} ({" ".join(["i64"] * width)}))
-(rule ((row_{name} n {columns} t) {operands})
-      ((let e (n_{name} {table.arguments})) (set (node n) e) (type_of e t)
-       (set (born_{name} {table.arguments}) (now_load))) :ruleset load)
-"""

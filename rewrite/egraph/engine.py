@@ -6,7 +6,7 @@ named by a number that is only good until the next `run`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,7 +21,7 @@ from satura.rewrite.egraph.fork import fresh_bindings
 Row = tuple[int, ...]
 
 # Reading a file takes egglog as long as this many facts.
-_FEW = 150
+_FEW = 4
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class EGraph:
             globals()["bindings"] = fresh
         self._engine = bindings.EGraph()
         self._classes = _Numbering()
+        self._numbers: dict[int, bindings.Value] = {}
 
     def define(self, text: str) -> None:
         """Run egglog commands: sorts, tables, rules, actions."""
@@ -64,17 +65,18 @@ class EGraph:
         seconds = _shares(perf_counter() - started, report.search_and_apply_time_per_rule)
         return Step(report.num_matches_per_rule, seconds, report.updated)
 
-    def insert(self, table: str, rows: Sequence[Row]) -> None:
-        """Add rows to a relation of numbers."""
-        if len(rows) <= _FEW:
-            facts = (f"({table} {' '.join(map(str, row))})" for row in rows)
-            self.define("\n".join(facts))
-        else:
-            text = "".join("\t".join(map(str, row)) + "\n" for row in rows)
+    def insert(self, rows: Mapping[str, Sequence[Row]]) -> None:
+        """Add rows to relations of numbers."""
+        few = {table: entries for table, entries in rows.items() if len(entries) <= _FEW}
+        facts = [f"({table} {' '.join(map(str, row))})" for table in few for row in few[table]]
+        self.define("\n".join(facts))
+        if len(few) < len(rows):
             with TemporaryDirectory(prefix="satura-egraph-") as folder:
-                path = Path(folder) / "rows.tsv"
-                path.write_text(text)
-                self.define(f'(input {table} "{path}")')
+                for table, entries in rows.items():
+                    if table not in few:
+                        path = Path(folder, table)
+                        path.write_text("\n".join("\t".join(map(str, row)) for row in entries))
+                        self.define(f'(input {table} "{path}")')
 
     def sizes(self) -> dict[str, int]:
         """Number of rows per table."""
@@ -112,10 +114,16 @@ class EGraph:
                 result[name] = list(zip(*columns, strict=True))
         return shown, hidden
 
-    def lookup(self, table: str) -> int | None:
-        """The class in a table without columns, if it has one."""
-        value = self._engine.lookup_function(table, [])
+    def lookup(self, table: str, *numbers: int) -> int | None:
+        """The class that a table has for these numbers, if any."""
+        value = self._engine.lookup_function(table, [*map(self._number, numbers)])
         return None if value is None else self._classes[value]
+
+    def _number(self, number: int) -> bindings.Value:
+        if number not in self._numbers:
+            literal = bindings.Lit(bindings.PanicSpan(), bindings.Int(number))
+            _, self._numbers[number] = self._engine.eval_expr(literal)
+        return self._numbers[number]
 
     def _output(self, command: str) -> object:
         """What a command that has one output gives."""

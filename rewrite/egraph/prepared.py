@@ -9,29 +9,38 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from satura.rewrite.egraph.engine import EGraph
 from satura.rewrite.egraph.interner import Interner, Value
 from satura.rewrite.egraph.rule_compiler import RuleCode, compile_direction
-from satura.rewrite.egraph.tables import BASE, demand_table, demands_of_width, node_tables, schema
+from satura.rewrite.egraph.tables import (
+    BASE,
+    NodeTable,
+    node_tables,
+    schema,
+    shared_tables,
+    widths,
+)  # fmt: skip
 from satura.rewrite.language.dsl import Direction
+from satura.rewrite.ops import REGISTRY
 
 _MOST = 4  # engines kept; each takes some 20 MB
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """An engine without rows that has the tables of all `ops` that rules mention, and the rules.
+    """An engine without rows that has rules, and tables of satura's ops and of those in rules.
 
-    `codes` belong to the directions, in order. `constants` are the values that rules mention by
-    number, from 0.
+    `codes` belong to the directions, in order. `widths` are those of the shared tables. `constants`
+    are the values that rules mention by number, from 0.
     """
 
     egraph: EGraph
-    ops: frozenset[str]
+    tables: Mapping[str, NodeTable]
+    widths: frozenset[int]
     directions: Sequence[Direction]
     codes: Sequence[RuleCode]
     constants: Sequence[Value]
@@ -61,21 +70,25 @@ def prepared_engine(directions: Sequence[Direction], apart: Sequence[bool]) -> I
 
 def _declare(directions: Sequence[Direction], apart: Sequence[bool]) -> Prepared:
     egraph, interner = EGraph(), Interner()
-    ops = frozenset[str]().union(*(direction.ops for direction in directions))
-    egraph.define(BASE)
-    for table in node_tables(ops).values():
-        egraph.define(schema(table))
+    ours = (op.name for op in REGISTRY.values() if not op.user and op.arity is not None)
+    ops = frozenset(ours).union(*(direction.ops for direction in directions))
+    tables = node_tables(ops)
     codes = [
         compile_direction(direction, number, interner, alone)
         for number, (direction, alone) in enumerate(zip(directions, apart, strict=True))
     ]
-    for width in sorted({code.width for code in codes if code.asking}):
-        egraph.define(demand_table(demands_of_width(width), width))
+    asked = {code.width + more for code in codes for more in (0, code.results)}
+    shared = frozenset({1, *asked, *widths(tables.values())})
+    for width in sorted(shared):
+        egraph.define(shared_tables(width))
+    egraph.define(BASE)
+    for table in tables.values():
+        egraph.define(schema(table))
     for code in codes:  # one text of all takes egglog three times as long
         egraph.define(code.text)
     rulesets = " ".join(c.ruleset for c, alone in zip(codes, apart, strict=True) if not alone)
     egraph.define(f"(unstable-combined-ruleset fire {rulesets})" if rulesets else "(ruleset fire)")
-    return Prepared(egraph, ops, directions, codes, interner.values)
+    return Prepared(egraph, tables, shared, directions, codes, interner.values)
 
 
 def _leave_to_parent() -> None:

@@ -1,4 +1,4 @@
-"""Rules as egglog text: per direction of a rule one ruleset and, where it computes, a table.
+"""Rules as egglog text: per direction of a rule one ruleset, and tables for its longer joins.
 
     transpose(transpose(x, p), q) -> transpose(x, p[q])
 
@@ -6,7 +6,7 @@ becomes, as direction 3 and with `e1` for the inner transpose,
 
     (rule ((= e0 (n_transpose e1 q)) (= e1 (n_transpose x p))) ((match_3 e0 x p q)))
     (rule ((match_3 e0 x p q)) ((want_of_2 3 p q)))
-    (rule ((match_3 e0 x p q) (ok_3 p q o0)) ((let r0 (n_transpose x o0)) (union e0 r0)))
+    (rule ((match_3 e0 x p q) (told_3 3 p q o0)) ((let r0 (n_transpose x o0)) (union e0 r0)))
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from satura.rewrite.egraph.interner import Interner
 from satura.rewrite.egraph.queries import Atom, rule_text, split_query
-from satura.rewrite.egraph.tables import demands_of_width
+from satura.rewrite.egraph.tables import told, want_of
 from satura.rewrite.language.dsl import Computed, Direction
 from satura.rewrite.language.expressions import AttributeVariable, Expression, Literal
 from satura.rewrite.language.terms import (
@@ -45,9 +45,9 @@ _FACTS: Mapping[type[Term], str] = {
 class RuleCode:
     """The egglog text of one direction, and the names of its rulesets and tables.
 
-    The rule `asking` puts `width` arguments into the table of demands of that width, which `text`
-    does not declare. It fires at most once per row of the table `rows`, which is empty where that
-    is not known, and makes at most `makes` e-nodes each time.
+    The rule `asking` puts `width` arguments into the table of demands of that width; answers have
+    `results` numbers more. It fires at most once per row of the table `rows`, which is empty where
+    that is not known, and makes at most `makes` e-nodes each time.
     """
 
     text: str
@@ -55,8 +55,7 @@ class RuleCode:
     ruleset: str
     asking: str
     width: int
-    ok: str
-    now: str
+    results: int
     rows: str
     makes: int
 
@@ -78,7 +77,7 @@ class _Writer:
         self.apart = apart
         self.number = number
         self.interner = interner
-        self.now = f"(now_{number})"
+        self.now = f"(now {number})"
         self.matched: dict[Term, str] = {}
         self.nodes: list[Atom] = []
         self.facts: list[Atom] = []
@@ -90,7 +89,7 @@ class _Writer:
 
     def code(self) -> RuleCode:
         direction, number = self.direction, self.number
-        ruleset, ok = f"fire_{number}", f"ok_{number}"
+        ruleset = f"fire_{number}"
         asking = f"asking_{number}" if direction.computes else ""
         root = self.match(direction.left)
         if direction.varies:
@@ -105,26 +104,23 @@ class _Writer:
 
         atoms = [*self.nodes, *self.facts]
         if direction.computes:
-            atoms.append(Atom(ok, (*columns, *outputs)))
+            answer = (str(number), *columns, *outputs)
+            atoms.append(Atom(told(len(columns) + len(outputs)), answer))
         one_table = self.apart and not direction.computes
         stages, query = split_query(atoms, words, f"match_{number}", 1 if one_table else 2)
         # A row of demands has one answer at most.
         rows = query[0].table if direction.computes or len(query) == 1 else ""
         matching = f"matching_{number}" if self.apart else "match"
-        lines = [f"(ruleset {ruleset})\n(constructor now_{number} () T)\n"]
+        lines = [f"(ruleset {ruleset})\n"]
         if self.apart:
             lines.append(f"(ruleset {matching})\n")
         lines += [stage.text(matching) for stage in stages]
         if direction.computes:
-            want = Atom(demands_of_width(len(columns)), (str(number), *columns))
-            lines += [
-                f"(relation {ok} ({' '.join(['i64'] * (len(columns) + len(outputs)))}))\n",
-                rule_text(query[:-1], str(want), "demand", asking),
-            ]
+            want = Atom(want_of(len(columns)), (str(number), *columns))
+            lines.append(rule_text(query[:-1], str(want), "demand", asking))
         lines.append(rule_text(query, " ".join(self.actions), ruleset, ruleset))
         text, makes = "".join(lines), len(self.made)
-        now = f"now_{number}"
-        return RuleCode(text, matching, ruleset, asking, len(columns), ok, now, rows, makes)
+        return RuleCode(text, matching, ruleset, asking, len(columns), len(outputs), rows, makes)
 
     def match(self, term: Term) -> str:
         """The egglog variable of a term on the left side, with the atoms that bind it."""

@@ -29,13 +29,13 @@ from satura.rewrite.egraph.attribute_tables import (
 from satura.rewrite.egraph.classes import EClasses, ENode, find_class
 from satura.rewrite.egraph.decode import Decoded, Origin, decode
 from satura.rewrite.egraph.encode import load
-from satura.rewrite.egraph.engine import Step
+from satura.rewrite.egraph.engine import Row, Step
 from satura.rewrite.egraph.interner import Interner
 from satura.rewrite.egraph.observer import NOBODY, Observer
 from satura.rewrite.egraph.prepared import Prepared, prepared_engine
 from satura.rewrite.egraph.report import Report, Round, RuleStatistics
 from satura.rewrite.egraph.rule_compiler import RuleCode
-from satura.rewrite.egraph.tables import node_tables, schema
+from satura.rewrite.egraph.tables import node_tables, schema, shared_tables, widths
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.dsl import Direction, RuleSet
 from satura.rewrite.program.program import Program
@@ -197,24 +197,28 @@ class _Run:
     def load(self, engine: Prepared) -> None:
         """Load the program into the engine, and make a runner for each direction."""
         self.egraph, self.interner = engine.egraph, Interner(engine.constants)
-        ops = {node.op.name for node in self.program.nodes}
+        ops = {node.op.name for node in self.program.nodes} - engine.tables.keys()
         hosts = [len(node.operands) for node in self.program.nodes if node.op.name == "host"]
-        self.tables = node_tables({*engine.ops, *ops}, hosts)
-        for name, table in self.tables.items():
-            if name not in engine.ops:
-                self.egraph.define(schema(table))
+        more = node_tables(ops, hosts, len(engine.tables))
+        self.tables = {**engine.tables, **more}
+        for width in sorted(widths(more.values()) - engine.widths):
+            self.egraph.define(shared_tables(width))
+        for table in more.values():
+            self.egraph.define(schema(table))
         self.types = [type_demand(table) for table in self.tables.values()]
         for table, demand in zip(self.tables.values(), self.types, strict=True):
             demand.answer = self.observer.wrap_typing(table.op, demand.answer)
         self.demands = Demands(self.egraph, self.interner)
         answered = load(self.program, self.egraph, self.tables, self.interner)
+        told: dict[str, list[Row]] = {}
         for demand, name in zip(self.types, self.tables, strict=True):
             rows = answered.get(name, set())
-            self.egraph.insert(demand.ok, sorted(rows))
+            told.setdefault(demand.told, []).extend((demand.number, *row) for row in sorted(rows))
             demand.done.update(row[:-1] for row in rows)
+        self.egraph.insert(told)
         self.demands.describe()
-        self.runs: dict[int, tuple[str | None, int]] = {}
-        self.mark("now_load", None, 0)
+        home = self.egraph.lookup("now_load")
+        self.runs: dict[int, tuple[str | None, int]] = {} if home is None else {home: (None, 0)}
         pairs = zip(engine.directions, engine.codes, strict=True)
         self.runners = [self.runner(number, *pair) for number, pair in enumerate(pairs)]
         self.rule_demands = [runner.demand for runner in self.runners if runner.demand]
@@ -228,12 +232,13 @@ class _Run:
         statistics = RuleStatistics(direction.label, direction.place)
         return _Runner(direction, code, demand, statistics, self.observer.watches(direction))
 
-    def mark(self, now: str, rule: str | None, round_: int) -> None:
-        """Remember which run the class in table `now` stands for; the next run gets a new one."""
-        home = self.egraph.lookup(now)
-        if home is not None:
-            self.runs[home] = (rule, round_)
-            self.egraph.define(f"(delete ({now}))")
+    def mark(self, step: Step, round_: int) -> None:
+        """Remember which runs of which rules made the nodes that `step` has made."""
+        for number in map(_number_in, step.matches):
+            home = self.egraph.lookup("now", number)
+            if home is not None:
+                self.runs[home] = (self.runners[number].direction.label, round_)
+        self.egraph.run("forget")
 
     def count(self) -> dict[str, int]:
         """Count the e-nodes. Returns the sizes of all tables."""
@@ -247,12 +252,13 @@ class _Run:
     def settle(self) -> None:
         """Bring types and other facts up to date. Raises TypeConflictError."""
         self.observer.start(None)
-        step = self.egraph.run("facts", saturate=True)
-        while self.demands.answer(self.types, step):
+        conflicts, asks = False, True
+        while asks:
             step = self.egraph.run("facts", saturate=True)
-        conflicts = self.egraph.numbers("conflict")
+            conflicts |= bool(step.matches.get("conflict"))
+            asks = self.demands.answer(self.types, step)
         if conflicts:
-            first, second = conflicts[0]
+            first, second = self.egraph.numbers("conflict")[0]
             raise TypeConflictError(
                 f"it makes {self.interner[first]} equal to {self.interner[second]}"
             )
@@ -333,8 +339,7 @@ class _Run:
         self.observer.start(None)
         step = self.egraph.run("fire")
         self.note(step)
-        for number in map(_number_in, step.matches):
-            self.mark(f"now_{number}", self.runners[number].direction.label, round_)
+        self.mark(step, round_)
         self.count()
         return step.changed
 
@@ -345,7 +350,7 @@ class _Run:
         step = self.egraph.run(runner.code.ruleset)
         self.note(step)
         if step.changed:
-            self.mark(runner.code.now, runner.direction.label, round_)
+            self.mark(step, round_)
             self.count()
             if self.careful:
                 self.check(runner)

@@ -7,13 +7,14 @@ alone, of static shape), `varying` (depends on an input, on another source or on
 `untransposed` and `unpadded` (see the terms of these names), `scalar_of` (a 0-d constant).
 
 What is computed in Python goes through tables, too: a match puts who asks, and with which
-arguments, into `want_…`, and Python answers with a row of `ok_…`, or not at all. Rules that ask
-with equally many arguments share one `want_…`.
+arguments, into `want_of_…`, and Python answers with a row of `told_…`, or not at all. Both begin
+with a number that says what the row is about; rows of one width share one table, since each table
+that is read or filled costs more than its rows.
 
 An elementwise node over its own class, such as x + 0 in the class of x, is hidden: whatever it is
 rewritten to has one more such node.
 
-Provenance: `born_op` says which run of which rule made a node first (the class that `(now_…)`
+Provenance: `born_op` says which run of which rule made a node first (the class that `(now …)`
 has during that run), `cause_op` for which matched class, where that is not the node's own.
 """
 
@@ -26,13 +27,22 @@ from satura.rewrite.egraph.queries import Atom, rule_text, split_query
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.registry import Kind, Op
 
+# What a row is about: a direction of a rule by its number, or an op's node table by its position.
+_TYPING = 1_000_000  # the types of the op's nodes
+_LOADING = 2_000_000  # nodes of the program
+KNOWN, VARYING = 3_000_000, 3_000_001  # facts about them
+
 
 @dataclass(frozen=True)
 class NodeTable:
-    """The constructor of an op; ops of any arity have one per arity that occurs."""
+    """The constructor of an op; ops of any arity have one per arity that occurs.
+
+    Tables are told apart by their positions.
+    """
 
     op: Op
     arity: int
+    position: int
 
     @property
     def name(self) -> str:
@@ -59,25 +69,37 @@ class NodeTable:
         """Columns of a table of type demands: an operand's type or an attribute each."""
         return self.arity + len(self.op.attributes)
 
+    @property
+    def typing(self) -> int:
+        """What rows about the types of the op's nodes begin with."""
+        return _TYPING + self.position
 
-def node_tables(names: Collection[str], host_arities: Iterable[int] = ()) -> dict[str, NodeTable]:
-    """Node tables by name: of the named ops, of host nodes of these arities and of their results.
+    @property
+    def loading(self) -> int:
+        """What rows that load nodes of a program begin with."""
+        return _LOADING + self.position
 
-    Their order does not depend on that of `names`.
+
+def node_tables(
+    names: Collection[str], host_arities: Iterable[int] = (), first: int = 0
+) -> dict[str, NodeTable]:
+    """Node tables by name: of the named ops, and of host nodes of these arities.
+
+    Their order does not depend on that of `names`; positions count from `first`.
     """
-    hosts = sorted(set(host_arities))
-    names = {*names, "item"} if hosts else names
     ops = [op for op in REGISTRY.values() if op.name in names]
-    tables = [NodeTable(op, op.arity) for op in ops if op.arity is not None]
-    tables += [NodeTable(REGISTRY["host"], arity) for arity in hosts]
+    kinds = [(op, op.arity) for op in ops if op.arity is not None]
+    kinds += [(REGISTRY["host"], arity) for arity in sorted(set(host_arities))]
+    tables = [NodeTable(*kind, position) for position, kind in enumerate(kinds, first)]
     return {table.name: table for table in tables}
 
 
-# What there is whatever the ops.
-BASE = """
+# What there is whatever the ops, beside the shared tables.
+BASE = f"""
 (sort T)
+(constructor now (i64) T)
 (constructor now_load () T)
-(function node (i64) T :merge old)
+(constructor node (i64) T)
 (relation type_of (T i64))
 (relation conflict (i64 i64))
 (relation known (T))
@@ -96,7 +118,11 @@ BASE = """
 (ruleset facts)
 (ruleset match)
 (ruleset demand)
-(rule ((type_of x a) (type_of x b) (< a b)) ((conflict a b)) :ruleset facts)
+(ruleset forget)
+(rule ((= e (now n))) ((delete (now n))) :ruleset forget)
+(rule ((type_of x a) (type_of x b) (< a b)) ((conflict a b)) :ruleset facts :name "conflict")
+(rule ((told_1 {KNOWN} n)) ((known (node n))) :ruleset load)
+(rule ((told_1 {VARYING} n)) ((varying (node n))) :ruleset load)
 (rule ((type_of x t) (symbolic_type t)) ((varying x)) :ruleset facts)
 (rule ((turned x) (varying x)) ((movable x)) :ruleset facts)
 (rule ((pad_value x a) (next_pad_value x b) (!= a b)) ((unpadded x)) :ruleset facts)
@@ -112,7 +138,7 @@ def schema(table: NodeTable) -> str:
 (function cause_{name} ({columns}) T :merge old)
 """
     node = Atom(f"n_{name}", (*table.operands, *table.attributes), "e")
-    text += _type_tables(table, node)
+    text += _loader(table) + _type_tables(table, node)
     if table.op.name == "constant":
         text += _fact([node], "(known e)") + _fact([node], "(movable e)")
         text += _fact([node, Atom("scalar_value", ("a0", "s"))], "(set (scalar_of e) s)")
@@ -177,24 +203,48 @@ def _fact(atoms: list[Atom], action: str, name: str = "") -> str:
     return "".join([*(stage.text("facts") for stage in stages), rule])
 
 
-def demands_of_width(width: int) -> str:
-    """The name of the table of demands that rules with `width` arguments share."""
+def want_of(width: int) -> str:
+    """The name of the table of demands with `width` arguments."""
     return f"want_of_{width}"
 
 
-def demand_table(want: str, width: int) -> str:
-    """A table of demands: who asks, and with what; the ruleset `clear_…` empties it."""
-    sorts = " ".join(["i64"] * (width + 1))
+def told(width: int) -> str:
+    """The name of the table of what Python tells in `width` numbers."""
+    return f"told_{width}"
+
+
+def widths(tables: Iterable[NodeTable]) -> set[int]:
+    """Widths of the shared tables that loading nodes and typing them takes."""
+    return {table.width + more for table in tables for more in range(3)}
+
+
+def shared_tables(width: int) -> str:
+    """The two tables for rows of `width` numbers; the ruleset `clear_…` empties that of demands."""
+    want, sorts = want_of(width), " ".join(["i64"] * (width + 1))
     columns = " ".join(f"c{index}" for index in range(width + 1))
     return (
+        f"(relation {told(width)} ({sorts}))\n"
         f"(relation {want} ({sorts}))\n"
         f"(ruleset clear_{want})\n"
         f"(rule (({want} {columns})) ((delete ({want} {columns}))) :ruleset clear_{want})\n"
     )
 
 
+def _loader(table: NodeTable) -> str:
+    """The rule that makes a program's nodes: their classes are there before they are."""
+    columns = [f"i{index}" for index in range(table.arity)] + table.attributes
+    row = Atom(told(table.width + 2), (str(table.loading), "n", *columns, "t"))
+    arguments = [f"(node i{index})" for index in range(table.arity)] + table.attributes
+    made = " ".join(arguments)
+    return f"""
+(rule ({row})
+      ((let e (n_{table.name} {made})) (union e (node n)) (type_of e t)
+       (set (born_{table.name} {made}) (now_load))) :ruleset load)
+"""
+
+
 def _type_tables(table: NodeTable, node: Atom) -> str:
-    """Demand tables for the types of an op's nodes.
+    """Demands for the types of an op's nodes.
 
     `typing_…` has a node's class and what its type follows from: the types of its operands and its
     attributes; for a result of a host call the call itself.
@@ -203,14 +253,11 @@ def _type_tables(table: NodeTable, node: Atom) -> str:
     columns = tuple(f"c{index}" for index in range(table.width))
     sorts = " ".join(["i64"] * table.width)
     typing = Atom(f"typing_{name}", ("e", *columns))
-    want = Atom(f"want_type_{name}", ("0", *columns))
-    text = f"""
-(relation typing_{name} (T {sorts}))
-(relation ok_type_{name} ({sorts} i64))
-{demand_table(want.table, table.width)}
-"""
-    text += rule_text([typing], str(want), "facts", want.table)  # its name tells what it asked for
-    text += _fact([typing, Atom(f"ok_type_{name}", (*columns, "y"))], "(type_of e y)")
+    number = str(table.typing)
+    want = Atom(want_of(table.width), (number, *columns))
+    text = f"(relation typing_{name} (T {sorts}))\n"
+    text += rule_text([typing], str(want), "facts", f"asking_{name}")  # tells what it asked for
+    text += _fact([typing, Atom(told(table.width + 1), (number, *columns, "y"))], "(type_of e y)")
     if table.op.name == "item":
         return text
     if table.op.name == "host":

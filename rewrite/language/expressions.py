@@ -265,11 +265,19 @@ def _holds_recorder(value: object) -> bool:
         return False
     if isinstance(value, Placeholder):
         return True
-    if isinstance(value, tuple | list):
-        return any(map(_holds_recorder, value))
-    if is_dataclass(value) and not isinstance(value, type):
-        return any(_holds_recorder(getattr(value, field.name, None)) for field in fields(value))
-    return False
+    parts = value if isinstance(value, tuple | list) else _parts(value)
+    return any(type(part) is not int and _holds_recorder(part) for part in parts)
+
+
+def _parts(value: object) -> list[object]:
+    """What the fields of a dataclass hold."""
+    return [getattr(value, name, None) for name in _part_names(type(value))]
+
+
+@functools.cache
+def _part_names(kind: type) -> tuple[str, ...]:
+    """Names of the fields in which recorders may stand; none for what is not a dataclass."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
 
 
 def attribute_function(function: Callable[P, R]) -> Callable[P, R]:
