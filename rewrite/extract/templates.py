@@ -9,13 +9,13 @@ built where it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.fragments import Fragment, Fused, combine
+from satura.rewrite.extract.fragments import MAX_NODES, Fragment, Fused, combine
 from satura.rewrite.types.attributes import Attribute
 from satura.rewrite.types.tensor_type import TensorType
 
@@ -47,7 +47,8 @@ class Instance:
 
     `node` is the e-node at `position` of that class.
 
-    Instances that share `anchor` share the anchor of the fragments.
+    Instances that share `anchor` share the anchor of the fragments. `inner` is a bit set of the
+    classes that are computed here, `outer` one of those that are read.
     """
 
     template: Template
@@ -55,6 +56,8 @@ class Instance:
     node: ENode
     parts: tuple[Instance | None, ...]
     classes: tuple[int, ...]
+    inner: int
+    outer: int
     anchor: object = None
     fragment: Fragment | None = None
 
@@ -107,6 +110,8 @@ class Instances:
     ) -> Instance | None:
         """The e-node at a position of a class over some parts, None where these do not fuse."""
         node = self.classes.nodes[cls][position]
+        if not _may_fuse(cls, node, parts):
+            return None
         kinds = self._kinds
         mentioned = [cls]
         key: list[object] = [kinds[cls], self._ops[cls][position]]
@@ -137,7 +142,13 @@ class Instances:
             found[made] = template
             if template is None:
                 return None
-        instance = Instance(template, position, node, parts, inside, None, fragment)
+        computed, reads = (
+            _bits([inside[place] for place in places])
+            for places in (template.computed, template.reads)
+        )
+        instance = Instance(
+            template, position, node, parts, inside, computed, reads, fragment=fragment
+        )
         if template.anchor is not None:
             part = parts[template.anchor] if template.anchor != _OWN else None
             instance.anchor = part.anchor if part else instance
@@ -169,3 +180,25 @@ class Instances:
             fragment.seconds(self.classes, model),
             model.memory(features) + model.work(features) + fragment.size * model.constant,
         )  # fmt: skip
+
+
+def _may_fuse(cls: int, node: ENode, parts: tuple[Instance | None, ...]) -> bool:
+    """Whether `combine` would not refuse at once: most of what is tried computes too much, or reads
+    what it computes."""
+    inner, outer = 1 << cls, 0
+    for operand, part in zip(node.operands, parts, strict=True):
+        if part is None:
+            outer |= 1 << operand
+        elif part.inner >> cls & 1:
+            return False
+        else:
+            inner |= part.inner
+            outer |= part.outer
+    return not inner & outer and inner.bit_count() <= MAX_NODES
+
+
+def _bits(classes: Iterable[int]) -> int:
+    found = 0
+    for cls in classes:
+        found |= 1 << cls
+    return found
