@@ -56,7 +56,7 @@ def variants(rule: Rule) -> Iterator[tuple[str, Rule]]:
             yield what, rename(other)
 
 
-@pytest.mark.parametrize("attempts", [600, pytest.param(6000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("attempts", [500, pytest.param(6000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", [entry.name for entry in MENDED])
 def test_the_missing_condition_mends_it(name: str, attempts: int) -> None:
     report = check(MENDED[name], attempts=attempts)

@@ -475,6 +475,7 @@ def test_what_catches_refusals_is_not_proved() -> None:
     assert proof.status == "open" and "its function checked catches errors" in proof.reason
 
 
+@pytest.mark.deep
 def test_no_proof_of_the_book_rests_on_such_a_function() -> None:
     found = {entry.name for entry in DEFAULT if objection(entry)}
     assert all(not prove(DEFAULT[name], (0, 1)).ranks for name in found)

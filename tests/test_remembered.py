@@ -97,25 +97,23 @@ def test_another_process_needs_no_e_graph(tmp_path: Path) -> None:
         print(compiled.is_remembered, "egglog" in sys.modules, compiled.program, sep="\\n")
         """
     )
-    found = [
-        subprocess.run(
-            [sys.executable, "-c", script, tmp_path / "model.onnx"],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed},
-            stdout=subprocess.PIPE, text=True, check=True,
-        ).stdout.split("\n", 2)
-        for seed in ("1", "2")
-    ]  # fmt: skip
-    assert [lines[:2] for lines in found] == [["False", "True"], ["True", "False"]]
-    assert found[0][2] == found[1][2]
+    compiled = satura.compile(tmp_path / "model.onnx", threads=1)
+    found = subprocess.run(
+        [sys.executable, "-c", script, tmp_path / "model.onnx"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "1"},
+        stdout=subprocess.PIPE, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert found == f"True\nFalse\n{compiled.program}\n"
 
 
 def test_a_model_with_large_constants_is_remembered() -> None:
     program = satura.load(build("tiny_bert"))
-    made, again = (rewrite_once(program, DEFAULT) for _ in range(2))
+    made, again = (rewrite_once(program, NONE) for _ in range(2))
     assert again.is_remembered
     assert again.schedule == made.schedule
     arrays = {id(node.constant.array) for node in program.nodes if node.op.name == "constant"}
     large = [node.constant for node in again.schedule.program.nodes if node.op.name == "constant"]
+    assert any(each.label is not None for each in large)
     assert all(id(each.array) in arrays for each in large if each.label is not None)
 
 
@@ -123,7 +121,7 @@ def test_a_model_with_a_host_call_is_remembered_and_no_other_call_is_made(cache:
     determinant = helper.make_node("Det", ["x"], ["y"])
     with pytest.warns(HostFallbackWarning):
         program = load(make_model([determinant], {"x": (3, 3)}))
-    made, again = (rewrite_once(program, DEFAULT) for _ in range(2))
+    made, again = (rewrite_once(program, NONE) for _ in range(2))
     assert again.is_remembered
     assert again.schedule == made.schedule
     key = key_of(program)

@@ -10,7 +10,7 @@ from tests.museum import MUSEUM
 from tests.reach import QUICK, reach, read_record
 from tests.tiers import seeds
 
-FEW = 60  # draws per direction
+FEW = 40  # draws per direction
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in DEFAULT])
