@@ -41,7 +41,7 @@ from satura.rewrite.program.program import Program, ProgramBuilder
 from satura.rewrite.types.attributes import Constant
 from satura.rewrite.types.comparison import relative_error
 from satura.rewrite.types.tensor_type import Array, DType
-from satura.rules import DEFAULT, EXACT
+from satura.rules import DEFAULT, EXACT, NONE
 from tests.onnx_models import make_model
 from tests.random_programs import compare, random_program
 from tests.tiers import deep_but
