@@ -379,6 +379,7 @@ def scale_sum(x: Tensor, y: Tensor, z: Tensor) -> Law:
     return rewrites(binary("mul", binary("add", x, y), z), scaled)
 
 
+@pytest.mark.deep
 def test_laws_up_to_rounding_hold_within_a_bound() -> None:
     assert check(scale_sum).verdict == "tested"
     exact = Rule(**{**vars(scale_sum), "exact": True})
@@ -405,6 +406,7 @@ print(json.dumps([check(rule, seed=5, attempts=30).as_json() for rule in rules])
 """
 
 
+@pytest.mark.deep
 def test_reports_repeat_themselves_in_every_process() -> None:
     root = str(Path(__file__).parent.parent)
     printed = {

@@ -137,6 +137,7 @@ def cli(*arguments: object) -> int:
     return int(exit_.value.code or 0)
 
 
+@pytest.mark.deep
 def test_sound_rules_exit_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write(tmp_path / "good.py", GOOD)
     assert cli("check", file) == 0
@@ -158,6 +159,7 @@ def test_a_refuted_rule_exits_with_1_and_shows_why(
     assert run.returncode == 0 and run.stdout.startswith("left ")
 
 
+@pytest.mark.deep
 def test_a_counterexample_with_a_users_op_can_be_pasted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -111,7 +111,7 @@ def check_functions(names: Sequence[str], dtype: DType, operands: Sequence[Array
             assert_close(name, dtype, got[row], expected[row], exact)
 
 
-@pytest.mark.parametrize("dtype", deep_but([*KINDS, DType.F64], COMPUTED))
+@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.F64, DType.BF16, DType.I8], COMPUTED))
 def test_unary_functions(dtype: DType) -> None:
     values = special_values(dtype)
     if dtype.is_float:
@@ -124,7 +124,7 @@ def test_unary_functions(dtype: DType) -> None:
             check_functions(names, dtype, [values])
 
 
-@pytest.mark.parametrize("dtype", deep_but([*KINDS, DType.F16], COMPUTED))
+@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.F16, DType.I8, DType.BOOL], COMPUTED))
 def test_binary_functions(dtype: DType) -> None:
     values = special_values(dtype)
     a, b = (np.ascontiguousarray(side.ravel()) for side in np.meshgrid(values, values))
@@ -134,9 +134,7 @@ def test_binary_functions(dtype: DType) -> None:
         check_functions(names, dtype, [a, b])
 
 
-@pytest.mark.parametrize(
-    "dtype", deep_but([DType.F32, DType.F64, DType.I8, DType.U64, DType.BOOL], COMPUTED)
-)
+@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.F64, DType.U64, DType.BOOL], COMPUTED))
 def test_casts(dtype: DType) -> None:
     """To every dtype, and from there without loss to one that holds them all."""
     values = special_values(dtype)
@@ -253,7 +251,7 @@ def test_windows_and_contractions(dtype: DType) -> None:
         assert compare(expected, out[name], not dtype.is_float) is None, (dtype, name)
 
 
-@pytest.mark.parametrize("dtype", [DType.F16, DType.BF16])
+@pytest.mark.parametrize("dtype", deep_but([DType.BF16], [DType.F16, DType.BF16]))
 def test_contractions_of_half_precision(dtype: DType) -> None:
     """Packed as f32: whole numbers, whose sums are exact, in every layout of the operands."""
     random = np.random.default_rng(6)
@@ -282,7 +280,7 @@ def test_contractions_of_half_precision(dtype: DType) -> None:
         assert compare(expected, out[name], exact=True) is None, (dtype, name)
 
 
-@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.I8], STORED[:-1]))
+@pytest.mark.parametrize("dtype", deep_but([DType.I8], STORED[:-1]))
 def test_windows_along_the_last_axis(dtype: DType) -> None:
     """As pools of channels-first tensors have them: special values, borders of every width."""
     values = special_values(dtype)
@@ -319,7 +317,7 @@ def test_weights_that_are_not_finite_count_outside_the_border() -> None:
     np.testing.assert_array_equal(out["y"], expected["y"])
 
 
-@pytest.mark.parametrize("times", [2, 3, 4, 5])
+@pytest.mark.parametrize("times", deep_but([2, 5], [2, 3, 4, 5]))
 @pytest.mark.parametrize("dtype", [DType.F32, DType.I8, DType.F16])
 def test_repeated_elements(dtype: DType, times: int) -> None:
     """Upsampling: a short loop along which the result is stored."""

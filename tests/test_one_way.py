@@ -49,6 +49,7 @@ def test_the_library_explains_the_e_graph_that_is_compiled(program: Program) -> 
     assert [node.op.name for node in made.schedule.program.nodes] == ["input", "elu"]
 
 
+@pytest.mark.deep
 def test_the_commands_explain_the_e_graph_that_is_compiled(
     program: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

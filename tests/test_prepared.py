@@ -176,6 +176,7 @@ sys.exit(7)
 """
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not FORKS, reason="there is no fork here")
 def test_a_forked_process_ends_by_itself() -> None:
     command = [sys.executable, "-c", _FORK]

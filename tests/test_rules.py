@@ -61,4 +61,5 @@ def test_sets() -> None:
 
 def test_a_check_repeats_itself() -> None:
     entry = MUSEUM["transpose_of_a_unit"]
-    assert str(check(entry, seed=3)) == str(check(entry, seed=3))
+    first, second = (check(entry, seed=3, attempts=60, shrink=False) for _ in range(2))
+    assert str(first) == str(second)

@@ -121,7 +121,7 @@ def check_results(seed: int, count: int) -> None:
         assert not wrong, f"seed {seed} at {sizes}: {wrong}\n{program.python()}"
 
 
-@pytest.mark.parametrize("seed", deep_but(range(3), range(40), range(20)))
+@pytest.mark.parametrize("seed", deep_but(range(2), range(40), range(20)))
 def test_evaluated_plans_are_the_lowered_ones(seed: int, no_kernels: None) -> None:
     check_plans(seed)
 
