@@ -41,7 +41,7 @@ LONG = (  # ten seconds and more
     "transpose_past_slice", "broadcast_out_of_unlike_binary", "round_what_is_scaled_back",
     "transpose_of_units", "reshape_past_slice", "reshape_into_concat",
 )  # fmt: skip
-DEEP = [name for name in DECIDED[::2] if name not in LONG]
+DEEP = [name for name in DECIDED[::4] if name not in LONG]
 
 
 @pytest.mark.parametrize("name", deep_but((), DECIDED, DEEP))

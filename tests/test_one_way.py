@@ -22,7 +22,7 @@ from tests.user_ops import UserOps, user_ops
 LAW = "compose_transposes"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def ops() -> Iterator[UserOps]:
     with user_ops() as declared:
         yield declared

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from satura.rewrite.check.refute import refutation
 from satura.rewrite.check.testing import FIRINGS, check
 from satura.rules import BOOK, DEFAULT, EXACT, NONE
 from tests.museum import MUSEUM
 from tests.reach import QUICK, reach, read_record
 from tests.tiers import seeds
 
-FEW = 40  # draws per direction
+FEW = 60  # draws per direction
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in DEFAULT])
 def test_no_instance_refutes_a_rule(name: str) -> None:
-    result = check(DEFAULT[name], attempts=FEW)
-    assert result.verdict in ("tested", "vacuous"), str(result)
+    assert refutation(DEFAULT[name], attempts=FEW) is None
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in DEFAULT])
