@@ -26,10 +26,10 @@ SYMBOLIC = {
     "rope_attention": {"batch": 1, "seq": 65},
 }
 MODELS = (*STATIC, *SYMBOLIC)
-SMALL = ("light_squeezenet", "rope_attention")
+SMALL = ("rope_attention",)
 DEEP = (
-    "light_inception_v1", "light_shufflenet", "resnet50_pad", "resnet50_tf", "mobilenetv2_224",
-    "deeplabv3_mobilenetv2_257", "esrgan_rrdb3", "minilm",
+    "light_squeezenet", "light_inception_v1", "light_shufflenet", "resnet50_pad", "resnet50_tf",
+    "mobilenetv2_224", "deeplabv3_mobilenetv2_257", "esrgan_rrdb3", "minilm",
 )  # fmt: skip
 ORIGINAL = ("light_inception_v1", "light_resnet50", "light_shufflenet", "light_squeezenet")
 TOLERANCE = 1e-4  # of the largest magnitude of the reference

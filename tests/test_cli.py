@@ -281,6 +281,7 @@ def test_ops_lists_the_registry(capsys: pytest.CaptureFixture[str]) -> None:
     assert "matmul" in capsys.readouterr().out
 
 
+@pytest.mark.deep
 def test_cache_is_shown_and_cleared(
     model: Path,
     tmp_path: Path,

@@ -192,6 +192,7 @@ def float_model() -> onnx.ModelProto:
     )
 
 
+@pytest.mark.deep
 def test_a_quantised_model_is_multiplied_in_integers() -> None:
     model = quantized(float_model())
     x = np.random.default_rng(1).normal(size=(1, 3, 12, 12)).astype(np.float32)

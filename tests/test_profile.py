@@ -98,6 +98,7 @@ def test_the_share_is_that_of_the_tighter_limit() -> None:
     assert limits.share(200, 50, 4) == pytest.approx(0.5)
 
 
+@pytest.mark.deep
 def test_the_command_prints_a_profile(tmp_path: Path) -> None:
     path = str(tmp_path / "model.onnx")
     onnx.save(build("tiny_rope"), path)

@@ -214,6 +214,7 @@ def residual(act: Callable[[Builder, int, int], int]) -> Program:
     return build.program({"y": x})
 
 
+@pytest.mark.deep
 def test_networks_of_them_take_as_many_dispatches_as_with_ops_of_satura(ops: UserOps) -> None:
     def usual(build: Builder, y: int, x: int) -> int:
         return build.binary("add", build.unary("relu", y), x)
