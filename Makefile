@@ -4,6 +4,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
+# Where this is set, each process that a test starts would compile all sources anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-deep test-long lint docs bench clean
 

@@ -28,7 +28,7 @@ from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import Array, DType
 from tests.onnx_models import make_model, node
 from tests.random_programs import compare, random_program
-from tests.tiers import seeds
+from tests.tiers import deep_but, seeds
 
 HEAVY = ["numba", "egglog", "z3", "onnx", "satura.rewrite.egraph", "satura.backend.lower"]
 ELSEWHERE = f"""
@@ -76,7 +76,7 @@ def elsewhere(
     return results, loaded
 
 
-@pytest.mark.parametrize("count", [1, pytest.param(20, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("count", deep_but([1], [1, 8]))
 def test_saved_programs_run_in_a_process_that_loads_no_compiler(count: int, tmp_path: Path) -> None:
     inexact = dict.fromkeys(["y", "again"], False)
     fixed, sized = dense(), dense("n")

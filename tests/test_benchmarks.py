@@ -12,9 +12,10 @@ import pytest
 from benchmarks.compare import Comparison, write_csv
 from benchmarks.single_layers import DTYPES, layers
 from benchmarks.statistics import geometric_mean, interleaved, ratio
+from tests.tiers import deep_but
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", deep_but(DTYPES[:1], DTYPES))
 def test_layers_are_models(dtype: str) -> None:
     names = set()
     for name, model, arguments in layers(dtype):

@@ -213,7 +213,7 @@ def name_of(entry: object) -> str:
 QUICK = [wrong for wrong in WRONG if wrong is not swap]  # which takes long to make small
 
 
-@pytest.mark.parametrize("wrong", deep_but([*QUICK, *BROKEN], [*WRONG, *BROKEN]), ids=name_of)
+@pytest.mark.parametrize("wrong", deep_but([*QUICK, *BROKEN[:2]], [*WRONG, *BROKEN]), ids=name_of)
 def test_a_wrong_rule_is_refuted(wrong: Rule) -> None:
     report = report_of(wrong)
     assert report.verdict == "refuted" and not report.is_sound
@@ -286,21 +286,21 @@ def test_a_refuted_rule_names_the_first_differing_element() -> None:
 
 def test_a_sound_rule_is_tested_and_where_possible_proved() -> None:
     entry = DEFAULT["drop_identity_transpose"]
-    assert report_of(entry).verdict == "tested"
-    proved = check(entry, proof_steps=40_000)
+    assert check(entry, attempts=200).verdict == "tested"
+    proved = check(entry, attempts=200, proof_steps=40_000)
     assert proved.verdict == "proved" and proved.proof
-    rounded = check(DEFAULT["multiply_by_reciprocal"], proof_steps=40_000)
+    rounded = check(DEFAULT["multiply_by_reciprocal"], attempts=600, proof_steps=40_000)
     assert rounded.verdict == "tested" and rounded.proof
 
 
 def test_a_condition_that_never_changes_is_vacuous() -> None:
-    report = check(with_idle_condition, attempts=300)
+    report = check(with_idle_condition, attempts=100)
     assert report.verdict == "vacuous"
     assert "p[p.inverse].is_identity was True for all" in report.reason
 
 
 def test_a_rule_that_never_fires_is_vacuous() -> None:
-    report = check(idle, attempts=300)
+    report = check(idle, attempts=60)
     assert report.verdict == "vacuous"
     assert "fired on only 0 of" in report.reason and "never(f) was False for all" in report.reason
 
@@ -339,7 +339,7 @@ def test_refusals_of_one_line_are_counted_together() -> None:
 MOVEMENT = ["compose_transposes", "transpose_past_binary", "compose_slices", "drop_zero_pad"]
 
 
-@pytest.mark.parametrize("name", MOVEMENT)
+@pytest.mark.parametrize("name", deep_but(["transpose_past_binary"], MOVEMENT))
 def test_instances_cover_what_is_claimed(name: str) -> None:
     report = report_of(DEFAULT[name])
     assert set(report.dtypes) == {dtype.value for dtype in COMPUTED}
@@ -379,10 +379,11 @@ def scale_sum(x: Tensor, y: Tensor, z: Tensor) -> Law:
     return rewrites(binary("mul", binary("add", x, y), z), scaled)
 
 
+@pytest.mark.deep
 def test_laws_up_to_rounding_hold_within_a_bound() -> None:
     assert check(scale_sum).verdict == "tested"
     exact = Rule(**{**vars(scale_sum), "exact": True})
-    assert check(exact).verdict == "refuted"
+    assert check(exact, shrink=False).verdict == "refuted"
 
 
 def test_a_report_is_plain_data() -> None:
@@ -401,10 +402,11 @@ from satura.rules import DEFAULT
 from satura.testing import check
 from tests.test_check import minus_itself
 rules = [DEFAULT["drop_unit"], minus_itself]
-print(json.dumps([check(rule, seed=5, attempts=100).as_json() for rule in rules]))
+print(json.dumps([check(rule, seed=5, attempts=30).as_json() for rule in rules]))
 """
 
 
+@pytest.mark.deep
 def test_reports_repeat_themselves_in_every_process() -> None:
     root = str(Path(__file__).parent.parent)
     printed = {
@@ -422,13 +424,14 @@ def test_reports_repeat_themselves_in_every_process() -> None:
 
 def test_another_seed_draws_others() -> None:
     entry = DEFAULT["drop_unit"]
-    reports = [check(entry, seed, attempts=200) for seed in (1, 2)]
+    reports = [check(entry, seed, attempts=60) for seed in (1, 2)]
     assert reports[0].directions != reports[1].directions
 
 
+@pytest.mark.deep
 def test_a_deep_check_draws_ten_times_as_much() -> None:
     entry = DEFAULT["cancel_negations"]
-    plain, deep = (check(entry, attempts=100, deep=deep) for deep in (False, True))
+    plain, deep = (check(entry, attempts=20, deep=deep) for deep in (False, True))
     assert deep.verdict == "tested"
     assert deep.directions[0].firings > 5 * plain.directions[0].firings
 
@@ -451,7 +454,6 @@ def test_assert_sound_refutes_by_a_proof_what_instances_seldom_show() -> None:
 
 
 def test_assert_sound_raises_for_what_is_not_sound() -> None:
-    assert_sound(DEFAULT["drop_identity_transpose"])
     with pytest.raises(AssertionError, match="the left side is nan"):
         assert_sound(minus_itself)
     with pytest.raises(UnsoundError, match="fired on only 0 of"):

@@ -137,6 +137,7 @@ def cli(*arguments: object) -> int:
     return int(exit_.value.code or 0)
 
 
+@pytest.mark.deep
 def test_sound_rules_exit_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write(tmp_path / "good.py", GOOD)
     assert cli("check", file) == 0
@@ -158,6 +159,7 @@ def test_a_refuted_rule_exits_with_1_and_shows_why(
     assert run.returncode == 0 and run.stdout.startswith("left ")
 
 
+@pytest.mark.deep
 def test_a_counterexample_with_a_users_op_can_be_pasted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -171,9 +173,13 @@ def test_a_counterexample_with_a_users_op_can_be_pasted(
     assert run.stdout == f"left  {found['left']}\nright {found['right']}\n"
 
 
-def test_several_files_and_one_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_several_files_and_one_rule(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is given twice is checked once."""
+    monkeypatch.chdir(tmp_path)
     files = [write(tmp_path / "good.py", GOOD), write(tmp_path / "wrong.py", WRONG)]
-    assert cli("check", *files, "--json") == 1
+    assert cli("check", *files, "good.py", "./good.py", "--json") == 1
     rules = json.loads(capsys.readouterr().out)["rules"]
     assert [rule["rule"] for rule in rules] == ["undo", "forget"]
     assert [rule["place"].rpartition("/")[2] for rule in rules] == ["good.py:7", "wrong.py:7"]
@@ -187,14 +193,6 @@ def test_several_files_and_one_rule(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "there is no rule 'redo'" in capsys.readouterr().err
     assert cli("check", *files, "--rule", "undoo") == 1
     assert "did you mean 'undo'?" in capsys.readouterr().err
-
-
-def test_a_file_that_is_given_twice_is_checked_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(write(tmp_path / "good.py", GOOD).parent)
-    assert cli("check", "good.py", tmp_path / "good.py", "./good.py", "--json") == 0
-    assert len(json.loads(capsys.readouterr().out)["rules"]) == 1
 
 
 def test_the_book_is_checked_by_default(capsys: pytest.CaptureFixture[str]) -> None:

@@ -175,7 +175,11 @@ def add_the_negative(x: Tensor, c: Scalar, ones: Shape, s: Shape) -> Law:
     return rewrites(difference, total, x.type.dtype == DType.F64)
 
 
-@pytest.mark.parametrize("wrong", [undo_below_rank_5, add_the_negative], ids=lambda r: r.name)
+@pytest.mark.parametrize(
+    "wrong",
+    deep_but([undo_below_rank_5], [undo_below_rank_5, add_the_negative]),
+    ids=lambda r: r.name,
+)
 @pytest.mark.parametrize("seed", deep_but([0], range(3)))
 def test_high_ranks_and_extreme_numbers_are_tried(wrong: Rule, seed: int) -> None:
     assert check(wrong, seed, attempts=2000, shrink=False).verdict == "refuted"

@@ -197,6 +197,7 @@ def test_rules_of_a_file_take_part(
     np.testing.assert_array_equal(np.load(tmp_path / "out.npz")["y"], value + 1)
 
 
+@pytest.mark.deep
 def test_stats_list_dropped_rules(
     model: Path, rule_file: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -228,6 +229,7 @@ def test_a_file_of_rules_leaves_nothing_behind(
     assert "this file of rules" in message and reason in message
 
 
+@pytest.mark.deep
 def test_an_end_from_outside_removes_what_was_begun(model: Path, tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text("while True:\n    pass\n")
@@ -279,6 +281,7 @@ def test_ops_lists_the_registry(capsys: pytest.CaptureFixture[str]) -> None:
     assert "matmul" in capsys.readouterr().out
 
 
+@pytest.mark.deep
 def test_cache_is_shown_and_cleared(
     model: Path,
     tmp_path: Path,

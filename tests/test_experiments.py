@@ -12,7 +12,6 @@ import onnx
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks.models import build
 from satura.cli import app
 from satura.commands.experiment import limit, read
 from satura.commands.worth import worths
@@ -27,6 +26,7 @@ from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.greedy import tree_greedy
 from satura.rewrite.extract.gym import read_gym
 from satura.rules import DEFAULT, EXACT, NONE
+from tests.onnx_models import make_model, node, random_input
 
 KEPT = ("transpose_past", "transpose_out_of", "compose_slices")
 
@@ -34,7 +34,9 @@ KEPT = ("transpose_past", "transpose_out_of", "compose_slices")
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     path = tmp_path / "small.onnx"
-    onnx.save(build("tiny_resnet"), path)
+    weights = {name: random_input(8, 8, 3, 3) for name in "wv"}
+    layers = [node("Conv", "x w", "a"), node("Relu", "a", "b"), node("Conv", "b v")]
+    onnx.save(make_model(layers, {"x": [1, 8, 14, 14]}, weights), path)
     return path
 
 

@@ -60,7 +60,7 @@ def check(schedule: Schedule) -> None:
             assert index in done
 
 
-@pytest.mark.parametrize("seed", deep_but(range(15), range(40)))
+@pytest.mark.parametrize("seed", deep_but(range(8), range(40)))
 @pytest.mark.parametrize("method", EXTRACTORS)
 def test_random_programs_keep_their_meaning(seed: int, method: Method) -> None:
     program, arguments, exact = random_program(seed)
@@ -156,11 +156,11 @@ def test_attention_heads_are_read_and_written_in_place() -> None:
 def test_long_chain_is_cut_into_dispatches() -> None:
     build = Builder()
     x = build.input("x", DType.F32, (64,))
-    for step in range(5000):
+    for step in range(1500):
         x = build.unary(("relu", "neg", "abs")[step % 3], x)
     schedule = extract(unrewritten(build.program({"y": x})))
     check(schedule)
-    assert len(schedule.dispatches) < 200
+    assert len(schedule.dispatches) < 60
 
 
 def test_shared_work_is_materialised_once() -> None:

@@ -204,11 +204,11 @@ def test_a_condition_that_a_value_exists_may_hold_for_every_match() -> None:
         """concat(f(x), f(y), axis) = f(concat(x, y, axis)), of any dtypes"""
         return rewrites(concat(f(x), f(y), axis), f(concat(x, y, axis)))
 
-    assert [check(entry).is_sound for entry in joined.rules] == [True, True]
+    assert [check(entry, attempts=300).is_sound for entry in joined.rules] == [True, True]
     assert [check(entry, shrink=False).is_sound for entry in careless.rules] == [False, False]
     with user_ops() as ops:  # which has a single dtype
         (only,) = joined.about(ops.elu)
-        assert check(only).is_sound
+        assert check(only, attempts=300).is_sound
 
 
 def beside(other: str) -> Program:
@@ -294,4 +294,4 @@ def reverse_past(f: Elementwise, xs: Operands[Tensor], s: Slices) -> Law:
 @pytest.mark.parametrize("seed", deep_but([0], range(3)))
 def test_operands_that_fit_at_no_sizes_crash_no_check(seed: int) -> None:
     (select,) = (rule for rule in reverse_past.rules if rule.name == "reverse_past_select")
-    assert check(select, seed=seed, attempts=600).verdict in ("tested", "refuted", "vacuous")
+    assert check(select, seed=seed, attempts=100).verdict in ("tested", "refuted", "vacuous")

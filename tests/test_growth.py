@@ -19,7 +19,6 @@ from satura.rules import DEFAULT
 from tests.tiers import deep_but
 
 F32 = DType.F32
-DEEP = pytest.mark.deep
 TO_LAST, TO_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
 
 
@@ -111,7 +110,7 @@ def test_pads_of_one_value_become_one() -> None:
     assert varying_ops(cheapest(pads(16)).program).count("pad") == 1
 
 
-@pytest.mark.parametrize("program", [parts, pads, transposes])
+@pytest.mark.parametrize("program", deep_but([pads], [parts, pads, transposes]))
 def test_growth_does_not_depend_on_the_length(program: Callable[[int], Program]) -> None:
     short, long = (growth(saturate(program(length), DEFAULT)) for length in (8, 16))
     assert long < 1.5 * short
@@ -128,9 +127,7 @@ def test_a_function_over_its_own_class_is_not_used() -> None:
     assert not [node for home, node in nodes if node.op == "binary" and home in node.operands]
 
 
-@pytest.mark.parametrize(
-    "model",
-    ["tiny_mobilevit", *(pytest.param(m, marks=DEEP) for m in ("tiny_swin", "tiny_segformer"))],
-)
+@pytest.mark.deep
+@pytest.mark.parametrize("model", ["tiny_mobilevit", "tiny_swin", "tiny_segformer"])
 def test_layouts_of_a_model_are_few(model: str) -> None:
     assert growth(saturate(load(build(model)), DEFAULT)) < 10

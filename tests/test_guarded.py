@@ -192,6 +192,7 @@ def test_a_rule_that_drives_the_e_graph_to_a_limit_is_dropped(bad: Rule, ours: S
     assert re.match(r"it floods the e-graph: [\d,]+ matches make [\d,]+ e-nodes", dropped.reason)
 
 
+@pytest.mark.deep
 def test_a_rule_that_grows_slowly_without_end_is_named() -> None:
     build = Builder()
     start = build.program({"y": build.unary("neg", build.input("x", DType.F32, (3,)))})

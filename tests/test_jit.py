@@ -87,6 +87,7 @@ def test_helpers_import_nothing_from_the_current_folder(
     assert results.qsize() == 3
 
 
+@pytest.mark.deep
 def test_commands_import_nothing_from_the_current_folder(trap: Path) -> None:
     build = Builder()
     names = ("neg", "abs", "exp", "tanh", "sigmoid", "relu", "erf", "floor")

@@ -23,8 +23,6 @@ from tests.trivial_scheduler import one_dispatch, one_dispatch_per_node
 
 # Enough to meet every way of loading, storing, accumulating and comparing.
 STORED = [DType.F32, DType.F64, DType.F16, DType.BF16, DType.I8, DType.U64, DType.BOOL]
-# One of each width and kind; the other dtypes are deep.
-KINDS = [DType.F32, DType.BF16, DType.I8, DType.U64, DType.BOOL]
 FLOATS = [dtype for dtype in COMPUTED if dtype.is_float]
 # Units in the last place by which a function may be off, of the compute type.
 ULPS = {
@@ -111,7 +109,7 @@ def check_functions(names: Sequence[str], dtype: DType, operands: Sequence[Array
             assert_close(name, dtype, got[row], expected[row], exact)
 
 
-@pytest.mark.parametrize("dtype", deep_but([*KINDS, DType.F64], COMPUTED))
+@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.F64, DType.BF16, DType.I8], COMPUTED))
 def test_unary_functions(dtype: DType) -> None:
     values = special_values(dtype)
     if dtype.is_float:
@@ -124,7 +122,7 @@ def test_unary_functions(dtype: DType) -> None:
             check_functions(names, dtype, [values])
 
 
-@pytest.mark.parametrize("dtype", deep_but([*KINDS, DType.F16], COMPUTED))
+@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.F16, DType.I8, DType.BOOL], COMPUTED))
 def test_binary_functions(dtype: DType) -> None:
     values = special_values(dtype)
     a, b = (np.ascontiguousarray(side.ravel()) for side in np.meshgrid(values, values))
@@ -134,9 +132,7 @@ def test_binary_functions(dtype: DType) -> None:
         check_functions(names, dtype, [a, b])
 
 
-@pytest.mark.parametrize(
-    "dtype", deep_but([DType.F32, DType.F64, DType.I8, DType.U64, DType.BOOL], COMPUTED)
-)
+@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.F64, DType.U64, DType.BOOL], COMPUTED))
 def test_casts(dtype: DType) -> None:
     """To every dtype, and from there without loss to one that holds them all."""
     values = special_values(dtype)
@@ -184,7 +180,7 @@ def test_pow_keeps_its_bound() -> None:
     check_functions(["pow"], DType.F32, [a, b])
 
 
-@pytest.mark.parametrize("dtype", deep_but(KINDS, STORED))
+@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.U64, DType.BOOL], STORED))
 def test_reductions(dtype: DType) -> None:
     random = np.random.default_rng(1)
     shape = (3, 4, 5, 19)
@@ -253,7 +249,7 @@ def test_windows_and_contractions(dtype: DType) -> None:
         assert compare(expected, out[name], not dtype.is_float) is None, (dtype, name)
 
 
-@pytest.mark.parametrize("dtype", [DType.F16, DType.BF16])
+@pytest.mark.parametrize("dtype", deep_but([DType.BF16], [DType.F16, DType.BF16]))
 def test_contractions_of_half_precision(dtype: DType) -> None:
     """Packed as f32: whole numbers, whose sums are exact, in every layout of the operands."""
     random = np.random.default_rng(6)
@@ -282,7 +278,7 @@ def test_contractions_of_half_precision(dtype: DType) -> None:
         assert compare(expected, out[name], exact=True) is None, (dtype, name)
 
 
-@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.I8], STORED[:-1]))
+@pytest.mark.parametrize("dtype", deep_but([DType.I8], STORED[:-1]))
 def test_windows_along_the_last_axis(dtype: DType) -> None:
     """As pools of channels-first tensors have them: special values, borders of every width."""
     values = special_values(dtype)
@@ -319,7 +315,7 @@ def test_weights_that_are_not_finite_count_outside_the_border() -> None:
     np.testing.assert_array_equal(out["y"], expected["y"])
 
 
-@pytest.mark.parametrize("times", [2, 3, 4, 5])
+@pytest.mark.parametrize("times", deep_but([2, 5], [2, 3, 4, 5]))
 @pytest.mark.parametrize("dtype", [DType.F32, DType.I8, DType.F16])
 def test_repeated_elements(dtype: DType, times: int) -> None:
     """Upsampling: a short loop along which the result is stored."""
@@ -338,7 +334,7 @@ def test_repeated_elements(dtype: DType, times: int) -> None:
         assert compare(expected, out[name], exact=True) is None, name
 
 
-@pytest.mark.parametrize("dtype", deep_but([DType.F64, DType.F16, DType.BOOL], STORED))
+@pytest.mark.parametrize("dtype", deep_but([DType.F16, DType.BOOL], STORED))
 def test_layout_and_indexing(dtype: DType) -> None:
     values = special_values(dtype)
     x = values[np.random.default_rng(3).integers(len(values), size=(4, 6, 10))]
@@ -375,7 +371,7 @@ def test_an_index_outside_is_an_error_of_the_call() -> None:
     np.testing.assert_array_equal(good["y"], x_value[[4, 0]])
 
 
-@pytest.mark.parametrize("seed", deep_but([1], range(50)))
+@pytest.mark.parametrize("seed", deep_but([1], range(50), range(20)))
 def test_random_programs_one_kernel_per_node(seed: int) -> None:
     check_random_program(seed)
 

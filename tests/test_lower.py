@@ -359,13 +359,8 @@ compiled = compile_schedule(one_dispatch_per_node(warm_program()), 2)
 compiled.run({"x": np.ones((2, 6, 8), np.float32)})
 print("numba" in sys.modules)
 """
-    answers = [
-        subprocess.run(
-            [sys.executable, "-c", script], capture_output=True, text=True, check=True
-        ).stdout.split()[-1]
-        for _ in range(2)
-    ]
-    assert answers == ["False", "False"]
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert run.stdout.split()[-1] == "False"
 
 
 def warm_program() -> Program:

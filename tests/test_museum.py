@@ -14,10 +14,13 @@ from tests.tiers import deep_but
 from tests.variants import mirror_axes, rename, swap_operands, turn_round
 
 SMALL = ("clamp", "minus_itself", "join_any_slices", "times_zero")  # soon made small
+DEAR = ("requantise_around_other_zero", "pad_of_any_value_into_conv", "pad_into_max_pool")
 NAMES = [entry.name for entry in MUSEUM]
 
 
-@pytest.mark.parametrize("name", deep_but(SMALL, NAMES))
+@pytest.mark.parametrize(
+    "name", deep_but(SMALL, NAMES, [name for name in NAMES if name not in DEAR])
+)
 def test_museum_piece_is_refuted(name: str) -> None:
     report = check(MUSEUM[name])
     assert report.verdict == "refuted", str(report)
@@ -56,7 +59,7 @@ def variants(rule: Rule) -> Iterator[tuple[str, Rule]]:
             yield what, rename(other)
 
 
-@pytest.mark.parametrize("attempts", [600, pytest.param(6000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("attempts", [500, pytest.param(6000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", [entry.name for entry in MENDED])
 def test_the_missing_condition_mends_it(name: str, attempts: int) -> None:
     report = check(MENDED[name], attempts=attempts)

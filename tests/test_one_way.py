@@ -22,7 +22,7 @@ from tests.user_ops import UserOps, user_ops
 LAW = "compose_transposes"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def ops() -> Iterator[UserOps]:
     with user_ops() as declared:
         yield declared
@@ -49,6 +49,7 @@ def test_the_library_explains_the_e_graph_that_is_compiled(program: Program) -> 
     assert [node.op.name for node in made.schedule.program.nodes] == ["input", "elu"]
 
 
+@pytest.mark.deep
 def test_the_commands_explain_the_e_graph_that_is_compiled(
     program: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

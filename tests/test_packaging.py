@@ -8,6 +8,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import satura
 
 ROOT = Path(__file__).parent.parent
@@ -103,6 +105,8 @@ model = helper.make_model(
     helper.make_graph(nodes, "g", [x], [y]), opset_imports=[helper.make_opsetid("", 17)]
 )
 
+import pytest
+
 import satura
 import satura.cli
 
@@ -118,6 +122,7 @@ def test_generic_names_are_never_imported(tmp_path: Path) -> None:
     assert result.stdout.strip() == "[]", result.stderr
 
 
+@pytest.mark.deep
 def test_a_foreign_backend_folder_does_no_harm(tmp_path: Path) -> None:
     for name in ("backend", "rules", "rewrite"):
         (tmp_path / name).mkdir()

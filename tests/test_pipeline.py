@@ -29,7 +29,8 @@ from tests.tiers import deep_but
 
 ROOT = Path(__file__).parent.parent
 FLOAT = tuple(name for name in TINY if name not in QUANTIZED)
-SAMPLE = ("tiny_resnet_pad", "tiny_bert", "tiny_rope_attention")
+SAMPLE = ("tiny_resnet_pad", "tiny_rope_attention")
+DEAR = ("tiny_minilm", "tiny_mobilevit", "tiny_esrgan", "tiny_resnet_v2")
 SIZES = {"batch": 2, "seq": 9}
 PRINT = """
 import sys
@@ -52,12 +53,14 @@ def optimised_text(seed: str, *names: str) -> str:
 
 
 def test_hash_seeds_change_nothing() -> None:
-    first = optimised_text("1", "tiny_resnet_pad")
-    assert "conv" in first
-    assert first == optimised_text("2", "tiny_resnet_pad")
+    first = optimised_text("1", "tiny_rope_attention")
+    assert "matmul" in first
+    assert first == optimised_text("2", "tiny_rope_attention")
 
 
-@pytest.mark.parametrize("name", deep_but(SAMPLE, FLOAT))
+@pytest.mark.parametrize(
+    "name", deep_but(SAMPLE, FLOAT, [name for name in FLOAT if name not in DEAR])
+)
 def test_tiny_model_equals_onnxruntime(name: str) -> None:
     """Results are right, and what extraction counted is what the compiled program launches."""
     model = build(name)
@@ -76,8 +79,8 @@ def test_eight_threads_share_one_program() -> None:
     expected = [compiled.run(arguments) for arguments in inputs]
 
     def calls(index: int) -> bool:
-        """A hundred calls of one thread: bit for bit what a lone call gave."""
-        for _ in range(100):
+        """Thirty calls of one thread: bit for bit what a lone call gave."""
+        for _ in range(30):
             got = compiled.run(inputs[index])
             if any((got[name] != value).any() for name, value in expected[index].items()):
                 return False
@@ -97,6 +100,7 @@ def test_a_fork_plans_sizes_that_its_parent_was_planning() -> None:
     assert got.tolist() == [-1] * 3
 
 
+@pytest.mark.deep
 def test_a_chain_longer_than_python_recurses() -> None:
     build_ = Builder()
     x = build_.input("x", DType.F32, (64,))
@@ -146,20 +150,19 @@ def results(program: Program, arguments: dict[str, Array]) -> dict[str, Array]:
     return satura.compile(program, threads=1, rules="none").run(arguments)
 
 
-@pytest.mark.parametrize("fault", [permuted_weight, shifted_border])
 @pytest.mark.parametrize(
     "name", deep_but(["tiny_resnet_pad"], ["tiny_resnet_pad", "tiny_resnet_tf", "tiny_mobilenet"])
 )
-def test_the_comparison_with_onnxruntime_catches(name: str, fault: object) -> None:
+def test_the_comparison_with_onnxruntime_catches(name: str) -> None:
     """The acceptance check fails on a program with a deliberate fault."""
-    assert callable(fault)
     model = build(name)
     arguments = example_inputs(model)
     expected = onnxruntime_outputs(model, arguments)
     program = satura.optimize(model)
     assert_close(results(program, arguments), expected)
-    with pytest.raises(AssertionError):
-        assert_close(results(fault(program), arguments), expected)
+    for faulty in permuted_weight(program), shifted_border(program):
+        with pytest.raises(AssertionError):
+            assert_close(results(faulty, arguments), expected)
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,14 @@ def engines() -> int:
     return sum(isinstance(thing, EGraph) for thing in gc.get_objects())
 
 
-@pytest.mark.parametrize("rules", [DEFAULT, NONE], ids=["default", "none"])
+SOME = RuleSet(*[*DEFAULT][::8])
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [pytest.param(DEFAULT, marks=pytest.mark.deep), SOME, NONE],
+    ids=["default", "some", "none"],
+)
 def test_nothing_depends_on_what_was_saturated_before(rules: RuleSet) -> None:
     expected = [in_new_engine(program, rules) for program in PROGRAMS]
     for index in (0, 1, 2, 3, 2, 1, 0, 0):
@@ -169,6 +176,7 @@ sys.exit(7)
 """
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not FORKS, reason="there is no fork here")
 def test_a_forked_process_ends_by_itself() -> None:
     command = [sys.executable, "-c", _FORK]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import io
+import mmap
 import os
 import signal
 import subprocess
@@ -82,7 +83,7 @@ def test_a_loop_is_killed_and_says_what_it_did() -> None:
 
 def test_memory_that_a_slow_call_has_taken_is_told() -> None:
     def hoard(doing: Doing) -> None:
-        hoard = bytearray(3 << 30)  # zeros take no room before they are written
+        hoard = mmap.mmap(-1, 3 << 30)  # takes no room before it is written
         _loops(doing)
         del hoard
 

@@ -32,6 +32,7 @@ from satura.rewrite.types.attributes import (
 from satura.rewrite.types.dims import Dim, symbol
 from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
 from tests.random_programs import random_program
+from tests.tiers import deep_but
 from tests.user_ops import Shift, user_ops
 
 SCALED = """\
@@ -49,13 +50,13 @@ def assert_read_back(program: Program) -> None:
     assert str(again) == text
 
 
-@pytest.mark.parametrize("first", range(0, 100, 20))
+@pytest.mark.parametrize("first", deep_but([0, 20], range(0, 100, 20)))
 def test_random_programs_are_read_back(first: int) -> None:
     for seed in range(first, first + 20):
         assert_read_back(random_program(seed)[0])
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", deep_but(["tiny_resnet_qdq", "tiny_bert", "tiny_swin"], TINY))
 def test_benchmark_models_are_read_back(name: str) -> None:
     assert_read_back(load(build(name)))
 

@@ -88,8 +88,12 @@ UP_TO_TWO = (
 # They say nothing of fewer than three axes.
 FROM_THREE_AXES = ("transpose_past_reshape", "units_out_of_transpose")
 
+DEAR = ("slice_inside_pad", "reshape_into_concat")  # a minute and more of proofs
 
-@pytest.mark.parametrize("name", deep_but(NAMES[::8], NAMES))
+
+@pytest.mark.parametrize(
+    "name", deep_but(NAMES[::16], NAMES, [name for name in NAMES if name not in DEAR])
+)
 def test_rule_of_the_book(name: str) -> None:
     proof = prove(DEFAULT[name], ranks=range(3))
     if not DEFAULT[name].exact:

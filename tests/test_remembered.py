@@ -42,7 +42,7 @@ from satura.rewrite.program.program import Program, ProgramBuilder
 from satura.rewrite.types.attributes import Constant
 from satura.rewrite.types.comparison import relative_error
 from satura.rewrite.types.tensor_type import Array, DType
-from satura.rules import DEFAULT, EXACT
+from satura.rules import DEFAULT, EXACT, NONE
 from tests.onnx_models import make_model
 from tests.random_programs import compare, random_program
 from tests.tiers import deep_but
@@ -98,25 +98,23 @@ def test_another_process_needs_no_e_graph(tmp_path: Path) -> None:
         print(compiled.is_remembered, "egglog" in sys.modules, compiled.program, sep="\\n")
         """
     )
-    found = [
-        subprocess.run(
-            [sys.executable, "-c", script, tmp_path / "model.onnx"],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed},
-            stdout=subprocess.PIPE, text=True, check=True,
-        ).stdout.split("\n", 2)
-        for seed in ("1", "2")
-    ]  # fmt: skip
-    assert [lines[:2] for lines in found] == [["False", "True"], ["True", "False"]]
-    assert found[0][2] == found[1][2]
+    compiled = satura.compile(tmp_path / "model.onnx", threads=1)
+    found = subprocess.run(
+        [sys.executable, "-c", script, tmp_path / "model.onnx"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "1"},
+        stdout=subprocess.PIPE, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert found == f"True\nFalse\n{compiled.program}\n"
 
 
 def test_a_model_with_large_constants_is_remembered() -> None:
     program = satura.load(build("tiny_bert"))
-    made, again = (rewrite_once(program, DEFAULT) for _ in range(2))
+    made, again = (rewrite_once(program, NONE) for _ in range(2))
     assert again.is_remembered
     assert again.schedule == made.schedule
     arrays = {id(node.constant.array) for node in program.nodes if node.op.name == "constant"}
     large = [node.constant for node in again.schedule.program.nodes if node.op.name == "constant"]
+    assert any(each.label is not None for each in large)
     assert all(id(each.array) in arrays for each in large if each.label is not None)
 
 
@@ -256,7 +254,7 @@ def assert_means(
         assert compare(expected[name], got[name], exact[name]) is None, program.python()
 
 
-@pytest.mark.parametrize("count", deep_but([2], [2, 40, 200], [40]))
+@pytest.mark.parametrize("count", deep_but([1], [1, 8, 200], [8]))
 def test_models_that_differ_in_one_constant_keep_their_meaning(
     count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,7 +300,7 @@ def kept(cache: Cache) -> tuple[str, Rewritten]:
     return key, rewrite_once(program, DEFAULT)
 
 
-COUNTS = deep_but([40], [40, 1000])
+COUNTS = deep_but([40], [40, 200, 1000], [200])
 
 
 @pytest.mark.parametrize("count", COUNTS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from satura.rewrite.check.refute import refutation
 from satura.rewrite.check.testing import FIRINGS, check
 from satura.rules import BOOK, DEFAULT, EXACT, NONE
 from tests.museum import MUSEUM
@@ -15,8 +16,7 @@ FEW = 60  # draws per direction
 
 @pytest.mark.parametrize("name", [entry.name for entry in DEFAULT])
 def test_no_instance_refutes_a_rule(name: str) -> None:
-    result = check(DEFAULT[name], attempts=FEW)
-    assert result.verdict in ("tested", "vacuous"), str(result)
+    assert refutation(DEFAULT[name], attempts=FEW) is None
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in DEFAULT])
@@ -61,4 +61,5 @@ def test_sets() -> None:
 
 def test_a_check_repeats_itself() -> None:
     entry = MUSEUM["transpose_of_a_unit"]
-    assert str(check(entry, seed=3)) == str(check(entry, seed=3))
+    first, second = (check(entry, seed=3, attempts=60, shrink=False) for _ in range(2))
+    assert str(first) == str(second)

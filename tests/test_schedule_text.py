@@ -26,13 +26,16 @@ def read_back(schedule: Schedule) -> Schedule:
     return parse_schedule(schedule_text(schedule), by_label)
 
 
-@pytest.mark.parametrize("name", deep_but(["tiny_esrgan", "tiny_rope"], TINY))
+READ_BACK = ("tiny_resnet_pad", "tiny_bert", "tiny_swin", "tiny_deeplab")
+
+
+@pytest.mark.parametrize("name", deep_but(["tiny_rope_attention"], TINY, READ_BACK))
 def test_schedules_of_models_read_back(name: str) -> None:
     schedule = rewritten(build(name)).schedule
     assert read_back(schedule) == schedule
 
 
-@pytest.mark.parametrize("seed", deep_but(range(3), range(200), range(80)))
+@pytest.mark.parametrize("seed", deep_but(range(2), range(200), range(24)))
 @pytest.mark.parametrize("rules", ["none", "default"])
 def test_schedules_of_random_programs_read_back(seed: int, rules: str) -> None:
     schedule = rewritten(random_program(seed)[0], rules).schedule

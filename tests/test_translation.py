@@ -188,7 +188,7 @@ def direct_module(source: KernelSource) -> llvm.ModuleRef:
     return llvm.parse_assembly(str(translated(source.text, source.symbol, named)))
 
 
-@pytest.mark.parametrize("model", deep_but(["tiny_resnet_pad"], TINY))
+@pytest.mark.parametrize("model", deep_but((), TINY, ["tiny_resnet_pad", "tiny_bert"]))
 def test_models_compute_what_they_compute_through_numba(
     model: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

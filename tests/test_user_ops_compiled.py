@@ -26,7 +26,7 @@ from tests.user_ops import Shift, UserOps, user_ops
 HALF = Scalar.of(0.5, DType.F32)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def ops() -> Iterator[UserOps]:
     with user_ops() as declared:
         yield declared

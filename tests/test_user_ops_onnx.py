@@ -14,7 +14,18 @@ from onnx.reference.op_run import OpRun
 
 import satura
 from satura.errors import ModelError, UnsupportedError
-from satura.ops import Axis, Constant, Count, DType, Perm, Scalar, Shape, TensorType, op
+from satura.ops import (
+    Axis,
+    Constant,
+    Count,
+    DType,
+    Perm,
+    Scalar,
+    Shape,
+    TensorType,
+    local_ops,
+    op,
+)
 from satura.rewrite.onnx.write.save import to_model
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.host_call import HostFallbackWarning
@@ -26,7 +37,7 @@ from tests.random_programs import compare
 from tests.user_ops import Shift, UserOps, user_ops
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def ops() -> Iterator[UserOps]:
     with user_ops() as declared:
         yield declared
@@ -137,12 +148,13 @@ def test_attributes_come_back_as_they_were(value: Attribute, ops: UserOps) -> No
         return x
 
     kept.__annotations__ = {**kept.__annotations__, "value": type(value)}
-    declared = op(reference=lambda x, value: x)(kept)
-    build = Builder()
-    made = build.add(declared, (build.input("x", DType.F32, (2,)),), value)
-    program = build.program({"y": made})
-    with pytest.warns(HostFallbackWarning):
-        assert satura.load(to_model(program)) == program
+    with local_ops():
+        declared = op(reference=lambda x, value: x)(kept)
+        build = Builder()
+        made = build.add(declared, (build.input("x", DType.F32, (2,)),), value)
+        program = build.program({"y": made})
+        with pytest.warns(HostFallbackWarning):
+            assert satura.load(to_model(program)) == program
 
 
 def test_elementwise_operands_broadcast(ops: UserOps) -> None:

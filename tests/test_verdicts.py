@@ -11,9 +11,11 @@ from tests.tiers import deep_but
 
 NAMES = [rule.name for rule in DEFAULT]
 PROVED = [name for name in NAMES if recorded_verdicts()[name].ranks]
-LONG = (  # a minute and more of proofs at rank 4
+LONG = (  # ten seconds and more of proofs
     "reshape_out_of_broadcast", "reshape_out_of_concat", "reshape_into_concat",
-    "reshape_out_of_pad",
+    "reshape_out_of_pad", "reshape_into_broadcast", "compose_transposes", "transpose_past_pool",
+    "transpose_past_reshape", "broadcast_out_of_reduce", "reshape_past_reduce",
+    "transpose_past_reduce", "reshape_past_select",
 )  # fmt: skip
 LOW = (0, 1)  # the ranks that are proved at once
 

@@ -63,10 +63,9 @@ def wrong_conditions(name: str) -> list[FunctionMutant]:
     return [mutant for function in functions for mutant in function_mutants(function, kinds)]
 
 
-WITH_CONDITIONS = [name for name in DECIDED if wrong_conditions(name)]
-
-
-@pytest.mark.parametrize("name", deep_but(WITH_CONDITIONS[::25], WITH_CONDITIONS))
+@pytest.mark.parametrize(
+    "name", deep_but(["compose_transposes", "multiply_by_reciprocal"], DECIDED)
+)
 def test_a_wrong_condition_in_a_function_shows(name: str) -> None:
     assert reach(DEFAULT[name]) == read_record()[name]  # drawn before any mistake is planted
     for mutant in wrong_conditions(name):

@@ -32,10 +32,10 @@ def of_high_rank(direction: Direction, seed: int, scale: int) -> Iterator[Instan
                 yield instance
 
 
-def of_equal_extents(direction: Direction, seed: int, scale: int) -> Iterator[Instance]:
+def of_equal_extents(direction: Direction, seed: int, draws: int) -> Iterator[Instance]:
     """Matches that axes may change places in without a change of the shape."""
     random = Random(seed)
-    for _ in range(SQUARE_DRAWS * scale):
+    for _ in range(draws):
         rank, extent = random.choice(SQUARE_RANKS), random.choice(SQUARE_EXTENTS)
         instance = draw_instance(direction, random, rank, (extent,))
         if instance is not None:

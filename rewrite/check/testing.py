@@ -19,6 +19,7 @@ from satura.rewrite.check.both_sides import Failure, examine, left_side, right_s
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.coverage import Coverage
 from satura.rewrite.check.extremes import (
+    SQUARE_DRAWS,
     of_equal_extents,
     of_high_rank,
     with_extreme_numbers,
@@ -80,7 +81,7 @@ def check(
     coverage = Coverage()
     failure = _first_failure(rule, random, attempts * scale, scale, tried, coverage)
     if failure is None:
-        failure = _failure_at_extremes(rule, seed, scale, tried)
+        failure = _failure_at_extremes(rule, seed, attempts, scale, tried)
     report = RuleReport(
         rule.name,
         rule.place,
@@ -131,13 +132,14 @@ def _first_failure(
 
 
 def _failure_at_extremes(
-    rule: Rule, seed: int, scale: int, tried: Sequence[Firings]
+    rule: Rule, seed: int, attempts: int, scale: int, tried: Sequence[Firings]
 ) -> Failure | None:
     """The first failure at high ranks, equal extents, or numbers that are huge or tiny."""
+    squares = min(SQUARE_DRAWS, attempts)
     batches = (
         chain(
             of_high_rank(firings.direction, seed, scale),
-            of_equal_extents(firings.direction, seed, scale),
+            of_equal_extents(firings.direction, seed, squares * scale),
             with_extreme_numbers(firings.found.values(), scale),
         )
         for firings in tried
