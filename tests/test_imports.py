@@ -34,7 +34,7 @@ ORDER = (  # a line imports from the lines above it; folders of one line do not 
     ("artifact",),
     ("pipeline",),
     ("api",),
-    ("satura", "experiments"),
+    ("satura", "distributed", "experiments"),
     ("commands",),
     ("cli",),
     ("__main__",),
