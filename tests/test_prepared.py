@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from satura.rewrite.egraph import prepared
 from satura.rewrite.egraph.engine import EGraph
 from satura.rewrite.egraph.saturate import saturate
 from satura.rewrite.errors import RuleError
@@ -182,3 +183,11 @@ def test_a_forked_process_ends_by_itself() -> None:
     command = [sys.executable, "-c", _FORK]
     found = subprocess.run(command, cwd=Path(__file__).parent.parent, timeout=300, check=False)
     assert found.returncode == 7
+
+
+def test_an_engine_that_has_grown_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    for most, count in ((1_000_000, 1), (10, 0)):
+        monkeypatch.setattr(prepared, "_kept", {})
+        monkeypatch.setattr(prepared, "_MOST_ROWS", most)
+        saturate(PROGRAMS[0], NONE)
+        assert len(prepared._kept) == count

@@ -15,8 +15,11 @@ from onnx import ModelProto, TensorProto, helper
 import satura
 from satura.errors import ModelError
 from satura.rewrite.onnx.files import read_apart, read_model
+from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.types.remade import SMALLEST_REMADE
+from satura.rewrite.types.stored import Stored
 from satura.rewrite.types.tensor_type import Array
+from tests.host_models import one_node
 
 EDGE = 512
 LAYERS = 6
@@ -92,6 +95,18 @@ def test_the_bytes_of_a_model_are_not_copied(model: Path) -> None:
         tracemalloc.stop()
     assert held < SLACK < len(content)
     assert program == satura.load(model) == satura.load(onnx.load(model))
+
+
+def test_host_calls_do_not_read_constants_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = np.random.default_rng(0).standard_normal((1, 8, 64, 64)).astype(np.float32)
+    rois = np.array([[0, 0, 9, 9]], np.float32)
+    given = {"x": x, "rois": rois, "batch": np.zeros(1, np.int64)}
+    content = one_node("RoiAlign", given, constants="x batch").model.SerializeToString()
+    with pytest.warns(HostFallbackWarning):
+        compiled = satura.compile(content)
+    monkeypatch.delattr(Stored, "copy_to")
+    for _ in range(2):
+        assert np.isfinite(compiled.run({"rois": rois})["y"]).all()
 
 
 def test_a_file_that_was_replaced_stays_what_it_was(tmp_path: Path) -> None:

@@ -329,4 +329,6 @@ def _is_finite(schedule: Schedule, node: int) -> bool:
         return True
     if constant.op.name != "constant":
         return False
-    return bool(np.isfinite(constant.constant.array.astype(np.float64)).all())
+    array = constant.constant.array
+    wide = array if array.itemsize >= 4 else array.astype(np.float32)
+    return bool(np.isfinite(wide).all())

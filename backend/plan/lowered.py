@@ -20,7 +20,7 @@ from satura.backend.run.routine import ARENA, FIRST_TENSOR, NOTHING, SCRATCH, ST
 from satura.backend.run.runtime import ALL_THREADS
 from satura.backend.sizes.size import refuse_traced
 from satura.rewrite.errors import SaturaError
-from satura.rewrite.extract.schedule import Form, Schedule
+from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
 from satura.rewrite.program.memory import named_types, refuse_beyond_memory, tensor_bytes
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import TensorType
@@ -91,6 +91,7 @@ def lowered(
     for number, dispatch in enumerate(schedule.dispatches):
         if dispatch.form is Form.HOST:
             codes[number] = None
+            _keep_operands(program, dispatch, store)
             continue
         code = kernel_code(schedule, dispatch, threads, store, any_sizes)
         if code is not None:
@@ -116,6 +117,14 @@ def lowered(
         tuple(lifetimes(schedule)), tuple(steps), tuple(words), scratch, result_bytes(schedule),
         kernels, places, outputs,
     )  # fmt: skip
+
+
+def _keep_operands(program: Program, dispatch: Dispatch, store: ConstantStore) -> None:
+    """Keep the constants that host calls read: they ask for the arrays at each call."""
+    for index in dispatch.nodes:
+        for operand in program.nodes[index].operands:
+            if program.nodes[operand].op.name == "constant":
+                store.number(program.nodes[operand].constant)
 
 
 def _with_regions(program: Program) -> tuple[int, ...]:

@@ -28,6 +28,7 @@ from satura.rewrite.language.dsl import Direction
 from satura.rewrite.ops import REGISTRY
 
 _MOST = 4  # engines kept; each takes some 20 MB
+_MOST_ROWS = 20_000  # of one that is kept: tables never shrink, and 45,000 rows take 80 MB
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,8 @@ def prepared_engine(directions: Sequence[Direction], apart: Sequence[bool]) -> I
     engine = engine or _declare(directions, apart)
     with engine.egraph.scratch():
         yield engine
-    if keeps:  # not after an exception: what is left is not known then
+        rows = sum(engine.egraph.sizes().values()) if keeps else 0
+    if keeps and rows <= _MOST_ROWS:  # not after an exception: what is left is not known then
         _kept[key] = engine
         while len(_kept) > _MOST:
             del _kept[next(iter(_kept))]

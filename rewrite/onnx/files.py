@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
 
 from satura.rewrite.errors import ModelError, SaturaError, UnsupportedError
-from satura.rewrite.onnx.narrow import HELD_IN, narrow_array_of
+from satura.rewrite.onnx.narrow import HELD_IN, held_array_of, narrow_array_of
 from satura.rewrite.onnx.outline import outline
 from satura.rewrite.onnx.types import dtype_of
 from satura.rewrite.types.attributes import Constant, content_digest
@@ -161,11 +161,14 @@ def _external_data(
     return Stored(files[path], offset, length)
 
 
-def stored_constant(tensor: TensorProto, stored: Stored) -> Constant:
-    """The value of a tensor whose raw bytes are `stored`; it is read when it is needed.
+def initializer(tensor: TensorProto, stored: Stored | None) -> Constant:
+    """The value of an initializer; where its raw bytes are `stored`, they are read when needed.
 
     Raises ModelError and UnsupportedError as `array_of` does.
     """
+    if stored is None:
+        read = held_array_of if tensor.data_type in HELD_IN else array_of
+        return Constant(read(tensor))
     dtype = _known_dtype(tensor)
     _refuse_other_length(tensor, dtype, stored.length)
     type_ = TensorType(dtype, tuple(tensor.dims))

@@ -33,14 +33,14 @@ from satura.rewrite.onnx.checks import (
     opset_versions,
 )
 from satura.rewrite.onnx.control_flow import Body, control_flow
-from satura.rewrite.onnx.files import ModelApart, array_of, read_apart, stored_constant
+from satura.rewrite.onnx.files import ModelApart, array_of, initializer, read_apart
 from satura.rewrite.onnx.lower.context import Context, Lowered, NoLowering, UnknownValue
 from satura.rewrite.onnx.lower.fallback import function_body, host, renamed, with_defaults
 from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.lower.tensors import Tensors
-from satura.rewrite.onnx.narrow import HELD_IN, check_readers, held_array_of
+from satura.rewrite.onnx.narrow import check_readers
 from satura.rewrite.onnx.order import in_order, label, short_label
-from satura.rewrite.onnx.upgrade import is_old, upgraded
+from satura.rewrite.onnx.upgrade import upgraded
 from satura.rewrite.onnx.user_ops import custom
 from satura.rewrite.onnx.values import Values
 from satura.rewrite.ops import Kind
@@ -81,7 +81,9 @@ def load_asking(
 
 
 def load_for(
-    model: ModelProto, arguments: Mapping[str, Array], names: frozenset[str] = frozenset()
+    model: ModelProto | ModelApart,
+    arguments: Mapping[str, Array],
+    names: frozenset[str] = frozenset(),
 ) -> tuple[Program, frozenset[str]]:
     """The program for these arguments of the inputs that decide shapes, and which those are.
 
@@ -92,7 +94,8 @@ def load_for(
         for name in sorted(names - arguments.keys()):
             raise CallError(f"input {name!r}, which decides shapes, is missing")
         try:
-            return load_asking(model, {name: arguments[name] for name in names}), names
+            values = {name: arguments[name] for name in names}
+            return _imported(model, values, asks=True)[0], names
         except Asked as asked:
             names |= asked.names
 
@@ -104,13 +107,11 @@ def load_with_names(model: str | Path | bytes | ModelProto) -> tuple[Program, di
 
 
 def _imported(
-    model: str | Path | bytes | ModelProto, values: Mapping[str, Array], asks: bool
+    model: str | Path | bytes | ModelProto | ModelApart, values: Mapping[str, Array], asks: bool
 ) -> tuple[Program, _Importer]:
     try:
-        found = read_apart(model)
-        if is_old(found.proto):
-            found = ModelApart(upgraded(found.whole()), {})
-        importer = _Importer(found, values, asks)
+        found = model if isinstance(model, ModelApart) else read_apart(model)
+        importer = _Importer(upgraded(found), values, asks)
         return importer.program(), importer
     except RecursionError:
         raise ModelError("the model's graphs are nested too deep") from None
@@ -186,12 +187,8 @@ class _Importer:
             scope[name] = self.build.constant(value)
         check_readers(graph)
         for name, tensor in constants.items():
-            if name in self.weights:
-                constant = stored_constant(tensor, self.weights[name])
-                scope[name] = self.build.add("constant", (), constant)
-                continue
-            read = held_array_of if tensor.data_type in HELD_IN else array_of
-            scope[name] = self.build.constant(read(tensor))
+            constant = initializer(tensor, self.weights.get(name))
+            scope[name] = self.build.add("constant", (), constant)
         return scope
 
     def _walk(

@@ -6,32 +6,29 @@ from onnx import ModelProto, checker, helper, shape_inference, version_converter
 
 from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.checks import OLDEST_OPSET
+from satura.rewrite.onnx.files import ModelApart
 
 
-def is_old(model: ModelProto) -> bool:
-    """Whether the model's opset is older than lowerings know."""
-    version = _opset(model)
-    return version is not None and version < OLDEST_OPSET
+def upgraded(found: ModelApart) -> ModelApart:
+    """A model, converted by the onnx package where its opset is older than lowerings know.
 
-
-def upgraded(model: ModelProto) -> ModelProto:
-    """An old `model`, converted by the onnx package. Raises UnsupportedError where that fails."""
+    Raises UnsupportedError where that fails.
+    """
+    versions = [e.version for e in found.proto.opset_import if e.domain in ("", "ai.onnx")]
+    if not versions or versions[0] >= OLDEST_OPSET:
+        return found
+    model = found.whole()
     try:
         # The converter does not survive every model that the checker refuses.
         checker.check_model(model)
-        return version_converter.convert_version(_with_aligned_axes(model), OLDEST_OPSET)
+        converted = version_converter.convert_version(_with_aligned_axes(model), OLDEST_OPSET)
+        return ModelApart(converted, {})
     except Exception as error:  # the converter raises whatever its C++ throws
         reason = next((line for line in str(error).splitlines() if line.strip()), "no reason given")
         raise UnsupportedError(
-            f"opset {_opset(model)} is not supported, and the onnx package cannot convert it to"
+            f"opset {versions[0]} is not supported, and the onnx package cannot convert it to"
             f" {OLDEST_OPSET}: {reason.strip()}"
         ) from None
-
-
-def _opset(model: ModelProto) -> int | None:
-    """The version of ONNX's own ops."""
-    versions = (entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
-    return next(versions, None)
 
 
 def _with_aligned_axes(model: ModelProto) -> ModelProto:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn, TypeVar
 
-from onnx import ModelProto
-
 from satura.backend.run.bound import Bound
 from satura.pipeline.compiled import Compiled
 from satura.pipeline.models import Model
 from satura.rewrite.errors import CallError
 from satura.rewrite.onnx.asked import Asked
 from satura.rewrite.onnx.checks import input_types
-from satura.rewrite.onnx.files import read_model
+from satura.rewrite.onnx.files import ModelApart, read_apart
 from satura.rewrite.onnx.load import load_for
 from satura.rewrite.program.arguments import as_arrays
 from satura.rewrite.program.program import Program
@@ -35,7 +33,7 @@ class Specialised(Compiled):
     """
 
     def __init__(
-        self, model: ModelProto, asked: Asked, make: Callable[[Program], Compiled], threads: int
+        self, model: ModelApart, asked: Asked, make: Callable[[Program], Compiled], threads: int
     ) -> None:
         self._model = model
         self._deciding = asked.names
@@ -79,7 +77,7 @@ class Specialised(Compiled):
     @property
     def inputs(self) -> dict[str, TensorType]:
         """Types of all inputs by name, in call order."""
-        graph = self._model.graph
+        graph = self._model.proto.graph
         return input_types(graph, {tensor.name: tensor for tensor in graph.initializer})
 
     @property
@@ -136,4 +134,4 @@ def compiled_or_specialised(
         return make(model)
     except Asked as asked:
         assert not isinstance(model, Program)
-        return Specialised(read_model(model), asked, make, threads)
+        return Specialised(read_apart(model), asked, make, threads)
