@@ -115,7 +115,7 @@ FAULTS = (
     ),
     Fault(
         "rewrite/egraph/decode.py",
-        "None if rule is None else numbers.get(cause.get(raw, old))",
+        "None if rule is None else numbers.get(cause.get(entry[1], old))",
         "None if rule is None else numbers.get(old)",
         "tests/test_egraph.py",
     ),

@@ -44,74 +44,96 @@ class Decoded:
 
 
 Runs = Mapping[int, tuple[str | None, int]]
-Raw = tuple[str, Row]  # table name; operand classes, then attribute numbers
+Raw = tuple[str, Row, Row]  # table name; operand classes; attribute numbers
+Entry = tuple[tuple[str, Row, Row], Raw]  # what it is ordered by, classes renumbered; the e-node
 
 
-def decode(
-    program: Program,
-    egraph: EGraph,
-    tables: Mapping[str, NodeTable],
-    interner: Interner,
-    runs: Runs,
-) -> Decoded:
-    """Everything that `egraph` has; `runs` says what the classes of `born` rows stand for."""
-    names = [f"{kind}_{name}" for kind in ("n", "born", "cause") for name in tables]
-    rows, hidden_rows = egraph.tables([*names, "node", "type_of", "known"])
-    nodes = _by_class(rows, tables)
-    hidden = _by_class(hidden_rows, tables)
-    homes = {row[0]: row[1] for row in rows["node"]}
-    outputs = [homes[index] for index in program.output_nodes]
-    inputs = [homes[index] for index in program.inputs]
-    order = _order(nodes, tables, {*outputs, *inputs})
-    numbers = {old: new for new, old in enumerate(order)}
-    types = {row[0]: interner[row[1]] for row in rows["type_of"]}
-    known = {row[0] for row in rows["known"]}
-    born = {(name, row[:-1]): row[-1] for name in tables for row in rows[f"born_{name}"]}
-    cause = {(name, row[:-1]): row[-1] for name in tables for row in rows[f"cause_{name}"]}
+class Decoding:
+    """What `egraph` has by now, with the classes that outputs and inputs reach in order."""
 
-    values = _Values(interner)
-
-    def entries_of(old: int, raws: list[Raw]) -> tuple[tuple[ENode, Origin], ...]:
-        """E-nodes of one class in order, with their origins."""
-        entries = []
-        for raw in raws:
-            name, row = raw
-            arity = tables[name].arity
-            operands = tuple(numbers[operand] for operand in row[:arity])
-            rule, round_ = runs[born[raw]]
-            entries.append((tables[name].op.name, operands, row[arity:], rule, round_, raw))
-        entries.sort(key=lambda entry: entry[:3])
-        return tuple(
-            (
-                ENode(op, operands, values[row]),
-                Origin(rule, round_, None if rule is None else numbers.get(cause.get(raw, old))),
-            )
-            for op, operands, row, rule, round_, raw in entries
+    def __init__(
+        self,
+        program: Program,
+        egraph: EGraph,
+        tables: Mapping[str, NodeTable],
+        interner: Interner,
+    ) -> None:
+        self.program = program
+        self.tables = tables
+        names = [f"{kind}_{name}" for kind in ("n", "born", "cause") for name in tables]
+        rows, hidden_rows = egraph.tables([*names, "node", "type_of", "known"])
+        self.rows = rows
+        self.hidden = _by_class(hidden_rows, tables)
+        self.homes = {row[0]: row[1] for row in rows["node"]}
+        nodes = _by_class(rows, tables)
+        outputs = [self.homes[index] for index in program.output_nodes]
+        inputs = [self.homes[index] for index in program.inputs]
+        self.order = _order(nodes, {*outputs, *inputs})
+        self.numbers = {old: new for new, old in enumerate(self.order)}
+        self.values = _Values(interner)
+        self.entries = [self.in_order(nodes[old]) for old in self.order]
+        types = {row[0]: interner[row[1]] for row in rows["type_of"]}
+        known = {row[0] for row in rows["known"]}
+        self.classes = EClasses(
+            nodes=tuple(tuple(map(self.node, entries)) for entries in self.entries),
+            types=tuple(_type(types[old]) for old in self.order),
+            known=tuple(old in known for old in self.order),
+            inputs=tuple(self.numbers[old] for old in inputs),
+            outputs=tuple(
+                (name, self.numbers[old])
+                for (name, _), old in zip(program.outputs, outputs, strict=True)
+            ),
         )
 
-    def is_reached(raw: Raw) -> bool:
-        name, row = raw
-        return all(operand in numbers for operand in row[: tables[name].arity])
+    def in_order(self, raws: list[Raw]) -> list[Entry]:
+        """The e-nodes of one class in order."""
+        numbers, tables = self.numbers, self.tables
+        return sorted(
+            (
+                (tables[raw[0]].op.name, tuple([numbers[operand] for operand in raw[1]]), raw[2]),
+                raw,
+            )
+            for raw in raws
+        )
 
-    found = [entries_of(old, nodes[old]) for old in order]
-    classes = EClasses(
-        nodes=tuple(tuple(node for node, _ in entries) for entries in found),
-        types=tuple(_type(types[old]) for old in order),
-        known=tuple(old in known for old in order),
-        inputs=tuple(numbers[old] for old in inputs),
-        outputs=tuple(
-            (name, numbers[old]) for (name, _), old in zip(program.outputs, outputs, strict=True)
-        ),
-    )
-    program_classes = tuple(numbers.get(homes[index]) for index in range(len(program.nodes)))
-    made = Counter(runs[run][0] for run in born.values())
-    return Decoded(
-        classes,
-        origins=tuple(tuple(origin for _, origin in entries) for entries in found),
-        hidden=tuple(entries_of(old, [*filter(is_reached, hidden.get(old, []))]) for old in order),
-        program_classes=program_classes,
-        made=made,
-    )
+    def node(self, entry: Entry) -> ENode:
+        op, operands, attributes = entry[0]
+        return ENode(op, operands, self.values[attributes])
+
+    def decoded(self, runs: Runs) -> Decoded:
+        """The classes and all about them; `runs` says what the classes of `born` rows stand for."""
+        born, cause = self.by_node("born"), self.by_node("cause")
+        numbers, homes = self.numbers, self.homes
+
+        def origin(old: int, entry: Entry) -> Origin:
+            rule, round_ = runs[born[entry[1]]]
+            caused = None if rule is None else numbers.get(cause.get(entry[1], old))
+            return Origin(rule, round_, caused)
+
+        def hidden(old: int) -> tuple[tuple[ENode, Origin], ...]:
+            raws = [raw for raw in self.hidden.get(old, ()) if numbers.keys() >= set(raw[1])]
+            return tuple((self.node(entry), origin(old, entry)) for entry in self.in_order(raws))
+
+        return Decoded(
+            self.classes,
+            origins=tuple(
+                tuple(origin(old, entry) for entry in entries)
+                for old, entries in zip(self.order, self.entries, strict=True)
+            ),
+            hidden=tuple(map(hidden, self.order)),
+            program_classes=tuple(
+                numbers.get(homes[index]) for index in range(len(self.program.nodes))
+            ),
+            made=Counter(runs[run][0] for run in born.values()),
+        )
+
+    def by_node(self, kind: str) -> dict[Raw, int]:
+        """What the tables of this kind say of e-nodes."""
+        return {
+            (name, row[: table.arity], row[table.arity : -1]): row[-1]
+            for name, table in self.tables.items()
+            for row in self.rows[f"{kind}_{name}"]
+        }
 
 
 def _by_class(
@@ -119,9 +141,10 @@ def _by_class(
 ) -> dict[int, list[Raw]]:
     """The rows of node tables by the class of the node."""
     nodes: dict[int, list[Raw]] = {}
-    for name in tables:
+    for name, table in tables.items():
+        arity = table.arity
         for row in rows[f"n_{name}"]:
-            nodes.setdefault(row[-1], []).append((name, row[:-1]))
+            nodes.setdefault(row[-1], []).append((name, row[:arity], row[arity:-1]))
     return nodes
 
 
@@ -143,9 +166,7 @@ def _type(value: object) -> TensorType:
     return value
 
 
-def _order(
-    nodes: Mapping[int, list[Raw]], tables: Mapping[str, NodeTable], roots: set[int]
-) -> list[int]:
+def _order(nodes: Mapping[int, list[Raw]], roots: set[int]) -> list[int]:
     """The classes that `roots` reach, so that each has a node over earlier ones.
 
     A class comes at the depth of its shallowest term; within a depth by the least such node. Two
@@ -153,31 +174,29 @@ def _order(
     """
     reached = set(roots)
     stack = list(roots)
-    while stack:
-        for name, row in nodes[stack.pop()]:
-            for operand in row[: tables[name].arity]:
-                if operand not in reached:
-                    reached.add(operand)
-                    stack.append(operand)
-    entries = [(home, raw) for home in reached for raw in nodes[home]]
+    entries: list[tuple[int, Raw]] = []
     users: dict[int, list[int]] = {}
     missing: list[int] = []
-    for index, (_, (name, row)) in enumerate(entries):
-        operands = set(row[: tables[name].arity])
-        missing.append(len(operands))
-        for operand in operands:
-            users.setdefault(operand, []).append(index)
+    while stack:
+        home = stack.pop()
+        for raw in nodes[home]:
+            operands = set(raw[1])
+            for operand in operands:
+                users.setdefault(operand, []).append(len(entries))
+            entries.append((home, raw))
+            missing.append(len(operands))
+            stack.extend(operands - reached)
+            reached |= operands
     ready = [index for index, count in enumerate(missing) if count == 0]
     numbers: dict[int, int] = {}
     while ready:
-        least: dict[int, tuple[str, Row, Row]] = {}
+        least: dict[int, Raw] = {}
         for index in ready:
-            home, (name, row) = entries[index]
+            home, (name, row, attributes) = entries[index]
             if home not in numbers:
-                arity = tables[name].arity
-                terms = tuple(numbers[operand] for operand in row[:arity])
-                key = (name, terms, row[arity:])
-                least[home] = min(key, least.get(home, key))
+                key = (name, tuple([numbers[operand] for operand in row]), attributes)
+                if home not in least or key < least[home]:
+                    least[home] = key
         ready = []
         for home in sorted(least, key=least.__getitem__):
             numbers[home] = len(numbers)

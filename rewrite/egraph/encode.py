@@ -27,8 +27,9 @@ def load(
     answers: per node table the demand's columns and the type's number.
     """
     types = [interner.number(node.type) for node in program.nodes]
-    facts = enumerate(program.known)
-    rows = {told(1): [(KNOWN if known else VARYING, index) for index, known in facts]}
+    rows: dict[str, list[Row]] = {
+        told(1): [(KNOWN if known else VARYING, index) for index, known in enumerate(program.known)]
+    }
     answered: dict[str, set[Row]] = {}
     for index, node in enumerate(program.nodes):
         name = table_name(node)

@@ -27,7 +27,7 @@ from satura.rewrite.egraph.attribute_tables import (
     type_demand,
 )  # fmt: skip
 from satura.rewrite.egraph.classes import EClasses, ENode, find_class
-from satura.rewrite.egraph.decode import Decoded, Origin, decode
+from satura.rewrite.egraph.decode import Decoding, Origin
 from satura.rewrite.egraph.encode import load
 from satura.rewrite.egraph.engine import Row, Step
 from satura.rewrite.egraph.interner import Interner
@@ -184,8 +184,8 @@ class _Run:
             self.appraise()
             self.saturate()
             observer.start(None)
-            self.decoded = self.decode()
-        self.appraise(self.decoded)
+            self.decoded = self.decode().decoded(self.runs)
+        self.appraise(self.decoded.classes)
         for runner in self.runners:
             runner.finish(self.decoded.made)
         self.report.seconds = self.elapsed_seconds
@@ -283,16 +283,16 @@ class _Run:
         """Whether there are enough e-nodes to end, should nothing be gained."""
         return self.report.nodes >= max(_SMALL, self.limits.enough * self.report.rounds[0].nodes)
 
-    def decode(self) -> Decoded:
-        return decode(self.program, self.egraph, self.tables, self.interner, self.runs)
+    def decode(self) -> Decoding:
+        return Decoding(self.program, self.egraph, self.tables, self.interner)
 
-    def appraise(self, decoded: Decoded | None = None) -> None:
+    def appraise(self, classes: EClasses | None = None) -> None:
         """Extract a program, unless nothing has changed since; keep it if it is the cheapest."""
         if self.extract is None or self.is_appraised:
             return
         self.appraised, self.is_appraised = self.report.nodes, True
         started = perf_counter()
-        classes = (decoded or self.decode()).classes
+        classes = classes or self.decode().classes
         found = self.extract(classes)
         self.report.extraction_seconds += perf_counter() - started
         self.gainless += 1

@@ -271,7 +271,8 @@ def _holds_recorder(value: object) -> bool:
 
 def _parts(value: object) -> list[object]:
     """What the fields of a dataclass hold."""
-    return [getattr(value, name, None) for name in _part_names(type(value))]
+    kind: type = type(value)
+    return [getattr(value, name, None) for name in _part_names(kind)]
 
 
 @functools.cache

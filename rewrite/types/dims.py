@@ -72,6 +72,8 @@ class SymbolicDim:
         return SymbolicDim((*others, *rest))
 
     def __mul__(self, other: Dim) -> Dim:
+        if type(other) is int:
+            return self._times_number(other)
         others = monomials_of(other)
         degree = sum(
             max((len(atoms) for atoms, _ in each), default=0) for each in (self.terms, others)
@@ -84,6 +86,12 @@ class SymbolicDim:
         return polynomial(
             [(mine + theirs, a * b) for mine, a in self.terms for theirs, b in others]
         )
+
+    def _times_number(self, number: int) -> Dim:
+        """The product with a number, whose terms are in the same order."""
+        if number in (0, 1):
+            return self if number else 0
+        return SymbolicDim(tuple([(monomial, c * number) for monomial, c in self.terms]))
 
     def __neg__(self) -> Dim:
         return self * -1
