@@ -9,7 +9,7 @@ on; where the kind would depend on the way taken, the text is refused.
 from __future__ import annotations
 
 import ast
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -56,8 +56,11 @@ def translated(text: str, symbol: str, lookup: Lookup) -> ir.Module:
 
 @dataclass(frozen=True, eq=False)
 class _Slot:
+    """Where a name lives; the value itself of a name that is set once, before all loops."""
+
     kind: Kind
     place: ir.Value
+    is_value: bool = False
 
 
 @dataclass
@@ -83,13 +86,19 @@ class _Writer:
         self._lookup = lookup
         self._slots = ir.IRBuilder(function.append_basic_block())
         self._builder = ir.IRBuilder(function.append_basic_block())
+        self._constant: set[str] = set()  # names that are set once, whatever the way
         self._bound: dict[str, _Slot] = {}
         self._known: dict[tuple[str, Kind], _Slot] = {}
+        self._held: dict[_Slot, ir.Value] = {}  # what slots have, as far as this block knows
+        self._block = self._builder.block
         self._loops: list[_Loop] = []
 
     def write(self, names: Sequence[str], body: Sequence[ast.stmt]) -> None:
         """The whole function, whose arguments have these names."""
         start = self._builder.block
+        counts = Counter([*names, *_set_in(body)])
+        always = (*names, *_set_in(body, is_deep=False))
+        self._constant = {name for name in always if counts[name] == 1}
         for name, value in zip(names, self._function.args, strict=True):
             self._set(name, Typed(int64, value))
         self._statements(body)
@@ -100,6 +109,9 @@ class _Writer:
     # Names
 
     def _set(self, name: str, value: Typed) -> None:
+        if name in self._constant:
+            self._bound[name] = _Slot(value.kind, value.value, True)
+            return
         slot = self._known.get((name, value.kind))
         if slot is None:
             slot = _Slot(value.kind, self._slots.alloca(value.kind.llvm, name=name))
@@ -109,15 +121,27 @@ class _Writer:
             loop.known.add(name)
             loop.meant[name].add(slot)
         self._builder.store(value.value, slot.place)
+        self._values_here()[slot] = value.value
 
     def _get(self, name: str) -> Typed:
         slot = self._bound.get(name)
         if slot is None:
             raise Untranslatable(f"'{name}' has no value here, or values of several types")
+        if slot.is_value:
+            return Typed(slot.kind, slot.place)
         for loop in self._loops:
             if name not in loop.known:
                 loop.carried.add(name)
-        return Typed(slot.kind, self._builder.load(slot.place))
+        held = self._values_here()
+        if slot not in held:
+            held[slot] = self._builder.load(slot.place)
+        return Typed(slot.kind, held[slot])
+
+    def _values_here(self) -> dict[_Slot, ir.Value]:
+        """What slots hold, of those that were read or set in the block that is written."""
+        if self._block is not self._builder.block:
+            self._block, self._held = self._builder.block, {}
+        return self._held
 
     @contextmanager
     def _perhaps(self) -> Iterator[None]:
@@ -356,3 +380,17 @@ class _Writer:
         kinds = tuple(kind for kind, _ in given)
         value = called.emit(self._builder, kinds, [value for _, value in given])
         return None if value is None else Typed(called.result(*kinds), value)
+
+
+def _set_in(statements: Sequence[ast.stmt], is_deep: bool = True) -> Iterator[str]:
+    """The names that statements set, as often as they do; with `is_deep` inside of them, too."""
+    for statement in statements:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AugAssign(target=ast.Name(id=name)):
+                yield name
+            case ast.For(target=ast.Name(id=name), body=body) if is_deep:
+                yield from (name, *_set_in(body))
+            case ast.If(body=body, orelse=orelse) if is_deep:
+                yield from (*_set_in(body), *_set_in(orelse))
+            case ast.While(body=body) if is_deep:
+                yield from _set_in(body)
