@@ -239,6 +239,7 @@ def test_the_count_of_matches_stops_before_a_rule_that_would_explode() -> None:
     assert "nodes (before reshape_again)" in str(report)
 
 
+@pytest.mark.deep
 def test_each_bad_rule_is_dropped_and_good_ones_stay(ours: Saturation) -> None:
     bad = RuleSet(misuse(divides), reshape_twice, misuse(prints), misuse(exits), drop_reshape)
     saturation, warned = rewrite(bad, Limits(nodes=1500))

@@ -53,9 +53,10 @@ def optimised_text(seed: str, *names: str) -> str:
 
 
 def test_hash_seeds_change_nothing() -> None:
-    first = optimised_text("1", "tiny_rope_attention")
-    assert "matmul" in first
-    assert first == optimised_text("2", "tiny_rope_attention")
+    schedule = rewrite(build("tiny_rope_attention"), "default", None, None).schedule
+    here = f"{schedule.program} {schedule.dispatches} {schedule.homes}\n"
+    assert "matmul" in here
+    assert here == optimised_text("2", "tiny_rope_attention")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def results(program: Program, arguments: dict[str, Array]) -> dict[str, Array]:
 
 
 @pytest.mark.parametrize(
-    "name", deep_but(["tiny_resnet_pad"], ["tiny_resnet_pad", "tiny_resnet_tf", "tiny_mobilenet"])
+    "name", deep_but((), ["tiny_resnet_pad", "tiny_resnet_tf", "tiny_mobilenet"])
 )
 def test_the_comparison_with_onnxruntime_catches(name: str) -> None:
     """The acceptance check fails on a program with a deliberate fault."""

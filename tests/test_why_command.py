@@ -104,6 +104,7 @@ def test_the_command_gives_up_on_a_rule_that_does_not_end(
     assert code == 1 and f"rule 'sleeps' ({file}:21) was dropped: it took too long" in err
 
 
+@pytest.mark.deep
 def test_the_command_goes_on_without_another_rule_that_does_not_end(
     model: Path, run: Run, tmp_path: Path
 ) -> None:
