@@ -58,7 +58,7 @@ def alone(classes: EClasses, fragment: Fragment) -> Schedule:
     return place(assemble(isolated, {fragment.cls: fragment}, folding, MODEL), MODEL)
 
 
-@pytest.mark.parametrize("seed", deep_but(range(1, 3), range(60), range(20)))
+@pytest.mark.parametrize("seed", deep_but([2], range(60), range(20)))
 @pytest.mark.parametrize("rules", ["none", "default"])
 def test_every_fragment_lowers(seed: int, rules: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program, arguments, _ = random_program(seed)

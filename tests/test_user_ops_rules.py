@@ -288,6 +288,7 @@ def test_a_law_of_movement_that_drops_an_attribute_is_refuted(ops: UserOps) -> N
     assert prove(forgets).status != "proved"
 
 
+@pytest.mark.deep
 def test_laws_of_movement_are_proved(ops: UserOps) -> None:
     laws = movement(ops.elu) + movement(ops.lerp)
     for name in ("transpose_past_elu", "slice_into_lerp", "broadcast_out_of_lerp"):
