@@ -121,6 +121,7 @@ def test_numpy_integers_of_a_quotient_are_made_plain() -> None:
     assert isinstance(atom, Quotient) and type(atom.denominator) is int
 
 
+@pytest.mark.deep
 def test_numpy_integers_may_stand_in_what_a_rule_computes() -> None:
     @attribute_function
     def flat(type_: TensorType) -> Shape:

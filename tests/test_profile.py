@@ -65,6 +65,7 @@ def test_random_programs_launch_what_was_counted(seed: int) -> None:
     assert found.launches <= launches  # nothing is launched for empty tensors
 
 
+@pytest.mark.deep
 def test_a_profile_says_what_was_predicted() -> None:
     build = Builder()
     x = build.input("x", DType.F32, (64, 64))

@@ -265,6 +265,7 @@ def test_laws_of_movement_are_sound(name: str, ops: UserOps) -> None:
         assert report.verdict == "tested", report
 
 
+@pytest.mark.deep
 def test_reshapes_slices_and_pads_move_through_them(ops: UserOps) -> None:
     build = Builder()
     x = build.input("x", DType.F32, (4, 6))

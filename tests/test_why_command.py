@@ -95,6 +95,7 @@ def test_the_command_explains_rules_of_a_file(model: Path, run: Run, tmp_path: P
     assert run("relu_twice", model, "--with", tmp_path / "missing.py")[0] == 2
 
 
+@pytest.mark.deep
 def test_the_command_gives_up_on_a_rule_that_does_not_end(
     model: Path, run: Run, tmp_path: Path
 ) -> None:
