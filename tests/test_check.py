@@ -284,6 +284,7 @@ def test_a_refuted_rule_names_the_first_differing_element() -> None:
     assert report_of(widen).reason == "the left side is float32[1], the right side float32[2]"
 
 
+@pytest.mark.deep
 def test_a_sound_rule_is_tested_and_where_possible_proved() -> None:
     entry = DEFAULT["drop_identity_transpose"]
     assert check(entry, attempts=200).verdict == "tested"

@@ -195,6 +195,7 @@ def test_several_files_and_one_rule(
     assert "did you mean 'undo'?" in capsys.readouterr().err
 
 
+@pytest.mark.deep
 def test_the_book_is_checked_by_default(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli("check", "--rule", "cancel_negations", "--json") == 0
     (rule,) = json.loads(capsys.readouterr().out)["rules"]

@@ -103,6 +103,7 @@ def test_a_vacuous_verdict_says_what_used_up_the_draws() -> None:
     assert f"0 of {count} instances; {said}; a check with --deep" in report.reason
 
 
+@pytest.mark.deep
 def test_the_command_says_the_ranks_of_proofs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

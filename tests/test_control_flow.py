@@ -118,6 +118,7 @@ def test_a_count_that_depends_on_data_is_refused() -> None:
         load(model)
 
 
+@pytest.mark.deep
 def test_loops_inside_loops_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loading, "MOST_INLINED", 10_000)
     inner = body([make_node("Identity", "c", "d"), make_node("Neg", "s", "t")],

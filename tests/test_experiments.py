@@ -78,6 +78,7 @@ def test_unknown_names_are_errors(model: Path) -> None:
         list(trials({"small": model}, rules=("all",)))
 
 
+@pytest.mark.deep
 def test_limits_cost_models_and_graphs_beside_each_other_and_resumed(model: Path) -> None:
     """Two e-graphs in two processes; what is done is given back, and not done again."""
     graph = read_gym((Path(__file__).parent / "egraph.json").read_text()).graph

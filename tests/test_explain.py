@@ -114,6 +114,7 @@ def test_every_step_matched_what_stood_there(limits: Limits) -> None:
     assert steps > 100
 
 
+@pytest.mark.deep
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = str(tmp_path / "model.onnx")
     satura.save(turned_pad(), model)

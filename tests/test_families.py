@@ -192,6 +192,7 @@ def test_a_wrong_law_is_refuted_for_a_users_op() -> None:
             assert check(entry, shrink=False).verdict == "refuted"
 
 
+@pytest.mark.deep
 def test_a_condition_that_a_value_exists_may_hold_for_every_match() -> None:
     @family
     def joined(f: Elementwise, x: Tensor, y: Tensor, axis: Axis) -> Law:
@@ -291,7 +292,7 @@ def reverse_past(f: Elementwise, xs: Operands[Tensor], s: Slices) -> Law:
     return rewrites(f(xs.each(slice_, s)), slice_(f(xs), s))
 
 
-@pytest.mark.parametrize("seed", deep_but([0], range(3)))
+@pytest.mark.parametrize("seed", deep_but((), range(3)))
 def test_operands_that_fit_at_no_sizes_crash_no_check(seed: int) -> None:
     (select,) = (rule for rule in reverse_past.rules if rule.name == "reverse_past_select")
     assert check(select, seed=seed, attempts=100).verdict in ("tested", "refuted", "vacuous")

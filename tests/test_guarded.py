@@ -117,21 +117,26 @@ def rewrite(
     ]
 
 
+def deep(bad: Rule, reason: str) -> object:
+    """A case that has a kin in `make test`."""
+    return pytest.param(bad, reason, marks=pytest.mark.deep)
+
+
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        (misuse(divides), "ZeroDivisionError: .* for p = "),
+        deep(misuse(divides), "ZeroDivisionError: .* for p = "),
         (misuse(talks), "ValueError: (blah ){150,200}"),
         (misuse(recurses), "RecursionError: .* for p = "),
         (misuse(exits), "it raised SystemExit: leaving"),
-        (misuse(interrupts), "it raised KeyboardInterrupt"),
+        deep(misuse(interrupts), "it raised KeyboardInterrupt"),
         (misuse(ends_the_process), "it ended its process \\(exit status 0\\)"),
-        (misuse(crashes), "it ended its process \\(signal SIGSEGV\\)"),
+        deep(misuse(crashes), "it ended its process \\(signal SIGSEGV\\)"),
         (misuse(takes_all_memory), "MemoryError"),
-        (misuse(raises_without_words), "it raised ValueError"),
-        (misuse(of_another_class), "must be a Perm, not a Shape"),
+        deep(misuse(raises_without_words), "it raised ValueError"),
+        deep(misuse(of_another_class), "must be a Perm, not a Shape"),
         (misuse(disguised), "must be a Perm, not a _Disguise"),
-        (misuse(mutable), "the list .* cannot stand in an attribute"),
+        deep(misuse(mutable), "the list .* cannot stand in an attribute"),
         (misuse(strange), "the object .* cannot stand in an attribute"),
         (misuse(no_permutation), "it is unsound: .*does not permute"),
         (misuse(changes_its_argument), "it changed its arguments"),
@@ -139,12 +144,12 @@ def rewrite(
         (swell(astronomical), "the number 1000.* is out of all bounds"),
         (swell(beyond_memory), "it is unsound: .* has 16 elements"),
         (misuse(of_bools), "the bool True cannot stand in an attribute"),
-        (narrow, "window .* has a size, stride or dilation below 1"),
+        deep(narrow, "window .* has a size, stride or dilation below 1"),
         (change_weights, "it changed its arguments"),
-        (swell(negative), "it is unsound: .*an extent is negative"),
+        deep(swell(negative), "it is unsound: .*an extent is negative"),
         (read_short_scalar, "a f32 has 4 bytes, not 1"),
         (add_large, "a constant of 72,000,000 bytes"),
-        (drop_reshape, "it is unsound: it makes .* equal to"),
+        deep(drop_reshape, "it is unsound: it makes .* equal to"),
     ],
     ids=lambda value: value.name if isinstance(value, Rule) else "",
 )
@@ -239,6 +244,7 @@ def test_the_count_of_matches_stops_before_a_rule_that_would_explode() -> None:
     assert "nodes (before reshape_again)" in str(report)
 
 
+@pytest.mark.deep
 def test_each_bad_rule_is_dropped_and_good_ones_stay(ours: Saturation) -> None:
     bad = RuleSet(misuse(divides), reshape_twice, misuse(prints), misuse(exits), drop_reshape)
     saturation, warned = rewrite(bad, Limits(nodes=1500))

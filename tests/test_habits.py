@@ -164,6 +164,7 @@ def test_names_of_no_file_of_rules(tmp_path: Path, name: str) -> None:
         load_rules(tmp_path / name)
 
 
+@pytest.mark.deep
 def test_bench_takes_rules(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

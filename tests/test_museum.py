@@ -59,8 +59,17 @@ def variants(rule: Rule) -> Iterator[tuple[str, Rule]]:
             yield what, rename(other)
 
 
+QUICKLY_MENDED = (
+    "clamp",
+    "minus_itself",
+    "join_any_slices",
+    "times_zero",
+    "slice_that_looks_whole",
+)
+
+
 @pytest.mark.parametrize("attempts", [500, pytest.param(6000, marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", [entry.name for entry in MENDED])
+@pytest.mark.parametrize("name", deep_but(QUICKLY_MENDED, [entry.name for entry in MENDED]))
 def test_the_missing_condition_mends_it(name: str, attempts: int) -> None:
     report = check(MENDED[name], attempts=attempts)
     assert report.verdict != "refuted", str(report)

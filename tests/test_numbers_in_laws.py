@@ -18,6 +18,7 @@ from satura.language import (
     select,
     unary,
 )
+from satura.rewrite.check.refute import refutation
 from satura.rewrite.language.numbers import scalar_like
 from satura.rewrite.types.attributes import Refuse
 from satura.rewrite.types.tensor_type import DType, TensorType
@@ -57,8 +58,9 @@ def triple_is_nothing(x: Tensor) -> Law:
 
 
 def test_laws_with_numbers_are_tested() -> None:
-    for law in (double, reciprocal, choose_the_other, relu_of_pad):
-        assert check(law, attempts=300).is_sound, law.name
+    assert check(double, attempts=300).is_sound
+    for law in (reciprocal, choose_the_other, relu_of_pad):
+        assert refutation(law, attempts=150) is None, law.name
     assert "the left side is 3.0" in str(check(triple_is_nothing))
 
 

@@ -73,5 +73,6 @@ def test_the_commands_explain_the_e_graph_that_is_compiled(
     assert all(step["matched"] for entry in found for step in entry["steps"])
 
 
+@pytest.mark.deep
 def test_a_law_of_movement_can_be_asked_about(program: Program) -> None:
     assert satura.why("transpose_past_elu", program).fires

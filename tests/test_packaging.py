@@ -116,6 +116,7 @@ print(sorted({name.partition(".")[0] for name in sys.modules} & {"rewrite", "rul
 """
 
 
+@pytest.mark.deep
 def test_generic_names_are_never_imported(tmp_path: Path) -> None:
     """A second copy of the rules under the bare name `rules` would be a second registry."""
     result = python(WHOLE_WAY, tmp_path)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import satura
+from satura.rewrite.check.refute import refutation
 from satura.rewrite.language.dsl import Law, RuleSet, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import reshape, unary
 from satura.rewrite.program.builder import Builder
@@ -18,7 +19,6 @@ from satura.rewrite.types.attributes import Perm, Scalar, Shape, UnaryFn, UserAt
 from satura.rewrite.types.dims import Quotient, SymbolicDim, static, symbol
 from satura.rewrite.types.plain import as_plain
 from satura.rewrite.types.tensor_type import DType, TensorType
-from satura.testing import check
 
 
 class _Sly(int):
@@ -121,6 +121,7 @@ def test_numpy_integers_of_a_quotient_are_made_plain() -> None:
     assert isinstance(atom, Quotient) and type(atom.denominator) is int
 
 
+@pytest.mark.deep
 def test_numpy_integers_may_stand_in_what_a_rule_computes() -> None:
     @attribute_function
     def flat(type_: TensorType) -> Shape:
@@ -139,7 +140,7 @@ def test_numpy_integers_may_stand_in_what_a_rule_computes() -> None:
         shaped = reshape(unary(f, reshape(x, flat(x.type))), Shape(x.type.shape))
         return rewrites(unary(f, x), shaped, is_concrete(x.type))
 
-    assert check(flat_unary, attempts=300).is_sound
+    assert refutation(flat_unary, attempts=100) is None
     build = Builder()
     x = build.input("x", DType.F32, (2, 3))
     program = build.program({"y": build.unary("neg", x)})

@@ -55,7 +55,7 @@ def test_choosing_between_data_is_work_and_padding_is_not() -> None:
     assert traffic(padded, padded.dispatches[0]) == "copy"
 
 
-@pytest.mark.parametrize("seed", deep_but(range(1), range(6)))
+@pytest.mark.parametrize("seed", deep_but((), range(6)))
 def test_random_programs_launch_what_was_counted(seed: int) -> None:
     program, arguments, _ = random_program(seed)
     compiled = satura.compile(program, 1, rules="none")
@@ -65,6 +65,7 @@ def test_random_programs_launch_what_was_counted(seed: int) -> None:
     assert found.launches <= launches  # nothing is launched for empty tensors
 
 
+@pytest.mark.deep
 def test_a_profile_says_what_was_predicted() -> None:
     build = Builder()
     x = build.input("x", DType.F32, (64, 64))

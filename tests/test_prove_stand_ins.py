@@ -508,6 +508,7 @@ def wide_pads(x: Tensor, v: Tensor, b: Padding) -> Law:
     return rewrites(pad(x, v, b), pad(x, v, up_to_a_hundred(b)))
 
 
+@pytest.mark.deep
 def test_what_a_proof_refutes_is_shown_by_a_program(tmp_path: Path) -> None:
     assert check(wide_pads, attempts=200).verdict == "tested"
     report = check(wide_pads, attempts=200, proof_steps=40_000)

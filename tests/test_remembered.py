@@ -300,7 +300,7 @@ def kept(cache: Cache) -> tuple[str, Rewritten]:
     return key, rewrite_once(program, DEFAULT)
 
 
-COUNTS = deep_but([40], [40, 200, 1000], [200])
+COUNTS = deep_but([20], [20, 200, 1000], [200])
 
 
 @pytest.mark.parametrize("count", COUNTS)

@@ -197,7 +197,11 @@ for _ in range(300):
 """
 
 
-@pytest.mark.parametrize("before", ["start(thread)", "pass"], ids=["started", "not yet started"])
+@pytest.mark.parametrize(
+    "before",
+    ["start(thread)", pytest.param("pass", marks=pytest.mark.deep)],
+    ids=["started", "not yet started"],
+)
 def test_calls_go_on_after_an_interrupt_of_a_worker_s_start(before: str) -> None:
     run = [sys.executable, "-c", INTERRUPTED.format(before)]
     subprocess.run(run, cwd=Path(__file__).parent.parent, check=True, timeout=60)

@@ -188,6 +188,7 @@ def test_assembly_is_that_of_the_kernel(twins: Path, shown: Shown) -> None:
     assert all(str(kernel["assembly"]) in text for kernel in kernels)
 
 
+@pytest.mark.deep
 def test_a_node_restricts_every_stage(model: Path, twins: Path, shown: Shown) -> None:
     line = shown.text(model, "--stage", "program", "--node", "%8")
     assert line == f"{str(satura.load(model)).splitlines()[8]}\n"

@@ -267,6 +267,7 @@ def test_verification_covers_them(ops: UserOps) -> None:
     satura.compile(program, verify=True)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", [0])
 def test_random_programs(seed: int, ops: UserOps, monkeypatch: pytest.MonkeyPatch) -> None:
     def step(program: RandomProgram) -> None:

@@ -23,6 +23,7 @@ from satura.ops import (
     op,
     refuse_unless,
 )
+from satura.rewrite.check.refute import refutation
 from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.language.dsl import (
     Law,
@@ -69,8 +70,8 @@ def test_ops_stand_in_rules_by_their_own_name(ops: UserOps) -> None:
         """sorted(sorted(x)) = sorted(x), along one axis"""
         return rewrites(ops.sorted_rows(ops.sorted_rows(x, axis), axis), ops.sorted_rows(x, axis))
 
-    for law in (odd, swapped, sorted_twice):
-        assert check(law, attempts=300).is_sound, law.name
+    assert check(odd, attempts=300).is_sound
+    assert not any(refutation(law, attempts=100) for law in (swapped, sorted_twice))
     build = Builder()
     x = build.input("x", DType.F32, (2, 3))
     ordered = build.add(ops.sorted_rows, (build.add("sorted_rows", (x,), Axis(1)),), Axis(1))
@@ -120,7 +121,7 @@ def test_a_scalar_may_be_an_attribute_on_one_side_and_a_tensor_on_the_other() ->
             return rewrites(binary("mul", x, wide), scaled(x, a), is_f32(a))
 
         for law in (scaled_negated, scaled_as_product, product_as_scaled):
-            assert check(law, attempts=300).is_sound, law.name
+            assert refutation(law, attempts=200) is None, law.name
         build = Builder()
         x = build.input("x", DType.F32, (2, 3))
         y = build.add(scaled, (build.unary("neg", x),), _number(3))
@@ -256,7 +257,7 @@ SAMPLES = {  # each kind of law once: two ops have the same law in the same way
 }
 
 
-@pytest.mark.parametrize("name", deep_but(["lerp"], SAMPLES))
+@pytest.mark.parametrize("name", deep_but((), SAMPLES))
 def test_laws_of_movement_are_sound(name: str, ops: UserOps) -> None:
     laws = movement(getattr(ops, name))
     for law in SAMPLES[name]:
@@ -264,6 +265,7 @@ def test_laws_of_movement_are_sound(name: str, ops: UserOps) -> None:
         assert report.verdict == "tested", report
 
 
+@pytest.mark.deep
 def test_reshapes_slices_and_pads_move_through_them(ops: UserOps) -> None:
     build = Builder()
     x = build.input("x", DType.F32, (4, 6))
@@ -287,6 +289,7 @@ def test_a_law_of_movement_that_drops_an_attribute_is_refuted(ops: UserOps) -> N
     assert prove(forgets).status != "proved"
 
 
+@pytest.mark.deep
 def test_laws_of_movement_are_proved(ops: UserOps) -> None:
     laws = movement(ops.elu) + movement(ops.lerp)
     for name in ("transpose_past_elu", "slice_into_lerp", "broadcast_out_of_lerp"):

@@ -95,6 +95,7 @@ def test_the_command_explains_rules_of_a_file(model: Path, run: Run, tmp_path: P
     assert run("relu_twice", model, "--with", tmp_path / "missing.py")[0] == 2
 
 
+@pytest.mark.deep
 def test_the_command_gives_up_on_a_rule_that_does_not_end(
     model: Path, run: Run, tmp_path: Path
 ) -> None:
@@ -104,6 +105,7 @@ def test_the_command_gives_up_on_a_rule_that_does_not_end(
     assert code == 1 and f"rule 'sleeps' ({file}:21) was dropped: it took too long" in err
 
 
+@pytest.mark.deep
 def test_the_command_goes_on_without_another_rule_that_does_not_end(
     model: Path, run: Run, tmp_path: Path
 ) -> None:

@@ -172,6 +172,7 @@ def test_errors_are_those_of_a_plain_convolution(case: tuple[int, int, int, bool
     assert errors[0] <= 1.1 * errors[1]
 
 
+@pytest.mark.deep
 def test_what_follows_a_convolution_is_computed_with_it() -> None:
     """A residual, an activation, a transposed result, and a concat that two write into."""
     build = Builder()

@@ -46,6 +46,7 @@ def with_wrong_condition(rule: Rule) -> Iterator[tuple[str, Rule]]:
 CONDITIONAL = [rule.name for rule in DEFAULT if any(each.conditions for each in rule.directions)]
 
 
+@pytest.mark.deep
 def test_a_rule_without_mistake_passes() -> None:
     assert shows(DEFAULT[CONDITIONAL[0]]) == ""
 
