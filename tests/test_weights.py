@@ -100,7 +100,7 @@ def test_the_bytes_of_a_model_are_not_copied(model: Path) -> None:
 def test_host_calls_do_not_read_constants_again(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(0).standard_normal((1, 8, 64, 64)).astype(np.float32)
     rois = np.array([[0, 0, 9, 9]], np.float32)
-    given = {"x": x, "rois": rois, "batch": np.zeros(1, np.int64)}
+    given: dict[str, Array] = {"x": x, "rois": rois, "batch": np.zeros(1, np.int64)}
     content = one_node("RoiAlign", given, constants="x batch").model.SerializeToString()
     with pytest.warns(HostFallbackWarning):
         compiled = satura.compile(content)

@@ -17,6 +17,7 @@ from satura.backend.plan.plans import ClassReport, Planned, Plans, Sizes
 from satura.backend.run.bound import Bound
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.program.interpreter import bind_sizes
+from satura.rewrite.system.heap import give_back_freed
 from satura.rewrite.types.dims import representative, symbol
 from satura.rewrite.types.tensor_type import Array
 
@@ -137,6 +138,8 @@ def compile_schedule(
     A program without symbols is compiled at once, another one with the first call of each new
     sizes (its kernels are mostly shared by all sizes). `progress` gets a text and a fraction.
     """
+    constants = (node.constant for node in schedule.program.nodes if node.op.name == "constant")
+    give_back_freed(sum(constant.nbytes for constant in constants))  # what the search has left
     compiled = CompiledSchedule(fold_constants(schedule), threads or usable_threads())
     if not schedule.program.symbols:
         compiled.prepare({}, progress)

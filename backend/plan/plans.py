@@ -94,7 +94,7 @@ class Plans:
             record.uses += 1
         else:
             plan = make_plan(self.schedule, self.store, self.threads, False, progress)
-            give_back_freed()
+            give_back_freed(self.store.size)
         return Planned(plan, _bytes(plan), Instances(plan.instance, self.workspaces), record)
 
     def keep(self, key: Sizes, made: Planned) -> None:
@@ -126,7 +126,7 @@ class Plans:
         else:
             found = size_class(self.schedule, sizes, self.store, self.threads, progress)
             record = ClassRecord(found, sizes, missed)
-            give_back_freed()
+            give_back_freed(self.store.size)
         others = (each for each in self.classes if each is not record)
         self.classes = (record, *others)  # at once: `reports` takes no lock
         return record

@@ -55,6 +55,10 @@ class EGraph:
         self.define("(pop)")
         self._classes.clear()
 
+    def close(self) -> None:
+        """Free the engine, in the thread that made it; nothing may use it after that."""
+        del self._engine
+
     def run(self, ruleset: str, saturate: bool = False) -> Step:
         """Run a ruleset once, or until it changes nothing."""
         started = perf_counter()

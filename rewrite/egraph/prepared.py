@@ -64,7 +64,9 @@ def prepared_engine(directions: Sequence[Direction], apart: Sequence[bool]) -> I
     with engine.egraph.scratch():
         yield engine
         rows = sum(engine.egraph.sizes().values()) if keeps else 0
-    if keeps and rows <= _MOST_ROWS:  # not after an exception: what is left is not known then
+    if keeps and rows > _MOST_ROWS:
+        engine.egraph.close()  # at once: who finds it in a cycle may be another thread
+    elif keeps:  # not after an exception: what is left is not known then
         _kept[key] = engine
         while len(_kept) > _MOST:
             del _kept[next(iter(_kept))]
