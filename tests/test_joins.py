@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from satura.rewrite.egraph.engine import EGraph
-from satura.rewrite.egraph.queries import Atom, rule_text, split_query
+from satura.rewrite.egraph.queries import Atom, relation, rule_text, split_query
 
 
 def test_no_query_joins_more_than_two_tables() -> None:
@@ -26,8 +26,8 @@ def rows_found(egraph: EGraph, atoms: list[Atom]) -> list[tuple[int, ...]]:
     egraph.define("(ruleset join)")
     steps = [(stage.table, stage.atoms) for stage in stages]
     for table, body in [*steps, (Atom("out", variables), tuple(query))]:
-        egraph.define(f"(relation {table.table} ({' '.join(['i64'] * len(table.arguments))}))")
-        egraph.define(rule_text(body, str(table), "join", table.table))
+        egraph.define(relation(table.table, ["i64"] * len(table.arguments)))
+        egraph.define(rule_text(body, table.stated, "join", table.table))
     egraph.run("join", saturate=True)
     return list(egraph.numbers("out"))
 
@@ -50,7 +50,7 @@ def nested_loops(atoms: list[Atom], rows: Tables) -> list[tuple[int, ...]]:
 def egraph_of(rows: Tables) -> EGraph:
     egraph = EGraph()
     for table, entries in rows.items():
-        egraph.define(f"(relation {table} ({' '.join(['i64'] * len(entries[0]))}))")
+        egraph.define(relation(table, ["i64"] * len(entries[0])))
         egraph.insert({table: entries})
     return egraph
 

@@ -72,14 +72,18 @@ class EGraph:
     def insert(self, rows: Mapping[str, Sequence[Row]]) -> None:
         """Add rows to relations of numbers."""
         few = {table: entries for table, entries in rows.items() if len(entries) <= _FEW}
-        facts = [f"({table} {' '.join(map(str, row))})" for table in few for row in few[table]]
+        facts = [
+            f"(set ({table} {' '.join(map(str, row))}) ())" for table in few for row in few[table]
+        ]
         self.define("\n".join(facts))
         if len(few) < len(rows):
             with TemporaryDirectory(prefix="satura-egraph-") as folder:
                 for table, entries in rows.items():
                     if table not in few:
                         path = Path(folder, table)
-                        path.write_text("\n".join("\t".join(map(str, row)) for row in entries))
+                        path.write_text(
+                            "".join("\t".join(map(str, row)) + "\t\n" for row in entries)
+                        )
                         self.define(f'(input {table} "{path}")')
 
     def sizes(self) -> dict[str, int]:

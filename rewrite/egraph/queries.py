@@ -31,6 +31,11 @@ class Atom:
         """The row itself, without its output."""
         return f"({self.table} {' '.join(self.arguments)})"
 
+    @property
+    def stated(self) -> str:
+        """The action that adds the row to a relation."""
+        return f"(set {self.call} ())"
+
     def __str__(self) -> str:
         return self.call if self.output is None else f"(= {self.output} {self.call})"
 
@@ -45,10 +50,13 @@ class Stage:
     def text(self, ruleset: str) -> str:
         """The table's declaration and the rule that fills it."""
         name = self.table.table
-        sorts = " ".join("T" if column[0] in "te" else "i64" for column in self.table.arguments)
-        return f"(relation {name} ({sorts}))\n" + rule_text(
-            self.atoms, str(self.table), ruleset, name
-        )
+        sorts = ["T" if column[0] in "te" else "i64" for column in self.table.arguments]
+        return relation(name, sorts) + rule_text(self.atoms, self.table.stated, ruleset, name)
+
+
+def relation(name: str, sorts: Sequence[str]) -> str:
+    """The declaration of a table of rows alone; egglog's `relation` would give each row a class."""
+    return f"(function {name} ({' '.join(sorts)}) Unit :no-merge)\n"
 
 
 def rule_text(atoms: Sequence[Atom], actions: str, ruleset: str, name: str) -> str:

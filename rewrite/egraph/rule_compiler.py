@@ -117,7 +117,7 @@ class _Writer:
         lines += [stage.text(matching) for stage in stages]
         if direction.computes:
             want = Atom(want_of(len(columns)), (str(number), *columns))
-            lines.append(rule_text(query[:-1], str(want), "demand", asking))
+            lines.append(rule_text(query[:-1], want.stated, "demand", asking))
         lines.append(rule_text(query, " ".join(self.actions), ruleset, ruleset))
         text, makes = "".join(lines), len(self.made)
         return RuleCode(text, matching, ruleset, asking, len(columns), len(outputs), rows, makes)

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from satura.rewrite.egraph.queries import Atom, rule_text, split_query
+from satura.rewrite.egraph.queries import Atom, relation, rule_text, split_query
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.registry import Kind, Op
 
@@ -100,32 +100,33 @@ BASE = f"""
 (constructor now (i64) T)
 (constructor now_load () T)
 (constructor node (i64) T)
-(relation type_of (T i64))
-(relation conflict (i64 i64))
-(relation known (T))
-(relation varying (T))
-(relation turned (T))
-(relation movable (T))
-(relation untransposed (T))
-(relation unpadded (T))
-(relation pad_value (T i64))
-(relation next_pad_value (T i64))
-(relation static_type (i64))
-(relation symbolic_type (i64))
+(function type_of (T i64) Unit :no-merge)
+(function conflict (i64 i64) Unit :no-merge)
+(function known (T) Unit :no-merge)
+(function varying (T) Unit :no-merge)
+(function turned (T) Unit :no-merge)
+(function movable (T) Unit :no-merge)
+(function untransposed (T) Unit :no-merge)
+(function unpadded (T) Unit :no-merge)
+(function pad_value (T i64) Unit :no-merge)
+(function next_pad_value (T i64) Unit :no-merge)
+(function static_type (i64) Unit :no-merge)
+(function symbolic_type (i64) Unit :no-merge)
 (function scalar_of (T) i64 :merge (min old new))
-(relation scalar_value (i64 i64))
+(function scalar_value (i64 i64) Unit :no-merge)
 (ruleset load)
 (ruleset facts)
 (ruleset match)
 (ruleset demand)
 (ruleset forget)
 (rule ((= e (now n))) ((delete (now n))) :ruleset forget)
-(rule ((type_of x a) (type_of x b) (< a b)) ((conflict a b)) :ruleset facts :name "conflict")
-(rule ((told_1 {KNOWN} n)) ((known (node n))) :ruleset load)
-(rule ((told_1 {VARYING} n)) ((varying (node n))) :ruleset load)
-(rule ((type_of x t) (symbolic_type t)) ((varying x)) :ruleset facts)
-(rule ((turned x) (varying x)) ((movable x)) :ruleset facts)
-(rule ((pad_value x a) (next_pad_value x b) (!= a b)) ((unpadded x)) :ruleset facts)
+(rule ((type_of x a) (type_of x b) (< a b)) ((set (conflict a b) ()))
+      :ruleset facts :name "conflict")
+(rule ((told_1 {KNOWN} n)) ((set (known (node n)) ())) :ruleset load)
+(rule ((told_1 {VARYING} n)) ((set (varying (node n)) ())) :ruleset load)
+(rule ((type_of x t) (symbolic_type t)) ((set (varying x) ())) :ruleset facts)
+(rule ((turned x) (varying x)) ((set (movable x) ())) :ruleset facts)
+(rule ((pad_value x a) (next_pad_value x b) (!= a b)) ((set (unpadded x) ())) :ruleset facts)
 """
 
 
@@ -141,7 +142,7 @@ def schema(table: NodeTable) -> str:
     text += _loader(table) + _type_tables(table, node)
     if table.op.name == "constant":
         text += _fact([node], "(known e)") + _fact([node], "(movable e)")
-        text += _fact([node, Atom("scalar_value", ("a0", "s"))], "(set (scalar_of e) s)")
+        text += _fact([node, Atom("scalar_value", ("a0", "s"))], "(scalar_of e)", value="s")
     elif table.arity == 0:
         text += _fact([node], "(varying e)")
     elif table.op.kind is not Kind.HOST:
@@ -194,8 +195,9 @@ def keeps_axes(op: Op) -> bool:
     return moves or op.kind in (Kind.ELEMENTWISE, Kind.REDUCTION, Kind.WINDOW)
 
 
-def _fact(atoms: list[Atom], action: str, name: str = "") -> str:
+def _fact(atoms: list[Atom], fact: str, name: str = "", value: str = "()") -> str:
     """A rule for facts; `name` names its tables where it needs some."""
+    action = f"(set {fact} {value})"
     words = frozenset(action.replace("(", " ").replace(")", " ").split())
     stages, query = split_query(atoms, words, name)
     body = " ".join(map(str, query))
@@ -220,11 +222,10 @@ def widths(tables: Iterable[NodeTable]) -> set[int]:
 
 def shared_tables(width: int) -> str:
     """The two tables for rows of `width` numbers; the ruleset `clear_…` empties that of demands."""
-    want, sorts = want_of(width), " ".join(["i64"] * (width + 1))
+    want, sorts = want_of(width), ["i64"] * (width + 1)
     columns = " ".join(f"c{index}" for index in range(width + 1))
     return (
-        f"(relation {told(width)} ({sorts}))\n"
-        f"(relation {want} ({sorts}))\n"
+        f"{relation(told(width), sorts)}{relation(want, sorts)}"
         f"(ruleset clear_{want})\n"
         f"(rule (({want} {columns})) ((delete ({want} {columns}))) :ruleset clear_{want})\n"
     )
@@ -238,7 +239,7 @@ def _loader(table: NodeTable) -> str:
     made = " ".join(arguments)
     return f"""
 (rule ({row})
-      ((let e (n_{table.name} {made})) (union e (node n)) (type_of e t)
+      ((let e (n_{table.name} {made})) (union e (node n)) (set (type_of e t) ())
        (set (born_{table.name} {made}) (now_load))) :ruleset load)
 """
 
@@ -251,12 +252,12 @@ def _type_tables(table: NodeTable, node: Atom) -> str:
     """
     name = table.name
     columns = tuple(f"c{index}" for index in range(table.width))
-    sorts = " ".join(["i64"] * table.width)
+    sorts = ["i64"] * table.width
     typing = Atom(f"typing_{name}", ("e", *columns))
     number = str(table.typing)
     want = Atom(want_of(table.width), (number, *columns))
-    text = f"(relation typing_{name} (T {sorts}))\n"
-    text += rule_text([typing], str(want), "facts", f"asking_{name}")  # tells what it asked for
+    text = relation(typing.table, ["T", *sorts])
+    text += rule_text([typing], want.stated, "facts", f"asking_{name}")  # tells what it asked for
     text += _fact([typing, Atom(told(table.width + 1), (number, *columns, "y"))], "(type_of e y)")
     if table.op.name == "item":
         return text
