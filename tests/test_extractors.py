@@ -7,7 +7,6 @@ from random import Random
 
 import pytest
 
-from benchmarks.models import build
 from satura.pipeline.stages import best_schedule, rewrite
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Extractor, Result
@@ -152,9 +151,8 @@ def test_the_integer_program_alone(seed: int, monkeypatch: pytest.MonkeyPatch) -
         assert exact(graph).cost == pytest.approx(best)
 
 
-@pytest.mark.deep
 def test_variants_make_a_cheaper_choice() -> None:
-    classes = rewrite(build("tiny_minilm"), "default", None, None).saturation.classes
+    classes = rewrite(random_program(7)[0], "default", None, None).saturation.classes
     plain = local_search(choices(classes, rounds=0).graph).cost
     assert local_search(choices(classes).graph).cost < 0.99 * plain
 
