@@ -26,6 +26,7 @@ from satura.rewrite.egraph.tables import (
 )  # fmt: skip
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.ops import REGISTRY
+from satura.rewrite.program.program import Program
 
 _MOST = 4  # engines kept; each takes some 20 MB
 _MOST_ROWS = 20_000  # of one that is kept: tables never shrink, and 45,000 rows take 80 MB
@@ -45,6 +46,17 @@ class Prepared:
     directions: Sequence[Direction]
     codes: Sequence[RuleCode]
     constants: Sequence[Value]
+
+    def tables_for(self, program: Program) -> Mapping[str, NodeTable]:
+        """The node tables of rules and of `program`; declares those that are not there."""
+        ops = {node.op.name for node in program.nodes} - self.tables.keys()
+        hosts = [len(node.operands) for node in program.nodes if node.op.name == "host"]
+        more = node_tables(ops, hosts, len(self.tables))
+        for width in sorted(widths(more.values()) - self.widths):
+            self.egraph.define(shared_tables(width))
+        for table in more.values():
+            self.egraph.define(schema(table))
+        return {**self.tables, **more}
 
 
 _Key = tuple[tuple[int, ...], tuple[bool, ...]]

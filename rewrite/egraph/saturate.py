@@ -35,7 +35,6 @@ from satura.rewrite.egraph.observer import NOBODY, Observer
 from satura.rewrite.egraph.prepared import Prepared, prepared_engine
 from satura.rewrite.egraph.report import Report, Round, RuleStatistics
 from satura.rewrite.egraph.rule_compiler import RuleCode
-from satura.rewrite.egraph.tables import node_tables, schema, shared_tables, widths
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.dsl import Direction, RuleSet
 from satura.rewrite.program.program import Program
@@ -197,14 +196,7 @@ class _Run:
     def load(self, engine: Prepared) -> None:
         """Load the program into the engine, and make a runner for each direction."""
         self.egraph, self.interner = engine.egraph, Interner(engine.constants)
-        ops = {node.op.name for node in self.program.nodes} - engine.tables.keys()
-        hosts = [len(node.operands) for node in self.program.nodes if node.op.name == "host"]
-        more = node_tables(ops, hosts, len(engine.tables))
-        self.tables = {**engine.tables, **more}
-        for width in sorted(widths(more.values()) - engine.widths):
-            self.egraph.define(shared_tables(width))
-        for table in more.values():
-            self.egraph.define(schema(table))
+        self.tables = engine.tables_for(self.program)
         self.types = [type_demand(table) for table in self.tables.values()]
         for table, demand in zip(self.tables.values(), self.types, strict=True):
             demand.answer = self.observer.wrap_typing(table.op, demand.answer)
