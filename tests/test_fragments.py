@@ -16,7 +16,8 @@ from satura.rewrite.extract.candidates import candidates
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.extract import choices
 from satura.rewrite.extract.folding import fold
-from satura.rewrite.extract.fragments import INLINED, Fragment, combine
+from satura.rewrite.extract.forms import INLINED
+from satura.rewrite.extract.fragments import Fragment, combine
 from satura.rewrite.extract.placement import place
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.extract.templates import Instance

@@ -10,7 +10,8 @@ from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.features import Features
 from satura.rewrite.extract.folding import Folding
-from satura.rewrite.extract.fragments import Fragment, Fused
+from satura.rewrite.extract.forms import Fused
+from satura.rewrite.extract.fragments import Fragment
 from satura.rewrite.extract.schedule import Form
 from satura.rewrite.ops import REGISTRY, Kind
 from satura.rewrite.program.program import Program, ProgramBuilder

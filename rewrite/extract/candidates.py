@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from satura.rewrite.egraph.classes import EClasses
@@ -25,7 +26,8 @@ WIDTH = 4  # options that are kept there; more was never seen to gain more than 
 class Candidates:
     """A choice graph, what its candidates are, and how its constants are folded.
 
-    Candidate k of `graph` is `found[k]`; `start` is the choice that was met on the way.
+    Candidate k of `graph` is `found[k]`; `start` is the choice that was met on the way. `picks`
+    are the candidates of all classes among which it was made.
     """
 
     enumeration: Enumeration
@@ -33,6 +35,7 @@ class Candidates:
     found: tuple[Found, ...]
     folding: Folding
     start: Result
+    picks: Mapping[int, int]
 
     @property
     def classes(self) -> EClasses:
@@ -79,13 +82,13 @@ def enumerated(classes: EClasses, templates: Templates, width: int = 1) -> Candi
             made.add(leaves, cost, found)
     graph = made.graph()
     picks = cheapest_dags(graph)
-    start = improve(graph, chosen(graph, picks), 0, picks)
-    return Candidates(enumeration, graph, tuple(made.found), folding, start)
+    start = improve(graph, chosen(graph, picks), picks, 0)
+    return Candidates(enumeration, graph, tuple(made.found), folding, start, picks)
 
 
 def varied(before: Candidates, rounds: int = MAX_ROUNDS) -> Candidates:
     """Some candidates with the variants of those that a local search would choose."""
-    enumeration, graph, result = before.enumeration, before.graph, before.start
+    enumeration, graph, result, picks = before.enumeration, before.graph, before.start, before.picks
     made = _Made(before.classes)
     for leaves, cost, found in zip(graph.leaves, graph.costs, before.found, strict=True):
         made.append(frozenset(leaves), cost, found)
@@ -96,12 +99,13 @@ def varied(before: Candidates, rounds: int = MAX_ROUNDS) -> Candidates:
             if candidate not in seen and isinstance(found, Instance):
                 seen.add(candidate)
                 for variant in variants(enumeration, found):
-                    made.add(*enumeration.priced(variant), variant)
+                    made.add(variant.leaves, variant.seconds, variant)
         if len(made.found) == len(graph.homes):
             break
+        known = len(graph.homes)
         graph = made.graph()
-        result = improve(graph, result, 0)
-    return Candidates(enumeration, graph, tuple(made.found), before.folding, result)
+        result = improve(graph, result, picks, 0, near=graph.homes[known:])
+    return Candidates(enumeration, graph, tuple(made.found), before.folding, result, picks)
 
 
 def _cost(dispatch: tuple[frozenset[int], tuple[float, Found]]) -> float:

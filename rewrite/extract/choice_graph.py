@@ -59,6 +59,18 @@ class ChoiceGraph:
             for candidates in self.candidates
         )
 
+    def nearby(self, classes: Iterable[int]) -> set[int]:
+        """Some classes, those that read them or are read by them, and what else reads the latter:
+        where other picks for some may make others worth while."""
+        found: set[int] = set()
+        for cls in classes:
+            found.add(cls)
+            found.update(self.users[cls])
+            for leaf in self.readable[cls]:
+                found.add(leaf)
+                found.update(self.users[leaf])
+        return found
+
     def needed(self, picks: Mapping[int, int]) -> dict[int, int]:
         """The part of `picks`, candidates by class, that the goals need; in depth-first order."""
         found: dict[int, int] = {}

@@ -8,15 +8,16 @@ their leaves' closures, each once. Classes are visited in order of depth until n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable
 from itertools import product as cartesian
 from math import inf
 from typing import TypeAlias
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.folding import Folding
-from satura.rewrite.extract.fragments import ANCHORED, INLINED, Fragment, placement
-from satura.rewrite.extract.greedy import MOST, members
+from satura.rewrite.extract.forms import inlinable
+from satura.rewrite.extract.fragments import Fragment, placement
+from satura.rewrite.extract.greedy import members
 from satura.rewrite.extract.octets import widens
 from satura.rewrite.extract.templates import Instance, Instances, Templates
 from satura.rewrite.ops import REGISTRY, Kind
@@ -44,16 +45,15 @@ class Enumeration:
         self.given = folding.given
         self.width = width
         count = len(classes.nodes)
-        self.options: list[dict[tuple[object, ...], tuple[float, Instance]]] = [
-            {} for _ in range(count)
-        ]
+        self.options: list[dict[object, tuple[float, Instance]]] = [{} for _ in range(count)]
         self.dispatches: list[dict[frozenset[int], tuple[float, Found]]] = [
             {} for _ in range(count)
         ]
         self._own = [inf] * count  # seconds of the cheapest dispatch of a class
         self._total = [inf if price is None else price for price in folding.given]
         self._closure = [0] * count  # bit set of the classes dispatched below and here
-        self.instances = Instances(classes, templates)
+        self._nearby: dict[frozenset[int], tuple[float, int]] = {}  # of `_below`, during one visit
+        self.instances = Instances(classes, templates, folding.given)
         self._combined: dict[tuple[object, ...], Instance | None] = {}
         self._sweep()
 
@@ -65,38 +65,31 @@ class Enumeration:
         """Whether a class is given or can be dispatched."""
         return self._total[cls] < inf
 
-    def priced(self, found: Instance) -> tuple[frozenset[int], float]:
-        """What a dispatch reads but for what is given, and its cost with that of constants."""
-        return self._priced(found.reads, found.template.seconds)
-
-    def _priced(self, reads: Iterable[int], cost: float) -> tuple[frozenset[int], float]:
-        """The same for a dispatch that is known to cost so much without constants."""
-        leaves = []
-        for leaf in reads:
-            price = self.given[leaf]
-            if price is None:
-                leaves.append(leaf)
-            else:
-                cost += price
-        return frozenset(leaves), cost
-
-    def _admit(self, found: Found, reads: Collection[int], own: float) -> float | None:
+    def _admit(
+        self, found: Found, leaves: frozenset[int], seconds: float, given: float
+    ) -> float | None:
         """Add a dispatch, unless its class is given; the price of everything below it.
 
-        None where it reads what nothing computes, or what is computed from its own class.
+        Of its `seconds`, `given` are for what it reads but its leaves. None where one of these is
+        computed from its own class.
         """
         cls = found.cls
-        below, bits = self._below(reads)
-        if bits >> cls & 1 or below == inf:
+        nearby = self._nearby.get(leaves)
+        if nearby is None:
+            nearby = self._nearby[leaves] = self._below(leaves)
+        below, bits = nearby
+        below += given
+        if bits >> cls & 1:
             return None
         if self.given[cls] is not None:
             return below
-        leaves, cost = self._priced(reads, own)
-        held = self.dispatches[cls].get(leaves)
-        if held is None or cost < held[0]:
-            self.dispatches[cls][leaves] = cost, found
+        dispatches = self.dispatches[cls]
+        held = dispatches.get(leaves)
+        if held is None or seconds < held[0]:
+            dispatches[leaves] = seconds, found
         # No cycle can close here: a class never costs less than what it reads, and costs only
         # fall, so reading what depends on this class cannot be cheaper than what it has.
+        own = seconds - given
         if below + own < self._total[cls] * (1 - IMPROVEMENT):
             self._own[cls], self._total[cls] = own, below + own
             self._closure[cls] = bits | 1 << cls
@@ -118,31 +111,41 @@ class Enumeration:
     def _visit(self, cls: int) -> bool:
         """Try all e-nodes of a class over its operands' options; whether anything got better."""
         total, better = self._total[cls], False
+        self._nearby.clear()
         for position, node in enumerate(self.classes.nodes[cls]):
             for parts in self._ways(cls, node):
                 found = self._combine(cls, position, parts)
-                if found is not None:
-                    better |= self._offer(found)
+                if found is not None and self._offer(found):
+                    better = True
             if node.op == "concat" and all(map(self.is_computable, node.operands)):
-                placed = placement(self.classes, cls, node)
-                self._admit(placed, placed.reads, placed.seconds(self.classes, self.model))
+                self._place(cls, node)
         return better or self._total[cls] < total
 
-    def _ways(self, cls: int, node: ENode) -> Iterator[tuple[Instance | None, ...]]:
+    def _place(self, cls: int, node: ENode) -> None:
+        """Admit a concat as a placement."""
+        placed = placement(self.classes, cls, node)
+        prices = {leaf: self.given[leaf] for leaf in placed.reads}
+        leaves = frozenset(leaf for leaf, price in prices.items() if price is None)
+        given = sum(price for price in prices.values() if price is not None)
+        self._admit(placed, leaves, placed.seconds(self.classes, self.model) + given, given)
+
+    def _ways(self, cls: int, node: ENode) -> Iterable[tuple[Instance | None, ...]]:
         """Every way to read the operands of `node`: as a leaf, or inlined in one of the forms."""
         kind = REGISTRY[node.op].kind
         if kind is Kind.SOURCE and node.op in ("input", "constant"):
-            return
+            return ()
         seen = kind is Kind.LAYOUT and node.op not in ("pad", "concat")
         if self.classes.known[cls] and not seen and not widens(self.classes, cls, node):
-            return  # computed at compile time
+            return ()  # computed at compile time
         ways: list[list[Instance | None]] = []
-        for operand in node.operands:
+        dtype = self.classes.types[cls].dtype
+        for position, operand in enumerate(node.operands):
             options: list[Instance | None] = [None] if self.is_computable(operand) else []
-            if kind is not Kind.HOST:
-                options.extend(option for _, option in self.options[operand].values())
+            if held := self.options[operand]:
+                forms = inlinable(node.op, dtype, position)
+                options += [each for _, each in held.values() if each.template.form in forms]
             ways.append(options)
-        yield from cartesian(*ways)
+        return cartesian(*ways)
 
     def _combine(
         self, cls: int, position: int, parts: tuple[Instance | None, ...]
@@ -156,47 +159,50 @@ class Enumeration:
     def _offer(self, found: Instance) -> bool:
         """Admit a fragment, and keep it to grow from where it is the best of its kind."""
         template = found.template
-        below, form = self._admit(found, found.reads, template.seconds), template.form
-        if below is None or form not in INLINED:
+        below = self._admit(found, found.leaves, found.seconds, found.given)
+        if below is None or not template.grows:
             return False
         # What it costs in a larger one: its reads and its work, one after the other.
         price = below + template.inlined
         # Operands of one op fuse only when they share their anchor.
-        return self._keep((form, found.anchor if form in ANCHORED else None), found, price)
-
-    def _keep(self, kept: tuple[object, object], found: Instance, price: float) -> bool:
-        """Keep a fragment among the `width` best of its kind; whether that is a change."""
-        options = self.options[found.cls]
-        key: tuple[object, ...] = kept
+        kept = template.kind or found.anchor
         if self.width > 1:
-            key = (*kept, frozenset(leaf for leaf in found.reads if self.given[leaf] is None))
+            return self._keep_wide(kept, found, price)
+        options = self.options[found.cls]
+        held = options.get(kept)
+        if held is not None and price >= held[0] * (1 - IMPROVEMENT):
+            return False
+        options[kept] = (price, found)
+        return held is None or held[1] is not found
+
+    def _keep_wide(self, kept: object, found: Instance, price: float) -> bool:
+        """Keep a fragment among the `width` best of its kind that read different classes; whether
+        that is a change."""
+        options = self.options[found.cls]
+        key = kept, found.leaves
         held = options.get(key)
-        if held is None and self.width > 1:
-            rivals = [each for each in options if each[:2] == kept]
+        if held is None:
+            rivals = [each for each in options if isinstance(each, tuple) and each[0] == kept]
             if len(rivals) >= self.width:
                 dearest = max(rivals, key=lambda each: options[each][0])
                 if price >= options[dearest][0] * (1 - IMPROVEMENT):
                     return False
                 del options[dearest]
-        if held is not None and price >= held[0] * (1 - IMPROVEMENT):
+        elif price >= held[0] * (1 - IMPROVEMENT):
             return False
         options[key] = (price, found)
         return held is None or held[1] is not found
 
-    def _below(self, leaves: Collection[int]) -> tuple[float, int]:
+    def _below(self, leaves: frozenset[int]) -> tuple[float, int]:
         """Seconds of everything below `leaves`, and the classes dispatched there."""
-        if len(leaves) == 1:
-            (leaf,) = leaves
-            return self._total[leaf], self._closure[leaf]
-        bits, total, own = 0, 0.0, self._own
-        for leaf in sorted(leaves, key=self._total.__getitem__, reverse=True):
-            closure = self._closure[leaf]
-            if bits and closure:
-                if more := closure & ~bits:
-                    total += sum([own[cls] for cls in members(more)])
-            else:
-                total = min(total + self._total[leaf], MOST) if total else self._total[leaf]
-            bits |= closure
+        totals, closures, own = self._total, self._closure, self._own
+        total, bits = 0.0, 0
+        for leaf in sorted(leaves, key=totals.__getitem__, reverse=True):
+            if not bits:
+                total, bits = totals[leaf], closures[leaf]
+            elif more := closures[leaf] & ~bits:
+                total += sum([own[cls] for cls in members(more)])
+                bits |= more
         return total, bits
 
 

@@ -20,6 +20,7 @@ from satura.rewrite.extract.candidates import (
 from satura.rewrite.extract.choice_graph import Extractor, Result
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.exact import exact
+from satura.rewrite.extract.garbage import without_collections
 from satura.rewrite.extract.greedy import dag_greedy, tree_greedy
 from satura.rewrite.extract.local_search import local_search
 from satura.rewrite.extract.placement import place
@@ -64,6 +65,7 @@ def appraiser(model: CostModel | None = None) -> Callable[[EClasses], Appraised]
     """
     templates = Templates(model or CostModel())
 
+    @without_collections()
     def appraise(classes: EClasses) -> Appraised:
         found = enumerated(_priced(classes, templates.model), templates)
         return Appraised(schedule(found, found.start), found)

@@ -2,22 +2,13 @@
 
 A *fragment* is a tree of e-nodes that run in one dispatch; its leaves are e-classes that are read
 from memory. `combine` grows fragments bottom-up by one e-node; which forms grow into which is the
-whole of what fuses:
-
-    VIEW         layout ops over one leaf: an index map, no work of its own
-    LOOP         elementwise ops, pads, concats, gathers and index ramps over leaves and views
-    ROW          reductions over the same axes, with LOOP work before, between and after
-    CONTRACTION  conv or matmul over views, then an epilogue: elementwise ops, and layout ops that
-    WINDOW       leave the store a plain strided one; the same with a pool
-    PLACEMENT    a concat whose parts are written into its buffer by their producers
-    HOST         a host call or one of its results
+whole of what fuses; `forms.py` lists them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
-from enum import Enum
 from functools import lru_cache
 
 from satura.rewrite.egraph.classes import EClasses, ENode
@@ -34,6 +25,7 @@ from satura.rewrite.extract.amounts import (
 )  # fmt: skip
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.features import NEAR_BYTES, Amount, Features
+from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
 from satura.rewrite.extract.octets import sums_octets
 from satura.rewrite.extract.readable import is_readable
 from satura.rewrite.ops import REGISTRY, Kind
@@ -55,22 +47,6 @@ Shape = tuple[Dim, ...]
 
 MAX_NODES = 48  # a larger fragment compiles slowly and gains nothing
 UNIT_BYTES = 16384.0  # stored by one thread at a time
-
-
-class Fused(Enum):
-    """Form of a fragment; see the module's docstring."""
-
-    VIEW = "view"
-    LOOP = "loop"
-    ROW = "row"
-    CONTRACTION = "contraction"
-    WINDOW = "window"
-    PLACEMENT = "placement"
-    HOST = "host"
-
-
-ANCHORED = (Fused.CONTRACTION, Fused.WINDOW)
-INLINED = (Fused.VIEW, Fused.LOOP, Fused.ROW, Fused.CONTRACTION, Fused.WINDOW)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +95,11 @@ class Fragment:
         # one that computes is better than one that copies.
         tie = model.constant * (self.size + 10 * (self.form is Fused.VIEW))
         return model.seconds(self.features(classes)) + tie
+
+    def inlined_seconds(self, classes: EClasses, model: CostModel) -> float:
+        """Cost of its reads and its work, one after the other, in a fragment that goes on."""
+        features = self.features(classes, False)
+        return model.memory(features) + model.work(features) + self.size * model.constant
 
     def features(self, classes: EClasses, is_stored: bool = True) -> Features:
         """What this fragment does as a dispatch, or in a larger one that does not store it."""
@@ -178,7 +159,13 @@ def combine(
 ) -> Fragment | None:
     """The fragment that computes `node` from `parts`, or None where these do not fuse."""
     kind = REGISTRY[node.op].kind
-    if any(part is not None and (part.closed or cls in part.work) for part in parts):
+    for position, part in enumerate(parts):
+        if part is None:
+            continue
+        forms = inlinable(node.op, classes.types[cls].dtype, position)
+        if part.closed or part.form not in forms or cls in part.work:
+            return None
+    if kind is Kind.ELEMENTWISE and not _agree(parts):
         return None
     work = _work(cls, parts)
     if len(work) > MAX_NODES:
@@ -196,13 +183,11 @@ def combine(
     if kind in (Kind.CONTRACTION, Kind.WINDOW):
         return _anchor(classes, base, model)
     if kind is Kind.INDEXING:
-        loops = parts[1] is None or parts[1].form in (Fused.VIEW, Fused.LOOP)
         touched = classes.bytes[cls]
         reads = {leaf: min(amount, touched) for leaf, amount in reads.items()}
-        gathered = base.but(reads=reads, work={**work, cls: ("gathered", touched)})
-        return gathered if parts[0] is None and loops else None
+        return base.but(reads=reads, work={**work, cls: ("gathered", touched)})
     if kind is Kind.HOST:
-        return base.but(form=Fused.HOST) if not any(parts) else None
+        return base.but(form=Fused.HOST)
     return base if node.op in ("iota", "extent") else None
 
 
@@ -255,8 +240,6 @@ def _layout(classes: EClasses, base: Fragment) -> Fragment | None:
     part = base.parts[0]
     stored = classes.bytes[base.cls]
     if base.node.op in ("pad", "concat"):
-        if any(part and part.form not in (Fused.VIEW, Fused.LOOP) for part in base.parts):
-            return None
         # Guarded reads cost a comparison and, at worst, the vectorisation of the loop.
         return base.but(work={**base.work, base.cls: ("guard", size_of(classes.sized[base.cls]))})
     if part is None or part.form in (Fused.VIEW, Fused.LOOP):
@@ -322,25 +305,29 @@ def _moved(
     return index if result[-1] == 1 or coefficient(position, last) == 1 else None
 
 
-def _elementwise(classes: EClasses, base: Fragment) -> Fragment | None:
-    grown = base.but(work={**base.work, base.cls: elementwise_work(classes, base.node, base.cls)})
-    special = [part for part in base.parts if part and part.form in (Fused.ROW, *ANCHORED)]
-    if not special:
-        return grown
+def _agree(parts: tuple[Fragment | None, ...]) -> bool:
+    """Whether an elementwise op can compute some parts in one dispatch."""
+    special = [part for part in parts if part and part.form in (Fused.ROW, *ANCHORED)]
+    if len(special) < 2:
+        return True
     first = special[0]
     if any(part.form is not first.form for part in special):
-        return None
+        return False
     if first.form is Fused.ROW:
-        sides = {(part.axes, part.full, part.reduced) for part in special}
-        if len(sides) > 1:
-            return None
-        return grown.but(
-            form=Fused.ROW, axes=first.axes, full=first.full, reduced=first.reduced,
-            anchor=first.anchor,
-        )  # fmt: skip
-    if any(part.anchor is not first.anchor or part.stored != first.stored for part in special):
-        return None
-    return grown.but(form=first.form, anchor=first.anchor, stored=first.stored)
+        return len({(part.axes, part.full, part.reduced) for part in special}) == 1
+    return all(part.anchor is first.anchor and part.stored == first.stored for part in special)
+
+
+def _elementwise(classes: EClasses, base: Fragment) -> Fragment:
+    work = {**base.work, base.cls: elementwise_work(classes, base.node, base.cls)}
+    special = [part for part in base.parts if part and part.form in (Fused.ROW, *ANCHORED)]
+    if not special:
+        return base.but(work=work)
+    first = special[0]
+    return base.but(
+        form=first.form, work=work, axes=first.axes, full=first.full, reduced=first.reduced,
+        anchor=first.anchor, stored=first.stored,
+    )  # fmt: skip
 
 
 def _reduction(classes: EClasses, base: Fragment) -> Fragment | None:
@@ -352,8 +339,8 @@ def _reduction(classes: EClasses, base: Fragment) -> Fragment | None:
         assert isinstance(attribute, Axis)
         axes = (attribute.index,)
     full = classes.types[base.node.operands[0]].shape
-    if part and part.form not in (Fused.VIEW, Fused.LOOP):
-        same = part.form is Fused.ROW and part.axes == axes and part.full == full
+    if part and part.form is Fused.ROW:
+        same = part.axes == axes and part.full == full
         if not same or part.reduced:
             return None
     work = {**base.work, base.cls: reduction_work(classes, base.node)}
@@ -367,8 +354,7 @@ def _anchor(classes: EClasses, base: Fragment, model: CostModel) -> Fragment | N
     for position, part in enumerate(base.parts):
         if part is None:
             continue
-        widened = part.form is Fused.LOOP and sums_octets(classes, base)
-        if not (part.form is Fused.VIEW or widened):
+        if part.form is Fused.LOOP and not sums_octets(classes, base):
             return None
         if not is_readable(classes, base, position, part):
             return None

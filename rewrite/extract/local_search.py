@@ -16,11 +16,11 @@ IEEE TCAD 26, 2007).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from math import inf
 
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
-from satura.rewrite.extract.greedy import cheapest_dags, dag_greedy, tree_greedy
+from satura.rewrite.extract.greedy import cheapest_dags, chosen, tree_greedy
 
 MAX_PASSES = 6
 UPWARDS = 1  # more was never seen to find more
@@ -33,41 +33,39 @@ def local_search(graph: ChoiceGraph, start: Result | None = None) -> Result:
 
     Raises ProgramError where a goal cannot be computed.
     """
+    others = cheapest_dags(graph)
     starts = [start] if start else [tree_greedy(graph)]
     if not start or len(graph.homes) <= LARGE:
-        starts.append(dag_greedy(graph))
-    best = min((improve(graph, each) for each in starts), key=lambda result: result.cost)
-    while (found := improve(graph, best)).cost < best.cost * (1 - LEAST):
-        best = found
+        starts.append(chosen(graph, others))
+    found = [(improve(graph, each, others), each) for each in starts]
+    best, before = min(found, key=lambda pair: pair[0].cost)
+    while best.cost < before.cost * (1 - LEAST):
+        best, before = improve(graph, best, others), best
     return best
 
 
 def improve(
     graph: ChoiceGraph,
     start: Result,
+    others: Mapping[int, int],
     upwards: int = UPWARDS,
-    others: Mapping[int, int] | None = None,
+    near: Iterable[int] | None = None,
 ) -> Result:
     """Search from a choice, with up to `upwards` classes between one forced in and its readers.
 
-    `others` are the picks of `cheapest_dags`, where they are there already.
+    `others` are picks without a cycle for the classes that are not chosen. Moves are tried near
+    some classes, everywhere if these are None; and once more near what changed.
     """
     # What is chosen reads nothing else, so the picks for the other classes close no cycle.
-    search = _Search(graph, {**(others or cheapest_dags(graph)), **start.choice}, upwards)
+    search = _Search(graph, {**others, **start.choice}, upwards)
+    place = None if near is None else graph.nearby(near)
     for _ in range(MAX_PASSES):
-        before = search.total
-        for cls in search.selected():
-            if search.uses[cls]:
-                search.choose_again(cls)
-        for cls in search.neighbours():
-            search.cheapen(cls)
-        for cls in search.neighbours():
-            search.force_in(cls)
-        for cls in search.selected():
-            if cls not in graph.goals:
-                search.force_out(cls)
-        if not search.is_less(search.total, before):
+        total, before = search.total, search.state()
+        search.pass_over(place)
+        if not search.is_less(search.total, total):
             break
+        after = search.state()
+        place = graph.nearby([cls for cls in after if before.get(cls) != after[cls]])
     choice = graph.needed(search.picks)
     return Result(choice, graph.cost(choice.values()))
 
@@ -92,6 +90,27 @@ class _Search:
 
     def is_less(self, cost: float, than: float) -> bool:
         return cost < than - self.least
+
+    def state(self) -> dict[int, tuple[int, bool]]:
+        """The pick of every class, and whether it is computed."""
+        return {cls: (candidate, self.uses[cls] > 0) for cls, candidate in self.picks.items()}
+
+    def pass_over(self, place: Set[int] | None) -> None:
+        """Try all moves on the classes in some place, or on all."""
+        for cls in self.within(place, self.selected()):
+            if self.uses[cls]:
+                self.choose_again(cls)
+        for cls in self.within(place, self.neighbours()):
+            self.cheapen(cls)
+        for cls in self.within(place, self.neighbours()):
+            self.force_in(cls)
+        for cls in self.within(place, self.selected()):
+            if cls not in self.graph.goals:
+                self.force_out(cls)
+
+    def within(self, place: Set[int] | None, classes: list[int]) -> list[int]:
+        """Those of some classes that are in a place."""
+        return classes if place is None else [cls for cls in classes if cls in place]
 
     def selected(self) -> list[int]:
         """The classes that are computed."""
@@ -234,14 +253,15 @@ class _Search:
                     stack.append(leaf)
         return total if total < limit else inf
 
-    def reaches(self, start: Iterable[int], goal: int) -> bool:
-        """Whether the picks below `start` include that of `goal`."""
-        below, rank, lowest = self.below, self.rank, self.rank[goal]
+    def reaches(self, start: Iterable[int], *goals: int) -> bool:
+        """Whether the picks below `start` include that of a goal."""
+        below, rank = self.below, self.rank
+        lowest = min([rank[goal] for goal in goals])
         seen: set[int] = set()
         stack = list(start)
         while stack:
             cls = stack.pop()
-            if cls == goal:
+            if cls in goals:
                 return True
             if rank[cls] > lowest and cls not in seen:
                 seen.add(cls)
@@ -258,7 +278,7 @@ class _Search:
             if self.uses[cls]:
                 return
             pick = self.picks[cls]
-            if leaf is not None and not (self.uses[leaf] and self.cheapen_without(cls, leaf)):
+            if leaf is not None and not (self.uses[leaf] and self.cheapen(cls, without=leaf)):
                 continue
             before = self.total
             self.take((cls,))
@@ -281,44 +301,32 @@ class _Search:
             if self.uses[reader]:
                 if not reads and self.choose_with(reader, cls):
                     changed.append((reader, old))
-            elif levels and (reads or self.cheapen(reader, cls)):
+            elif levels and (reads or self.cheapen(reader, reads=cls)):
                 if not reads:
                     changed.append((reader, old))
                 self.offer(reader, changed, levels - 1)
 
-    def cheapen(self, cls: int, other: int | None = None) -> bool:
+    def cheapen(self, cls: int, reads: int | None = None, without: int | None = None) -> bool:
         """Give a class that is not computed its cheapest candidate beside all that is.
 
-        Only one that reads `other`, if that is given. Whether it is another than before.
+        Only one that `reads` a class, or below which there is not another, where that is given: for
+        this the new one may be dearer. Whether it is another than before.
         """
         graph, before = self.graph, self.picks[cls]
-        least = self.own[cls] + self.price_of(self.below[cls], inf) - self.least
+        if without is None:
+            least = self.own[cls] + self.price_of(self.below[cls], inf) - self.least
+            ends: tuple[int, ...] = (cls,)
+        else:
+            least, ends = inf, (cls, without)
         for candidate in graph.candidates[cls]:
             leaves, price = graph.leaves[candidate], graph.costs[candidate]
             if price >= least:
                 break
-            if other is None or other in leaves:
+            if reads is None or reads in leaves:
                 price += self.price_of(leaves, least - price)
-                if price < least and not self.reaches(leaves, cls):
+                if price < least and not self.reaches(leaves, *ends):
                     self.set_pick(cls, candidate)
                     least = price
-        return self.picks[cls] != before
-
-    def cheapen_without(self, cls: int, other: int) -> bool:
-        """Give a class that is not computed its cheapest candidate below which `other` is not.
-
-        False where there is none.
-        """
-        graph, before = self.graph, self.picks[cls]
-        least, ends = inf, (cls, other)
-        for candidate in graph.candidates[cls]:
-            leaves, price = graph.leaves[candidate], graph.costs[candidate]
-            if price >= least:
-                break
-            price += self.price_of(leaves, least - price)
-            if price < least and not any(self.reaches(leaves, end) for end in ends):
-                self.set_pick(cls, candidate)
-                least = price
         return self.picks[cls] != before
 
     def force_out(self, cls: int) -> None:

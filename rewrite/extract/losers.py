@@ -13,7 +13,7 @@ from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.candidates import Candidates
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
 from satura.rewrite.extract.fragments import Fragment, copy_features
-from satura.rewrite.extract.greedy import dag_greedy
+from satura.rewrite.extract.greedy import cheapest_dags, chosen
 from satura.rewrite.extract.local_search import improve
 
 MOST = 8  # losers of which the rest is chosen again: each takes a search
@@ -84,8 +84,9 @@ def _forced(graph: ChoiceGraph, result: Result, cls: int, candidate: int) -> Res
         tuple(graph.costs[k] for k in kept),
         graph.goals,
     )
+    others = cheapest_dags(less)
     try:
-        start = dag_greedy(less)
+        start = chosen(less, others)
     except ProgramError:
         return None
     starts = [start]
@@ -94,7 +95,7 @@ def _forced(graph: ChoiceGraph, result: Result, cls: int, candidate: int) -> Res
     if all(c in picks for k in picks.values() for c in less.leaves[k]) and _ends(less, picks):
         choice = less.needed(picks)
         starts.append(Result(choice, less.cost(choice.values())))
-    found = min((improve(less, each) for each in starts), key=lambda each: each.cost)
+    found = min((improve(less, each, others) for each in starts), key=lambda each: each.cost)
     if cls not in found.choice:
         return None
     return replace(found, choice={c: kept[k] for c, k in found.choice.items()})

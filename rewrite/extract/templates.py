@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TypeAlias
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.fragments import Fragment, Fused, combine
+from satura.rewrite.extract.forms import ANCHORED, INLINED, Fused
+from satura.rewrite.extract.fragments import Fragment, combine
 from satura.rewrite.types.attributes import Attribute
 from satura.rewrite.types.tensor_type import TensorType
 
@@ -29,7 +31,9 @@ class Template:
 
     `reads` and `computed` are the places of its leaves, and of what it computes, among the classes
     of an instance; `anchor` is the part that has its anchor, None where there is none. It costs
-    `seconds` as a dispatch of its own, constants apart, and `inlined` in a larger one.
+    `seconds` as a dispatch of its own, constants apart, and `inlined` in a larger one, which can
+    only be made where it `grows`. Of fragments of one class that share their `kind`, and their
+    anchor where the kind is None, one is the best to grow from.
     """
 
     number: int
@@ -39,15 +43,17 @@ class Template:
     computed: tuple[int, ...]
     seconds: float
     inlined: float
+    grows: bool
+    kind: str | None
 
 
 @dataclass(slots=True, eq=False)
 class Instance:
     """One fragment: a template, and the classes that stand in it, its own first.
 
-    `node` is the e-node at `position` of that class.
-
-    Instances that share `anchor` share the anchor of the fragments.
+    `node` is the e-node at `position` of that class. It reads `leaves` and, for `given` seconds,
+    what is there without a dispatch; `seconds` are its cost with these. Instances that share
+    `anchor` share the anchor of the fragments.
     """
 
     template: Template
@@ -55,6 +61,9 @@ class Instance:
     node: ENode
     parts: tuple[Instance | None, ...]
     classes: tuple[int, ...]
+    leaves: frozenset[int]
+    given: float
+    seconds: float
     anchor: object = None
     fragment: Fragment | None = None
 
@@ -93,11 +102,14 @@ class Templates:
 
 
 class Instances:
-    """The fragments of one e-graph."""
+    """The fragments of one e-graph; `given` are the prices of what needs no dispatch."""
 
-    def __init__(self, classes: EClasses, templates: Templates) -> None:
+    def __init__(
+        self, classes: EClasses, templates: Templates, given: Sequence[float | None]
+    ) -> None:
         self.classes = classes
         self.templates = templates
+        self.given = given
         pairs = zip(classes.types, classes.known, strict=True)
         self._kinds = [templates.kind(*pair) for pair in pairs]
         self._ops = [tuple(map(templates.op, nodes)) for nodes in classes.nodes]
@@ -122,10 +134,12 @@ class Instances:
                     anchors.append(part.anchor)
         inside = tuple(dict.fromkeys(mentioned))
         if len(inside) < len(mentioned):
+            if mentioned.count(cls) > 1:
+                return None  # computed from itself
             place = {each: number for number, each in enumerate(inside)}
-            key.append(tuple([place[each] for each in mentioned]))
+            key += [place[each] for each in mentioned]
         if len(anchors) > 1:
-            key.append(tuple([anchors.index(anchor) for anchor in anchors]))
+            key += [anchors.index(anchor) for anchor in anchors]
         found, made = self.templates.found, tuple(key)
         fragment, template = None, found.get(made)
         if template is None:
@@ -137,7 +151,19 @@ class Instances:
             found[made] = template
             if template is None:
                 return None
-        instance = Instance(template, position, node, parts, inside, None, fragment)
+        leaves, given, seconds = [], 0.0, template.seconds
+        for number in template.reads:
+            leaf = inside[number]
+            price = self.given[leaf]
+            if price is None:
+                leaves.append(leaf)
+            else:
+                given += price
+                seconds += price
+        instance = Instance(
+            template, position, node, parts, inside, frozenset(leaves), given, seconds
+        )
+        instance.fragment = fragment
         if template.anchor is not None:
             part = parts[template.anchor] if template.anchor != _OWN else None
             instance.anchor = part.anchor if part else instance
@@ -162,10 +188,12 @@ class Instances:
             of_parts = [part and part.fragment and part.fragment.anchor for part in parts]
             shared = [at for at, each in enumerate(of_parts) if each is fragment.anchor]
             anchor = shared[0] if shared else _OWN
-        features = fragment.features(self.classes, False)
+        form = fragment.form
+        grows = form in INLINED
         return Template(
-            len(self.templates.found), fragment.form, anchor,
+            len(self.templates.found), form, anchor,
             tuple(map(inside.index, fragment.reads)), tuple(map(inside.index, fragment.computed)),
             fragment.seconds(self.classes, model),
-            model.memory(features) + model.work(features) + fragment.size * model.constant,
+            fragment.inlined_seconds(self.classes, model) if grows else inf,
+            grows, None if form in ANCHORED else form.value,
         )  # fmt: skip

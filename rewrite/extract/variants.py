@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from satura.rewrite.extract.enumeration import Enumeration
-from satura.rewrite.extract.fragments import Fused
+from satura.rewrite.extract.forms import Fused
 from satura.rewrite.extract.templates import Instance
 
 

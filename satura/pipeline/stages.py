@@ -14,6 +14,7 @@ from satura.rewrite.extract.candidates import Candidates
 from satura.rewrite.extract.choice_graph import Result
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.extract import Appraised, appraiser, choices, schedule
+from satura.rewrite.extract.garbage import without_collections
 from satura.rewrite.extract.local_search import local_search
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.isolation.guarded import PATIENCE, saturate_guarded
@@ -55,6 +56,7 @@ def saturate(
     )  # fmt: skip
 
 
+@without_collections()
 def best_schedule(saturation: Saturation, cost: CostModel | None = None) -> Schedule:
     """The cheapest schedule that a saturation met on its way, or a longer search in its e-graph."""
     met = saturation.best
@@ -63,6 +65,7 @@ def best_schedule(saturation: Saturation, cost: CostModel | None = None) -> Sche
     return min(longer, met.schedule, *rest, key=lambda each: each.seconds)
 
 
+@without_collections()
 def best_choice(saturation: Saturation, cost: CostModel | None = None) -> tuple[Candidates, Result]:
     """The candidates and the choice of them that `best_schedule` is made from."""
     met = saturation.best
@@ -81,7 +84,7 @@ def _searches(
     classes, last = saturation.best_classes, saturation.classes
     assert classes is not None
     found = [met.candidates(classes, cost)]
-    if last is not classes and last.node_count <= _SMALL:
+    if last.node_count <= _SMALL and last != classes:
         found.append(choices(last, cost))
     return [(each, local_search(each.graph, each.start)) for each in found]
 
