@@ -204,10 +204,7 @@ class _Search:
         costs, current, own = self.graph.costs, self.picks[cls], self.own[cls]
         most = limit + sum(shares.values())
         old, total = self.below[cls], self.total
-        self.drop(old)
-        base = self.total - own
-        self.take(old)
-        self.total = total
+        base = total - own + self.change((), old)
         best, least = current, inf
         for candidate in candidates:
             price, leaves = base + costs[candidate], self.graph.leaves[candidate]
@@ -223,17 +220,34 @@ class _Search:
                 continue
             # What is new beside the current pick is little, also where all else hangs on that.
             if self.price_of(leaves, allowed - price) < inf:
-                self.take(leaves)
-                self.drop(old)
-                price = self.total - own + costs[candidate]
-                self.take(old)
-                self.drop(leaves)
-                self.total = total
+                price = total - own + costs[candidate] + self.change(leaves, old)
                 if price < allowed and not self.reaches(leaves, cls):
                     best, least = candidate, price
         if best != current:
             self.pick(cls, best)
         return best != current
+
+    def change(self, more: Iterable[int], less: Iterable[int]) -> float:
+        """What one use more of some classes, and one less of others, would add to the total."""
+        uses, own, below = self.uses, self.own, self.below
+        extra: dict[int, int] = {}
+        total = 0.0
+        stack = list(more)
+        while stack:
+            cls = stack.pop()
+            count = extra.get(cls, 0)
+            extra[cls] = count + 1
+            if not count and not uses[cls]:
+                total += own[cls]
+                stack += below[cls]
+        stack = list(less)
+        while stack:
+            cls = stack.pop()
+            count = extra[cls] = extra.get(cls, 0) - 1
+            if not uses[cls] + count:
+                total -= own[cls]
+                stack += below[cls]
+        return total
 
     def price_of(self, leaves: Iterable[int], limit: float) -> float:
         """What it costs to compute classes beside all else; infinite from `limit` on."""
