@@ -15,7 +15,7 @@ LONG = (  # ten seconds and more of proofs
     "reshape_out_of_broadcast", "reshape_out_of_concat", "reshape_into_concat",
     "reshape_out_of_pad", "reshape_into_broadcast", "compose_transposes", "transpose_past_pool",
     "transpose_past_reshape", "broadcast_out_of_reduce", "reshape_past_reduce",
-    "transpose_past_reduce", "reshape_past_select",
+    "transpose_past_reduce", "reshape_past_select", "slice_inside_pad", "slice_into_reduce",
 )  # fmt: skip
 LOW = (0, 1)  # the ranks that are proved at once
 
