@@ -33,6 +33,12 @@ def _search(rule: Rule, ranks: Sequence[int], steps: int) -> Proof:
     proved: list[int] = []
     witnessed: set[str] = set()  # directions that fire at some rank
     conditional: set[str] = set()  # directions that do not hold without their conditions
+
+    def so_far() -> tuple[int, ...]:
+        """The ranks that are proved; none where a direction fires at none of them."""
+        fired = all(direction.label in witnessed for direction in rule.directions)
+        return tuple(proved) if fired else ()
+
     for rank in ranks:
         try:
             for direction in rule.directions:
@@ -43,19 +49,19 @@ def _search(rule: Rule, ranks: Sequence[int], steps: int) -> Proof:
                 elif choices and direction.label in witnessed:
                     raise Undecided(f"no sizes are found for which {direction} fires")
         except Undecided as reason:
-            return Proof(rule.name, "open", tuple(proved), f"at rank {rank}: {reason}")
+            return Proof(rule.name, "open", so_far(), f"at rank {rank}: {reason}")
         except OutOfStepsError:
             late = f"undecided at rank {rank} within {steps} steps"
-            return Proof(rule.name, "open", tuple(proved), late)
+            return Proof(rule.name, "open", so_far(), late)
         except RefutedError as failure:
             if failure.found is not None:
                 text = f"at rank {rank}, {failure.found.text}"
-                return Proof(rule.name, "refuted", tuple(proved), text, failure.found)
+                return Proof(rule.name, "refuted", so_far(), text, failure.found)
             if rank == 0 and failure.reason == DIFFERS:
                 text = "it rests on what its functions compute, not on where elements come from"
             else:
                 text = f"no proof at rank {rank}: {failure.reason}"
-            return Proof(rule.name, "open", tuple(proved), text)
+            return Proof(rule.name, "open", so_far(), text)
         proved.append(rank)
     for direction in rule.directions:
         if direction.label not in witnessed:
