@@ -333,3 +333,37 @@ def check_damaged_bytes(seed: int) -> None:
             except SaturaError:
                 refused += 1
     assert refused > 100
+
+
+@pytest.mark.parametrize("other", [None, 3, ["m.onnx"]])
+def test_what_is_not_a_model_is_said_to_be_none(other: object) -> None:
+    with pytest.raises(ModelError, match="a model is a path, its bytes"):
+        load(other)  # type: ignore[arg-type]
+
+
+def test_names_of_parsed_models_are_read_like_those_of_files() -> None:
+    model = healthy()
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "q"
+    content = model.SerializeToString().replace(b"q", b"\xff")
+    for given in (content, ModelProto.FromString(content)):
+        with pytest.raises(ModelError, match="not valid UTF-8"):
+            load(given)
+
+
+def test_no_values_are_known_of_no_elements_by_unknown_many() -> None:
+    nodes = [
+        helper.make_node("Split", ["x", "sizes"], ["most", "none"], axis=0),
+        helper.make_node("Add", ["none", "one"], ["moved"]),
+        helper.make_node("TopK", ["moved", "k"], ["y", "at"], axis=1),
+    ]
+    sizes = numpy_helper.from_array(np.array([4, 0]), "sizes")
+    graph = helper.make_graph(
+        nodes, "graph", [helper.make_tensor_value_info("x", F32, [4, "b"])],
+        [helper.make_tensor_value_info("y", F32, None)],
+        [
+            sizes, numpy_helper.from_array(np.array([11]), "k"),
+            numpy_helper.from_array(np.float32(1), "one"),
+        ],
+    )  # fmt: skip
+    with pytest.raises(UnsupportedError, match="TopK"):
+        load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]))

@@ -185,7 +185,29 @@ def moved_batches(x: Tensor, y: Tensor, p: Perm) -> Law:
     return rewrites(left, matmul(x, y), keeps_the_shape(x.type, p))
 
 
+@attribute_function
+def equals(v: Scalar, w: Scalar) -> bool:
+    """Whether the values are equal, as 0.0 and -0.0 are."""
+    return bool(v.array == w.array)
+
+
+@attribute_function
+def both(p: Padding, q: Padding) -> Padding:
+    """One padding in place of two."""
+    return Padding(
+        tuple(a + b for a, b in zip(p.lo, q.lo, strict=True)),
+        tuple(a + b for a, b in zip(p.hi, q.hi, strict=True)),
+    )
+
+
+@rule
+def pads_of_equal_values(x: Tensor, v: Scalar, w: Scalar, p: Padding, q: Padding) -> Law:
+    """pad(pad(x, v), w) = pad(x, v) where v = w: not for 0.0 and -0.0"""
+    return rewrites(pad(pad(x, v, p), w, q), pad(x, v, both(p, q)), equals(v, w))
+
+
 WRONG = [
+    pads_of_equal_values,
     abs_is_root,
     moved_batches,
     clip_vanishes,

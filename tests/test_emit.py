@@ -41,3 +41,17 @@ def test_one_element_is_gathered_by_an_index_that_no_loop_moves() -> None:
         got = satura.compile(program, threads=1, rules=rules).run(arguments)
         for name, values in expected.items():
             np.testing.assert_array_equal(got[name], values)
+
+
+@pytest.mark.parametrize("rules", ["none", "default"])
+def test_rows_without_elements_have_no_scratch_to_keep_them(rules: str) -> None:
+    """The largest element of an empty row is -inf, and the logarithm of no sum is so, too."""
+    build = Builder()
+    x = build.unary("erf", build.input("x", DType.F32, (1, 0)))
+    largest = build.reduce("max", x, [1])
+    shifted = build.binary("sub", x, build.broadcast(largest, (1, 0)))
+    total = build.reduce("sum", build.unary("exp", shifted), [1])
+    program = build.program({"y": build.binary("add", build.unary("log", total), largest)})
+    arguments = {"x": np.zeros((1, 0), np.float32)}
+    got = satura.compile(program, threads=1, rules=rules).run(arguments)
+    np.testing.assert_array_equal(got["y"], interpret(program, arguments)["y"])

@@ -23,6 +23,7 @@ from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.errors import CallError, SaturaError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
 from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.features import Features
 from satura.rewrite.extract.greedy import tree_greedy
 from satura.rewrite.extract.gym import read_gym
 from satura.rules import DEFAULT, EXACT, NONE
@@ -108,6 +109,29 @@ def test_a_process_that_ends_is_an_error(model: Path) -> None:
         list(trials({"small": model}, ("none",), {"mine": leave}, limits=limits, jobs=2))
 
 
+def test_what_is_not_a_choice_is_refused_and_costs_are_those_of_the_graph(model: Path) -> None:
+    def free(graph: ChoiceGraph) -> Result:
+        return replace(tree_greedy(graph), cost=0.0)
+
+    def empty(graph: ChoiceGraph) -> Result:
+        return Result({}, 0.0)
+
+    graph = read_gym((Path(__file__).parent / "egraph.json").read_text()).graph
+    (trial,) = trials({"g": graph}, extractors={"free": free})
+    assert trial.cost == pytest.approx(tree_greedy(graph).cost)
+    with pytest.raises(CallError, match="extractor 'empty' did not choose"):
+        list(trials({"g": graph}, extractors={"empty": empty}))
+
+    class Negative(CostModel):
+        def seconds(self, features: Features) -> float:
+            return -1.0
+
+    with pytest.raises(CallError, match=r"cost model Negative says -1\.0 s"):
+        list(trials({"small": model}, ("none",), costs={"mine": Negative()}))
+    with pytest.raises(CallError, match=r"choose from \['reference'"):
+        list(trials({"g": graph}, costs=("foo",)))
+
+
 def test_the_command(model: Path, tmp_path: Path) -> None:
     out = tmp_path / "trials.csv"
     arguments = ["experiment", str(model), "--extractor", "search", "--extractor", "exact"]
@@ -120,6 +144,10 @@ def test_the_command(model: Path, tmp_path: Path) -> None:
     first, second = (Trial(**each) for each in json.loads(printed.stdout))
     assert float(rows[0]["cost"]) == first.cost >= second.cost
     assert read(out) != [first, second]  # times are others
+    other = tmp_path / "other.csv"
+    other.write_bytes(model.read_bytes())
+    refused = CliRunner().invoke(app, [*arguments, "--csv", str(other)])
+    assert isinstance(refused.exception, CallError) and other.read_bytes() == model.read_bytes()
     once_more = CliRunner().invoke(app, [*arguments, "--csv", str(out), "--json"])
     assert [Trial(**each) for each in json.loads(once_more.stdout)] == read(out)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
@@ -62,3 +64,21 @@ def test_too_few_bytes_are_an_error() -> None:
     model.graph.initializer[0].dims[0] = 9
     with pytest.raises(ModelError, match="needs 14 bytes, the file has 6"):
         load(model)
+
+
+def test_narrow_weights_lie_packed_in_other_files(tmp_path: Path) -> None:
+    nodes = [node("Cast", "w", "f", to=TensorProto.FLOAT), node("Add", "x f")]
+    model = make_model(nodes, {"x": (3,)}, opset=21)
+    model.ir_version = 10
+    weight = helper.make_tensor("w", TensorProto.INT4, [3], [1, -2, 4])
+    content = weight.raw_data or bytes(weight.int32_data)
+    model.graph.initializer.append(weight)
+    (weight,) = model.graph.initializer
+    del weight.int32_data[:]
+    weight.raw_data = content
+    onnx.external_data_helper.set_external_data(weight, "w.bin")
+    weight.ClearField("raw_data")
+    (tmp_path / "w.bin").write_bytes(content)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    result = interpret(load(tmp_path / "m.onnx"), {"x": np.zeros(3, np.float32)})["y"]
+    assert result.tolist() == [1, -2, 4]

@@ -114,12 +114,13 @@ class _Rows:
                 f"start = piece * {block_name}",
                 f"width = min({block_name}, {self.inner} - start)", *row,
             ]  # fmt: skip
-        per_thread = self.arguments.new(self.scratch) if self.scratch else ""
-        base = self.arguments.new(Pointer(("scratch", 0))) if self.scratch else ""
+        is_kept = bool(self.scratch_lines)  # of an empty row nothing is kept, and yet addressed
+        per_thread = self.arguments.new(self.scratch) if is_kept else ""
+        base = self.arguments.new(Pointer(("scratch", 0))) if is_kept else ""
         lines = [
             "at = args",
             *self.arguments.lines(),
-            *([f"scratch = {base} + thread * {per_thread}"] if self.scratch else []),
+            *([f"scratch = {base} + thread * {per_thread}"] if is_kept else []),
             *self.scratch_lines,
             f"total = {' * '.join(self.extents) or 1}", *share("total"), *self.body.setup,
             *start_odometer(self.outer, self.extents, "lo"),

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 
 from satura.rewrite.egraph.classes import EClasses, ENode
+from satura.rewrite.errors import CallError
 from satura.rewrite.extract.amounts import (
     NOTHING,
     contraction_work,
@@ -94,7 +96,13 @@ class Fragment:
         # Of two equal dispatches the one that stores an earlier tensor can serve more readers; and
         # one that computes is better than one that copies.
         tie = model.constant * (self.size + 10 * (self.form is Fused.VIEW))
-        return model.seconds(self.features(classes)) + tie
+        seconds = model.seconds(self.features(classes))
+        if not 0 <= seconds < inf:
+            kind = type(model).__name__
+            raise CallError(
+                f"the cost model {kind} says {seconds} s for a dispatch: it must be >= 0"
+            )
+        return seconds + tie
 
     def inlined_seconds(self, classes: EClasses, model: CostModel) -> float:
         """Cost of its reads and its work, one after the other, in a fragment that goes on."""

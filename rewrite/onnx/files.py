@@ -55,13 +55,21 @@ def read_apart(model: str | Path | bytes | ModelProto) -> ModelApart:
     missing, too short or outside the model's folder.
     """
     if isinstance(model, ModelProto):
-        if any(tensor.external_data for tensor in _tensors(model)):
+        if any(t.external_data or t.data_location == t.EXTERNAL for t in _tensors(model)):
             raise ModelError("the model has external data: load it by its path, not as an object")
+        _refuse_odd_texts("the model", model)
         return ModelApart(model, {})
     folder: Path | None = None
     source: StoredFile | bytes
+    if isinstance(model, bytearray | memoryview):
+        model = bytes(model)
     if isinstance(model, bytes):
         content, source, name = memoryview(model), model, "the model"
+    elif not isinstance(model, str | Path):
+        kind = type(model).__name__
+        raise ModelError(
+            f"a model is a path, its bytes, an onnx.ModelProto or a Program, not {kind}"
+        )
     else:
         path = Path(model)
         name, folder = repr(str(path)), path.parent
@@ -82,8 +90,7 @@ def read_apart(model: str | Path | bytes | ModelProto) -> ModelApart:
         raise ModelError(f"{name} is not an ONNX model, or it is truncated") from None
     if not proto.HasField("graph") or not proto.opset_import:
         raise ModelError(f"{name} is not an ONNX model: it has no graph or no opset import")
-    if not all(isinstance(text, str) for text in _texts(proto)):
-        raise ModelError(f"{name} is damaged: it has names that are not valid UTF-8")
+    _refuse_odd_texts(name, proto)
     outside = _outside(proto, folder)
     if found is not None:
         initializers = proto.graph.initializer
@@ -95,6 +102,11 @@ def read_apart(model: str | Path | bytes | ModelProto) -> ModelApart:
             else:
                 outside[tensor.name] = stored
     return ModelApart(proto, outside)
+
+
+def _refuse_odd_texts(name: str, proto: ModelProto) -> None:
+    if not all(isinstance(text, str) for text in _texts(proto)):
+        raise ModelError(f"{name} is damaged: it has names that are not valid UTF-8")
 
 
 def _outside(proto: ModelProto, folder: Path | None) -> dict[str, Stored]:
@@ -145,7 +157,12 @@ def _external_data(
         offset, length = int(fields.get("offset") or 0), int(fields.get("length") or -1)
     except ValueError:
         raise ModelError(f"{name}: offset and length must be integers") from None
-    expected = _element_count(tensor) * dtype_of(tensor.data_type).itemsize
+    bits = (
+        HELD_IN[tensor.data_type][0]
+        if tensor.data_type in HELD_IN
+        else 8 * dtype_of(tensor.data_type).itemsize
+    )
+    expected = -(-_element_count(tensor) * bits // 8)
     length = expected if length < 0 else length
     try:
         if path not in files:

@@ -80,7 +80,8 @@ class Values:
 
 def _is_small(type_: TensorType) -> bool:
     limit = MAX_FLOATS if type_.dtype.is_float else MAX_INTEGERS
-    return isinstance(type_.size, int) and type_.size <= limit
+    is_static = all(isinstance(extent, int) for extent in type_.shape)  # b x 0 elements are not
+    return is_static and isinstance(type_.size, int) and type_.size <= limit
 
 
 def _objects(elements: Sequence[object], shape: tuple[int, ...]) -> Known:

@@ -126,7 +126,10 @@ class Draw:
         """
         before = [scalar for scalar in self.scalars if scalar.dtype is dtype]
         if before and self.chance(0.5):
-            return self.one_of(before)
+            found = self.one_of(before)
+            if dtype.is_float and float(found.array) == 0.0 and self.chance(0.5):
+                return Scalar.of(-float(found.array), dtype)  # equal, and not the same
+            return found
         value: float | int = self._element(dtype, moderate=False, specials=0.0)
         if dtype.is_float and self.random.random() < self.specials:
             value = self.one_of(FLOAT_SPECIALS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from csv import DictReader, DictWriter
+from csv import Error as CsvError
 from dataclasses import asdict, fields
 from io import StringIO
 from pathlib import Path
@@ -101,13 +102,13 @@ def read(path: Path) -> list[Trial]:
     kinds = {"str": str, "int": int, "float": float}
     found = []
     with path.open(newline="") as file:
-        for line in DictReader(file):
-            try:
+        try:
+            for line in DictReader(file):
                 found.append(
                     Trial(**{each.name: kinds[str(each.type)](line[each.name]) for each in FIELDS})
                 )
-            except (KeyError, TypeError, ValueError):
-                raise CallError(f"{path} is not a file of trials: write to another one") from None
+        except (KeyError, TypeError, ValueError, CsvError):
+            raise CallError(f"{path} is not a file of trials: write to another one") from None
     return found
 
 

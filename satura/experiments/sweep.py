@@ -6,18 +6,18 @@ import multiprocessing
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from time import process_time
 from typing import TypeAlias
 
 from satura.pipeline.models import Model, load
-from satura.pipeline.rates import cost_model
+from satura.pipeline.rates import COSTS, cost_model
 from satura.pipeline.rule_sets import Rules, rule_set
 from satura.pipeline.stages import saturate
 from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.errors import CallError, SaturaError
-from satura.rewrite.extract.choice_graph import ChoiceGraph, Extractor
+from satura.rewrite.extract.choice_graph import ChoiceGraph, Extractor, Result
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.exact import relaxed
 from satura.rewrite.extract.extract import EXTRACTORS, choices, schedule
@@ -129,6 +129,10 @@ def _cells(
     named = rules if isinstance(rules, Mapping) else {name: name for name in rules}
     sets = {label: rule_set(each) for label, each in named.items()}
     if not isinstance(costs, Mapping):
+        for name in costs:
+            if name not in (REFERENCE, *COSTS):
+                known = [REFERENCE, *COSTS]
+                raise CallError(f"there is no cost model {name!r}; choose from {known}")
         costs = {name: CostModel() if name == REFERENCE else cost_model(name) for name in costs}
     found = []
     for name, model in models.items():
@@ -186,7 +190,7 @@ def _on_model(cell: _Cell, model: Model) -> Iterator[Trial]:
     bound = relaxed(found.graph).bound
     for extractor, choose in cell.extractors.items():
         before = process_time()
-        result = choose(found.graph)
+        result = _chosen(extractor, choose, found.graph)
         seconds = process_time() - before
         bound = max(bound, result.bound)
         made = schedule(found, result)
@@ -202,13 +206,31 @@ def _on_graph(cell: _Cell, graph: ChoiceGraph) -> Iterator[Trial]:
     bound, count = relaxed(graph).bound, len(graph.homes)
     for extractor, choose in cell.extractors.items():
         before = process_time()
-        result = choose(graph)
+        result = _chosen(extractor, choose, graph)
         seconds = process_time() - before
         bound = max(bound, result.bound)
         yield Trial(
             *cell.names, extractor, count, count, result.cost, bound, _gap(result.cost, bound),
             result.cost, len(result.choice), 0, 0.0, 0.0, seconds,
         )  # fmt: skip
+
+
+def _chosen(name: str, choose: Extractor, graph: ChoiceGraph) -> Result:
+    """What an extractor chooses, at the cost that it has in the graph.
+
+    Raises CallError for what is not a choice.
+    """
+    result = choose(graph)
+    if not isinstance(result, Result):
+        raise CallError(f"the extractor {name!r} gave a {type(result).__name__}, not a Result")
+    try:
+        graph.needed(result.choice)
+        is_of_its_class = all(graph.homes[pick] == cls for cls, pick in result.choice.items())
+    except (KeyError, IndexError):
+        is_of_its_class = False
+    if not is_of_its_class:
+        raise CallError(f"the extractor {name!r} did not choose a candidate for each class needed")
+    return replace(result, cost=graph.cost(result.choice.values()))
 
 
 def _extractors(wanted: Sequence[str] | Mapping[str, Extractor]) -> Mapping[str, Extractor]:
