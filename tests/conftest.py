@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import signal
 import tempfile
 
 import pytest
@@ -37,6 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if "SATURA_CACHE" not in os.environ:
         config.stash[_OWN_CACHE] = tempfile.mkdtemp(prefix="satura-tests-")
         os.environ["SATURA_CACHE"] = config.stash[_OWN_CACHE]
+    # What is started in the background ignores interrupts, and so would all that it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # Each core runs tests already: compilers beside them would only take turns.
     os.environ.setdefault("SATURA_COMPILERS", "0")
 
