@@ -362,7 +362,7 @@ def test_no_values_are_known_of_no_elements_by_unknown_many() -> None:
         [helper.make_tensor_value_info("y", F32, None)],
         [
             sizes, numpy_helper.from_array(np.array([11]), "k"),
-            numpy_helper.from_array(np.float32(1), "one"),
+            numpy_helper.from_array(np.array(1, np.float32), "one"),
         ],
     )  # fmt: skip
     with pytest.raises(UnsupportedError, match="TopK"):
