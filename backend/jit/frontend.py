@@ -6,10 +6,7 @@ and turned into object code by us; few of Numba's passes do, and the types of ca
 
 from __future__ import annotations
 
-import gc
 import linecache
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from types import FunctionType
 
@@ -34,6 +31,7 @@ from numba.core.untyped_passes import FixupArgs, IRProcessing, ReconstructSSA, T
 from satura.backend.helpers.vector import prefer_wide
 from satura.backend.jit.kernel import KernelError, KernelSource
 from satura.backend.jit.numba_names import namespace_of
+from satura.rewrite.system.garbage import without_collections
 
 _INT64 = ir.IntType(64)
 
@@ -43,7 +41,7 @@ def lowered(source: KernelSource) -> llvm.ModuleRef:
 
     Raises KernelError where the text does not type or lower.
     """
-    with global_compiler_lock, _without_collections():
+    with global_compiler_lock, without_collections():
         try:
             function = _defined(source.text, source.symbol)
             try:
@@ -56,18 +54,6 @@ def lowered(source: KernelSource) -> llvm.ModuleRef:
         if value.name != source.symbol and not value.is_declaration:
             value.linkage = "internal"
     return module
-
-
-@contextmanager
-def _without_collections() -> Iterator[None]:
-    """No search for cycles: Numba makes many objects, and the search a tenth of its time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _defined(text: str, symbol: str) -> FunctionType:

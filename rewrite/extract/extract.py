@@ -20,12 +20,12 @@ from satura.rewrite.extract.candidates import (
 from satura.rewrite.extract.choice_graph import Extractor, Result
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.exact import exact
-from satura.rewrite.extract.garbage import without_collections
 from satura.rewrite.extract.greedy import dag_greedy, tree_greedy
 from satura.rewrite.extract.local_search import local_search
 from satura.rewrite.extract.placement import place
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.extract.templates import Templates
+from satura.rewrite.system.garbage import without_collections
 
 Method = Literal["search", "exact", "dag", "tree"]
 

@@ -14,12 +14,12 @@ from satura.rewrite.extract.candidates import Candidates
 from satura.rewrite.extract.choice_graph import Result
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.extract import Appraised, appraiser, choices, schedule
-from satura.rewrite.extract.garbage import without_collections
 from satura.rewrite.extract.local_search import local_search
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.isolation.guarded import PATIENCE, saturate_guarded
 from satura.rewrite.language.dsl import Rule, RuleSet
 from satura.rewrite.program.program import Program
+from satura.rewrite.system.garbage import without_collections
 
 _SMALL = 1500  # e-nodes: searching them takes less than half a second
 

@@ -1,4 +1,4 @@
-"""Collection of garbage, which an extraction does without."""
+"""Collection of garbage, which what makes many objects does without."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """No search for cycles: candidates are many objects that stay until the end, and looking
-    through them again and again took a third of the time."""
+    """No search for cycles: candidates of an extraction, and what Numba makes, are many objects
+    that stay until the end. Looking through them over and over took up to a third of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
