@@ -109,6 +109,7 @@ def memory_alone(step: str, name: str, path: Path, threads: int) -> None:
 
 def footprint(name: str, path: Path, saved: Path, threads: int) -> Footprint:
     """Of the model at `path`, which is compiled, called and saved here."""
+    # What a compile imports is imported first, to be counted apart: nothing here names it.
     import satura
     from satura.pipeline import compiled as _compiled  # noqa: F401
     from satura.pipeline import stages as _stages  # noqa: F401

@@ -318,7 +318,7 @@ def overwritten(c: Constant) -> Constant:
     """writes to a constant"""
     array = c.array.copy()
     array[:] = 7
-    c.array = array
+    c.kept = array
     c.array.flags.writeable = False
     return c
 

@@ -359,10 +359,6 @@ class Constant:
         assert self._remade is not None
         return self._remade()
 
-    @array.setter
-    def array(self, array: Array) -> None:
-        self.kept = array
-
     @property
     def size(self) -> int:
         """How many elements it has."""
