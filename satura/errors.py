@@ -1,6 +1,7 @@
 """Every error that satura raises on purpose; catch SaturaError to catch them all."""
 
 from satura.rewrite.errors import (
+    ArtifactError,
     CallError,
     ModelError,
     OpError,
@@ -14,6 +15,7 @@ from satura.rewrite.errors import (
 )
 
 __all__ = [
+    "ArtifactError",
     "CallError",
     "ModelError",
     "OpError",

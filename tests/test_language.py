@@ -90,3 +90,12 @@ def test_documents_and_examples_import_rules_from_the_language_alone() -> None:
 def test_what_messages_tell_people_to_import_is_there() -> None:
     assert {"Tensor", "conv", "slice_", "scalar", "Refuse"} <= set(IMPORTED)
     assert set(IMPORTED) <= set(satura.language.__all__)
+
+
+def test_every_error_of_ours_can_be_caught_by_its_public_name() -> None:
+    raised = {
+        name
+        for name, value in vars(satura.rewrite.errors).items()
+        if isinstance(value, type) and value.__module__ == satura.rewrite.errors.__name__
+    }
+    assert raised == set(satura.errors.__all__)
