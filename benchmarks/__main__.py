@@ -19,6 +19,7 @@ from benchmarks.single_layers import DTYPES, compare_layers
 from satura.backend.cores import usable_threads
 from satura.commands.bench import Case, print_results
 from satura.commands.bench import compare as compare_runtimes
+from satura.commands.compiling import Compiling
 
 
 def cases(names: list[str]) -> Iterator[Case]:
@@ -67,7 +68,7 @@ def main() -> None:
     elif command == "compare":
         compare(arguments.models, threads, rounds, arguments.csv)
     else:
-        results = compare_runtimes(cases(arguments.models), threads, rounds)
+        results = compare_runtimes(cases(arguments.models), rounds, Compiling(threads=threads))
         print_results(results, threads, rounds)
 
 

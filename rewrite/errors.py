@@ -51,6 +51,10 @@ class RuleDroppedWarning(RuleWarning):
     """A rule that is not satura's own failed while a program was rewritten, and was left out."""
 
 
+class LimitWarning(UserWarning):
+    """A search was cut short by one of its limits, and may have missed a cheaper program."""
+
+
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line outside satura that called it."""
     level, frame = 1, sys._getframe()

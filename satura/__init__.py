@@ -19,16 +19,21 @@ if TYPE_CHECKING:
     from satura.api import compile, interpret, load, open, optimize, save, why
     from satura.artifact.opened import Opened
     from satura.pipeline.compiled import Compiled
+    from satura.rewrite.egraph.saturate import Limits
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Compiled", "Opened", "compile", "errors", "interpret", "load", "open", "optimize", "save",
-    "why",
+    "Compiled", "Limits", "Opened", "compile", "errors", "interpret", "load", "open", "optimize",
+    "save", "why",
 ]  # fmt: skip
 
 
-_CLASSES = {"Compiled": "satura.pipeline.compiled", "Opened": "satura.artifact.opened"}
+_CLASSES = {
+    "Compiled": "satura.pipeline.compiled",
+    "Limits": "satura.rewrite.egraph.saturate",
+    "Opened": "satura.artifact.opened",
+}
 
 
 def __getattr__(name: str) -> object:

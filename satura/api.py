@@ -30,6 +30,15 @@ if TYPE_CHECKING:
 PRECISIONS = ("exact", "fp32")
 
 
+def _check(limits: Limits | None) -> None:
+    """Raises CallError for what are not limits."""
+    if limits is not None:
+        from satura.rewrite.egraph.saturate import Limits
+
+        if not isinstance(limits, Limits):
+            raise CallError(f"limits are satura.Limits(rounds=..., nodes=...), not {limits!r}")
+
+
 def load(model: Model, values: Mapping[str, object] | None = None) -> Program:
     """The program of an ONNX model.
 
@@ -81,8 +90,8 @@ def optimize(
 ) -> Program:
     """The cheapest program that the rules can make of `model` within `limits`.
 
-    Hitting a limit is not an error: the best program found so far is returned. Rules of your own
-    are tried in a process that is stopped when they do not end: see `compile`.
+    A limit that cuts the search short is a warning: the best program found so far is returned.
+    Rules of your own are tried in a process that is stopped when they do not end: see `compile`.
     """
     return rewritten(model, rules, limits, strict=strict).schedule.program
 
@@ -96,6 +105,7 @@ def why(
     own that do not end are stopped, as by `compile`.
     """
     import_whole("satura.pipeline.stages")
+    _check(limits)
     from satura.pipeline.rule_sets import rule_set
     from satura.pipeline.stages import rules_for, saturate_beside
     from satura.rewrite.explain.why import why as explain_rule
@@ -118,6 +128,7 @@ def compile(
     strict: bool = False,
     dims: Dims | None = None,
     cost: CostModel | str | None = None,
+    limits: Limits | None = None,
 ) -> Compiled:
     """Rewrite `model` and compile it to kernels that run on `threads` threads (None: all cores;
     more than there are cores are not used).
@@ -129,7 +140,8 @@ def compile(
     `dims` are typical sizes of symbols or ranges of them, such as {"batch": 1, "seq": (1, 512)},
     for which the program should be fast; calls of other sizes are just as right. `cost` is a cost
     model, "default" for that of this CPU's vectors and of `threads`, or "calibrated" for the rates
-    that `satura calibrate` has measured here.
+    that `satura calibrate` has measured here. A search that is cut short by one of its `limits`
+    (`satura.Limits`) warns of it, and what was found by then is used.
 
     What satura's own rules make of a model is kept on disk beside the kernels, and not searched for
     again: see `Compiled.is_remembered`.
@@ -154,12 +166,13 @@ def compile(
 
     if precision not in PRECISIONS:
         raise CallError(f"there is no precision {precision!r}; choose from {list(PRECISIONS)}")
+    _check(limits)
     count = threads_for(threads)
     chosen = exact(rules) if precision == "exact" else rules
 
     def made(model: Model) -> Compiled:
         rewritten = rewrite_once(
-            model, chosen, None, progress, strict,
+            model, chosen, limits, progress, strict,
             lambda program: cost_model(cost, count, typical_sizes(program, dims)),
         )  # fmt: skip
         compiled = Compiled(rewritten, count, progress)
@@ -181,6 +194,7 @@ def rewritten(
 ) -> Searched:
     """`model` after load, saturation and extraction, with the report and the phases' seconds."""
     import_whole("satura.pipeline.stages")
+    _check(limits)
     from satura.pipeline.stages import rewrite
 
     return rewrite(model, rules, limits, progress, strict)

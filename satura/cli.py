@@ -20,6 +20,7 @@ from satura.commands.options import (
     AsJson,
     Cost,
     Dims,
+    Limits,
     ModelPath,
     Precision,
     RuleSetName,
@@ -85,15 +86,16 @@ def compile_model(
     threads: Threads = None,
     precision: Precision = "fp32",
     cost: Cost = "default",
+    limits: Limits = "",
     files: With = None,
     json: AsJson = False,
 ) -> None:
     """Compile MODEL and save it with its weights: `satura run` and satura.open start it at once."""
     from satura.commands.compile import compile_to
-    from satura.commands.rule_files import with_files
+    from satura.commands.compiling import compiling
 
-    rules = with_files("default", files or [])
-    compile_to(model, output, dim or [], size or [], threads, precision, cost, rules, json)
+    chosen = compiling("default", files, threads, precision, cost, dim, limits)
+    compile_to(model, output, size or [], chosen, json)
 
 
 @app.command()
@@ -124,6 +126,7 @@ def run(
     threads: Threads = None,
     precision: Precision = "fp32",
     cost: Cost = "default",
+    limits: Limits = "",
     trust: Annotated[
         bool, typer.Option(help="Use machine code in a saved file that others may have written.")
     ] = False,
@@ -143,14 +146,15 @@ def run(
             "--threads": threads,
             "--with": files,
             "--verify": verify,
+            "--limits": limits,
         }
         changed = {"--precision": precision != "fp32", "--cost": cost != "default"}
         run_opened(model, given, output, trust, {**of_models, **changed}, json)
         return
-    from satura.commands.rule_files import with_files
+    from satura.commands.compiling import compiling
 
-    rules = with_files("default", files or [])
-    run(model, given, output, value or [], dim or [], threads, precision, cost, rules, verify, json)
+    chosen = compiling("default", files, threads, precision, cost, dim, limits)
+    run(model, given, output, value or [], chosen, verify, json)
 
 
 @app.command()
@@ -160,13 +164,16 @@ def optimize(
     value: Values = None,
     rules: RuleSetName = "default",
     files: With = None,
+    limits: Limits = "",
     text: Annotated[bool, typer.Option(help="Print the program as text, too.")] = False,
 ) -> None:
     """Rewrite MODEL and write the result as an ONNX file."""
+    from satura.commands.compiling import parse_limits
     from satura.commands.optimize import optimize as optimize_model
     from satura.commands.rule_files import with_files
 
-    optimize_model(model, output, value or [], with_files(rules, files or []), text)
+    chosen = with_files(rules, files or [])
+    optimize_model(model, output, value or [], chosen, parse_limits(limits), text)
 
 
 @app.command()
@@ -177,15 +184,16 @@ def stats(
     files: With = None,
     dim: Dims = None,
     cost: Cost = "default",
+    limits: Limits = "",
     threads: Threads = None,
     json: AsJson = False,
 ) -> None:
     """Count dispatches, fills, copies, bytes before and after rewriting MODEL."""
-    from satura.commands.rule_files import with_files
+    from satura.commands.compiling import compiling
     from satura.commands.stats import stats as show_stats
 
-    chosen = with_files(rules, files or [])
-    show_stats(model, chosen, threads, json, dim or [], cost, value or [])
+    chosen = compiling(rules, files, threads, cost=cost, dims=dim, limits=limits)
+    show_stats(model, value or [], chosen, json)
 
 
 @app.command()
@@ -248,6 +256,7 @@ def show(
     value: Values = None,
     rules: RuleSetName = "default",
     files: With = None,
+    limits: Limits = "",
     threads: Threads = None,
     assembly: Annotated[
         bool, typer.Option("--assembly", help="With --stage kernels: their machine code, too.")
@@ -256,11 +265,12 @@ def show(
 ) -> None:
     """Print what a stage makes of MODEL: the program, the e-graph's classes, the extracted program,
     the dispatches that it is scheduled as, or the text of their kernels."""
+    from satura.commands.compiling import parse_limits
     from satura.commands.rule_files import with_files
     from satura.commands.show import show as show_stage
 
-    rule_set = with_files(rules, files or [])
-    show_stage(model, value or [], stage, node, rule_set, threads, assembly, json)
+    chosen, limited = with_files(rules, files or []), parse_limits(limits)
+    show_stage(model, value or [], stage, node, chosen, limited, threads, assembly, json)
 
 
 @app.command()
@@ -284,20 +294,18 @@ def bench(
         typer.Option("--profile", help="Per dispatch of MODELS: predicted and measured time."),
     ] = False,
     cost: Cost = "default",
+    limits: Limits = "",
     json: AsJson = False,
 ) -> None:
     """Time MODELS against onnxruntime (and openvino, where it is installed) in one process."""
-    from satura.commands.bench import bench as run_bench
-    from satura.commands.rule_files import with_files
+    from satura.commands.compiling import compiling
 
-    chosen = with_files(rules, files or [])
     if profile:
-        from satura.commands.profile import profile_models
-
-        sizes, values = size or [], value or []
-        profile_models(models or [], sizes, values, threads, rounds, precision, chosen, cost, json)
-        return
-    run_bench(models or [], size or [], value or [], threads, rounds, precision, chosen, json)
+        from satura.commands.profile import profile_models as work
+    else:
+        from satura.commands.bench import bench as work
+    chosen = compiling(rules, files, threads, precision, cost, limits=limits)
+    work(models or [], size or [], value or [], rounds, chosen, json)
 
 
 @app.command()

@@ -3,6 +3,7 @@
 from satura.rewrite.errors import (
     ArtifactError,
     CallError,
+    LimitWarning,
     ModelError,
     OpError,
     ProgramError,
@@ -17,6 +18,7 @@ from satura.rewrite.errors import (
 __all__ = [
     "ArtifactError",
     "CallError",
+    "LimitWarning",
     "ModelError",
     "OpError",
     "ProgramError",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -206,6 +207,22 @@ def test_phases_are_reported_as_they_start(
         "load", "recall", "saturate", "extract", "kernels",
     ]  # fmt: skip
     assert seen["kernels"] == 1.0
+
+
+def test_a_limit_that_cuts_the_search_short_is_a_warning(magnitude: Program) -> None:
+    for is_remembered in (False, True):
+        with pytest.warns(satura.errors.LimitWarning, match="limit of 0 rounds"):
+            short = satura.compile(magnitude, limits=satura.Limits(rounds=0))
+        assert (short.is_remembered, short.report.stopped) == (is_remembered, "rounds")
+    with pytest.warns(satura.errors.LimitWarning, match="limit of 1 nodes"):
+        satura.optimize(magnitude, limits=satura.Limits(nodes=1))
+    with warnings.catch_warnings(action="error"):
+        satura.compile(magnitude, limits=satura.Limits(rounds=50))
+    for wrong in ({"rounds": -1}, {"nodes": 1.5}):
+        with pytest.raises(CallError, match="a whole number from 0 on"):
+            satura.Limits(**wrong)
+    with pytest.raises(CallError, match=r"limits are satura.Limits\(rounds="):
+        satura.compile(magnitude, limits="rounds=0")  # type: ignore[arg-type]
 
 
 def test_eight_threads_share_one_compiled_program(compiled: satura.Compiled) -> None:

@@ -13,7 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from satura.cli import app
-from satura.commands.experiment import limit, read
+from satura.commands.compiling import parse_limits
+from satura.commands.experiment import read
 from satura.commands.worth import worths
 from satura.experiments import Trial, trials
 from satura.pipeline.models import load
@@ -153,11 +154,11 @@ def test_the_command(model: Path, tmp_path: Path) -> None:
 
 
 def test_the_commands_limits_are_checked() -> None:
-    assert limit("nodes=20,rounds=4")[1] == Limits(rounds=4, nodes=20)
+    assert parse_limits("nodes=20,rounds=4") == Limits(rounds=4, nodes=20)
     with pytest.raises(CallError, match="no limit 'seconds'; choose from"):
-        limit("seconds=3")
+        parse_limits("seconds=3")
     with pytest.raises(CallError, match="'nodes=many' is not a name"):
-        limit("nodes=many")
+        parse_limits("nodes=many")
 
 
 @pytest.mark.deep

@@ -61,6 +61,11 @@ class Report:
     dropped: list[DroppedRule] = field(default_factory=list)
 
     @property
+    def is_cut_short(self) -> bool:
+        """Whether a limit ended it while something was left to do."""
+        return self.stopped in ("nodes", "rounds")
+
+    @property
     def nodes(self) -> int:
         """E-nodes at the end, reachable or not."""
         return self.rounds[-1].nodes if self.rounds else 0

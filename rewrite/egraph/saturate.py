@@ -35,7 +35,7 @@ from satura.rewrite.egraph.observer import NOBODY, Observer
 from satura.rewrite.egraph.prepared import Prepared, prepared_engine
 from satura.rewrite.egraph.report import Report, Round, RuleStatistics
 from satura.rewrite.egraph.rule_compiler import RuleCode
-from satura.rewrite.errors import RuleError
+from satura.rewrite.errors import CallError, RuleError
 from satura.rewrite.language.dsl import Direction, RuleSet
 from satura.rewrite.program.program import Program
 
@@ -62,6 +62,12 @@ class Limits:
     nodes: int = 60_000
     enough: int = 4
     gainless: int = 1
+
+    def __post_init__(self) -> None:
+        """Raises CallError for what is not a number of rounds, e-nodes or times."""
+        for name, limit in vars(self).items():
+            if type(limit) is not int or limit < 0:
+                raise CallError(f"Limits({name}={limit!r}): a limit is a whole number from 0 on")
 
 
 class Extracted(Protocol):

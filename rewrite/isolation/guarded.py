@@ -66,7 +66,7 @@ def saturate_guarded(
     else:
         outcome = saturate(program, rules, limits, extract=extract)
     outcome.report.dropped += dropped
-    _warn_of_growth(outcome, limits)
+    _warn_of_growth(outcome)
     return outcome
 
 
@@ -91,7 +91,7 @@ def _attempt(
             if isinstance(error, KeyboardInterrupt) and not FORKS:
                 raise
             return _Failure(watch.rule_to_blame, _error_text(error))
-        if saturation.report.stopped in ("nodes", "rounds"):
+        if saturation.report.is_cut_short:
             saturation.report.growing = watch.growing
         matches, made = watch.matches[watch.suspect], watch.made[watch.suspect]
         most = max(_SOME_NODES, limits.nodes // 2)
@@ -118,9 +118,9 @@ def _drop(rule: Rule, what: str, strict: bool) -> DroppedRule:
     return entry
 
 
-def _warn_of_growth(saturation: Saturation, limits: Limits) -> None:
-    """Warn of rules that may never end, unless the limits allow fewer rounds than usual."""
-    if saturation.report.growing and limits.rounds >= Limits().rounds:
+def _warn_of_growth(saturation: Saturation) -> None:
+    """Warn of rules that may never end."""
+    if saturation.report.growing:
         warn_caller(
             f"rules {', '.join(saturation.report.growing)} still grew the e-graph when it met its"
             f" limit of {saturation.report.stopped}: do they ever end? What was found by then is"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,15 +11,15 @@ import onnx
 
 import satura
 from satura.backend.target import threads_for
+from satura.commands.compiling import Compiling
 from satura.commands.models import existing_file
 from satura.commands.terminal import print_json, print_table, progress
 from satura.commands.timing import medians
 from satura.commands.values import with_values
 from satura.light import NAMES, light
 from satura.pipeline.inputs import parse_sizes, random_inputs
-from satura.pipeline.rule_sets import Rules
+from satura.pipeline.phases import Progress
 from satura.rewrite.errors import CallError
-from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.onnx.files import read_model
 from satura.rewrite.types.comparison import relative_error
 from satura.rewrite.types.tensor_type import Array
@@ -41,42 +41,34 @@ def bench(
     models: list[str],
     sizes: list[str],
     values: list[str],
-    threads: int | None,
     rounds: int,
-    precision: str,
-    rules: RuleSet,
+    compiling: Compiling,
     json: bool,
 ) -> None:
     """Median milliseconds of each model in each runtime, and satura's time over onnxruntime's."""
     if find_spec("onnxruntime") is None:
         raise CallError("bench compares with onnxruntime: pip install 'satura[bench]'")
-    count = threads_for(threads)
+    count = threads_for(compiling.threads)
     given = parse_sizes(sizes)
 
     def cases() -> Iterator[Case]:
         for name in models or NAMES:
             yield case_of(name, given, values, len(models) > 1)
 
-    results = compare(cases(), count, rounds, precision, rules)
+    results = compare(cases(), rounds, replace(compiling, threads=count))
     if json:
         print_json({"threads": count, "rounds": rounds, "models": results})
     else:
         print_results(results, count, rounds)
 
 
-def compare(
-    cases: Iterable[Case],
-    threads: int,
-    rounds: int,
-    precision: str = "fp32",
-    rules: Rules = "default",
-) -> list[Result]:
+def compare(cases: Iterable[Case], rounds: int, compiling: Compiling) -> list[Result]:
     """One result per case; a case is made when its turn comes."""
     results = []
     with progress("bench") as phase:
         for case in cases:
             phase(case.name, 0)
-            results.append(_measure(case, threads, rounds, precision, rules))
+            results.append(_measure(case, rounds, compiling, phase))
     return results
 
 
@@ -110,9 +102,10 @@ def case_of(
     return Case(Path(name).stem, model, random_inputs(program, named))
 
 
-def _measure(case: Case, threads: int, rounds: int, precision: str, rules: Rules) -> Result:
+def _measure(case: Case, rounds: int, compiling: Compiling, phase: Progress) -> Result:
     """Milliseconds per runtime, satura's over onnxruntime's, and the largest error."""
-    compiled = satura.compile(case.model, threads, precision, rules)
+    compiled = compiling.compile(case.model, phase)
+    threads = compiled.threads
     serialized = case.model.SerializeToString()
     runners: dict[str, Runner] = {
         "satura": lambda: compiled.run(case.arguments),

@@ -4,31 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import satura
+from satura.commands.compiling import Compiling
 from satura.commands.terminal import number, print_json, print_line, progress
 from satura.pipeline.inputs import parse_sizes
-from satura.pipeline.sizes import parse_dims
-from satura.rewrite.language.dsl import RuleSet
 
 
 def compile_to(
     model: Path,
     output: Path,
-    dims: list[str],
     sizes: list[str],
-    threads: int | None,
-    precision: str,
-    cost: str,
-    rules: RuleSet,
+    compiling: Compiling,
     json: bool,
 ) -> None:
     """Compile `model` and write it to `output`, ready for each of `sizes` of its symbols."""
-    typical = parse_dims(dims)
     ready = [parse_sizes(text.split(",")) for text in sizes]
     with progress(f"compiling {model.name}") as phase:
-        compiled = satura.compile(
-            model, threads, precision, rules, progress=phase, dims=typical, cost=cost
-        )
+        compiled = compiling.compile(model, phase)
         compiled.save(output, ready)
     size = output.stat().st_size
     if json:

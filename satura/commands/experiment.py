@@ -9,12 +9,12 @@ from dataclasses import asdict, fields
 from io import StringIO
 from pathlib import Path
 
+from satura.commands.compiling import parse_limits
 from satura.commands.experiment_plot import plot_trials
 from satura.commands.models import existing_file, file_or_light
 from satura.commands.terminal import print_json, print_table, progress
 from satura.experiments import Trial, trials
 from satura.pipeline.models import Model
-from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.choice_graph import ChoiceGraph
 from satura.rewrite.extract.gym import read_gym
@@ -41,7 +41,7 @@ def experiment(
     models = {Path(name).stem: model(name) for name in names}
     if len(models) < len(names):
         raise CallError("two models have the same name: rename one of the files")
-    limited = dict(map(limit, limits)) or None
+    limited = {text: parse_limits(text) for text in limits} or None
     done = read(csv) if csv is not None and csv.is_file() else []
     found: list[Trial] = []
     with progress("extracting") as phase:
@@ -63,20 +63,6 @@ def model(name: str) -> Model | ChoiceGraph:
     if Path(name).suffix == ".json":
         return read_gym(existing_file(name).read_text()).graph
     return file_or_light(name)
-
-
-def limit(text: str) -> tuple[str, Limits]:
-    """Limits that are written as `nodes=2000,rounds=4`, by that text."""
-    names = [field.name for field in fields(Limits)]
-    changes = {}
-    for part in text.split(","):
-        name, _, value = part.partition("=")
-        if name not in names:
-            raise CallError(f"there is no limit {name!r}; choose from {names}")
-        if not value.isdecimal():
-            raise CallError(f"the limit {part!r} is not a name, '=' and a number")
-        changes[name] = int(value)
-    return text, Limits(**changes)
 
 
 def row(trial: Trial) -> list[str]:

@@ -8,15 +8,18 @@ from pathlib import Path
 from satura.commands.terminal import print_line, progress
 from satura.commands.values import with_values
 from satura.pipeline.stages import rewrite
+from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.onnx.write.save import save
 from satura.rewrite.program.program import Program
 
 
-def optimize(model: Path, output: Path, values: list[str], rules: RuleSet, text: bool) -> None:
+def optimize(
+    model: Path, output: Path, values: list[str], rules: RuleSet, limits: Limits, text: bool
+) -> None:
     """Write the cheapest program found for `model` to `output`."""
     with progress(f"optimizing {model.name}") as phase:
-        rewritten = rewrite(with_values(model, values), rules, None, phase)
+        rewritten = rewrite(with_values(model, values), rules, limits, phase)
     program = rewritten.schedule.program
     save(program, output)
     if text:

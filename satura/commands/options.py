@@ -34,6 +34,12 @@ Dims = Annotated[
     ),
 ]
 Cost = Annotated[str, typer.Option(help="default, or calibrated: by this machine's own rates.")]
+Limits = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME=N,…", help="When to stop the search: rounds, nodes, enough, gainless."
+    ),
+]
 With = Annotated[
     list[Path] | None,
     typer.Option(

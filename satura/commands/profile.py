@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import satura
 from satura.commands.bench import case_of
+from satura.commands.compiling import Compiling
 from satura.commands.terminal import print_json, print_line, print_table, progress
 from satura.experiments.profile import Profile, profile
 from satura.light import NAMES
 from satura.pipeline.inputs import parse_sizes
-from satura.pipeline.rule_sets import Rules
 from satura.rewrite.program.interpreter import bind_sizes
 
 _SHOWN = 40  # dispatches of a table
 
 
 def profile_models(
-    models: list[str], sizes: list[str], values: list[str], threads: int | None, rounds: int,
-    precision: str, rules: Rules, cost: str, json: bool,
+    models: list[str], sizes: list[str], values: list[str], rounds: int, compiling: Compiling,
+    json: bool,
 ) -> None:  # fmt: skip
     """Profile each model, or all light ones, compiled for the sizes of its arguments."""
     given = parse_sizes(sizes)
@@ -27,9 +27,7 @@ def profile_models(
         case = case_of(name, given, values, len(models) != 1)
         with progress(f"profiling {case.name}") as phase:
             dims = bind_sizes(satura.load(case.model), case.arguments)
-            compiled = satura.compile(
-                case.model, threads, precision, rules, progress=phase, dims=dims, cost=cost
-            )
+            compiled = replace(compiling, dims=dims).compile(case.model, phase)
             found = profile(compiled, case.arguments, rounds)
         results.append({"model": case.name, "threads": compiled.threads, **as_data(found)})
         if not json:

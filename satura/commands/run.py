@@ -12,13 +12,12 @@ import satura
 from satura.backend.run.calls import Runnable
 from satura.commands.terminal import print_json, print_table, progress
 from satura.pipeline.inputs import parse_sizes, random_arguments, read_input, read_inputs
-from satura.pipeline.sizes import parse_dims
 from satura.rewrite.errors import CallError
 from satura.rewrite.system.files import output_file
 from satura.rewrite.types.tensor_type import Array
 
-if TYPE_CHECKING:
-    from satura.rewrite.language.dsl import RuleSet
+if TYPE_CHECKING:  # what was compiled before starts without what compiles
+    from satura.commands.compiling import Compiling
 
 Given = tuple[Path | None, list[str], list[str]]
 """What --inputs, --input and --size say of the arguments."""
@@ -29,29 +28,16 @@ def run(
     given: Given,
     output: Path | None,
     values: list[str],
-    dims: list[str],
-    threads: int | None,
-    precision: str,
-    cost: str,
-    rules: RuleSet,
+    compiling: Compiling,
     verify: bool,
     json: bool,
 ) -> None:
     """Compile `model` and run it; write the results to `output` and sum them up."""
     from satura.commands.values import with_values
 
-    arguments, typical = _arguments(given), parse_dims(dims)
+    arguments = _arguments(given)
     with progress(f"running {model.name}") as phase:
-        compiled = satura.compile(
-            with_values(model, values),
-            threads,
-            precision,
-            rules,
-            verify,
-            phase,
-            dims=typical,
-            cost=cost,
-        )
+        compiled = compiling.compile(with_values(model, values), phase, verify)
         results = compiled.run(arguments(compiled))
     _show(model, results, output, json)
 

@@ -14,6 +14,7 @@ from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Progress
 from satura.pipeline.stages import rewrite
 from satura.rewrite.egraph.records import ClassRecord, class_records
+from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.records import DispatchRecord, dispatch_records
 from satura.rewrite.language.dsl import RuleSet
@@ -52,7 +53,7 @@ class Stage:
 
 def show(
     model: str, values: list[str], stage: str, node: str | None, rules: RuleSet,
-    threads: int | None, assembly: bool, json: bool,
+    limits: Limits, threads: int | None, assembly: bool, json: bool,
 ) -> None:  # fmt: skip
     """Print what `stage` makes of `model`, or only what concerns `node`.
 
@@ -66,7 +67,7 @@ def show(
     number = None if node is None else node_number(node)
     source = with_values(file_or_light(model), values)
     with progress(f"showing {model}") as phase:
-        made = _stage(source, stage, rules, threads or usable_threads(), phase)
+        made = _stage(source, stage, rules, limits, threads or usable_threads(), phase)
         if number is not None:
             made = made.only(number, STAGES[stage])
         records = made.records
@@ -83,12 +84,14 @@ def show(
         print_line("\n".join(made.program.output_lines))
 
 
-def _stage(source: Model, stage: str, rules: RuleSet, threads: int, phase: Progress) -> Stage:
+def _stage(
+    source: Model, stage: str, rules: RuleSet, limits: Limits, threads: int, phase: Progress
+) -> Stage:
     if stage == "program":
         phase("load", 0.0)
         program = load(source)
         return Stage(program, node_records(program))
-    rewritten = rewrite(source, rules, None, phase)
+    rewritten = rewrite(source, rules, limits, phase)
     if stage == "egraph":
         return Stage(rewritten.source, class_records(rewritten.saturation))
     schedule = rewritten.schedule

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-import satura
+from satura.commands.compiling import Compiling
 from satura.commands.terminal import number, print_json, print_table, progress
 from satura.commands.values import with_values
 from satura.pipeline.compiled import Compiled
-from satura.pipeline.sizes import parse_dims
 from satura.rewrite.egraph.report import Report
-from satura.rewrite.language.dsl import RuleSet
 
 
-def stats(
-    model: Path, rules: RuleSet, threads: int | None, json: bool, dims: list[str],
-    cost: str, values: list[str],
-) -> None:  # fmt: skip
-    """Statistics of `model` compiled without rules and with `rules`."""
-    source, typical = with_values(model, values), parse_dims(dims)
+def stats(model: Path, values: list[str], compiling: Compiling, json: bool) -> None:
+    """Statistics of `model` compiled without rules and as `compiling` says."""
+    source = with_values(model, values)
     with progress(f"measuring {model.name}") as phase:
-        before = satura.compile(source, threads, rules="none", progress=phase, dims=typical)
-        after = satura.compile(
-            before.source, threads, rules=rules, progress=phase, dims=typical, cost=cost
-        )
+        before = replace(compiling, rules="none", cost="default").compile(source, phase)
+        after = compiling.compile(before.source, phase)
     if json:
         print_json(comparison(before, after))
     else:

@@ -24,7 +24,7 @@ from satura.backend.jit.cache import default_cache, logger
 from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.report_text import parse_report, report_text
-from satura.pipeline.rewritten import Rewritten
+from satura.pipeline.rewritten import Rewritten, warn_if_cut_short
 from satura.pipeline.rule_sets import Rules, check, is_of_the_book, rule_set
 from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import ProgramError
@@ -69,6 +69,7 @@ def rewrite_once(
             key = result_key(program, identity, limits, costs)
         found = None if key is None else recall(key, program)
     if found is not None:
+        warn_if_cut_short(found[1], limits)
         return Rewritten(program, *found, phases.seconds, is_remembered=True)
     import_whole("satura.pipeline.stages")  # a remembered result needs no e-graph
     from satura.pipeline.stages import search

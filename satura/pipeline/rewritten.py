@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from satura.rewrite.egraph.report import Report
+from satura.rewrite.errors import LimitWarning, warn_caller
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.program.program import Program
+
+if TYPE_CHECKING:
+    from satura.rewrite.egraph.saturate import Limits
 
 
 @dataclass(frozen=True)
@@ -21,3 +26,16 @@ class Rewritten:
     report: Report
     phases: dict[str, float]
     is_remembered: bool = False
+
+
+def warn_if_cut_short(report: Report, limits: Limits | None) -> None:
+    """Warn of a limit that ended a search. Rules that grow without end have a warning already."""
+    if report.is_cut_short and not report.growing:
+        kind = report.stopped
+        bound = "the usual limit" if limits is None else f"its limit of {getattr(limits, kind):,}"
+        warn_caller(
+            f"the search ended at {bound} {kind}, and what was found by then is used: a higher one,"
+            f" as by limits=satura.Limits({kind}=...) or --limits {kind}=..., may find a cheaper"
+            " program",
+            LimitWarning,
+        )
