@@ -165,15 +165,26 @@ def optimize(
     rules: RuleSetName = "default",
     files: With = None,
     limits: Limits = "",
-    text: Annotated[bool, typer.Option(help="Print the program as text, too.")] = False,
+    text: Annotated[bool, typer.Option("--text", help="Print the program as text, too.")] = False,
+    time: Annotated[
+        bool, typer.Option("--time", help="Time MODEL and OUT in onnxruntime, taking turns.")
+    ] = False,
+    size: Sizes = None,
+    threads: Threads = None,
 ) -> None:
-    """Rewrite MODEL and write the result as an ONNX file."""
+    """Rewrite MODEL and write the result as an ONNX file, for other runtimes."""
+    from satura.commands.bench import needs_onnxruntime
     from satura.commands.compiling import parse_limits
+    from satura.commands.optimize import Timing
     from satura.commands.optimize import optimize as optimize_model
     from satura.commands.rule_files import with_files
+    from satura.pipeline.inputs import parse_sizes
 
     chosen = with_files(rules, files or [])
-    optimize_model(model, output, value or [], chosen, parse_limits(limits), text)
+    timing = Timing(parse_sizes(size or []), threads) if time else None
+    if timing is not None:
+        needs_onnxruntime("--time")
+    optimize_model(model, output, value or [], chosen, parse_limits(limits), text, timing)
 
 
 @app.command()
@@ -221,6 +232,9 @@ def experiment(
         typer.Option(metavar="NAME=N,…", help="rounds, nodes, enough, gainless; repeatable."),
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="E-graphs that are made at a time.")] = 1,
+    cluster: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="A Dask scheduler, whose workers make them.")
+    ] = "",
     csv: Annotated[
         Path | None,
         typer.Option(help="Write all numbers to this file; what stands in it is not done again."),
@@ -234,7 +248,7 @@ def experiment(
     from satura.commands.experiment import experiment as run_experiment
 
     tried = rules or ["default"], extractor or ["search"], cost or ["reference"], limits or []
-    run_experiment(models, *tried, jobs, csv, plot, json)
+    run_experiment(models, *tried, jobs, cluster, csv, plot, json)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""One saved program on the workers of a Dask cluster (extra `distributed`).
+"""One saved program, or any work, on the workers of a Dask cluster (extra `distributed`).
 
     client = distributed.Client(n_workers=2)
     for outputs in satura.distributed.map(compiled, batches, client):
@@ -14,11 +14,11 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, SaturaError
 
 if TYPE_CHECKING:
     from satura.artifact.opened import Opened
@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from satura.rewrite.types.tensor_type import Array
 
 Batch = Mapping[str, object]
-_IN_FLIGHT = 2  # batches per thread of the cluster: one runs while the next is on its way
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+_IN_FLIGHT = 2  # items per thread of the cluster: one runs while the next is on its way
 _MOST_OPEN = 4  # programs per worker
+_LOST = ("KilledWorker", "FutureCancelledError")  # how Dask says that a worker is gone
 
 
 class Future(Protocol):
@@ -43,10 +46,10 @@ class Future(Protocol):
 class Client(Protocol):
     """What is used of `distributed.Client`."""
 
-    def scatter(self, data: list[Batch], *, hash: bool) -> Sequence[Future]:
+    def scatter(self, data: list[object], *, hash: bool) -> Sequence[Future]:
         """Send data to workers."""
 
-    def submit(self, function: Callable[..., object], *given: object, pure: bool) -> Future:
+    def submit(self, function: Callable[..., object], /, *given: object, pure: bool) -> Future:
         """Call a function on a worker."""
 
     def nthreads(self) -> Mapping[str, int]:
@@ -82,21 +85,42 @@ def _run(
 ) -> Iterator[dict[str, Array]]:
     status = path.stat()
     which = (str(path), status.st_mtime_ns, status.st_size, trust)
+    yield from each_on_workers(partial(run_there, which), batches, client)
+
+
+def each_on_workers(
+    work: Callable[[Item], Made], items: Iterable[Item], client: Client
+) -> Iterator[Made]:
+    """What `work` makes of each of `items`, in their order; items are taken as workers become free.
+
+    Raises what it raises, and SaturaError where a worker ends before its work does.
+    """
     running: deque[Future] = deque()
-    for batch in batches:
-        most = _IN_FLIGHT * max(1, sum(client.nthreads().values()))  # workers come and go
-        while len(running) >= most:
-            yield _taken(running.popleft())
-        (sent,) = client.scatter([batch], hash=False)
-        running.append(client.submit(run_there, which, sent, pure=False))
-    while running:
-        yield _taken(running.popleft())
+    try:
+        for item in items:
+            most = _IN_FLIGHT * max(1, sum(client.nthreads().values()))  # workers come and go
+            while len(running) >= most:
+                yield cast("Made", _taken(running.popleft()))
+            (there,) = client.scatter([item], hash=False)
+            running.append(client.submit(work, there, pure=False))
+        while running:
+            yield cast("Made", _taken(running.popleft()))
+    finally:
+        for future in running:
+            future.release()  # what nobody waits for is not begun
 
 
-def _taken(future: Future) -> dict[str, Array]:
-    result: dict[str, Array] = future.result()  # type: ignore[assignment]
-    future.release()
-    return result
+def _taken(future: Future) -> object:
+    try:
+        return future.result()
+    except Exception as error:
+        if type(error).__name__ not in _LOST:
+            raise
+        raise SaturaError(
+            "workers of the cluster ended without a word, perhaps for want of memory"
+        ) from None
+    finally:
+        future.release()
 
 
 def _current_client() -> Client:

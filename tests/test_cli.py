@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -89,11 +90,16 @@ def test_run_verifies_every_stage(model: Path) -> None:
     assert cli("run", model, "--verify", "--threads", "1") == 0
 
 
-def test_optimize_writes_a_valid_model(model: Path, value: Array, tmp_path: Path) -> None:
+def test_optimize_writes_a_valid_model(
+    model: Path, value: Array, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     import onnxruntime
 
     output = tmp_path / "faster.onnx"
-    assert cli("optimize", model, output) == 0
+    assert cli("optimize", model, output, "--time", "--threads", "1") == 0
+    timed = capsys.readouterr().out.splitlines()[-1]
+    before, after, share = map(float, re.findall(r"([0-9.]+) (?:ms|of the time)", timed))
+    assert share == pytest.approx(after / before, abs=0.02)
     optimized = onnx.load(output)
     onnx.checker.check_model(optimized)
     assert "Transpose" not in [node.op_type for node in optimized.graph.node]

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 import satura
 import satura.distributed
-from satura.errors import CallError
+from satura.cli import main
+from satura.distributed import Client, each_on_workers
+from satura.errors import CallError, SaturaError
+from satura.experiments import Trial, trials
+from satura.pipeline.rule_file import load_rules
+from satura.pipeline.rule_sets import rule_set
+from satura.rewrite.extract.greedy import tree_greedy
+from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import symbol
@@ -56,21 +68,76 @@ def test_mapping_without_a_cluster_says_what_to_do() -> None:
         next(satura.distributed.map(satura.compile(product()), batches(1)))
 
 
+@contextmanager
+def two_workers(distributed: ModuleType) -> Iterator[Client]:
+    """A client of a cluster of two processes, which are gone afterwards."""
+    with distributed.Client(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as client:
+        yield client
+
+
+RULE = """
+from satura.language import Law, Tensor, binary, rewrites, rule
+
+
+@rule
+def doubled(x: Tensor) -> Law:
+    \"""x + x = 2 x\"""
+    return rewrites(binary("add", x, x), binary("mul", x, 2.0))
+"""
+
+
+@pytest.mark.deep
+def test_trials_on_two_processes_are_those_of_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    distributed = pytest.importorskip("distributed", reason="needs satura[distributed]")
+    build = Builder()
+    x = build.input("x", DType.F32, (8, 8))
+    added = build.unary("exp", build.binary("add", x, x))
+    program = build.program({"y": build.transpose(build.transpose(added, (1, 0)), (1, 0))})
+    satura.save(program, tmp_path / "twice.onnx")
+    (tmp_path / "mine.py").write_text(RULE)
+    mine = RuleSet(*load_rules(tmp_path / "mine.py"), rule_set("default")["compose_transposes"])
+
+    def sweep(client: Client | None) -> list[Trial]:
+        found = trials(
+            {"file": tmp_path / "twice.onnx", "program": program}, {"none": "none", "mine": mine},
+            {"user's": lambda graph: tree_greedy(graph)}, client=client,
+        )  # fmt: skip
+        return [replace(each, saturation_seconds=0, candidates_seconds=0, extractor_seconds=0)
+                for each in found]  # fmt: skip
+
+    here = sweep(None)
+    assert here[1].enodes > here[0].enodes
+    with two_workers(distributed) as client:
+        assert sweep(client) == here
+        address = client.scheduler.address  # type: ignore[attr-defined]
+        command = ["experiment", str(tmp_path / "twice.onnx"), "--cluster", address, "--json"]
+        with pytest.raises(SystemExit, match="0"):
+            main(command)
+        assert json.loads(capsys.readouterr().out)[0]["dispatches"] == here[0].dispatches
+        with pytest.raises(SaturaError, match="workers of the cluster ended"):
+            list(each_on_workers(os._exit, [1], client))
+        (tmp_path / "mine.py").unlink()
+        with pytest.raises(CallError, match="rule 'doubled' cannot be sent to a cluster"):
+            sweep(client)
+
+
 @pytest.mark.deep
 def test_two_processes_map_one_program(tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed", reason="needs satura[distributed]")
     compiled = satura.compile(product(), threads=1)
     saved = tmp_path / "product.satura"
     compiled.save(saved, [{"n": 1}, {"n": 2}])
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-    ) as cluster, distributed.Client(cluster) as client:  # fmt: skip
+    with two_workers(distributed) as client:
         given = batches(24)
         found = list(satura.distributed.map(saved, iter(given), client))
         assert len(found) == len(given)
         for batch, outputs in zip(given, found, strict=True):
             assert np.array_equal(outputs["y"], compiled.run(batch)["y"])
-        processes = set(client.run(os.getpid).values())
+        processes = set(client.run(os.getpid).values())  # type: ignore[attr-defined]
         assert len(processes) == 2 and os.getpid() not in processes
         maps = [Path(f"/proc/{process}/maps") for process in processes]
         if all(each.exists() for each in maps):

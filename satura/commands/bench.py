@@ -46,8 +46,7 @@ def bench(
     json: bool,
 ) -> None:
     """Median milliseconds of each model in each runtime, and satura's time over onnxruntime's."""
-    if find_spec("onnxruntime") is None:
-        raise CallError("bench compares with onnxruntime: pip install 'satura[bench]'")
+    needs_onnxruntime("bench")
     count = threads_for(compiling.threads)
     given = parse_sizes(sizes)
 
@@ -123,14 +122,24 @@ def _measure(case: Case, rounds: int, compiling: Compiling, phase: Progress) -> 
     }
 
 
-def onnxruntime_runner(model: bytes, threads: int, arguments: dict[str, Array]) -> Runner:
+def needs_onnxruntime(what: str) -> None:
+    """Raises CallError where onnxruntime, with which `what` compares, is not installed."""
+    if find_spec("onnxruntime") is None:
+        raise CallError(f"{what} compares with onnxruntime: pip install 'satura[bench]'")
+
+
+def onnxruntime_runner(
+    model: bytes | Path | onnx.ModelProto, threads: int, arguments: dict[str, Array]
+) -> Runner:
     """onnxruntime with its own optimisations on `threads` threads."""
     import onnxruntime
+
+    given = model.SerializeToString() if isinstance(model, onnx.ModelProto) else model
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     return lambda: dict(zip(names, session.run(names, arguments), strict=True))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from csv import DictReader, DictWriter
 from csv import Error as CsvError
 from dataclasses import asdict, fields
@@ -13,6 +14,7 @@ from satura.commands.compiling import parse_limits
 from satura.commands.experiment_plot import plot_trials
 from satura.commands.models import existing_file, file_or_light
 from satura.commands.terminal import print_json, print_table, progress
+from satura.distributed import Client
 from satura.experiments import Trial, trials
 from satura.pipeline.models import Model
 from satura.rewrite.errors import CallError
@@ -20,6 +22,7 @@ from satura.rewrite.extract.choice_graph import ChoiceGraph
 from satura.rewrite.extract.gym import read_gym
 from satura.rewrite.system.files import output_file
 
+WAIT = 10  # seconds, for an answer of a scheduler
 HEADER = (
     "model", "rules", "cost model", "limits", "extractor", "dispatches", "copies", "us", "bound",
     "gap", "seconds",
@@ -33,6 +36,7 @@ def experiment(
     costs: Sequence[str],
     limits: Sequence[str],
     jobs: int,
+    cluster: str,
     csv: Path | None,
     plot: Path | None,
     json: bool,
@@ -44,8 +48,8 @@ def experiment(
     limited = {text: parse_limits(text) for text in limits} or None
     done = read(csv) if csv is not None and csv.is_file() else []
     found: list[Trial] = []
-    with progress("extracting") as phase:
-        for trial in trials(models, rules, extractors, costs, limited, jobs, done):
+    with progress("extracting") as phase, _client(cluster) as client:
+        for trial in trials(models, rules, extractors, costs, limited, jobs, done, client):
             found.append(trial)
             if csv is not None:
                 write(csv, [*found, *_others(done, found)])
@@ -56,6 +60,24 @@ def experiment(
         print_json([asdict(trial) for trial in found])
     else:
         print_table("predicted cost of what extractors choose", HEADER, list(map(row, found)))
+
+
+@contextmanager
+def _client(address: str) -> Iterator[Client | None]:
+    """The client of a Dask scheduler, for a while. Raises CallError where none answers there."""
+    if not address:
+        yield None
+        return
+    try:
+        from distributed import Client as DaskClient
+    except ImportError:
+        raise CallError("--cluster needs Dask: pip install 'satura[distributed]'") from None
+    try:
+        client = DaskClient(address, timeout=WAIT)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError) as error:
+        raise CallError(f"no Dask scheduler answers at {address}: {error}") from None
+    with client:
+        yield client
 
 
 def model(name: str) -> Model | ChoiceGraph:

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from onnx import ModelProto
+
+from satura.backend.target import threads_for
+from satura.commands.bench import onnxruntime_runner
 from satura.commands.terminal import print_line, progress
+from satura.commands.timing import medians
 from satura.commands.values import with_values
+from satura.pipeline.inputs import random_inputs
 from satura.pipeline.stages import rewrite
 from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.language.dsl import RuleSet
@@ -15,16 +23,46 @@ from satura.rewrite.program.program import Program
 
 
 def optimize(
-    model: Path, output: Path, values: list[str], rules: RuleSet, limits: Limits, text: bool
-) -> None:
-    """Write the cheapest program found for `model` to `output`."""
+    model: Path, output: Path, values: list[str], rules: RuleSet, limits: Limits, text: bool,
+    timing: Timing | None,
+) -> None:  # fmt: skip
+    """Write the cheapest program found for `model` to `output`, and time both where asked to."""
+    source = with_values(model, values)
     with progress(f"optimizing {model.name}") as phase:
-        rewritten = rewrite(with_values(model, values), rules, limits, phase)
+        rewritten = rewrite(source, rules, limits, phase)
     program = rewritten.schedule.program
     save(program, output)
     if text:
         print_line(str(program))
     print_line(f"{output}: {change(rewritten.source, program)}")
+    if timing is not None:
+        print_line(timing.compared(source, output, rewritten.source))
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How a model and what was made of it are timed in onnxruntime."""
+
+    sizes: Mapping[str, int]
+    threads: int | None
+    rounds: int = 15
+
+    def compared(self, before: Path | ModelProto, after: Path, program: Program) -> str:
+        """Milliseconds of both, and which share of the time the second takes."""
+        threads = threads_for(self.threads)
+        arguments = random_inputs(program, dict(self.sizes))
+        models = {"before": before, "after": after}
+        with progress("timing"):
+            runners = {
+                name: onnxruntime_runner(each, threads, arguments) for name, each in models.items()
+            }
+            seconds = medians(runners, self.rounds)
+        share = seconds["after"] / seconds["before"]
+        return (
+            f"in onnxruntime, {threads} threads, median of {self.rounds} rounds in turn:"
+            f" {seconds['before'] * 1e3:.3g} ms before, {seconds['after'] * 1e3:.3g} ms after,"
+            f" {share:.2f} of the time"
+        )
 
 
 def change(before: Program, after: Program) -> str:

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
 from math import inf
+from pathlib import Path
 from time import process_time
 from typing import TypeAlias
 
+from satura.distributed import Client, each_on_workers
+from satura.experiments.parallel import RulesOfFiles, beside, in_turn, received, sent
 from satura.pipeline.models import Model, load
 from satura.pipeline.rates import COSTS, cost_model
-from satura.pipeline.rule_sets import Rules, rule_set
+from satura.pipeline.rule_sets import Rules, check
 from satura.pipeline.stages import saturate
 from satura.rewrite.egraph.saturate import Limits
-from satura.rewrite.errors import CallError, SaturaError
+from satura.rewrite.errors import CallError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Extractor, Result
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.exact import relaxed
 from satura.rewrite.extract.extract import EXTRACTORS, choices, schedule
 from satura.rewrite.extract.statistics import statistics
-from satura.rewrite.language.dsl import RuleSet
 
 REFERENCE = "reference"
 GIVEN = "-"  # what does not apply to a choice graph
@@ -70,7 +69,7 @@ class _Cell:
 
     names: tuple[str, str, str, str]
     model: Model | ChoiceGraph
-    rules: RuleSet
+    rules: Rules | RulesOfFiles
     cost: CostModel
     limits: Limits
     extractors: Mapping[str, Extractor]
@@ -85,6 +84,13 @@ class _Cell:
             return list(_on_graph(self, self.model))
         return list(_on_model(self, self.model))
 
+    def to_send(self) -> _Cell:
+        """The same for another process: rules by their files, the model's path from the root."""
+        assert not isinstance(self.rules, RulesOfFiles)
+        is_path = isinstance(self.model, str | Path)
+        model = Path(self.model).resolve() if is_path else self.model  # type: ignore[arg-type]
+        return replace(self, rules=sent(self.rules), model=model)
+
 
 def trials(
     models: Mapping[str, Model | ChoiceGraph],
@@ -94,13 +100,16 @@ def trials(
     limits: Mapping[str, Limits] | None = None,
     jobs: int = 1,
     done: Collection[Trial] = (),
+    client: Client | None = None,
 ) -> Iterator[Trial]:
     """Every extractor on every e-graph, in this order as they are asked for.
 
     `rules`, `extractors` and `costs` ("reference", "default", "calibrated") are names of satura's
     own, or rule sets, functions and cost models by a name. A model may be a choice graph, for which
-    rules, costs and limits say nothing. `jobs` e-graphs are made at a time, in processes. An
-    e-graph whose trials are all among those `done` is not made again: these are given back.
+    rules, costs and limits say nothing. `jobs` e-graphs are made at a time, in processes, or with a
+    `client` (a `distributed.Client`) as many as its Dask cluster has threads. There, models and
+    rules that are in files must be so on each worker, under the same path. An e-graph whose trials
+    are all among those `done` is not made again: these are given back.
 
     The bound is the best that the landmarks of a graph, its integer program's relaxation (with
     scipy) or any extractor on it have proved. Raises CallError for an unknown name.
@@ -110,7 +119,11 @@ def trials(
         raise CallError(f"jobs is {jobs}, but must be at least 1")
     known = {trial.key: trial for trial in done}
     missing = [cell for cell in cells if not known.keys() >= set(cell.keys)]
-    made = _in_turn(missing) if jobs == 1 else _beside(missing, jobs)
+    if client is not None:
+        made = each_on_workers(_Cell.run, [cell.to_send() for cell in missing], client)
+    else:
+        work = [cell.run for cell in missing]
+        made = in_turn(work) if jobs == 1 else beside(work, jobs)
     for cell in cells:
         if cell in missing:
             yield from next(made)
@@ -127,7 +140,8 @@ def _cells(
 ) -> list[_Cell]:
     chosen = _extractors(extractors)
     named = rules if isinstance(rules, Mapping) else {name: name for name in rules}
-    sets = {label: rule_set(each) for label, each in named.items()}
+    for each in named.values():
+        check(each)
     if not isinstance(costs, Mapping):
         for name in costs:
             if name not in (REFERENCE, *COSTS):
@@ -138,52 +152,23 @@ def _cells(
     for name, model in models.items():
         if isinstance(model, ChoiceGraph):
             names = name, GIVEN, GIVEN, GIVEN
-            found.append(_Cell(names, model, RuleSet(), CostModel(), Limits(), chosen))
+            found.append(_Cell(names, model, "none", CostModel(), Limits(), chosen))
             continue
         found += [
             _Cell(
-                (name, label, cost, limit), model, sets[label], costs[cost], limits[limit], chosen
+                (name, label, cost, limit), model, chosen_rules, costs[cost], limits[limit], chosen
             )
-            for label in sets
+            for label, chosen_rules in named.items()
             for cost in costs
             for limit in limits
         ]
     return found
 
 
-def _in_turn(cells: Sequence[_Cell]) -> Iterator[list[Trial]]:
-    for cell in cells:
-        yield cell.run()
-
-
-_beside_now: Sequence[_Cell] = ()
-"""The cells of a parallel run: processes inherit them, as a user's functions cannot be sent."""
-
-
-def _beside(cells: Sequence[_Cell], jobs: int) -> Iterator[list[Trial]]:
-    global _beside_now
-    _beside_now = cells
-    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"))
-    try:
-        yield from pool.map(_run_one, range(len(cells)))
-    except BrokenProcessPool:
-        raise SaturaError(
-            "a process that ran trials ended without a word, perhaps for want of memory:"
-            " take fewer jobs"
-        ) from None
-    finally:
-        _beside_now = ()
-        pool.shutdown(cancel_futures=True)
-
-
-def _run_one(number: int) -> list[Trial]:
-    return _beside_now[number].run()
-
-
 def _on_model(cell: _Cell, model: Model) -> Iterator[Trial]:
     program = load(model)
     started = process_time()
-    classes = saturate(program, cell.rules, cell.limits, cost=cell.cost).classes
+    classes = saturate(program, received(cell.rules), cell.limits, cost=cell.cost).classes
     saturated = process_time()
     found = choices(classes, cell.cost)
     listed = process_time()

@@ -1,0 +1,95 @@
+"""Where work is done: in turn, in processes beside each other, or on the workers of a cluster."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TypeVar, cast
+
+from satura.pipeline.rule_file import load_rules
+from satura.pipeline.rule_sets import Rules, is_of_the_book, rule_set
+from satura.rewrite.errors import CallError, SaturaError
+from satura.rewrite.language.dsl import RuleSet
+
+Made = TypeVar("Made")
+Work = Callable[[], Made]
+
+_work_beside: Sequence[Work[object]] = ()
+"""The work of a parallel run: processes inherit it, as a user's functions cannot be sent."""
+
+
+def in_turn(work: Sequence[Work[Made]]) -> Iterator[Made]:
+    """What each makes, here."""
+    for each in work:
+        yield each()
+
+
+def beside(work: Sequence[Work[Made]], jobs: int) -> Iterator[Made]:
+    """What each makes, in order, in `jobs` processes at a time.
+
+    Raises SaturaError where a process ends before its work does.
+    """
+    global _work_beside
+    _work_beside = work
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("fork"))
+    try:
+        yield from cast("Iterator[Made]", pool.map(_done, range(len(work))))
+    except BrokenProcessPool:
+        raise SaturaError(
+            "a process that ran trials ended without a word, perhaps for want of memory:"
+            " take fewer jobs"
+        ) from None
+    finally:
+        _work_beside = ()
+        pool.shutdown(cancel_futures=True)
+
+
+def _done(number: int) -> object:
+    return _work_beside[number]()
+
+
+@dataclass(frozen=True)
+class RulesOfFiles:
+    """Rules by their names and files, from which a process elsewhere makes them again."""
+
+    names: frozenset[str]
+    files: tuple[Path, ...]
+
+    @staticmethod
+    def of(rules: RuleSet) -> RulesOfFiles:
+        """Raises CallError where a rule is not in a file, which every worker has to have."""
+        foreign = [rule for rule in rules if not is_of_the_book(rule)]
+        for rule in foreign:
+            if not rule.file.is_file():
+                raise CallError(
+                    f"rule '{rule.name}' cannot be sent to a cluster: it is in {rule.file}, which"
+                    " is not a file"
+                )
+        names = {entry.name for entry in (*rules, *rules.laws)}
+        return RulesOfFiles(frozenset(names), tuple(dict.fromkeys(rule.file for rule in foreign)))
+
+    def rules(self) -> RuleSet:
+        """The rules, those of the book first."""
+        found = rule_set("default")
+        for file in self.files:
+            found += _loaded(file)
+        every = dict.fromkeys(entry.name for entry in (*found.laws, *found))
+        return found.without(*(name for name in every if name not in self.names))
+
+
+_loaded = lru_cache(load_rules)  # a file is run once per process: it may declare ops
+
+
+def sent(rules: Rules) -> str | RulesOfFiles:
+    """The rules as they are sent to another process."""
+    return rules if isinstance(rules, str) else RulesOfFiles.of(rules)
+
+
+def received(rules: Rules | RulesOfFiles) -> RuleSet:
+    """The rules that were sent, or were here."""
+    return rules.rules() if isinstance(rules, RulesOfFiles) else rule_set(rules)
