@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from benchmarks.models import build
+from satura.api import optimize
 from satura.pipeline.models import load
 from satura.rewrite.egraph.saturate import Saturation, in_same_class, saturate
 from satura.rewrite.extract.extract import extract
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT
@@ -114,6 +116,25 @@ def test_pads_of_one_value_become_one() -> None:
 def test_growth_does_not_depend_on_the_length(program: Callable[[int], Program]) -> None:
     short, long = (growth(saturate(program(length), DEFAULT)) for length in (8, 16))
     assert long < 1.5 * short
+
+
+@pytest.mark.parametrize("between", ["nothing", "pad", "concat"])
+def test_what_is_made_of_a_class_alone_does_not_hide_its_terms(between: str) -> None:
+    """Two halves of [a, c] are joined again: a slice of [a, c], or of what holds it, is no term."""
+    b = Builder()
+    a, c = (b.input(name, F32, (1, 2)) for name in "ac")
+    whole = b.concat([a, c], 0)
+    if between == "pad":
+        whole = b.pad(whole, (0, 0), (1, 0), 0.0)
+    elif between == "concat":
+        whole = b.concat([whole, a], 0)
+    halves = [b.slice(whole, [start, 0], [1, 2]) for start in (0, 1)]
+    joined = {"flat": b.concat(halves, 1), "same": b.unary("exp", b.concat(halves, 0))}
+    program = b.program({"whole": whole, **joined})
+    arguments = {name: np.array([[1, 2]], np.float32) for name in "ac"}
+    expected, got = interpret(program, arguments), interpret(optimize(program), arguments)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(got[name], array)
 
 
 def test_a_function_over_its_own_class_is_not_used() -> None:

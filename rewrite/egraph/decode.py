@@ -68,7 +68,7 @@ class Decoding:
         nodes = _by_class(rows, tables)
         outputs = [self.homes[index] for index in program.output_nodes]
         inputs = [self.homes[index] for index in program.inputs]
-        self.order = _order(nodes, {*outputs, *inputs})
+        self.order = _order(nodes, self.hidden, {*outputs, *inputs})
         self.numbers = {old: new for new, old in enumerate(self.order)}
         self.values = _Values(interner)
         self.entries = [self.in_order(nodes[old]) for old in self.order]
@@ -166,8 +166,27 @@ def _type(value: object) -> TensorType:
     return value
 
 
-def _order(nodes: Mapping[int, list[Raw]], roots: set[int]) -> list[int]:
+def _order(
+    nodes: dict[int, list[Raw]], hidden: dict[int, list[Raw]], roots: set[int]
+) -> list[int]:
     """The classes that `roots` reach, so that each has a node over earlier ones.
+
+    What hid the nodes of a class may be made from that class alone, as a slice of its pad is. Then
+    no term is left of it, and they move from `hidden` back to `nodes`.
+    """
+    while True:
+        reached, order = _finite(nodes, roots)
+        endless = reached - set(order)
+        if not endless:
+            return order
+        back = {home: hidden.pop(home) for home in endless if home in hidden}
+        assert back, "a class of the e-graph has no finite term"
+        for home, raws in back.items():
+            nodes[home] = [*nodes.get(home, ()), *raws]
+
+
+def _finite(nodes: Mapping[int, list[Raw]], roots: set[int]) -> tuple[set[int], list[int]]:
+    """The classes that `roots` reach, and those of them that have a finite term, in order.
 
     A class comes at the depth of its shallowest term; within a depth by the least such node. Two
     classes never have a node in common, so the order depends on nothing but the e-graph.
@@ -179,7 +198,7 @@ def _order(nodes: Mapping[int, list[Raw]], roots: set[int]) -> list[int]:
     missing: list[int] = []
     while stack:
         home = stack.pop()
-        for raw in nodes[home]:
+        for raw in nodes.get(home, ()):
             operands = set(raw[1])
             for operand in operands:
                 users.setdefault(operand, []).append(len(entries))
@@ -204,4 +223,4 @@ def _order(nodes: Mapping[int, list[Raw]], roots: set[int]) -> list[int]:
                 missing[index] -= 1
                 if missing[index] == 0:
                     ready.append(index)
-    return list(numbers)
+    return reached, list(numbers)

@@ -118,9 +118,19 @@ class _Writer:
         if direction.computes:
             want = Atom(want_of(len(columns)), (str(number), *columns))
             lines.append(rule_text(query[:-1], want.stated, "demand", asking))
+        if direction.hides:
+            query = [*query, *self.apart_from(root)]
         lines.append(rule_text(query, " ".join(self.actions), ruleset, ruleset))
         text, makes = "".join(lines), len(self.made)
         return RuleCode(text, matching, ruleset, asking, len(columns), len(outputs), rows, makes)
+
+    def apart_from(self, root: str) -> list[Atom]:
+        """Facts that what replaces a node of a class is not made of that class."""
+        right = self.direction.right
+        if right in self.matched or not isinstance(right, Application):
+            return []
+        operands = [self.matched[term] for term in right.operands if term in self.matched]
+        return [Atom("!=", (root, operand)) for operand in operands]
 
     def match(self, term: Term) -> str:
         """The egglog variable of a term on the left side, with the atoms that bind it."""
