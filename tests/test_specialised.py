@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 import satura
 from satura.pipeline import specialised
@@ -152,3 +152,39 @@ def test_data_are_not_asked_for(shape: list[int | str]) -> None:
     node.input[1] = "line"
     with pytest.raises(satura.errors.UnsupportedError):
         load_for(model_of([flat, node], inputs), {"flat": np.array([-1])})
+
+
+PADS = [  # shape, pads before and after axis 1: trivial, growing, shifting, emptying, of size 1
+    ((3, 5), (0, 0)), ((3, 5), (2, 1)), ((3, 5), (-1, 1)), ((3, 5), (-3, -2)), ((3, 5), (0, -4)),
+    ((3, 5), (-5, 2)), ((3, 5), (2, -5)), ((3, 1), (1, 1)), ((3, 0), (0, 0)), ((3, 0), (1, 1)),
+    ((0, 5), (2, 1)), ((1, 7), (-6, 0)), ((1, 1), (0, 0)),
+]  # fmt: skip
+
+
+def test_pads_that_come_with_a_call_are_what_they_are_then() -> None:
+    """Equal pads have one program without trivial pads, and other sizes compile nothing."""
+    nodes = [
+        helper.make_node("Pad", ["x", "pads", "", "axes"], ["p"]),
+        helper.make_node("ReduceSum", ["p", "axes"], ["y"], keepdims=0),
+    ]
+    model = model_of(nodes, [value("x", ["n", "m"]), value("pads", [2], TensorProto.INT64)])
+    model.graph.initializer.append(numpy_helper.from_array(np.array([1]), "axes"))
+    result = compiled(model)
+    programs: dict[tuple[int, int], satura.Compiled] = {}
+    for shape, pads in PADS:
+        x = np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape)
+        before, after = pads
+        wide = np.pad(x, ((0, 0), (max(before, 0), max(after, 0))))
+        wide = wide[:, max(-before, 0) : wide.shape[1] - max(-after, 0)]
+        np.testing.assert_array_equal(result(x, np.array(pads)), wide.sum(1))
+        program = result.for_values({"pads": np.array(pads)})
+        assert programs.setdefault(pads, program) is program
+        ops = {node.op.name for node in program.program.nodes}
+        assert ("pad" in ops, "slice" in ops) == (max(pads) > 0, min(pads) < 0)
+        classes = []
+        for rows in (40, 41):
+            result(np.zeros((rows, rows + 10), np.float32), np.array(pads))
+            classes.append(len(program.cache))
+        assert classes[0] == classes[1]
+    with pytest.raises(CallError, match="negative"):
+        result(np.zeros((3, 5), np.float32), np.array([-3, -3]))

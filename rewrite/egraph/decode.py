@@ -166,9 +166,7 @@ def _type(value: object) -> TensorType:
     return value
 
 
-def _order(
-    nodes: dict[int, list[Raw]], hidden: dict[int, list[Raw]], roots: set[int]
-) -> list[int]:
+def _order(nodes: dict[int, list[Raw]], hidden: dict[int, list[Raw]], roots: set[int]) -> list[int]:
     """The classes that `roots` reach, so that each has a node over earlier ones.
 
     What hid the nodes of a class may be made from that class alone, as a slice of its pad is. Then
