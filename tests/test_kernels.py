@@ -371,6 +371,19 @@ def test_an_index_outside_is_an_error_of_the_call() -> None:
     np.testing.assert_array_equal(good["y"], x_value[[4, 0]])
 
 
+@pytest.mark.parametrize("shape", [(20,), (2, 5, 0)])
+def test_a_reduction_of_no_elements_reads_no_index(shape: tuple[int, ...]) -> None:
+    build = Builder()
+    x, at = build.input("x", DType.F32, shape), build.input("at", DType.I64, (20, 0))
+    gathered = build.gather(x, at, len(shape) - 1)
+    outer = 20 if len(shape) == 1 else 200
+    merged = build.reshape(gathered, (outer, 0))
+    program = build.program({"y": build.reduce("sum", merged, (0, 1))})
+    arguments = {"x": np.ones(shape, np.float32), "at": np.full(30, 99)[:0].reshape(20, 0)}
+    expected = interpret(program, arguments)["y"]  # 99 is not in what is given, but beside it
+    np.testing.assert_array_equal(computed(program, arguments), expected)
+
+
 @pytest.mark.parametrize("seed", deep_but([1], range(50), range(20)))
 def test_random_programs_one_kernel_per_node(seed: int) -> None:
     check_random_program(seed)

@@ -6,6 +6,7 @@ import gc
 import os
 import tracemalloc
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import onnx
@@ -14,10 +15,13 @@ from onnx import ModelProto, TensorProto, helper
 
 import satura
 from satura.errors import ModelError
+from satura.rewrite.onnx import files
 from satura.rewrite.onnx.files import read_apart, read_model
+from satura.rewrite.onnx.outline import Outline, outline
 from satura.rewrite.program.host_call import HostFallbackWarning
+from satura.rewrite.types import stored
 from satura.rewrite.types.remade import SMALLEST_REMADE
-from satura.rewrite.types.stored import Stored
+from satura.rewrite.types.stored import Stored, StoredFile
 from satura.rewrite.types.tensor_type import Array
 from tests.host_models import one_node
 
@@ -137,6 +141,66 @@ def test_a_file_that_was_written_to_is_refused(tmp_path: Path, is_shorter: bool)
         os.utime(path, ns=(0, 0))  # clocks of file systems may be coarse
     with pytest.raises(ModelError, match=r"model.onnx' has changed since it was loaded"):
         satura.compile(program).run(np.ones((1, EDGE), np.float32))
+
+
+def test_a_file_that_becomes_shorter_while_it_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.onnx"
+    layers(path, count=1)
+
+    def shortened(content: BinaryIO, size: int) -> Outline | None:
+        os.truncate(path, 100)
+        return outline(content, size)
+
+    monkeypatch.setattr(files, "outline", shortened)
+    with pytest.raises(ModelError, match=r"model.onnx' has changed"):
+        satura.load(path)
+
+
+def test_links_of_a_store_by_content(tmp_path: Path) -> None:
+    """Links beside the model lead to where it is a link to, and its data nowhere else."""
+    blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshots" / "1"
+    blobs.mkdir()
+    snapshot.mkdir(parents=True)
+    layers(blobs / "model.onnx", count=1, is_apart=True)
+    for name, target in {"model.onnx": "a1", "model.data": "b2"}.items():
+        (blobs / name).rename(blobs / target)
+        (snapshot / name).symlink_to(f"../../blobs/{target}")
+    expected = np.fromfile(blobs / "b2", np.float32)
+    (found,) = satura.load(snapshot / "model.onnx").constants.values()
+    assert np.array_equal(found.reshape(-1), expected)
+    proto = ModelProto.FromString((blobs / "a1").read_bytes())
+    proto.graph.initializer[0].external_data[0].value = "../../blobs/b2"
+    (blobs / "a1").write_bytes(proto.SerializeToString())
+    with pytest.raises(ModelError, match="outside the model's folder"):
+        satura.load(snapshot / "model.onnx")
+    (blobs / "b2").rename(tmp_path / "b2")
+    (blobs / "b2").symlink_to("../b2")
+    with pytest.raises(ModelError, match="outside the model's folder"):
+        satura.load(snapshot / "model.onnx")
+
+
+def test_few_of_many_files_are_kept_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored, "MOST_KEPT", 3)
+    paths = [tmp_path / str(number) for number in range(9)]
+    for number, path in enumerate(paths):
+        path.write_bytes(bytes([number]) * 10)
+    gc.collect()
+    before = len([*Path("/proc/self/fd").iterdir()])
+    opened = [StoredFile(path) for path in paths]
+    assert len([*Path("/proc/self/fd").iterdir()]) <= before + 3
+    for path in paths:
+        path.rename(path.with_suffix(".old"))
+        path.write_bytes(b"0123456789")
+    seen = 0
+    for number, file in enumerate(opened):  # bytes as they were, or an error
+        try:
+            assert Stored(file, 2, 5).bytes().tobytes() == bytes([number]) * 5
+            seen += 1
+        except ModelError as error:
+            assert "has changed" in str(error)
+    assert seen <= 3
 
 
 def test_a_model_read_apart_is_the_model(model: Path) -> None:

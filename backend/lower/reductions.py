@@ -75,7 +75,13 @@ def _finish(
     schedule: Schedule, dispatch: Dispatch, walk: Walk, reduced: int,
     reductions: list[Reduction], clips: list[Clip],
 ) -> Nest:  # fmt: skip
-    """The nest whose result is the dispatch's root."""
+    """The nest whose result is the dispatch's root.
+
+    A reduction of no elements reads none: its operand is the value that changes nothing, so that
+    no load of it, say of an index, is moved before a loop that never runs.
+    """
+    if not all(walk.ranges[name] for name in walk.loops[len(walk.loops) - reduced :]):
+        reductions = [replace(each, operand=_identity_of(walk, each)) for each in reductions]
     root = schedule.program.nodes[dispatch.root]
     index = walk.paths[dispatch.root]
     result = walk.value(dispatch.root, index)
@@ -85,6 +91,11 @@ def _finish(
         tuple(walk.ranges[name] for name in walk.loops), reduced, tuple(walk.body.values),
         tuple(reductions), tuple(clips), place, result, root.type.dtype,
     )  # fmt: skip
+
+
+def _identity_of(walk: Walk, reduction: Reduction) -> int:
+    function = reduction.function.split(" ")[0]
+    return walk.scalar(Scalar.of(reduction_identity(function, reduction.dtype), reduction.dtype))
 
 
 def epilogue_nest(schedule: Schedule, dispatch: Dispatch) -> Nest:

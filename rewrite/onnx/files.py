@@ -6,7 +6,8 @@ and external data is only read from regular files inside the model's own folder.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -59,12 +60,12 @@ def read_apart(model: str | Path | bytes | ModelProto) -> ModelApart:
             raise ModelError("the model has external data: load it by its path, not as an object")
         _refuse_odd_texts("the model", model)
         return ModelApart(model, {})
-    folder: Path | None = None
+    folders: tuple[Path, ...] = ()
     source: StoredFile | bytes
     if isinstance(model, bytearray | memoryview):
         model = bytes(model)
     if isinstance(model, bytes):
-        content, source, name = memoryview(model), model, "the model"
+        source, name, size = model, "the model", len(model)
     elif not isinstance(model, str | Path):
         kind = type(model).__name__
         raise ModelError(
@@ -72,26 +73,31 @@ def read_apart(model: str | Path | bytes | ModelProto) -> ModelApart:
         )
     else:
         path = Path(model)
-        name, folder = repr(str(path)), path.parent
+        name = repr(str(path))
         try:
             source = StoredFile(path)
-            if source.size > _LONGEST_FILE:
-                raise ModelError(f"{name} is longer than 2 GiB; save its tensors beside it")
-            content = source.mapped()
         except OSError as error:
             raise ModelError(f"cannot read {name}: {error.strerror or error}") from None
-    if not content:
+        size, folders = source.size, (path.parent, path.resolve().parent)
+        if size > _LONGEST_FILE:
+            raise ModelError(f"{name} is longer than 2 GiB; save its tensors beside it")
+    if not size:
         raise ModelError(f"{name} is empty; expected an ONNX model")
-    found = outline(content)
+    whole = Stored(source, 0, size)
+    try:
+        with whole.opened() as file:
+            found = outline(file, size)
+    except OSError as error:
+        raise ModelError(f"cannot read {name}: {error.strerror or error}") from None
     proto = ModelProto()
     try:
-        proto.ParseFromString(bytes(content) if found is None else found.content)
+        proto.ParseFromString(whole.bytes().tobytes() if found is None else found.content)
     except DecodeError:
         raise ModelError(f"{name} is not an ONNX model, or it is truncated") from None
     if not proto.HasField("graph") or not proto.opset_import:
         raise ModelError(f"{name} is not an ONNX model: it has no graph or no opset import")
     _refuse_odd_texts(name, proto)
-    outside = _outside(proto, folder)
+    outside = _outside(proto, folders)
     if found is not None:
         initializers = proto.graph.initializer
         for position, (start, length) in found.places.items():
@@ -109,11 +115,11 @@ def _refuse_odd_texts(name: str, proto: ModelProto) -> None:
         raise ModelError(f"{name} is damaged: it has names that are not valid UTF-8")
 
 
-def _outside(proto: ModelProto, folder: Path | None) -> dict[str, Stored]:
+def _outside(proto: ModelProto, folders: Sequence[Path]) -> dict[str, Stored]:
     """External data of the larger initializers; that of other tensors is put into the model."""
     files: dict[Path, StoredFile] = {}
     stored = {
-        place: _external_data(tensor, folder, files)
+        place: _external_data(tensor, folders, files)
         for place, tensor in enumerate(_tensors(proto))
         if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data
     }
@@ -135,24 +141,30 @@ def _outside(proto: ModelProto, folder: Path | None) -> dict[str, Stored]:
 
 
 def _external_data(
-    tensor: TensorProto, folder: Path | None, files: dict[Path, StoredFile]
+    tensor: TensorProto, folders: Sequence[Path], files: dict[Path, StoredFile]
 ) -> Stored:
-    """Where the external data of a tensor is; `files` are those that are open."""
+    """Where the external data of a tensor is; `files` are those that were found before.
+
+    Its location leads from the first of `folders`, that of the model's name, into one of them: a
+    link may lead to where the model is a link to, as in stores of files by their content.
+    """
     name = f"external data of tensor '{tensor.name}'"
-    if folder is None:
+    if not folders:
         raise ModelError(f"{name}: bytes have no folder, load the model by its path")
     fields = {entry.key: entry.value for entry in tensor.external_data}
     location = fields.get("location", "")
     try:
-        home = folder.resolve()
-        path = (home / location).resolve()
+        homes = [folder.resolve() for folder in folders]
+        path = (homes[0] / location).resolve()
         is_there = path.is_file()
     except (OSError, RuntimeError, ValueError) as error:  # too long, a circle of links, NUL
         raise ModelError(f"{name}: '{location}' does not name a file: {error}") from None
-    if not location or Path(location).is_absolute() or home not in path.parents:
-        raise ModelError(f"{name}: '{location}' is outside the model's folder '{folder}'")
+    inside = Path(os.path.normpath(location))
+    leaves = inside.is_absolute() or inside.parts[:1] == (os.pardir,)
+    if not location or leaves or not set(homes) & set(path.parents):
+        raise ModelError(f"{name}: '{location}' is outside the model's folder '{folders[0]}'")
     if not is_there:
-        raise ModelError(f"{name}: there is no file '{location}' in '{folder}'")
+        raise ModelError(f"{name}: there is no file '{location}' in '{folders[0]}'")
     try:
         offset, length = int(fields.get("offset") or 0), int(fields.get("length") or -1)
     except ValueError:

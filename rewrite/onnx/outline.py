@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from onnx import GraphProto, ModelProto, TensorProto
 
@@ -35,15 +36,15 @@ class Outline:
     places: dict[int, Place]
 
 
-def outline(content: memoryview) -> Outline | None:
-    """The outline of a serialised model; None where nothing can be left out of it."""
+def outline(content: BinaryIO, size: int) -> Outline | None:
+    """The outline of a serialised model of `size` bytes; None where nothing can be left out."""
     places: dict[int, Place] = {}
     count = 0
     try:
         pieces: list[bytes] = []
-        for key, start, body, end in _fields(content, 0, len(content)):
+        for key, start, body, end in _fields(content, 0, size):
             if key != _GRAPH:
-                pieces.append(bytes(content[start:end]))
+                pieces.append(_read(content, start, end))
                 continue
             graph: list[bytes] = []
             for inner, first, inside, last in _fields(content, body, end):
@@ -54,7 +55,7 @@ def outline(content: memoryview) -> Outline | None:
                     count += 1
                     graph += [_varint(_INITIALIZER), _varint(len(tensor)), tensor]
                 else:
-                    graph.append(bytes(content[first:last]))
+                    graph.append(_read(content, first, last))
             whole = b"".join(graph)
             pieces += [_varint(_GRAPH), _varint(len(whole)), whole]
     except _OddError:
@@ -62,7 +63,7 @@ def outline(content: memoryview) -> Outline | None:
     return Outline(b"".join(pieces), places) if places else None
 
 
-def _without_raw_data(content: memoryview, start: int, end: int) -> tuple[bytes, Place | None]:
+def _without_raw_data(content: BinaryIO, start: int, end: int) -> tuple[bytes, Place | None]:
     """A serialised tensor without its raw bytes, where they are many, and their place."""
     kept: list[bytes] = []
     places: list[Place] = []
@@ -70,13 +71,13 @@ def _without_raw_data(content: memoryview, start: int, end: int) -> tuple[bytes,
         if key == _RAW_DATA:
             places.append((body, last - body))
         else:
-            kept.append(bytes(content[first:last]))
+            kept.append(_read(content, first, last))
     if len(places) != 1 or places[0][1] < SMALLEST_REMADE:
-        return bytes(content[start:end]), None
+        return _read(content, start, end), None
     return b"".join(kept), places[0]
 
 
-def _fields(content: memoryview, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+def _fields(content: BinaryIO, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
     """The fields of a message: number and wire type, the first byte, that of its content, and
     the end."""
     at = start
@@ -98,17 +99,23 @@ def _fields(content: memoryview, start: int, end: int) -> Iterator[tuple[int, in
         yield key, first, body, at
 
 
-def _read_varint(content: memoryview, at: int, end: int) -> tuple[int, int]:
+def _read_varint(content: BinaryIO, at: int, end: int) -> tuple[int, int]:
     """A number of seven bits per byte, and where it ends."""
     value = 0
-    for place in range(_LONGEST_VARINT):
-        if at + place >= end:
-            break
-        byte = content[at + place]
+    for place, byte in enumerate(_read(content, at, min(end, at + _LONGEST_VARINT))):
         value |= (byte & 0x7F) << 7 * place
         if byte < 0x80:
             return value, at + place + 1
     raise _OddError
+
+
+def _read(content: BinaryIO, start: int, end: int) -> bytes:
+    """The bytes from `start` to `end`; a file may have become shorter meanwhile."""
+    content.seek(start)
+    found = content.read(end - start)
+    if len(found) < end - start:
+        raise _OddError
+    return found
 
 
 def _varint(value: int) -> bytes:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from mmap import ACCESS_READ, mmap
+from io import BytesIO
 from pathlib import Path
-from weakref import finalize
+from typing import BinaryIO
+from weakref import WeakSet, finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,48 +18,70 @@ from satura.rewrite.errors import ModelError
 from satura.rewrite.system.files import open_regular
 
 _BLOCK = 1 << 20  # bytes that stay in a cache
+MOST_KEPT = 64  # files; systems let a process have some hundreds
 
 
 class StoredFile:
-    """A file that is kept open: also where its name is given to another, its bytes stay."""
+    """A file that is read where it is needed.
+
+    The first MOST_KEPT of a process are kept open: also where their names are given to others,
+    their bytes stay. Others are opened again.
+    """
 
     def __init__(self, path: Path) -> None:
         """Raises OSError where there is no such file."""
         self.path = path
+        self._kept: BinaryIO | None = None
         with open_regular(path) as file:
-            self._descriptor = os.dup(file.fileno())
-        finalize(self, os.close, self._descriptor)
-        self._state = self._found_state()
+            self._state = _state_of(file)
+            if len(_KEPT) < MOST_KEPT:
+                self._kept = os.fdopen(os.dup(file.fileno()), "rb")
+                finalize(self, self._kept.close)
+                _KEPT.add(self)
 
     @property
     def size(self) -> int:
         """Its bytes."""
         return self._state[0]
 
-    def _found_state(self) -> tuple[int, int]:
-        status = os.fstat(self._descriptor)
-        return status.st_size, status.st_mtime_ns
-
-    def mapped(self) -> memoryview:
-        """The content where the system has it; only to be read while the file is new."""
-        return memoryview(mmap(self._descriptor, 0, access=ACCESS_READ) if self.size else b"")
+    @contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        """The file itself; what it has may be other than it was."""
+        if self._kept is not None:
+            yield self._kept
+        else:
+            with open_regular(self.path) as file:
+                yield file
 
     def read_into(self, target: memoryview, offset: int) -> None:
         """Fill `target` with the bytes from `offset` on.
 
         Raises ModelError where the file is not what it was when it was opened.
         """
-        while target:
-            done = os.preadv(self._descriptor, [target[: 1 << 30]], offset)
-            if done == 0:
-                break
-            target, offset = target[done:], offset + done
-        if not target and self._found_state() == self._state:
-            return
+        try:
+            with self.opened() as file:
+                while target:
+                    done = os.preadv(file.fileno(), [target[: 1 << 30]], offset)
+                    if done == 0:
+                        break
+                    target, offset = target[done:], offset + done
+                if not target and _state_of(file) == self._state:
+                    return
+        except OSError:  # it is gone, or cannot be read any more
+            pass
         raise ModelError(
             f"'{self.path}' has changed since it was loaded, and what was compiled of it needs it"
             " once more: load it again, and write new models to new files"
         )
+
+
+_KEPT: WeakSet[StoredFile] = WeakSet()
+
+
+def _state_of(file: BinaryIO) -> tuple[int, int, int, int]:
+    """What changes with the content of a file: its size, its time, and which it is."""
+    status = os.fstat(file.fileno())
+    return status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino
 
 
 @dataclass(frozen=True)
@@ -67,6 +91,10 @@ class Stored:
     source: StoredFile | bytes
     offset: int
     length: int
+
+    def opened(self) -> AbstractContextManager[BinaryIO]:
+        """What it is a part of."""
+        return BytesIO(self.source) if isinstance(self.source, bytes) else self.source.opened()
 
     def blocks(self) -> Iterator[memoryview]:
         """The content piece by piece; each is overwritten by the next."""
