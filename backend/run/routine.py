@@ -180,7 +180,7 @@ def _readable(array: Array) -> Array:
 def _address(array: Array) -> int:
     """Where the array starts. The second way takes four times as long, and always works."""
     try:
-        return addressof(c_char.from_buffer(array))
+        return addressof(c_char.from_buffer(array.data))
     except (TypeError, ValueError):  # read-only, empty, or of a type that buffers lack
         return int(array.__array_interface__["data"][0])
 
