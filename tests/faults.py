@@ -425,8 +425,8 @@ FAULTS = (
     ),
     Fault(
         "backend/run/pool.py",
-        "if width == 1 and step + 1 < last and load_int64(table, 3 * step + 5) == 1:",
-        "if width == 1 and step + 1 < last:",
+        "for share in range(1, width):",
+        "for share in range(2, width):",
         "tests/test_runtime.py",
     ),
     # what is remembered

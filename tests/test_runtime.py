@@ -17,6 +17,7 @@ import pytest
 from numpy.typing import NDArray
 
 from satura.backend.jit.machine_code import KernelSource, kernel_address
+from satura.backend.run import runtime
 from satura.backend.run.pool import Pool
 from satura.backend.run.runtime import Executor, Status, Step
 from satura.rewrite.errors import CallError
@@ -102,6 +103,25 @@ def test_segments_run_one_after_the_other() -> None:
     parts.executor.run(4, 4)
     parts.executor.run(4)
     np.testing.assert_array_equal(whole.y, parts.y)
+
+
+def test_no_call_waits_for_workers_that_do_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Pool, "_grow", lambda pool, workers: None)
+    alone = Pool()
+    monkeypatch.setattr(runtime, "pool", lambda: alone)
+    case = Case(1001, 14, 3)
+    expected = case.expected()
+    case.executor.run()
+    np.testing.assert_array_equal(case.y, expected)
+
+
+def test_narrow_steps_need_no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(runtime, "pool")
+    case = Case(100, 3, 2)
+    narrow = [Step(step.kernel, step.args, 1) for step in case.steps]
+    expected = case.expected()
+    Executor(narrow, 2).run()
+    np.testing.assert_array_equal(case.y, expected)
 
 
 def test_many_python_threads_run_programs_at_once() -> None:

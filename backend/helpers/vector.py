@@ -221,6 +221,7 @@ def helpers() -> Mapping[str, Helper]:
         "atomic_load": native(_atomic_load, (i64,), i64),
         "atomic_store": native(_atomic_store, (i64, i64)),
         "atomic_add": native(_atomic_add, (i64, i64), i64),
+        "atomic_max": native(_atomic_max, (i64, i64), i64),
         "relax": native(_relax, ()),
         "yield_processor": native(_library_call("sched_yield"), ()),
         "lock": native(_library_call("pthread_mutex_lock"), (i64,)),
@@ -276,6 +277,11 @@ def _atomic_store(code: Code, address: ir.Value, value: ir.Value) -> None:
 def _atomic_add(code: Code, address: ir.Value, value: ir.Value) -> ir.Value:
     """Adds and gives the value before."""
     return code.builder.atomic_rmw("add", code.pointer(address, INT64), value, "acq_rel")
+
+
+def _atomic_max(code: Code, address: ir.Value, value: ir.Value) -> ir.Value:
+    """Stores the larger of `value` and what is there, and gives what was there."""
+    return code.builder.atomic_rmw("max", code.pointer(address, INT64), value, "acq_rel")
 
 
 def _relax(code: Code) -> None:

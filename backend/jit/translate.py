@@ -36,7 +36,10 @@ def optimised(source: KernelSource) -> llvm.ModuleRef:
     Raises KernelError where the text does not type or lower.
     """
     module = unoptimised(source)
-    _optimise(module, host_target().machine(), interleave="short_loops()" not in source.text)
+    interleave = "short_loops()" not in source.text
+    # What calls microkernels spends its time there: its own loops are not worth their repetition.
+    unroll = not microkernels_of(_externals(module))
+    _optimise(module, host_target().machine(), interleave, unroll)
     return module
 
 
@@ -81,11 +84,16 @@ def _externals(module: llvm.ModuleRef) -> tuple[str, ...]:
     return tuple(sorted(name for name in declared if not name.startswith("llvm.")))
 
 
-def _optimise(module: llvm.ModuleRef, machine: llvm.TargetMachine, interleave: bool = True) -> None:
-    """With `interleave`, loops take several vectors at a time: too many for short ones."""
+def _optimise(
+    module: llvm.ModuleRef, machine: llvm.TargetMachine, interleave: bool = True,
+    unroll: bool = True,
+) -> None:  # fmt: skip
+    """With `interleave`, loops take several vectors at a time: too many for short ones. With
+    `unroll`, loops repeat what they do, which is half of the time that large kernels take here."""
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     options.loop_vectorization = True
     options.slp_vectorization = False
     options.loop_interleaving = interleave
+    options.loop_unrolling = unroll
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)

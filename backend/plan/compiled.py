@@ -13,10 +13,10 @@ from satura.backend.plan.executables import Executable
 from satura.backend.plan.lowered import Progress
 from satura.backend.plan.measure import Measured, measured
 from satura.backend.plan.plan import Plan
-from satura.backend.plan.plans import ClassReport, Planned, Plans, Sizes
+from satura.backend.plan.plans import ClassReport, Planned, Plans
 from satura.backend.run.bound import Bound
+from satura.backend.run.signatures import Signatures, Sizes
 from satura.rewrite.extract.schedule import Schedule
-from satura.rewrite.program.interpreter import bind_sizes
 from satura.rewrite.system.heap import give_back_freed
 from satura.rewrite.types.dims import representative, symbol
 from satura.rewrite.types.tensor_type import Array
@@ -28,6 +28,8 @@ class CompiledSchedule:
     def __init__(self, schedule: Schedule, threads: int) -> None:
         self.schedule = schedule
         self.threads = threads
+        nodes = (schedule.program.nodes[index] for index in schedule.program.inputs)
+        self._signatures = Signatures({node.input_name: node.type for node in nodes})
         self._plans = Plans(schedule, threads)
         self._lock = threading.Lock()  # of the plans that there are
         self._making = threading.Lock()  # of new ones: calls of known sizes do not wait for them
@@ -45,8 +47,7 @@ class CompiledSchedule:
         Raises CallError where the arguments do not fit the inputs, or arrays of `out` the outputs,
         or an index leaves its axis.
         """
-        sizes = bind_sizes(self.schedule.program, arguments)
-        return self._planned(sizes).instances.run(arguments, out)
+        return self._planned(self._signatures.sizes(arguments)).instances.run(arguments, out)
 
     def release(self) -> None:
         """Give back the memory that no call uses at the moment, and plans of sizes."""
@@ -55,18 +56,17 @@ class CompiledSchedule:
 
     def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:
         """A call on these arrays. Raises CallError as `run` does."""
-        sizes = bind_sizes(self.schedule.program, arguments)
-        return self._planned(sizes).instances.bind(arguments, out)
+        return self._planned(self._signatures.sizes(arguments)).instances.bind(arguments, out)
 
     def prepare(self, sizes: Mapping[str, int], progress: Progress | None = None) -> Plan:
         """The plan for these sizes of all symbols, its kernels compiled."""
-        return self._planned(sizes, progress).plan
+        return self._planned(tuple(sorted(sizes.items())), progress).plan
 
     def measure(
         self, arguments: Mapping[str, Array], rounds: int, is_warm: bool = False
     ) -> Measured:
         """What one call does and how long each of its launches takes; see `measured`."""
-        plan = self.prepare(bind_sizes(self.schedule.program, arguments))
+        plan = self._planned(self._signatures.sizes(arguments)).plan
         return measured(plan, arguments, rounds, is_warm)
 
     def executables(self, sizes: Mapping[str, int] | None = None) -> tuple[Executable, ...]:
@@ -102,8 +102,7 @@ class CompiledSchedule:
         """How many constants that is."""
         return self._plans.store.count
 
-    def _planned(self, sizes: Mapping[str, int], progress: Progress | None = None) -> Planned:
-        key = tuple(sorted(sizes.items()))
+    def _planned(self, key: Sizes, progress: Progress | None = None) -> Planned:
         with self._lock:
             found = self._plans.get(key)
         if found is not None:

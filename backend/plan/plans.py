@@ -11,12 +11,12 @@ from satura.backend.plan.lowered import Progress
 from satura.backend.plan.plan import Plan, make_plan
 from satura.backend.plan.size_class import SizeClass, size_class
 from satura.backend.run.instances import Instances
+from satura.backend.run.signatures import Sizes
 from satura.backend.run.workspace import Workspaces
 from satura.backend.sizes.size import Fact
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.system.heap import give_back_freed
 
-Sizes = tuple[tuple[str, int], ...]
 MOST_BYTES = 32 << 20  # of plans: those that were longest not used go first
 
 

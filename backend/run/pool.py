@@ -1,12 +1,17 @@
 """Worker threads and the native code that steps through a program.
 
-A *job* is a block of int64 words that says which rows of a program table to run with how many
-threads. `run` executes one thread's share of a job, with a barrier after each step. `serve` is
-what workers spend their lives in: parked in native code without the interpreter lock, woken by
-thread 0, which posts a job, takes part in it, and returns when all have passed the last barrier.
+A *job* is a block of int64 words that says which rows of a program table to run. A step is cut into
+as many *shares* as it may use threads. Whoever calls is thread 0 and *leads*: it publishes a step,
+computes share 0 and then every other share that nobody has claimed yet, and waits for those that
+others have. So it never waits for a worker that is asleep or has not got a processor, and what a
+share computes does not depend on who computes it. `serve` is what workers spend their lives in:
+native code without the interpreter lock, where they watch for steps, then sleep until woken.
+
+Workers never read a job, only the pool's own words: what they read of a step is of that step if
+they can claim a share of it, since no step follows before all shares are claimed and done.
 
 Waiting is bounded spinning first (steps and calls follow one another within microseconds), then
-giving up the processor.
+giving up the processor, and between jobs sleep.
 """
 
 from __future__ import annotations
@@ -23,92 +28,135 @@ from satura.backend.jit.machine_code import KernelSource, kernel_address, kernel
 
 _SPINS = 2000
 _WORDS_PER_LINE = 8
+_LINE = 8 * _WORDS_PER_LINE
+_MOST_THREADS = 1024
 
 
 class Job(IntEnum):
-    """The words of a job; those that threads write meanwhile have cache lines of their own."""
+    """The words of a job. With `WAKES`, workers that sleep are woken for it."""
 
     TABLE = 0
     FIRST = 1
     LAST = 2
-    THREADS = 3
-    ARRIVED = 1 * _WORDS_PER_LINE
-    PASSED = 2 * _WORDS_PER_LINE
-    WORDS = 3 * _WORDS_PER_LINE
+    WAKES = 3
+    WORDS = 4
 
 
 class _Control(IntEnum):
-    """The words that a pool's threads share. Mutex and condition have room for any platform's."""
+    """The words that a pool's threads share. What different threads write has lines of its own;
+    mutex and condition have room for any platform's.
 
-    GENERATION = 0
-    JOB = 1
-    STOP = 2
-    RUN = 3
-    POSTED = 4
-    MUTEX = 1 * _WORDS_PER_LINE
-    CONDITION = 4 * _WORDS_PER_LINE
-    WORDS = 7 * _WORDS_PER_LINE
+    `STEP` is the number of the last step, times the most threads, plus the threads it may use.
+    `DONE` counts the shares that workers have finished. From `CLAIMS` on each share has a line
+    with the number of the last step in which it was claimed.
+    """
+
+    STEP = 0
+    KERNEL = 1
+    ARGUMENTS = 2
+    ACTIVE = 3  # how many threads the job has that runs now: those sleep only when it has ended
+    STOP = 4
+    DONE = 1 * _WORDS_PER_LINE
+    SLEEPERS = 2 * _WORDS_PER_LINE
+    MUTEX = 3 * _WORDS_PER_LINE
+    CONDITION = 6 * _WORDS_PER_LINE
+    CLAIMS = 9 * _WORDS_PER_LINE
+    WORDS = (9 + _MOST_THREADS) * _WORDS_PER_LINE
 
 
 _RUN = KernelSource("run", f"""\
 def kernel(job, thread, threads):
     table = load_int64(job, {Job.TABLE})
-    last = load_int64(job, {Job.LAST})
-    for step in range(load_int64(job, {Job.FIRST}), last):
+    for step in range(load_int64(job, {Job.FIRST}), load_int64(job, {Job.LAST})):
+        call_kernel(load_int64(table, 3 * step), load_int64(table, 3 * step + 1), 0, 1)
+""")  # fmt: skip
+
+_LEAD = KernelSource("lead", f"""\
+def kernel(control, job, threads):
+    table = load_int64(job, {Job.TABLE})
+    number = atomic_load(control) // {_MOST_THREADS}
+    done = atomic_load(control + {8 * _Control.DONE})
+    active = 0
+    for step in range(load_int64(job, {Job.FIRST}), load_int64(job, {Job.LAST})):
+        code = load_int64(table, 3 * step)
+        arguments = load_int64(table, 3 * step + 1)
         width = min(load_int64(table, 3 * step + 2), threads)
-        if thread < width:
-            call_kernel(load_int64(table, 3 * step), load_int64(table, 3 * step + 1), thread, width)
-        if threads == 1:
+        if width == 1:
+            call_kernel(code, arguments, 0, 1)
             continue
-        if width == 1 and step + 1 < last and load_int64(table, 3 * step + 5) == 1:
-            continue  # thread 0 goes on alone
-        passed = atomic_load(job + {8 * Job.PASSED})
-        if atomic_add(job + {8 * Job.ARRIVED}, 1) == threads - 1:
-            atomic_store(job + {8 * Job.ARRIVED}, 0)
-            atomic_store(job + {8 * Job.PASSED}, passed + 1)
-        else:
-            spins = 0
-            while atomic_load(job + {8 * Job.PASSED}) == passed:
-                spins += 1
-                if spins < {_SPINS}:
-                    relax()
-                else:
-                    yield_processor()
+        number += 1
+        store_int64(control, {_Control.KERNEL}, code)
+        store_int64(control, {_Control.ARGUMENTS}, arguments)
+        atomic_store(control, number * {_MOST_THREADS} + width)
+        if active == 0:
+            active = 1
+            atomic_store(control + {8 * _Control.ACTIVE}, threads)
+            if load_int64(job, {Job.WAKES}) != 0:
+                if atomic_load(control + {8 * _Control.SLEEPERS}) > 0:
+                    lock(control + {8 * _Control.MUTEX})
+                    unlock(control + {8 * _Control.MUTEX})
+                    wake_all(control + {8 * _Control.CONDITION})
+        call_kernel(code, arguments, 0, width)
+        for share in range(1, width):
+            claim = control + {8 * _Control.CLAIMS} + {_LINE} * share
+            if atomic_max(claim, number) < number:
+                call_kernel(code, arguments, share, width)
+            else:
+                done += 1
+        spins = 0
+        while atomic_load(control + {8 * _Control.DONE}) < done:
+            spins += 1
+            if spins < {_SPINS}:
+                relax()
+            else:
+                yield_processor()
+    atomic_store(control + {8 * _Control.ACTIVE}, 0)
 """)  # fmt: skip
 
 _SERVE = KernelSource("serve", f"""\
 def kernel(control, thread, seen):
     mutex = control + {8 * _Control.MUTEX}
     condition = control + {8 * _Control.CONDITION}
+    spins = 0
     while True:
-        spins = 0
-        while thread > 0 and spins < {_SPINS} and atomic_load(control) == seen:
-            spins += 1
+        step = atomic_load(control)
+        if step != seen:
+            seen = step
+            spins = 0
+            number = step // {_MOST_THREADS}
+            width = step - number * {_MOST_THREADS}
+            code = load_int64(control, {_Control.KERNEL})
+            arguments = load_int64(control, {_Control.ARGUMENTS})
+            share = thread
+            for other in range(1, width):
+                if share >= width:
+                    share = 1
+                claim = control + {8 * _Control.CLAIMS} + {_LINE} * share
+                if atomic_load(claim) < number:
+                    if atomic_max(claim, number) < number:
+                        call_kernel(code, arguments, share, width)
+                        atomic_add(control + {8 * _Control.DONE}, 1)
+                share += 1
+            continue
+        spins += 1
+        if spins < {_SPINS}:
             relax()
+            continue
+        if atomic_load(control + {8 * _Control.ACTIVE}) > thread:
+            yield_processor()
+            continue
+        spins = 0
         lock(mutex)
-        if thread == 0:
-            posted = load_int64(control, {_Control.POSTED})
-            block = load_int64(control, {_Control.JOB})
-            for word in range({Job.THREADS + 1}):
-                store_int64(block, word, load_int64(posted, word))
-            atomic_store(control, seen + 1)
-            wake_all(condition)
-        while atomic_load(control) == seen:
+        atomic_add(control + {8 * _Control.SLEEPERS}, 1)
+        if atomic_load(control + {8 * _Control.STOP}) == 0 and atomic_load(control) == seen:
             sleep_until_woken(condition, mutex)
-        seen = atomic_load(control)
-        job = load_int64(control, {_Control.JOB})
-        stop = load_int64(control, {_Control.STOP})
-        threads = 0
-        if stop == 0:
-            threads = load_int64(job, {Job.THREADS})
+        atomic_add(control + {8 * _Control.SLEEPERS}, -1)
         unlock(mutex)
-        if thread < threads:
-            call_kernel(load_int64(control, {_Control.RUN}), job, thread, threads)
-        if thread == 0 or stop != 0:
+        if atomic_load(control + {8 * _Control.STOP}) != 0:
             break
 """)  # fmt: skip
 
-SOURCES = (_RUN, _SERVE)
+SOURCES = (_RUN, _LEAD, _SERVE)
 
 
 class Pool:
@@ -120,32 +168,23 @@ class Pool:
         self._workers: dict[int, threading.Thread] = {}  # each enters itself
         self._control = (ctypes.c_int64 * _Control.WORDS)()
         self._address = ctypes.addressof(self._control)
-        # Workers may still look at the last barrier of a job whose caller has gone on, so all
-        # jobs run in the pool's own block, whose counters never start again. What is posted is
-        # copied there under the mutex, together with the new generation: a worker that wakes late
-        # must never see the words of one job under the generation of another.
-        self._job = (ctypes.c_int64 * Job.WORDS)()
-        self._control[_Control.JOB] = ctypes.addressof(self._job)
-        self._control[_Control.POSTED] = ctypes.addressof(self._job)
+        self._lead = kernel_function(kernel_address(_LEAD))
         self._serve = kernel_function(kernel_address(_SERVE))
-        self._control[_Control.RUN] = kernel_address(_RUN)
         library = ctypes.CDLL(None)
-        library.pthread_mutex_init(ctypes.c_void_p(self._at(_Control.MUTEX)), None)
-        library.pthread_cond_init(ctypes.c_void_p(self._at(_Control.CONDITION)), None)
+        library.pthread_mutex_init(self._at(_Control.MUTEX), None)
+        library.pthread_cond_init(self._at(_Control.CONDITION), None)
 
     def try_run(self, job: int, threads: int) -> bool:
-        """Runs the job at address `job` on `threads` threads; False if the pool is taken.
-
-        The job must have a step: at its barrier thread 0 waits until all have begun.
-        """
+        """Runs the job at address `job` on `threads` threads; False if the pool is taken."""
         if self._busy.locked():
             return False
         # Not `acquire(blocking=False)`: an interrupt right after it would leave the lock taken.
         # Where another thread comes first, this one waits for one job.
         with self._busy:
-            self._grow(threads - 1)
-            self._control[_Control.POSTED] = job
-            self._serve(self._address, 0, self._control[_Control.GENERATION])
+            threads = min(threads, _MOST_THREADS - 1)
+            if len(self._workers) < threads - 1:
+                self._grow(threads - 1)
+            self._lead(self._address, job, threads)
         return True
 
     def close(self) -> None:
@@ -154,31 +193,29 @@ class Pool:
             return  # a fork's copy: its workers never existed here
         if not self._busy.acquire(timeout=1.0):
             return  # a call is under way in a thread that the interpreter does not wait for
+        library, mutex = ctypes.CDLL(None), self._at(_Control.MUTEX)
+        library.pthread_mutex_lock(mutex)
         self._control[_Control.STOP] = 1
-        self._control[_Control.POSTED] = self._control[_Control.JOB]
-        self._serve(self._address, 0, self._control[_Control.GENERATION])
+        library.pthread_mutex_unlock(mutex)
+        library.pthread_cond_broadcast(self._at(_Control.CONDITION))
         for worker in list(self._workers.values()):
             worker.join(timeout=1.0)
 
-    def _at(self, word: int) -> int:
-        return self._address + 8 * word
+    def _at(self, word: int) -> ctypes.c_void_p:
+        return ctypes.c_void_p(self._address + 8 * word)
 
     def _grow(self, workers: int) -> None:
-        generation = self._control[_Control.GENERATION]
         for number in range(1, workers + 1):
             if number not in self._workers:
                 threading.Thread(
-                    target=self._work,
-                    args=(number, generation),
-                    name=f"satura-{number}",
-                    daemon=True,
+                    target=self._work, args=(number,), name=f"satura-{number}", daemon=True
                 ).start()
 
-    def _work(self, number: int, generation: int) -> None:
+    def _work(self, number: int) -> None:
         """A worker's life. Of two with one number, as an interrupt makes them, the second ends."""
         this = threading.current_thread()
         if self._workers.setdefault(number, this) is this:
-            self._serve(self._address, number, generation)
+            self._serve(self._address, number, 0)
 
 
 class _Singleton:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import perf_counter_ns
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,11 @@ from satura.rewrite.errors import CallError
 
 ALL_THREADS = 1 << 30
 STATUS_WORDS = 2
-_FIRST, _LAST, _THREADS = int(Job.FIRST), int(Job.LAST), int(Job.THREADS)
+_FIRST, _LAST, _WAKES = int(Job.FIRST), int(Job.LAST), int(Job.WAKES)
+# Nanoseconds of a call that sleeping workers are woken for: a shorter one is over before they have
+# begun, but where the next call follows at once, they are awake for that one.
+WORTH_WAKING, WORTH_WAKING_IN_A_ROW = 60_000, 15_000
+AT_ONCE = 30_000  # nanoseconds between calls, less than workers take to fall asleep
 
 Describe = Callable[[int, int], str]
 
@@ -74,7 +79,9 @@ class Executor:
     def __init__(self, steps: Sequence[Step], threads: int, status: Status | None = None) -> None:
         rows = [(step.kernel, step.args, step.width) for step in steps]
         self._table: NDArray[np.int64] = np.array(rows, np.int64).reshape(len(rows), 3)
-        self._threads = threads
+        self._threads = threads if any(step.width > 1 for step in steps) else 1
+        self._duration = WORTH_WAKING  # of the last call
+        self._ended = 0
         self._status = status
         self._job = (ctypes.c_int64 * Job.WORDS)()
         self._job[Job.TABLE] = int(self._table.ctypes.data)
@@ -83,7 +90,7 @@ class Executor:
 
     def run_nothing(self) -> None:
         """Go all the way to native code and back, for measurements to subtract."""
-        self._job[_FIRST], self._job[_LAST], self._job[_THREADS] = 0, 0, self._threads
+        self._job[_FIRST], self._job[_LAST] = 0, 0
         run_alone(self._address)
 
     def __len__(self) -> int:
@@ -97,8 +104,20 @@ class Executor:
         if self._status is not None:
             self._status.clear()
         self.launched += end - first
-        self._job[_FIRST], self._job[_LAST], self._job[_THREADS] = first, end, self._threads
-        if self._threads == 1 or not pool().try_run(self._address, self._threads):
+        self._job[_FIRST], self._job[_LAST] = first, end
+        if self._threads == 1 or not self._run_together():
             run_alone(self._address)
         if self._status is not None:
             self._status.check()
+
+    def _run_together(self) -> bool:
+        """Runs the job with workers; False if the pool is taken."""
+        start = perf_counter_ns()
+        is_next = start - self._ended < AT_ONCE
+        least = WORTH_WAKING_IN_A_ROW if is_next else WORTH_WAKING
+        self._job[_WAKES] = self._duration >= least
+        has_run = pool().try_run(self._address, self._threads)
+        if has_run:
+            self._ended = perf_counter_ns()
+            self._duration = self._ended - start
+        return has_run

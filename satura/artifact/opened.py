@@ -27,9 +27,9 @@ from satura.backend.run.bound import Bound
 from satura.backend.run.calls import Runnable
 from satura.backend.run.instances import Instances
 from satura.backend.run.routine import FIRST_TENSOR, Instance, Launch, Output, Routine
+from satura.backend.run.signatures import Signatures, Sizes
 from satura.backend.run.workspace import Workspaces
 from satura.rewrite.errors import ArtifactError, ProgramError, warn_caller
-from satura.rewrite.program.arguments import sizes_of
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, TensorType
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from satura.backend.plan.compiled import CompiledSchedule
 
 _MOST_THREADS = 1 << 10
-Sizes = tuple[tuple[str, int], ...]
 
 
 class Opened(Runnable):
@@ -93,6 +92,7 @@ class _Kernels:
         self.threads = min(threads, usable_threads())
         self._file = file
         self._types = (inputs, outputs)
+        self._signatures = Signatures(inputs)
         self._ready: dict[Sizes, Instances] = {}
         self._workspaces = Workspaces()
 
@@ -124,8 +124,7 @@ class _Kernels:
         return self._compiled.bind(arguments, out) if ready is None else ready.bind(arguments, out)
 
     def _for(self, arguments: Mapping[str, Array]) -> Instances | None:
-        sizes = sizes_of(self._types[0], arguments)
-        return self._ready.get(tuple(sorted(sizes.items())))
+        return self._ready.get(self._signatures.sizes(arguments))
 
     @cached_property
     def _compiled(self) -> CompiledSchedule:
