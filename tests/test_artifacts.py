@@ -30,7 +30,10 @@ from tests.onnx_models import make_model, node
 from tests.random_programs import compare, random_program
 from tests.tiers import deep_but, seeds
 
-HEAVY = ["numba", "egglog", "z3", "onnx", "satura.rewrite.egraph", "satura.backend.lower"]
+HEAVY = [
+    "numba", "egglog", "z3", "onnx", "asyncio", "ssl", "satura.rewrite.egraph",
+    "satura.backend.lower", "satura.rewrite.types.attributes",
+]  # fmt: skip
 ELSEWHERE = f"""
 import pickle, sys
 import satura

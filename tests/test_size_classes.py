@@ -5,16 +5,21 @@ from __future__ import annotations
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
 
 import satura
+from benchmarks.models import build as build_model
 from satura.backend.constants import fold_constants
+from satura.backend.emit.body import Code
 from satura.backend.jit.machine_code import KernelSource
 from satura.backend.plan import lowered
 from satura.backend.plan.compiled import compile_schedule
+from satura.backend.plan.kernels import kernel_code
 from satura.backend.plan.plan import Plan, make_plan
 from satura.backend.plan.plans import Plans
 from satura.backend.sizes.size import Relation, Trace
@@ -136,6 +141,94 @@ def test_calls_of_many_sizes_equal_the_interpreter(seed: int) -> None:
 def test_two_thousand_dynamic_programs(seed: int) -> None:
     check_plans(seed)
     check_results(seed, 24)
+
+
+def convolutions(high: Dim, wide: Dim) -> Program:
+    """Images of high · wide pixels, through windows of all kinds."""
+    build = Builder()
+    x = build.input("x", DType.F32, (symbol("batch"), high, wide, 8))
+    random = np.random.default_rng(0)
+
+    def weights(*shape: int) -> int:
+        return build.constant(random.standard_normal(shape), DType.F32)
+
+    same = build.window(DType.F32, (3, 3), lo=(1, 1), hi=(1, 1))
+    half = build.window(
+        DType.F32, (1, 3, 3, 1), (1, 2, 2, 1), lo=(0, 1, 1, 0), hi=(0, 1, 1, 0), fill=-np.inf
+    )
+    x = build.unary("relu", build.winograd(x, weights(3, 3, 8, 16), same))
+    x = build.pool("max", x, half)
+    x = build.conv(x, weights(3, 3, 1, 16), same, 16)
+    x = build.conv(x, weights(1, 1, 16, 8), build.window(DType.F32, (1, 1)))
+    return build.program({"y": build.reduce("sum", x, (1, 2))})
+
+
+@pytest.mark.parametrize(("high", "wide"), [(24, 24), (N, M)])
+def test_convolutions_of_many_sizes_are_of_few_classes(
+    high: Dim, wide: Dim, no_kernels: None
+) -> None:
+    """One class from 8 images on; strides, tiles and blocks are numbers, and not facts."""
+    program = convolutions(high, wide)
+    plans, random = Plans(scheduled(program), 3), np.random.default_rng(0)
+    for batch in (*range(1, 20), 31, 32, 33, 64, 100):
+        n, m = random.integers(20, 400, 2).tolist()
+        sizes = {"batch": batch, "n": n, "m": m}
+        plans.make(tuple((name, sizes[name]) for name in sorted(program.symbols)), None)
+    assert len(plans.classes) <= 3, [str(each.missed) for each in plans.classes]
+    small = [(8, 1, 3), (2, 4, 2), (9, 5, 8), (1, 64, 2), (3, 2, 2), (70, 33, 31)]
+    assert not wrong_plans(program, [{"batch": batch, "n": n, "m": m} for batch, n, m in small])
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("name", "symbols"),
+    [
+        ("tiny_minilm", {}), ("tiny_rope_attention", {}),
+        ("tiny_resnet", {0: "batch"}), ("tiny_esrgan", {0: "batch", 2: "seq", 3: "wide"}),
+    ],
+)  # fmt: skip
+def test_sizes_of_one_class_are_not_lowered(
+    name: str, symbols: Mapping[int, str], no_kernels: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 200 sizes in turn only the first is lowered, and kernels of no other one are compiled."""
+    model = build_model(name)
+    for axis, symbol_name in symbols.items():
+        model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = symbol_name
+        model.graph.output[0].type.tensor_type.shape.dim[axis].dim_param = f"{symbol_name} out"
+    found = rewrite(satura.load(model), rule_set("default"), None, lambda *_: None)
+    plans = Plans(fold_constants(found.schedule), 2)
+    symbols_of = sorted(plans.schedule.program.symbols)
+    random = np.random.default_rng(0)
+    calls = 0
+
+    def counted(*given: Any) -> Code | None:
+        nonlocal calls
+        calls += 1
+        return kernel_code(*given)
+
+    monkeypatch.setattr(lowered, "kernel_code", counted)
+    for _ in range(200):
+        drawn = {"batch": random.integers(8, 33), "wide": random.integers(40, 400)}
+        sizes = {each: int(drawn.get(each, random.integers(40, 64))) for each in symbols_of}
+        plans.make(tuple(sizes.items()), None)
+        assert calls == len(plans.schedule.dispatches) and len(plans.classes) == 1
+
+
+@pytest.mark.deep
+def test_random_programs_have_few_classes(no_kernels: None) -> None:
+    """Over 30 sizes each, about two in the mean: where a size is divided, rests make classes."""
+    counts = []
+    for seed in range(12):
+        program, _ = dynamic_program(seed)
+        schedule, random = scheduled(program), np.random.default_rng(seed)
+        plans = Plans(schedule, 2)
+        for _ in range(30):
+            drawn = dict(zip("mn", random.integers(20, 300, 2).tolist(), strict=True))
+            sizes = {name: drawn[name] for name in sorted(program.symbols)}
+            with suppress(ProgramError):
+                plans.make(tuple(sizes.items()), None)
+        counts.append(len(plans.classes))
+    assert sum(counts) <= 24, counts
 
 
 def padded_softmax() -> Program:

@@ -32,6 +32,7 @@ from satura.backend.contraction.spec import (
 from satura.backend.emit.text import INDENT, indented
 from satura.backend.jit.machine_code import KernelSource
 from satura.backend.lower.body import Argument
+from satura.backend.sizes.size import deferred
 from satura.rewrite.ops.winograd import RESULTS, TAPS, TILE, transformed_kernel
 from satura.rewrite.types.tensor_type import Array
 
@@ -87,7 +88,7 @@ def winograd_plan(tile: Tile, call: WinogradCall, threads: int) -> tuple[tuple[A
     """Values for `PARAMETERS`, and the scratch bytes that each thread needs."""
     tallest, width = tile.rows[0], panel_columns(tile)
     panels = -(-call.columns // width)
-    blocks = _blocks(call, panels, width, tallest, threads)
+    blocks = _blocks(call.tiles, call.depth, panels, width, tallest, threads)
     most = -(-call.tiles // blocks)
     down, across = (-(-extent // RESULTS) for extent in call.space)
     size = 0
@@ -124,18 +125,19 @@ def _spread(size: int) -> int:
     return -(-size // _PAGE) * _PAGE + _PAGE // _SUMS
 
 
-def _blocks(call: WinogradCall, panels: int, width: int, tallest: int, threads: int) -> int:
+@deferred
+def _blocks(tiles: int, depth: int, panels: int, width: int, tallest: int, threads: int) -> int:
     """Into how many blocks the tiles are cut: what fits the cache, and for several threads so many
     that the one with the largest share has little more than the others."""
-    fits = _BLOCK_BYTES // (_SUMS * _F32 * (call.depth + width))
-    blocks = max(1, -(-call.tiles // min(_MOST_TILES, max(fits, 4 * tallest))))
+    fits = _BLOCK_BYTES // (_SUMS * _F32 * (depth + width))
+    blocks = max(1, -(-tiles // min(_MOST_TILES, max(fits, 4 * tallest))))
     if threads == 1:
         return blocks
 
     def largest_share(count: int) -> int:
-        return -(-panels * count // threads) * -(-call.tiles // count)
+        return -(-panels * count // threads) * -(-tiles // count)
 
-    most = min(blocks + threads, call.tiles // tallest)
+    most = min(blocks + threads, tiles // tallest)
     return min(range(blocks, max(blocks, most) + 1), key=largest_share)
 
 

@@ -56,7 +56,7 @@ def winograd_code(
     (window,) = node.attributes
     assert isinstance(window, Window)
     images, height, width, columns = shape_of(schedule, anchor)
-    tiles = int(tile_count(schedule.program.nodes[anchor].type))
+    tiles = tile_count(schedule.program.nodes[anchor].type)
     tile = choose_tile(None if any_sizes else tiles, columns)
     panel = panel_columns(tile)
     constant = schedule.program.nodes[right.node].constant

@@ -9,7 +9,8 @@ whose iterations the totals are kept in scratch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 
@@ -74,22 +75,65 @@ def _stepped(form: Canonical) -> Canonical:
 
 
 def _distinct_reads(form: Canonical, loop: int) -> int:
-    """How many different addresses `RESULTS` neighbours along `loop` read."""
+    """How many addresses `RESULTS` neighbours along `loop` read, whether it is as long or not.
+
+    (That a batch is short is no reason for other kernels.)
+    """
     nest = form.nest
     taps = range(form.outer, form.outer + form.middle)
-    counts = [range(min(RESULTS, nest.extents[loop]))]
-    counts += [range(nest.extents[tap]) for tap in taps]
-    places = list(product(*counts))
+    extents = [nest.extents[tap] for tap in taps]
     seen = 0
     for value in nest.values:
         if value.op == "load" and value.access is not None:
-            strides = [value.access.strides[at] for at in (loop, *taps)]
-            seen += len({_sum(strides, place) for place in places})
+            strides = value.access.strides
+            moves = _moves([strides[loop], *(strides[tap] for tap in taps)], extents)
+            pairs = zip(extents, moves.moved, strict=True)
+            counts = [RESULTS, *(extent if moved else 1 for extent, moved in pairs)]
+            if moves.meeting is not None:
+                tap, i, j = moves.meeting
+                count = counts.pop(tap + 1)
+                counts[0] = RESULTS * count - (RESULTS - i) * (count - abs(j))
+            seen += prod(counts)
     return seen
 
 
-def _sum(strides: Iterable[int], place: Place) -> int:
-    return sum(stride * at for stride, at in zip(strides, place, strict=True))
+@dataclass(frozen=True)
+class _Moves:
+    """How an address moves: with which taps, and how many steps are as far as how many taps.
+
+    `meeting` is the number of that tap, the steps, and the taps.
+    """
+
+    moved: tuple[bool, ...]
+    meeting: tuple[int, int, int] | None
+
+    def at(self, place: Place) -> Place:
+        """One place of all those that have the same address."""
+        step, *taps = (
+            at if moved else 0 for at, moved in zip(place, (True, *self.moved), strict=True)
+        )
+        if self.meeting is not None:
+            tap, i, j = self.meeting
+            taps[tap] += step // i * j
+            step %= i
+        return step, *taps
+
+
+def _moves(strides: Sequence[int], extents: Sequence[int]) -> _Moves:
+    """How an address moves whose strides are those of the step, and of taps with these extents.
+
+    Strides that depend on sizes are compared, not read: so only few sizes have their own kernels.
+    """
+    step, *taps = strides
+    moved = tuple(tap != 0 for tap in taps)
+    if step == 0:
+        return _Moves(moved, (0, 1, 0))
+    for at, (tap, extent) in enumerate(zip(taps, extents, strict=True)):
+        for i, j in product(range(1, RESULTS), range(1, extent if moved[at] else 1)):
+            for signed in (j, -j):
+                if step * i == tap * signed:
+                    return _Moves(moved, (at, i, signed))
+    return _Moves(moved, None)
 
 
 @deferred
@@ -170,21 +214,22 @@ class _Windows:
 
     # Values that several results share
 
-    def _cone(self, index: int) -> list[tuple[int, ...]]:
+    def _cone(self, index: int) -> list[_Moves]:
         """How all that value `index` reads moves with the step and the unrolled taps."""
         first = self.form.outer
-        cone: list[tuple[int, ...]] = []
+        taps = self.taps[self.looped :]
+        cone: list[_Moves] = []
         for source in needed_values(self.nest.values, [index]):
             value = self.nest.values[source]
             if value.access is not None:
-                strides = value.access.strides[first:-1]
-                cone.append((strides[0], *strides[1 + self.looped :]))
+                step, *strides = value.access.strides[first:-1]
+                cone.append(_moves([step, *strides[self.looped :]], taps))
             elif value.op == "reduced":  # another one for each result
-                cone.append((1, *(0 for _ in self.taps[self.looped :])))
+                cone.append(_Moves((False,) * len(taps), None))
         return cone
 
     def _key(self, index: int, place: Place) -> _Key:
-        return index, *(_sum(strides, place) for strides in self.cones[index])
+        return index, *(moves.at(place) for moves in self.cones[index])
 
     def _computed(
         self, targets: Sequence[int], place: Place, given: dict[int, str] | None = None,

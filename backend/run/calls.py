@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -85,6 +84,8 @@ class Runnable(ABC):
         The arguments, and the arrays of `out`, must be left alone until then. A task that is
         cancelled does not wait, but the call runs to its end.
         """
+        import asyncio  # with it come sockets and ssl: other programs start without them
+
         return await asyncio.to_thread(self.run, arguments, *more, out=out)
 
     def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:

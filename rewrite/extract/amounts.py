@@ -109,7 +109,7 @@ def octet_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
 def winograd_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
     """What a winograd computes: the products of its tiles, and the transforms around them."""
     result, (x, w) = classes.sized[cls], (classes.sized[operand] for operand in node.operands)
-    rows, (depth, columns) = int(tile_count(result)), _shape(w)[-2:]
+    rows, (depth, columns) = tile_count(result), _shape(w)[-2:]
     amounts, tiles = tile_amounts(DType.F32, TILE**2, rows, columns, depth, 1, lanes)
     return (*amounts, ("transformed", transformed_elements(result, x))), tiles / TILE**2
 

@@ -53,10 +53,10 @@ WEIGHT_GROWTH = (TILE / TAPS) ** 2
 """How much larger a transformed kernel is."""
 
 
-def tile_count(result: TensorType) -> float:
+def tile_count(result: TensorType) -> int:
     """How many tiles give a result [n, height, width, oc], at representative sizes."""
     n, height, width, _ = (representative(dim) for dim in result.shape)
-    return float(n * -(-height // RESULTS) * -(-width // RESULTS))
+    return n * -(-height // RESULTS) * -(-width // RESULTS)
 
 
 def transformed_elements(result: TensorType, x: TensorType) -> float:

@@ -17,14 +17,16 @@ import os
 import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from satura.rewrite.errors import ArtifactError
 from satura.rewrite.system.files import is_private, open_regular, output_file
-from satura.rewrite.types.attributes import Constant
+
+if TYPE_CHECKING:
+    from satura.rewrite.types.attributes import Constant
 
 T = TypeVar("T")
 Bytes = NDArray[np.uint8]
