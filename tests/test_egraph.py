@@ -244,9 +244,11 @@ def test_the_cheapest_program_that_was_extracted_is_kept() -> None:
         found.append(Priced((3.0, 1.0, 2.0)[len(found) % 3]))
         return found[-1]
 
-    saturation = saturate(residual(2), RuleSet(spread), Limits(rounds=6), extract=extract)
-    assert len(found) > 2 and saturation.best is found[1]
-    assert saturation.best_classes is given[1]
+    saturation = saturate(residual(60), RuleSet(spread), Limits(), extract=extract)
+    assert saturation.report.stopped == "no gain" and len(found) == 3
+    assert saturation.best is found[1] and saturation.best_classes is given[1]
+    sizes = [classes.node_count for classes in given]
+    assert sizes[1] >= 1000 and sizes[2] >= 1.9 * sizes[1]
 
 
 def test_origins_name_rule_round_and_matched_class() -> None:

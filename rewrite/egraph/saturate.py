@@ -4,9 +4,9 @@ A round runs every rule once: all together as long as the e-graph is far from it
 after the other, those with fewest matches first, with the limits checked after each, and before a
 rule that has too many. Hitting a limit is not an error: what is there by then is the result.
 
-With a function that extracts a program, one is extracted whenever the e-graph has doubled. The
-cheapest is kept, and a large e-graph that makes nothing cheaper has grown enough. No limit reads a
-clock: the result is the same on every machine.
+With a function that extracts a program, one is extracted at the start, from a large e-graph when it
+has doubled, and at the end. The cheapest is kept, and a large e-graph that makes nothing cheaper has
+grown enough. No limit reads a clock: the result is the same on every machine.
 
 Nothing inside a round can be interrupted. So rules that are not ours are watched: they run one at a
 time, each announced before it starts; see `rewrite/isolation/guarded.py`.
@@ -54,8 +54,8 @@ _GAIN = 1e-4  # relative; what is cheaper by less was not worth the growth
 class Limits:
     """When to stop short of saturation.
 
-    A saturation ends when the e-graph has doubled `gainless` times without a cheaper program, and
-    has `enough` times as many e-nodes as the program has nodes.
+    An e-graph is large that has `enough` times as many e-nodes as the program has nodes. When one
+    has doubled `gainless` times without a cheaper program, the saturation ends.
     """
 
     rounds: int = 1_000
@@ -269,9 +269,9 @@ class _Run:
             self.close_round()
             if self.report.stopped != "saturated" or not changed:
                 return
-            if self.report.nodes >= _STEP * self.appraised:
+            if self.is_large and self.report.nodes >= _STEP * self.appraised:
                 self.appraise()
-                if self.gainless >= self.limits.gainless and self.is_large:
+                if self.gainless >= self.limits.gainless:
                     self.report.stopped = "no gain"
                     return
         self.report.stopped = "rounds"

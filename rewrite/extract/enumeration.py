@@ -96,23 +96,23 @@ class Enumeration:
         return below
 
     def _sweep(self) -> None:
-        parents = _parents(self.classes)
+        users = _users(self.classes)
         order = _by_depth(self.classes)
-        dirty = set(order)
+        dirty = {cls: set(range(len(self.classes.nodes[cls]))) for cls in order}
         for _ in range(MAX_SWEEPS):
             if not dirty:
                 return
             for cls in order:
-                if cls in dirty:
-                    dirty.discard(cls)
-                    if self._visit(cls):
-                        dirty.update(parents[cls])
+                if cls in dirty and self._visit(cls, sorted(dirty.pop(cls))):
+                    for user, position in users[cls]:
+                        dirty.setdefault(user, set()).add(position)
 
-    def _visit(self, cls: int) -> bool:
-        """Try all e-nodes of a class over its operands' options; whether anything got better."""
+    def _visit(self, cls: int, positions: Iterable[int]) -> bool:
+        """Try some e-nodes of a class over their operands' options; whether anything got better."""
         total, better = self._total[cls], False
         self._nearby.clear()
-        for position, node in enumerate(self.classes.nodes[cls]):
+        for position in positions:
+            node = self.classes.nodes[cls][position]
             for parts in self._ways(cls, node):
                 found = self._combine(cls, position, parts)
                 if found is not None and self._offer(found):
@@ -206,13 +206,14 @@ class Enumeration:
         return total, bits
 
 
-def _parents(classes: EClasses) -> list[list[int]]:
-    parents: list[dict[int, None]] = [{} for _ in classes.nodes]
+def _users(classes: EClasses) -> list[list[tuple[int, int]]]:
+    """The e-nodes that have each class as an operand: their classes, and their positions there."""
+    users: list[list[tuple[int, int]]] = [[] for _ in classes.nodes]
     for cls, nodes in enumerate(classes.nodes):
-        for node in nodes:
+        for position, node in enumerate(nodes):
             for operand in node.operands:
-                parents[operand][cls] = None
-    return [list(found) for found in parents]
+                users[operand].append((cls, position))
+    return users
 
 
 def _by_depth(classes: EClasses) -> list[int]:
