@@ -11,13 +11,15 @@ import tempfile
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.tiers import leave_out
+
 # Shared runners stall for seconds now and then: a deadline or a health check on time would only
 # make tests fail at random.
 settings.register_profile(
     "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 for _name, _examples, _is_repeatable in (
-    ("test", 25, True), ("deep", 150, True), ("long", 2000, False),
+    ("test", 15, True), ("deep", 150, True), ("long", 2000, False),
 ):  # fmt: skip
     settings.register_profile(
         _name, settings.get_profile("patient"), max_examples=_examples, derandomize=_is_repeatable
@@ -33,6 +35,7 @@ _OWN_CACHE = pytest.StashKey[str]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start with a cold cache and one seed, which xdist's workers inherit with the environment."""
+    leave_out(config.getoption("-m"))
     if config.getoption("--hypothesis-profile") == "long":
         os.environ.setdefault("SATURA_TEST_SEED", str(secrets.randbelow(10**9)))
     if "SATURA_CACHE" not in os.environ:

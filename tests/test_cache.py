@@ -202,6 +202,7 @@ COMPILE = textwrap.dedent(
 )
 
 
+@pytest.mark.deep
 def test_a_killed_compile_hurts_no_later_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -202,6 +202,12 @@ def report_of(entry: Rule) -> RuleReport:
     return check(entry)
 
 
+@functools.cache
+def check_drop_unit() -> RuleReport:
+    """The report of few draws on a rule that holds."""
+    return check(DEFAULT["drop_unit"], attempts=1500)
+
+
 WRONG = [swap, minus_itself, drop_slice_that_seems_whole, widen, shift_axes, drop_a_term]
 BROKEN = [careless, meddle, moody, garble, swell]
 
@@ -210,7 +216,7 @@ def name_of(entry: object) -> str:
     return str(getattr(entry, "name", entry))
 
 
-QUICK = [wrong for wrong in WRONG if wrong is not swap]  # which takes long to make small
+QUICK = [wrong for wrong in WRONG if wrong not in (swap, shift_axes)]  # which shrink slowly
 
 
 @pytest.mark.parametrize("wrong", deep_but([*QUICK, *BROKEN[:2]], [*WRONG, *BROKEN]), ids=name_of)
@@ -222,12 +228,18 @@ def test_a_wrong_rule_is_refuted(wrong: Rule) -> None:
     assert report.reason in str(report) and report.rule in str(report)
 
 
-def test_reasons_say_what_is_wrong() -> None:
-    assert "IndexError" in report_of(careless).reason
-    assert "changes its arguments, which were x = f32[1, 1], p = [1, 0]" in report_of(meddle).reason
-    assert "cannot stand in an attribute" in report_of(garble).reason
-    assert "would be a" in report_of(swell).reason
-    assert "reaches outside" in report_of(shift_axes).reason
+REASONS = {
+    careless: "IndexError",
+    meddle: "changes its arguments, which were x = f32[1, 1], p = [1, 0]",
+    garble: "cannot stand in an attribute",
+    swell: "would be a",
+    shift_axes: "reaches outside",
+}
+
+
+@pytest.mark.parametrize("wrong", deep_but([careless, meddle], REASONS), ids=name_of)
+def test_reasons_say_what_is_wrong(wrong: Rule) -> None:
+    assert REASONS[wrong] in report_of(wrong).reason
 
 
 SMALLEST = {
@@ -307,7 +319,7 @@ def test_a_rule_that_never_fires_is_vacuous() -> None:
 
 
 def test_conditions_and_refusals_are_counted() -> None:
-    (direction,) = report_of(DEFAULT["drop_unit"]).directions
+    (direction,) = check_drop_unit().directions
     ((_, counts),) = direction.conditions.items()
     assert counts[True] + counts[False] == direction.instances
     assert counts[True] >= direction.firings >= FIRINGS
@@ -340,7 +352,7 @@ def test_refusals_of_one_line_are_counted_together() -> None:
 MOVEMENT = ["compose_transposes", "transpose_past_binary", "compose_slices", "drop_zero_pad"]
 
 
-@pytest.mark.parametrize("name", deep_but(["transpose_past_binary"], MOVEMENT))
+@pytest.mark.parametrize("name", deep_but([], MOVEMENT))
 def test_instances_cover_what_is_claimed(name: str) -> None:
     report = report_of(DEFAULT[name])
     assert set(report.dtypes) == {dtype.value for dtype in COMPUTED}
@@ -367,7 +379,10 @@ def add_zero(x: Tensor, c: Scalar, ones: Shape, s: Shape) -> Law:
     return rewrites(binary("add", x, broadcast(reshape(c, ones), s)), x, c == zero_of(x.type))
 
 
-@pytest.mark.parametrize(("wrong", "value"), [(equals_itself, "nan"), (add_zero, "-0.0")])
+@pytest.mark.parametrize(
+    ("wrong", "value"),
+    [(equals_itself, "nan"), pytest.param(add_zero, "-0.0", marks=pytest.mark.deep)],
+)
 def test_special_floats_are_tried(wrong: Rule, value: str) -> None:
     found = report_of(wrong).counterexample
     assert found is not None and f"np.array({value}, " in found.program
@@ -392,7 +407,7 @@ def test_a_report_is_plain_data() -> None:
     values = json.loads(json.dumps(report.as_json()))
     assert values["verdict"] == "refuted" and values["counterexample"]["left"] == "nan"
     assert values["directions"][0]["firings"] >= FIRINGS
-    conditions = report_of(DEFAULT["drop_unit"]).as_json()["directions"]
+    conditions = check_drop_unit().as_json()["directions"]
     assert isinstance(conditions, list)
     assert all(set(c) == {"true", "false"} for c in conditions[0]["conditions"].values())
 
@@ -452,13 +467,6 @@ def crop_of_pad(x: Tensor, v: Tensor, b: Padding, s: Slices) -> Law:
 def test_assert_sound_refutes_by_a_proof_what_instances_seldom_show() -> None:
     with pytest.raises(UnsoundError, match="crop_of_pad"):
         assert_sound(crop_of_pad)
-
-
-def test_assert_sound_raises_for_what_is_not_sound() -> None:
-    with pytest.raises(AssertionError, match="the left side is nan"):
-        assert_sound(minus_itself)
-    with pytest.raises(UnsoundError, match="fired on only 0 of"):
-        assert_sound(idle)
 
 
 PYTEST_FILE = """

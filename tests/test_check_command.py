@@ -173,6 +173,7 @@ def test_a_counterexample_with_a_users_op_can_be_pasted(
     assert run.stdout == f"left  {found['left']}\nright {found['right']}\n"
 
 
+@pytest.mark.deep
 def test_several_files_and_one_rule(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +218,7 @@ def test_the_same_seed_gives_the_same_report(tmp_path: Path) -> None:
     assert len(printed) == 1
 
 
+@pytest.mark.deep
 def test_a_hostile_rule_ends_and_the_others_are_checked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -269,6 +271,7 @@ def test_wrong_usage_exits_with_2() -> None:
     assert cli("check", "--seconds", "0") == 2
 
 
+@pytest.mark.deep
 def test_checking_starts_without_the_backend() -> None:
     script = "import sys, satura.commands.check; print({'numba', 'onnx', 'z3'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

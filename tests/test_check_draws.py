@@ -222,10 +222,15 @@ WRONG = [
     pad_by_two,
     outer_product,
 ]
+DEAR = (pads_of_equal_values, moved_batches, pool_of_one)
 
 
 @pytest.mark.parametrize("seed", deep_but([0], range(2)))
-@pytest.mark.parametrize("wrong", WRONG, ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "wrong",
+    deep_but([each for each in WRONG if each not in DEAR], WRONG),
+    ids=lambda each: each.name,
+)
 def test_rare_values_refute(wrong: Rule, seed: int) -> None:
     assert check(wrong, seed, shrink=False).verdict == "refuted"
 
@@ -311,7 +316,7 @@ RIGHT = [
 ]
 
 
-QUICK = [extent_of_known, reverse_twice]
+QUICK = [extent_of_known]
 
 
 @pytest.mark.parametrize("seed", deep_but([0], range(2)))

@@ -73,6 +73,7 @@ def double_turn(x: Tensor, p: Perm) -> Law:
     return rewrites(transpose(transpose(x, p), p.inverse), x)
 
 
+@pytest.mark.deep
 def test_a_proof_names_its_ranks() -> None:
     report = check(double_turn, attempts=600, proof_steps=PROOF_STEPS)
     assert report.proved == (0, 1, 2, 3, 4)

@@ -188,6 +188,7 @@ def rule_file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.deep
 def test_rules_of_a_file_take_part(
     model: Path, value: Array, rule_file: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -308,6 +309,7 @@ def test_cache_is_shown_and_cleared(
     assert cleared["kernels"]["entries"] == cleared["schedules"]["entries"] == 0
 
 
+@pytest.mark.deep
 def test_bench_compares_with_onnxruntime(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli("bench", model, "--rounds", "1", "--threads", "1", "--json") == 0
     found = json.loads(capsys.readouterr().out)

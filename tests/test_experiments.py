@@ -101,6 +101,7 @@ def test_limits_cost_models_and_graphs_beside_each_other_and_resumed(model: Path
     assert again[1:] == marked and again[0].cost == first.cost and again[0].copies != 99
 
 
+@pytest.mark.deep
 def test_a_process_that_ends_is_an_error(model: Path) -> None:
     def leave(graph: ChoiceGraph) -> Result:
         os._exit(1)
@@ -169,6 +170,7 @@ def test_trials_are_plotted(tmp_path: Path) -> None:
     assert shown.exit_code == 0 and out.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.deep
 def test_the_worth_of_laws_is_what_a_model_costs_without_them(model: Path) -> None:
     laws = DEFAULT.without(*(law.name for law in DEFAULT.laws if law.name not in KEPT))
     found = {worth.law: worth for worth in worths({"small": model}, laws)}

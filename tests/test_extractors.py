@@ -83,7 +83,7 @@ def test_extractors_on_random_graphs(seed: int) -> None:
         assert search <= min(dag_greedy(graph).cost, tree_greedy(graph).cost) * CLOSE
 
 
-@pytest.mark.parametrize("seed", deep_but(range(4), range(100), range(25)))
+@pytest.mark.parametrize("seed", deep_but(range(2), range(100), range(25)))
 def test_every_landmark_has_a_chosen_candidate(seed: int) -> None:
     program, _, _ = random_program(seed)
     found = choices(rewrite(program, "default", None, None).saturation.classes)
@@ -97,7 +97,7 @@ def test_every_landmark_has_a_chosen_candidate(seed: int) -> None:
         assert marks.bound + left <= result.cost * CLOSE
 
 
-@pytest.mark.parametrize("seed", deep_but((0, 13), range(100), (*range(25), 48, 73)))
+@pytest.mark.parametrize("seed", deep_but((0,), range(100), (*range(25), 48, 73)))
 def test_search_makes_the_exact_choice_on_random_programs(seed: int) -> None:
     program, _, _ = random_program(seed)
     graph = choices(rewrite(program, "default", None, None).saturation.classes).graph

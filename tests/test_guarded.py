@@ -71,6 +71,7 @@ from tests.bad_rules import (
     takes_all_memory,
     talks,
 )
+from tests.tiers import deep_but
 
 OURS = RuleSet(
     *(DEFAULT[name] for name in (
@@ -117,6 +118,9 @@ def rewrite(
     ]
 
 
+BAD = [drop_reshape, misuse(divides), misuse(crashes)]
+
+
 def deep(bad: Rule, reason: str) -> object:
     """A case that has a kin in `make test`."""
     return pytest.param(bad, reason, marks=pytest.mark.deep)
@@ -128,27 +132,27 @@ def deep(bad: Rule, reason: str) -> object:
         deep(misuse(divides), "ZeroDivisionError: .* for p = "),
         (misuse(talks), "ValueError: (blah ){150,200}"),
         (misuse(recurses), "RecursionError: .* for p = "),
-        (misuse(exits), "it raised SystemExit: leaving"),
+        deep(misuse(exits), "it raised SystemExit: leaving"),
         deep(misuse(interrupts), "it raised KeyboardInterrupt"),
         (misuse(ends_the_process), "it ended its process \\(exit status 0\\)"),
         deep(misuse(crashes), "it ended its process \\(signal SIGSEGV\\)"),
-        (misuse(takes_all_memory), "MemoryError"),
+        deep(misuse(takes_all_memory), "MemoryError"),
         deep(misuse(raises_without_words), "it raised ValueError"),
         deep(misuse(of_another_class), "must be a Perm, not a Shape"),
-        (misuse(disguised), "must be a Perm, not a _Disguise"),
+        deep(misuse(disguised), "must be a Perm, not a _Disguise"),
         deep(misuse(mutable), "the list .* cannot stand in an attribute"),
         (misuse(strange), "the object .* cannot stand in an attribute"),
-        (misuse(no_permutation), "it is unsound: .*does not permute"),
+        deep(misuse(no_permutation), "it is unsound: .*does not permute"),
         (misuse(changes_its_argument), "it changed its arguments"),
-        (misuse(changes_the_world), "the world is changed"),
+        deep(misuse(changes_the_world), "the world is changed"),
         (swell(astronomical), "the number 1000.* is out of all bounds"),
-        (swell(beyond_memory), "it is unsound: .* has 16 elements"),
-        (misuse(of_bools), "the bool True cannot stand in an attribute"),
+        deep(swell(beyond_memory), "it is unsound: .* has 16 elements"),
+        deep(misuse(of_bools), "the bool True cannot stand in an attribute"),
         deep(narrow, "window .* has a size, stride or dilation below 1"),
-        (change_weights, "it changed its arguments"),
+        deep(change_weights, "it changed its arguments"),
         deep(swell(negative), "it is unsound: .*an extent is negative"),
         (read_short_scalar, "a f32 has 4 bytes, not 1"),
-        (add_large, "a constant of 72,000,000 bytes"),
+        deep(add_large, "a constant of 72,000,000 bytes"),
         deep(drop_reshape, "it is unsound: it makes .* equal to"),
     ],
     ids=lambda value: value.name if isinstance(value, Rule) else "",
@@ -162,7 +166,7 @@ def test_a_rule_that_fails_is_named_with_the_reason(bad: Rule, reason: str) -> N
     assert len(str(caught.value)) < 1500
 
 
-@pytest.mark.parametrize("bad", [misuse(divides), misuse(crashes), drop_reshape])
+@pytest.mark.parametrize("bad", deep_but(BAD[:1], BAD))
 def test_a_rule_that_fails_is_dropped(bad: Rule, ours: Saturation) -> None:
     saturation, warned = rewrite(RuleSet(bad))
     assert saturation.classes == ours.classes
@@ -173,7 +177,7 @@ def test_a_rule_that_fails_is_dropped(bad: Rule, ours: Saturation) -> None:
     assert f"satura check {bad.file}" in message
 
 
-@pytest.mark.parametrize("function", [loops, blocks])
+@pytest.mark.parametrize("function", deep_but([blocks], [loops, blocks]))
 def test_a_rule_that_hangs_is_stopped_in_time(
     function: Callable[[Perm], Perm], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,7 +192,7 @@ def test_a_rule_that_hangs_is_stopped_in_time(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("bad", [reshape_again, reshape_twice])
+@pytest.mark.parametrize("bad", deep_but([reshape_again], [reshape_again, reshape_twice]))
 def test_a_rule_that_drives_the_e_graph_to_a_limit_is_dropped(bad: Rule, ours: Saturation) -> None:
     saturation, _ = rewrite(RuleSet(bad), Limits(nodes=1500))
     assert saturation.classes == ours.classes
@@ -208,6 +212,7 @@ def test_a_rule_that_grows_slowly_without_end_is_named() -> None:
     assert "still growing by add_nothing" in str(saturation.report)
 
 
+@pytest.mark.deep
 def test_a_pattern_with_too_many_matches_is_killed() -> None:
     """In the second round it matches 8 to the power of 8 times."""
     build = Builder()
@@ -333,6 +338,7 @@ def test_ops_and_attributes_of_users_take_part() -> None:
         assert guarded_one.classes == saturate(start, OURS + turn_less, Limits(rounds=6)).classes
 
 
+@pytest.mark.deep
 def test_a_rule_that_makes_an_op_whose_type_rule_hangs_is_dropped() -> None:
     with local_ops():
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.how_it_works import PAGE, page
 
 
+@pytest.mark.deep
 def test_the_page_shows_what_its_calls_print() -> None:
     assert PAGE.read_text() == page(), "run `python -m tests.how_it_works`"
 

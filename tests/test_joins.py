@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from satura.rewrite.egraph.engine import EGraph
 from satura.rewrite.egraph.queries import Atom, relation, rule_text, split_query
+from tests.tiers import deep_but
 
 
 def test_no_query_joins_more_than_two_tables() -> None:
@@ -55,10 +58,11 @@ def egraph_of(rows: Tables) -> EGraph:
     return egraph
 
 
-def test_staged_queries_find_what_nested_loops_find() -> None:
+@pytest.mark.parametrize("trials", deep_but([15], [15, 60]))
+def test_staged_queries_find_what_nested_loops_find(trials: int) -> None:
     """Rings of several lengths, with trees hanging from them, over random tables."""
     rng = random.Random(0)
-    for trial in range(60):
+    for trial in range(trials):
         size, extent = rng.randint(3, 8), rng.randint(2, 5)
         atoms = [Atom(f"r{k}", (f"a{k}", f"a{(k + 1) % size}")) for k in range(size)]
         atoms += [Atom(f"t{k}", (f"a{rng.randrange(size)}", f"b{k}")) for k in range(2)]

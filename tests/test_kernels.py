@@ -109,7 +109,7 @@ def check_functions(names: Sequence[str], dtype: DType, operands: Sequence[Array
             assert_close(name, dtype, got[row], expected[row], exact)
 
 
-@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.F64, DType.BF16, DType.I8], COMPUTED))
+@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.BF16], COMPUTED))
 def test_unary_functions(dtype: DType) -> None:
     values = special_values(dtype)
     if dtype.is_float:
@@ -122,7 +122,7 @@ def test_unary_functions(dtype: DType) -> None:
             check_functions(names, dtype, [values])
 
 
-@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.F16, DType.I8, DType.BOOL], COMPUTED))
+@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.I8], COMPUTED))
 def test_binary_functions(dtype: DType) -> None:
     values = special_values(dtype)
     a, b = (np.ascontiguousarray(side.ravel()) for side in np.meshgrid(values, values))
@@ -132,7 +132,7 @@ def test_binary_functions(dtype: DType) -> None:
         check_functions(names, dtype, [a, b])
 
 
-@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.F64, DType.U64, DType.BOOL], COMPUTED))
+@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.U64], COMPUTED))
 def test_casts(dtype: DType) -> None:
     """To every dtype, and from there without loss to one that holds them all."""
     values = special_values(dtype)
@@ -150,10 +150,11 @@ def test_casts(dtype: DType) -> None:
         assert compare(expected, got, exact=True) is None, (dtype, targets)
 
 
+@pytest.mark.parametrize("step", deep_but([32771], [4099, 32771]))
 @pytest.mark.parametrize("name", ["exp", "tanh", "sigmoid", "erf", "log", "sin", "cos", "tan"])
-def test_approximations_keep_their_bounds(name: str) -> None:
-    """Every 4,099th f32, every one that matters near 1, and those next to zeros of sin and cos."""
-    bits = np.arange(0, 1 << 32, 4099, dtype=np.uint64).astype(np.uint32)
+def test_approximations_keep_their_bounds(name: str, step: int) -> None:
+    """Every `step`th f32, every one that matters near 1, and those next to zeros of sin and cos."""
+    bits = np.arange(0, 1 << 32, step, dtype=np.uint64).astype(np.uint32)
     near = np.linspace(-12, 12, 300_001).astype(np.float32)
     zeros = np.outer(2.0 ** np.arange(0, 100, 9), np.arange(1, 5000) * np.pi / 2)
     given = [bits.view(np.float32), near, zeros.ravel().astype(np.float32)]
@@ -180,7 +181,7 @@ def test_pow_keeps_its_bound() -> None:
     check_functions(["pow"], DType.F32, [a, b])
 
 
-@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.U64, DType.BOOL], STORED))
+@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.BOOL], STORED))
 def test_reductions(dtype: DType) -> None:
     random = np.random.default_rng(1)
     shape = (3, 4, 5, 19)
@@ -278,7 +279,7 @@ def test_contractions_of_half_precision(dtype: DType) -> None:
         assert compare(expected, out[name], exact=True) is None, (dtype, name)
 
 
-@pytest.mark.parametrize("dtype", deep_but([DType.I8], STORED[:-1]))
+@pytest.mark.parametrize("dtype", deep_but([], STORED[:-1]))
 def test_windows_along_the_last_axis(dtype: DType) -> None:
     """As pools of channels-first tensors have them: special values, borders of every width."""
     values = special_values(dtype)
@@ -316,7 +317,7 @@ def test_weights_that_are_not_finite_count_outside_the_border() -> None:
 
 
 @pytest.mark.parametrize("times", deep_but([2, 5], [2, 3, 4, 5]))
-@pytest.mark.parametrize("dtype", [DType.F32, DType.I8, DType.F16])
+@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.I8], [DType.F32, DType.I8, DType.F16]))
 def test_repeated_elements(dtype: DType, times: int) -> None:
     """Upsampling: a short loop along which the result is stored."""
     values = special_values(dtype)
@@ -389,8 +390,7 @@ def test_random_programs_one_kernel_per_node(seed: int) -> None:
     check_random_program(seed)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", seeds(300))
+@pytest.mark.parametrize("seed", deep_but((), seeds(300), ()))
 def test_many_random_programs(seed: int) -> None:
     check_random_program(seed)
 

@@ -69,6 +69,7 @@ def test_attributes_of_users_have_their_former_name_too() -> None:
     assert len(caught) == 1 and found is satura.ops.UserAttribute
 
 
+@pytest.mark.deep
 def test_satura_itself_does_not_import_from_former_places() -> None:
     # The filter takes those warnings as errors that begin with a name of ours.
     arguments = ["-W", "error:satura:DeprecationWarning", "-c", WITHOUT_WARNINGS]

@@ -343,6 +343,7 @@ def test_new_sizes_use_the_same_kernels() -> None:
     assert len(texts) == 1
 
 
+@pytest.mark.deep
 def test_no_kernel_needs_numba(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All text is translated directly, whatever a program consists of."""
     monkeypatch.setenv("SATURA_CACHE", str(tmp_path / "kernels"))

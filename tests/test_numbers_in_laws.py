@@ -57,6 +57,7 @@ def triple_is_nothing(x: Tensor) -> Law:
     return rewrites(binary("mul", x, 3.0), x)
 
 
+@pytest.mark.deep
 def test_laws_with_numbers_are_tested() -> None:
     assert check(double, attempts=300).is_sound
     for law in (reciprocal, choose_the_other, relu_of_pad):

@@ -131,7 +131,7 @@ def check(case: Case) -> None:
     assert depthwise or any(reading is not None for reading in found)
 
 
-@pytest.mark.parametrize("case", deep_but(CASES[1:3] + CASES[8:9] + CASES[12:13], CASES))
+@pytest.mark.parametrize("case", deep_but(CASES[1:2] + CASES[8:9], CASES))
 def test_sums_are_the_interpreters(case: Case) -> None:
     check(case)
 

@@ -50,9 +50,7 @@ def optimised_text(seed: str, name: str) -> str:
     return run.stdout
 
 
-@pytest.mark.parametrize(
-    "name", deep_but(["tiny_rope_attention"], ["tiny_rope_attention", "tiny_deeplab", "tiny_bert"])
-)
+@pytest.mark.parametrize("name", deep_but([], ["tiny_rope_attention", "tiny_deeplab", "tiny_bert"]))
 def test_hash_seeds_change_nothing(name: str) -> None:
     schedule = rewrite(build(name), "default", None, None).schedule
     here = f"{schedule.program} {schedule.dispatches} {schedule.homes}\n"
@@ -164,9 +162,7 @@ def test_the_comparison_with_onnxruntime_catches(name: str) -> None:
             assert_close(results(faulty, arguments), expected)
 
 
-@pytest.mark.parametrize(
-    "name", deep_but(["tiny_resnet_pad"], ["tiny_resnet_pad", "tiny_resnet_tf", "tiny_esrgan"])
-)
+@pytest.mark.parametrize("name", deep_but([], ["tiny_resnet_pad", "tiny_resnet_tf", "tiny_esrgan"]))
 def test_without_rules_every_tiny_goal_is_missed(name: str) -> None:
     plain, rewritten = statistics(name, "none"), statistics(name)
     assert plain["dispatch-count"] > rewritten["dispatch-count"]

@@ -24,6 +24,7 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import Perm, UnaryFn
 from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT, NONE
+from tests.tiers import deep_but
 
 
 def activation(name: str, turns: int) -> Program:
@@ -70,9 +71,7 @@ SOME = RuleSet(*[*DEFAULT][::8])
 
 
 @pytest.mark.parametrize(
-    "rules",
-    [pytest.param(DEFAULT, marks=pytest.mark.deep), SOME, NONE],
-    ids=["default", "some", "none"],
+    "rules", deep_but([SOME], [DEFAULT, SOME, NONE]), ids=lambda rules: f"{len(rules)} rules"
 )
 def test_nothing_depends_on_what_was_saturated_before(rules: RuleSet) -> None:
     expected = [in_new_engine(program, rules) for program in PROGRAMS]
@@ -94,6 +93,7 @@ def test_the_same_rules_are_declared_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(made) == 1
 
 
+@pytest.mark.deep
 def test_few_engines_are_kept() -> None:
     before = engines()
     rules = [*DEFAULT][:7]
@@ -151,6 +151,7 @@ def test_a_saturation_inside_another_has_an_engine_of_its_own() -> None:
     assert everything(three_axes(), rules) == everything(three_axes(), rules) == expected
 
 
+@pytest.mark.deep
 def test_an_engine_that_is_dropped_has_closed_its_files() -> None:
     build = Builder()
     x = build.input("x", DType.F32, (4,))

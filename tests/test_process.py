@@ -138,7 +138,7 @@ def test_results_that_cannot_be_pickled_are_reported() -> None:
     [
         (lambda doing: sys.exit("bye"), r"raised SystemExit\(bye\)"),
         (lambda doing: os._exit(0), "exit status 0"),
-        (lambda doing: os._exit(7), "exit status 7"),
+        pytest.param(lambda doing: os._exit(7), "exit status 7", marks=pytest.mark.deep),
         (lambda doing: os.kill(os.getpid(), signal.SIGSEGV), "signal SIGSEGV"),
     ],
 )
@@ -280,6 +280,7 @@ def _negation() -> Program:
     return build.program({"y": build.unary("neg", build.constant(np.ones(3, np.float32)))})
 
 
+@pytest.mark.deep
 def test_the_engine_works_in_a_child_of_a_process_that_has_used_it() -> None:
     program = _negation()
     here = saturate(program, NONE)
@@ -304,6 +305,7 @@ def test_a_child_that_cannot_copy_the_engine_tries_again(monkeypatch: pytest.Mon
     assert call(work, 30) == here.classes
 
 
+@pytest.mark.deep
 def test_the_engine_is_copied_as_far_as_it_is_used_where_it_is_reached_by_a_link(
     tmp_path: Path,
 ) -> None:

@@ -92,7 +92,7 @@ DEAR = ("slice_inside_pad", "reshape_into_concat")  # a minute and more of proof
 
 
 @pytest.mark.parametrize(
-    "name", deep_but(NAMES[::16], NAMES, [name for name in NAMES if name not in DEAR])
+    "name", deep_but(NAMES[::32], NAMES, [name for name in NAMES if name not in DEAR])
 )
 def test_rule_of_the_book(name: str) -> None:
     proof = prove(DEFAULT[name], ranks=range(3))
@@ -107,7 +107,9 @@ def test_rule_of_the_book(name: str) -> None:
         assert proof.ranks == (0, 1, 2)
 
 
-@pytest.mark.parametrize("name", ["transpose_past_pad", "concat_into_unary"])
+@pytest.mark.parametrize(
+    "name", deep_but(["concat_into_unary"], ["transpose_past_pad", "concat_into_unary"])
+)
 def test_higher_ranks(name: str) -> None:
     assert prove(DEFAULT[name]).ranks == (0, 1, 2, 3, 4)
 
@@ -129,7 +131,9 @@ def test_open_laws_are_of_the_book() -> None:
 # Wrong laws
 
 
-@pytest.mark.parametrize("name", [entry.name for entry in MUSEUM])
+@pytest.mark.parametrize(
+    "name", deep_but([entry.name for entry in MUSEUM][::2], [entry.name for entry in MUSEUM])
+)
 def test_museum_piece_is_not_proved(name: str) -> None:
     assert not prove(MUSEUM[name], ranks=range(4), steps=20_000).is_proved
 
@@ -153,11 +157,13 @@ def wrongly_proved(entry: Rule, ranks: range) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["transpose_past_slice", "transpose_of_units", "broadcast_out_of_slice", "slice_inside_pad",
-     "slice_of_second_part", "join_slices", "reshape_past_unary", "pad_out_of_concat"],
+MUTATED = (
+    "transpose_of_units", "broadcast_out_of_slice", "join_slices", "reshape_past_unary",
+    "slice_of_second_part", "slice_inside_pad", "transpose_past_slice", "pad_out_of_concat",
 )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", deep_but(MUTATED[:4], MUTATED))
 def test_no_mutant_is_proved(name: str) -> None:
     assert wrongly_proved(DEFAULT[name], range(4)) == []
 

@@ -58,18 +58,17 @@ def unsigned(values: Array) -> Array:
     return np.where(values == 0, np.zeros_like(values), values)
 
 
-@pytest.mark.parametrize("seed", deep_but(range(1, 5), range(120), range(24)))
+@pytest.mark.parametrize("seed", deep_but(range(2, 4), range(120), range(24)))
 def test_compiled_programs_equal_the_interpreter(seed: int) -> None:
     check(seed)
 
 
-@pytest.mark.parametrize("seed", deep_but(range(4, 9), range(240), range(48)))
+@pytest.mark.parametrize("seed", deep_but(range(4, 7), range(240), range(48)))
 def test_saved_programs_equal_the_interpreter(seed: int) -> None:
     check_saved(seed)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", seeds(1000, 1000))
+@pytest.mark.parametrize("seed", deep_but((), seeds(1000, 1000), ()))
 def test_a_thousand_programs(seed: int) -> None:
     check(seed)
     check_saved(seed)

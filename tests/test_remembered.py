@@ -107,6 +107,7 @@ def test_another_process_needs_no_e_graph(tmp_path: Path) -> None:
     assert found == f"True\nFalse\n{compiled.program}\n"
 
 
+@pytest.mark.deep
 def test_a_model_with_large_constants_is_remembered() -> None:
     program = satura.load(build("tiny_bert"))
     made, again = (rewrite_once(program, NONE) for _ in range(2))

@@ -290,8 +290,8 @@ def test_an_idle_pool_sleeps() -> None:
 @pytest.mark.parametrize(
     "ending",
     [
-        "",
-        "raise SystemExit(0)",
+        pytest.param("", marks=pytest.mark.deep),
+        pytest.param("raise SystemExit(0)", marks=pytest.mark.deep),
         "threading.Thread(target=lambda: [executor.run() for _ in range(10**9)], daemon=True)"
         ".start(); time.sleep(0.05)",
     ],

@@ -23,6 +23,7 @@ from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT
 from tests.onnx_models import make_model, node, random_input
+from tests.tiers import deep_but
 
 Json: TypeAlias = "dict[str, list[dict[str, object]]]"
 
@@ -155,6 +156,7 @@ def test_the_egraph_says_which_rule_made_what(model: Path, shown: Shown) -> None
     assert made and made <= labels
 
 
+@pytest.mark.deep
 def test_rules_are_those_asked_for(model: Path, tmp_path: Path, shown: Shown) -> None:
     assert "transpose" not in shown.text(model, "--stage", "schedule")
     assert "# pad" not in shown.text(model, "--stage", "egraph", "--rules", "none")
@@ -164,7 +166,7 @@ def test_rules_are_those_asked_for(model: Path, tmp_path: Path, shown: Shown) ->
     assert "# relu_turned, round " in text
 
 
-@pytest.mark.parametrize("name", ["model", "twins"])
+@pytest.mark.parametrize("name", deep_but(["model"], ["model", "twins"]))
 def test_kernels_are_those_that_run(
     name: str, request: pytest.FixtureRequest, shown: Shown
 ) -> None:

@@ -136,8 +136,7 @@ def test_calls_of_many_sizes_equal_the_interpreter(seed: int) -> None:
     check_results(seed, 8)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("seed", seeds(2000, 1000))
+@pytest.mark.parametrize("seed", deep_but((), seeds(2000, 1000), ()))
 def test_two_thousand_dynamic_programs(seed: int) -> None:
     check_plans(seed)
     check_results(seed, 24)

@@ -63,7 +63,7 @@ COMPARED = ("a == b", "a != b", "a < b", "a <= b", "a > b", "a >= b", "not a < b
 KINDS = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64")
 
 
-@pytest.mark.parametrize("kind", deep_but(["i8", "u32", "i64"], KINDS))
+@pytest.mark.parametrize("kind", deep_but(["i8", "i64"], KINDS))
 def test_integers_are_those_of_numba(kind: str) -> None:
     division = kind == "i64"  # kernels divide positions only
     formulas = [f for f in INTEGER if division or ("//" not in f and "%" not in f)]
@@ -161,7 +161,7 @@ def inner(draw: Random, depth: int, names: list[str]) -> list[str]:
     return [f"    {line}" for line in lines]
 
 
-@pytest.mark.parametrize("seed", deep_but(range(6), range(300), range(100)))
+@pytest.mark.parametrize("seed", deep_but(range(3), range(300), range(100)))
 def test_random_kernels_are_those_of_numba(seed: int) -> None:
     draw = Random(seed)
     lines = ["a = load_int64(args, 0)", "b = load_int64(args, 1)", "out = 2"]

@@ -21,6 +21,7 @@ from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import Array
 from tests import random_programs
 from tests.random_programs import RandomProgram, compare, random_program
+from tests.tiers import deep_but
 from tests.user_ops import Shift, UserOps, user_ops
 
 HALF = Scalar.of(0.5, DType.F32)
@@ -57,7 +58,7 @@ TAKEN = {  # element types that are compiled: of ops that are lowered alike, all
 }
 
 
-@pytest.mark.parametrize("name", TAKEN)
+@pytest.mark.parametrize("name", deep_but(["elu", "lerp"], TAKEN))
 def test_every_element_type_is_computed_as_the_reference_does(name: str, ops: UserOps) -> None:
     declared: UserOp = getattr(ops, name)
     random, draw = np.random.default_rng(0), Draw(Random(0))
@@ -79,6 +80,7 @@ def test_every_element_type_is_computed_as_the_reference_does(name: str, ops: Us
     agree(build.program(outputs), arguments)
 
 
+@pytest.mark.deep
 def test_every_op_is_drawn_inferred_run_and_compiled_alike(ops: UserOps) -> None:
     """The walk over all declared ops: generator, type rule, reference and kernel agree."""
     build = Builder()

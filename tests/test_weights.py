@@ -24,6 +24,7 @@ from satura.rewrite.types.remade import SMALLEST_REMADE
 from satura.rewrite.types.stored import Stored, StoredFile
 from satura.rewrite.types.tensor_type import Array
 from tests.host_models import one_node
+from tests.tiers import deep_but
 
 EDGE = 512
 LAYERS = 6
@@ -68,7 +69,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("is_apart", [False, True], ids=["inside", "apart"])
+@pytest.mark.parametrize("is_apart", deep_but([True], [False, True]), ids=["inside", "apart"])
 def test_compiled_weights_are_held_once(tmp_path: Path, is_apart: bool) -> None:
     """Bytes of arrays: 2.2 times the weights while the program is compiled, 1.15 times after."""
     path = tmp_path / "model.onnx"

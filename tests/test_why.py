@@ -387,6 +387,7 @@ def test_the_matcher_agrees_with_the_engine(kind: str) -> None:
     assert len(matching) > (20 if kind == "random" else 3)
 
 
+@pytest.mark.deep
 def test_nodes_have_the_names_of_the_file() -> None:
     program, names = load_with_names(light("light_squeezenet"))
     computed = [i for i, n in enumerate(program.nodes) if n.op.name not in ("input", "constant")]
@@ -398,6 +399,7 @@ def test_nodes_have_the_names_of_the_file() -> None:
     assert "(Conv '" in only_miss(answer).node
 
 
+@pytest.mark.deep
 def test_why_takes_rules_by_name_and_by_value() -> None:
     program = padded_convolutions(0.0)
     assert satura.why("pad_into_conv", program).fires

@@ -205,6 +205,7 @@ def test_what_follows_a_convolution_is_computed_with_it() -> None:
             np.testing.assert_allclose(wide(found[name]), wide(value), atol=2e-5)
 
 
+@pytest.mark.deep
 def test_sizes_that_only_calls_know() -> None:
     build = Builder()
     x = build.input("x", DType.F32, (symbol("n"), symbol("h"), 20, 32))

@@ -190,7 +190,11 @@ def made_by(name: str, made: Made) -> int:
 
 
 @pytest.mark.parametrize(
-    ("name", "fires", "rests"), CONDITIONS, ids=[name for name, *_ in CONDITIONS]
+    ("name", "fires", "rests"),
+    [
+        pytest.param(*each, id=each[0], marks=pytest.mark.deep if place % 2 else ())
+        for place, each in enumerate(CONDITIONS)
+    ],
 )
 def test_a_rule_works_where_it_pays(name: str, fires: Made, rests: Made) -> None:
     assert made_by(name, fires) > 0, f"{name} does not fire where it should"
