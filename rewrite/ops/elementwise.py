@@ -35,7 +35,8 @@ class ScalarFunction:
 
     Laws hold bit for bit on all its dtypes, NaN and -0.0 included. It is `commutative` where
     f(a, b) = f(b, a), `associative` where f(f(a, b), c) = f(a, f(b, c)), and `idempotent` where
-    f(f(a)) = f(a) or, with two operands, f(a, a) = a.
+    f(f(a)) = f(a) or, with two operands, f(a, a) = a. `meaning` says what the formula's name leaves
+    open.
     """
 
     name: str
@@ -48,6 +49,7 @@ class ScalarFunction:
     associative: bool = False
     idempotent: bool = False
     expansion: Formula | None = None
+    meaning: str = ""
 
     def result(self, dtype: DType) -> DType:
         return DType.BOOL if self.to_bool else dtype
@@ -66,6 +68,7 @@ def in_compute_type(function: Callable[..., Array], *operands: Array) -> Array:
 
 
 def _sigmoid(a: Array) -> Array:
+    """1 / (1 + exp(-a))."""
     return np.asarray(1 / (1 + np.exp(np.negative(a))))
 
 
@@ -78,10 +81,17 @@ def _erf(a: Array) -> Array:
 
 
 def _sign(a: Array) -> Array:
+    """-1, 0 or 1; NaN stays."""
     return np.asarray(np.sign(a))
 
 
+def _round(a: Array) -> Array:
+    """The nearest whole number, of two the even one."""
+    return np.asarray(np.rint(a))
+
+
 def _relu(a: Array) -> Array:
+    """0 where a <= 0, also for -0.0; NaN stays."""
     return np.where(np.less_equal(a, 0), np.zeros_like(a), a)
 
 
@@ -160,9 +170,10 @@ def _power(a: Array, b: Array) -> Array:
 
 
 def _shift(left: bool) -> Callable[[Array, Array], Array]:
-    """Shifts by the width or more (or by less than 0) give 0."""
+    """The function that shifts."""
 
     def shift(a: Array, b: Array) -> Array:
+        """Shifts by the width or more, or by less than 0, give 0."""
         valid = np.greater_equal(b, 0) & np.less(b, a.dtype.itemsize * 8)
         amount = np.where(valid, b, np.zeros_like(b))
         moved = np.left_shift(a, amount) if left else np.right_shift(a, amount)
@@ -186,8 +197,9 @@ def _row(
         return np.asarray(reference(*operands))
 
     return name, ScalarFunction(
-        name, as_array, dtypes, formula, flops, to_bool, commutative, associative, idempotent
-    )
+        name, as_array, dtypes, formula, flops, to_bool, commutative, associative, idempotent,
+        meaning=(reference.__doc__ or "") if reference.__module__ == __name__ else "",
+    )  # fmt: skip
 
 
 _LATTICE = {"commutative": True, "associative": True, "idempotent": True}
@@ -217,7 +229,7 @@ UNARY: dict[str, ScalarFunction] = dict((
     _row("atanh", np.arctanh, FLOATS, "atanh(a)", 20),
     _row("floor", np.floor, FLOATS, "floor(a)", idempotent=True),
     _row("ceil", np.ceil, FLOATS, "ceil(a)", idempotent=True),
-    _row("round", np.rint, FLOATS, "rint(a)", idempotent=True),
+    _row("round", _round, FLOATS, "rint(a)", idempotent=True),
     _row("isnan", np.isnan, FLOATS, "a != a", to_bool=True),
     _row("isinf", np.isinf, FLOATS, "isinf(a)", to_bool=True),
     _row("not", np.logical_not, BOOL, "not a"),
@@ -312,5 +324,6 @@ def convert(x: Array, dtype: DType) -> Array:
 
 @op(kind=Kind.ELEMENTWISE, reference=convert, flops=lambda result, *_: size_of(result))
 def cast(x: TensorType, dtype: DType) -> TensorType:
-    """Each element converted to `dtype`: float to integer truncates and saturates, NaN gives 0."""
+    """Each element converted to `dtype`: float to integer truncates and saturates, NaN gives 0;
+    integer to integer keeps the low bits."""
     return x.with_dtype(dtype)

@@ -50,7 +50,9 @@ def ops_page() -> str:
     for kind, title in KINDS.items():
         ops = [op for op in REGISTRY.values() if op.kind is kind and op.user is None]
         lines += ["", f"## {title}", "", *_table(("op", "law"), list(map(_op_row, ops)))]
-    lines += ["", "## Functions of `unary`", "", *_functions(UNARY)]
+    lines += ["", "## Functions of `unary`", ""]
+    lines += ["Integers wrap around: the absolute value of the least is the least."]
+    lines += ["", *_functions(UNARY)]
     lines += ["", "## Functions of `binary`", "", *_functions(BINARY)]
     lines += ["", f"## Ops of ONNX, opset {OPSETS}", ""]
     lines += ["The onnx package converts models of older opsets."]
@@ -127,7 +129,8 @@ def _functions(table: Mapping[str, ScalarFunction]) -> list[str]:
     def row(function: ScalarFunction) -> tuple[str, ...]:
         dtypes = " ".join(_dtype_names(function.dtypes))
         result = "bool" if function.to_bool else "as its operand"
-        return f"`{function.name}`", f"`{function.formula}`", dtypes, result
+        formula = f"`{function.formula}`" + (f": {function.meaning}" if function.meaning else "")
+        return f"`{function.name}`", formula, dtypes, result
 
     canonical = [function for function in table.values() if function.expansion is None]
     return _table(("function", "formula", "dtypes", "result"), list(map(row, canonical)))
