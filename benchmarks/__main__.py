@@ -15,6 +15,7 @@ from pathlib import Path
 from benchmarks.compare import SEQUENCE, TINY_SEQUENCE, compare, compare_alone
 from benchmarks.memory import DEFAULT, memory, memory_alone
 from benchmarks.models import MODELS, TINY, build, example_inputs
+from benchmarks.scaling import scaling
 from benchmarks.single_layers import DTYPES, compare_layers
 from satura.backend.cores import usable_threads
 from satura.commands.bench import Case, print_results
@@ -32,7 +33,9 @@ def cases(names: list[str]) -> Iterator[Case]:
 
 def main() -> None:
     """Print a table with a line per model or layer."""
-    command = sys.argv[1] if sys.argv[1:2] in (["compare"], ["layers"], ["memory"]) else ""
+    command = (
+        sys.argv[1] if sys.argv[1:2] in (["compare"], ["layers"], ["memory"], ["scaling"]) else ""
+    )
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
     parser.add_argument("--threads", type=int, default=usable_threads())
     parser.add_argument("--rounds", type=int, default=15)
@@ -42,6 +45,9 @@ def main() -> None:
     elif command == "memory":
         parser.add_argument("models", nargs="*", default=list(DEFAULT))
         parser.add_argument("--alone", nargs=2, help=argparse.SUPPRESS)
+    elif command == "scaling":
+        parser.add_argument("models", nargs="*", default=["light_resnet50", "bert_base"])
+        parser.add_argument("--bandwidth", type=float, default=200.0, help="GB/s of all cores")
     else:
         parser.add_argument("models", nargs="*", default=[n for n in MODELS if n not in TINY])
     if command == "compare":
@@ -62,6 +68,9 @@ def main() -> None:
             memory_alone(step, arguments.models[0], Path(path), threads)
         else:
             memory(arguments.models, threads)
+        return
+    if command == "scaling":
+        scaling(arguments.models, arguments.bandwidth, min(rounds, 5))
         return
     if command == "compare" and arguments.alone:
         compare_alone(arguments.models[0], threads, rounds)

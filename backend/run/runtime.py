@@ -26,6 +26,7 @@ WORTH_WAKING, WORTH_WAKING_IN_A_ROW = 60_000, 15_000
 AT_ONCE = 30_000  # nanoseconds between calls, less than workers take to fall asleep
 
 Describe = Callable[[int, int], str]
+_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,15 @@ class Executor:
 
     def __len__(self) -> int:
         return len(self._table)
+
+    def width(self, step: int) -> int:
+        """How many threads a step may use."""
+        return int(self._table[step, 2])
+
+    def run_share(self, step: int, share: int, shares: int) -> None:
+        """One share of a step that is cut into `shares`, on this thread: for measurements."""
+        kernel, arguments, _ = self._table[step].tolist()
+        _KERNEL(kernel)(arguments, share, shares)
 
     def run(self, first: int = 0, last: int | None = None) -> None:
         """Runs steps first … last-1 (all without arguments). CallError if a kernel reports one."""

@@ -1,0 +1,75 @@
+"""`python -m benchmarks scaling`: what a model would gain on machines of many cores, simulated.
+
+A model is compiled for each number of threads. Every share of every step then runs alone on one
+thread here. On the simulated machine a step takes as long as its longest share, no less than its
+bytes take at the bandwidth that all cores share, and 2 microseconds for the threads to meet.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from math import inf
+from time import perf_counter
+
+from benchmarks.models import build, example_inputs
+from satura.backend.plan.compiled import compile_schedule
+from satura.backend.plan.plan import Plan
+from satura.backend.run.routine import Instance
+from satura.commands.terminal import print_table, progress
+from satura.pipeline.rates import cost_model
+from satura.pipeline.remembered import rewrite_once
+from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.program.interpreter import bind_sizes
+from satura.rewrite.program.program import Program
+
+COUNTS = (1, 2, 4, 8, 16, 32, 64)
+BARRIER = 2e-6  # seconds
+SIZES = {"batch": 1, "seq": 128}
+
+
+def scaling(names: list[str], bandwidth: float, rounds: int) -> None:
+    """Print the speed-up of each model by the number of threads, at `bandwidth` GB/s in all."""
+    rows = []
+    with progress("scaling") as phase:
+        for name in names:
+            model = build(name)
+            arguments = example_inputs(model, SIZES)
+            seconds = []
+            for at, threads in enumerate(COUNTS):
+                phase(f"{name}, {threads} threads", at / len(COUNTS))
+                found = rewrite_once(model, "default", cost=partial(_cost, threads))
+                compiled = compile_schedule(found.schedule, threads)
+                sizes = bind_sizes(found.schedule.program, arguments)
+                plan = compiled.prepare(sizes)
+                instance = plan.instance()
+                instance.run(arguments)
+                instance.bind(arguments, {})
+                seconds.append(simulated(plan, instance, threads, bandwidth * 1e9, rounds))
+            rows.append([name, *(f"{seconds[0] / each:.1f}" for each in seconds)])
+    header = ["model", *(str(count) for count in COUNTS)]
+    print_table(f"speed-up by threads, simulated with {bandwidth:.0f} GB/s", header, rows)
+
+
+def _cost(threads: int, program: Program) -> CostModel:
+    sizes = {name: SIZES[name] for name in SIZES if name in program.symbols}
+    return cost_model(None, threads, sizes)
+
+
+def simulated(plan: Plan, instance: Instance, threads: int, bandwidth: float, rounds: int) -> float:
+    """Seconds of a call on `threads` threads that meet after each step."""
+    total = 0.0
+    executor = instance.executor
+    for step, number in enumerate(plan.launched):
+        shares = min(executor.width(step), threads)
+        slowest = 0.0
+        for share in range(shares):
+            best = inf
+            for _ in range(rounds):
+                start = perf_counter()
+                executor.run_share(step, share, shares)
+                best = min(best, perf_counter() - start)
+            slowest = max(slowest, best)
+        features = plan.schedule.dispatches[number].features
+        size = 0.0 if features is None else features.far
+        total += max(slowest, size / bandwidth) + (BARRIER if shares > 1 else 0.0)
+    return total
