@@ -51,6 +51,7 @@ QUICKER = {
         "python -m benchmarks layers --dtype f32 --only softmax --rounds 1"
     ),
     "python -m benchmarks memory": "python -m benchmarks memory tiny_rope",
+    "python -m benchmarks scaling": "python -m benchmarks scaling tiny_rope",
     CHECK: f"{CHECK} --rule relu_of_never_negative",
 }
 
