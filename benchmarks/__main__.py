@@ -33,9 +33,8 @@ def cases(names: list[str]) -> Iterator[Case]:
 
 def main() -> None:
     """Print a table with a line per model or layer."""
-    command = (
-        sys.argv[1] if sys.argv[1:2] in (["compare"], ["layers"], ["memory"], ["scaling"]) else ""
-    )
+    first = "".join(sys.argv[1:2])
+    command = first if first in ("compare", "layers", "memory", "scaling") else ""
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
     parser.add_argument("--threads", type=int, default=usable_threads())
     parser.add_argument("--rounds", type=int, default=15)
