@@ -247,3 +247,17 @@ def test_what_is_refused_numba_compiles() -> None:
 def test_an_unknown_microkernel_is_an_error() -> None:
     with pytest.raises(KernelError, match="no microkernel tile_of_lead"):
         translate.compiled(Microkernel("tile_of_lead", "microkernel tile_of_lead"))
+
+
+def test_no_loops_around_microkernels_are_unrolled(monkeypatch: pytest.MonkeyPatch) -> None:
+    unrolled: list[bool] = []
+
+    def optimise(
+        module: llvm.ModuleRef, machine: llvm.TargetMachine, interleave: bool, unroll: bool
+    ) -> None:
+        unrolled.append(unroll)
+
+    monkeypatch.setattr(translate, "_optimise", optimise)
+    for line in ("store_int64(args, 0, 1)", "winograd_tile(args, args, args, args)"):
+        translate.optimised(kernel(line))
+    assert unrolled == [True, False]

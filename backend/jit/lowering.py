@@ -365,7 +365,7 @@ class _Writer:
 
     def _call(self, node: ast.Call) -> Typed | None:
         """What a helper or a kind makes of its operands; None for helpers without a result."""
-        name = ast.unparse(node.func)
+        name = node.func.id if isinstance(node.func, ast.Name) else ast.unparse(node.func)
         called = self._lookup(name)
         given = [self._value(operand) for operand in node.args]
         if isinstance(called, Kind) and len(given) == 1:

@@ -106,14 +106,16 @@ class Runnable(ABC):
     def __call__(self, *arguments: object, **named: object) -> Array | tuple[Array, ...]:
         """Call by position, by keyword, or mixed: the output's array, or a tuple of several."""
         results = self.run(self._mixed(arguments, named))
-        arrays = tuple(results[name] for name in self.outputs)
-        return arrays[0] if len(arrays) == 1 else arrays
+        arrays = [results[name] for name in self.outputs]
+        return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
     def _mixed(
         self, arguments: tuple[object, ...], named: Mapping[str, object]
     ) -> dict[str, object]:
         """What a call was given by position and by name, all by name."""
         given = self._in_order(arguments)
+        if not named:
+            return given
         twice = [name for name in named if name in given]
         if twice:
             raise CallError(f"input {twice[0]!r} is given by position and by name")

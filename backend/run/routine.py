@@ -95,6 +95,7 @@ class Instance:
              output.region)
             for output in routine.outputs
         ]  # fmt: skip
+        self._addresses: list[int] = []
         self._results: dict[str, Array] = {}
         self._copies: list[tuple[Array, Array]] = []
         self._tensors: dict[int, Array] = {}
@@ -147,10 +148,12 @@ class Instance:
                 self._copies.append((array, tensors[region]))
             else:
                 tensors[region] = array
-        bases = self._bases
-        for region, tensor in tensors.items():
-            bases[region] = _address(tensor)
-        self._table[self._moving] = self._moving_numbers + bases[self._moving_regions]
+        addresses = [_address(tensor) for tensor in tensors.values()]  # of the same regions always
+        if addresses != self._addresses:
+            self._addresses = []  # an interrupt may come between the next lines
+            self._bases[list(tensors)] = addresses
+            self._table[self._moving] = self._moving_numbers + self._bases[self._moving_regions]
+            self._addresses = addresses
         self._tensors = tensors
 
     def execute(self) -> dict[str, Array]:

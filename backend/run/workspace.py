@@ -74,7 +74,7 @@ class Workspaces:
 
     def _drop_idle(self) -> None:
         """Give back what calls have long done without."""
-        while True:
+        while self._free:
             try:
                 oldest = self._free.popleft()
             except IndexError:
