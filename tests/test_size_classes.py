@@ -181,6 +181,17 @@ def test_convolutions_of_many_sizes_are_of_few_classes(
 
 
 @pytest.mark.deep
+def test_convolutions_of_many_sizes_equal_the_interpreter() -> None:
+    program = convolutions(N, M)
+    compiled = satura.compile(program, threads=2, rules="none")
+    random = np.random.default_rng(0)
+    for batch, n, m in ((9, 33, 40), (2, 1, 2), (1, 7, 64), (12, 20, 35), (3, 4, 3), (8, 41, 16)):
+        x = random.standard_normal((batch, n, m, 8)).astype(np.float32)
+        expected, found = interpret(program, {"x": x})["y"], compiled.run({"x": x})["y"]
+        assert compare(expected, found, exact=False) is None, (batch, n, m)
+
+
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("name", "symbols"),
     [
