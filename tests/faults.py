@@ -305,8 +305,8 @@ FAULTS = (
     # kernels
     Fault(
         "backend/lower/walk.py",
-        "if bottom >= 0 and top < extent:",
-        "if bottom >= 0 and top <= extent:",
+        "if bottom >= 0 and not may_pass and top < extent:",
+        "if bottom >= 0 and not may_pass and top <= extent:",
         "tests/test_lower.py",
     ),
     Fault(
@@ -353,8 +353,8 @@ FAULTS = (
     ),
     Fault(
         "backend/emit/windows.py",
-        "cone.append((1, *(0 for",
-        "cone.append((0, *(0 for",
+        "cone.append(_Moves((False,) * len(taps), None))",
+        "cone.append(_Moves((False,) * len(taps), (0, 1, 0)))",
         "tests/test_windows.py",
     ),
     Fault(

@@ -158,6 +158,7 @@ def convolutions(high: Dim, wide: Dim) -> Program:
     x = build.unary("relu", build.winograd(x, weights(3, 3, 8, 16), same))
     x = build.pool("max", x, half)
     x = build.conv(x, weights(3, 3, 1, 16), same, 16)
+    x = build.conv(x, weights(3, 3, 1, 16), build.window(DType.F32, (3, 3), (2, 2), hi=(1, 1)), 16)
     x = build.conv(x, weights(1, 1, 16, 8), build.window(DType.F32, (1, 1)))
     return build.program({"y": build.reduce("sum", x, (1, 2))})
 
@@ -166,16 +167,27 @@ def convolutions(high: Dim, wide: Dim) -> Program:
 def test_convolutions_of_many_sizes_are_of_few_classes(
     high: Dim, wide: Dim, no_kernels: None
 ) -> None:
-    """One class from 8 images on; strides, tiles and blocks are numbers, and not facts."""
+    """One image, or more: strides, tiles, blocks and borders are numbers, and not facts."""
     program = convolutions(high, wide)
     plans, random = Plans(scheduled(program), 3), np.random.default_rng(0)
     for batch in (*range(1, 20), 31, 32, 33, 64, 100):
-        n, m = random.integers(20, 400, 2).tolist()
+        n, m = random.integers(32, 400, 2).tolist()
         sizes = {"batch": batch, "n": n, "m": m}
         plans.make(tuple((name, sizes[name]) for name in sorted(program.symbols)), None)
-    assert len(plans.classes) <= 3, [str(each.missed) for each in plans.classes]
+    assert len(plans.classes) == 2, [str(each.missed) for each in plans.classes]
     small = [(8, 1, 3), (2, 4, 2), (9, 5, 8), (1, 64, 2), (3, 2, 2), (70, 33, 31)]
     assert not wrong_plans(program, [{"batch": batch, "n": n, "m": m} for batch, n, m in small])
+
+
+@pytest.mark.deep
+def test_convolutions_of_many_sizes_equal_the_interpreter() -> None:
+    program = convolutions(N, M)
+    compiled = satura.compile(program, threads=2, rules="none")
+    random = np.random.default_rng(0)
+    for batch, n, m in ((9, 33, 40), (2, 1, 2), (1, 7, 64), (12, 20, 35), (3, 4, 3), (8, 41, 16)):
+        x = random.standard_normal((batch, n, m, 8)).astype(np.float32)
+        expected, found = interpret(program, {"x": x})["y"], compiled.run({"x": x})["y"]
+        assert compare(expected, found, exact=False) is None, (batch, n, m)
 
 
 @pytest.mark.deep
@@ -215,7 +227,7 @@ def test_sizes_of_one_class_are_not_lowered(
 
 @pytest.mark.deep
 def test_random_programs_have_few_classes(no_kernels: None) -> None:
-    """Over 30 sizes each, about two in the mean: where a size is divided, rests make classes."""
+    """Over 30 sizes each, one or two in the mean: where a size is divided, rests make classes."""
     counts = []
     for seed in range(12):
         program, _ = dynamic_program(seed)
@@ -227,7 +239,7 @@ def test_random_programs_have_few_classes(no_kernels: None) -> None:
             with suppress(ProgramError):
                 plans.make(tuple(sizes.items()), None)
         counts.append(len(plans.classes))
-    assert sum(counts) <= 24, counts
+    assert sum(counts) <= 20, counts
 
 
 def padded_softmax() -> Program:

@@ -74,7 +74,7 @@ def _is_column(nest: Nest, row: int | None, column: int, reads: Sequence[Access]
     """Whether the kept loop `column` makes a better inner loop than the reduced `row`."""
     if row is None:
         return True
-    return _badness(nest, column, (*reads, nest.target)) < _badness(nest, row, reads)
+    return _badness(nest, column, (*reads, nest.target), _badness(nest, row, reads)) is not None
 
 
 def _moves_clips(nest: Nest, loop: int) -> bool:
@@ -86,20 +86,32 @@ def _moves_clips(nest: Nest, loop: int) -> bool:
 
 def _best(nest: Nest, loops: Sequence[int], accesses: Sequence[Access]) -> int | None:
     """The loop with fewest strided accesses, the last of equals."""
-    if not loops:
-        return None
-    return min(reversed(loops), key=lambda loop: _badness(nest, loop, accesses))
+    found, least = None, None
+    for loop in reversed(loops):
+        badness = _badness(nest, loop, accesses, least)
+        if badness is not None:
+            found, least = loop, badness
+    return found
 
 
-def _badness(nest: Nest, loop: int, accesses: Sequence[Access]) -> int:
-    """Cost of vectorising `loop`: strided accesses, and iterations that are too few."""
+def _badness(
+    nest: Nest, loop: int, accesses: Sequence[Access], below: int | None = None
+) -> int | None:
+    """Cost of vectorising `loop`: strided accesses, and iterations that are too few.
+
+    None where it is not less than `below`. Iterations are counted only where that decides: each
+    count makes a class of sizes.
+    """
     sizes = _element_sizes(nest)
     strided = 0
     for access in accesses:
         stride = abs(access.strides[loop])
         if stride and not isinstance(access.start, int) and stride != sizes.get(access, stride):
             strided += 8 if access is not nest.target else 12
-    return strided + 16 // SHORT * (SHORT - min(SHORT, nest.extents[loop]))
+    if below is not None and strided >= below:
+        return None
+    badness = strided + 16 // SHORT * (SHORT - min(SHORT, nest.extents[loop]))
+    return badness if below is None or badness < below else None
 
 
 def _element_sizes(nest: Nest) -> dict[Access, int]:

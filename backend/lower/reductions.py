@@ -305,7 +305,7 @@ class _WindowReader:
                 start = self.walk.position(origin)
                 self.clips.append(Clip(loop, start, dilation, extent))
                 continue
-            guard = self.walk.guarded(position, extent)
+            guard = self.walk.guarded(position, extent, may_pass=self.window.hi[axis] > 0)
             if guard is False:  # every position lies outside
                 guard = self.walk.scalar(Scalar.of(False, DType.BOOL))
             if guard is not True:

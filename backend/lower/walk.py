@@ -155,12 +155,16 @@ class Walk:
         self._sync()
         return found
 
-    def guarded(self, position: Dim, extent: Dim) -> bool | int:
-        """Whether 0 <= position < extent: decided, or as a mask."""
+    def guarded(self, position: Dim, extent: Dim, may_pass: bool = False) -> bool | int:
+        """Whether 0 <= position < extent: decided, or as a mask.
+
+        With `may_pass` it is not asked if all positions happen to be below the extent: that may
+        be so for every other size.
+        """
         assert isinstance(extent, int)
         top, bottom = bounds(position, self.ranges)
         if isinstance(top, int) and isinstance(bottom, int):
-            if bottom >= 0 and top < extent:
+            if bottom >= 0 and not may_pass and top < extent:
                 return True
             if top < 0 or bottom >= extent:
                 return False
