@@ -3,6 +3,7 @@
 from satura.rewrite.errors import (
     ArtifactError,
     CallError,
+    FileError,
     LimitWarning,
     ModelError,
     OpError,
@@ -18,6 +19,7 @@ from satura.rewrite.errors import (
 __all__ = [
     "ArtifactError",
     "CallError",
+    "FileError",
     "LimitWarning",
     "ModelError",
     "OpError",
