@@ -4,9 +4,9 @@ A round runs every rule once: all together as long as the e-graph is far from it
 after the other, those with fewest matches first, with the limits checked after each, and before a
 rule that has too many. Hitting a limit is not an error: what is there by then is the result.
 
-With a function that extracts a program, one is extracted at the start, from a large e-graph when it
-has doubled, and at the end. The cheapest is kept, and a large e-graph that makes nothing cheaper has
-grown enough. No limit reads a clock: the result is the same on every machine.
+With a function that extracts a program, one is extracted at the start, from a large e-graph when
+it has doubled, and at the end. The cheapest is kept, and a large e-graph that makes nothing cheaper
+has grown enough. No limit reads a clock: the result is the same on every machine.
 
 Nothing inside a round can be interrupted. So rules that are not ours are watched: they run one at a
 time, each announced before it starts; see `rewrite/isolation/guarded.py`.
