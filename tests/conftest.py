@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 import shutil
@@ -36,6 +37,7 @@ _OWN_CACHE = pytest.StashKey[str]()
 def pytest_configure(config: pytest.Config) -> None:
     """Start with a cold cache and one seed, which xdist's workers inherit with the environment."""
     leave_out(config.getoption("-m"))
+    gc.disable()  # until the tests are collected: nothing of them is garbage
     if config.getoption("--hypothesis-profile") == "long":
         os.environ.setdefault("SATURA_TEST_SEED", str(secrets.randbelow(10**9)))
     if "SATURA_CACHE" not in os.environ:
@@ -45,6 +47,13 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Each core runs tests already: compilers beside them would only take turns.
     os.environ.setdefault("SATURA_COMPILERS", "0")
+
+
+def pytest_collection_finish() -> None:
+    """Keep what is imported by now out of every later collection of garbage."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_report_header() -> list[str]:

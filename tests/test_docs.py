@@ -102,7 +102,7 @@ def test_python_blocks_run(document: Path, workplace: Path) -> None:
     subprocess.run([sys.executable, script], check=True, cwd=workplace, env=ENVIRONMENT)
 
 
-@pytest.mark.parametrize("document", deep_but(SCRIPTS[1:], SCRIPTS), ids=identifier)
+@pytest.mark.parametrize("document", deep_but(SCRIPTS[2:], SCRIPTS), ids=identifier)
 def test_commands_run(document: Path, workplace: Path) -> None:
     run([line for line in commands(document) if not line.startswith(DEAR)], workplace)
 

@@ -93,6 +93,7 @@ def test_of_two_matches_in_a_class_the_one_that_made_the_node_is_told() -> None:
         assert f"(%{first}, %{second}) add" in steps[-1].matched[0]
 
 
+@pytest.mark.deep
 # Near its limit of nodes, rules run one after the other.
 @pytest.mark.parametrize(
     "limits", [Limits(), pytest.param(Limits(nodes=2_000), marks=pytest.mark.deep)]

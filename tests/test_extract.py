@@ -153,6 +153,7 @@ def test_attention_heads_are_read_and_written_in_place() -> None:
     assert [d.form for d in schedule.dispatches] == [Form.CONTRACTION] * 2
 
 
+@pytest.mark.deep
 def test_long_chain_is_cut_into_dispatches() -> None:
     build = Builder()
     x = build.input("x", DType.F32, (64,))

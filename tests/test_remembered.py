@@ -88,6 +88,7 @@ def test_a_second_compile_makes_no_search(cache: Cache) -> None:
     assert relative_error(second.run(arguments), satura.interpret(program, arguments)) < 1e-6
 
 
+@pytest.mark.deep
 def test_another_process_needs_no_e_graph(tmp_path: Path) -> None:
     satura.save(scaled(2.0, 0.5), tmp_path / "model.onnx")
     script = textwrap.dedent(

@@ -110,6 +110,7 @@ def test_every_op_is_drawn_inferred_run_and_compiled_alike(ops: UserOps) -> None
     agree(build.program(outputs), arguments)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("dtype", [DType.F16, DType.BF16])
 def test_half_types_are_rounded_after_each_op_even_where_nothing_is_stored(dtype: DType) -> None:
     with local_ops():
