@@ -112,6 +112,13 @@ def test_microkernels_keep_their_sums_in_registers(cpu: str, program: str) -> No
         assert not re.search(r"[xyz]mm.*\(%rsp\)|\(%rsp\).*[xyz]mm|\tst[rp]\tq.*\[sp", step)
 
 
+@pytest.mark.parametrize("cpu", deep_but(FEW, [cpu for cpu in CPUS if cpu != NEON]))
+def test_what_follows_full_panels_is_vectors_alone(cpu: str) -> None:
+    text = assembly_for(cpu, "contraction")
+    assert "sqrtps" in text
+    assert "sqrtss" not in text
+
+
 @pytest.mark.deep
 def test_constants_of_short_loops_are_spread_once() -> None:
     """What an epilogue's function needs stays in vectors, if only on the stack."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import product
 from unittest.mock import patch
 
 import numpy as np
@@ -26,6 +27,8 @@ from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.attributes import UnaryFn
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, DType
+from tests.random_programs import compare
+from tests.test_kernels import computed, special_values
 from tests.tiers import deep_but
 
 
@@ -253,3 +256,29 @@ def test_what_is_quantised_as_it_was_is_quantised_once(
     assert np.allclose(interpret(program, {"x": x})["y"], meant, atol=0.02 * factor)
     exact = satura.optimize(model, rules="exact")
     assert np.array_equal(interpret(exact, {"x": x})["y"], meant)
+
+
+BOUNDS = ((0, 255), (-128, 127), (5, 200), (-129, 256), (-np.inf, np.inf), (0, 254.5), (-0.5, 255))
+
+
+@pytest.mark.parametrize("to", [DType.U8, DType.I8])
+def test_bounds_and_zero_points_of_octets(to: DType) -> None:
+    """Bounds that a cast has anyway or not, then a zero point that fits 8 bits or not."""
+    values = special_values(DType.F32)
+    build = Builder()
+    x = build.input("x", DType.F32, values.shape)
+
+    def spread(number: float, dtype: DType) -> int:
+        return build.broadcast(build.constant([number], dtype), values.shape)
+
+    results = []
+    for (least, most), zero in product(BOUNDS, (0, 3, -128, 255, 256, -129, 32767, -32768)):
+        above = build.binary("max", x, spread(least, DType.F32))
+        octets = build.cast(build.binary("min", above, spread(most, DType.F32)), to)
+        less = build.binary("sub", build.cast(octets, DType.I16), spread(zero, DType.I16))
+        results.append(build.cast(less, DType.F32))
+    program = build.program({"y": build.concat(results, 0)})
+    with np.errstate(all="ignore"):
+        expected = interpret(program, {"x": values})["y"]
+    got = computed(program, {"x": values}, threads=1)
+    assert compare(expected, got, exact=True) is None

@@ -138,10 +138,11 @@ class _Problem:
         tile = choose_tile(
             known, self.columns, any_columns=any_columns, products=reading.products
         )  # fmt: skip
+        full = not any_columns and self.columns % panel_columns(tile) == 0
         spec = ContractionSpec(
             len(batches) + grouped, tuple(axis.is_windowed for axis in rows), tile, grouped,
             self.left_packed, reading.weights is None, reading.left_dtype, reading.products,
-            reading.right_dtype, reading.result, self.shared,
+            reading.right_dtype, reading.result, self.shared, full,
         )  # fmt: skip
         pointer, right_strides = reading.right.pointer, tuple(axis.right for axis in batches)
         group_stride = self.columns * self.right_column

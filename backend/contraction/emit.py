@@ -102,7 +102,8 @@ def _unit(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     yield from panel_lines(spec, width)
     group = f"batch{spec.batches - 1} * columns + " if spec.grouped else ""
     yield f"first_column = {group}panel * {width}"
-    yield f"column_count = min({width}, columns - panel * {width})"
+    if not spec.full:
+        yield f"column_count = min({width}, columns - panel * {width})"
     yield "for step in range(steps):"
     yield from indented(1, _step(spec, epilogue, width))
 
@@ -122,7 +123,7 @@ def _step(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str
         yield f"{INDENT}next_weights = weights + ({following} - panel) * {panel_bytes(spec, width)}"
     yield "for tile in range(tiles):"
     body = ["size = least + (1 if tile < larger else 0)"]
-    body += ["if step == steps - 1:", *indented(1, _fetches(spec, epilogue))]
+    body += ["if step == steps - 1:", *indented(1, _fetches(spec, epilogue, width))]
     body += ["accumulators = scratch + tile * tile_pitch", *tile_lines(spec)]
     body += ["ahead = step_weights"]  # or the next tile's rows, if they lie one after another
     if not spec.left_packed:
@@ -154,11 +155,16 @@ def _microkernels(spec: ContractionSpec) -> Iterator[str]:
     yield from ["else:", INDENT + final] if taller else [final]
 
 
-def _fetches(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
+def _count(spec: ContractionSpec, width: int) -> str:
+    """How many columns of a panel there are."""
+    return str(width) if spec.full else "column_count"
+
+
+def _fetches(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str]:
     """What the epilogue will need comes into the cache while the microkernel runs."""
     yield from coordinates(spec, _FIRST_OF_TILE)
     yield "for slot in range(size):"
-    body = [*_row_lines(spec, epilogue), *epilogue.fetch_lines("column_count"), *advance(spec)]
+    body = [*_row_lines(spec, epilogue), *epilogue.fetch_lines(_count(spec, width)), *advance(spec)]
     yield from indented(1, body)
 
 
@@ -171,7 +177,7 @@ def _row_lines(spec: ContractionSpec, epilogue: Epilogue) -> Iterable[str]:
 def _epilogue(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str]:
     yield from coordinates(spec, _FIRST_OF_TILE)
     yield "for slot in range(size):"
-    body = [*_row_lines(spec, epilogue), "for index in range(column_count):"]
+    body = [*_row_lines(spec, epilogue), f"for index in range({_count(spec, width)}):"]
     accumulator = f"get_{'i32' if spec.is_integer else 'f32'}(accumulators, index)"
     if spec.result is DType.I64:
         accumulator = f"cast_i64({accumulator})"

@@ -75,7 +75,8 @@ class ContractionSpec:
     (see `pack_panels`), or is copied to a panel by the kernel (`right_packed`); its elements have
     the dtype `right`, where that is another. Panels of integers start with a line of what is added
     to the sums. `result` is the dtype of the sums. As many small groups of a convolution as
-    `shared` says have their columns in one vector, and are one group.
+    `shared` says have their columns in one vector, and are one group. Where columns fill all panels
+    (`full`), the text says how many a panel has, and LLVM writes the epilogue without loops.
     """
 
     batches: int
@@ -89,6 +90,7 @@ class ContractionSpec:
     right: DType | None = None
     result: DType = DType.F32
     shared: int = 1
+    full: bool = False
 
     @property
     def is_integer(self) -> bool:

@@ -250,7 +250,44 @@ class BodyText:
         if value.op == "scalar":
             bits = value.literal - (1 << 64) * (value.literal >> 63)
             return f"scalar_{value.dtype.value}({self.arguments.new(bits)})"
+        if value.op == "cast":
+            return self._cast(value, block)
         return self._bounded(value, operands) or applied(value, operands)
+
+    def _cast(self, value: Value, block: Block) -> str:
+        """A cast of what makes the same of it at a lower price.
+
+        A cast to integers saturates, so bounds that are as wide as the type's come for nothing. 8
+        bits less their zero point are exact as f32, and no vectors of 16 bits are widened for it.
+        """
+        (source,) = value.operands
+        if value.dtype.is_integer:
+            while (inner := self._within(source, value.dtype)) in block.names:
+                source = inner
+            return f"cast_{value.dtype.value}({block.names[source]})"
+        below = self.nest.values[source]
+        if value.dtype is DType.F32 and below.op == "sub" and below.dtype is DType.I16:
+            octets, zero_point = (self.nest.values[operand] for operand in below.operands)
+            parts = octets.operands[:1] if octets.op == "cast" else ()
+            kinds = [self.nest.values[part].dtype for part in parts if part in block.names]
+            if kinds in ([DType.I8], [DType.U8]) and _is_octet(zero_point):
+                names = [block.names[part] for part in (*parts, below.operands[1])]
+                return " - ".join(f"cast_f32({name})" for name in names)
+        return f"cast_{value.dtype.value}({block.names[source]})"
+
+    def _within(self, index: int, dtype: DType) -> int | None:
+        """What a value is a bound of that no element of `dtype` exceeds; None if it is not one."""
+        value = self.nest.values[index]
+        if value.op not in ("max", "min") or not value.dtype.is_float:
+            return None
+        least, most = dtype.bounds
+        for operand, other in zip(value.operands, reversed(value.operands), strict=True):
+            found = self.nest.values[operand]
+            if found.op == "scalar" and found.dtype in (DType.F32, DType.F64):
+                bound = _float(found)
+                if bound <= least if value.op == "max" else bound >= most:
+                    return other
+        return None
 
     def _bounded(self, value: Value, operands: Sequence[str]) -> str | None:
         """The larger or smaller of a float and a scalar whose value is known, in an instruction or
@@ -314,6 +351,11 @@ def _float(scalar: Value) -> float:
     return float(np.frombuffer(scalar.literal.to_bytes(8, "little")[:size], scalar.dtype.numpy)[0])
 
 
+def _is_octet(scalar: Value) -> bool:
+    """Whether a value is an integer of 8 bits, signed or not, in 16 bits."""
+    return scalar.op == "scalar" and (scalar.literal + 128) % (1 << 16) < 384
+
+
 def zero(dtype: DType) -> str:
     """A literal 0 of `dtype`."""
     return "False" if dtype is DType.BOOL else f"{dtype.value}(0)"
@@ -321,8 +363,6 @@ def zero(dtype: DType) -> str:
 
 def applied(value: Value, operands: Sequence[str]) -> str:
     """The text of an op on named operands."""
-    if value.op == "cast":
-        return f"cast_{value.dtype.value}({operands[0]})"
     if value.op == "select":
         return f"choose({', '.join(operands)})"
     if value.op in ("inside", "quotient") or value.op.startswith(("decode_", "encode_")):

@@ -152,6 +152,9 @@ def _cast(dtype: DType, site: Site, a: ir.Value) -> ir.Value:
 def _limited(builder: ir.IRBuilder, dtype: DType, a: ir.Value) -> ir.Value:
     """A float within the bounds of an integer type; 0 for NaN."""
     least, most = (ir.Constant(a.type, float(bound)) for bound in dtype.bounds)
+    if not dtype.is_signed:  # 0 is the least one, too
+        limited = builder.select(builder.fcmp_ordered(">", a, least), a, least)
+        return builder.select(builder.fcmp_ordered(">", limited, most), most, limited)
     limited = builder.select(builder.fcmp_ordered("<", a, least), least, a)
     limited = builder.select(builder.fcmp_ordered(">", limited, most), most, limited)
     is_nan = builder.fcmp_unordered("uno", a, a)

@@ -25,6 +25,7 @@ from satura.backend.jit.operators import (
     compared,
     constant,
     converted,
+    keep_for_vectors,
     truth,
     unary,
 )
@@ -233,7 +234,9 @@ class _Writer:
                 builder.branch(following)
         builder.position_at_end(following)
         counter.add_incoming(builder.add(counter, step, flags=("nsw",)), following)
-        builder.branch(head)
+        again = builder.branch(head)
+        if isinstance(last, ir.Constant) and step.constant == 1:
+            keep_for_vectors(again)
         builder.position_at_end(after)
 
     def _while(self, node: ast.While) -> None:

@@ -159,3 +159,21 @@ def _divided(builder: ir.IRBuilder, a: ir.Value, b: ir.Value) -> tuple[ir.Value,
     if by_zero is not None:
         quotient = builder.select(by_zero, zero, quotient)
     return quotient, rest
+
+
+def keep_for_vectors(again: ir.Branch) -> None:
+    """Marks a loop by its branch back: LLVM unrolls it once it is a loop over vectors.
+
+    It would unroll a short loop before that, and leave it to one element at a time.
+    """
+    module = again.parent.function.module
+
+    def node(*parts: object) -> ir.values.MDValue:
+        return module.add_metadata(
+            [ir.MetaDataString(module, p) if isinstance(p, str) else p for p in parts]
+        )
+
+    after = node("llvm.loop.vectorize.followup_vectorized", node("llvm.loop.unroll.full"))
+    loop = ir.values.MDValue(module, (), name=str(len(module.metadata)))
+    loop.operands = (loop, node("llvm.loop.unroll.disable"), after)  # it begins with itself
+    again.set_metadata("llvm.loop", loop)
