@@ -12,7 +12,7 @@ from tests.reach import QUICK, reach, read_record
 from tests.tiers import deep_but, seeds
 
 NAMES = [entry.name for entry in DEFAULT]
-FEW = 40  # draws per direction
+FEW = 60  # draws per direction
 
 
 @pytest.mark.parametrize("name", NAMES)
