@@ -23,6 +23,7 @@ from satura.rewrite.types.dims import (
     static,
 )
 from satura.rewrite.types.elements import array_text
+from satura.rewrite.types.equal_sizes import EqualSizes
 from satura.rewrite.types.remade import Remade
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
@@ -401,16 +402,20 @@ class Constant:
 
 @dataclass(frozen=True)
 class Parameter:
-    """Name and type of a graph input."""
+    """Name and type of a graph input, and which extents the program takes for equal."""
 
     name: str
     type: TensorType
+    equal: tuple[EqualSizes, ...] = ()
 
     def concrete(self, sizes: Mapping[str, int]) -> Parameter:
+        for each in self.equal:
+            each.check(sizes)
         return Parameter(self.name, self.type.concrete(sizes))
 
     def __str__(self) -> str:
-        return json.dumps(self.name, ensure_ascii=False)
+        where = (f" where {e.left} = {e.right} for {json.dumps(e.place)}" for e in self.equal)
+        return "".join([json.dumps(self.name, ensure_ascii=False), *where])
 
 
 @dataclass(frozen=True)
