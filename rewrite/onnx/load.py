@@ -119,7 +119,9 @@ def _imported(
                 importer = _Importer(apart, values, asks, known)
                 return importer.program(), importer
             except SameSize as same:
-                known = {name: substituted(dim, {same.name: same.dim}) for name, dim in known.items()}
+                known = {
+                    name: substituted(dim, {same.name: same.dim}) for name, dim in known.items()
+                }
                 known[same.name] = same.dim
     except RecursionError:
         raise ModelError("the model's graphs are nested too deep") from None
@@ -166,8 +168,8 @@ class _Importer:
             outputs[output.name] = scope[output.name]
             check_declared_type(output, self.build.type(scope[output.name]))
         program = self.build.program(outputs)
-        if self.build.equal:
-            program = program.where(tuple(self.build.equal.values()))
+        if self.build.conditions:
+            program = program.where(tuple(self.build.conditions.values()))
         self._warn(program)
         return program
 
@@ -286,7 +288,7 @@ class _Importer:
                 call = with_defaults(context.proto, context.opset, domain)
                 return self._inline(call, body, context.operands, opsets, depth)
             except (UnsupportedError, ProgramError) as error:
-                refused = error
+                refused = refused or error
         self.random_count += 1
         try:
             declared = {} if depth else self.declared

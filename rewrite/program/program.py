@@ -19,7 +19,7 @@ from satura.rewrite.types.attributes import (
     Scalar,
     concrete_attribute,
 )  # fmt: skip
-from satura.rewrite.types.equal_sizes import EqualSizes
+from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 
@@ -116,12 +116,13 @@ class Program:
             nodes.append(Node(node.op, node.operands, attributes, type_))
         return Program(tuple(nodes), self.inputs, self.outputs)
 
-    def where(self, equal: tuple[EqualSizes, ...]) -> Program:
-        """The program for calls where these extents are equal: its first input says so."""
+    def where(self, conditions: tuple[SizeCondition, ...]) -> Program:
+        """The program for calls that fulfil `conditions`: its first input says so."""
         nodes, first = list(self.nodes), self.inputs[0]
         (parameter,) = nodes[first].attributes
         assert isinstance(parameter, Parameter)
-        nodes[first] = replace(nodes[first], attributes=(replace(parameter, equal=equal),))
+        needed = replace(parameter, conditions=conditions)
+        nodes[first] = replace(nodes[first], attributes=(needed,))
         return Program(tuple(nodes), self.inputs, self.outputs)
 
     @property

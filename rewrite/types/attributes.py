@@ -23,8 +23,8 @@ from satura.rewrite.types.dims import (
     static,
 )
 from satura.rewrite.types.elements import array_text
-from satura.rewrite.types.equal_sizes import EqualSizes
 from satura.rewrite.types.remade import Remade
+from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 Value = TypeVar("Value")
@@ -402,19 +402,22 @@ class Constant:
 
 @dataclass(frozen=True)
 class Parameter:
-    """Name and type of a graph input, and which extents the program takes for equal."""
+    """Name and type of a graph input, and what the program needs of the sizes."""
 
     name: str
     type: TensorType
-    equal: tuple[EqualSizes, ...] = ()
+    conditions: tuple[SizeCondition, ...] = ()
 
     def concrete(self, sizes: Mapping[str, int]) -> Parameter:
-        for each in self.equal:
-            each.check(sizes)
+        for condition in self.conditions:
+            condition.check(sizes)
         return Parameter(self.name, self.type.concrete(sizes))
 
     def __str__(self) -> str:
-        where = (f" where {e.left} = {e.right} for {json.dumps(e.place)}" for e in self.equal)
+        where = (
+            f" where {each.left} {each.relation} {each.right} for {json.dumps(each.place)}"
+            for each in self.conditions
+        )
         return "".join([json.dumps(self.name, ensure_ascii=False), *where])
 
 

@@ -10,7 +10,7 @@ from satura.rewrite.errors import ProgramError
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.attributes import Padding
 from satura.rewrite.types.dims import Dim, SymbolicDim, product, symbols_of
-from satura.rewrite.types.equal_sizes import EqualSizes
+from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import DType
 
 
@@ -25,28 +25,33 @@ class SameSize(Exception):
 class Tensors(Builder):
     """Builds nodes of canonical ops from operands that broadcast; tensors are node indices.
 
-    Extents that must be equal, and may be, are taken for equal: `equal` collects them, each with
-    the `place` in the model that needs it.
+    Extents that must be equal, and may be, are taken for equal: `conditions` collects what calls
+    must fulfil, each with the `place` in the model that needs it.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.place = ""
-        self.equal: dict[tuple[Dim, Dim], EqualSizes] = {}
+        self.conditions: dict[tuple[Dim, Dim], SizeCondition] = {}
+
+    def need_equal(self, dim: Dim, other: Dim) -> None:
+        """Take two extents for equal. Raises SameSize where a size must be something else."""
+        for one, two in ((dim, other), (other, dim)):
+            if isinstance(one, SymbolicDim) and one.name not in {None, *symbols_of([two])}:
+                raise SameSize(str(one.name), two)
+        self.conditions[dim, other] = SizeCondition(dim, other, False, self.place)
+
+    def need_at_least(self, dim: Dim, least: int) -> None:
+        """Let calls where `dim` is less than `least` be refused."""
+        self.conditions[dim, least] = SizeCondition(dim, least, True, self.place)
 
     def _fitted(self, x: int, shape: Sequence[Dim]) -> int:
-        """x cut to the extents of `shape` that its own may be equal to: nothing is cut in calls.
-
-        Raises SameSize where a size by itself must be something else.
-        """
+        """x cut to the extents of `shape` that its own may be equal to: nothing is cut in calls."""
         sizes = list(self.shape(x))
         for axis, (own, dim) in enumerate(zip(sizes, shape, strict=True)):
             if own != 1 and may_be_equal(own, dim):
                 sizes[axis] = dim
-                for one, other in ((own, dim), (dim, own)):
-                    if isinstance(one, SymbolicDim) and one.name not in {None, *symbols_of([other])}:
-                        raise SameSize(str(one.name), other)
-                self.equal[own, dim] = EqualSizes(own, dim, self.place)
+                self.need_equal(own, dim)
         if tuple(sizes) == self.shape(x):
             return x
         return self.slice(x, [0] * len(sizes), sizes)
@@ -193,7 +198,7 @@ def _kept(amount: Dim) -> Dim:
 def common_shape(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:
     """The shape that all `shapes` broadcast to by NumPy's rule.
 
-    Extents that may be equal are taken for equal. Raises ProgramError where shapes do not broadcast.
+    Extents that may be equal are taken for equal. Raises ProgramError where they do not broadcast.
     """
     rank = max(map(len, shapes))
     result: list[Dim] = [1] * rank
