@@ -35,13 +35,13 @@ def image(scales: Sequence[float] | None = None, **attributes: object) -> Kind:
     names, values = ("x - s -", np.array(scales, np.float32)) if scales else ("x - - s", [5, 3])
     more = {} if scales else {"axes": [2, 3]}
     shape = ("n", 2, "h", "w")
-    resize = node("Resize", names.rstrip(" -"), **attributes, **more)
+    resize = node("Resize", names.rstrip(" -"), "y", **attributes, **more)
     return kind([resize], IMAGES, shape, {"s": values})
 
 
 def running(**attributes: int) -> Kind:
     sizes = [*LINES, (1, 0, 3), (1, 16, 2), (1, 257, 2)]
-    return kind([node("CumSum", "x a", **attributes)], sizes, constants={"a": np.int64(1)})
+    return kind([node("CumSum", "x a", "y", **attributes)], sizes, constants={"a": np.int64(1)})
 
 
 def padded(mode: str, opset: int = 19) -> Kind:
@@ -56,7 +56,7 @@ def padded(mode: str, opset: int = 19) -> Kind:
 def pooled(op: str, kernel: int, stride: int, pads: Sequence[int], **more: int) -> Kind:
     attributes = {"kernel_shape": [kernel], "strides": [stride], "pads": pads, "ceil_mode": 1}
     sizes = [(1, 2, extent) for extent in (4, 5, 6, 7, 8, 9)] + [(0, 1, 5)]
-    return kind([node(op, **attributes, **more)], sizes)
+    return kind([node(op, "x", "y", **attributes, **more)], sizes)
 
 
 def hourglass() -> Kind:
@@ -166,7 +166,7 @@ def test_an_artifact_keeps_the_conditions(tmp_path: Path) -> None:
     opened = satura.open(tmp_path / "hourglass")
     for program in (compiled, opened):
         program(random_input(1, 2, 8, 4))
-        with pytest.raises(CallError, match="Concat.* 4 and 5 where h = 10, n = 1, w = 4"):
+        with pytest.raises(CallError, match=r"Concat.* 4 and 5 where h = 10, n = 1, w = 4"):
             program(random_input(1, 2, 10, 4))
 
 
@@ -175,7 +175,7 @@ def test_sizes_that_must_be_the_same_are_one() -> None:
     nodes = [node("MatMul", "x y", "p"), node("Unsqueeze", "z a", "w"), node("Mul", "p w", "out")]
     program = load(make_model(nodes, inputs, {"a": [1]}, outputs=("out",)))
     types = [str(program.nodes[index].type) for index in program.inputs]
-    assert types == ["f32[n, k]", "f32[k, 3]", "f32[n]"]
+    assert types == ["f32[n, m]", "f32[m, 3]", "f32[n]"]
     x, y, z = random_input(2, 4), random_input(4, 3), random_input(2)
     assert_close(interpret(program, {"x": x, "y": y, "z": z})["out"], (x @ y) * z[:, None], 1e-5)
     with pytest.raises(CallError, match="is 5 here and 4 elsewhere"):
@@ -186,6 +186,35 @@ def test_a_range_of_inputs_says_what_to_do() -> None:
     inputs: dict[str, Shape | Integers] = {name: Integers(()) for name in "abc"}
     with pytest.raises(UnsupportedError, match=r"input 0 \('a'\) decides a shape.*--value"):
         load(make_model([node("Range", "a b c")], inputs))
+
+
+@pytest.mark.filterwarnings("ignore::satura.rewrite.program.host_call.HostFallbackWarning")
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
+@pytest.mark.parametrize("op", ["ScatterND", "ScatterElements"])
+def test_scattering_of_open_sizes(op: str, reduction: str) -> None:
+    lines: Shape = ("e", 1) if op == "ScatterND" else ("e", 3)
+    inputs: dict[str, Shape | Integers] = {"x": ("n", 3), "i": Integers(lines), "u": ("e", 3)}
+    model = make_model([node(op, "x i u", "y", reduction=reduction)], inputs, opset=18)
+    for places, count in ((5, 7), (1, 1), (4, 0)):
+        indices = np.arange(count)[::-1, None] % places - 1 if reduction != "none" else None
+        if indices is None:  # for repeated ones the order is not defined
+            indices = np.arange(min(count, places))[:, None]
+        given = {
+            "x": random_input(places, 3), "i": np.tile(indices, (1, lines[1])),
+            "u": random_input(len(indices), 3, seed=1),
+        }  # fmt: skip
+        assert_close(interpret(load(model), given)["y"], run(model, given)[0], 1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::satura.rewrite.program.host_call.HostFallbackWarning")
+def test_as_many_steps_as_a_size_says_run_on_the_host() -> None:
+    weights = {"w": random_input(1, 8, 3), "r": random_input(1, 8, 2, seed=1)}
+    nodes = [node("LSTM", "x w r", "y h c", hidden_size=2)]
+    model = make_model(nodes, {"x": ("t", "n", 3)}, dict(weights), outputs=("y", "h", "c"))
+    for shape in ((1, 2, 3), (5, 1, 3)):
+        found = interpret(load(model), arguments(shape))
+        for result, expected in zip(found.values(), run(model, arguments(shape)), strict=True):
+            assert_close(result, expected, 1e-5)
 
 
 @pytest.mark.deep
