@@ -71,6 +71,22 @@ def exp_of_difference(x: Tensor, y: Tensor) -> Law:
     )
 
 
+@rule(reassociates=True)
+def root_of_square(x: Tensor) -> Law:
+    """sqrt(x * x) = |x|: not for 1e25"""
+    return rewrites(unary("sqrt", binary("mul", x, x)), unary("abs", x))
+
+
+@rule(reassociates=True)
+def divide_once(x: Tensor, y: Tensor, z: Tensor) -> Law:
+    """(x / y) / z = x / (y * z): not for three numbers near 1e25"""
+    return rewrites(
+        binary("div", binary("div", x, y), z),
+        binary("div", x, binary("mul", y, z)),
+        x.type.dtype.is_float,
+    )
+
+
 @rule
 def isinf_doubled(x: Tensor) -> Law:
     """isinf(x + x) = isinf(x): not for the largest float"""
@@ -207,6 +223,8 @@ def pads_of_equal_values(x: Tensor, v: Scalar, w: Scalar, p: Padding, q: Padding
 
 
 WRONG = [
+    root_of_square,
+    divide_once,
     pads_of_equal_values,
     abs_is_root,
     moved_batches,
