@@ -93,7 +93,9 @@ KINDS = {
     "linear": image([1, 1, 2, 2], mode="linear"),
     "linear by a part": image([1, 1, 1.5, 0.75], mode="linear"),
     "linear to fixed sizes": image(mode="linear", coordinate_transformation_mode="align_corners"),
-    "linear of pytorch": image(mode="linear", coordinate_transformation_mode="pytorch_half_pixel"),
+    "linear of pytorch": image(
+        [1, 1, 1, 0.3], mode="linear", coordinate_transformation_mode="pytorch_half_pixel"
+    ),
     "cubic": image([1, 1, 2, 0.5], mode="cubic", cubic_coeff_a=-0.5),
     "nearest to fixed sizes": image(
         mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"
@@ -192,15 +194,19 @@ def test_a_range_of_inputs_says_what_to_do() -> None:
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
 @pytest.mark.parametrize("op", ["ScatterND", "ScatterElements"])
 def test_scattering_of_open_sizes(op: str, reduction: str) -> None:
-    lines: Shape = ("e", 1) if op == "ScatterND" else ("e", 3)
-    inputs: dict[str, Shape | Integers] = {"x": ("n", 3), "i": Integers(lines), "u": ("e", 3)}
+    width = 1 if op == "ScatterND" else 3
+    inputs: dict[str, Shape | Integers] = {
+        "x": ("n", 3),
+        "i": Integers(("e", width)),
+        "u": ("e", 3),
+    }
     model = make_model([node(op, "x i u", "y", reduction=reduction)], inputs, opset=18)
     for places, count in ((5, 7), (1, 1), (4, 0)):
         indices = np.arange(count)[::-1, None] % places - 1 if reduction != "none" else None
         if indices is None:  # for repeated ones the order is not defined
             indices = np.arange(min(count, places))[:, None]
-        given = {
-            "x": random_input(places, 3), "i": np.tile(indices, (1, lines[1])),
+        given: dict[str, Array] = {
+            "x": random_input(places, 3), "i": np.tile(indices, (1, width)),
             "u": random_input(len(indices), 3, seed=1),
         }  # fmt: skip
         assert_close(interpret(load(model), given)["y"], run(model, given)[0], 1e-5)
