@@ -37,7 +37,7 @@ from satura.rewrite.onnx.files import ModelApart, array_of, initializer, read_ap
 from satura.rewrite.onnx.lower.context import Context, Lowered, NoLowering, UnknownValue
 from satura.rewrite.onnx.lower.fallback import function_body, host, renamed, with_defaults
 from satura.rewrite.onnx.lower.table import LOWERINGS
-from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.narrow import check_readers
 from satura.rewrite.onnx.order import in_order, label, short_label
 from satura.rewrite.onnx.upgrade import upgraded
@@ -47,6 +47,7 @@ from satura.rewrite.ops import Kind
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import HostCall
+from satura.rewrite.types.dims import Dim, substituted
 from satura.rewrite.types.tensor_type import MOST_AXES, Array
 from satura.rewrite.user_ops.declare import find
 
@@ -111,8 +112,17 @@ def _imported(
 ) -> tuple[Program, _Importer]:
     try:
         found = model if isinstance(model, ModelApart) else read_apart(model)
-        importer = _Importer(upgraded(found), values, asks)
-        return importer.program(), importer
+        apart = upgraded(found)
+        known: dict[str, Dim] = {}
+        while True:
+            try:
+                importer = _Importer(apart, values, asks, known)
+                return importer.program(), importer
+            except SameSize as same:
+                known = {
+                    name: substituted(dim, {same.name: same.dim}) for name, dim in known.items()
+                }
+                known[same.name] = same.dim
     except RecursionError:
         raise ModelError("the model's graphs are nested too deep") from None
 
@@ -120,10 +130,13 @@ def _imported(
 class _Importer:
     """The state of one load: the builder, symbolic values, functions and host calls met so far."""
 
-    def __init__(self, apart: ModelApart, given: Mapping[str, Array], asks: bool) -> None:
+    def __init__(
+        self, apart: ModelApart, given: Mapping[str, Array], asks: bool, sizes: Mapping[str, Dim]
+    ) -> None:
         self.model = model = apart.proto
         self.weights = apart.weights
         self.given = given
+        self.sizes = sizes
         self.build = Tensors()
         self.values = Values(self.build, asks)
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
@@ -155,6 +168,8 @@ class _Importer:
             outputs[output.name] = scope[output.name]
             check_declared_type(output, self.build.type(scope[output.name]))
         program = self.build.program(outputs)
+        if self.build.conditions:
+            program = program.where(tuple(self.build.conditions.values()))
         self._warn(program)
         return program
 
@@ -182,7 +197,8 @@ class _Importer:
             constants[tensor.name] = tensor
         types, given = bound(input_types(graph, constants), self.given)
         for name, type_ in types.items():
-            scope[name] = self.build.input(name, type_.dtype, type_.shape)
+            shape = [substituted(dim, self.sizes) for dim in type_.shape]
+            scope[name] = self.build.input(name, type_.dtype, shape)
         for name, value in given.items():
             scope[name] = self.build.constant(value)
         check_readers(graph)
@@ -201,6 +217,8 @@ class _Importer:
             if not any(node.output):
                 continue
             first = len(self.build.nodes)
+            if depth == 0:
+                self.build.place = label(node)
             try:
                 results = self._lower(node, scope, opsets, depth)
                 self._check_sizes()
@@ -270,7 +288,7 @@ class _Importer:
                 call = with_defaults(context.proto, context.opset, domain)
                 return self._inline(call, body, context.operands, opsets, depth)
             except (UnsupportedError, ProgramError) as error:
-                refused = error
+                refused = refused or error
         self.random_count += 1
         try:
             declared = {} if depth else self.declared

@@ -34,6 +34,7 @@ from satura.rewrite.types.attributes import (
 )  # fmt: skip
 from satura.rewrite.types.dims import Dim, SymbolicDim, static, symbol
 from satura.rewrite.types.elements import elements
+from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 Given = Mapping[str, Array | Constant]
@@ -56,7 +57,12 @@ def read_attribute(line: Reader, sort: type, constants: Given) -> Attribute:
 
 def _parameter(line: Reader) -> Parameter:
     name = line.string()
-    return Parameter(name, line.stated_type())
+    conditions = []
+    while line.accepts("where"):
+        left, is_more = line.dim(), line.accepts(">=")
+        right = line.dim() if is_more else line.after("=", line.dim)
+        conditions.append(SizeCondition(left, right, is_more, line.after("for", line.string)))
+    return Parameter(name, line.stated_type(), tuple(conditions))
 
 
 def _padding(line: Reader) -> Padding:

@@ -11,6 +11,7 @@ from onnx import NodeProto, ValueInfoProto, helper
 
 from satura.rewrite.errors import CallError, UnsupportedError
 from satura.rewrite.program.recurrent import RECURRENT
+from satura.rewrite.program.scattered import SCATTERED
 from satura.rewrite.types.attributes import HostCall
 from satura.rewrite.types.tensor_type import Array
 
@@ -80,5 +81,5 @@ def _evaluator(domain: str, opset: int, proto: bytes) -> ReferenceEvaluator:
     graph = helper.make_graph([node], "host", inputs, outputs)
     imports = [helper.make_opsetid(domain, opset)]
     return ReferenceEvaluator(
-        helper.make_model(graph, opset_imports=imports), new_ops=list(RECURRENT)
+        helper.make_model(graph, opset_imports=imports), new_ops=[*RECURRENT, *SCATTERED]
     )

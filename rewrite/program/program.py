@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from satura.rewrite.errors import ProgramError
@@ -19,6 +19,7 @@ from satura.rewrite.types.attributes import (
     Scalar,
     concrete_attribute,
 )  # fmt: skip
+from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 
@@ -113,6 +114,15 @@ class Program:
             attributes = tuple(concrete_attribute(value, sizes) for value in node.attributes)
             type_ = infer(node.op, node.operands, attributes, nodes)
             nodes.append(Node(node.op, node.operands, attributes, type_))
+        return Program(tuple(nodes), self.inputs, self.outputs)
+
+    def where(self, conditions: tuple[SizeCondition, ...]) -> Program:
+        """The program for calls that fulfil `conditions`: its first input says so."""
+        nodes, first = list(self.nodes), self.inputs[0]
+        (parameter,) = nodes[first].attributes
+        assert isinstance(parameter, Parameter)
+        needed = replace(parameter, conditions=conditions)
+        nodes[first] = replace(nodes[first], attributes=(needed,))
         return Program(tuple(nodes), self.inputs, self.outputs)
 
     @property

@@ -24,6 +24,7 @@ from satura.rewrite.types.dims import (
 )
 from satura.rewrite.types.elements import array_text
 from satura.rewrite.types.remade import Remade
+from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 Value = TypeVar("Value")
@@ -401,16 +402,23 @@ class Constant:
 
 @dataclass(frozen=True)
 class Parameter:
-    """Name and type of a graph input."""
+    """Name and type of a graph input, and what the program needs of the sizes."""
 
     name: str
     type: TensorType
+    conditions: tuple[SizeCondition, ...] = ()
 
     def concrete(self, sizes: Mapping[str, int]) -> Parameter:
+        for condition in self.conditions:
+            condition.check(sizes)
         return Parameter(self.name, self.type.concrete(sizes))
 
     def __str__(self) -> str:
-        return json.dumps(self.name, ensure_ascii=False)
+        where = (
+            f" where {each.left} {each.relation} {each.right} for {json.dumps(each.place)}"
+            for each in self.conditions
+        )
+        return "".join([json.dumps(self.name, ensure_ascii=False), *where])
 
 
 @dataclass(frozen=True)

@@ -228,6 +228,14 @@ def _atom_value(atom: Atom, sizes: Mapping[str, int]) -> int:
     return sizes[atom]
 
 
+def substituted(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
+    """`dim` with the sizes named in `sizes` replaced."""
+    if not isinstance(dim, SymbolicDim) or not dim.symbols & sizes.keys():
+        return dim
+    given = {name: sizes.get(name, symbol(name)) for name in dim.symbols}
+    return evaluate(dim, cast(Mapping[str, int], given))  # the same sums and products
+
+
 def exact_quotient(numerator: Dim, denominator: Dim) -> Dim | None:
     """`numerator / denominator` when it comes out even for all sizes, else None."""
     if isinstance(numerator, int) and isinstance(denominator, int):

@@ -17,13 +17,14 @@ import numpy as np
 
 from satura.rewrite.types.attributes import Attribute, Constant, Scalar, UserAttribute
 from satura.rewrite.types.dims import Quotient, SymbolicDim
+from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import TensorType
 
 T = TypeVar("T")
 
 _LEAVES = frozenset({str, bytes, type(None)})
 _LEAVES_OF_USERS = frozenset({float, bool})  # in attributes of users' classes
-_WHOLES = {*get_args(Attribute), SymbolicDim, Quotient, TensorType}
+_WHOLES = {*get_args(Attribute), SymbolicDim, Quotient, TensorType, SizeCondition}
 
 # Bounds that no program comes near; beyond them arithmetic overflows further on.
 _LARGEST_NUMBER = 1 << 60

@@ -166,9 +166,11 @@ def _equal_parts(node: Context, extent: Dim, count: int) -> tuple[Dim, ...]:
     part = exact_quotient(extent, count)
     if part is not None:
         return (part,) * count
-    if not isinstance(extent, int) or node.opset < 18:
-        raise node.unsupported(f"extent {extent} does not split into {count} equal parts")
-    part = -(-extent // count)
+    if node.opset < 18:
+        if isinstance(extent, int):
+            raise node.wrong(f"extent {extent} does not split into {count} equal parts")
+        node.build.need_equal(extent // count * count, extent)
+    part = (extent + (count - 1)) // count
     return (*(part,) * (count - 1), extent - part * (count - 1))
 
 

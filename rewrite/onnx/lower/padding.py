@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.tensors import Tensors
-from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.dims import Dim, SymbolicDim, static
+from satura.rewrite.types.tensor_type import DType
 
 
 @lowering("Pad")
@@ -15,12 +16,17 @@ def pad(node: Context) -> int:
     mode = node.text("mode", "constant")
     if mode == "constant":
         return build.padded(x, _fill(node), lo, hi)
-    for axis, (before, after) in enumerate(zip(lo, hi, strict=True)):
-        first, last = node.static((before, after), f"padding in mode '{mode}'")
+    for axis, (first, last) in enumerate(zip(lo, hi, strict=True)):
+        if isinstance(first, SymbolicDim) or isinstance(last, SymbolicDim):
+            x = _read_where(node, x, axis, first, last, mode)
+            continue
         x = _cut(build, x, axis, min(0, first), min(0, last))
         if first > 0 or last > 0:
-            (extent,) = node.static([build.shape(x)[axis]], f"axis {axis} under mode '{mode}'")
+            extent = build.shape(x)[axis]
             _check_extent(node, mode, extent, max(first, last))
+            if isinstance(extent, SymbolicDim) and mode == "wrap":
+                x = _read_where(node, x, axis, max(0, first), max(0, last), mode)
+                continue
             x = _MODES[mode](build, x, axis, extent, max(0, first), max(0, last))
     return x
 
@@ -52,10 +58,31 @@ def _fill(node: Context) -> int:
     return build.reshape(value, ()) if build.rank(value) else value
 
 
-def _check_extent(node: Context, mode: str, extent: int, amount: int) -> None:
+def _read_where(node: Context, x: int, axis: int, lo: Dim, hi: Dim, mode: str) -> int:
+    """As the modes do, by a gather: for amounts that depend on sizes."""
+    build = node.build
+    extent = build.shape(x)[axis]
+    _check_extent(node, mode, extent, 0)
+    ramp = build.iota((lo + extent + hi,), 0, DType.I64)
+    at = build.binary("sub", ramp, build.size_of([lo], ramp))
+    if mode == "wrap":
+        return build.gather(x, build.binary("mod", at, build.size_of([extent], at)), axis)
+    last = build.apply_number("sub", build.size_of([extent], at), 1)
+    if mode == "edge":
+        at = build.apply_number("max", build.binary("min", at, last), 0)
+    else:
+        beyond = build.unary("abs", build.binary("sub", last, build.unary("abs", at)))
+        at = build.binary("sub", last, beyond)
+    return build.gather(x, at, axis)
+
+
+def _check_extent(node: Context, mode: str, extent: Dim, amount: int) -> None:
     if mode not in _MODES:
         raise node.wrong(f"there is no mode '{mode}'; modes: constant, {', '.join(_MODES)}")
-    if extent == 0 or (mode == "reflect" and amount >= extent):
+    least = amount + 1 if mode == "reflect" else 1
+    if isinstance(extent, SymbolicDim):
+        node.build.need_at_least(extent, least)
+    elif extent < least:
         raise node.wrong(
             f"an axis of extent {extent} cannot be padded by {amount} in mode '{mode}'"
         )
@@ -67,10 +94,10 @@ def _cut(build: Tensors, x: int, axis: int, first: int, last: int) -> int:
     return build.one_axis_slice(x, axis, -first, build.shape(x)[axis] + first + last)
 
 
-def _edge(build: Tensors, x: int, axis: int, extent: int, lo: int, hi: int) -> int:
+def _edge(build: Tensors, x: int, axis: int, extent: Dim, lo: int, hi: int) -> int:
     """The outermost elements, repeated."""
 
-    def rim(start: int, amount: int) -> list[int]:
+    def rim(start: Dim, amount: int) -> list[int]:
         shape = list(build.shape(x))
         shape[axis] = amount
         element = build.one_axis_slice(x, axis, start, 1)
@@ -79,15 +106,16 @@ def _edge(build: Tensors, x: int, axis: int, extent: int, lo: int, hi: int) -> i
     return build.concat([*rim(0, lo), x, *rim(extent - 1, hi)], axis)
 
 
-def _reflect(build: Tensors, x: int, axis: int, extent: int, lo: int, hi: int) -> int:
+def _reflect(build: Tensors, x: int, axis: int, extent: Dim, lo: int, hi: int) -> int:
     """Mirrored at the outermost elements, which are not repeated."""
     before = [build.one_axis_slice(x, axis, lo, lo, -1)] if lo else []
     after = [build.one_axis_slice(x, axis, extent - 2, hi, -1)] if hi else []
     return build.concat([*before, x, *after], axis)
 
 
-def _wrap(build: Tensors, x: int, axis: int, extent: int, lo: int, hi: int) -> int:
+def _wrap(build: Tensors, x: int, axis: int, extent: Dim, lo: int, hi: int) -> int:
     """Repeated periodically: whole copies, and a part at either end."""
+    extent = static(extent)
     parts = (
         [build.one_axis_slice(x, axis, extent - lo % extent, lo % extent)] if lo % extent else []
     )

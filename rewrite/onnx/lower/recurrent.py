@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.program.recurrent import with_numbers
-from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import DType
 
 _MOST_STEPS = 64
-"""Steps of both directions that are written out: each is a dozen nodes. More run on the host."""
+"""Steps of both directions that are written out: each is a dozen nodes. More run on the host, and
+as many as a size says."""
 
 Activation = Callable[[int], int]
 Step = Callable[["_Side", int, "State"], "State"]
@@ -132,6 +133,8 @@ def _recurrent(
     x = build.transpose(x, (1, 0, 2)) if by_batch else x
     extent, batch, width = build.shape(x)
     sides, hidden, _ = (build.shape(node[2])[0], build.shape(node[2])[2], gates)
+    if isinstance(extent, SymbolicDim):
+        raise NoLowering
     steps, count = node.static([extent, sides], "the number of steps and of directions")
     if not 0 < steps * count <= _MOST_STEPS:
         raise NoLowering

@@ -5,11 +5,13 @@ from __future__ import annotations
 from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.attributes import Window
-from satura.rewrite.types.dims import product, static
+from satura.rewrite.types.dims import Dim, SymbolicDim, product, static
 from satura.rewrite.types.tensor_type import DType
 
 _AXES_INPUT_SINCE = {"ReduceSum": 13}
 _SCAN_BLOCK = 16
+_MOST_DEEP = 2
+"""Blocks of 16 of blocks of 16: of a million elements 4,000 remain."""
 
 
 def _axes(node: Context) -> tuple[int, ...]:
@@ -114,30 +116,36 @@ def running(node: Context) -> int:
     if known is None:
         raise NoLowering
     axis = node.axis(int(known.reshape(-1)[0]), build.rank(x))
-    extent = build.shape(x)[axis]
-    if not isinstance(extent, int) or extent < 1:
-        raise NoLowering
+    if build.shape(x)[axis] == 0:
+        return x
     backward = bool(node.integer("reverse"))
     if node.integer("exclusive"):
         x = _shifted(build, f, x, axis, backward)
     return _running(build, f, x, axis, backward)
 
 
-def _running(build: Tensors, f: str, x: int, axis: int, backward: bool) -> int:
-    """f within blocks, and of each block and all before it: few steps per element."""
+def _running(build: Tensors, f: str, x: int, axis: int, backward: bool, depth: int = 0) -> int:
+    """f within blocks, and of each block and all before it: few steps per element.
+
+    How many blocks of blocks a symbolic axis has is not known: few of them are compared in pairs.
+    """
     shape = build.shape(x)
-    extent = static(shape[axis])
-    if extent <= _SCAN_BLOCK:
+    extent = shape[axis]
+    if isinstance(extent, int) and extent <= _SCAN_BLOCK:
         return _under_window(build, f, x, axis, backward)
-    count = -(-extent // _SCAN_BLOCK)
-    missing = [count * _SCAN_BLOCK - extent if i == axis else 0 for i in range(len(shape))]
+    if isinstance(extent, SymbolicDim) and depth == _MOST_DEEP:
+        return _in_pairs(build, f, x, axis, backward)
+    count = (extent + (_SCAN_BLOCK - 1)) // _SCAN_BLOCK
+    missing: list[Dim] = [0] * len(shape)
+    missing[axis] = count * _SCAN_BLOCK - extent
     nothing = _nothing(build, f, x)
     x = build.padded(x, nothing, [0] * len(shape), missing)
     blocks = [*shape[:axis], count, _SCAN_BLOCK, *shape[axis + 1 :]]
     sums = _under_window(build, f, build.reshape(x, blocks), axis + 1, backward)
     last = 0 if backward else _SCAN_BLOCK - 1
     totals = build.one_axis_slice(sums, axis + 1, last, 1)
-    before = _running(build, f, _shifted(build, f, totals, axis, backward), axis, backward)
+    shifted = _shifted(build, f, totals, axis, backward)
+    before = _running(build, f, shifted, axis, backward, depth + 1)
     both = "add" if f == "sum" else "mul"
     sums = build.binary(both, sums, build.expand(before, blocks))
     return build.one_axis_slice(build.reshape(sums, build.shape(x)), axis, 0, extent)
@@ -150,13 +158,24 @@ def _nothing(build: Tensors, f: str, x: int) -> int:
 def _shifted(build: Tensors, f: str, x: int, axis: int, backward: bool) -> int:
     """x moved on by one element along an axis, with 0, or 1 for products, in front (at the end if
     `backward`)."""
-    extent = static(build.shape(x)[axis])
-    x = build.one_axis_slice(x, axis, 1 if backward else 0, extent - 1)
+    extent = build.shape(x)[axis]
     one = [1 if i == axis else 0 for i in range(build.rank(x))]
     none = [0] * build.rank(x)
-    return build.padded(
-        x, _nothing(build, f, x), none if backward else one, one if backward else none
-    )
+    sides = (none, one) if backward else (one, none)
+    longer = build.padded(x, _nothing(build, f, x), *sides)
+    return build.one_axis_slice(longer, axis, 1 if backward else 0, extent)
+
+
+def _in_pairs(build: Tensors, f: str, x: int, axis: int, backward: bool) -> int:
+    """For each element f of those that are not behind it (before it if `backward`)."""
+    shape = build.shape(x)
+    pairs = (*shape[: axis + 1], *shape[axis:])
+    other = build.broadcast(build.insert(x, axis), pairs)
+    here, there = (build.iota(pairs, at, DType.I64) for at in (axis, axis + 1))
+    counts = build.binary("le", here, there) if backward else build.binary("le", there, here)
+    nothing = build.number(0 if f == "sum" else 1, other)
+    total = build.reduce(f, build.select(counts, other, nothing), [axis + 1])
+    return build.drop(total, [axis + 1])
 
 
 def _under_window(build: Tensors, f: str, x: int, axis: int, backward: bool) -> int:

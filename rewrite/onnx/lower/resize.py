@@ -9,12 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import floor
 
 import numpy as np
 
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.onnx.lower.context import Context, lowering
+from satura.rewrite.onnx.lower.open_resize import (
+    COORDINATES,
+    gathered,
+    line_of,
+    nearest,
+    position,
+    size_along,
+    weights,
+)
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.dims import Dim, SymbolicDim, exact_quotient, static
 from satura.rewrite.types.tensor_type import DType
@@ -42,12 +52,12 @@ class Sampling:
 
 @dataclass(frozen=True)
 class AxisPlan:
-    """One resampled axis: extents, scale and the part of the input that is looked at."""
+    """One resampled axis: extents, scale (None: outer / extent) and the part that is looked at."""
 
     axis: int
     extent: Dim
     outer: Dim
-    scale: float
+    scale: float | None
     roi: tuple[float, float]
 
 
@@ -141,29 +151,28 @@ def _targets(node: Context) -> tuple[tuple[float, ...] | None, tuple[Dim, ...] |
 
 def _outer(node: Context, extent: Dim, scale: float, roi: tuple[float, float]) -> Dim:
     if isinstance(extent, SymbolicDim):
-        if scale != int(scale) or roi != (0.0, 1.0):
-            raise node.unsupported(f"scale {scale} of the symbolic axis {extent} must be whole")
-        return extent * int(scale)
+        if roi != (0.0, 1.0):
+            raise node.unsupported(f"a part of axis {extent} is resized: give the input a size")
+        above, below = scale.as_integer_ratio()
+        return extent * above // below
     return floor(extent * (roi[1] - roi[0]) * scale)
 
 
-def _ratio(node: Context, outer: Dim, extent: Dim) -> float:
+def _ratio(outer: Dim, extent: Dim) -> float | None:
     if isinstance(outer, int) and isinstance(extent, int):
         return outer / extent if extent else 1.0
     factor = exact_quotient(outer, extent)
-    if not isinstance(factor, int):
-        raise node.unsupported(f"{extent} is resized to {outer}, which is not a whole factor")
-    return float(factor)
+    return float(factor) if isinstance(factor, int) else None
 
 
 def _with_aspect(
     node: Context, sizes: Sequence[Dim], shape: Sequence[Dim]
-) -> tuple[Sequence[Dim], tuple[float, ...]]:
+) -> tuple[Sequence[Dim], tuple[float | None, ...]]:
     """The sizes and scales under the node's policy; one scale for all axes is not rounded."""
     policy = node.text("keep_aspect_ratio_policy", "stretch")
     if policy == "stretch":
         pairs = zip(sizes, shape, strict=True)
-        return sizes, tuple(_ratio(node, size, extent) for size, extent in pairs)
+        return sizes, tuple(_ratio(size, extent) for size, extent in pairs)
     if policy not in _POLICIES:
         raise node.wrong(f"there is no keep_aspect_ratio_policy '{policy}'")
     wanted, extents = node.static(sizes, "a size"), node.static(shape, "an extent")
@@ -179,7 +188,7 @@ def _keeps_input(plan: AxisPlan, sampling: Sampling) -> bool:
 
 def _repeat_factor(plan: AxisPlan, sampling: Sampling) -> int | None:
     """The factor by which nearest just repeats elements, if it does."""
-    factor = int(plan.scale)
+    factor = int(plan.scale or 0)
     if factor < 1 or factor != plan.scale or plan.extent * factor != plan.outer:
         return None
     if isinstance(plan.extent, SymbolicDim):
@@ -212,7 +221,8 @@ def _repeat(build: Tensors, x: int, factors: dict[int, int]) -> int:
 def _resample(node: Context, x: int, plan: AxisPlan, sampling: Sampling) -> int:
     """The sum over taps of gathered elements times their weights."""
     build = node.build
-    node.static((plan.extent, plan.outer), f"axis {plan.axis}")
+    if isinstance(plan.extent, SymbolicDim) or isinstance(plan.outer, SymbolicDim):
+        return _resample_open(node, x, plan, sampling)
     if plan.extent == 0:
         raise ProgramError(f"axis {plan.axis} has no elements to resample")
     indices, weights = _taps(plan, sampling)
@@ -226,6 +236,29 @@ def _resample(node: Context, x: int, plan: AxisPlan, sampling: Sampling) -> int:
         total = part if total is None else build.binary("add", total, part)
     assert total is not None
     return total
+
+
+def _resample_open(node: Context, x: int, plan: AxisPlan, sampling: Sampling) -> int:
+    """As `_resample`, with positions and weights that depend on sizes."""
+    special = sampling.antialias or sampling.exclude_outside
+    if special or sampling.coordinates not in COORDINATES:
+        raise node.unsupported(
+            f"axis {plan.axis} is resized from {plan.extent} to {plan.outer}; with such options"
+            " both must be fixed: give the input a size"
+        )
+    x_line = line_of(node, plan.outer)
+    extent, outer = (size_along(x_line, dim) for dim in (plan.extent, plan.outer))
+    at = position(x_line, extent, outer, plan.scale, sampling.coordinates)
+    top = extent - 1.0
+    if sampling.mode == "nearest":
+        is_finer = plan.scale is None or plan.scale >= 1
+        simple = "floor" if is_finer else "ceil"
+        rounding = simple if sampling.nearest == "simple" else sampling.nearest
+        return gathered(x, plan.axis, nearest(at, rounding).clipped(top), None)
+    below = at.function("ceil") - 1.0
+    taps = weights(at - below, sampling.cubic if sampling.mode == "cubic" else None)
+    parts = [gathered(x, plan.axis, (below + far).clipped(top), weight) for far, weight in taps]
+    return reduce(lambda total, part: node.build.binary("add", total, part), parts)
 
 
 def _extrapolate(node: Context, x: int, plans: Sequence[AxisPlan], sampling: Sampling) -> int:
@@ -242,7 +275,7 @@ def _extrapolate(node: Context, x: int, plans: Sequence[AxisPlan], sampling: Sam
 def _positions(plan: AxisPlan, coordinates: str) -> Line:
     """For each element of the result its position in the input."""
     extent, outer = static(plan.extent), static(plan.outer)
-    x, scale = np.arange(outer, dtype=np.float64), plan.scale
+    x, scale = np.arange(outer, dtype=np.float64), _fixed_scale(plan)
     width = scale * extent
     if coordinates == "align_corners":
         return np.zeros(outer) if width == 1 else x * (extent - 1) / (width - 1)
@@ -263,16 +296,21 @@ def _positions(plan: AxisPlan, coordinates: str) -> Line:
     return shift + (x + 0.5) / scale - 0.5
 
 
+def _fixed_scale(plan: AxisPlan) -> float:
+    assert plan.scale is not None  # of fixed extents it is known
+    return plan.scale
+
+
 def _taps(plan: AxisPlan, sampling: Sampling) -> tuple[list[Line], list[Line]]:
     """Per tap the index that each element of the result reads, and its weight."""
     extent = static(plan.extent)
     position = _positions(plan, sampling.coordinates)
     if sampling.mode == "nearest":
-        nearest = _ROUNDING[sampling.nearest](position, plan.scale)
+        nearest = _ROUNDING[sampling.nearest](position, _fixed_scale(plan))
         return [np.clip(nearest, 0, extent - 1)], [np.ones_like(nearest)]
     below = np.ceil(position) - 1
     ratio = position - below
-    offsets, weights = _weights(ratio, plan.scale, sampling)
+    offsets, weights = _weights(ratio, _fixed_scale(plan), sampling)
     indices = [below + offset for offset in offsets]
     if sampling.exclude_outside:
         weights = [

@@ -22,11 +22,10 @@ def top_k(node: Context) -> list[int]:
     (count,) = (node.integer("k"),) if node.opset < 10 else node.fixed(1)
     extent, size = shape[axis], build.type(x).size
     if isinstance(extent, SymbolicDim):
+        build.need_at_least(extent, count)
+    elif representative(size) * max(extent, count) > _MOST_PAIRS:
         raise NoLowering
-    typical = representative(size)
-    if typical * max(extent, count) > _MOST_PAIRS:
-        raise NoLowering
-    if not 0 <= count <= extent:
+    if count < 0 or (isinstance(extent, int) and count > extent):
         raise node.wrong(f"axis {axis} has {extent} elements, of which it takes {count}")
     order = [*(at for at in range(len(shape)) if at != axis), axis]
     number = product(dim for at, dim in enumerate(shape) if at != axis)
@@ -51,7 +50,8 @@ def top_k(node: Context) -> list[int]:
     places = build.iota(wanted, 1, DType.I64)
     found = build.reduce("sum", build.select(chosen, places, build.number(0, places)), [1])
     indices = build.reshape(found, (number, count))
-    starts = build.apply_number("mul", build.iota((number, count), 0, DType.I64), extent)
+    line = build.iota((number, count), 0, DType.I64)
+    starts = build.binary("mul", line, build.size_of([extent], line))
     flat = build.reshape(rows, (size,))
     values = build.gather(flat, build.binary("add", starts, indices), 0)
     back = [order.index(at) for at in range(len(shape))]

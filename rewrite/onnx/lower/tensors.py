@@ -9,12 +9,81 @@ import numpy as np
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.attributes import Padding
-from satura.rewrite.types.dims import Dim, product
+from satura.rewrite.types.dims import Dim, SymbolicDim, product, symbols_of
+from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import DType
 
 
+class SameSize(Exception):
+    """The model runs only where the size `name` is `dim`."""
+
+    def __init__(self, name: str, dim: Dim) -> None:
+        super().__init__(f"{name} is {dim}")
+        self.name, self.dim = name, dim
+
+
 class Tensors(Builder):
-    """Builds nodes of canonical ops from operands that broadcast; tensors are node indices."""
+    """Builds nodes of canonical ops from operands that broadcast; tensors are node indices.
+
+    Extents that must be equal, and may be, are taken for equal: `conditions` collects what calls
+    must fulfil, each with the `place` in the model that needs it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.place = ""
+        self.conditions: dict[tuple[Dim, Dim], SizeCondition] = {}
+
+    def need_equal(self, dim: Dim, other: Dim) -> None:
+        """Take two extents for equal. Raises SameSize where a size must be something else."""
+        for one, two in ((dim, other), (other, dim)):
+            if isinstance(one, SymbolicDim) and one.name not in {None, *symbols_of([two])}:
+                raise SameSize(str(one.name), two)
+        self.conditions[dim, other] = SizeCondition(dim, other, False, self.place)
+
+    def need_at_least(self, dim: Dim, least: int) -> None:
+        """Let calls where `dim` is less than `least` be refused."""
+        self.conditions[dim, least] = SizeCondition(dim, least, True, self.place)
+
+    def _fitted(self, x: int, shape: Sequence[Dim]) -> int:
+        """x cut to the extents of `shape` that its own may be equal to: nothing is cut in calls."""
+        sizes = list(self.shape(x))
+        for axis, (own, dim) in enumerate(zip(sizes, shape, strict=True)):
+            if own != 1 and may_be_equal(own, dim):
+                sizes[axis] = dim
+                self.need_equal(own, dim)
+        if tuple(sizes) == self.shape(x):
+            return x
+        return self.slice(x, [0] * len(sizes), sizes)
+
+    def reshape(self, x: int, shape: Sequence[Dim]) -> int:
+        """As the op; numbers of elements that may be equal are taken for equal."""
+        size, wanted = self.type(x).size, product(shape)
+        if may_be_equal(size, wanted):
+            x = self._fitted(super().reshape(x, (size,)), (wanted,))
+        return super().reshape(x, shape)
+
+    def concat(self, operands: Sequence[int], axis: int) -> int:
+        """As the op; extents of the other axes that may be equal are taken for equal."""
+        shapes = [self.shape(x) for x in operands]
+        if len({len(shape) for shape in shapes}) > 1:
+            return super().concat(operands, axis)
+        common = [simplest(dims) for dims in zip(*shapes, strict=True)]
+        parts = [
+            self._fitted(x, [*common[:axis], shape[axis], *common[axis + 1 :]])
+            for x, shape in zip(operands, shapes, strict=True)
+        ]
+        return super().concat(parts, axis)
+
+    def matmul(self, x: int, y: int) -> int:
+        """As the op; extents that may be equal are taken for equal."""
+        rows, columns = self.shape(x), self.shape(y)
+        if len(rows) == len(columns) >= 2:
+            inner = simplest([rows[-1], columns[-2]])
+            batch = [simplest(dims) for dims in zip(rows[:-2], columns[:-2], strict=True)]
+            x = self._fitted(x, [*batch, rows[-2], inner])
+            y = self._fitted(y, [*batch, inner, columns[-1]])
+        return super().matmul(x, y)
 
     def shape(self, x: int) -> tuple[Dim, ...]:
         return self.type(x).shape
@@ -50,6 +119,8 @@ class Tensors(Builder):
         missing = len(shape) - self.rank(x)
         if missing > 0:
             x = self.reshape(x, (*(1,) * missing, *self.shape(x)))
+        if missing >= 0:
+            x = self._fitted(x, shape)
         return x if self.shape(x) == tuple(shape) else self.broadcast(x, shape)
 
     def along(self, x: int, axis: int, shape: Sequence[Dim]) -> int:
@@ -127,7 +198,7 @@ def _kept(amount: Dim) -> Dim:
 def common_shape(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:
     """The shape that all `shapes` broadcast to by NumPy's rule.
 
-    Raises ProgramError where they do not, or where that depends on sizes.
+    Extents that may be equal are taken for equal. Raises ProgramError where they do not broadcast.
     """
     rank = max(map(len, shapes))
     result: list[Dim] = [1] * rank
@@ -135,7 +206,19 @@ def common_shape(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:
         for axis, dim in enumerate(shape, rank - len(shape)):
             if result[axis] == 1:
                 result[axis] = dim
+            elif may_be_equal(dim, result[axis]) and dim != 1:
+                result[axis] = simplest([result[axis], dim])
             elif dim not in (1, result[axis]):
                 shown = " and ".join(f"[{', '.join(map(str, shape))}]" for shape in shapes)
                 raise ProgramError(f"{shown} do not broadcast: {result[axis]} against {dim}")
     return tuple(result)
+
+
+def may_be_equal(dim: Dim, other: Dim) -> bool:
+    """Whether two different extents are equal for some sizes, as far as can be told."""
+    return dim != other and isinstance(dim - other, SymbolicDim)
+
+
+def simplest(dims: Sequence[Dim]) -> Dim:
+    """The dim with the shortest text, a number before all sizes."""
+    return min(dims, key=lambda dim: (isinstance(dim, SymbolicDim), len(str(dim))))

@@ -13,7 +13,7 @@ from satura.rewrite.onnx.lower.geometry import Geometry, geometry
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.ops.reductions import reduction_identity
 from satura.rewrite.types.attributes import Window
-from satura.rewrite.types.dims import Dim, static
+from satura.rewrite.types.dims import Dim, SymbolicDim, static
 from satura.rewrite.types.tensor_type import DType
 
 _MOST_PLACES = 2**24
@@ -26,18 +26,19 @@ def _pool_geometry(node: Context) -> Geometry:
         raise node.wrong(f"its kernel_shape {kernel} does not fit {len(spatial)} spatial axes")
     window = geometry(node, spatial, kernel)
     if node.integer("ceil_mode"):
-        hi = [_ceil_border(node, window, axis, extent) for axis, extent in enumerate(spatial)]
+        hi = [_ceil_border(window, axis, extent) for axis, extent in enumerate(spatial)]
         window = replace(window, hi=tuple(hi))
     return window
 
 
-def _ceil_border(node: Context, window: Geometry, axis: int, extent: Dim) -> int:
+def _ceil_border(window: Geometry, axis: int, extent: Dim) -> int:
     """The upper border that gives the rounded-up extent; no window starts beyond the lower pad."""
     stride, lo, hi = window.strides[axis], window.lo[axis], window.hi[axis]
     if stride == 1:
         return hi
-    (size,) = node.static([extent], "a spatial extent under ceil_mode")
-    reach = window.reach[axis]
+    reach, size = window.reach[axis], extent
+    if isinstance(size, SymbolicDim):
+        return min(hi + stride - 1, reach - 1)  # for all sizes as many windows as the least border
     outer = -(-(size + lo + hi - reach) // stride) + 1
     if (outer - 1) * stride >= size + lo:
         outer -= 1

@@ -1,0 +1,234 @@
+"""Models whose sizes are open: each kind of node against onnxruntime, at several sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import ModelProto, NodeProto
+
+import satura
+from satura.rewrite.errors import CallError, ProgramError, UnsupportedError
+from satura.rewrite.onnx.load import load
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.parse import parse
+from satura.rewrite.types.tensor_type import Array
+from tests.onnx_models import Integers, Shape, make_model, node, random_input
+from tests.onnxruntime_reference import assert_close, run
+
+Kind = tuple[ModelProto, Sequence[tuple[int, ...]]]
+LINES = [(1, 1, 3), (2, 5, 3), (0, 4, 3), (2, 17, 1), (1, 300, 2)]
+IMAGES = [(1, 2, 4, 5), (2, 2, 1, 7), (0, 2, 3, 3)]
+
+
+def kind(
+    nodes: Sequence[NodeProto], sizes: Sequence[tuple[int, ...]], shape: Shape = ("n", "l", "c"),
+    constants: dict[str, object] | None = None, opset: int = 19, outputs: Sequence[str] = ("y",),
+) -> Kind:  # fmt: skip
+    return make_model(nodes, {"x": shape}, constants, opset, outputs), sizes
+
+
+def image(scales: Sequence[float] | None = None, **attributes: object) -> Kind:
+    """A Resize of open images by scales, or to fixed sizes."""
+    names, values = ("x - s -", np.array(scales, np.float32)) if scales else ("x - - s", [5, 3])
+    more = {} if scales else {"axes": [2, 3]}
+    shape = ("n", 2, "h", "w")
+    resize = node("Resize", names.rstrip(" -"), "y", **attributes, **more)
+    return kind([resize], IMAGES, shape, {"s": values})
+
+
+def running(**attributes: int) -> Kind:
+    sizes = [*LINES, (1, 0, 3), (1, 16, 2), (1, 257, 2)]
+    return kind([node("CumSum", "x a", "y", **attributes)], sizes, constants={"a": np.int64(1)})
+
+
+def padded(mode: str, opset: int = 19) -> Kind:
+    sizes = [(1, 3, 2), (2, 4, 1)]
+    if mode != "wrap":  # onnxruntime has no such mode for empty tensors
+        sizes.append((0, 9, 1))
+    return kind(
+        [node("Pad", "x p", mode=mode)], sizes, constants={"p": [0, 2, 0, 0, 1, 0]}, opset=opset
+    )
+
+
+def pooled(op: str, kernel: int, stride: int, pads: Sequence[int], **more: int) -> Kind:
+    attributes = {"kernel_shape": [kernel], "strides": [stride], "pads": pads, "ceil_mode": 1}
+    sizes = [(1, 2, extent) for extent in (4, 5, 6, 7, 8, 9)] + [(0, 1, 5)]
+    return kind([node(op, "x", "y", **attributes, **more)], sizes)
+
+
+def hourglass() -> Kind:
+    """A pool by 4, an upsampling by 2, and beside it a pool by 2."""
+    pool = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    nodes = [
+        node("MaxPool", "x", "a", **pool), node("MaxPool", "a", "b", **pool),
+        node("ConvTranspose", "b w", "u", strides=[2, 2]), node("Concat", "u a", "v", axis=1),
+        node("ConvTranspose", "v k", "up", strides=[2, 2]), node("Add", "up x"),
+    ]  # fmt: skip
+    constants: dict[str, object] = {
+        "w": random_input(2, 3, 2, 2), "k": random_input(5, 2, 2, 2, seed=1)
+    }  # fmt: skip
+    return kind(nodes, [(1, 2, 8, 4), (2, 2, 4, 4), (0, 2, 4, 4)], ("n", 2, "h", "w"), constants)
+
+
+def windows() -> Kind:
+    """An image in windows of 2 x 2, as exporters write `x.view(n, h // 2, 2, w // 2, 2)`."""
+    nodes = [
+        node("Shape", "x", "n", start=0, end=1), node("Shape", "x", "hw", start=1, end=3),
+        node("Div", "hw two", "half"), node("Split", "half", "h w", axis=0, num_outputs=2),
+        node("Concat", "n h two w two", "target", axis=0), node("Reshape", "x target", "v"),
+        node("Transpose", "v", perm=[0, 1, 3, 2, 4]),
+    ]  # fmt: skip
+    return kind(nodes, [(1, 4, 6), (2, 2, 2), (0, 2, 4)], ("n", "h", "w"), {"two": [2]})
+
+
+KINDS = {
+    "hourglass": hourglass(),
+    "windows": windows(),
+    "running sums": running(),
+    "running sums from behind": running(reverse=1, exclusive=1),
+    "running sums of others": running(exclusive=1),
+    "linear": image([1, 1, 2, 2], mode="linear"),
+    "linear by a part": image([1, 1, 1.5, 0.75], mode="linear"),
+    "linear to fixed sizes": image(mode="linear", coordinate_transformation_mode="align_corners"),
+    "linear of pytorch": image(
+        [1, 1, 1, 0.3], mode="linear", coordinate_transformation_mode="pytorch_half_pixel"
+    ),
+    "cubic": image([1, 1, 2, 0.5], mode="cubic", cubic_coeff_a=-0.5),
+    "nearest to fixed sizes": image(
+        mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"
+    ),
+    "nearest by a part": image([1, 1, 1.5, 2.5], mode="nearest"),
+    "equal parts": kind(
+        [node("Split", "x", "y z", axis=1, num_outputs=2)], LINES, outputs=("y", "z")
+    ),
+    "three parts": kind(
+        [node("Split", "x", "y z w", axis=1)], [(1, 3, 2), (2, 6, 1), (1, 0, 2)],
+        opset=13, outputs=("y", "z", "w"),
+    ),
+    "reflected": padded("reflect"),
+    "edges": padded("edge"),
+    "around": padded("wrap"),
+    "a largest rounded up": pooled("MaxPool", 2, 2, [0, 0]),
+    "a largest with steps": pooled("MaxPool", 2, 3, [1, 1]),
+    "a largest of three": pooled("MaxPool", 3, 2, [1, 1]),
+    "a mean rounded up": pooled("AveragePool", 3, 2, [1, 0], count_include_pad=0),
+    "a mean with its border": pooled("AveragePool", 3, 2, [1, 1], count_include_pad=1),
+    "the largest along an open axis": kind(
+        [node("TopK", "x k", "y z", axis=1)], [(1, 3, 2), (2, 17, 1), (0, 5, 2)],
+        constants={"k": [3]}, outputs=("y", "z"),
+    ),
+    "the smallest along a fixed axis": kind(
+        [node("TopK", "x k", "y z", axis=2, largest=0)], [(1, 1, 4), (2, 0, 4), (3, 5, 4)],
+        ("n", "l", 4), {"k": [4]}, outputs=("y", "z"),
+    ),
+}  # fmt: skip
+
+
+def arguments(shape: Sequence[int]) -> dict[str, Array]:
+    return {"x": random_input(*shape)}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_kind_of_node_runs_at_all_sizes(name: str) -> None:
+    model, shapes = KINDS[name]
+    program = load(model)
+    assert program.symbols and not any(node.op.name == "host" for node in program.nodes)
+    assert parse(str(program), program.constants) == program
+    for shape in shapes:
+        found = interpret(program, arguments(shape))
+        for result, expected in zip(found.values(), run(model, arguments(shape)), strict=True):
+            assert result.shape == expected.shape and result.dtype == expected.dtype
+            assert_close(result, expected, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "wrong"),
+    [
+        ("hourglass", (1, 2, 18, 4), r"(?s)Concat.* 8 and 9 where h = 18"),
+        ("hourglass", (1, 2, 2, 4), r"(?s)Concat.* 0 and 1 where h = 2"),
+        ("windows", (1, 5, 4), r"Reshape.* 20 and 16 where h = 5"),
+        ("three parts", (1, 4, 2), "Split.* 3 and 4 where"),
+        ("reflected", (1, 2, 1), "Pad.*: l must be at least 3, but these are 2 and 3 where"),
+        ("the largest along an open axis", (1, 2, 1), "TopK.*: l must be at least 3, but"),
+    ],
+)
+def test_a_call_that_the_model_cannot_run_names_node_and_sizes(
+    name: str, shape: tuple[int, ...], wrong: str
+) -> None:
+    with pytest.raises(ProgramError, match=wrong):
+        interpret(load(KINDS[name][0]), arguments(shape))
+
+
+def test_an_artifact_keeps_the_conditions(tmp_path: Path) -> None:
+    compiled = satura.compile(KINDS["hourglass"][0])
+    compiled.save(tmp_path / "hourglass")
+    opened = satura.open(tmp_path / "hourglass")
+    for program in (compiled, opened):
+        program(random_input(1, 2, 8, 4))
+        with pytest.raises(CallError, match=r"Concat.* 4 and 5 where h = 10, n = 1, w = 4"):
+            program(random_input(1, 2, 10, 4))
+
+
+def test_sizes_that_must_be_the_same_are_one() -> None:
+    inputs: dict[str, Shape | Integers] = {"x": ("n", "m"), "y": ("k", 3), "z": ("n",)}
+    nodes = [node("MatMul", "x y", "p"), node("Unsqueeze", "z a", "w"), node("Mul", "p w", "out")]
+    program = load(make_model(nodes, inputs, {"a": [1]}, outputs=("out",)))
+    types = [str(program.nodes[index].type) for index in program.inputs]
+    assert types == ["f32[n, m]", "f32[m, 3]", "f32[n]"]
+    x, y, z = random_input(2, 4), random_input(4, 3), random_input(2)
+    assert_close(interpret(program, {"x": x, "y": y, "z": z})["out"], (x @ y) * z[:, None], 1e-5)
+    with pytest.raises(CallError, match="is 5 here and 4 elsewhere"):
+        interpret(program, {"x": x, "y": random_input(5, 3), "z": z})
+
+
+def test_a_range_of_inputs_says_what_to_do() -> None:
+    inputs: dict[str, Shape | Integers] = {name: Integers(()) for name in "abc"}
+    with pytest.raises(UnsupportedError, match=r"input 0 \('a'\) decides a shape.*--value"):
+        load(make_model([node("Range", "a b c")], inputs))
+
+
+@pytest.mark.filterwarnings("ignore::satura.rewrite.program.host_call.HostFallbackWarning")
+@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
+@pytest.mark.parametrize("op", ["ScatterND", "ScatterElements"])
+def test_scattering_of_open_sizes(op: str, reduction: str) -> None:
+    width = 1 if op == "ScatterND" else 3
+    inputs: dict[str, Shape | Integers] = {
+        "x": ("n", 3),
+        "i": Integers(("e", width)),
+        "u": ("e", 3),
+    }
+    model = make_model([node(op, "x i u", "y", reduction=reduction)], inputs, opset=18)
+    for places, count in ((5, 7), (1, 1), (4, 0)):
+        indices = np.arange(count)[::-1, None] % places - 1 if reduction != "none" else None
+        if indices is None:  # for repeated ones the order is not defined
+            indices = np.arange(min(count, places))[:, None]
+        given: dict[str, Array] = {
+            "x": random_input(places, 3), "i": np.tile(indices, (1, width)),
+            "u": random_input(len(indices), 3, seed=1),
+        }  # fmt: skip
+        assert_close(interpret(load(model), given)["y"], run(model, given)[0], 1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::satura.rewrite.program.host_call.HostFallbackWarning")
+def test_as_many_steps_as_a_size_says_run_on_the_host() -> None:
+    weights = {"w": random_input(1, 8, 3), "r": random_input(1, 8, 2, seed=1)}
+    nodes = [node("LSTM", "x w r", "y h c", hidden_size=2)]
+    model = make_model(nodes, {"x": ("t", "n", 3)}, dict(weights), outputs=("y", "h", "c"))
+    for shape in ((1, 2, 3), (5, 1, 3)):
+        found = interpret(load(model), arguments(shape))
+        for result, expected in zip(found.values(), run(model, arguments(shape)), strict=True):
+            assert_close(result, expected, 1e-5)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", KINDS)
+def test_compiled_kinds_agree_with_the_interpreter(name: str) -> None:
+    model, shapes = KINDS[name]
+    compiled = satura.compile(model)
+    for shape in [*shapes, *shapes]:  # the second time in classes that are known
+        expected = interpret(load(model), arguments(shape))
+        for output, result in compiled.run(arguments(shape)).items():
+            assert_close(result, expected[output], 1e-5)
