@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from satura.pipeline.compiled import Compiled
     from satura.pipeline.models import Model
     from satura.pipeline.phases import Progress
+    from satura.pipeline.rewritten import Rewritten
     from satura.pipeline.rule_sets import Rules
     from satura.pipeline.sizes import Dims
     from satura.pipeline.stages import Searched
@@ -164,7 +165,7 @@ def compile(
     from satura.pipeline.remembered import rewrite_once
     from satura.pipeline.rule_sets import exact
     from satura.pipeline.sizes import typical_sizes
-    from satura.pipeline.specialised import compiled_or_specialised
+    from satura.pipeline.specialised import compiled_or_specialised, elsewhere
 
     if precision not in PRECISIONS:
         raise CallError(f"there is no precision {precision!r}; choose from {list(PRECISIONS)}")
@@ -172,12 +173,16 @@ def compile(
     count = threads_for(threads)
     chosen = exact(rules) if precision == "exact" else rules
 
-    def made(model: Model) -> Compiled:
-        rewritten = rewrite_once(
+    def found(model: Model, dims: Dims | None, progress: Progress | None) -> Rewritten:
+        return rewrite_once(
             model, chosen, limits, progress, strict,
             lambda program: cost_model(cost, count, typical_sizes(program, dims)),
         )  # fmt: skip
-        compiled = Compiled(rewritten, count, progress)
+
+    def made(model: Model) -> Compiled:
+        rewritten = found(model, dims, progress)
+        others = elsewhere(model, rewritten.source, lambda each: found(each, None, None).schedule)
+        compiled = Compiled(rewritten, count, progress, others)
         if verify:
             from satura.pipeline.verify import verify as verify_stages
 

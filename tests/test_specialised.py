@@ -11,6 +11,7 @@ from satura.pipeline import specialised
 from satura.pipeline.specialised import Specialised
 from satura.rewrite.errors import CallError
 from satura.rewrite.onnx.load import load_for
+from tests.tiers import deep_but
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
@@ -188,3 +189,42 @@ def test_pads_that_come_with_a_call_are_what_they_are_then() -> None:
         assert classes[0] == classes[1]
     with pytest.raises(CallError, match="negative"):
         result(np.zeros((3, 5), np.float32), np.array([-3, -3]))
+
+
+def sliced(start: int, end: int, step: int) -> ModelProto:
+    bounds = [np.array([each]) for each in (start, end, 0, step)]
+    node = helper.make_node("Slice", ["x", *"seat"], ["y"])
+    model = model_of([node], [value("x", ["n"])])
+    model.graph.initializer.extend(
+        numpy_helper.from_array(array, name) for name, array in zip("seat", bounds, strict=True)
+    )
+    return model
+
+
+LEAST = np.iinfo(np.int64).min
+SLICES = [(0, 3, 1), (-4, 99, 1), (3, 99, 1), (-3, 9, 1), (-2, LEAST, -1), (5, 1, -2), (1, -2, 2)]
+
+
+@pytest.mark.parametrize("bounds", deep_but([SLICES[3], SLICES[4]], SLICES))
+def test_bounds_of_slices_are_clamped_at_every_size(bounds: tuple[int, int, int]) -> None:
+    start, end, step = bounds
+    result = satura.compile(sliced(*bounds), threads=1)
+    for n in (9, 1, 0, 4, 10, 30):
+        x = np.arange(n, dtype=np.float32)
+        first = max(start, -n) if step < 0 else start
+        expected = x[first : None if end == LEAST else end : step]
+        np.testing.assert_array_equal(result(x), expected, f"n = {n}")
+        np.testing.assert_array_equal(result(x), expected, f"n = {n}")
+    assert result.statistics["host-count"] == 0
+
+
+def test_sizes_that_no_program_runs_at_are_refused() -> None:
+    model = sliced(0, 4, 1)
+    model.graph.node[0].output[0] = "first"
+    model.graph.node.append(helper.make_node("Add", ["first", "four"], ["y"]))
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(4, np.float32), "four"))
+    result = satura.compile(model, threads=1)
+    assert np.array_equal(result(np.ones(6, np.float32)), np.full(4, 2, np.float32))
+    with pytest.raises(CallError, match="does not run at these sizes: .*must be at least 0"):
+        result(np.ones(3, np.float32))
+    assert np.array_equal(result(np.ones(1, np.float32)), np.full(4, 2, np.float32))

@@ -13,7 +13,7 @@ from satura.backend.plan.executables import Executable
 from satura.backend.plan.lowered import Progress
 from satura.backend.plan.measure import Measured, measured
 from satura.backend.plan.plan import Plan
-from satura.backend.plan.plans import ClassReport, Planned, Plans
+from satura.backend.plan.plans import ClassReport, Elsewhere, Planned, Plans
 from satura.backend.run.bound import Bound
 from satura.backend.run.signatures import Signatures, Sizes
 from satura.rewrite.extract.schedule import Schedule
@@ -25,12 +25,14 @@ from satura.rewrite.types.tensor_type import Array
 class CompiledSchedule:
     """Runs a schedule. Several threads may call `run` at once; results do not depend on that."""
 
-    def __init__(self, schedule: Schedule, threads: int) -> None:
+    def __init__(
+        self, schedule: Schedule, threads: int, elsewhere: Elsewhere | None = None
+    ) -> None:
         self.schedule = schedule
         self.threads = threads
         nodes = (schedule.program.nodes[index] for index in schedule.program.inputs)
         self._signatures = Signatures({node.input_name: node.type for node in nodes})
-        self._plans = Plans(schedule, threads)
+        self._plans = Plans(schedule, threads, elsewhere)
         self._lock = threading.Lock()  # of the plans that there are
         self._making = threading.Lock()  # of new ones: calls of known sizes do not wait for them
         _compiled.add(self)
@@ -130,16 +132,20 @@ if hasattr(os, "register_at_fork"):
 
 
 def compile_schedule(
-    schedule: Schedule, threads: int | None = None, progress: Progress | None = None
+    schedule: Schedule,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> CompiledSchedule:
     """Compile `schedule` for `threads` threads (default: every CPU this process may use).
 
     A program without symbols is compiled at once, another one with the first call of each new
-    sizes (its kernels are mostly shared by all sizes). `progress` gets a text and a fraction.
+    sizes (its kernels are mostly shared by all sizes). `progress` gets a text and a fraction, and
+    `elsewhere` the sizes at which the schedule does not run.
     """
     constants = (node.constant for node in schedule.program.nodes if node.op.name == "constant")
     give_back_freed(sum(constant.nbytes for constant in constants))  # what the search has left
-    compiled = CompiledSchedule(fold_constants(schedule), threads or usable_threads())
+    compiled = CompiledSchedule(fold_constants(schedule), threads or usable_threads(), elsewhere)
     if not schedule.program.symbols:
         compiled.prepare({}, progress)
     return compiled

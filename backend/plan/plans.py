@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from satura.backend.constants import ConstantStore
+from satura.backend.constants import ConstantStore, fold_constants
 from satura.backend.plan.lowered import Progress
 from satura.backend.plan.plan import Plan, make_plan
 from satura.backend.plan.size_class import SizeClass, size_class
@@ -14,6 +14,7 @@ from satura.backend.run.instances import Instances
 from satura.backend.run.signatures import Sizes
 from satura.backend.run.workspace import Workspaces
 from satura.backend.sizes.size import Fact
+from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.system.heap import give_back_freed
 
@@ -63,11 +64,18 @@ class ClassReport:
         return f"class of {shown} ({why}): {self.plans} sizes, {self.uses} uses\n{facts}"
 
 
+Elsewhere = Callable[[Mapping[str, int]], Schedule | None]
+"""The schedule for sizes at which that for all others does not run; None where there is none."""
+
+
 class Plans:
     """Finds, makes and keeps plans. One thread at a time may make them, and one find or keep."""
 
-    def __init__(self, schedule: Schedule, threads: int) -> None:
+    def __init__(
+        self, schedule: Schedule, threads: int, elsewhere: Elsewhere | None = None
+    ) -> None:
         self.schedule = schedule
+        self.elsewhere = elsewhere
         self.threads = threads
         self.store = ConstantStore()
         self.workspaces = Workspaces()
@@ -87,15 +95,26 @@ class Plans:
         """The plan for new sizes."""
         sizes = dict(key)
         record = None
-        if sizes:
-            record = self._class(sizes, progress)
-            plan = record.found.plan(sizes)
-            record.plans += 1
-            record.uses += 1
-        else:
-            plan = make_plan(self.schedule, self.store, self.threads, False, progress)
-            give_back_freed(self.store.size)
+        try:
+            if sizes:
+                record = self._class(sizes, progress)
+                plan = record.found.plan(sizes)
+                record.plans += 1
+                record.uses += 1
+            else:
+                plan = self._alone(self.schedule, progress)
+        except ProgramError as error:
+            schedule = self.elsewhere and self.elsewhere(sizes)
+            if schedule is None:
+                raise error
+            plan = self._alone(fold_constants(schedule), progress)
         return Planned(plan, _bytes(plan), Instances(plan.instance, self.workspaces), record)
+
+    def _alone(self, schedule: Schedule, progress: Progress | None) -> Plan:
+        """The plan of a schedule for these sizes only."""
+        plan = make_plan(schedule, self.store, self.threads, False, progress)
+        give_back_freed(self.store.size)
+        return plan
 
     def keep(self, key: Sizes, made: Planned) -> None:
         """Give this plan to later calls; those that were longest not used may have to go."""

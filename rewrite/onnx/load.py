@@ -101,6 +101,11 @@ def load_for(
             names |= asked.names
 
 
+def load_at(model: ModelApart, sizes: Mapping[str, int]) -> Program:
+    """The program of a model for these sizes of its symbols only. Raises as `load` does."""
+    return _imported(model, {}, asks=False, sizes=sizes)[0]
+
+
 def load_with_names(model: str | Path | bytes | ModelProto) -> tuple[Program, dict[int, str]]:
     """The program of an ONNX model, and per node of it the ONNX node that it was made for."""
     program, importer = _imported(model, {}, asks=False)
@@ -108,12 +113,15 @@ def load_with_names(model: str | Path | bytes | ModelProto) -> tuple[Program, di
 
 
 def _imported(
-    model: str | Path | bytes | ModelProto | ModelApart, values: Mapping[str, Array], asks: bool
+    model: str | Path | bytes | ModelProto | ModelApart,
+    values: Mapping[str, Array],
+    asks: bool,
+    sizes: Mapping[str, int] | None = None,
 ) -> tuple[Program, _Importer]:
     try:
         found = model if isinstance(model, ModelApart) else read_apart(model)
         apart = upgraded(found)
-        known: dict[str, Dim] = {}
+        known: dict[str, Dim] = dict(sizes or {})
         while True:
             try:
                 importer = _Importer(apart, values, asks, known)

@@ -116,6 +116,14 @@ class Program:
             nodes.append(Node(node.op, node.operands, attributes, type_))
         return Program(tuple(nodes), self.inputs, self.outputs)
 
+    @property
+    def conditions(self) -> tuple[SizeCondition, ...]:
+        """What the sizes of its calls have to fulfil."""
+        parameters = (self.nodes[index].attributes[0] for index in self.inputs)
+        return tuple(
+            each for own in parameters if isinstance(own, Parameter) for each in own.conditions
+        )
+
     def where(self, conditions: tuple[SizeCondition, ...]) -> Program:
         """The program for calls that fulfil `conditions`: its first input says so."""
         nodes, first = list(self.nodes), self.inputs[0]

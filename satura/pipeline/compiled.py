@@ -9,7 +9,7 @@ from typing import NoReturn
 
 from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
 from satura.backend.plan.measure import Measured
-from satura.backend.plan.plans import ClassReport
+from satura.backend.plan.plans import ClassReport, Elsewhere
 from satura.backend.run.calls import Runnable
 from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.rewritten import Rewritten
@@ -33,12 +33,16 @@ class Compiled(Runnable):
     _kernels: CompiledSchedule
 
     def __init__(
-        self, rewritten: Rewritten, threads: int | None, progress: Progress | None = None
+        self,
+        rewritten: Rewritten,
+        threads: int | None,
+        progress: Progress | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self.rewritten = rewritten
         phases = Phases(progress, dict(rewritten.phases))
         with phases.phase("kernels"):
-            self._kernels = compile_schedule(rewritten.schedule, threads, progress)
+            self._kernels = compile_schedule(rewritten.schedule, threads, progress, elsewhere)
         self.phases = phases.seconds
 
     @property

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn, TypeVar
 
+from satura.backend.plan.plans import Elsewhere
 from satura.backend.run.bound import Bound
 from satura.pipeline.compiled import Compiled
 from satura.pipeline.models import Model
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, ModelError, UnsupportedError
+from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.onnx.asked import Asked
 from satura.rewrite.onnx.checks import input_types
 from satura.rewrite.onnx.files import ModelApart, read_apart
-from satura.rewrite.onnx.load import load_for
+from satura.rewrite.onnx.load import load_at, load_for
 from satura.rewrite.program.arguments import as_arrays
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import Array, TensorType
@@ -124,6 +126,26 @@ class Specialised(Compiled):
             " for values of them: ask for_values({...}), or load(model, values={...}), or give"
             f" --value {self.deciding[0]}=... on the command line"
         )
+
+
+def elsewhere(
+    model: Model, source: Program, search: Callable[[Program], Schedule]
+) -> Elsewhere | None:
+    """What gives the schedule for sizes that the program `source` of `model` excludes.
+
+    None where it excludes none, or where nothing but a program is given.
+    """
+    if isinstance(model, Program) or not source.conditions:
+        return None
+    apart = read_apart(model)
+
+    def at(sizes: Mapping[str, int]) -> Schedule | None:
+        try:
+            return search(load_at(apart, sizes))
+        except (ModelError, UnsupportedError):
+            return None  # what excludes them says why
+
+    return at
 
 
 def compiled_or_specialised(

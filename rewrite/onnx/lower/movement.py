@@ -178,8 +178,8 @@ def _equal_parts(node: Context, extent: Dim, count: int) -> tuple[Dim, ...]:
 def slice_(node: Context) -> int:
     """Starts, ends and steps per axis, clamped to the axis.
 
-    Where a clamp depends on sizes, the bound is taken as it is: a call for which it would have to
-    be clamped is refused when its sizes are bound.
+    Where a clamp depends on sizes, the bound is taken as it is, and calls for which it would have
+    to be clamped need another program.
     """
     build, x = node.build, node[0]
     shape = build.shape(x)
@@ -203,42 +203,52 @@ def slice_(node: Context) -> int:
         at = node.axis(axis, len(shape))
         if step == 0:
             raise node.wrong("a step is 0")
-        first[at], sizes[at] = slice_bounds(shape[at], start, end, step)
+        first[at], sizes[at], natural = slice_bounds(shape[at], start, end, step)
         strides[at] = step
+        for dim in natural:
+            build.need_at_least(dim, 0)
     return build.slice(x, first, sizes, strides)
 
 
-def slice_bounds(extent: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim]:
-    """First index and number of elements of extent[start:end:step]."""
+def slice_bounds(extent: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim, list[Dim]]:
+    """First index and number of elements of extent[start:end:step], where others are not negative.
+
+    Those are what the clamps of open sizes come down to.
+    """
     if all(isinstance(value, int) for value in (extent, start, end)):
         # A backward slice that starts before the axis takes the first element, unlike Python's.
         begin = max(static(start), -static(extent)) if step < 0 else start
         covered = range(*slice(begin, end, step).indices(static(extent)))
-        return (covered.start if covered else 0), len(covered)
-    if step > 0:
-        low = _bound(start, extent, reach=extent)
-        high = _bound(end, extent, reach=extent)
-        return low, _at_least_zero((high - low + (step - 1)) // step)
-    low = _bound(start, extent, reach=extent - 1)
-    high = -1 if isinstance(end, int) and end < -_FAR else _bound(end, extent, reach=extent - 1)
-    return low, _at_least_zero((low - high + (-step - 1)) // -step)
+        return (covered.start if covered else 0), len(covered), []
+    reach, least = (extent, 0) if step > 0 else (extent - 1, -1)
+    low, low_inside = _bound(start, extent, reach, 0)
+    high, high_inside = _bound(end, extent, reach, least)
+    if step < 0 and isinstance(end, int) and end < -_FAR:
+        high = -1
+    span = high - low if step > 0 else low - high
+    if known_at_least(-span, 0):
+        return low, 0, [*low_inside, *high_inside]
+    natural = [span] if low_inside or high_inside else []
+    return low, (span + (abs(step) - 1)) // abs(step), [*low_inside, *high_inside, *natural]
 
 
-def _bound(value: Dim, extent: Dim, reach: Dim) -> Dim:
-    """A slice's bound counted from 0 and at most `reach`, where that can be told."""
+def _bound(value: Dim, extent: Dim, reach: Dim, least: int) -> tuple[Dim, list[Dim]]:
+    """A slice's bound counted from 0, between `least` and `reach` where that can be told.
+
+    Else the second are not negative where it is.
+    """
     if isinstance(value, int) and value >= _FAR:
-        return reach
+        return reach, []
     if isinstance(value, int) and value <= -_FAR:
-        return 0
+        return 0, []
     if known_at_least(-value, 1):
         value = value + extent
     if known_at_least(value - reach, 0):
-        return reach
-    return 0 if known_at_least(-value, 0) else value
-
-
-def _at_least_zero(size: Dim) -> Dim:
-    return 0 if known_at_least(-size, 0) else size
+        return reach, []
+    if known_at_least(-value, 0):
+        return 0, []
+    inside = [value - least, reach - value]
+    return value, [dim for dim in inside if not known_at_least(dim, 0)]
 
 
 @lowering("DepthToSpace")
