@@ -137,6 +137,16 @@ def routine_with(key: str, value: object) -> Callable[[bytes], bytes]:
     return rewritten(lambda header: header["routines"][0].update({key: value}))  # type: ignore[index]
 
 
+def output_with(region: int, dtype: str) -> Callable[[bytes], bytes]:
+    """A file whose output y is in another region, or of another element type."""
+
+    def change(header: dict[str, object]) -> None:
+        outputs = header["routines"][0]["outputs"]  # type: ignore[index]
+        outputs["y"] = [region, [dtype, outputs["y"][1][1]]]
+
+    return rewritten(change)
+
+
 def flipped(data: bytes, at: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 16]) + data[at + 1 :]
 
@@ -147,7 +157,7 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "its first bytes": (lambda data: data[:40], "ends in its first bytes"),
     "its first half": (lambda data: data[: len(data) // 2], r"has \d+ bytes, not \d+"),
     "more": (lambda data: data + b"\0", r"has \d+ bytes, not \d+"),
-    "a newer version": (lambda data: data[:16] + b"\2" + data[17:], "version 2 of the format"),
+    "a newer version": (lambda data: data[:16] + b"\3" + data[17:], "version 3 of the format"),
     "another digest": (lambda data: flipped(data, _HEAD.size + 3), "its header is not"),
     "another header": (lambda data: flipped(data, _START + 9), "its header is not"),
     "no sections": (rewritten(lambda header: header.pop("sections")), "header is not"),
@@ -160,10 +170,8 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "arguments outside": (routine_with("launches", [[0, 1 << 40, 1]]), "leaves its tables"),
     "too few regions": (routine_with("computed", 0), "leaves its tables"),
     "a section that is not there": (routine_with("numbers", 1 << 20), "table of sections"),
-    "an output outside": (
-        routine_with("outputs", {"y": 99, "again": 99, "bias": 1, "x again": 0}),
-        "leaves its tables",
-    ),
+    "an output outside": (output_with(99, "f32"), "leaves its tables"),
+    "an output of another type": (output_with(4, "f64"), "other outputs"),
 }
 
 

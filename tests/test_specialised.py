@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
@@ -225,6 +227,17 @@ def test_sizes_that_no_program_runs_at_are_refused() -> None:
     model.graph.initializer.append(numpy_helper.from_array(np.ones(4, np.float32), "four"))
     result = satura.compile(model, threads=1)
     assert np.array_equal(result(np.ones(6, np.float32)), np.full(4, 2, np.float32))
-    with pytest.raises(CallError, match="does not run at these sizes: .*must be at least 0"):
+    with pytest.raises(CallError, match=r"does not run at these sizes: .* at least 0"):
         result(np.ones(3, np.float32))
     assert np.array_equal(result(np.ones(1, np.float32)), np.full(4, 2, np.float32))
+
+
+def test_a_file_has_the_sizes_that_the_program_for_all_others_excludes(tmp_path: Path) -> None:
+    result = satura.compile(sliced(-4, 99, 1), threads=1)
+    result.save(tmp_path / "last.satura", [{"n": 5}, {"n": 2}, {"n": 101}])
+    opened = satura.open(tmp_path / "last.satura")
+    for n, first in ((5, 1), (2, 0), (101, 97)):
+        x = np.arange(n, dtype=np.float32)
+        np.testing.assert_array_equal(opened(x), x[first:99])
+    with pytest.raises(CallError, match="does not run at these sizes"):
+        opened(np.ones(3, np.float32))

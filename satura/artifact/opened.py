@@ -142,11 +142,15 @@ class _Kernels:
     ) -> tuple[Sizes, Routine]:
         """A routine whose launches have numbers of kernels for addresses."""
         sizes = {name: natural(size) for name, size in of(dict, row["sizes"]).items()}
-        inputs, outputs = (
-            {name: type_.concrete(sizes) for name, type_ in types.items()} for types in self._types
-        )
-        regions = of(dict, row["outputs"])
-        if regions.keys() != outputs.keys():
+        inputs = {name: type_.concrete(sizes) for name, type_ in self._types[0].items()}
+        given = {name: of(list, each) for name, each in of(dict, row["outputs"]).items()}
+        regions = {name: natural(region) for name, (region, _) in given.items()}
+        outputs = {name: type_of(each) for name, (_, each) in given.items()}
+        kinds = [
+            {name: type_.dtype for name, type_ in each.items()}
+            for each in (outputs, self._types[1])
+        ]
+        if kinds[0] != kinds[1] or any(type_.symbols for type_ in outputs.values()):
             raise ArtifactError("a routine has other outputs")
         numbers = self._file.section(natural(row["numbers"])).view(np.int64)
         places = self._file.section(natural(row["regions"])).view(np.int64)
@@ -154,7 +158,7 @@ class _Kernels:
         count = natural(row["constants"])
         routine = Routine(
             inputs,
-            tuple(Output(name, outputs[name], natural(regions[name])) for name in outputs),
+            tuple(Output(name, outputs[name], regions[name]) for name in self._types[1]),
             natural(row["computed"]),
             tuple(constants[:count]),
             launches,

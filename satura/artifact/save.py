@@ -93,7 +93,7 @@ def _routine(
     kernels = {kernel_address(source): places[source.symbol] for source in sources}
     return {
         "sizes": dict(sizes),
-        "outputs": {output.name: output.region for output in routine.outputs},
+        "outputs": {each.name: [each.region, type_row(each.type)] for each in routine.outputs},
         "computed": routine.computed,
         "launches": [
             [kernels[launch.kernel], launch.arguments, launch.width] for launch in routine.launches
