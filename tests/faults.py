@@ -280,8 +280,8 @@ FAULTS = (
     ),
     Fault(
         "rewrite/prove/size.py",
-        'comes out even", even, z3.BoolVal(True)):',
-        'comes out even", even, z3.BoolVal(False)):',
+        '>= 0", holds, z3.Not(holds))',
+        '>= 0", z3.Not(holds), holds)',
         "tests/test_prove.py",
     ),
     Fault(
