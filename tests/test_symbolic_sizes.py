@@ -84,6 +84,16 @@ def windows() -> Kind:
     return kind(nodes, [(1, 4, 6), (2, 2, 2), (0, 2, 4)], ("n", "h", "w"), {"two": [2]})
 
 
+def same_extent(auto: str) -> Kind:
+    """As converters from other frameworks pad: by how much depends on the extent."""
+    nodes = [
+        node("Conv", "x w", "a", strides=[2, 3], auto_pad=auto),
+        node("MaxPool", "a", kernel_shape=[3, 2], strides=[2, 1], auto_pad=auto),
+    ]
+    sizes = [(1, 2, 5, 7), (2, 2, 4, 6), (1, 2, 1, 1), (1, 2, 9, 8)]
+    return kind(nodes, sizes, ("n", 2, "h", "w"), {"w": random_input(3, 2, 3, 4)})
+
+
 KINDS = {
     "hourglass": hourglass(),
     "windows": windows(),
@@ -116,6 +126,8 @@ KINDS = {
     "a largest of three": pooled("MaxPool", 3, 2, [1, 1]),
     "a mean rounded up": pooled("AveragePool", 3, 2, [1, 0], count_include_pad=0),
     "a mean with its border": pooled("AveragePool", 3, 2, [1, 1], count_include_pad=1),
+    "a convolution of the same extent": same_extent("SAME_UPPER"),
+    "a convolution with its border below": same_extent("SAME_LOWER"),
     "the largest along an open axis": kind(
         [node("TopK", "x k", "y z", axis=1)], [(1, 3, 2), (2, 17, 1), (0, 5, 2)],
         constants={"k": [3]}, outputs=("y", "z"),
