@@ -73,15 +73,27 @@ def hourglass() -> Kind:
     return kind(nodes, [(1, 2, 8, 4), (2, 2, 4, 4), (0, 2, 4, 4)], ("n", 2, "h", "w"), constants)
 
 
-def windows() -> Kind:
-    """An image in windows of 2 x 2, as exporters write `x.view(n, h // 2, 2, w // 2, 2)`."""
+def windows(*, is_padded: bool = False) -> Kind:
+    """An image in windows of 2 x 2, as exporters write `x.view(n, h // 2, 2, w // 2, 2)`.
+
+    If `is_padded`, it is first filled up to whole windows.
+    """
+    source = "p" if is_padded else "x"
+    before = [
+        node("Shape", "x", "size"), node("Mod", "size whole", "m"), node("Sub", "whole m", "s"),
+        node("Mod", "s whole", "ends"), node("Concat", "zeros ends", "pads", axis=0),
+        node("Pad", "x pads", "p"),
+    ]  # fmt: skip
     nodes = [
-        node("Shape", "x", "n", start=0, end=1), node("Shape", "x", "hw", start=1, end=3),
+        *before[: 6 * is_padded],
+        node("Shape", source, "n", start=0, end=1), node("Shape", source, "hw", start=1, end=3),
         node("Div", "hw two", "half"), node("Split", "half", "h w", axis=0, num_outputs=2),
-        node("Concat", "n h two w two", "target", axis=0), node("Reshape", "x target", "v"),
+        node("Concat", "n h two w two", "target", axis=0), node("Reshape", f"{source} target", "v"),
         node("Transpose", "v", perm=[0, 1, 3, 2, 4]),
     ]  # fmt: skip
-    return kind(nodes, [(1, 4, 6), (2, 2, 2), (0, 2, 4)], ("n", "h", "w"), {"two": [2]})
+    constants: dict[str, object] = {"two": [2], "whole": [1, 2, 2], "zeros": [0, 0, 0]}
+    sizes = [(1, 4, 6), (2, 2, 2), (0, 2, 4), *[(2, 3, 1), (1, 1, 4)][: 2 * is_padded]]
+    return kind(nodes, sizes, ("n", "h", "w"), constants)
 
 
 def same_extent(auto: str) -> Kind:
@@ -97,6 +109,7 @@ def same_extent(auto: str) -> Kind:
 KINDS = {
     "hourglass": hourglass(),
     "windows": windows(),
+    "windows of what is filled up": windows(is_padded=True),
     "running sums": running(),
     "running sums from behind": running(reverse=1, exclusive=1),
     "running sums of others": running(exclusive=1),
@@ -129,8 +142,13 @@ KINDS = {
     "a convolution of the same extent": same_extent("SAME_UPPER"),
     "a convolution with its border below": same_extent("SAME_LOWER"),
     "the largest along an open axis": kind(
-        [node("TopK", "x k", "y z", axis=1)], [(1, 3, 2), (2, 17, 1), (0, 5, 2)],
+        [node("TopK", "x k", "y z", axis=1)],
+        [(1, 3, 2), (2, 17, 1), (0, 5, 2), (2, 500, 2)],
         constants={"k": [3]}, outputs=("y", "z"),
+    ),
+    "the smallest along an open axis": kind(
+        [node("Round", "x", "r"), node("TopK", "r k", "y z", axis=1, largest=0)],
+        [(1, 30, 2), (2, 700, 1)], constants={"k": [30]}, outputs=("y", "z"),
     ),
     "the smallest along a fixed axis": kind(
         [node("TopK", "x k", "y z", axis=2, largest=0)], [(1, 1, 4), (2, 0, 4), (3, 5, 4)],
