@@ -224,22 +224,27 @@ def test_a_range_of_inputs_says_what_to_do() -> None:
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
 @pytest.mark.parametrize("op", ["ScatterND", "ScatterElements"])
 def test_scattering_of_open_sizes(op: str, reduction: str) -> None:
-    width = 1 if op == "ScatterND" else 3
-    inputs: dict[str, Shape | Integers] = {
-        "x": ("n", 3),
-        "i": Integers(("e", width)),
-        "u": ("e", 3),
-    }
-    model = make_model([node(op, "x i u", "y", reduction=reduction)], inputs, opset=18)
-    for places, count in ((5, 7), (1, 1), (4, 0)):
-        indices = np.arange(count)[::-1, None] % places - 1 if reduction != "none" else None
-        if indices is None:  # for repeated ones the order is not defined
-            indices = np.arange(min(count, places))[:, None]
-        given: dict[str, Array] = {
-            "x": random_input(places, 3), "i": np.tile(indices, (1, width)),
-            "u": random_input(len(indices), 3, seed=1),
+    """Few updates or few places are lowered; else it runs on the host."""
+    width, is_folded = (1 if op == "ScatterND" else 3), reduction != "none"
+    for rows, updates in (("n", "e"), ("n", 2), (4, "e")):
+        inputs: dict[str, Shape | Integers] = {
+            "x": (rows, 3), "i": Integers((updates, width)), "u": (updates, 3),
         }  # fmt: skip
-        assert_close(interpret(load(model), given)["y"], run(model, given)[0], 1e-5)
+        model = make_model([node(op, "x i u", "y", reduction=reduction)], inputs, opset=18)
+        program = load(model)
+        on_host = any(node.op.name == "host" for node in program.nodes)
+        assert on_host == (updates == "e" and rows == "n")
+        for places, count in ((5, 7), (2, 2), (4, 0)):
+            places = rows if isinstance(rows, int) else places
+            count = updates if isinstance(updates, int) else count
+            indices = np.arange(count)[::-1, None] % places - 1
+            if not is_folded:  # for repeated ones the order is not defined
+                indices = np.arange(min(count, places))[:, None]
+            given: dict[str, Array] = {
+                "x": random_input(places, 3), "i": np.tile(indices, (1, width)),
+                "u": random_input(len(indices), 3, seed=1),
+            }  # fmt: skip
+            assert_close(interpret(program, given)["y"], run(model, given)[0], 1e-5)
 
 
 @pytest.mark.filterwarnings("ignore::satura.rewrite.program.host_call.HostFallbackWarning")
