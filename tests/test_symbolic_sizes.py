@@ -14,6 +14,8 @@ from satura.rewrite.errors import CallError, ProgramError, UnsupportedError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.parse import parse
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import Array
 from tests.onnx_models import Integers, Shape, make_model, node, random_input
 from tests.onnxruntime_reference import assert_close, run
@@ -212,6 +214,24 @@ def test_sizes_that_must_be_the_same_are_one() -> None:
     assert_close(interpret(program, {"x": x, "y": y, "z": z})["out"], (x @ y) * z[:, None], 1e-5)
     with pytest.raises(CallError, match="is 5 here and 4 elsewhere"):
         interpret(program, {"x": x, "y": random_input(5, 3), "z": z})
+
+
+def test_a_batch_that_a_model_fixes_is_fixed() -> None:
+    nodes = [
+        node("Shape", "x", "s", start=1, end=2), node("Concat", "one s four", "t", axis=0),
+        node("Reshape", "x t"),
+    ]  # fmt: skip
+    program = load(make_model(nodes, {"x": ("n", "s", 4)}, {"one": [1], "four": [4]}))
+    assert str(program.nodes[program.inputs[0]].type) == "f32[1, s, 4]"
+
+
+def test_sizes_that_are_typical_fulfil_the_conditions() -> None:
+    x = symbol("n")
+    program = load(KINDS["running sums"][0])
+    assert set(program.typical.values()) == {64}
+    seventh = program.where((SizeCondition(x // 7 * 7, x, False, "here"),))
+    assert seventh.typical["n"] == 7
+    assert satura.compile(seventh).statistics["host-count"] == 0
 
 
 def test_a_range_of_inputs_says_what_to_do() -> None:

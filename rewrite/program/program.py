@@ -19,6 +19,7 @@ from satura.rewrite.types.attributes import (
     Scalar,
     concrete_attribute,
 )  # fmt: skip
+from satura.rewrite.types.dims import representative, symbol
 from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import Array, TensorType
 
@@ -115,6 +116,20 @@ class Program:
             type_ = infer(node.op, node.operands, attributes, nodes)
             nodes.append(Node(node.op, node.operands, attributes, type_))
         return Program(tuple(nodes), self.inputs, self.outputs)
+
+    @cached_property
+    def typical(self) -> dict[str, int]:
+        """A size for each symbol: what costs count, or the least that all conditions allow."""
+        given = [value for i in self.inputs for value in self.nodes[i].attributes]
+        conditions = [
+            c for value in given if isinstance(value, Parameter) for c in value.conditions
+        ]
+        usual = representative(symbol("usual"))
+        for size in (usual, *range(1, 2 * usual)):
+            sizes = dict.fromkeys(sorted(self.symbols), size)
+            if all(condition.holds(sizes) for condition in conditions):
+                return sizes
+        return dict.fromkeys(sorted(self.symbols), usual)
 
     def where(self, conditions: tuple[SizeCondition, ...]) -> Program:
         """The program for calls that fulfil `conditions`: its first input says so."""
