@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import Dim, SymbolicDim, static, symbol
+from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import Array, DType
 from tests.random_programs import STEPS, RandomProgram, Step
 
@@ -16,7 +18,10 @@ N, M = symbol("n"), symbol("m")
 _DIMS: tuple[Dim, ...] = (N, N, M, M, 1, 2, 3, 4, 8)
 
 
+@dataclass
 class _Dynamic(RandomProgram):
+    conditions: list[SizeCondition] = field(default_factory=list)
+
     def dim(self) -> Dim:
         return _DIMS[int(self.random.integers(len(_DIMS)))]
 
@@ -84,8 +89,72 @@ def _scored(program: RandomProgram) -> None:
     program.keep(program.build.matmul(left, right), False, 100.0)
 
 
+def _taken_for_equal(program: RandomProgram) -> None:
+    """An axis cut to an extent that it must have: other sizes are refused."""
+    assert isinstance(program, _Dynamic)
+    node = program.pick(lambda v: program.axis(v) is not None)
+    if node is None or program.conditions:
+        return
+    sizes = list(program.shape(node))
+    axis = program.axis(node)
+    assert axis is not None
+    extent = sizes[axis]
+    sizes[axis] = extent // 2 * 2
+    program.conditions.append(SizeCondition(extent, sizes[axis], False, "a random step"))
+    result = program.build.slice(node, [0] * len(sizes), sizes)
+    program.keep(result, program.exact[node], program.bound[node])
+
+
+def _in_blocks(program: RandomProgram) -> None:
+    """An axis filled up to whole blocks, folded in each and along them, as running sums are."""
+    assert isinstance(program, _Dynamic)
+    node = program.pick(lambda v: program.dtype(v) is DType.F32 and program.axis(v) is not None)
+    if node is None:
+        return
+    node, build = program.tamed(node), program.build
+    axis, shape = program.axis(node), program.shape(node)
+    assert axis is not None
+    length = int(program.random.choice([3, 4, 16]))
+    count = (shape[axis] + (length - 1)) // length
+    ends: list[Dim] = [0] * len(shape)
+    ends[axis] = count * length - shape[axis]
+    whole = build.pad(node, [0] * len(shape), ends, 0.0)
+    blocks = build.reshape(whole, (*shape[:axis], count, length, *shape[axis + 1 :]))
+    sizes, before = [1] * (len(shape) + 1), [0] * (len(shape) + 1)
+    sizes[axis + 1], before[axis + 1] = length, length - 1
+    f = str(program.random.choice(["sum", "max"]))
+    folded = build.pool(f, blocks, build.window(DType.F32, sizes, lo=before))
+    together = build.reshape(folded, build.type(whole).shape)
+    result = build.slice(together, [0] * len(shape), shape)
+    program.keep(result, f == "max" and program.exact[node], length * program.bound[node] + 1)
+
+
+def _resampled(program: RandomProgram) -> None:
+    """An axis read at places that are computed from its extent."""
+    assert isinstance(program, _Dynamic)
+    node = program.pick(lambda v: program.axis(v) is not None)
+    if node is None:
+        return
+    axis, shape, build = program.axis(node), program.shape(node), program.build
+    assert axis is not None
+    above, below = ((1, 2), (2, 1), (3, 2))[int(program.random.integers(3))]
+    ramp = build.iota((shape[axis] * above // below,), 0, DType.F64)
+    line = build.type(ramp).shape
+
+    def along(x: int) -> int:
+        return build.broadcast(build.reshape(build.cast(x, DType.F64), (1,)), line)
+
+    half, scale = along(build.constant(0.5)), along(build.constant(above / below))
+    at = build.binary("div", build.binary("add", ramp, half), scale)
+    last = build.binary("sub", along(build.extent(shape[axis])), along(build.constant(1.0)))
+    place = build.binary("min", build.unary("floor", at), last)
+    found = build.gather(node, build.cast(place, DType.I64), axis)
+    program.keep(found, program.exact[node], program.bound[node])
+
+
 _STEPS: tuple[tuple[Step, float], ...] = (
     *((step, weight) for step, weight in STEPS), (_part, 4), (_regrouped, 2), (_scored, 1),
+    (_taken_for_equal, 0.5), (_in_blocks, 2), (_resampled, 2),
 )  # fmt: skip
 
 
@@ -108,7 +177,10 @@ def dynamic_program(seed: int) -> tuple[Program, dict[str, bool]]:
     ends = [v for v in dict.fromkeys(program.values) if v not in read]
     ends = [v for v in ends if program.build.nodes[v].op.name != "input"] or program.values[-1:]
     outputs = {f"y{k}": v for k, v in enumerate(ends)}
-    return program.build.program(outputs), {n: program.exact[v] for n, v in outputs.items()}
+    made = program.build.program(outputs)
+    if program.conditions:
+        made = made.where(tuple(program.conditions))
+    return made, {n: program.exact[v] for n, v in outputs.items()}
 
 
 def arguments_for(program: Program, sizes: Mapping[str, int], seed: int) -> dict[str, Array]:

@@ -14,6 +14,8 @@ from satura.rewrite.errors import CallError, ProgramError, UnsupportedError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.parse import parse
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import Array
 from tests.onnx_models import Integers, Shape, make_model, node, random_input
 from tests.onnxruntime_reference import assert_close, run
@@ -73,20 +75,43 @@ def hourglass() -> Kind:
     return kind(nodes, [(1, 2, 8, 4), (2, 2, 4, 4), (0, 2, 4, 4)], ("n", 2, "h", "w"), constants)
 
 
-def windows() -> Kind:
-    """An image in windows of 2 x 2, as exporters write `x.view(n, h // 2, 2, w // 2, 2)`."""
+def windows(*, is_padded: bool = False) -> Kind:
+    """An image in windows of 2 x 2, as exporters write `x.view(n, h // 2, 2, w // 2, 2)`.
+
+    If `is_padded`, it is first filled up to whole windows.
+    """
+    source = "p" if is_padded else "x"
+    before = [
+        node("Shape", "x", "size"), node("Mod", "size whole", "m"), node("Sub", "whole m", "s"),
+        node("Mod", "s whole", "ends"), node("Concat", "zeros ends", "pads", axis=0),
+        node("Pad", "x pads", "p"),
+    ]  # fmt: skip
     nodes = [
-        node("Shape", "x", "n", start=0, end=1), node("Shape", "x", "hw", start=1, end=3),
+        *before[: 6 * is_padded],
+        node("Shape", source, "n", start=0, end=1), node("Shape", source, "hw", start=1, end=3),
         node("Div", "hw two", "half"), node("Split", "half", "h w", axis=0, num_outputs=2),
-        node("Concat", "n h two w two", "target", axis=0), node("Reshape", "x target", "v"),
+        node("Concat", "n h two w two", "target", axis=0), node("Reshape", f"{source} target", "v"),
         node("Transpose", "v", perm=[0, 1, 3, 2, 4]),
     ]  # fmt: skip
-    return kind(nodes, [(1, 4, 6), (2, 2, 2), (0, 2, 4)], ("n", "h", "w"), {"two": [2]})
+    constants: dict[str, object] = {"two": [2], "whole": [1, 2, 2], "zeros": [0, 0, 0]}
+    sizes = [(1, 4, 6), (2, 2, 2), (0, 2, 4), *[(2, 3, 1), (1, 1, 4)][: 2 * is_padded]]
+    return kind(nodes, sizes, ("n", "h", "w"), constants)
+
+
+def same_extent(auto: str) -> Kind:
+    """As converters from other frameworks pad: by how much depends on the extent."""
+    nodes = [
+        node("Conv", "x w", "a", strides=[2, 3], auto_pad=auto),
+        node("MaxPool", "a", kernel_shape=[3, 2], strides=[2, 1], auto_pad=auto),
+    ]
+    sizes = [(1, 2, 5, 7), (2, 2, 4, 6), (1, 2, 1, 1), (1, 2, 9, 8)]
+    return kind(nodes, sizes, ("n", 2, "h", "w"), {"w": random_input(3, 2, 3, 4)})
 
 
 KINDS = {
     "hourglass": hourglass(),
     "windows": windows(),
+    "windows of what is filled up": windows(is_padded=True),
     "running sums": running(),
     "running sums from behind": running(reverse=1, exclusive=1),
     "running sums of others": running(exclusive=1),
@@ -116,9 +141,16 @@ KINDS = {
     "a largest of three": pooled("MaxPool", 3, 2, [1, 1]),
     "a mean rounded up": pooled("AveragePool", 3, 2, [1, 0], count_include_pad=0),
     "a mean with its border": pooled("AveragePool", 3, 2, [1, 1], count_include_pad=1),
+    "a convolution of the same extent": same_extent("SAME_UPPER"),
+    "a convolution with its border below": same_extent("SAME_LOWER"),
     "the largest along an open axis": kind(
-        [node("TopK", "x k", "y z", axis=1)], [(1, 3, 2), (2, 17, 1), (0, 5, 2)],
+        [node("TopK", "x k", "y z", axis=1)],
+        [(1, 3, 2), (2, 17, 1), (0, 5, 2), (2, 500, 2)],
         constants={"k": [3]}, outputs=("y", "z"),
+    ),
+    "the smallest along an open axis": kind(
+        [node("Round", "x", "r"), node("TopK", "r k", "y z", axis=1, largest=0)],
+        [(1, 30, 2), (2, 700, 1)], constants={"k": [30]}, outputs=("y", "z"),
     ),
     "the smallest along a fixed axis": kind(
         [node("TopK", "x k", "y z", axis=2, largest=0)], [(1, 1, 4), (2, 0, 4), (3, 5, 4)],
@@ -184,6 +216,24 @@ def test_sizes_that_must_be_the_same_are_one() -> None:
         interpret(program, {"x": x, "y": random_input(5, 3), "z": z})
 
 
+def test_a_batch_that_a_model_fixes_is_fixed() -> None:
+    nodes = [
+        node("Shape", "x", "s", start=1, end=2), node("Concat", "one s four", "t", axis=0),
+        node("Reshape", "x t"),
+    ]  # fmt: skip
+    program = load(make_model(nodes, {"x": ("n", "s", 4)}, {"one": [1], "four": [4]}))
+    assert str(program.nodes[program.inputs[0]].type) == "f32[1, s, 4]"
+
+
+def test_sizes_that_are_typical_fulfil_the_conditions() -> None:
+    x = symbol("n")
+    program = load(KINDS["running sums"][0])
+    assert set(program.typical.values()) == {64}
+    seventh = program.where((SizeCondition(x // 7 * 7, x, False, "here"),))
+    assert seventh.typical["n"] == 7
+    assert satura.compile(seventh).statistics["host-count"] == 0
+
+
 def test_a_range_of_inputs_says_what_to_do() -> None:
     inputs: dict[str, Shape | Integers] = {name: Integers(()) for name in "abc"}
     with pytest.raises(UnsupportedError, match=r"input 0 \('a'\) decides a shape.*--value"):
@@ -194,22 +244,27 @@ def test_a_range_of_inputs_says_what_to_do() -> None:
 @pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "min"])
 @pytest.mark.parametrize("op", ["ScatterND", "ScatterElements"])
 def test_scattering_of_open_sizes(op: str, reduction: str) -> None:
-    width = 1 if op == "ScatterND" else 3
-    inputs: dict[str, Shape | Integers] = {
-        "x": ("n", 3),
-        "i": Integers(("e", width)),
-        "u": ("e", 3),
-    }
-    model = make_model([node(op, "x i u", "y", reduction=reduction)], inputs, opset=18)
-    for places, count in ((5, 7), (1, 1), (4, 0)):
-        indices = np.arange(count)[::-1, None] % places - 1 if reduction != "none" else None
-        if indices is None:  # for repeated ones the order is not defined
-            indices = np.arange(min(count, places))[:, None]
-        given: dict[str, Array] = {
-            "x": random_input(places, 3), "i": np.tile(indices, (1, width)),
-            "u": random_input(len(indices), 3, seed=1),
+    """Few updates or few places are lowered; else it runs on the host."""
+    width, is_folded = (1 if op == "ScatterND" else 3), reduction != "none"
+    for rows, updates in (("n", "e"), ("n", 2), (4, "e")):
+        inputs: dict[str, Shape | Integers] = {
+            "x": (rows, 3), "i": Integers((updates, width)), "u": (updates, 3),
         }  # fmt: skip
-        assert_close(interpret(load(model), given)["y"], run(model, given)[0], 1e-5)
+        model = make_model([node(op, "x i u", "y", reduction=reduction)], inputs, opset=18)
+        program = load(model)
+        on_host = any(node.op.name == "host" for node in program.nodes)
+        assert on_host == (updates == "e" and rows == "n")
+        for places, count in ((5, 7), (2, 2), (4, 0)):
+            places = rows if isinstance(rows, int) else places
+            count = updates if isinstance(updates, int) else count
+            indices = np.arange(count)[::-1, None] % places - 1
+            if not is_folded:  # for repeated ones the order is not defined
+                indices = np.arange(min(count, places))[:, None]
+            given: dict[str, Array] = {
+                "x": random_input(places, 3), "i": np.tile(indices, (1, width)),
+                "u": random_input(len(indices), 3, seed=1),
+            }  # fmt: skip
+            assert_close(interpret(program, given)["y"], run(model, given)[0], 1e-5)
 
 
 @pytest.mark.filterwarnings("ignore::satura.rewrite.program.host_call.HostFallbackWarning")

@@ -18,7 +18,6 @@ from satura.backend.run.bound import Bound
 from satura.backend.run.signatures import Signatures, Sizes
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.system.heap import give_back_freed
-from satura.rewrite.types.dims import representative, symbol
 from satura.rewrite.types.tensor_type import Array
 
 
@@ -80,8 +79,7 @@ class CompiledSchedule:
         return self.prepare(self._typical(sizes)).arena.size
 
     def _typical(self, sizes: Mapping[str, int] | None) -> Mapping[str, int]:
-        symbols = sorted(self.schedule.program.symbols)
-        return {name: representative(symbol(name)) for name in symbols} if sizes is None else sizes
+        return self.schedule.program.typical if sizes is None else sizes
 
     @property
     def plans(self) -> list[tuple[Sizes, Plan]]:

@@ -10,7 +10,6 @@ from satura.backend.jit.kernel import KernelSource
 from satura.backend.plan.executables import executables
 from satura.backend.plan.kernels import kernel_code
 from satura.rewrite.extract.schedule import Form, Schedule
-from satura.rewrite.types.dims import representative, symbol
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ def kernel_records(schedule: Schedule, threads: int) -> tuple[KernelRecord, ...]
 
     Nothing is compiled.
     """
-    sizes = {name: representative(symbol(name)) for name in sorted(schedule.program.symbols)}
+    sizes = schedule.program.typical
     concrete = fold_constants(schedule).concrete(sizes)
     store = ConstantStore()
     codes: dict[int, Code] = {}

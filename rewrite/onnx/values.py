@@ -201,13 +201,16 @@ def _float_divide(a: Element, b: Element) -> Element:
 
 
 def _divide(a: Element, b: Element) -> Element:
-    """Integer division truncates; floor is the same where both are known not to be negative."""
+    """Integer division truncates; floor is the same where both are at least 0, or it is even."""
     numerator, denominator = _dim(a), _dim(b)
     if isinstance(numerator, int) and isinstance(denominator, int):
         if denominator == 0:
             return 0
         quotient = abs(numerator) // abs(denominator)
         return quotient if (numerator < 0) == (denominator < 0) else -quotient
+    even = exact_quotient(numerator, denominator)
+    if even is not None:
+        return even
     if known_at_least(numerator, 0) and known_at_least(denominator, 0) and denominator != 0:
         return numerator // denominator
     raise Undecided

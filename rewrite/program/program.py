@@ -19,6 +19,7 @@ from satura.rewrite.types.attributes import (
     Scalar,
     concrete_attribute,
 )  # fmt: skip
+from satura.rewrite.types.dims import representative, symbol
 from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import Array, TensorType
 
@@ -123,6 +124,16 @@ class Program:
         return tuple(
             each for own in parameters if isinstance(own, Parameter) for each in own.conditions
         )
+
+    @cached_property
+    def typical(self) -> dict[str, int]:
+        """A size for each symbol: what costs count, or the least that all conditions allow."""
+        usual = representative(symbol("usual"))
+        for size in (usual, *range(1, 2 * usual)):
+            sizes = dict.fromkeys(sorted(self.symbols), size)
+            if all(condition.holds(sizes) for condition in self.conditions):
+                return sizes
+        return dict.fromkeys(sorted(self.symbols), usual)
 
     def where(self, conditions: tuple[SizeCondition, ...]) -> Program:
         """The program for calls that fulfil `conditions`: its first input says so."""

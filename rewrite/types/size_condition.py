@@ -18,11 +18,15 @@ class SizeCondition:
     is_more: bool
     place: str
 
+    def holds(self, sizes: Mapping[str, int]) -> bool:
+        """Whether a call of these sizes fulfils it."""
+        left, right = evaluate(self.left, sizes), evaluate(self.right, sizes)
+        return left >= right if self.is_more else left == right
+
     def check(self, sizes: Mapping[str, int]) -> None:
         """Raise ProgramError where the condition does not hold at `sizes`."""
-        left, right = evaluate(self.left, sizes), evaluate(self.right, sizes)
-        holds = left >= right if self.is_more else left == right
-        if not holds:
+        if not self.holds(sizes):
+            left, right = evaluate(self.left, sizes), evaluate(self.right, sizes)
             what = "at least" if self.is_more else "equal to"
             shown = ", ".join(f"{name} = {size}" for name, size in sorted(sizes.items()))
             raise ProgramError(

@@ -18,7 +18,6 @@ from satura.rewrite.errors import CallError, ProgramError, file_errors
 from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.program.arguments import as_arrays
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.dims import representative, symbol
 from satura.rewrite.types.tensor_type import TensorType
 
 STATISTICS = (
@@ -82,7 +81,7 @@ class Compiled(Runnable):
         counted = statistics(self.rewritten.schedule)
         measured = {
             "executable-count": len(self.executables),
-            "transient-memory-size": self._kernels.transient_memory_size(self._typical),
+            "transient-memory-size": self._kernels.transient_memory_size(self.source.typical),
             "constant-count": self._kernels.constant_count,
             "constant-size": self._kernels.constant_size,
         }
@@ -91,12 +90,8 @@ class Compiled(Runnable):
     @cached_property
     def executables(self) -> dict[str, int]:
         """The distinct kernels by name, and how many dispatches each of them runs."""
-        kernels = self._kernels.executables(self._typical)
+        kernels = self._kernels.executables(self.source.typical)
         return {kernel.name: kernel.dispatches for kernel in kernels}
-
-    @property
-    def _typical(self) -> dict[str, int]:
-        return {name: representative(symbol(name)) for name in sorted(self.source.symbols)}
 
     def prepare(self, sizes: Mapping[str, int] | Iterable[Mapping[str, int]]) -> None:
         """Make ready for calls of these sizes, each a size for every symbol: their first calls

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from satura.rewrite.onnx.lower.context import Context, Lowered, computed_wide, lowering
-from satura.rewrite.onnx.lower.geometry import Geometry, geometry
+from satura.rewrite.onnx.lower.geometry import Geometry, padded_geometry
 from satura.rewrite.onnx.lower.tensors import Tensors, common_shape
 from satura.rewrite.types.dims import product
 
@@ -82,7 +82,7 @@ def conv(node: Context, x: int, w: int) -> int:
             f"input has rank {rank}, weights have rank {build.rank(w)}; expected n, c, …"
         )
     kernel = node.static(build.shape(w)[2:], "the kernel's shape")
-    window = geometry(node, build.shape(x)[2:], kernel)
+    x, window = padded_geometry(node, x, kernel, 0)
     last = build.transpose(x, (0, *range(2, rank), 1))
     weights = build.transpose(w, (*range(2, rank), 1, 0))
     result = channels_last(build, last, weights, window, node.integer("group", 1))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from satura.rewrite.onnx.lower.context import Context
-from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.dims import Dim, SymbolicDim, static
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,30 @@ class Geometry:
         return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilations, strict=True))
 
 
-def geometry(node: Context, spatial: Sequence[Dim], kernel: Sequence[int]) -> Geometry:
+def padded_geometry(
+    node: Context, x: int, kernel: Sequence[int], fill: object
+) -> tuple[int, Geometry]:
+    """x and the node's window; borders that depend on sizes are filled in x, and not the window's.
+
+    ceil_mode is not yet regarded.
+    """
+    build = node.build
+    spatial = build.shape(x)[2:]
+    is_same = node.text("auto_pad", "NOTSET").startswith("SAME")
+    if not is_same or not any(isinstance(extent, SymbolicDim) for extent in spatial):
+        return x, geometry(node, spatial, kernel)
+    bare = geometry(node, spatial, kernel, auto="VALID")
+    pads, axes = _same_pads(node, spatial, bare), len(kernel)
+    lo, hi = ([0, 0, *side] for side in (pads[:axes], pads[axes:]))
+    if all(isinstance(amount, int) for amount in pads):
+        fixed = tuple(map(static, pads))
+        return x, replace(bare, lo=fixed[:axes], hi=fixed[axes:])
+    return build.padded(x, build.constant(fill, build.dtype(x)), lo, hi), bare
+
+
+def geometry(
+    node: Context, spatial: Sequence[Dim], kernel: Sequence[int], auto: str | None = None
+) -> Geometry:
     """The node's window, with pads from `pads` or `auto_pad`, ceil_mode not yet regarded."""
     axes = len(kernel)
     strides = node.integers("strides") or (1,) * axes
@@ -38,29 +61,29 @@ def geometry(node: Context, spatial: Sequence[Dim], kernel: Sequence[int]) -> Ge
         raise node.wrong(f"{axes} kernel axes do not fit {len(spatial)} spatial axes and strides")
     if len(pads) != 2 * axes or min(*kernel, *strides, *dilations) < 1:
         raise node.wrong("kernel, strides and dilations must be positive, pads two per axis")
-    auto = node.text("auto_pad", "NOTSET")
+    auto = node.text("auto_pad", "NOTSET") if auto is None else auto
     if auto == "VALID":
         pads = (0,) * (2 * axes)
-    elif auto.startswith("SAME"):
-        pads = _same_pads(node, spatial, kernel, strides, dilations, auto == "SAME_UPPER")
-    return Geometry(tuple(kernel), strides, dilations, pads[:axes], pads[axes:])
+    window = Geometry(tuple(kernel), strides, dilations, pads[:axes], pads[axes:])
+    if auto.startswith("SAME"):
+        same = node.static(_same_pads(node, spatial, window), "a spatial extent under auto_pad")
+        return replace(window, lo=same[:axes], hi=same[axes:])
+    return window
 
 
-def _same_pads(
-    node: Context,
-    spatial: Sequence[Dim],
-    kernel: Sequence[int],
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    upper: bool,
-) -> tuple[int, ...]:
+def _same_pads(node: Context, spatial: Sequence[Dim], window: Geometry) -> tuple[Dim, ...]:
     """Pads such that the result has ceil(extent / stride) elements."""
-    lo, hi = [], []
-    for extent, k, stride, dilation in zip(spatial, kernel, strides, dilations, strict=True):
-        total = dilation * (k - 1)
-        if stride != 1:
-            (size,) = node.static([extent], "a spatial extent under auto_pad")
-            total = max(0, (-(-size // stride) - 1) * stride + total + 1 - size)
+    upper = node.text("auto_pad") == "SAME_UPPER"
+    lo: list[Dim] = []
+    hi: list[Dim] = []
+    for extent, reach, stride in zip(spatial, window.reach, window.strides, strict=True):
+        total: Dim = reach - 1
+        if stride != 1 and reach != 1:
+            total = ((extent + (stride - 1)) // stride - 1) * stride + reach - extent
+        if isinstance(total, int):
+            total = max(0, total)
+        elif reach < stride:
+            node.static([extent], "a spatial extent under auto_pad")
         smaller = total // 2
         lo.append(smaller if upper else total - smaller)
         hi.append(total - lo[-1])

@@ -12,10 +12,12 @@ from satura.rewrite.onnx.lower.context import Context, NoLowering, lowering
 from satura.rewrite.onnx.lower.indexing import elements_at, wrap_negative
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.ops.reductions import reduction_identity
-from satura.rewrite.types.dims import Dim, SymbolicDim, product
+from satura.rewrite.types.dims import Dim, product
 from satura.rewrite.types.tensor_type import DType
 
 _MOST_PAIRS = 2**22
+_FEW = 16
+"""Places or updates that all of the others, as many as a size says, are compared with."""
 _REDUCTIONS = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
 _COMBINED = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 
@@ -29,7 +31,7 @@ def scatter_elements(node: Context) -> int:
     shape, given = build.shape(x), build.shape(indices)
     if given != build.shape(updates) or len(given) != len(shape):
         raise node.wrong(f"indices {build.type(indices)} do not fit {build.type(updates)}")
-    _check_pairs(product((*shape, given[axis])))
+    _check_pairs(product((*shape, given[axis])), shape[axis], given[axis])
     short = [0 if at == axis else extent - given[at] for at, extent in enumerate(shape)]
     if any(dim != 0 for dim in short):  # updates cover a part of the other axes
         none, zeros = build.constant(-1, DType.I64), [0] * len(shape)
@@ -52,7 +54,7 @@ def scatter_nd(node: Context) -> int:
     rest = product(shape[depth:])
     if depth > len(shape) or build.type(updates).size != count * rest:
         raise node.wrong(f"indices {build.type(node[1])} do not fit {build.type(updates)}")
-    _check_pairs(places * count * rest)
+    _check_pairs(places * count * rest, places, count)
     flat = build.full(0, tuples[:-1], DType.I64)
     for at in range(depth):
         part = build.drop(build.one_axis_slice(node[1], len(tuples) - 1, at, 1), [len(tuples) - 1])
@@ -65,8 +67,13 @@ def scatter_nd(node: Context) -> int:
     return build.reshape(build.transpose(_scattered(node, target, index, lines), (1, 0)), shape)
 
 
-def _check_pairs(pairs: Dim) -> None:
-    if isinstance(pairs, SymbolicDim) or pairs > _MOST_PAIRS:
+def _check_pairs(pairs: Dim, places: Dim, count: Dim) -> None:
+    """Raise NoLowering where too many pairs of places and updates may have to be compared."""
+    if isinstance(pairs, int):
+        is_work = pairs <= _MOST_PAIRS
+    else:
+        is_work = any(isinstance(dim, int) and dim <= _FEW for dim in (places, count))
+    if not is_work:
         raise NoLowering
 
 
@@ -89,9 +96,12 @@ def _scattered(node: Context, x: int, indices: int, updates: int) -> int:
         is_hit = build.binary("le", build.number(0, latest), latest)
         rows = product(shape[:-1])
         line = build.iota((rows, extent), 0, DType.I64)
-        start = build.apply_number("mul", build.reshape(line, shape), count)
+        start = build.binary("mul", build.reshape(line, shape), build.size_of([count], latest))
         place = build.binary("add", start, build.apply_number("max", latest, 0))
-        taken = build.gather(build.reshape(updates, (build.type(updates).size,)), place, 0)
+        flat = build.reshape(updates, (build.type(updates).size,))
+        if not isinstance(count, int):  # there may be none, and the place of none is 0
+            flat = build.padded(flat, build.constant(0, build.dtype(updates)), (0,), (1,))
+        taken = build.gather(flat, place, 0)
         return build.select(is_hit, taken, x)
     if reduction not in _REDUCTIONS:
         raise node.wrong(f"there is no reduction '{reduction}'")
@@ -128,7 +138,7 @@ def max_unpool(node: Context) -> int:
     outer = [(n - 1) * stride + size - border for n, stride, size, border in parts]
     shape = (batch, channels, *outer)
     places = product(shape)
-    _check_pairs(places * build.type(x).size)
+    _check_pairs(places * build.type(x).size, places, build.type(x).size)
     flat = [build.reshape(node[at], (build.type(x).size,)) for at in (0, 1)]
     empty = build.full(0, (places,), build.dtype(x))
     return build.reshape(_scattered(node, empty, flat[1], flat[0]), shape)

@@ -9,7 +9,7 @@ import numpy as np
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.attributes import Padding
-from satura.rewrite.types.dims import Dim, SymbolicDim, product, symbols_of
+from satura.rewrite.types.dims import Dim, SymbolicDim, exact_quotient, product, symbols_of
 from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import DType
 
@@ -39,6 +39,9 @@ class Tensors(Builder):
         for one, two in ((dim, other), (other, dim)):
             if isinstance(one, SymbolicDim) and one.name not in {None, *symbols_of([two])}:
                 raise SameSize(str(one.name), two)
+            factor = exact_quotient(one, two)
+            if isinstance(factor, SymbolicDim) and factor.name is not None:
+                raise SameSize(factor.name, 1)
         self.conditions[dim, other] = SizeCondition(dim, other, False, self.place)
 
     def need_at_least(self, dim: Dim, least: int) -> None:

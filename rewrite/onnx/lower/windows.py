@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from satura.rewrite.onnx.lower.context import Context, computed_wide, lowering
 from satura.rewrite.onnx.lower.contraction import crop_negative_borders
-from satura.rewrite.onnx.lower.geometry import Geometry, geometry
+from satura.rewrite.onnx.lower.geometry import Geometry, geometry, padded_geometry
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.ops.reductions import reduction_identity
 from satura.rewrite.types.attributes import Window
@@ -19,12 +20,21 @@ from satura.rewrite.types.tensor_type import DType
 _MOST_PLACES = 2**24
 
 
-def _pool_geometry(node: Context) -> Geometry:
+def _kernel(node: Context) -> tuple[int, ...]:
     spatial = node.build.shape(node[0])[2:]
     kernel = node.integers("kernel_shape")
     if not kernel or len(spatial) != len(kernel):
         raise node.wrong(f"its kernel_shape {kernel} does not fit {len(spatial)} spatial axes")
-    window = geometry(node, spatial, kernel)
+    return kernel
+
+
+def _pool_geometry(node: Context) -> Geometry:
+    spatial = node.build.shape(node[0])[2:]
+    return _rounded_up(node, geometry(node, spatial, _kernel(node)), spatial)
+
+
+def _rounded_up(node: Context, window: Geometry, spatial: Sequence[Dim]) -> Geometry:
+    """The window with the borders of ceil_mode."""
     if node.integer("ceil_mode"):
         hi = [_ceil_border(window, axis, extent) for axis, extent in enumerate(spatial)]
         window = replace(window, hi=tuple(hi))
@@ -61,8 +71,9 @@ def _pool(build: Tensors, f: str, x: int, window: Geometry, fill: object = 0) ->
 def max_pool(node: Context) -> list[int]:
     """The largest element under the window; positions outside count as -inf."""
     fill = reduction_identity("max", node.build.dtype(node[0]))
-    window = _pool_geometry(node)
-    result = _pool(node.build, "max", node[0], window, fill)
+    x, window = padded_geometry(node, node[0], _kernel(node), fill)
+    window = _rounded_up(node, window, node.build.shape(x)[2:])
+    result = _pool(node.build, "max", x, window, fill)
     return [result, _places(node, window, result)] if sum(node.wanted) > 1 else [result]
 
 
