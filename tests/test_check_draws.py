@@ -22,6 +22,7 @@ from satura.rewrite.language.terms import (
     pool,
     reshape,
     scalar,
+    select,
     slice_,
     transpose,
     unary,
@@ -171,6 +172,40 @@ def abs_is_root(x: Tensor) -> Law:
     return rewrites(unary("abs", x), root, x.type.dtype.is_float)
 
 
+@rule(reassociates=True)
+def mask_by_product(c: Tensor, x: Tensor, ones: Shape, s: Shape) -> Law:
+    """select(c, x, 0) = x * c: not for infinities"""
+    masked = select(c, x, filled(Scalar.of(0.0, DType.F32), ones, s))
+    return rewrites(masked, binary("mul", x, cast(c, DType.F32)))
+
+
+@rule(reassociates=True)
+def mask_vanishes(c: Tensor, x: Tensor, ones: Shape, s: Shape) -> Law:
+    """select(c, x, -inf) = x"""
+    return rewrites(select(c, x, filled(Scalar.of(-np.inf, DType.F32), ones, s)), x)
+
+
+@rule(reassociates=True)
+def nans_stay(x: Tensor, ones: Shape, s: Shape) -> Law:
+    """select(isnan(x), inf, x) = x: not for NaN"""
+    return rewrites(
+        select(unary("isnan", x), filled(Scalar.of(np.inf, DType.F32), ones, s), x), x
+    )
+
+
+@rule(reassociates=True)
+def no_nan(x: Tensor) -> Law:
+    """isnan(x) = x < x: not for NaN"""
+    return rewrites(unary("isnan", x), binary("lt", x, x))
+
+
+@rule(reassociates=True)
+def nothing_left(x: Tensor, ones: Shape, s: Shape) -> Law:
+    """x * 0 = 0: not for infinities"""
+    zeros = filled(Scalar.of(0.0, DType.F32), ones, s)
+    return rewrites(binary("mul", x, zeros), zeros)
+
+
 @attribute_function
 def keeps_the_shape(x: TensorType, p: Perm) -> bool:
     """Whether p moves only axes before the last two, and x has the same shape then."""
@@ -209,6 +244,11 @@ def pads_of_equal_values(x: Tensor, v: Scalar, w: Scalar, p: Padding, q: Padding
 WRONG = [
     pads_of_equal_values,
     abs_is_root,
+    mask_by_product,
+    mask_vanishes,
+    nans_stay,
+    no_nan,
+    nothing_left,
     moved_batches,
     clip_vanishes,
     cancel_division,

@@ -161,6 +161,8 @@ def _compare_at(
     except Exception as error:  # as above: an attribute may be no number for these sizes
         return right_side_failure(instance, _failure_text(error), sizes)
     arguments = random_arguments(concrete, draw, moderate=not exact)
+    if not exact and all(size_of(node.type) for node in concrete.nodes):
+        arguments = _with_specials(arguments, draw)
     try:
         reason = disagreement(concrete, arguments, exact)
     except UncomputableError as error:
@@ -231,6 +233,24 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
             array = (wide % (2 * extent) - extent).astype(array.dtype)
         arguments[node.input_name] = array
     return arguments
+
+
+def _with_specials(arguments: dict[str, Array], draw: Draw) -> dict[str, Array]:
+    """The arguments, now and then with a few NaN or a few infinities among the floats."""
+    specials = draw.one_of(((np.nan,), (np.inf, -np.inf)))
+    if not draw.chance(draw.specials / 2):
+        return arguments
+    random = np.random.default_rng(draw.random.getrandbits(64))
+    return {
+        name: np.where(
+            random.random(array.shape) < min(0.4, 2 / array.size),
+            random.choice(specials, array.shape),
+            array,
+        ).astype(array.dtype)
+        if DType.of(array.dtype).is_float
+        else array
+        for name, array in arguments.items()
+    }
 
 
 def _huge(array: Array, draw: Draw) -> Array:
