@@ -72,6 +72,22 @@ def exp_of_difference(x: Tensor, y: Tensor) -> Law:
     )
 
 
+@rule(reassociates=True)
+def root_of_square(x: Tensor) -> Law:
+    """sqrt(x * x) = |x|: not for 1e25"""
+    return rewrites(unary("sqrt", binary("mul", x, x)), unary("abs", x))
+
+
+@rule(reassociates=True)
+def divide_once(x: Tensor, y: Tensor, z: Tensor) -> Law:
+    """(x / y) / z = x / (y * z): not for three numbers near 1e25"""
+    return rewrites(
+        binary("div", binary("div", x, y), z),
+        binary("div", x, binary("mul", y, z)),
+        x.type.dtype.is_float,
+    )
+
+
 @rule
 def isinf_doubled(x: Tensor) -> Law:
     """isinf(x + x) = isinf(x): not for the largest float"""
@@ -188,15 +204,19 @@ def mask_vanishes(c: Tensor, x: Tensor, ones: Shape, s: Shape) -> Law:
 @rule(reassociates=True)
 def nans_stay(x: Tensor, ones: Shape, s: Shape) -> Law:
     """select(isnan(x), inf, x) = x: not for NaN"""
-    return rewrites(
-        select(unary("isnan", x), filled(Scalar.of(np.inf, DType.F32), ones, s), x), x
-    )
+    return rewrites(select(unary("isnan", x), filled(Scalar.of(np.inf, DType.F32), ones, s), x), x)
 
 
 @rule(reassociates=True)
 def no_nan(x: Tensor) -> Law:
     """isnan(x) = x < x: not for NaN"""
     return rewrites(unary("isnan", x), binary("lt", x, x))
+
+
+@rule(reassociates=True)
+def round_half_up(x: Tensor) -> Law:
+    """round(x) = floor(x + 0.5): not for 2.5"""
+    return rewrites(unary("round", x), unary("floor", binary("add", x, 0.5)))
 
 
 @rule(reassociates=True)
@@ -242,12 +262,15 @@ def pads_of_equal_values(x: Tensor, v: Scalar, w: Scalar, p: Padding, q: Padding
 
 
 WRONG = [
+    root_of_square,
+    divide_once,
     pads_of_equal_values,
     abs_is_root,
     mask_by_product,
     mask_vanishes,
     nans_stay,
     no_nan,
+    round_half_up,
     nothing_left,
     moved_batches,
     clip_vanishes,

@@ -54,6 +54,19 @@ def forget_neg(x: Tensor) -> Law:
     return rewrites(unary("neg", x), x)
 
 
+@rule
+def minus_itself(x: Tensor, y: Tensor) -> Law:
+    """(x - x) + y = y, which is wrong for infinities"""
+    return rewrites(binary("add", binary("sub", x, x), y), y)
+
+
+@rule
+def compare_doubled(x: Tensor, y: Tensor) -> Law:
+    """x + x < y + y = x < y, which is wrong for large numbers"""
+    left = binary("lt", binary("add", x, x), binary("add", y, y))
+    return rewrites(left, binary("lt", x, y), x.type.dtype.is_float)
+
+
 def test_a_law_that_holds_up_to_rounding_gets_a_hint() -> None:
     report = check(add_in_another_order, attempts=600, shrink=False)
     assert report.verdict == "refuted"
@@ -61,7 +74,9 @@ def test_a_law_that_holds_up_to_rounding_gets_a_hint() -> None:
     assert str(report).endswith(report.hint)
 
 
-@pytest.mark.parametrize("wrong", [twice_is_once, forget_neg], ids=lambda law: law.name)
+@pytest.mark.parametrize(
+    "wrong", [twice_is_once, forget_neg, minus_itself, compare_doubled], ids=lambda law: law.name
+)
 def test_a_wrong_law_gets_no_hint(wrong: Rule) -> None:
     report = check(wrong, attempts=600, shrink=False)
     assert report.verdict == "refuted" and report.hint == ""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
+import ml_dtypes
 import numpy as np
+from numpy.typing import NDArray
 
 from satura.rewrite.check.compare import evaluate_all, first_unlike, magnitude, node_values
 from satura.rewrite.check.instances import Instance
@@ -16,6 +18,7 @@ from satura.rewrite.ops.draw import Draw
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.program.program import Program, ProgramBuilder
 from satura.rewrite.types.attributes import Axis, Constant, Refuse
+from satura.rewrite.types.comparison import first_difference
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, DType
 
@@ -27,11 +30,15 @@ SIZES = (
     {"n": 0, "m": 3},
 )
 MOST_ELEMENTS = 10_000_000  # of a tensor on the right side: more is a mistake, not a result
-HUGE = {DType.F64: 1e200, DType.F32: 1e25}
-"""Magnitudes whose square overflows, and sums do not. A law that holds up to rounding may overflow
-where its left side does, as a·c + b·c and (a + b)·c do, but not elsewhere, as a²/b² for (a/b)²."""
-HUGE_DRAWS = 0.1
-LEAST_HUGE = 1e20
+ROUNDED_DRAWS = 2  # of values for a law up to rounding: they may be far from 1, or special
+FAR = {DType.F64: (200, 200, 130), DType.F32: (25, 25, 16), DType.BF16: (25, 25, 16)}
+"""Powers of ten far from 1. Their own square or cube overflows by far, so that a sum of a few such
+numbers, or one that nearly cancels, is as finite as they are."""
+FAR_DRAWS = 0.2
+LEAST_FAR = 1e10
+NEAR = 2.0**-6  # by which results of numbers far from 1 may differ, relative to the left one,
+NEAR_EPS = 128  # or as many last digits, where these are more
+NUDGE = 1 / 64  # as much of that in the arguments: a left side that it changes much tells nothing
 
 
 class UncomputableError(Exception):
@@ -105,7 +112,7 @@ def _compare(instance: Instance, exact: bool, draw: Draw) -> Failure | None:
     reason = ""
     if builder.type(left) != builder.type(right):
         reason = f"the left side is {builder.type(left)}, the right side {builder.type(right)}"
-    for sizes in _valuations(instance, symbols):
+    for sizes in _valuations(instance, symbols) * (1 if exact else ROUNDED_DRAWS):
         failure = _compare_at(instance, program, sizes, exact, draw)
         if failure is not None:
             return replace(failure, reason=reason or failure.reason)
@@ -135,7 +142,7 @@ def zeros(program: Program) -> dict[str, Array]:
     }
 
 
-def _valuations(instance: Instance, symbols: frozenset[str]) -> Iterable[dict[str, int]]:
+def _valuations(instance: Instance, symbols: frozenset[str]) -> list[dict[str, int]]:
     """Sizes of the symbols for which the left side is well typed."""
     program = left_side(instance)
     names = sorted(symbols)
@@ -192,17 +199,47 @@ def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) 
     if left.dtype != right.dtype or left.shape != right.shape:
         shown = [f"{side.dtype.name}{list(side.shape)}" for side in (left, right)]
         return f"the left side is {shown[0]}, the right side {shown[1]}"
-    if (
-        not exact
-        and DType.of(left.dtype).is_float
-        and magnitude([*arguments.values()]) > LEAST_HUGE
-    ):
-        speaks = np.isfinite(left) & (left != 0)  # nothing is said of what overflows or cancels
-        right = np.where(speaks, right, left)
-    index = first_unlike(left, right, evaluated.bound)
+    if not exact and DType.of(left.dtype).is_float and _is_far(magnitude([*arguments.values()])):
+        wrong = _unlike_far_from_1(program, arguments, left, right, evaluated.bound.only_finite)
+        index = first_difference(~wrong)
+    else:
+        index = first_unlike(left, right, evaluated.bound)
     if index is None:
         return ""
     return f"at {list(index)} the left side is {left[index]!s}, the right side {right[index]!s}"
+
+
+def _is_far(largest: float) -> bool:
+    return largest > LEAST_FAR or 0 < largest < 1 / LEAST_FAR
+
+
+def _unlike_far_from_1(
+    program: Program, arguments: Mapping[str, Array], left: Array, right: Array, only_finite: bool
+) -> NDArray[np.bool_]:
+    """Where two results of huge or tiny numbers, all of one magnitude, are no roundings apart.
+
+    A law that holds up to rounding overflows on both sides or on neither, as a·c + b·c and
+    (a + b)·c do, and x²/y² and (x/y)² do not. Nothing is said of what underflows on the left, nor
+    of what the arguments' last digits decide.
+    """
+    tiny = 1e3 * float(ml_dtypes.finfo(left.dtype).tiny)
+    digits = [ml_dtypes.finfo(each.dtype).eps for each in (left, *arguments.values())]
+    near = max(NEAR, NEAR_EPS * float(max(digits)))
+    with np.errstate(all="ignore"):
+        a, b = left.astype(np.float64), right.astype(np.float64)
+        speaks = np.isfinite(a) & (np.abs(a) > tiny)
+        unlike = speaks & ~(np.abs(a - b) <= near * np.abs(a))
+        if unlike.any():
+            nudged = {name: _nudged(array, NUDGE * near) for name, array in arguments.items()}
+            beside = node_values(program.nodes, nudged)[program.output_nodes[0]]
+            unlike &= np.abs(a - beside) <= near / 4 * np.abs(a)
+        return np.asarray(unlike | (~np.isfinite(a) & np.isfinite(b) & (not only_finite)))
+
+
+def _nudged(array: Array, step: float) -> Array:
+    """Floats beside those of `array`, some larger and some smaller."""
+    signs = np.where(np.arange(array.size) % 3, 1.0, -1.0).reshape(array.shape)
+    return np.asarray(array * (1 + step * signs)).astype(array.dtype)
 
 
 def _left_has_value(program: Program, arguments: Mapping[str, Array]) -> bool:
@@ -217,16 +254,20 @@ def _left_has_value(program: Program, arguments: Mapping[str, Array]) -> bool:
 def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, Array]:
     """A random value for every input of a program without symbols; indices lie in range.
 
-    A few times all `moderate` floats are huge, of one magnitude.
+    Now and then inputs that are all `moderate` floats are huge, or tiny, of one magnitude.
     """
     extents = _gather_extents(program)
     arguments: dict[str, Array] = {}
-    huge = moderate and draw.chance(HUGE_DRAWS)
+    constants = [node.constant.array for node in program.nodes if node.op.name == "constant"]
+    can_be_far = moderate and not _is_far(magnitude(constants))
+    can_be_far &= all(program.nodes[index].type.dtype in FAR for index in program.inputs)
+    far = can_be_far and draw.chance(FAR_DRAWS)
+    place, sign = (draw.up_to(2), draw.one_of((1, -1))) if far else (0, 1)
     for index in program.inputs:
         node = program.nodes[index]
         array = draw.array(node.type, moderate)
-        if huge and node.type.dtype in HUGE:
-            array = _huge(array, draw)
+        if far:
+            array = _far(array, 10.0 ** (sign * FAR[node.type.dtype][place]), draw)
         if index in extents and node.type.dtype.is_integer:
             extent = extents[index]
             wide = array.astype(np.int64) + extent
@@ -253,12 +294,11 @@ def _with_specials(arguments: dict[str, Array], draw: Draw) -> dict[str, Array]:
     }
 
 
-def _huge(array: Array, draw: Draw) -> Array:
-    """Floats of one huge magnitude, of which no two are likely to cancel."""
+def _far(array: Array, size: float, draw: Draw) -> Array:
+    """Floats near `size` or its negative, of which no two are likely to cancel."""
     random = np.random.default_rng(draw.random.getrandbits(64))
-    size = HUGE[DType.of(array.dtype)] * random.uniform(0.8, 1.25, array.shape)
-    signed: Array = (random.choice((-1.0, 1.0), array.shape) * size).astype(array.dtype)
-    return signed
+    values = size * random.uniform(0.8, 1.25, array.shape)
+    return np.asarray(random.choice((-1.0, 1.0), array.shape) * values).astype(array.dtype)
 
 
 def _gather_extents(program: Program) -> dict[int, int]:

@@ -23,9 +23,9 @@ class Bound:
     """How far two results may be apart: not at all, or `steps` roundings at `magnitude`.
 
     With `nan_for_inf` a NaN agrees with an infinity, as inf - inf does with inf * (1 - 1).
-    `only_finite` leaves out elements that are not finite, where a constant made them so (x * 1e38),
-    or where a sum of no elements takes the place of NaN. Integers and bools have no bound: a law up to rounding that computes them
-    from floats is refuted.
+    `only_finite` leaves out elements that are not finite, where a constant made them so (x * 1e38)
+    or a sum of no elements takes the place of NaN. Integers and bools have no bound: a law up to
+    rounding that computes them from floats is refuted.
     """
 
     magnitude: float = 0.0

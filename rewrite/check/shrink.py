@@ -6,22 +6,24 @@ another instance, often a smaller one: this works for every op without knowing i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
 import numpy as np
 
 from satura.rewrite.check.both_sides import Failure, UncomputableError, disagreement, examine
+from satura.rewrite.check.compare import is_finite, node_values
 from satura.rewrite.check.instances import Instance, draw_from
 from satura.rewrite.ops.draw import Draw
+from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import Array, DType
 
 REDRAWS = 400  # instances to draw afresh
 TRIES = 1600  # instances to compare, at most, to find a smaller one
 SPECIALS = (0.3, 0.9) * 3  # how many elements are special, for each of the values to try
 TINY = 12.0  # weight of an instance of so few elements that a special value is seldom among them
-SIMPLE = (0, 1, 2, -1, 3)  # 0 only for exact laws: others need not hold where it divides
+SIMPLE = (0, 1, 2, -1, 3)
 
 
 class Numbers(Random):
@@ -126,26 +128,28 @@ def _simpler_numbers(numbers: Sequence[float]) -> Iterator[list[float]]:
 
 
 def _simpler_arguments(failure: Failure, exact: bool) -> dict[str, Array]:
-    """Zeros and small integers for which the two sides still differ."""
+    """Zeros, small integers, and numbers of few digits for which the two sides still differ."""
     arguments = dict(failure.arguments)
-    simple = SIMPLE if exact else SIMPLE[1:]
 
     def fails(name: str, array: Array) -> bool:
+        changed = arguments | {name: array}
         try:
-            return bool(disagreement(failure.program, arguments | {name: array}, exact))
+            fails = bool(disagreement(failure.program, changed, exact))
         except UncomputableError:
             return False
+        # A law up to rounding need not hold where a zero divides.
+        return fails and (exact or bool(array.all()) or _is_finite(failure.program, changed))
 
     for name, array in arguments.items():
-        for value in simple:
+        for value in SIMPLE:
             filled = np.full_like(array, _in_dtype_of(value, array))
             if fails(name, filled):
                 arguments[name] = filled
                 break
     for name in arguments:
         for position in range(arguments[name].size):
-            for value in simple:
-                array = arguments[name]
+            array = arguments[name]
+            for value in (*SIMPLE, *_shorter(array.flat[position])):
                 if array.flat[position].tobytes() == _in_dtype_of(value, array).tobytes():
                     break
                 changed = array.copy()
@@ -156,7 +160,23 @@ def _simpler_arguments(failure: Failure, exact: bool) -> dict[str, Array]:
     return arguments
 
 
-def _in_dtype_of(value: int, array: Array) -> Array:
+def _is_finite(program: Program, arguments: Mapping[str, Array]) -> bool:
+    """Whether both sides have only finite elements."""
+    values = node_values(program.nodes, arguments)
+    return all(is_finite(values[index]) for index in program.output_nodes)
+
+
+def _shorter(number: np.generic) -> Iterator[float | int]:
+    """Numbers of one and of two digits near `number`, and half of it and less where it is whole."""
+    if not np.isfinite(float(number)):
+        return
+    if DType.of(number.dtype).is_float:
+        yield from (float(f"{float(number):.{digits}e}") for digits in (0, 1))
+    else:
+        yield from (int(number) >> bits for bits in range(64, 0, -1) if int(number) >> bits)
+
+
+def _in_dtype_of(value: float | int, array: Array) -> Array:
     """`value` in the dtype of `array`, or the nearest value that the dtype has."""
     dtype = DType.of(array.dtype)
     near = value if dtype.is_signed else abs(value)

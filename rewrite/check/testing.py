@@ -15,7 +15,16 @@ from itertools import chain
 from random import Random
 from typing import cast
 
-from satura.rewrite.check.both_sides import Failure, examine, left_side, right_side_failure
+import numpy as np
+
+from satura.rewrite.check.both_sides import (
+    Failure,
+    disagreement,
+    examine,
+    left_side,
+    right_side_failure,
+)
+from satura.rewrite.check.compare import node_values
 from satura.rewrite.check.counterexample import counterexample
 from satura.rewrite.check.coverage import Coverage
 from satura.rewrite.check.extremes import (
@@ -93,7 +102,7 @@ def check(
     )
     if failure is not None:
         refuted = _refutation_report(rule, report, failure, shrink)
-        return replace(refuted, hint=_hint(failure, tried)) if rule.exact else refuted
+        return replace(refuted, hint=_hint(tried)) if rule.exact else refuted
     reasons = [reason for direction in report.directions for reason in _gaps(direction)]
     if reasons:
         return replace(report, verdict="vacuous", reason="\n".join(reasons))
@@ -147,15 +156,28 @@ def _failure_at_extremes(
     return first_failure(chain.from_iterable(batches), rule.exact, seed)
 
 
-def _hint(failure: Failure, tried: Sequence[Firings]) -> str:
-    """Advice to declare rounding, where an exact law holds up to rounding on all its firings."""
+def _hint(tried: Sequence[Firings]) -> str:
+    """Advice to declare rounding, where an exact law fails by it, and holds up to it."""
     instances = [instance for firings in tried for instance in firings.found.values()]
-    if not failure.has_right or first_failure(instances, exact=False) is not None:
+    ordinary = Draw(Random(0), specials=0.0)
+    failures = (examine(instance, exact=True, draw=ordinary) for instance in instances)
+    if not any(failure is not None and _is_rounding(failure) for failure in failures):
+        return ""
+    if first_failure(instances, exact=False) is not None:
         return ""
     return (
         f"Both sides agree up to rounding on all {len(instances)} instances; if no more is meant:"
         " @rule(reassociates=True)"
     )
+
+
+def _is_rounding(failure: Failure) -> bool:
+    """Whether finite floats differ, and by roundings only."""
+    if not failure.has_right or disagreement(failure.program, failure.arguments, exact=False):
+        return False
+    values = node_values(failure.program.nodes, failure.arguments)
+    left, right = (values[index] for index in failure.program.output_nodes)
+    return bool(np.any((left != right) & np.isfinite(left) & np.isfinite(right)))
 
 
 def _instability(instance: Instance) -> Failure | None:

@@ -41,6 +41,7 @@ SIZES: tuple[Dim, ...] = (*SYMBOLS, *SYMBOLS, 2 * symbol("n"), symbol("n") + 2, 
 FLOAT_SPECIALS = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0, 0.5, -0.25, 3.0)
 PADS: tuple[tuple[Dim, Dim], ...] = ((1, 1), (0, 1), (1, 0), (2, 1), (0, 2), (3, 0), (1, 3))
 WIDE = (0.0, 0.25, 3.0, 100.0)  # scales of floats that laws up to rounding must stand, too
+NARROW = (0.0, 0.25, 3.0)  # those of floats with few digits
 
 
 class DrawError(Exception):
@@ -224,16 +225,17 @@ class Draw:
     def array(self, type_: TensorType, moderate: bool) -> Array:
         """Elements of a concrete type; `moderate`: finite floats and small ints.
 
-        Most moderate floats are near 1, a quarter of the arrays has zeros and up to hundreds. Half
-        of the larger arrays have hardly any special float: a sum with NaN shows nothing. A few have
-        hardly any other: -0.0 is rare elsewhere. Some have neighbours of what was drawn before.
+        Most moderate floats are near 1, a quarter of the arrays has zeros, halves and up to
+        hundreds. Half of the larger arrays have hardly any special float: a sum with NaN shows
+        nothing. A few have hardly any other: -0.0 is rare elsewhere. Some have neighbours of what
+        was drawn before.
         """
         dtype = type_.dtype
         shape = tuple(map(static, type_.shape))
         count = static(product(shape))
         specials = 0.2
         if dtype.is_float and moderate:
-            self.wide = dtype.itemsize > 2 and self.chance(0.6 if self.wide else 0.15)
+            self.wide = self.chance(0.6 if self.wide else 0.15)
             specials = 1.0 if self.wide else 0.0
         elif dtype.is_float:
             specials = self.specials
@@ -308,7 +310,9 @@ class Draw:
             any_one = self.random.randint(least, most)
             return 0, 1, *ends, power - 1, power, power, power + 1, any_one
         if moderate:
-            return [scale * self.random.gauss(0, 1) for scale in WIDE * 8]
+            scales = (WIDE if dtype.itemsize > 2 else NARROW) * 8
+            halves = [self.random.randint(-9, 9) / 2 for _ in scales]
+            return [*(scale * self.random.gauss(0, 1) for scale in scales), *halves[::4]]
         largest, *smallest = _limits(dtype)
         last = (largest, largest, *smallest, -largest, -largest, *(-each for each in smallest))
         scaled = [largest**power * self.random.gauss(0, 1) for power in (0.25, 0.8, -0.25, -0.8)]
