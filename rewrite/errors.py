@@ -5,6 +5,8 @@ A message says what is wrong, where (node, rule or argument) and what to do abou
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class SaturaError(Exception):
@@ -35,6 +37,10 @@ class ArtifactError(SaturaError):
     """A saved program that is damaged, of another version, or not one at all."""
 
 
+class FileError(SaturaError, OSError):
+    """A file that cannot be opened or written."""
+
+
 class CallError(SaturaError):
     """A call of a compiled program with wrong names, dtypes or shapes."""
 
@@ -49,6 +55,17 @@ class RuleWarning(UserWarning):
 
 class RuleDroppedWarning(RuleWarning):
     """A rule that is not satura's own failed while a program was rewritten, and was left out."""
+
+
+@contextmanager
+def file_errors(doing: str, path: object) -> Iterator[None]:
+    """Raises FileError for what the system says while `path` is opened or written."""
+    try:
+        yield
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"cannot {doing} '{path}': {error.strerror or error}") from error
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, file_errors
 from satura.rewrite.system.interrupts import import_whole
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def save(program: Program, path: str | Path) -> None:
     import_whole("satura.rewrite.onnx.write.save")
     from satura.rewrite.onnx.write.save import save as save_onnx
 
-    save_onnx(program, path)
+    with file_errors("write", path):
+        save_onnx(program, path)
 
 
 def open(path: str | Path, trust: bool = False) -> Opened:
@@ -57,12 +58,13 @@ def open(path: str | Path, trust: bool = False) -> Opened:
     Machine code in the file is used only where nobody but this user can have written it, or where
     `trust` says that it is safe, and on a CPU like that on which it was saved; elsewhere the
     program is compiled again, with a warning. Raises ArtifactError for a file that is damaged, of
-    another version, or not a saved program.
+    another version, or not a saved program, FileError where there is none.
     """
     import_whole("satura.artifact.opened")
     from satura.artifact.opened import open_artifact
 
-    return open_artifact(Path(path), trust)
+    with file_errors("open", path):
+        return open_artifact(Path(path), trust)
 
 
 def interpret(program: Program, arguments: Mapping[str, Array]) -> dict[str, Array]:

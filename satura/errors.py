@@ -1,7 +1,9 @@
 """Every error that satura raises on purpose; catch SaturaError to catch them all."""
 
 from satura.rewrite.errors import (
+    ArtifactError,
     CallError,
+    FileError,
     ModelError,
     OpError,
     ProgramError,
@@ -14,7 +16,9 @@ from satura.rewrite.errors import (
 )
 
 __all__ = [
+    "ArtifactError",
     "CallError",
+    "FileError",
     "ModelError",
     "OpError",
     "ProgramError",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from satura.rewrite.system import files
 from satura.rewrite.system.files import atomic_file, open_regular, output_file
 
 
@@ -80,6 +81,13 @@ def test_a_fifo_is_written_into(tmp_path: Path, through_link: bool) -> None:
     reader.join(10)
     assert read == [b"new"]
     assert stat.S_ISFIFO(fifo.stat().st_mode)
+
+
+def test_a_fifo_that_nobody_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_TIMES_TO_WAIT", 2)
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(OSError, match="a FIFO that nobody reads"):
+        write(tmp_path / "fifo", b"new")
 
 
 def test_a_device_is_written_into(tmp_path: Path) -> None:

@@ -47,9 +47,20 @@ def test_a_choice_graph_that_is_written_and_read_costs_the_same(seed: int) -> No
             "the child 'b', which is not a node",
         ),
         ({"nodes": {"a": {"eclass": "0", "cost": -1}}}, "the cost -1, which is not a number >= 0"),
+        (
+            {
+                "nodes": {
+                    "a": {"eclass": "0", "children": ["b"]},
+                    "b": {"eclass": "1", "children": ["c"]},
+                    "c": {"eclass": "2", "children": ["b"]},
+                },
+                "root_eclasses": ["0"],
+            },
+            "circles as '1' reads '2' reads '1'",
+        ),
         ({"nodes": {}, "root_eclasses": ["7"]}, "the root '7' is not a class"),
     ],
 )
 def test_what_is_not_in_the_form_is_an_error(change: object, message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        read_gym(json.dumps(change))
+        read_gym(json.dumps(change)).computable()

@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 import satura
 from satura.backend import target
 from satura.commands.optimize import change
-from satura.errors import CallError
+from satura.errors import CallError, SaturaError
 from satura.language import Law, RuleSet, Tensor, rewrites, rule, unary
 from satura.pipeline.rule_file import load_rules
 from satura.rewrite.errors import RuleDroppedWarning, RuleError
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.program import Program
+from satura.rewrite.system.files import ARTIFACT
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
 from tests.onnx_models import make_model, node
@@ -30,6 +31,7 @@ from tests.test_cli import cli
 
 X = np.array([[1, -2, 3]], np.float32)
 Y = np.array([[5, 7, 9]], np.float32)
+Mistake = Callable[[satura.Compiled, Path], object]
 Run = Callable[[satura.Compiled], dict[str, NDArray[np.generic]]]
 
 
@@ -66,6 +68,7 @@ def test_run_takes_arguments_in_any_form(compiled: satura.Compiled, run: Run) ->
     [
         (lambda f: f.run([X, Y, X]), "3 arguments for the 2 inputs"),
         (lambda f: f.run(X), r"input 'y' \(f32\[rows, 3\]\) is missing"),
+        (lambda f: f.run(X.astype(">f4"), Y), "in another byte order: convert it by astype"),
         (lambda f: f.run(), r"input 'x' \(f32\[rows, 3\]\) is missing"),
         (lambda f: f.run({"x": X}, Y), "one dict of arguments, or arguments by position"),
     ],
@@ -73,6 +76,24 @@ def test_run_takes_arguments_in_any_form(compiled: satura.Compiled, run: Run) ->
 def test_run_says_what_it_wants(compiled: satura.Compiled, run: Run, reason: str) -> None:
     with pytest.raises(CallError, match=reason):
         run(compiled)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "reason"),
+    [
+        (lambda f, at: satura.save(f, at / "new.onnx"), "a Program, not Compiled: give compiled"),
+        (lambda f, at: satura.save(f.program, at), "cannot write '.*': Is a directory"),
+        (lambda f, at: f.save(at), "cannot write '.*': Is a directory"),
+        (lambda _, at: satura.open(at / "nope"), "cannot open '.*nope': No such file"),
+        (lambda _, at: satura.load(at / "saved"), "is a compiled program, not a model"),
+    ],
+)
+def test_mistakes_with_files_are_named(
+    compiled: satura.Compiled, tmp_path: Path, mistake: Mistake, reason: str
+) -> None:
+    (tmp_path / "saved").write_bytes(ARTIFACT + bytes(9))
+    with pytest.raises(SaturaError, match=reason):
+        mistake(compiled, tmp_path)
 
 
 @pytest.mark.parametrize("copied", [pickle.dumps, copy.copy, copy.deepcopy])

@@ -306,6 +306,12 @@ def test_a_rule_of_an_interpreter_or_a_notebook_has_a_place(
     assert vars(_module_of(text, "/a/file.py"))["law"].place == "/a/file.py:5"
 
 
+def test_a_helper_below_its_rule_is_named() -> None:
+    text = HEAD + LAW.format(name="law", right="later(x)") + "def later(x):\n    return x\n"
+    with pytest.raises(RuleError, match="'later' is not defined yet: what a law uses must be"):
+        _module_of(text, "/a/file.py")
+
+
 def test_rules_without_source_differ_by_their_code() -> None:
     def digest(right: str) -> str:
         text = HEAD + LAW.format(name="law", right=right)

@@ -87,6 +87,11 @@ def _misspelt(x: Tensor, p: Perm) -> Law:
     return rewrites(transpose(x, p), transpose(x, p.invers))  # type: ignore[attr-defined]
 
 
+def _operator(x: Tensor) -> Law:
+    """a sign in place of an op"""
+    return rewrites(x + x, x)  # type: ignore[operator]
+
+
 def _unknown_sort(x: Tensor, p: int) -> Law:
     """no such sort"""
     return rewrites(transpose(x, Perm((1, 0))), x)
@@ -242,6 +247,7 @@ MISTAKES: list[tuple[Callable[..., Law], str, int]] = [
     (_no_law, "must return rewrites", 0),
     (_no_docstring, 'the docstring is missing: state the law there, as in """', 0),
     (_misspelt, "Perm has no attribute 'invers'; did you mean 'inverse'", 2),
+    (_operator, r"for \+: .*; a law names its ops: binary\(\"add\", x, y\)", 2),
     (_unknown_sort, "'p: int' is not a sort of variable; sorts are .*Perm, Shape", 0),
     (_matches_everything, "would match every tensor", 2),
     (_constant_condition, "the condition False does not depend on any attribute", 2),

@@ -11,6 +11,10 @@ import pytest
 from onnx import TensorProto, helper
 
 from satura.cli import main
+from satura.pipeline.rule_sets import rule_set
+from satura.pipeline.stages import best_choice, saturate
+from satura.rewrite.extract.losers import contest
+from tests.random_programs import random_program
 
 FILE = '''
 from satura.rewrite.types.attributes import Perm
@@ -130,3 +134,13 @@ def test_the_command_says_which_candidates_lost(model: Path, run: Run) -> None:
     code, _, err = run(model, "--choice", "%0")
     assert code == 1 and "%0 is an input or a constant" in err
     assert run(model)[0] == 2
+
+
+def test_what_was_tried_is_not_said_to_be_left_out() -> None:
+    """Some candidates cannot be part of any choice."""
+    program, _, _ = random_program(0)
+    found, result = best_choice(saturate(program, rule_set("default")))
+    pairs = [cls for cls in result.choice if len(found.graph.candidates[cls]) == 2]
+    contests = [contest(found, result, cls) for cls in pairs]
+    assert any(not each.losers for each in contests)
+    assert all(each.left_out == 0 for each in contests)

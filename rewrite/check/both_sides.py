@@ -232,14 +232,14 @@ def _unlike_far_from_1(
         if unlike.any():
             nudged = {name: _nudged(array, NUDGE * near) for name, array in arguments.items()}
             beside = node_values(program.nodes, nudged)[program.output_nodes[0]]
-            unlike &= np.abs(a - beside) <= near / 4 * np.abs(a)
+            unlike &= np.abs(a - beside.astype(np.float64)) <= near / 4 * np.abs(a)
         return np.asarray(unlike | (~np.isfinite(a) & np.isfinite(b) & (not only_finite)))
 
 
 def _nudged(array: Array, step: float) -> Array:
     """Floats beside those of `array`, some larger and some smaller."""
     signs = np.where(np.arange(array.size) % 3, 1.0, -1.0).reshape(array.shape)
-    return np.asarray(array * (1 + step * signs)).astype(array.dtype)
+    return np.asarray(array.astype(np.float64) * (1 + step * signs)).astype(array.dtype)
 
 
 def _left_has_value(program: Program, arguments: Mapping[str, Array]) -> bool:

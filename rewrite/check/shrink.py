@@ -149,11 +149,11 @@ def _simpler_arguments(failure: Failure, exact: bool) -> dict[str, Array]:
     for name in arguments:
         for position in range(arguments[name].size):
             array = arguments[name]
-            for value in (*SIMPLE, *_shorter(array.flat[position])):
-                if array.flat[position].tobytes() == _in_dtype_of(value, array).tobytes():
+            for number in (*SIMPLE, *_shorter(array.flat[position])):
+                if array.flat[position].tobytes() == _in_dtype_of(number, array).tobytes():
                     break
                 changed = array.copy()
-                changed.flat[position] = _in_dtype_of(value, array)
+                changed.flat[position] = _in_dtype_of(number, array)
                 if fails(name, changed):
                     arguments[name] = changed
                     break

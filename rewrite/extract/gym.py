@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from satura.rewrite.errors import ModelError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
+from satura.rewrite.extract.greedy import cheapest_trees
 
 T = TypeVar("T")
 
@@ -29,6 +30,13 @@ class Gym:
     graph: ChoiceGraph
     nodes: tuple[str, ...]
     classes: tuple[str, ...]
+
+    def computable(self) -> ChoiceGraph:
+        """The graph. Raises ModelError, with a circle of classes, where nothing computes a root."""
+        if circle := _circle(self.graph):
+            names = " reads ".join(f"'{self.classes[cls]}'" for cls in circle)
+            raise ModelError(f"nothing computes the roots: all ways lead to circles as {names}")
+        return self.graph
 
     def choice(self, result: Result) -> dict[str, str]:
         """The chosen node of each class that is needed."""
@@ -63,6 +71,18 @@ def read_gym(text: str) -> Gym:
     places = tuple(numbers[home] for home in homes.values())
     graph = ChoiceGraph(len(numbers), places, tuple(leaves), tuple(costs), goals)
     return Gym(graph, tuple(nodes), tuple(numbers))
+
+
+def _circle(graph: ChoiceGraph) -> list[int]:
+    """Classes of which each reads the next, to the first again; none where all goals can be had."""
+    possible = cheapest_trees(graph)
+    at = next((goal for goal in graph.goals if goal not in possible), None)
+    path: list[int] = []
+    while at is not None and at not in path:
+        path.append(at)
+        leaves = (leaf for k in graph.candidates[at] for leaf in graph.leaves[k])
+        at = next(leaf for leaf in leaves if leaf not in possible)
+    return [] if at is None else [*path[path.index(at) :], at]
 
 
 def gym_text(graph: ChoiceGraph) -> str:

@@ -36,7 +36,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Contest:
-    """The candidate that was chosen, the nearest losers in order, and how many more there are."""
+    """The candidate that was chosen, the nearest losers in order, and how many were not tried."""
 
     chosen: Contender
     losers: tuple[Contender, ...]
@@ -64,7 +64,7 @@ def contest(found: Candidates, result: Result, cls: int, most: int = MOST) -> Co
             losers.append(Contender(fragment, own, forced.cost, kept))
     losers.sort(key=lambda loser: loser.whole)
     chosen = Contender(found.fragment(winner), graph.costs[winner], result.cost)
-    return Contest(chosen, tuple(losers), len(ranked) - len(losers))
+    return Contest(chosen, tuple(losers), max(0, len(ranked) - most))
 
 
 def _unpaid(graph: ChoiceGraph, choice: Mapping[int, int], candidate: int) -> float:

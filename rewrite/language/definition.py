@@ -120,6 +120,13 @@ def mistake_line(error: Exception, function: Callable[..., object], line: int) -
     return inside[-1] if inside else line
 
 
+_OPS = {
+    "+": 'binary("add", x, y)', "-": 'binary("sub", x, y), unary("neg", x)',
+    "*": 'binary("mul", x, y)', "/": 'binary("div", x, y)', "**": 'binary("pow", x, y)',
+    "@": "matmul(x, y)",
+}  # fmt: skip
+
+
 def reason_of(error: Exception, function: Callable[..., object]) -> str:
     """What an exception in a rule's definition means, with advice where there is some."""
     if isinstance(error, MistakeError):
@@ -127,7 +134,14 @@ def reason_of(error: Exception, function: Callable[..., object]) -> str:
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, NameError):
         known = [*_globals(function), *function.__code__.co_varnames]
+        lines = "".join(linecache.getlines(function.__code__.co_filename))
+        if error.name and re.search(rf"^(def {error.name}\(|{error.name}\b.*=)", lines, re.M):
+            return f"{text} yet: what a law uses must be defined above it"
         return text + name_advice(error.name or "", known)
+    pattern = r"(?:unsupported|bad) operand type\S* for (?:unary )?(\S+): '(\w+)"
+    operator = re.match(pattern, str(error))
+    if operator and operator[1] in _OPS and hasattr(terms, operator[2]):
+        return f"{text}; a law names its ops: {_OPS[operator[1]]}"
     called = re.match(r"(?:\w+\.)*(\w+)\(\)", str(error))
     target = _globals(function).get(called[1]) if called else None
     if isinstance(error, TypeError) and called and callable(target):

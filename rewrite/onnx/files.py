@@ -20,6 +20,7 @@ from satura.rewrite.errors import ModelError, SaturaError, UnsupportedError
 from satura.rewrite.onnx.narrow import HELD_IN, held_array_of, narrow_array_of
 from satura.rewrite.onnx.outline import outline
 from satura.rewrite.onnx.types import dtype_of
+from satura.rewrite.system.files import ARTIFACT
 from satura.rewrite.types.attributes import Constant, content_digest
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.remade import SMALLEST_REMADE
@@ -86,6 +87,8 @@ def read_apart(model: str | Path | bytes | ModelProto) -> ModelApart:
     whole = Stored(source, 0, size)
     try:
         with whole.opened() as file:
+            if file.read(len(ARTIFACT)) == ARTIFACT:
+                raise ModelError(f"{name} is a compiled program, not a model: use satura.open")
             found = outline(file, size)
     except OSError as error:
         raise ModelError(f"cannot read {name}: {error.strerror or error}") from None

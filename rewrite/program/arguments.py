@@ -39,6 +39,8 @@ def sizes_of(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) ->
         array = arguments[name]
         if array.dtype != expected.dtype.numpy or array.ndim != expected.rank:
             shown = f"{array.dtype.name}{list(array.shape)}"
+            if not array.dtype.isnative:
+                shown += f" in another byte order: convert it by astype({array.dtype.name!r})"
             raise CallError(f"input {name!r} must be {expected}, not {shown}")
         for axis, (dim, extent) in enumerate(zip(expected.shape, array.shape, strict=True)):
             if isinstance(dim, SymbolicDim) and dim.name is not None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import BinaryIO
 
+ARTIFACT = b"satura artifact\n"
+"""What files of compiled programs begin with."""
 UNFINISHED = ".tmp"
 """What the names of files end in that are still being written."""
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_TIMES_TO_WAIT = 500  # for a reader of a FIFO, of 10 ms each
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
@@ -32,6 +36,21 @@ def open_regular(path: Path, flags: int = 0) -> BinaryIO:
         file.close()
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return file
+
+
+def _open_to_write(name: str, flags: int) -> int:
+    """Open what stands at a name. Raises OSError for a FIFO that nobody opens to read."""
+    for waited in range(_TIMES_TO_WAIT):
+        try:
+            descriptor = os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            time.sleep(0.01 * bool(waited))
+        else:
+            os.set_blocking(descriptor, True)
+            return descriptor
+    raise OSError(errno.ENXIO, "it is a FIFO that nobody reads", name)
 
 
 def _opener(flags: int, mode: int = 0o666) -> Callable[[str, int], int]:
@@ -54,7 +73,7 @@ def output_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """
     try:
         if is_special(path):
-            with path.open("wb") as file:
+            with open(path, "wb", opener=_open_to_write) as file:
                 yield file
         else:
             with atomic_file(Path(os.path.realpath(path)), mode) as file:

@@ -23,14 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from satura.rewrite.errors import ArtifactError
-from satura.rewrite.system.files import is_private, open_regular, output_file
+from satura.rewrite.system.files import ARTIFACT, is_private, open_regular, output_file
 from satura.rewrite.types.attributes import Constant
 
 T = TypeVar("T")
 Bytes = NDArray[np.uint8]
 
 VERSION = 1
-_MAGIC = b"satura artifact\n"
 _HEAD = struct.Struct("<16sQQQ")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _START = _HEAD.size + _DIGEST_BYTES
@@ -81,7 +80,7 @@ class Writer:
         table = [[size, digest] for size, digest in zip(sizes, sums, strict=True)]
         text = json.dumps({**header, "sections": table}).encode()
         offsets = _offsets(len(text), sizes)
-        head = _HEAD.pack(_MAGIC, VERSION, len(text), offsets[-1])
+        head = _HEAD.pack(ARTIFACT, VERSION, len(text), offsets[-1])
         with output_file(path, _OWNERS_TO_WRITE) as file:
             at = file.write(head + hashlib.sha256(head + text).digest() + text)
             for offset, section in zip(offsets, self._sections, strict=False):
@@ -137,8 +136,8 @@ class Container:
 
     @staticmethod
     def _version_checked(path: Path, start: bytes) -> None:
-        magic = start[: len(_MAGIC)]
-        if magic != _MAGIC[: len(start)] or not start:
+        magic = start[: len(ARTIFACT)]
+        if magic != ARTIFACT[: len(start)] or not start:
             raise ArtifactError(f"{path} is not a program that `Compiled.save` has written")
         if len(start) < _START:
             raise ArtifactError(f"{path} is damaged: it ends in its first bytes; save it again")
@@ -153,7 +152,7 @@ class Container:
 def is_artifact(path: Path) -> bool:
     """Whether the file at `path` begins as one that was saved."""
     with open_regular(path) as file:
-        return file.read(len(_MAGIC)) == _MAGIC
+        return file.read(len(ARTIFACT)) == ARTIFACT
 
 
 def damaged(path: Path, part: str) -> ArtifactError:

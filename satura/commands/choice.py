@@ -63,7 +63,7 @@ class _Told:
         if asked != root:
             lines[0] += f", in whose dispatch %{asked} is computed"
         lines.append("  " + self.line(answer.chosen.fragment, answer.chosen.seconds))
-        if not answer.losers:
+        if not answer.losers and not answer.left_out:
             lines.append("nothing else could have computed it")
         for loser in answer.losers:
             dearer = f"the whole would take {self.dearer(loser) * 1e6:.2f} us more"

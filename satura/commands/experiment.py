@@ -61,7 +61,7 @@ def experiment(
 def model(name: str) -> Model | ChoiceGraph:
     """A model, or the choice graph of an e-graph that stands as JSON in a file."""
     if Path(name).suffix == ".json":
-        return read_gym(existing_file(name).read_text()).graph
+        return read_gym(existing_file(name).read_text()).computable()
     return file_or_light(name)
 
 

@@ -14,7 +14,7 @@ from satura.backend.run.calls import Runnable
 from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.rewritten import Rewritten
 from satura.rewrite.egraph.report import Report
-from satura.rewrite.errors import CallError, ProgramError
+from satura.rewrite.errors import CallError, ProgramError, file_errors
 from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.program.arguments import as_arrays
 from satura.rewrite.program.program import Program
@@ -137,12 +137,14 @@ class Compiled(Runnable):
         """Write this to a file for `satura.open`, which appears complete or not at all.
 
         Sizes of symbols that were called before are ready in it, and those of `sizes`; others are
-        compiled when they come. Raises UnsupportedError where a node runs in Python.
+        compiled when they come. Raises UnsupportedError where a node runs in Python, FileError
+        where the file cannot be written.
         """
         from satura.artifact.save import save
 
         self.prepare(sizes)
-        save(Path(path), self.rewritten.schedule, self._kernels, self.inputs, self.outputs)
+        with file_errors("write", path):
+            save(Path(path), self.rewritten.schedule, self._kernels, self.inputs, self.outputs)
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled: kernels are machine code of this process."""

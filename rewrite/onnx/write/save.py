@@ -40,6 +40,11 @@ def save(program: Program, path: str | Path, largest_file: int = LARGEST_FILE) -
     the model and the file's content. The model is written last: whatever happens, `path` holds the
     old model or the new one. Links are followed, and a device or a FIFO at `path` is written into.
     """
+    if not isinstance(program, Program):
+        raise CallError(
+            f"what is saved as ONNX is a Program, not {type(program).__name__}: give"
+            " compiled.program, or call compiled.save for a file that is ready to run"
+        )
     path = Path(path)
     model, constants = write_program(program)
     inside, outside = constants, dict[str, Constant]()
