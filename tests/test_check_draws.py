@@ -363,7 +363,29 @@ def relu_within_five_axes(x: Tensor, p: Perm) -> Law:
     return rewrites(left, transpose(unary("relu", x), p), has_five_axes(x.type))
 
 
+@attribute_function
+def rows(x: TensorType, s: Slices) -> Slices:
+    """What s takes of the rows of x."""
+    refuse_unless(x.rank == 2)
+    return Slices((s.starts[0], 0), (s.sizes[0], x.shape[1]), (s.steps[0], 1))
+
+
+@attribute_function
+def columns(y: TensorType, s: Slices) -> Slices:
+    """What s takes of the columns of y."""
+    refuse_unless(y.rank == 2)
+    return Slices((0, s.starts[1]), (y.shape[0], s.sizes[1]), (1, s.steps[1]))
+
+
+@rule
+def part_of_product(x: Tensor, y: Tensor, s: Slices) -> Law:
+    """slice(matmul(x, y), s) = matmul(rows of x, columns of y): the same sums in the same order"""
+    parts = matmul(slice_(x, rows(x.type, s)), slice_(y, columns(y.type, s)))
+    return rewrites(slice_(matmul(x, y), s), parts)
+
+
 RIGHT = [
+    part_of_product,
     distributes,
     relu_within_five_axes,
     three_scales,
@@ -374,7 +396,7 @@ RIGHT = [
 ]
 
 
-QUICK = [extent_of_known, reverse_twice]
+QUICK = [part_of_product, extent_of_known, reverse_twice]
 
 
 @pytest.mark.parametrize("seed", deep_but([0], range(2)))
