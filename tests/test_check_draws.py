@@ -227,6 +227,40 @@ def nothing_left(x: Tensor, ones: Shape, s: Shape) -> Law:
 
 
 @attribute_function
+def is_unit_or_13(c: Scalar) -> bool:
+    """Whether c is 1, -1 or 13."""
+    return c.dtype in (DType.I8, DType.I32, DType.I64) and int(c.value) in (1, -1, 13)
+
+
+@rule
+def one_mod(x: Tensor, c: Scalar, ones: Shape, s: Shape) -> Law:
+    """fmod(x, c) = mod(x, c) for 1 and -1: not for 13"""
+    divisor = filled(c, ones, s)
+    return rewrites(binary("fmod", x, divisor), binary("mod", x, divisor), is_unit_or_13(c))
+
+
+@attribute_function
+def inverse_of_sizes(p: Perm, x: TensorType) -> Perm:
+    """The inverse, but for three unknown extents."""
+    return p if x.rank == 3 and not any(isinstance(dim, int) for dim in x.shape) else p.inverse
+
+
+@rule
+def there_and_back(x: Tensor, p: Perm) -> Law:
+    """|transpose(x, p)| = transpose(|transpose(transpose(x, p), p⁻¹)|, p)"""
+    back = transpose(transpose(x, p), inverse_of_sizes(p, x.type))
+    return rewrites(unary("abs", transpose(x, p)), transpose(unary("abs", back), p))
+
+
+@rule
+def round_once(x: Tensor) -> Law:
+    """cast(cast(x, f64), f32) = cast(x, f32): not for integers beyond 2⁵³"""
+    return rewrites(
+        cast(cast(x, DType.F64), DType.F32), cast(x, DType.F32), x.type.dtype == DType.I64
+    )
+
+
+@attribute_function
 def keeps_the_shape(x: TensorType, p: Perm) -> bool:
     """Whether p moves only axes before the last two, and x has the same shape then."""
     refuse_unless(x.rank >= 4)
@@ -271,6 +305,9 @@ WRONG = [
     nans_stay,
     no_nan,
     round_half_up,
+    one_mod,
+    there_and_back,
+    round_once,
     nothing_left,
     moved_batches,
     clip_vanishes,

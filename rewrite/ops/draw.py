@@ -59,13 +59,14 @@ class Draw:
 
     def __init__(
         self, random: Random, symbolic: bool = False, specials: float = 0.3,
-        extents: tuple[int, ...] = EXTENTS,
+        extents: tuple[Dim, ...] = EXTENTS,
     ) -> None:  # fmt: skip
         self.random = random
         self.specials = specials  # share of NaN, infinities, zeros and the like
         self.symbolic = symbolic
         self.extents = extents
         self.zeros = 0.25 if self.chance(0.08) else 0.01  # how likely an extent is 0
+        self.named: tuple[int | float, ...] = ()  # numbers that are likely to make a difference
         self.scalars: list[Scalar] = []
         self.slices: list[Slices] = []
         self.casts: list[DType] = []
@@ -132,7 +133,10 @@ class Draw:
                 return Scalar.of(-float(found.array), dtype)  # equal, and not the same
             return found
         value: float | int = self._element(dtype, moderate=False, specials=0.0)
-        if dtype.is_float and self.random.random() < self.specials:
+        named = [each for each in self.named if _fits(each, dtype)]
+        if named and self.chance(0.4):
+            value = self.one_of(named)
+        elif dtype.is_float and self.random.random() < self.specials:
             value = self.one_of(FLOAT_SPECIALS)
         elif dtype.is_integer and self.random.random() < 0.9:
             value = self.one_of(self._specials(dtype, moderate=False))
@@ -308,7 +312,8 @@ class Draw:
             power = 1 << (bits - 1 if self.chance(0.5) else self.random.randrange(bits))
             ends = (least, least + 1, most - 1, most, most // 2 + 1)
             any_one = self.random.randint(least, most)
-            return 0, 1, *ends, power - 1, power, power, power + 1, any_one
+            beside = [_beside_tie(self.random)] if dtype.itemsize == 8 else []
+            return 0, 1, *ends, power - 1, power, power, power + 1, any_one, *beside
         if moderate:
             scales = (WIDE if dtype.itemsize > 2 else NARROW) * 8
             halves = [self.random.randint(-9, 9) / 2 for _ in scales]
@@ -317,6 +322,19 @@ class Draw:
         last = (largest, largest, *smallest, -largest, -largest, *(-each for each in smallest))
         scaled = [largest**power * self.random.gauss(0, 1) for power in (0.25, 0.8, -0.25, -0.8)]
         return *FLOAT_SPECIALS, *FLOAT_SPECIALS, *last, *scaled
+
+
+def _beside_tie(random: Random) -> int:
+    """A neighbour of an integer half way between two f32; rounded to f64 first, it is that one."""
+    middle = (1 << 24) + 2 * random.getrandbits(23) + 1
+    return (middle << 38) + random.choice((-1, 1))
+
+
+def _fits(number: int | float, dtype: DType) -> bool:
+    """Whether the dtype has this number, or for floats one near it."""
+    if not dtype.is_integer:
+        return dtype.is_float
+    return number == number // 1 and dtype.bounds[0] <= number <= dtype.bounds[1]
 
 
 @cache

@@ -180,7 +180,8 @@ def _products(a: Array, b: Array) -> Array:
     if inner > FEW_PRODUCTS or inner * result.size > FEW_PRODUCTS**2:
         return np.asarray(np.matmul(np.ascontiguousarray(a), np.ascontiguousarray(b)))
     for index in range(inner):
-        result += a[..., index : index + 1] * b[..., index : index + 1, :]
+        term = np.multiply(a[..., index : index + 1], b[..., index : index + 1, :])
+        np.add(result, term, out=result)
     return result
 
 
@@ -223,7 +224,8 @@ def _conv(x: Array, w: Array, window: Window, groups: Groups) -> Array:
                     # One large product is many times faster than one per row of the image.
                     flat = theirs.reshape(rows, inner)
                     product = _products(flat, weight[tap][:, ours])
-                    result[..., ours] += product.reshape(*result.shape[:-1], width)
+                    product = product.reshape(*result.shape[:-1], width)
+                    result[..., ours] = np.add(result[..., ours], product)
     return result.astype(x.dtype)
 
 
