@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from satura.rewrite.check.compare import evaluate_all, first_unlike, magnitude, node_values
 from satura.rewrite.check.instances import Instance
+from satura.rewrite.check.unstable import unstable_call
 from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import CallError, ProgramError, RuleError
 from satura.rewrite.ops.draw import Draw
@@ -80,7 +81,7 @@ def examine(instance: Instance, exact: bool, draw: Draw) -> Failure | None:
     if not stable:
         shown = [", ".join(map(str, answer)) for answer in (first, second)]
         reason = f"the attributes of the right side are once {shown[0]}, once {shown[1]}"
-        return right_side_failure(instance, reason)
+        return right_side_failure(instance, unstable_call(instance) or reason)
     return _failure_if_changed(instance, before) or _compare(instance, exact, draw)
 
 
