@@ -10,10 +10,14 @@ from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Apply, Expression, Literal
 
 Number = int | float
+LOADS = ("LOAD_CONST", "LOAD_SMALL_INT", "RETURN_CONST")
 
 
 def named_numbers(direction: Direction) -> tuple[Number, ...]:
-    """The numbers in conditions and computations of `direction`, and in functions they call."""
+    """The numbers in conditions and computations of `direction`, and in functions they call.
+
+    0 and 1 are left out: they are drawn often anyway.
+    """
     codes = (getattr(function, "__code__", None) for function in direction.functions())
     found: list[Number] = []
     for code in dict.fromkeys(codes):
@@ -21,12 +25,13 @@ def named_numbers(direction: Direction) -> tuple[Number, ...]:
             found += _in_code(code)
     for expression in direction.expressions:
         found += _in_expression(expression)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(number for number in found if number not in (0, 1)))
 
 
 def _in_code(code: CodeType) -> Iterator[Number]:
     for instruction in get_instructions(code):
-        yield from _in_value(instruction.argval)
+        if instruction.opname in LOADS:
+            yield from _in_value(instruction.argval)
 
 
 def _in_expression(expression: Expression) -> Iterator[Number]:
