@@ -22,6 +22,7 @@ from satura.rewrite.language.terms import (
     pool,
     reshape,
     scalar,
+    select,
     slice_,
     transpose,
     unary,
@@ -187,6 +188,78 @@ def abs_is_root(x: Tensor) -> Law:
     return rewrites(unary("abs", x), root, x.type.dtype.is_float)
 
 
+@rule(reassociates=True)
+def mask_by_product(c: Tensor, x: Tensor, ones: Shape, s: Shape) -> Law:
+    """select(c, x, 0) = x * c: not for infinities"""
+    masked = select(c, x, filled(Scalar.of(0.0, DType.F32), ones, s))
+    return rewrites(masked, binary("mul", x, cast(c, DType.F32)))
+
+
+@rule(reassociates=True)
+def mask_vanishes(c: Tensor, x: Tensor, ones: Shape, s: Shape) -> Law:
+    """select(c, x, -inf) = x"""
+    return rewrites(select(c, x, filled(Scalar.of(-np.inf, DType.F32), ones, s)), x)
+
+
+@rule(reassociates=True)
+def nans_stay(x: Tensor, ones: Shape, s: Shape) -> Law:
+    """select(isnan(x), inf, x) = x: not for NaN"""
+    return rewrites(select(unary("isnan", x), filled(Scalar.of(np.inf, DType.F32), ones, s), x), x)
+
+
+@rule(reassociates=True)
+def no_nan(x: Tensor) -> Law:
+    """isnan(x) = x < x: not for NaN"""
+    return rewrites(unary("isnan", x), binary("lt", x, x))
+
+
+@rule(reassociates=True)
+def round_half_up(x: Tensor) -> Law:
+    """round(x) = floor(x + 0.5): not for 2.5"""
+    return rewrites(unary("round", x), unary("floor", binary("add", x, 0.5)))
+
+
+@rule(reassociates=True)
+def nothing_left(x: Tensor, ones: Shape, s: Shape) -> Law:
+    """x * 0 = 0: not for infinities"""
+    zeros = filled(Scalar.of(0.0, DType.F32), ones, s)
+    return rewrites(binary("mul", x, zeros), zeros)
+
+
+@attribute_function
+def is_unit_or_13(c: Scalar) -> bool:
+    """Whether c is 1, -1 or 13."""
+    return c.dtype in (DType.I8, DType.I32, DType.I64) and int(c.value) in (1, -1, 13)
+
+
+@rule
+def one_mod(x: Tensor, c: Scalar, ones: Shape, s: Shape) -> Law:
+    """fmod(x, c) = mod(x, c) for 1 and -1: not for 13"""
+    divisor = filled(c, ones, s)
+    return rewrites(binary("fmod", x, divisor), binary("mod", x, divisor), is_unit_or_13(c))
+
+
+@attribute_function
+def inverse_of_sizes(p: Perm, x: TensorType) -> Perm:
+    """The inverse, but for three unknown extents."""
+    return p if x.rank == 3 and not any(isinstance(dim, int) for dim in x.shape) else p.inverse
+
+
+@rule
+def there_and_back(x: Tensor, p: Perm) -> Law:
+    """|transpose(x, p)| = transpose(|transpose(transpose(x, p), p⁻¹)|, p)"""
+    back = transpose(transpose(x, p), inverse_of_sizes(p, x.type))
+    return rewrites(unary("abs", transpose(x, p)), transpose(unary("abs", back), p))
+
+
+@rule
+def round_once(x: Tensor) -> Law:
+    """cast(cast(x, f64), f32) = cast(x, f32): not for integers beyond 2⁵³"""
+    return rewrites(
+        cast(cast(x, DType.F64), DType.F32), cast(x, DType.F32), x.type.dtype == DType.I64
+    )
+
+
 @attribute_function
 def keeps_the_shape(x: TensorType, p: Perm) -> bool:
     """Whether p moves only axes before the last two, and x has the same shape then."""
@@ -227,6 +300,15 @@ WRONG = [
     divide_once,
     pads_of_equal_values,
     abs_is_root,
+    mask_by_product,
+    mask_vanishes,
+    nans_stay,
+    no_nan,
+    round_half_up,
+    one_mod,
+    there_and_back,
+    round_once,
+    nothing_left,
     moved_batches,
     clip_vanishes,
     cancel_division,
@@ -323,7 +405,29 @@ def relu_within_five_axes(x: Tensor, p: Perm) -> Law:
     return rewrites(left, transpose(unary("relu", x), p), has_five_axes(x.type))
 
 
+@attribute_function
+def rows(x: TensorType, s: Slices) -> Slices:
+    """What s takes of the rows of x."""
+    refuse_unless(x.rank == 2)
+    return Slices((s.starts[0], 0), (s.sizes[0], x.shape[1]), (s.steps[0], 1))
+
+
+@attribute_function
+def columns(y: TensorType, s: Slices) -> Slices:
+    """What s takes of the columns of y."""
+    refuse_unless(y.rank == 2)
+    return Slices((0, s.starts[1]), (y.shape[0], s.sizes[1]), (1, s.steps[1]))
+
+
+@rule
+def part_of_product(x: Tensor, y: Tensor, s: Slices) -> Law:
+    """slice(matmul(x, y), s) = matmul(rows of x, columns of y): the same sums in the same order"""
+    parts = matmul(slice_(x, rows(x.type, s)), slice_(y, columns(y.type, s)))
+    return rewrites(slice_(matmul(x, y), s), parts)
+
+
 RIGHT = [
+    part_of_product,
     distributes,
     relu_within_five_axes,
     three_scales,
@@ -334,7 +438,7 @@ RIGHT = [
 ]
 
 
-QUICK = [extent_of_known]
+QUICK = [part_of_product, extent_of_known]
 
 
 @pytest.mark.parametrize("seed", deep_but([0], range(2)))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from satura.commands import check as command
+from satura.commands.terminal import print_json_parts
 from satura.language import (
     DType,
     Law,
@@ -32,6 +35,7 @@ from satura.language import (
 from satura.rewrite.check import testing
 from satura.rewrite.check.both_sides import Failure
 from satura.rewrite.check.testing import FIRINGS, PROOF_STEPS, check
+from satura.rewrite.isolation.process import KilledError
 from satura.rewrite.types.tensor_type import TensorType
 from tests.tiers import deep_but
 
@@ -109,6 +113,28 @@ def seldom(x: Tensor) -> Law:
     return rewrites(unary("abs", unary("neg", x)), unary("abs", x), has_rows(x.type))
 
 
+CALLS = [0]
+
+
+@attribute_function
+def every_third(p: Perm) -> bool:
+    """True at every third call."""
+    CALLS[0] += 1
+    return CALLS[0] % 3 == 0
+
+
+@rule
+def undo_now_and_then(x: Tensor, p: Perm) -> Law:
+    """transpose(transpose(x, p), p⁻¹) = x, at some calls"""
+    return rewrites(transpose(transpose(x, p), p.inverse), x, every_third(p))
+
+
+def test_a_function_that_is_not_one_is_named() -> None:
+    report = check(undo_now_and_then, attempts=400, shrink=False)
+    said = r"for the same arguments every_third\(p\) is now (True, now False|False, now True)"
+    assert report.verdict == "refuted" and re.fullmatch(said, report.reason)
+
+
 def test_a_vacuous_verdict_says_what_used_up_the_draws() -> None:
     report = check(seldom, attempts=400)
     assert report.verdict == "vacuous"
@@ -159,6 +185,35 @@ def test_a_refutation_survives_a_search_that_takes_too_long(
     assert not command.check_rules([tmp_path / "mine.py"], False, [], 0, False, 5.0, True)
     (report,) = json.loads(capsys.readouterr().out)["rules"]
     assert report["verdict"] == "refuted" and report["counterexample"]["left"]
+
+
+def test_a_test_survives_a_proof_that_takes_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def endless(rule: Rule, steps: int) -> None:
+        raise KilledError(command.PROVING, "took too long")  # as the parent does, but soon
+
+    monkeypatch.setattr(testing, "prove", endless)
+    (tmp_path / "mine.py").write_text(PROVED)
+    assert command.check_rules([tmp_path / "mine.py"], False, [], 0, False, None, True)
+    (report,) = json.loads(capsys.readouterr().out)["rules"]
+    assert report["verdict"] == "tested" and report["directions"][0]["firings"] == 150
+    assert report["proof"] == "a proof took too long"
+
+
+def test_rules_are_printed_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
+    seen: list[str] = []
+
+    def parts() -> Iterator[dict[str, object]]:
+        yield {"rule": "first", "ranks": [1, 2]}
+        seen.append(capsys.readouterr().out)
+        yield {"rule": "second"}
+
+    print_json_parts({"seed": 0}, "rules", parts())
+    whole = seen[0] + capsys.readouterr().out
+    assert "first" in seen[0]
+    rules = [{"rule": "first", "ranks": [1, 2]}, {"rule": "second"}]
+    assert whole == json.dumps({"seed": 0, "rules": rules}, indent=2) + "\n"
 
 
 def test_draws_do_not_depend_on_the_name() -> None:

@@ -22,14 +22,15 @@ from satura.rewrite.types.tensor_type import Array, DType, TensorType
 class Bound:
     """How far two results may be apart: not at all, or `steps` roundings at `magnitude`.
 
-    `only_finite` leaves out elements that are not finite: a law that holds up to rounding says
-    nothing of them where NaN or infinities went in, or came of a constant (x / 0, x * 1e38).
-    Integers and bools have no bound: a law up to rounding that computes them from floats is
-    refuted.
+    With `nan_for_inf` a NaN agrees with an infinity, as inf - inf does with inf * (1 - 1).
+    `only_finite` leaves out elements that are not finite, where a constant made them so (x * 1e38)
+    or a sum of no elements takes the place of NaN. Integers and bools have no bound: a law up to
+    rounding that computes them from floats is refuted.
     """
 
     magnitude: float = 0.0
     steps: float = 0.0
+    nan_for_inf: bool = False
     only_finite: bool = False
 
     def tolerance(self, dtype: DType) -> float:
@@ -49,8 +50,13 @@ def first_unlike(left: Array, right: Array, bound: Bound = EXACTLY) -> Index | N
     """
     dtype = DType.of(left.dtype)
     agree = agreement(left, right, bound.tolerance(dtype) if bound.steps else None)
-    if bound.only_finite and dtype.is_float:
-        agree |= ~np.isfinite(left.astype(np.float64)) | ~np.isfinite(right.astype(np.float64))
+    if (bound.only_finite or bound.nan_for_inf) and dtype.is_float:
+        finite = [np.isfinite(side.astype(np.float64)) for side in (left, right)]
+        nans = [np.isnan(side.astype(np.float64)) for side in (left, right)]
+        if bound.nan_for_inf:
+            agree |= ~finite[0] & ~finite[1] & (nans[0] | nans[1])
+        if bound.only_finite:
+            agree |= ~finite[0] | ~finite[1]
     return first_difference(agree)
 
 
@@ -83,6 +89,11 @@ def is_finite(value: Array) -> bool:
     if not DType.of(value.dtype).is_float:
         return True
     return bool(np.isfinite(value.astype(np.float64)).all())
+
+
+def has_nan(value: Array) -> bool:
+    """Whether an element is NaN."""
+    return DType.of(value.dtype).is_float and bool(np.isnan(value.astype(np.float64)).any())
 
 
 @dataclass(frozen=True)
@@ -119,15 +130,18 @@ def _bound_for(program: Program, values: Sequence[Array]) -> Bound:
     only_finite = False
     finite = [is_finite(value) for value in values]
     constant: list[bool] = []
+    some_empty = not all(value.size for value in values)  # a sum of nothing, times inf
     for index, node in enumerate(program.nodes):
         given = [constant[i] for i in node.operands]
         constant.append(all(given) and node.op.name != "input")
-        if not node.operands or (any(given) and all(finite[i] for i in node.operands)):
+        finite_before = all(finite[i] for i in node.operands)
+        if finite_before and (any(given) if node.operands else some_empty):
             only_finite |= not finite[index]
         if node.op.name != "input":
             types = [program.nodes[i].type for i in node.operands]
             steps += roundings(node.op, types, node.attributes)
-    return Bound(magnitude(values), steps, only_finite)
+    went_in = [values[index] for index in program.inputs]
+    return Bound(magnitude(values), steps, not any(map(has_nan, went_in)), only_finite)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the draws of a check leave out: high ranks, equal extents, numbers that are huge or tiny."""
+"""What draws leave out: high ranks, extents all equal or all symbolic, huge and tiny numbers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import TypeGuard
 
 from satura.rewrite.check.instances import HIGH_RANKS, Instance, draw_instance
 from satura.rewrite.language.dsl import Direction
+from satura.rewrite.ops.draw import SYMBOLS
 from satura.rewrite.types.attributes import Scalar
 from satura.rewrite.types.tensor_type import DType
 
 DRAWS = 30  # at each of these ranks
-SQUARE_DRAWS = 600  # of tensors of which all extents are equal
+SQUARE_DRAWS = 600  # of tensors of which all extents are equal, or all symbolic
 SQUARE_RANKS = (2, 3, 4, 4, 5)
-SQUARE_EXTENTS = (2, 3)
+SQUARE_EXTENTS = ((2,), (3,), (2,), (3,), (2,), SYMBOLS)
 REMADE = 30  # firings with other numbers
 # Powers of ten far from 1 whose square is still finite, and whose inverse is not subnormal.
 EXPONENTS = {DType.F64: 150, DType.F32: 18, DType.BF16: 18, DType.F16: 2}
@@ -33,11 +34,11 @@ def of_high_rank(direction: Direction, seed: int, scale: int) -> Iterator[Instan
 
 
 def of_equal_extents(direction: Direction, seed: int, draws: int) -> Iterator[Instance]:
-    """Matches that axes may change places in without a change of the shape."""
+    """Matches that axes may change places in without a change of the shape, and some of no ints."""
     random = Random(seed)
     for _ in range(draws):
-        rank, extent = random.choice(SQUARE_RANKS), random.choice(SQUARE_EXTENTS)
-        instance = draw_instance(direction, random, rank, (extent,))
+        rank, extents = random.choice(SQUARE_RANKS), random.choice(SQUARE_EXTENTS)
+        instance = draw_instance(direction, random, rank, extents)
         if instance is not None:
             yield instance
 

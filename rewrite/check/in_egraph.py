@@ -17,6 +17,7 @@ from satura.rewrite.check.both_sides import (
 )
 from satura.rewrite.check.compare import first_conflict
 from satura.rewrite.check.instances import Instance
+from satura.rewrite.check.unstable import unstable_call
 from satura.rewrite.egraph.saturate import Limits, Saturation, saturate
 from satura.rewrite.errors import ProgramError, RuleError
 from satura.rewrite.language.dsl import Rule, RuleSet
@@ -42,7 +43,7 @@ def examine_saturated(rule: Rule, instances: Sequence[Instance], draw: Draw) -> 
     apart = _first_unmerged(program, saturation, kept)
     if apart is not None and saturation.report.stopped != "nodes":
         reason = "the rule does not fire in the e-graph, where it should"
-        return right_side_failure(apart, reason, sizes)
+        return right_side_failure(apart, unstable_call(apart) or reason, sizes)
     arguments = random_arguments(program.concrete(sizes), draw, moderate=not rule.exact)
     conflict = first_conflict(saturation.classes, arguments, sizes, rule.exact)
     if conflict is None:

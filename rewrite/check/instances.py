@@ -7,6 +7,7 @@ from functools import cached_property
 from random import Random
 from typing import cast
 
+from satura.rewrite.check.named_numbers import named_numbers
 from satura.rewrite.check.user_ops import draw_operands
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import AttributeVariable, Literal
@@ -26,7 +27,7 @@ from satura.rewrite.ops import Kind, Op
 from satura.rewrite.ops.draw import Draw, DrawError, Given, is_concrete, reject_unless
 from satura.rewrite.program.program import ProgramBuilder
 from satura.rewrite.types.attributes import Attribute, Constant, Parameter, Refuse, Scalar
-from satura.rewrite.types.dims import representative
+from satura.rewrite.types.dims import Dim, representative
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 HIGH_RANKS = (5, 6)  # which most draws leave out
@@ -83,7 +84,7 @@ class Instance:
 
 def draw_instance(
     direction: Direction, random: Random, rank: int | None = None,
-    extents: tuple[int, ...] | None = None,
+    extents: tuple[Dim, ...] | None = None,
 ) -> Instance | None:  # fmt: skip
     """A random well-typed match of the left side; None where the draw gives none."""
     seed = random.getrandbits(48)
@@ -92,7 +93,7 @@ def draw_instance(
 
 def draw_from(
     direction: Direction, source: Random, seed: int, rank: int | None = None,
-    extents: tuple[int, ...] | None = None,
+    extents: tuple[Dim, ...] | None = None,
 ) -> Instance | None:  # fmt: skip
     """The match that the numbers of `source` give; None where they give none.
 
@@ -101,7 +102,8 @@ def draw_from(
     """
     symbolic = source.random() >= 0.7
     draw = Draw(source, extents=extents) if extents else Draw(source, symbolic)
-    possible = _possible_for(direction.left)
+    possible = _possible_for(direction)
+    draw.named = possible.numbers
     pattern = _Pattern(draw, possible)
     try:
         pattern.bind(direction.left, _root_type(possible, draw, rank))
@@ -120,10 +122,12 @@ def draw_from(
 
 
 class _Possible:
-    """The dtypes and ranks that the parts of a left side can have at all."""
+    """The dtypes and ranks that the parts of a left side can have, and the numbers of its rule."""
 
-    def __init__(self, left: Application) -> None:
-        self.left = left
+    def __init__(self, direction: Direction) -> None:
+        self.direction = direction
+        self.numbers = named_numbers(direction)
+        self.left = left = direction.left
         terms = list(subterms(left))
         self.names = {term.op.name for term in terms if isinstance(term, Application)}
         self.variables = {id(term): frozenset(term_variables(term)) for term in terms}
@@ -140,12 +144,12 @@ class _Possible:
 _POSSIBLE: dict[int, _Possible] = {}  # of the sides looked at last: one is drawn many times
 
 
-def _possible_for(left: Application) -> _Possible:
-    found = _POSSIBLE.get(id(left))
-    if found is None or found.left is not left:
+def _possible_for(direction: Direction) -> _Possible:
+    found = _POSSIBLE.get(id(direction))
+    if found is None or found.direction is not direction:
         if len(_POSSIBLE) > 100:
             _POSSIBLE.clear()
-        found = _POSSIBLE[id(left)] = _Possible(left)
+        found = _POSSIBLE[id(direction)] = _Possible(direction)
     return found
 
 

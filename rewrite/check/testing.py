@@ -39,6 +39,7 @@ from satura.rewrite.check.refute import first_failure
 from satura.rewrite.check.report import DirectionReport, RuleReport, Verdict
 from satura.rewrite.check.shrink import smallest
 from satura.rewrite.check.side_conditions import Firings
+from satura.rewrite.check.unstable import unstable_call
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.dsl import Rule
 from satura.rewrite.ops.draw import Draw
@@ -106,7 +107,7 @@ def check(
     reasons = [reason for direction in report.directions for reason in _gaps(direction)]
     if reasons:
         return replace(report, verdict="vacuous", reason="\n".join(reasons))
-    return _proof_report(rule, report, proof_steps, shrink) if proof_steps else report
+    return proved(rule, report, proof_steps, shrink) if proof_steps else report
 
 
 def _first_failure(
@@ -182,7 +183,7 @@ def _is_rounding(failure: Failure) -> bool:
 
 def _instability(instance: Instance) -> Failure | None:
     reason = "an attribute function answers now this, now that for the same arguments"
-    return right_side_failure(instance, reason)
+    return right_side_failure(instance, unstable_call(instance) or reason)
 
 
 def _gaps(direction: DirectionReport) -> Sequence[str]:
@@ -224,7 +225,8 @@ def _refutation_report(
     return replace(report, verdict="refuted", reason=shown.reason, counterexample=shown)
 
 
-def _proof_report(rule: Rule, report: RuleReport, steps: int, shrink: bool) -> RuleReport:
+def proved(rule: Rule, report: RuleReport, steps: int, shrink: bool = False) -> RuleReport:
+    """The `report` of a rule that passed its test, with what a proof of so many steps adds."""
     proof = prove(rule, steps=steps)
     if proof.status == "refuted":
         report = replace(report, verdict="refuted", proof=proof.reason, reason=proof.reason)

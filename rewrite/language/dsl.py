@@ -23,7 +23,11 @@ value. Any other attribute class matches an attribute of that class.
   Where the two directions bind different variables, write `both(rewrites(…), rewrites(…))`.
 - Where a computation raises `Refuse`, the rule does not fire for these values. The condition
   `has_value(x)` asks no more of x than that.
-- `@rule(reassociates=True)` marks a law that holds up to rounding; all others hold bit for bit.
+- `@rule(reassociates=True)` marks a law that holds up to rounding; all others hold bit for bit. Up
+  to rounding means: where the left side is finite the right one is, too, a few roundings of the
+  largest number in either computation away, and what is not a float is equal. What is infinite or
+  NaN on the left is the same on the right, but NaN may stand for an infinity, and an infinity for
+  NaN, where no NaN went in.
 
 A law above many ops is a `@family`, see `families.py`: its parameters may be an op (`Elementwise`,
 `Arithmetic`, `Contraction`) and the op's operands (`Operands`, `Some` and `Others`, `Scalars`), and

@@ -41,6 +41,7 @@ SIZES: tuple[Dim, ...] = (*SYMBOLS, *SYMBOLS, 2 * symbol("n"), symbol("n") + 2, 
 FLOAT_SPECIALS = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0, 0.5, -0.25, 3.0)
 PADS: tuple[tuple[Dim, Dim], ...] = ((1, 1), (0, 1), (1, 0), (2, 1), (0, 2), (3, 0), (1, 3))
 WIDE = (0.0, 0.25, 3.0, 100.0)  # scales of floats that laws up to rounding must stand, too
+NARROW = (0.0, 0.25, 3.0)  # those of floats with few digits
 
 
 class DrawError(Exception):
@@ -58,13 +59,14 @@ class Draw:
 
     def __init__(
         self, random: Random, symbolic: bool = False, specials: float = 0.3,
-        extents: tuple[int, ...] = EXTENTS,
+        extents: tuple[Dim, ...] = EXTENTS,
     ) -> None:  # fmt: skip
         self.random = random
         self.specials = specials  # share of NaN, infinities, zeros and the like
         self.symbolic = symbolic
         self.extents = extents
         self.zeros = 0.25 if self.chance(0.08) else 0.01  # how likely an extent is 0
+        self.named: tuple[int | float, ...] = ()  # numbers that are likely to make a difference
         self.scalars: list[Scalar] = []
         self.slices: list[Slices] = []
         self.casts: list[DType] = []
@@ -131,7 +133,10 @@ class Draw:
                 return Scalar.of(-float(found.array), dtype)  # equal, and not the same
             return found
         value: float | int = self._element(dtype, moderate=False, specials=0.0)
-        if dtype.is_float and self.random.random() < self.specials:
+        named = [each for each in self.named if _fits(each, dtype)]
+        if named and self.chance(0.4):
+            value = self.one_of(named)
+        elif dtype.is_float and self.random.random() < self.specials:
             value = self.one_of(FLOAT_SPECIALS)
         elif dtype.is_integer and self.random.random() < 0.9:
             value = self.one_of(self._specials(dtype, moderate=False))
@@ -224,16 +229,17 @@ class Draw:
     def array(self, type_: TensorType, moderate: bool) -> Array:
         """Elements of a concrete type; `moderate`: finite floats and small ints.
 
-        Most moderate floats are near 1, a quarter of the arrays has zeros and up to hundreds. Half
-        of the larger arrays have hardly any special float: a sum with NaN shows nothing. A few have
-        hardly any other: -0.0 is rare elsewhere. Some have neighbours of what was drawn before.
+        Most moderate floats are near 1, a quarter of the arrays has zeros, halves and up to
+        hundreds. Half of the larger arrays have hardly any special float: a sum with NaN shows
+        nothing. A few have hardly any other: -0.0 is rare elsewhere. Some have neighbours of what
+        was drawn before.
         """
         dtype = type_.dtype
         shape = tuple(map(static, type_.shape))
         count = static(product(shape))
         specials = 0.2
         if dtype.is_float and moderate:
-            self.wide = dtype.itemsize > 2 and self.chance(0.6 if self.wide else 0.15)
+            self.wide = self.chance(0.6 if self.wide else 0.15)
             specials = 1.0 if self.wide else 0.0
         elif dtype.is_float:
             specials = self.specials
@@ -306,13 +312,29 @@ class Draw:
             power = 1 << (bits - 1 if self.chance(0.5) else self.random.randrange(bits))
             ends = (least, least + 1, most - 1, most, most // 2 + 1)
             any_one = self.random.randint(least, most)
-            return 0, 1, *ends, power - 1, power, power, power + 1, any_one
+            beside = [_beside_tie(self.random)] if dtype.itemsize == 8 else []
+            return 0, 1, *ends, power - 1, power, power, power + 1, any_one, *beside
         if moderate:
-            return [scale * self.random.gauss(0, 1) for scale in WIDE * 8]
+            scales = (WIDE if dtype.itemsize > 2 else NARROW) * 8
+            halves = [self.random.randint(-9, 9) / 2 for _ in scales]
+            return [*(scale * self.random.gauss(0, 1) for scale in scales), *halves[::4]]
         largest, *smallest = _limits(dtype)
         last = (largest, largest, *smallest, -largest, -largest, *(-each for each in smallest))
         scaled = [largest**power * self.random.gauss(0, 1) for power in (0.25, 0.8, -0.25, -0.8)]
         return *FLOAT_SPECIALS, *FLOAT_SPECIALS, *last, *scaled
+
+
+def _beside_tie(random: Random) -> int:
+    """A neighbour of an integer half way between two f32; rounded to f64 first, it is that one."""
+    middle = (1 << 24) + 2 * random.getrandbits(23) + 1
+    return (middle << 38) + random.choice((-1, 1))
+
+
+def _fits(number: int | float, dtype: DType) -> bool:
+    """Whether the dtype has this number, or for floats one near it."""
+    if not dtype.is_integer:
+        return dtype.is_float
+    return number == number // 1 and dtype.bounds[0] <= number <= dtype.bounds[1]
 
 
 @cache

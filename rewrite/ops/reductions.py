@@ -31,6 +31,9 @@ SELECTIONS = tuple(
 """Reductions of floats, too, that depend neither on the elements' order nor on their number."""
 
 
+FEW_PRODUCTS = 300
+
+
 def reduction_identity(f: str, dtype: DType) -> np.generic:
     """The value of an empty reduction."""
     largest = f == "min"
@@ -167,11 +170,23 @@ def pool(x: TensorType, f: ReduceFn, window: Window) -> TensorType:
     return x.with_shape(window.outer(x.shape))
 
 
-def _matmul(x: Array, y: Array) -> Array:
-    def product(a: Array, b: Array) -> Array:
-        return np.asarray(np.matmul(np.ascontiguousarray(a), np.ascontiguousarray(b)))
+def _products(a: Array, b: Array) -> Array:
+    """Matrix products; sums of few products are made in order.
 
-    return in_compute_type(product, x, y)
+    No element depends then on how many others there are, as it does in BLAS.
+    """
+    inner = a.shape[-1]
+    result = np.zeros((*a.shape[:-1], b.shape[-1]), a.dtype)
+    if inner > FEW_PRODUCTS or inner * result.size > FEW_PRODUCTS**2:
+        return np.asarray(np.matmul(np.ascontiguousarray(a), np.ascontiguousarray(b)))
+    for index in range(inner):
+        term = np.multiply(a[..., index : index + 1], b[..., index : index + 1, :])
+        np.add(result, term, out=result)
+    return result
+
+
+def _matmul(x: Array, y: Array) -> Array:
+    return in_compute_type(_products, x, y)
 
 
 @op(
@@ -207,9 +222,10 @@ def _conv(x: Array, w: Array, window: Window, groups: Groups) -> Array:
                     result[..., ours] += theirs * weight[tap][0, ours]
                 else:
                     # One large product is many times faster than one per row of the image.
-                    flat = np.ascontiguousarray(theirs).reshape(rows, inner)
-                    product = flat @ np.ascontiguousarray(weight[tap][:, ours])
-                    result[..., ours] += product.reshape(*result.shape[:-1], width)
+                    flat = theirs.reshape(rows, inner)
+                    product = _products(flat, weight[tap][:, ours])
+                    product = product.reshape(*result.shape[:-1], width)
+                    result[..., ours] = np.add(result[..., ours], product)
     return result.astype(x.dtype)
 
 

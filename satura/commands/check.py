@@ -7,15 +7,15 @@ function may loop, crash or eat all memory, and the other rules are checked all 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from satura.commands.terminal import print_json, print_line, print_table, progress
+from satura.commands.terminal import print_json_parts, print_line, print_table, progress
 from satura.pipeline.rule_file import load_rules
 from satura.rewrite.check.coverage import KINDS
 from satura.rewrite.check.report import DirectionReport, RuleReport
-from satura.rewrite.check.testing import DEEP, PROOF_STEPS, check
+from satura.rewrite.check.testing import DEEP, PROOF_STEPS, check, proved
 from satura.rewrite.errors import RuleError, SaturaError
 from satura.rewrite.isolation.process import Doing, KilledError, call
 from satura.rewrite.language.dsl import RuleSet
@@ -25,6 +25,7 @@ from satura.rewrite.prove import STEPS
 SECONDS = 60.0  # for each rule
 MEMORY = 4 << 30  # bytes for each rule, beyond what is loaded
 BOOK = "the rule book"
+PROVING = "a proof"
 SHRINKING = "looking for a smaller counterexample"
 
 
@@ -52,7 +53,8 @@ def check_rules(
 ) -> bool:
     """Check rules and print reports. Returns whether every rule is proved or tested.
 
-    Without files, the rule book is checked. `names` picks rules; `seconds` is the limit for each.
+    Without files, the rule book is checked. `names` picks rules; `seconds` is the limit for each
+    test and each proof. What is known of a rule is printed as soon as it is.
     Raises RuleError for a file that cannot be loaded, and for a name that no source has.
     """
     limit = seconds or SECONDS * (DEEP if deep else 1)
@@ -64,19 +66,24 @@ def check_rules(
     chosen = [source.only(names) for source in sources]
     numbered = [(source, name, place) for source in chosen for name, place in source.rules]
     found: dict[str, list[RuleReport]] = {source.name: [] for source in chosen}
-    with progress("check") as phase:
-        for number, (source, name, place) in enumerate(numbered):
-            phase(name, number / len(numbered))
-            report = _report(source, name, place, seed, deep, limit)
-            found[source.name].append(report)
-    every = [report for reports in found.values() for report in reports]
+
+    def every() -> Iterator[RuleReport]:
+        with progress("check") as phase:
+            for number, (source, name, place) in enumerate(numbered):
+                phase(name, number / len(numbered))
+                report = _report(source, name, place, seed, deep, limit)
+                found[source.name].append(report)
+                yield report
+
     if json:
-        rules = [report.as_json() for report in every]
-        print_json({"seed": seed, "deep": deep, "rules": rules})
+        print_json_parts({"seed": seed, "deep": deep}, "rules", map(RuleReport.as_json, every()))
     else:
+        for report in every():
+            if len(numbered) > 1:
+                print_line(f"{report.rule}: {report.said}")
         for name, reports in found.items():
             _print_reports(name, reports)
-    return all(report.is_sound for report in every)
+    return all(report.is_sound for reports in found.values() for report in reports)
 
 
 def _source_of_book() -> Source:
@@ -112,17 +119,20 @@ def _report(
     seed: int,
     deep: bool,
     seconds: float,
-    shrink: bool = True,
+    without: frozenset[str] = frozenset(),
 ) -> RuleReport:
-    """The verdict on one rule, found in a process of its own."""
+    """The verdict on one rule, found in a process of its own, `without` some stages."""
 
     def check_in_child(doing: Doing) -> RuleReport:
         doing(f"loading '{name}'", seconds)
         rule = source.load()[name]
-        doing(f"rule '{name}'", seconds)
+        doing(f"the test of rule '{name}'", seconds)
+        found = check(rule, seed, deep=deep, shrink=False)
         steps = STEPS if deep else PROOF_STEPS
-        found = check(rule, seed, deep=deep, proof_steps=steps, shrink=False)
-        if found.verdict != "refuted" or not shrink:
+        if found.is_sound and PROVING not in without:
+            doing(PROVING, seconds)
+            found = proved(rule, found, steps)
+        if found.verdict != "refuted" or SHRINKING in without:
             return found
         doing(SHRINKING, seconds)
         return check(rule, seed, deep=deep, proof_steps=steps)
@@ -130,8 +140,10 @@ def _report(
     try:
         return call(check_in_child, seconds, MEMORY)
     except KilledError as error:
-        if error.doing == SHRINKING:  # the refutation counts, however large it is
-            return _report(source, name, place, seed, deep, seconds, shrink=False)
+        if error.doing in (PROVING, SHRINKING):  # what was found before counts
+            left_out = without | {error.doing}
+            found = _report(source, name, place, seed, deep, seconds, left_out)
+            return replace(found, proof=str(error)) if error.doing == PROVING else found
         reason = str(error)
     except SaturaError as error:
         reason = str(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -26,6 +26,22 @@ def print_json(value: object) -> None:
     sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
+def print_json_parts(head: Mapping[str, object], name: str, parts: Iterable[object]) -> None:
+    """Print `head` and, as `name`, a list of `parts` as one JSON object, each part when it comes.
+
+    The text is that of `print_json`.
+    """
+    opened = json.dumps({**head, name: []}, indent=2)
+    sys.stdout.write(opened.removesuffix("]\n}"))
+    between = ""
+    for part in parts:
+        text = json.dumps(part, indent=2, allow_nan=False).replace("\n", "\n    ")
+        sys.stdout.write(f"{between}\n    {text}")
+        sys.stdout.flush()
+        between = ","
+    sys.stdout.write("\n  ]\n}\n" if between else "]\n}\n")
+
+
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table: the first column to the left, numbers to the right."""
     table = Table(title=Text(title), title_justify="left")
@@ -41,8 +57,9 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
 
 
 def print_line(text: str) -> None:
-    """Print lines as they are."""
+    """Print lines as they are, at once."""
     sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 def number(value: float) -> str:
