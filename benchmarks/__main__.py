@@ -1,8 +1,9 @@
-"""`python -m benchmarks [compare|layers|memory] …`: satura and other runtimes on models and layers.
+"""`python -m benchmarks [COMMAND] …`: satura and other runtimes on models and layers.
 
 Without a command the models are timed as `satura bench` times them, see its help. `compare` states
 how sure the ratio to the best peer is, and writes a CSV file and a plot; `layers` times single
-layers against onnxruntime; `memory` states what models take in memory.
+layers against onnxruntime; `memory` states what models take in memory; `scaling` simulates many
+cores; `search` times what `satura.compile` does before kernels.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from benchmarks.compare import SEQUENCE, TINY_SEQUENCE, compare, compare_alone
 from benchmarks.memory import DEFAULT, memory, memory_alone
 from benchmarks.models import MODELS, TINY, build, example_inputs
 from benchmarks.scaling import scaling
+from benchmarks.search import search
 from benchmarks.single_layers import DTYPES, compare_layers
 from satura.backend.cores import usable_threads
 from satura.commands.bench import Case, print_results
 from satura.commands.bench import compare as compare_runtimes
 from satura.commands.compiling import Compiling
+
+COMMANDS = ("compare", "layers", "memory", "scaling", "search")
 
 
 def cases(names: list[str]) -> Iterator[Case]:
@@ -34,7 +38,7 @@ def cases(names: list[str]) -> Iterator[Case]:
 def main() -> None:
     """Print a table with a line per model or layer."""
     first = "".join(sys.argv[1:2])
-    command = first if first in ("compare", "layers", "memory", "scaling") else ""
+    command = first if first in COMMANDS else ""
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
     parser.add_argument("--threads", type=int, default=usable_threads())
     parser.add_argument("--rounds", type=int, default=15)
@@ -70,6 +74,9 @@ def main() -> None:
         return
     if command == "scaling":
         scaling(arguments.models, arguments.bandwidth, min(rounds, 5))
+        return
+    if command == "search":
+        search(arguments.models)
         return
     if command == "compare" and arguments.alone:
         compare_alone(arguments.models[0], threads, rounds)

@@ -52,6 +52,7 @@ QUICKER = {
     ),
     "python -m benchmarks memory": "python -m benchmarks memory tiny_rope",
     "python -m benchmarks scaling": "python -m benchmarks scaling tiny_rope",
+    "python -m benchmarks search": "python -m benchmarks search tiny_rope",
     CHECK: f"{CHECK} --rule relu_of_never_negative",
 }
 

@@ -83,6 +83,20 @@ def test_extractors_on_random_graphs(seed: int) -> None:
         assert search <= min(dag_greedy(graph).cost, tree_greedy(graph).cost) * CLOSE
 
 
+def test_search_gains_in_each_of_equal_layers() -> None:
+    """What fails in an unequal layer, or gains in an equal one, is tried in the others too."""
+    homes, leaves, costs, goals = [], [], [], []
+    for layer, shared in enumerate((5.0, 3.0, 3.0, 3.0)):
+        left, right, both, first, second = range(5 * layer, 5 * layer + 5)
+        homes += [left, right, both, first, first, second, second]
+        leaves += [(), (), (), (left,), (both,), (right,), (both,)]
+        costs += [2.0, 2.0, shared, 1.0, 1.0, 1.0, 1.0]
+        goals += [first, second]
+    graph = ChoiceGraph(20, tuple(homes), tuple(leaves), tuple(costs), tuple(goals))
+    assert dag_greedy(graph).cost == 24
+    assert local_search(graph).cost == 6 + 3 * 5
+
+
 @pytest.mark.parametrize("seed", deep_but(range(2), range(100), range(25)))
 def test_every_landmark_has_a_chosen_candidate(seed: int) -> None:
     program, _, _ = random_program(seed)

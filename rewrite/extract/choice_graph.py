@@ -7,7 +7,7 @@ little: what several candidates read is paid once. Extractors know nothing else 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -70,6 +70,25 @@ class ChoiceGraph:
                 found.add(leaf)
                 found.update(self.users[leaf])
         return found
+
+    def looks(self, own: Sequence[float], uses: Sequence[int]) -> list[int]:
+        """A number for each class, the same for those in equal places of equal layers.
+
+        It counts what its candidates cost, what its pick costs, `own`, and how many read it,
+        `uses`; and the same of the computed classes that could read it.
+        """
+        # Hashes of numbers are the same in every process.
+        alone = [hash(each) for each in zip(self._prices, own, uses, strict=True)]
+        return [
+            hash((look, *sorted([alone[user] for user in users if uses[user]])))
+            for look, users in zip(alone, self.users, strict=True)
+        ]
+
+    @cached_property
+    def _prices(self) -> tuple[tuple[float, ...], ...]:
+        """The costs of the candidates of each class, cheapest first."""
+        costs = self.costs
+        return tuple(tuple([costs[k] for k in candidates]) for candidates in self.candidates)
 
     def needed(self, picks: Mapping[int, int]) -> dict[int, int]:
         """The part of `picks`, candidates by class, that the goals need; in depth-first order."""

@@ -6,7 +6,8 @@ repeated in several candidates that none of them alone would pay to share.
 
 - *choose again*: give a class the candidate that is cheapest beside all else that is chosen;
 - *force in*: pay for a class that is not needed, let all choose again that could read it; also for
-  one that then does without what is computed now, so that it takes the other's place;
+  one that then does without what is computed now, so that it takes the other's place. What failed
+  in one layer is not tried in all that are equal;
 - *force out*: let everything that reads a class choose again among what does not read it.
 
 A move is kept when the whole gets cheaper. The price of a candidate is what is newly computed for
@@ -16,7 +17,7 @@ IEEE TCAD 26, 2007).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from math import inf
 
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
@@ -25,6 +26,7 @@ from satura.rewrite.extract.greedy import cheapest_dags, chosen, tree_greedy
 MAX_PASSES = 6
 UPWARDS = 1  # more was never seen to find more
 LARGE = 3000  # candidates: searching from another start takes more than a quarter of a second
+NEAR = 32  # uses: a bound on what hangs on a pick that takes more to find is not worth it
 LEAST = 1e-9  # relative; smaller gains are noise of floating point
 
 
@@ -102,8 +104,7 @@ class _Search:
                 self.choose_again(cls)
         for cls in self.within(place, self.neighbours()):
             self.cheapen(cls)
-        for cls in self.within(place, self.neighbours()):
-            self.force_in(cls)
+        self.force_all_in(self.within(place, self.neighbours()))
         for cls in self.within(place, self.selected()):
             if cls not in self.graph.goals:
                 self.force_out(cls)
@@ -201,14 +202,15 @@ class _Search:
         """
         if not candidates:
             return False
-        costs, current, own = self.graph.costs, self.picks[cls], self.own[cls]
+        costs, current, uses = self.graph.costs, self.picks[cls], self.uses
         most = limit + sum(shares.values())
-        old, total = self.below[cls], self.total
-        base = total - own + self.change((), old)
+        old, others = self.below[cls], self.total - self.own[cls]
+        alone = {leaf for leaf in old if uses[leaf] == 1}
+        freed = self.freed(old, (), NEAR) if alone else 0.0
         best, least = current, inf
         for candidate in candidates:
-            price, leaves = base + costs[candidate], self.graph.leaves[candidate]
-            if price >= least or price >= most:
+            price, leaves = others + costs[candidate], self.graph.leaves[candidate]
+            if price - freed >= least or price - freed >= most:
                 break
             allowed = limit
             for leaf, share in shares.items():
@@ -216,47 +218,56 @@ class _Search:
                     allowed += share
             if least < allowed:
                 allowed = least
-            if candidate == current or price >= allowed:
+            if candidate == current or price - freed >= allowed:
                 continue
             # What is new beside the current pick is little, also where all else hangs on that.
-            if self.price_of(leaves, allowed - price) < inf:
-                price = total - own + costs[candidate] + self.change(leaves, old)
-                if price < allowed and not self.reaches(leaves, cls):
-                    best, least = candidate, price
+            frees = not alone.issubset(leaves)
+            new: set[int] = set()
+            price += self.price_of(leaves, allowed - price + (freed if frees else 0.0), new)
+            if frees and price < inf:
+                read = new.union(leaves, *[self.below[leaf] for leaf in new])
+                price -= self.freed(old, read)
+            if price < allowed and not self.reaches(leaves, cls):
+                best, least = candidate, price
         if best != current:
             self.pick(cls, best)
         return best != current
 
-    def change(self, more: Iterable[int], less: Iterable[int]) -> float:
-        """What one use more of some classes, and one less of others, would add to the total."""
+    def freed(self, classes: Iterable[int], read: Container[int], most: float = inf) -> float:
+        """What is saved by one use less of some classes, where some are `read` more than now.
+
+        Where more hangs on that than `most` uses: all that is chosen, which is no less.
+        """
         uses, own, below = self.uses, self.own, self.below
-        extra: dict[int, int] = {}
+        less: dict[int, int] = {}
         total = 0.0
-        stack = list(more)
+        stack = list(classes)
         while stack:
             cls = stack.pop()
-            count = extra.get(cls, 0)
-            extra[cls] = count + 1
-            if not count and not uses[cls]:
+            if cls in read:
+                continue
+            count = less[cls] = less.get(cls, 0) + 1
+            if count == uses[cls]:
                 total += own[cls]
                 stack += below[cls]
-        stack = list(less)
-        while stack:
-            cls = stack.pop()
-            count = extra[cls] = extra.get(cls, 0) - 1
-            if not uses[cls] + count:
-                total -= own[cls]
-                stack += below[cls]
+                if len(less) > most:
+                    return self.total
         return total
 
-    def price_of(self, leaves: Iterable[int], limit: float) -> float:
-        """What it costs to compute classes beside all else; infinite from `limit` on."""
+    def price_of(self, leaves: Iterable[int], limit: float, new: set[int] | None = None) -> float:
+        """What it costs to compute classes beside all else; infinite from `limit` on.
+
+        What is then computed newly is added to `new`.
+        """
         uses, own, below = self.uses, self.own, self.below
         stack = [leaf for leaf in leaves if not uses[leaf]]
+        if limit <= 0:
+            return inf
         if not stack:
             return 0.0
         total = sum([own[leaf] for leaf in stack])
-        seen = set(stack)
+        seen = set() if new is None else new
+        seen.update(stack)
         while stack:
             if total >= limit:
                 return inf
@@ -282,15 +293,31 @@ class _Search:
                 stack += below[cls]
         return False
 
-    def force_in(self, cls: int) -> None:
-        """Try the move *force in* on a class that is not computed.
+    def force_all_in(self, classes: Iterable[int]) -> None:
+        """Try the move *force in* on some classes, but of those that look the same, as in equal
+        layers, on none after one that failed, unless something has changed around it."""
+        looks = self.graph.looks(self.own, self.uses)
+        failed: set[int] = set()
+        changed: set[int] = set()
+        for cls in classes:
+            look = looks[cls]
+            if look in failed and cls not in changed:
+                continue
+            if kept := self.force_in(cls):
+                changed |= self.graph.nearby(kept)
+            elif cls not in changed:
+                failed.add(look)
+
+    def force_in(self, cls: int) -> list[int]:
+        """Try the move *force in* on a class that is not computed; the classes that it changed.
 
         Also with candidates that do without something that is computed now: its readers may all
         go over to this class.
         """
+        kept: list[int] = []
         for leaf in (None, *self.graph.leaves[self.picks[cls]]):
             if self.uses[cls]:
-                return
+                break
             pick = self.picks[cls]
             if leaf is not None and not (self.uses[leaf] and self.cheapen(cls, without=leaf)):
                 continue
@@ -299,8 +326,11 @@ class _Search:
             changed: list[tuple[int, int]] = []
             self.offer(cls, changed, self.upwards)
             self.drop((cls,))
-            if not self.keep_or_undo(before, changed):
+            if self.keep_or_undo(before, changed):
+                kept += [cls, *dict(changed)]
+            else:
                 self.set_pick(cls, pick)
+        return kept
 
     def offer(self, cls: int, changed: list[tuple[int, int]], levels: int) -> None:
         """Let all that could read a class choose it; what changes is noted with its old pick.

@@ -1,0 +1,80 @@
+"""`python -m benchmarks search`: the CPU time of `satura.compile` before kernels, in units of time.
+
+A unit is a fixed loop of pure Python, a second on an idle core of an AMD EPYC. It runs before and
+after every model, so that what is printed compares between machines, and on a busy one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from time import process_time
+from typing import TypeVar
+
+from benchmarks.models import build
+from satura.commands.terminal import print_table, progress
+from satura.pipeline.models import load
+from satura.pipeline.rule_sets import rule_set
+from satura.pipeline.stages import best_choice, rules_for
+from satura.rewrite.egraph.classes import EClasses
+from satura.rewrite.egraph.saturate import saturate
+from satura.rewrite.extract.extract import Appraised, appraiser, schedule
+from satura.rewrite.extract.landmarks import landmarks
+
+UNIT = 6_000_000  # steps
+_T = TypeVar("_T")
+
+
+def unit() -> float:
+    """CPU seconds of the fixed loop."""
+    started = process_time()
+    total, seen = 0, {}
+    for step in range(UNIT):
+        seen[step & 1023] = total
+        total = (total * 31 + step) & 0xFFFFFF
+    return process_time() - started
+
+
+def search(names: list[str]) -> None:
+    """Print what the search for each model takes, and what it finds."""
+    rows = []
+    with progress("search") as phase:
+        for at, name in enumerate(names):
+            phase(name, at / len(names))
+            rows.append([name, *_searched(name)])
+    header = [
+        "model", "load s", "saturate s", "extract s", "unit s", "all in units", "e-nodes",
+        "dispatches", "gap at most",
+    ]  # fmt: skip
+    print_table(f"CPU time of the search; a unit is {UNIT:,} steps of Python", header, rows)
+
+
+def _searched(name: str) -> list[str]:
+    """What is printed of a model."""
+    model, rules = build(name), rule_set("default")
+    inner, within = appraiser(), [0.0]
+
+    def extract(classes: EClasses) -> Appraised:
+        found, seconds = timed(lambda: inner(classes))
+        within[0] += seconds
+        return found
+
+    before = unit()
+    program, loading = timed(lambda: load(model))
+    everything = rules_for(program, rules)
+    found, saturating = timed(lambda: saturate(program, everything, extract=extract))
+    (candidates, result), choosing = timed(lambda: best_choice(found))
+    one = min(before, unit())
+    made = schedule(candidates, result)
+    gap = max(0.0, replace(result, bound=landmarks(candidates.graph).bound).gap)
+    phases = loading, saturating - within[0], choosing + within[0]
+    return [
+        *(f"{seconds:.2f}" for seconds in (*phases, one)), f"{sum(phases) / one:.2f}",
+        str(found.report.nodes), str(len(made.dispatches)), f"{gap:.1%}",
+    ]  # fmt: skip
+
+
+def timed(run: Callable[[], _T]) -> tuple[_T, float]:
+    """What a function returns, and its CPU seconds."""
+    started = process_time()
+    return run(), process_time() - started
