@@ -18,7 +18,7 @@ from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.registry import Kind
 from satura.rewrite.program.memory import named_types, refuse_beyond_memory, tensor_bytes
 from satura.rewrite.program.program import Node, Program
-from satura.rewrite.types.attributes import Constant
+from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.remade import SMALLEST_REMADE
 from satura.rewrite.types.tensor_type import Array
 

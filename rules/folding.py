@@ -5,7 +5,8 @@ from __future__ import annotations
 from satura.rewrite.language.dsl import Law, attribute_function, family, rewrites, rule
 from satura.rewrite.language.families import Elementwise, Scalars
 from satura.rewrite.language.terms import constant, reshape, scalar
-from satura.rewrite.types.attributes import Constant, Scalar, Shape, refuse_unless
+from satura.rewrite.types.attributes import Shape, refuse_unless
+from satura.rewrite.types.constant import Constant, Scalar
 
 
 @family

@@ -34,12 +34,12 @@ from satura.rewrite.types.attributes import (
     Groups,
     Padding,
     ReduceFn,
-    Scalar,
     Shape,
     Slices,
     Window,
     refuse_unless,
 )
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import Dim, known_at_least
 from satura.rewrite.types.tensor_type import DType, TensorType
 

@@ -15,7 +15,8 @@ from satura.rewrite.language.terms import (
     select,
     unary,
 )
-from satura.rewrite.types.attributes import Scalar, Shape, refuse_unless
+from satura.rewrite.types.attributes import Shape, refuse_unless
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import FLOATS, TensorType
 
 

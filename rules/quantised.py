@@ -35,12 +35,12 @@ from satura.rewrite.types.attributes import (
     BinaryFn,
     Groups,
     Perm,
-    Scalar,
     Shape,
     UnaryFn,
     Window,
     refuse_unless,
 )
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 from satura.rules.contraction import is_per_channel
 

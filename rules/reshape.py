@@ -31,7 +31,6 @@ from satura.rewrite.language.terms import (
 from satura.rewrite.types.attributes import (
     Axes,
     Axis,
-    Constant,
     Padding,
     ReduceFn,
     Refuse,
@@ -39,6 +38,7 @@ from satura.rewrite.types.attributes import (
     Slices,
     refuse_unless,
 )
+from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import Dim, exact_quotient, known_at_least, product
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.rules.axis_groups import Block, blocks, matched_axes, replace_axis

@@ -61,20 +61,19 @@ from satura.rewrite.types.attributes import (
     Axes,
     Axis,
     BinaryFn,
-    Constant,
     Count,
     Groups,
     Padding,
     Perm,
     ReduceFn,
     Refuse,
-    Scalar,
     Shape,
     Slices,
     UnaryFn,
     Window,
     refuse_unless,
 )
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim, exact_quotient, known_at_least, product
 from satura.rewrite.types.tensor_type import FLOATS, DType, TensorType
 

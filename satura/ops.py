@@ -32,15 +32,14 @@ from satura.rewrite.ops.registry import size_of
 from satura.rewrite.types.attributes import (
     Axes,
     Axis,
-    Constant,
     Count,
     Perm,
     Refuse,
-    Scalar,
     Shape,
     UserAttribute,
     refuse_unless,
 )
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.tensor_type import FLOATS, DType, TensorType
 from satura.rewrite.user_ops.declare import UserOp, local_ops, op
 

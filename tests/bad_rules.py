@@ -22,7 +22,13 @@ from satura.rewrite.language.terms import (
     transpose,
     unary,
 )
-from satura.rewrite.types.attributes import Constant, Perm, Scalar, Shape, UnaryFn, Window
+from satura.rewrite.types.attributes import (
+    Perm,
+    Shape,
+    UnaryFn,
+    Window,
+)
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.tensor_type import TensorType
 
 # Attribute functions that misbehave.

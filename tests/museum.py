@@ -45,12 +45,12 @@ from satura.rewrite.types.attributes import (
     Padding,
     Perm,
     ReduceFn,
-    Scalar,
     Shape,
     Slices,
     Window,
     refuse_unless,
 )
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import representative, static
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.rules.axis_groups import around_units, blocks, replace_axis

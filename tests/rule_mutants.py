@@ -20,11 +20,11 @@ from satura.rewrite.types.attributes import (
     Padding,
     Perm,
     Refuse,
-    Scalar,
     Shape,
     Slices,
     Window,
 )
+from satura.rewrite.types.constant import Scalar
 
 Mutation = tuple[str, Direction]
 SYMMETRIC = ((Literal(BinaryFn("add")),), (Literal(BinaryFn("mul")),))

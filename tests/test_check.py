@@ -37,12 +37,12 @@ from satura.rewrite.types.attributes import (
     BinaryFn,
     Padding,
     Perm,
-    Scalar,
     Shape,
     Slices,
     UnaryFn,
     refuse_unless,
 )
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import representative
 from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
 from satura.rules import DEFAULT

@@ -34,13 +34,13 @@ from satura.rewrite.types.attributes import (
     Padding,
     Perm,
     ReduceFn,
-    Scalar,
     Shape,
     Slices,
     UnaryFn,
     Window,
     refuse_unless,
 )
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.testing import check

@@ -31,7 +31,8 @@ from satura.backend.contraction.spec import (
 from satura.backend.jit.machine_code import kernel_address, kernel_function
 from satura.backend.target import host_target
 from satura.rewrite.ops.reductions import _conv
-from satura.rewrite.types.attributes import Groups, Scalar, Window
+from satura.rewrite.types.attributes import Groups, Window
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType
 from tests.tiers import deep_but
 
@@ -326,7 +327,8 @@ import numpy as np
 from satura.backend.target import host_target
 from tests.test_contraction import check_conv
 from satura.backend.contraction.spec import choose_tile
-from satura.rewrite.types.attributes import Scalar, Window
+from satura.rewrite.types.attributes import Window
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType
 
 window = Window((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), Scalar.of(0.0, DType.F32))

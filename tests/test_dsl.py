@@ -41,14 +41,13 @@ from satura.rewrite.types.attributes import (
     Axes,
     Axis,
     BinaryFn,
-    Constant,
     Padding,
     Perm,
     Refuse,
-    Scalar,
     Shape,
     Slices,
-)  # fmt: skip
+)
+from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 

@@ -35,13 +35,12 @@ from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import (
     BinaryFn,
-    Constant,
     HostCall,
     Perm,
-    Scalar,
     Shape,
     UnaryFn,
-)  # fmt: skip
+)
+from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType, TensorType
 from tests.tiers import deep_but

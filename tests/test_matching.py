@@ -30,13 +30,12 @@ from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.attributes import (
     Axis,
     BinaryFn,
-    Constant,
     Padding,
-    Scalar,
     Shape,
     UnaryFn,
     refuse_unless,
-)  # fmt: skip
+)
+from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
 

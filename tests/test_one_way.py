@@ -15,7 +15,7 @@ from satura.pipeline.rule_sets import rule_set
 from satura.pipeline.stages import saturate_beside
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.attributes import Scalar
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType
 from tests.user_ops import UserOps, user_ops
 

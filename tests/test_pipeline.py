@@ -20,7 +20,8 @@ from satura.rewrite.isolation.process import call
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.attributes import Constant, Window
+from satura.rewrite.types.attributes import Window
+from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import Array, DType
 from tests.test_acceptance import assert_close, onnxruntime_outputs, seconds, statistics

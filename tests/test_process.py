@@ -27,7 +27,7 @@ from satura.rewrite.errors import SaturaError
 from satura.rewrite.isolation.process import FORKS, Doing, KilledError, call
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.attributes import Constant
+from satura.rewrite.types.constant import Constant
 from satura.rules import NONE
 
 pytestmark = pytest.mark.skipif(not FORKS, reason="there is no fork here")

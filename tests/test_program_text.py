@@ -21,14 +21,13 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.program.reader import Reader
 from satura.rewrite.types.attributes import (
     Attribute,
-    Constant,
     Count,
     HostCall,
-    Scalar,
     Shape,
     Slices,
     UserAttribute,
 )
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim, symbol
 from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
 from tests.random_programs import random_program

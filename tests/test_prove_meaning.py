@@ -32,7 +32,8 @@ from satura.rewrite.prove.meaning import MEANINGS, meaning
 from satura.rewrite.prove.paths import Budget, Path
 from satura.rewrite.prove.tensors import Elements
 from satura.rewrite.prove.z3_terms import DTYPES, ELEMENT, code, equal, formula
-from satura.rewrite.types.attributes import Attribute, Parameter, Scalar, Shape
+from satura.rewrite.types.attributes import Attribute, Parameter, Shape
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import Dim, static
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 from satura.rules import DEFAULT

@@ -39,8 +39,8 @@ from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program, ProgramBuilder
-from satura.rewrite.types.attributes import Constant
 from satura.rewrite.types.comparison import relative_error
+from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.tensor_type import Array, DType
 from satura.rules import DEFAULT, EXACT, NONE
 from tests.onnx_models import make_model

@@ -35,9 +35,9 @@ from satura.rewrite.types.attributes import (
     Axis,
     BinaryFn,
     Perm,
-    Scalar,
     UnaryFn,
-)  # fmt: skip
+)
+from satura.rewrite.types.constant import Scalar  # fmt: skip
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.rules import DEFAULT
 

@@ -30,7 +30,13 @@ from satura.rewrite.onnx.write.save import to_model
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.attributes import Attribute, Axes, Groups, ReduceFn, UnaryFn
+from satura.rewrite.types.attributes import (
+    Attribute,
+    Axes,
+    Groups,
+    ReduceFn,
+    UnaryFn,
+)
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import Array
 from tests.random_programs import compare

@@ -47,10 +47,10 @@ from satura.rewrite.types.attributes import (
     Padding,
     Perm,
     Refuse,
-    Scalar,
     UnaryFn,
     Window,
-)  # fmt: skip
+)
+from satura.rewrite.types.constant import Scalar  # fmt: skip
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT

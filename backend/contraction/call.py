@@ -37,7 +37,8 @@ from satura.backend.lower.walk import shape_of
 from satura.backend.target import host_target
 from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.program.program import Node
-from satura.rewrite.types.attributes import Constant, Groups, Window
+from satura.rewrite.types.attributes import Groups, Window
+from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.tensor_type import Array
 
 _WORD = 4

@@ -20,7 +20,8 @@ from satura.backend.lower.body import Pointer
 from satura.backend.target import host_target
 from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.program.program import Node
-from satura.rewrite.types.attributes import Constant, Window
+from satura.rewrite.types.attributes import Window
+from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.tensor_type import Array, DType
 
 _WORD = 8  # bytes of an i64

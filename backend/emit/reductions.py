@@ -6,7 +6,7 @@ from satura.backend.emit.body import zero
 from satura.backend.lower.body import Nest, Reduction, needed_values
 from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.ops.reductions import reduction_identity
-from satura.rewrite.types.attributes import Scalar
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType
 
 FLOPS = {f.name: f.flops for f in (*UNARY.values(), *BINARY.values())}

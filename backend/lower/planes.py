@@ -14,7 +14,8 @@ from satura.backend.lower.reductions import anchor_of, epilogue_nest
 from satura.backend.lower.space import space_of
 from satura.backend.lower.walk import Walk, shape_of
 from satura.rewrite.extract.schedule import Dispatch, Schedule
-from satura.rewrite.types.attributes import ReduceFn, Scalar, Window
+from satura.rewrite.types.attributes import ReduceFn, Window
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType
 
 MOST_TAPS = 16  # along one axis

@@ -24,9 +24,9 @@ from satura.rewrite.types.attributes import (
     Count,
     Groups,
     ReduceFn,
-    Scalar,
     Window,
-)  # fmt: skip
+)
+from satura.rewrite.types.constant import Scalar  # fmt: skip
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.index_map import Index, push
 from satura.rewrite.types.tensor_type import DType

@@ -26,7 +26,14 @@ from satura.rewrite.ops.elementwise import COMMUTATIVE
 from satura.rewrite.ops.expression import Formula
 from satura.rewrite.ops.formula import formula_of, formula_steps
 from satura.rewrite.program.program import Node
-from satura.rewrite.types.attributes import Axis, BinaryFn, Padding, Scalar, Shape, UnaryFn
+from satura.rewrite.types.attributes import (
+    Axis,
+    BinaryFn,
+    Padding,
+    Shape,
+    UnaryFn,
+)
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import Dim, Quotient, SymbolicDim, static, symbol
 from satura.rewrite.types.index_map import Index, bounds, offset, pull, row_major
 from satura.rewrite.types.tensor_type import DType

@@ -18,8 +18,9 @@ from satura.rewrite.errors import CallError, ProgramError, RuleError
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.program.program import Program, ProgramBuilder
-from satura.rewrite.types.attributes import Axis, Constant, Refuse
+from satura.rewrite.types.attributes import Axis, Refuse
 from satura.rewrite.types.comparison import first_difference
+from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, DType
 

@@ -13,7 +13,8 @@ from satura.rewrite.language.terms import Known
 from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program, ProgramBuilder
-from satura.rewrite.types.attributes import Constant, UserAttribute
+from satura.rewrite.types.attributes import UserAttribute
+from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.tensor_type import Array
 
 MOST_SHOWN = 100  # elements of a result

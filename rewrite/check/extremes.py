@@ -11,7 +11,7 @@ from typing import TypeGuard
 from satura.rewrite.check.instances import HIGH_RANKS, Instance, draw_instance
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.ops.draw import SYMBOLS
-from satura.rewrite.types.attributes import Scalar
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType
 
 DRAWS = 30  # at each of these ranks

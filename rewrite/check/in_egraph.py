@@ -24,7 +24,7 @@ from satura.rewrite.language.dsl import Rule, RuleSet
 from satura.rewrite.language.terms import Known
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.program.program import Program, ProgramBuilder
-from satura.rewrite.types.attributes import Constant
+from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.tensor_type import Array
 
 LIMITS = Limits(rounds=2, nodes=20_000)

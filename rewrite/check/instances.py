@@ -26,7 +26,8 @@ from satura.rewrite.language.type_check import ANY_DTYPE, ANY_RANK, PossibleType
 from satura.rewrite.ops import Kind, Op
 from satura.rewrite.ops.draw import Draw, DrawError, Given, is_concrete, reject_unless
 from satura.rewrite.program.program import ProgramBuilder
-from satura.rewrite.types.attributes import Attribute, Constant, Parameter, Refuse, Scalar
+from satura.rewrite.types.attributes import Attribute, Parameter, Refuse
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim, representative
 from satura.rewrite.types.tensor_type import DType, TensorType
 

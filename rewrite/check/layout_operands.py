@@ -16,7 +16,13 @@ from satura.rewrite.ops.draw import (
     is_concrete,
     reject_unless,
 )
-from satura.rewrite.types.attributes import Axis, Padding, Perm, Shape, Slices
+from satura.rewrite.types.attributes import (
+    Axis,
+    Padding,
+    Perm,
+    Shape,
+    Slices,
+)
 from satura.rewrite.types.dims import Dim, SymbolicDim, known_at_least, static
 from satura.rewrite.types.tensor_type import TensorType
 

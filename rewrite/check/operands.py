@@ -21,15 +21,14 @@ from satura.rewrite.types.attributes import (
     Axes,
     Axis,
     BinaryFn,
-    Constant,
     Count,
     Groups,
     ReduceFn,
-    Scalar,
     Shape,
     UnaryFn,
     Window,
 )
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim, known_at_least, static
 from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
 

@@ -17,9 +17,9 @@ from satura.rewrite.types.attributes import (
     Count,
     Perm,
     Refuse,
-    Scalar,
     Shape,
 )
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.rewrite.user_ops.guard import TypeRuleError
 

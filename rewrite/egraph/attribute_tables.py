@@ -20,12 +20,11 @@ from satura.rewrite.errors import SaturaError
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.types.attributes import (
     Attribute,
-    Constant,
     Count,
     HostCall,
     Refuse,
-    Scalar,
-)  # fmt: skip
+)
+from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
 from satura.rewrite.types.tensor_type import TensorType
 
 

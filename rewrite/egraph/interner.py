@@ -12,7 +12,8 @@ from dataclasses import is_dataclass
 from enum import Enum
 from numbers import Integral
 
-from satura.rewrite.types.attributes import Attribute, Constant
+from satura.rewrite.types.attributes import Attribute
+from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.plain import field_names
 from satura.rewrite.types.tensor_type import TensorType
 

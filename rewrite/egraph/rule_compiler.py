@@ -30,7 +30,8 @@ from satura.rewrite.language.terms import (
     Untransposed,
     Varying,
 )
-from satura.rewrite.types.attributes import Attribute, Constant, Scalar
+from satura.rewrite.types.attributes import Attribute
+from satura.rewrite.types.constant import Constant, Scalar
 
 _FACTS: Mapping[type[Term], str] = {
     Known: "known",

@@ -9,7 +9,8 @@ from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.explain import facts
 from satura.rewrite.ops import Kind
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.attributes import BinaryFn, Constant, ReduceFn, Scalar, UnaryFn
+from satura.rewrite.types.attributes import BinaryFn, ReduceFn, UnaryFn
+from satura.rewrite.types.constant import Constant, Scalar
 
 FUNCTIONS = UnaryFn | BinaryFn | ReduceFn
 

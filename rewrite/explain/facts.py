@@ -8,7 +8,7 @@ from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.egraph.tables import keeps_axes
 from satura.rewrite.ops import REGISTRY, USER_OPS, Kind
 from satura.rewrite.ops.registry import Op
-from satura.rewrite.types.attributes import Scalar
+from satura.rewrite.types.constant import Scalar
 
 Edge = tuple[int, int]
 

@@ -26,11 +26,8 @@ from satura.rewrite.language.terms import (
     Untransposed,
     Varying,
 )
-from satura.rewrite.types.attributes import (
-    Attribute,
-    Refuse,
-    Scalar,
-)  # fmt: skip
+from satura.rewrite.types.attributes import Attribute, Refuse
+from satura.rewrite.types.constant import Scalar  # fmt: skip
 
 MOST_MATCHES = 50_000
 

@@ -23,7 +23,8 @@ from satura.rewrite.explain.naming import Names
 from satura.rewrite.language.rule import Direction, RuleSet
 from satura.rewrite.language.terms import Application, ScalarTerm, Tensor, Term
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.attributes import Attribute, Constant, Scalar
+from satura.rewrite.types.attributes import Attribute
+from satura.rewrite.types.constant import Constant, Scalar
 
 
 @dataclass(frozen=True)

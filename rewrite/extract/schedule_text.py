@@ -20,7 +20,7 @@ from satura.rewrite.extract.schedule import Dispatch, Form, Home, Schedule
 from satura.rewrite.extract.verify import verify
 from satura.rewrite.program.parse import parse
 from satura.rewrite.program.reader import Reader
-from satura.rewrite.types.attributes import Constant
+from satura.rewrite.types.constant import Constant
 
 _FORMS = {form.value: form for form in Form}
 

@@ -21,7 +21,7 @@ from satura.rewrite.isolation.process import FORKS, Doing, KilledError, call
 from satura.rewrite.isolation.watch import BOOK, Watch
 from satura.rewrite.language.rule import Rule, RuleSet
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.attributes import Constant
+from satura.rewrite.types.constant import Constant
 
 PATIENCE = 30.0  # for what takes parts of a second: a rule matches, computes, or fires
 

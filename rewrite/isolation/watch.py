@@ -16,7 +16,7 @@ from satura.rewrite.errors import RuleError
 from satura.rewrite.isolation.process import Doing
 from satura.rewrite.language.rule import Direction, Rule
 from satura.rewrite.ops.registry import Op
-from satura.rewrite.types.attributes import Constant
+from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.plain import as_plain
 
 BOOK = 10  # times as long as a step of a user's rule one of the book may take

@@ -29,7 +29,12 @@ from satura.rewrite.language.terms import (
     Varying,
 )
 from satura.rewrite.ops import REGISTRY
-from satura.rewrite.types.attributes import Attribute, HostCall, Parameter, UserAttribute
+from satura.rewrite.types.attributes import (
+    Attribute,
+    HostCall,
+    Parameter,
+    UserAttribute,
+)
 
 Sort = type
 SORTS: tuple[Sort, ...] = (

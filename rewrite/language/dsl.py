@@ -92,7 +92,7 @@ from satura.rewrite.language.terms import (
 )
 from satura.rewrite.language.type_check import check_types
 from satura.rewrite.ops import REGISTRY, Op
-from satura.rewrite.types.attributes import Scalar
+from satura.rewrite.types.constant import Scalar
 
 DECLARED = "__satura_rules__"
 """The global of a file in which `rule` keeps all rules that are written there."""

@@ -28,12 +28,11 @@ from satura.rewrite.ops import Kind, Op
 from satura.rewrite.types.attributes import (
     Attribute,
     BinaryFn,
-    Constant,
     Refuse,
-    Scalar,
     Shape,
     UnaryFn,
 )
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 X_co = TypeVar("X_co", bound=Term | Constant, covariant=True)

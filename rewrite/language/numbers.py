@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from satura.rewrite.language.expressions import attribute_function
-from satura.rewrite.types.attributes import Refuse, Scalar, Shape
+from satura.rewrite.types.attributes import Refuse, Shape
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 Number = bool | int | float

@@ -23,7 +23,8 @@ from satura.rewrite.language.expressions import (
 from satura.rewrite.language.mistakes import suggestion
 from satura.rewrite.language.terms import Application, ScalarTerm, Term, subterms
 from satura.rewrite.ops.registry import Op
-from satura.rewrite.types.attributes import Attribute, Refuse, Scalar
+from satura.rewrite.types.attributes import Attribute, Refuse
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.plain import as_plain
 
 Sort = type

@@ -33,19 +33,18 @@ from satura.rewrite.types.attributes import (
     Axes,
     Axis,
     BinaryFn,
-    Constant,
     Count,
     Groups,
     Padding,
     Perm,
     ReduceFn,
     Refuse,
-    Scalar,
     Shape,
     Slices,
     UnaryFn,
     Window,
-)  # fmt: skip
+)
+from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
 from satura.rewrite.types.plain import as_plain
 from satura.rewrite.types.tensor_type import DType, TensorType
 

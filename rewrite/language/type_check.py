@@ -16,14 +16,13 @@ from satura.rewrite.language.terms import Application, ScalarTerm, Tensor, Term
 from satura.rewrite.ops.elementwise import BINARY, BOOL, INTEGERS, UNARY
 from satura.rewrite.types.attributes import (
     BinaryFn,
-    Constant,
     Padding,
     Perm,
-    Scalar,
     Shape,
     Slices,
     UnaryFn,
-)  # fmt: skip
+)
+from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
 from satura.rewrite.types.tensor_type import COMPUTED, DType
 
 ANY_DTYPE = frozenset(COMPUTED)

@@ -21,7 +21,7 @@ from satura.rewrite.onnx.narrow import HELD_IN, held_array_of, narrow_array_of
 from satura.rewrite.onnx.outline import outline
 from satura.rewrite.onnx.types import dtype_of
 from satura.rewrite.system.files import ARTIFACT
-from satura.rewrite.types.attributes import Constant, content_digest
+from satura.rewrite.types.constant import Constant, content_digest
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.remade import SMALLEST_REMADE
 from satura.rewrite.types.stored import Stored, StoredFile

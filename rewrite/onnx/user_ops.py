@@ -17,15 +17,14 @@ from satura.rewrite.types.attributes import (
     Axes,
     Axis,
     BinaryFn,
-    Constant,
     Count,
     Groups,
     Perm,
     ReduceFn,
-    Scalar,
     Shape,
     UnaryFn,
 )
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import SymbolicDim, static
 from satura.rewrite.types.tensor_type import Array, DType
 

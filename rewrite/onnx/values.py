@@ -18,7 +18,12 @@ from satura.rewrite.onnx.asked import Asked, inputs_behind
 from satura.rewrite.ops import Kind
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Node
-from satura.rewrite.types.attributes import BinaryFn, ReduceFn, Shape, UnaryFn
+from satura.rewrite.types.attributes import (
+    BinaryFn,
+    ReduceFn,
+    Shape,
+    UnaryFn,
+)
 from satura.rewrite.types.dims import Dim, SymbolicDim, exact_quotient, known_at_least, static
 from satura.rewrite.types.tensor_type import DType, TensorType
 

@@ -35,10 +35,10 @@ from satura.rewrite.types.attributes import (
     BinaryFn,
     Count,
     Refuse,
-    Scalar,
     UnaryFn,
     refuse_unless,
 )
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import COMPUTED, Array, DType
 
 

@@ -6,7 +6,12 @@ import numpy as np
 
 from satura.rewrite.errors import CallError
 from satura.rewrite.ops.registry import Kind, op, size_of
-from satura.rewrite.types.attributes import Axis, Count, HostCall, refuse_unless
+from satura.rewrite.types.attributes import (
+    Axis,
+    Count,
+    HostCall,
+    refuse_unless,
+)
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 

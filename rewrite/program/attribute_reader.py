@@ -17,7 +17,6 @@ from satura.rewrite.types.attributes import (
     Axes,
     Axis,
     BinaryFn,
-    Constant,
     Count,
     Groups,
     HostCall,
@@ -25,13 +24,13 @@ from satura.rewrite.types.attributes import (
     Parameter,
     Perm,
     ReduceFn,
-    Scalar,
     Shape,
     Slices,
     UnaryFn,
     UserAttribute,
     Window,
-)  # fmt: skip
+)
+from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
 from satura.rewrite.types.dims import Dim, SymbolicDim, static, symbol
 from satura.rewrite.types.elements import elements
 from satura.rewrite.types.size_condition import SizeCondition

@@ -16,7 +16,6 @@ from satura.rewrite.types.attributes import (
     Axes,
     Axis,
     BinaryFn,
-    Constant,
     Count,
     Groups,
     HostCall,
@@ -24,12 +23,12 @@ from satura.rewrite.types.attributes import (
     Parameter,
     Perm,
     ReduceFn,
-    Scalar,
     Shape,
     Slices,
     UnaryFn,
     Window,
-)  # fmt: skip
+)
+from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import DType, TensorType
 

@@ -12,13 +12,12 @@ from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.text import application_text, attribute_text, quote
 from satura.rewrite.types.attributes import (
     Attribute,
-    Constant,
     Count,
     HostCall,
     Parameter,
-    Scalar,
     concrete_attribute,
-)  # fmt: skip
+)
+from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
 from satura.rewrite.types.dims import representative, symbol
 from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import Array, TensorType
@@ -174,7 +173,7 @@ class Program:
             "from numpy import inf, nan",
             "from satura.language import Builder, DType, TensorType",
             "from satura.rewrite.program.interpreter import interpret",
-            "from satura.rewrite.types.attributes import *",
+            "from satura.rewrite.types.attributes import *"
             "from satura.rewrite.types.dims import symbol",
             *(f"{name} = symbol({name!r})" for name in sorted(symbols)),
             *(f"# {op.name} is declared at {op.user.place}" for op in self._user_ops() if op.user),

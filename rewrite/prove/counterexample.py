@@ -33,8 +33,9 @@ from satura.rewrite.prove.open_values import (
 from satura.rewrite.prove.proof import Found
 from satura.rewrite.prove.size import Size
 from satura.rewrite.prove.z3_terms import DTYPES, formula
-from satura.rewrite.types.attributes import Constant, Parameter, Refuse, Scalar, Shape
+from satura.rewrite.types.attributes import Parameter, Refuse, Shape
 from satura.rewrite.types.comparison import agreement
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim, static
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 

@@ -32,7 +32,14 @@ from satura.rewrite.prove.z3_terms import (
     is_static,
     within,
 )
-from satura.rewrite.types.attributes import Axes, Axis, Count, Groups, ReduceFn, Window
+from satura.rewrite.types.attributes import (
+    Axes,
+    Axis,
+    Count,
+    Groups,
+    ReduceFn,
+    Window,
+)
 from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import DType
 

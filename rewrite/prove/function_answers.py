@@ -12,7 +12,15 @@ from dataclasses import dataclass, field
 import z3
 
 from satura.rewrite.prove.paths import Dead, Fact, Path, Undecided
-from satura.rewrite.types.attributes import Axes, Axis, BinaryFn, Perm, ReduceFn, Refuse, UnaryFn
+from satura.rewrite.types.attributes import (
+    Axes,
+    Axis,
+    BinaryFn,
+    Perm,
+    ReduceFn,
+    Refuse,
+    UnaryFn,
+)
 from satura.rewrite.types.tensor_type import DType
 
 PLAIN = (bool, DType, Perm, Axis, Axes, UnaryFn, BinaryFn, ReduceFn)  # answers that compare

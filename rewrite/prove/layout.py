@@ -25,7 +25,13 @@ from satura.rewrite.prove.z3_terms import (
     table,
     within,
 )
-from satura.rewrite.types.attributes import Axis, Padding, Perm, Shape, Slices
+from satura.rewrite.types.attributes import (
+    Axis,
+    Padding,
+    Perm,
+    Shape,
+    Slices,
+)
 from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import DType
 

@@ -44,16 +44,15 @@ from satura.rewrite.prove.z3_terms import (
 from satura.rewrite.types.attributes import (
     Axes,
     Axis,
-    Constant,
     Count,
     Groups,
     Padding,
     Perm,
-    Scalar,
     Shape,
     Slices,
     Window,
 )
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import COMPUTED, DType
 

@@ -16,7 +16,8 @@ from satura.rewrite.ops.reductions import REDUCTIONS
 from satura.rewrite.prove.paths import Path, Undecided
 from satura.rewrite.prove.stand_in import StandIn
 from satura.rewrite.prove.z3_terms import DTYPES, code, table
-from satura.rewrite.types.attributes import BinaryFn, Constant, ReduceFn, Scalar, UnaryFn
+from satura.rewrite.types.attributes import BinaryFn, ReduceFn, UnaryFn
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import DType, TensorType
 

@@ -16,7 +16,8 @@ from satura.rewrite.prove.claims import DIFFERS, RefutedError, verify
 from satura.rewrite.prove.matches import Match
 from satura.rewrite.prove.paths import Budget, OutOfStepsError, Path, Undecided
 from satura.rewrite.prove.proof import Proof
-from satura.rewrite.types.attributes import Constant, Shape
+from satura.rewrite.types.attributes import Shape
+from satura.rewrite.types.constant import Constant
 
 PATIENCE = 2_000_000  # z3's own steps for one question, some seconds
 

@@ -15,7 +15,8 @@ from typing import TypeVar, cast, get_args
 
 import numpy as np
 
-from satura.rewrite.types.attributes import Attribute, Constant, Scalar, UserAttribute
+from satura.rewrite.types.attributes import Attribute, UserAttribute
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Quotient, SymbolicDim
 from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import TensorType

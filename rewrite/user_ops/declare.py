@@ -48,10 +48,10 @@ from satura.rewrite.types.attributes import (
     Attribute,
     BinaryFn,
     Count,
-    Scalar,
     UnaryFn,
     UserAttribute,
 )
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 from satura.rewrite.user_ops import guard
 from satura.rewrite.user_ops.formula_check import Signature, signatures, try_formula

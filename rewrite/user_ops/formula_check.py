@@ -12,8 +12,9 @@ from satura.rewrite.errors import CallError, OpError, ProgramError
 from satura.rewrite.ops.expression import Formula
 from satura.rewrite.ops.formula import evaluate_formula
 from satura.rewrite.ops.registry import Op
-from satura.rewrite.types.attributes import Attribute, Count, Refuse, Scalar
+from satura.rewrite.types.attributes import Attribute, Count, Refuse
 from satura.rewrite.types.comparison import agreement, first_difference
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import Dim, symbol
 from satura.rewrite.types.tensor_type import COMPUTED, Array, DType, TensorType
 

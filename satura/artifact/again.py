@@ -9,7 +9,7 @@ from satura.artifact.types import type_of
 from satura.rewrite.errors import ArtifactError, ProgramError
 from satura.rewrite.extract.schedule import Form, Schedule
 from satura.rewrite.extract.schedule_text import parse_schedule
-from satura.rewrite.types.attributes import Constant
+from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import TensorType
 

@@ -26,7 +26,7 @@ from satura.rewrite.errors import ArtifactError
 from satura.rewrite.system.files import ARTIFACT, is_private, open_regular, output_file
 
 if TYPE_CHECKING:
-    from satura.rewrite.types.attributes import Constant
+    from satura.rewrite.types.constant import Constant
 
 T = TypeVar("T")
 Bytes = NDArray[np.uint8]

@@ -35,7 +35,8 @@ from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.program import Program
 from satura.rewrite.system.interrupts import import_whole
 from satura.rewrite.system.versions import installed_version
-from satura.rewrite.types.attributes import Attribute, Constant, HostCall
+from satura.rewrite.types.attributes import Attribute, HostCall
+from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.tensor_type import TensorType
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from onnx import NodeProto, helper
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.onnx.types import ELEMENT_CODES
 from satura.rewrite.program.program import Node, Program
-from satura.rewrite.types.attributes import Constant, content_digest
+from satura.rewrite.types.constant import Constant, content_digest
 from satura.rewrite.types.dims import Dim, Monomial, Quotient, SymbolicDim, static
 from satura.rewrite.types.tensor_type import DType, TensorType
 

@@ -15,7 +15,7 @@ from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.memory import tensor_bytes
 from satura.rewrite.program.program import Node, Program
-from satura.rewrite.types.attributes import Constant
+from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from satura.rewrite.onnx.write.emitter import Emitter, Site
-from satura.rewrite.types.attributes import Axis, Padding, Perm, Shape, Slices
+from satura.rewrite.types.attributes import (
+    Axis,
+    Padding,
+    Perm,
+    Shape,
+    Slices,
+)
 from satura.rewrite.types.dims import Dim, product
 from satura.rewrite.types.tensor_type import DType
 

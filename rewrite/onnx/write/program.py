@@ -14,7 +14,8 @@ from satura.rewrite.onnx.write.emitter import Emitter, Site
 from satura.rewrite.onnx.write.folding import with_constants
 from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.program import Node, Program
-from satura.rewrite.types.attributes import Constant, Count, HostCall
+from satura.rewrite.types.attributes import Count, HostCall
+from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import DType
 

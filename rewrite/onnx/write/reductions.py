@@ -15,7 +15,12 @@ from satura.rewrite.onnx.write.emitter import Emitter, Site
 from satura.rewrite.onnx.write.integer import carrier
 from satura.rewrite.onnx.write.layout import write_fill, write_reshape, write_transpose
 from satura.rewrite.ops.reductions import reduction_identity
-from satura.rewrite.types.attributes import Axes, Axis, Count, ReduceFn
+from satura.rewrite.types.attributes import (
+    Axes,
+    Axis,
+    Count,
+    ReduceFn,
+)
 from satura.rewrite.types.dims import product
 from satura.rewrite.types.tensor_type import DType, TensorType
 

@@ -14,7 +14,7 @@ from satura.rewrite.onnx.types import ELEMENT_CODES
 from satura.rewrite.onnx.write.program import write_program
 from satura.rewrite.program.program import Program
 from satura.rewrite.system.files import atomic_file, is_special, output_file
-from satura.rewrite.types.attributes import Constant
+from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import static
 
 LARGEST_FILE = 2**31 - 2**24  # protobuf refuses messages of 2 GiB; nodes and names take the rest

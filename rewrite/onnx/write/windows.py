@@ -16,7 +16,8 @@ from satura.rewrite.onnx.write.emitter import Emitter, Site
 from satura.rewrite.onnx.write.layout import write_fill, write_pad, write_reshape, write_transpose
 from satura.rewrite.onnx.write.reductions import write_fold, write_matmul
 from satura.rewrite.ops.reductions import reduction_identity
-from satura.rewrite.types.attributes import Constant, Groups, ReduceFn, Window
+from satura.rewrite.types.attributes import Groups, ReduceFn, Window
+from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import Dim, product
 from satura.rewrite.types.tensor_type import DType, TensorType
 
