@@ -59,7 +59,7 @@ FAULTS = (
         "tests/test_comparison.py",
     ),
     Fault(
-        "rewrite/types/attributes.py",
+        "rewrite/types/constant.py",
         'head = f"{type_.dtype.numpy.name}{type_.shape}".encode()',
         'head = f"{type_.shape}".encode()',
         "tests/test_program_text.py tests/test_plan.py tests/test_egraph.py",
