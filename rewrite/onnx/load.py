@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from onnx import (
-    AttributeProto,
     FunctionProto,
     GraphProto,
     ModelProto,
@@ -35,7 +34,13 @@ from satura.rewrite.onnx.checks import (
 from satura.rewrite.onnx.control_flow import Body, control_flow
 from satura.rewrite.onnx.files import ModelApart, array_of, initializer, read_apart
 from satura.rewrite.onnx.lower.context import Context, Lowered, NoLowering, UnknownValue
-from satura.rewrite.onnx.lower.fallback import function_body, host, renamed, with_defaults
+from satura.rewrite.onnx.lower.fallback import (
+    function_body,
+    host,
+    renamed,
+    with_attributes,
+    with_defaults,
+)
 from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.narrow import check_readers
@@ -326,7 +331,7 @@ class _Importer:
         given = {attribute.name: attribute for attribute in node.attribute}
         bound = {attribute.name: attribute for attribute in function.attribute_proto} | given
         absent = {name for name in function.input if name not in scope}
-        nodes = [_bound(inner, bound, absent) for inner in function.node]
+        nodes = [with_attributes(inner, bound, absent) for inner in function.node]
         imports = (
             opset_versions(function.opset_import) if function.opset_import else dict(opsets or {})
         )
@@ -399,29 +404,3 @@ class _Importer:
 
 def _sequence(results: Lowered) -> Sequence[int]:
     return [results] if isinstance(results, int) else results
-
-
-def _bound(
-    node: NodeProto, attributes: Mapping[str, AttributeProto], absent: set[str]
-) -> NodeProto:
-    """A function's node with attribute references resolved and left-out inputs emptied."""
-    result = NodeProto()
-    result.CopyFrom(node)
-    del result.attribute[:], result.input[:]
-    result.input.extend("" if name in absent else name for name in node.input)
-    for attribute in node.attribute:
-        if attribute.ref_attr_name:
-            found = attributes.get(attribute.ref_attr_name)
-            if found is None:
-                continue
-            copy = result.attribute.add()
-            copy.CopyFrom(found)
-            copy.name = attribute.name
-            continue
-        copy = result.attribute.add()
-        copy.CopyFrom(attribute)
-        for graph in [copy.g] if copy.HasField("g") else copy.graphs:
-            inner = [_bound(child, attributes, absent) for child in graph.node]
-            del graph.node[:]
-            graph.node.extend(inner)
-    return result

@@ -8,6 +8,7 @@ from typing import Protocol, cast
 
 import numpy as np
 from onnx import (
+    AttributeProto,
     FunctionProto,
     NodeProto,
     TypeProto,
@@ -170,3 +171,29 @@ def _type_of(
         if declared is None:
             raise
         return tensor_type(declared, named)
+
+
+def with_attributes(
+    node: NodeProto, attributes: Mapping[str, AttributeProto], absent: set[str]
+) -> NodeProto:
+    """A function's node with attribute references resolved and left-out inputs emptied."""
+    result = NodeProto()
+    result.CopyFrom(node)
+    del result.attribute[:], result.input[:]
+    result.input.extend("" if name in absent else name for name in node.input)
+    for attribute in node.attribute:
+        if attribute.ref_attr_name:
+            found = attributes.get(attribute.ref_attr_name)
+            if found is None:
+                continue
+            copy = result.attribute.add()
+            copy.CopyFrom(found)
+            copy.name = attribute.name
+            continue
+        copy = result.attribute.add()
+        copy.CopyFrom(attribute)
+        for graph in [copy.g] if copy.HasField("g") else copy.graphs:
+            inner = [with_attributes(child, attributes, absent) for child in graph.node]
+            del graph.node[:]
+            graph.node.extend(inner)
+    return result
