@@ -9,7 +9,7 @@ built where it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import TypeAlias
@@ -122,7 +122,8 @@ class Instances:
     ) -> Instance | None:
         """The e-node at a position of a class over some parts, None where these do not fuse."""
         node = self.classes.nodes[cls][position]
-        if not _may_fuse(cls, node, parts):
+        union = _union(cls, node, parts)
+        if union is None:
             return None
         kinds = self._kinds
         mentioned = [cls]
@@ -163,12 +164,8 @@ class Instances:
             else:
                 given += price
                 seconds += price
-        inner, outer = (
-            _bits([inside[place] for place in places])
-            for places in (template.computed, template.reads)
-        )
         instance = Instance(
-            template, position, node, parts, inside, inner, outer, frozenset(leaves), given, seconds
+            template, position, node, parts, inside, *union, frozenset(leaves), given, seconds
         )
         instance.fragment = fragment
         if template.anchor is not None:
@@ -206,23 +203,19 @@ class Instances:
         )  # fmt: skip
 
 
-def _may_fuse(cls: int, node: ENode, parts: tuple[Instance | None, ...]) -> bool:
-    """Whether `combine` would not refuse at once: most of what is tried computes too much, or reads
-    what it computes."""
+def _union(cls: int, node: ENode, parts: tuple[Instance | None, ...]) -> tuple[int, int] | None:
+    """What a class over some parts computes and what it reads, as bit sets.
+
+    None where `combine` would refuse at once: most of what is tried computes too much, or reads
+    what it computes.
+    """
     inner, outer = 1 << cls, 0
     for operand, part in zip(node.operands, parts, strict=True):
         if part is None:
             outer |= 1 << operand
         elif part.inner >> cls & 1:
-            return False
+            return None
         else:
             inner |= part.inner
             outer |= part.outer
-    return not inner & outer and inner.bit_count() <= MAX_NODES
-
-
-def _bits(classes: Iterable[int]) -> int:
-    found = 0
-    for cls in classes:
-        found |= 1 << cls
-    return found
+    return None if inner & outer or inner.bit_count() > MAX_NODES else (inner, outer)
