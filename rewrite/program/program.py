@@ -173,7 +173,7 @@ class Program:
             "from numpy import inf, nan",
             "from satura.language import Builder, DType, TensorType",
             "from satura.rewrite.program.interpreter import interpret",
-            "from satura.rewrite.types.attributes import *"
+            "from satura.rewrite.types.attributes import *",
             "from satura.rewrite.types.dims import symbol",
             *(f"{name} = symbol({name!r})" for name in sorted(symbols)),
             *(f"# {op.name} is declared at {op.user.place}" for op in self._user_ops() if op.user),
