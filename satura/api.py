@@ -57,9 +57,10 @@ def save(program: Program, path: str | Path) -> None:
     """Write `program` as an ONNX model; the file appears complete or not at all."""
     import_whole("satura.rewrite.onnx.write.save")
     from satura.rewrite.onnx.write.save import save as save_onnx
+    from satura.rewrite.program.arguments import as_path
 
     with file_errors("write", path):
-        save_onnx(program, path)
+        save_onnx(program, as_path(path))
 
 
 def open(path: str | Path, trust: bool = False) -> Opened:
@@ -72,9 +73,10 @@ def open(path: str | Path, trust: bool = False) -> Opened:
     """
     import_whole("satura.artifact.opened")
     from satura.artifact.opened import open_artifact
+    from satura.rewrite.program.arguments import as_path
 
     with file_errors("open", path):
-        return open_artifact(Path(path), trust)
+        return open_artifact(as_path(path), trust)
 
 
 def interpret(program: Program, arguments: Mapping[str, Array]) -> dict[str, Array]:
@@ -84,7 +86,10 @@ def interpret(program: Program, arguments: Mapping[str, Array]) -> dict[str, Arr
     """
     import_whole("satura.rewrite.program.interpreter")
     from satura.rewrite.program.interpreter import interpret as interpret_program
+    from satura.rewrite.program.program import Program
 
+    if not isinstance(program, Program):
+        raise CallError("interpret takes a Program, such as satura.load gives")
     return interpret_program(program, arguments)
 
 
@@ -112,9 +117,12 @@ def why(
     from satura.pipeline.rule_sets import rule_set
     from satura.pipeline.stages import rules_for, saturate_beside
     from satura.rewrite.explain.why import why as explain_rule
+    from satura.rewrite.language.rule import Rule
     from satura.rewrite.onnx.load import load_with_names
     from satura.rewrite.program.program import Program
 
+    if not isinstance(rule, str | Rule):
+        raise CallError(f"why takes a rule or the name of one, not {type(rule).__name__}")
     chosen = rule_set(rules)
     program, names = (model, {}) if isinstance(model, Program) else load_with_names(model)
     asked = rules_for(program, chosen)[rule] if isinstance(rule, str) else rule

@@ -143,6 +143,30 @@ def test_sizes_that_the_program_is_not_made_for() -> None:
         compiled(np.ones(5, np.float32))
 
 
+MISTAKES: list[tuple[str, Callable[[satura.Compiled, Program], object]]] = [
+    ("dims are a dict by name, not int", lambda c, p: satura.compile(p, dims=5)),  # type: ignore[arg-type]
+    ("arrays of out are a dict", lambda c, p: c.run(X, Y, out=[X])),  # type: ignore[arg-type]
+    ("to bind are a dict by name", lambda c, p: c.bind(None)),  # type: ignore[arg-type]
+    ("sizes are a dict by name, or several", lambda c, p: c.prepare(None)),  # type: ignore[arg-type]
+    ("sizes are a dict by name, not int", lambda c, p: c.prepare([5])),  # type: ignore[list-item]
+    ("rounds is 0", lambda c, p: c.measure({"x": X, "y": Y}, rounds=0)),
+    ("a path is text or a Path, not int", lambda c, p: c.save(5)),  # type: ignore[arg-type]
+    ("a path is text or a Path, not bytes", lambda c, p: satura.open(b"x")),  # type: ignore[arg-type]
+    ("a path is text", lambda c, p: satura.save(p, None)),  # type: ignore[arg-type]
+    ("interpret takes a Program", lambda c, p: satura.interpret(c, {})),  # type: ignore[arg-type]
+    ("why takes a rule", lambda c, p: satura.why(5, p)),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize(("message", "mistake"), MISTAKES, ids=lambda each: str(each)[:30])
+def test_mistakes_of_kind_are_one_error(
+    compiled: satura.Compiled, program: Program, message: str,
+    mistake: Callable[[satura.Compiled, Program], object],
+) -> None:  # fmt: skip
+    with pytest.raises(CallError, match=message):
+        mistake(compiled, program)
+
+
 def test_wrong_calls_are_named(compiled: satura.Compiled) -> None:
     with pytest.raises(CallError, match="3 arguments for the 2 inputs"):
         compiled(X, Y, X)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -130,3 +132,16 @@ def test_a_bound_call_reports_an_index_that_leaves_its_axis() -> None:
         bound()
     index[0] = 4
     np.testing.assert_array_equal(bound()["y"], [4, 2])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_child_of_fork_makes_the_call_that_another_thread_was_in() -> None:
+    build = Builder()
+    program = build.program({"y": build.unary("neg", build.input("x", DType.F32, (2,)))})
+    bound = satura.compile(program, threads=1).bind({"x": np.ones(2, np.float32)})
+    with bound._lock:  # as another thread has it
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)  # to end a hang
+            os._exit(0 if bound()["y"][0] == -1 else 1)
+    assert os.waitpid(child, 0)[1] == 0

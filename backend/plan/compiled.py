@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Mapping
-from weakref import WeakSet
 
 from satura.backend.constants import fold_constants
 from satura.backend.cores import usable_threads
@@ -17,6 +15,7 @@ from satura.backend.plan.plans import ClassReport, Elsewhere, Planned, Plans
 from satura.backend.run.bound import Bound
 from satura.backend.run.signatures import Signatures, Sizes
 from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.system.forks import renew_after_fork
 from satura.rewrite.system.heap import give_back_freed
 from satura.rewrite.types.tensor_type import Array
 
@@ -34,10 +33,10 @@ class CompiledSchedule:
         self._plans = Plans(schedule, threads, elsewhere)
         self._lock = threading.Lock()  # of the plans that there are
         self._making = threading.Lock()  # of new ones: calls of known sizes do not wait for them
-        _compiled.add(self)
+        renew_after_fork(self)
 
-    def renew_lock(self) -> None:
-        """Unlock a forked copy: the thread of the parent that may have held a lock is gone."""
+    def renew_locks(self) -> None:
+        """Unlock a forked copy."""
         self._lock, self._making = threading.Lock(), threading.Lock()
 
     def run(
@@ -115,18 +114,6 @@ class CompiledSchedule:
                 with self._lock:
                     self._plans.keep(key, found)
             return found
-
-
-_compiled: WeakSet[CompiledSchedule] = WeakSet()
-
-
-def _renew_locks() -> None:
-    for schedule in _compiled:
-        schedule.renew_lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_locks)
 
 
 def compile_schedule(

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from satura.backend.run.routine import Instance
 from satura.rewrite.errors import CallError
+from satura.rewrite.system.forks import renew_after_fork
 from satura.rewrite.types.tensor_type import Array
 
 
@@ -22,6 +23,11 @@ class Bound:
                 raise CallError(f"input {name!r} must be C-contiguous and aligned to be bound")
         instance.bind(arrays, out)
         self._execute = instance.execute
+        self.renew_locks()
+        renew_after_fork(self)
+
+    def renew_locks(self) -> None:
+        """Unlock it, as it is made or as a child of fork has it."""
         self._lock = threading.Lock()
 
     def __call__(self) -> dict[str, Array]:

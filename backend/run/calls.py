@@ -10,7 +10,7 @@ import numpy as np
 
 from satura.backend.run.bound import Bound
 from satura.rewrite.errors import CallError, ProgramError
-from satura.rewrite.program.arguments import as_arrays
+from satura.rewrite.program.arguments import as_arrays, check_named
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 
@@ -70,6 +70,8 @@ class Runnable(ABC):
         fit, are not contiguous, or share memory with an input or another output.
         """
         arrays = as_arrays(self._named(arguments, more))
+        if out is not None:
+            check_named(out, "arrays of out")
         try:
             return self._kernels.run(arrays, out)
         except ProgramError as error:
@@ -95,6 +97,9 @@ class Runnable(ABC):
         Calls of it cost microseconds. Raises CallError as `run` does, and for what is not a
         contiguous NumPy array.
         """
+        check_named(arguments, "arguments to bind")
+        if out is not None:
+            check_named(out, "arrays of out")
         for name, array in arguments.items():
             if not isinstance(array, np.ndarray):
                 raise CallError(f"input {name!r} must be a NumPy array to be bound")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 
@@ -11,8 +12,22 @@ from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 
+def check_named(given: object, what: str) -> None:
+    """Raises CallError for what is not something by name."""
+    if not isinstance(given, Mapping):
+        raise CallError(f"{what} are a dict by name, not {type(given).__name__}")
+
+
+def as_path(path: object) -> Path:
+    """A path as it may be given. Raises CallError for what is none."""
+    if not isinstance(path, str | Path):
+        raise CallError(f"a path is text or a Path, not {type(path).__name__}")
+    return Path(path)
+
+
 def as_arrays(arguments: Mapping[str, object]) -> dict[str, Array]:
     """The arguments as arrays, numbers and nested lists included. Raises CallError."""
+    check_named(arguments, "arguments")
     arrays: dict[str, Array] = {}
     for name, value in arguments.items():
         try:

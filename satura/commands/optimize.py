@@ -20,6 +20,7 @@ from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.onnx.write.save import save
 from satura.rewrite.program.program import Program
+from satura.rewrite.types.tensor_type import Array
 
 
 def optimize(
@@ -31,12 +32,13 @@ def optimize(
     with progress(f"optimizing {model.name}") as phase:
         rewritten = rewrite(source, rules, limits, phase)
     program = rewritten.schedule.program
+    arguments = random_inputs(rewritten.source, dict(timing.sizes)) if timing is not None else {}
     save(program, output)
     if text:
         print_line(str(program))
     print_line(f"{output}: {change(rewritten.source, program)}")
     if timing is not None:
-        print_line(timing.compared(source, output, rewritten.source))
+        print_line(timing.compared(source, output, arguments))
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,9 @@ class Timing:
     threads: int | None
     rounds: int = 15
 
-    def compared(self, before: Path | ModelProto, after: Path, program: Program) -> str:
+    def compared(self, before: Path | ModelProto, after: Path, arguments: dict[str, Array]) -> str:
         """Milliseconds of both, and which share of the time the second takes."""
         threads = threads_for(self.threads)
-        arguments = random_inputs(program, dict(self.sizes))
         models = {"before": before, "after": after}
         with progress("timing"):
             runners = {

@@ -16,7 +16,7 @@ from satura.pipeline.rewritten import Rewritten
 from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import CallError, ProgramError, file_errors
 from satura.rewrite.extract.statistics import statistics
-from satura.rewrite.program.arguments import as_arrays
+from satura.rewrite.program.arguments import as_arrays, as_path, check_named
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import TensorType
 
@@ -98,7 +98,11 @@ class Compiled(Runnable):
         then wait for no kernel. Raises CallError for sizes that the program is not made for.
         """
         symbols = self.program.symbols
-        for each in [sizes] if isinstance(sizes, Mapping) else sizes:
+        several = [sizes] if isinstance(sizes, Mapping) else sizes
+        if not isinstance(several, Iterable):
+            raise CallError(f"sizes are a dict by name, or several, not {type(sizes).__name__}")
+        for each in several:
+            check_named(each, "sizes")
             if set(each) != symbols:
                 raise CallError(f"prepare needs a size for each of {sorted(symbols)}, got {each}")
             if not all(type(size) is int and size >= 0 for size in each.values()):
@@ -128,6 +132,8 @@ class Compiled(Runnable):
 
         Where `is_warm`, the arguments are in the caches when a launch reads them.
         """
+        if type(rounds) is not int or rounds < 1:
+            raise CallError(f"rounds is {rounds!r}, but must be a number from 1 on")
         return self._kernels.measure(as_arrays(arguments), rounds, is_warm)
 
     def save(
@@ -143,7 +149,7 @@ class Compiled(Runnable):
 
         self.prepare(sizes)
         with file_errors("write", path):
-            save(Path(path), self.rewritten.schedule, self._kernels, self.inputs, self.outputs)
+            save(as_path(path), self.rewritten.schedule, self._kernels, self.inputs, self.outputs)
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled: kernels are machine code of this process."""

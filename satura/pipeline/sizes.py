@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from math import isqrt
 
 from satura.rewrite.errors import CallError
+from satura.rewrite.program.arguments import check_named
 from satura.rewrite.program.program import Program
 
 Dims = Mapping[str, int | tuple[int, int]]
@@ -19,6 +20,8 @@ def typical_sizes(program: Program, dims: Dims | None) -> dict[str, int]:
     CallError for a symbol that the program does not have, and for what is neither size nor range.
     """
     found: dict[str, int] = {}
+    if dims is not None:
+        check_named(dims, "dims")
     for name, given in (dims or {}).items():
         if name not in program.symbols:
             raise CallError(
