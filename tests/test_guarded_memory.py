@@ -23,7 +23,6 @@ def run(*words: str) -> None:
     assert done.returncode == 0, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
 
 
-@pytest.mark.deep
 @pytest.mark.parametrize("first", deep_but([], range(0, 400, 8), [0, 8, 16, 24]))
 def test_random_programs_stay_inside(first: int) -> None:
     run(*map(str, seeds(8, first)))
