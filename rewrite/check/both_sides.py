@@ -10,7 +10,13 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from satura.rewrite.check.compare import evaluate_all, first_unlike, magnitude, node_values
+from satura.rewrite.check.compare import (
+    evaluate_all,
+    first_unlike,
+    is_finite,
+    magnitude,
+    node_values,
+)
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.check.unstable import unstable_call
 from satura.rewrite.egraph.interner import content
@@ -170,8 +176,9 @@ def _compare_at(
     except Exception as error:  # as above: an attribute may be no number for these sizes
         return right_side_failure(instance, _failure_text(error), sizes)
     arguments = random_arguments(concrete, draw, moderate=not exact)
+    constants = [node.constant.array for node in concrete.nodes if node.op.name == "constant"]
     if not exact and all(size_of(node.type) for node in concrete.nodes):
-        arguments = _with_specials(arguments, draw)
+        arguments = _with_specials(arguments, draw, all(map(is_finite, constants)))
     try:
         reason = disagreement(concrete, arguments, exact)
     except UncomputableError as error:
@@ -278,15 +285,20 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
     return arguments
 
 
-def _with_specials(arguments: dict[str, Array], draw: Draw) -> dict[str, Array]:
-    """The arguments, now and then with a few NaN or a few infinities among the floats."""
+def _with_specials(arguments: dict[str, Array], draw: Draw, are_few: bool) -> dict[str, Array]:
+    """The arguments, now and then with a few NaN or a few infinities among the floats.
+
+    Unless they `are_few`, all floats are NaN: a NaN beside others hides what an infinite constant
+    makes of these.
+    """
     specials = draw.one_of(((np.nan,), (np.inf, -np.inf)))
     if not draw.chance(draw.specials / 2):
         return arguments
     random = np.random.default_rng(draw.random.getrandbits(64))
+    everywhere = not are_few and specials == (np.nan,)
     return {
         name: np.where(
-            random.random(array.shape) < min(0.4, 2 / array.size),
+            random.random(array.shape) < (1.0 if everywhere else min(0.4, 2 / array.size)),
             random.choice(specials, array.shape),
             array,
         ).astype(array.dtype)
