@@ -158,7 +158,7 @@ MISTAKES: list[tuple[str, Callable[[satura.Compiled, Program], object]]] = [
 ]
 
 
-@pytest.mark.parametrize(("message", "mistake"), MISTAKES, ids=lambda each: str(each)[:30])
+@pytest.mark.parametrize(("message", "mistake"), MISTAKES, ids=[each[0] for each in MISTAKES])
 def test_mistakes_of_kind_are_one_error(
     compiled: satura.Compiled, program: Program, message: str,
     mistake: Callable[[satura.Compiled, Program], object],
