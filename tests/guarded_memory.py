@@ -95,14 +95,13 @@ class GuardedInstance(Instance):
 
     def launch(self, tensors: Mapping[int, Array]) -> None:
         written = [*self.buffers, *map(_bytes, tensors.values())]
-        for kernel, arguments, width in self.executor._table:
-            run = _KERNEL(int(kernel))
+        for step in range(len(self.executor)):
             before = [each.copy() for each in written]
             changed = [np.zeros(each.size, np.int64) for each in written]
             after = [each.copy() for each in written]
-            threads = min(int(width), THREADS)
+            threads = min(self.executor.width(step), THREADS)
             for thread in range(threads):
-                run(int(arguments), thread, threads)
+                self.executor.run_share(step, thread, threads)
                 for now, old, count, new in zip(written, before, changed, after, strict=True):
                     differs = now != old
                     count += differs
@@ -113,9 +112,6 @@ class GuardedInstance(Instance):
                 now[:] = new
 
     buffers: Sequence[NDArray[np.uint8]] = ()
-
-
-_KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
 
 def _bytes(array: Array) -> NDArray[np.uint8]:

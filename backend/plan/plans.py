@@ -103,10 +103,10 @@ class Plans:
                 record.uses += 1
             else:
                 plan = self._alone(self.schedule, progress)
-        except ProgramError as error:
+        except ProgramError:
             schedule = self.elsewhere and self.elsewhere(sizes)
             if schedule is None:
-                raise error
+                raise
             plan = self._alone(fold_constants(schedule), progress)
         return Planned(plan, _bytes(plan), Instances(plan.instance, self.workspaces), record)
 
