@@ -370,6 +370,12 @@ def test_an_index_outside_is_an_error_of_the_call() -> None:
             compiled.run({"x": x_value, "at": np.array([0, bad])})
     good = compiled.run({"x": x_value, "at": np.array([4, -5])})
     np.testing.assert_array_equal(good["y"], x_value[[4, 0]])
+    for known in (5, -6):
+        build = Builder()
+        x = build.input("x", DType.F32, (5, 3))
+        program = build.program({"y": build.gather(x, build.constant([0, known]), 0)})
+        with pytest.raises(CallError, match=r"outside \[-5, 5\)"):
+            compile_schedule(one_dispatch_per_node(program), 1).run({"x": x_value})
 
 
 @pytest.mark.parametrize("shape", [(20,), (2, 5, 0)])

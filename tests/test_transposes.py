@@ -77,6 +77,28 @@ def test_work_on_turned_tensors(dtype: DType, threads: int) -> None:
             np.testing.assert_array_equal(got, interpret(program, given)["y"])
 
 
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F16])
+def test_gathered_rows_stored_as_columns(dtype: DType) -> None:
+    for rows, columns in ((70, 130), (9, 65)):
+        random = np.random.default_rng(rows)
+        build = Builder()
+        x = build.input("x", dtype, (3, rows, columns))
+        given = {"x": np.nan_to_num(bits(dtype, (3, rows, columns)))}
+        total = x
+        for _ in range(2):
+            at = build.constant(random.integers(0, rows, rows))
+            weight = build.constant(random.standard_normal((1, rows, 1)), dtype)
+            wide = build.broadcast(weight, (3, rows, columns))
+            total = build.binary("mul", build.gather(total, at, 1), wide)
+        program = build.program({"y": build.transpose(total, (0, 2, 1))})
+        compiled = compile_schedule(one_dispatch(program), 2)
+        (kernel,) = compiled.executables()
+        assert "transpose_block" in kernel.source and "store_int64" not in kernel.source
+        with np.errstate(all="ignore"):
+            expected = interpret(program, given)["y"]
+        np.testing.assert_array_equal(compiled.run(given)["y"], expected)
+
+
 def test_what_turns_nothing_is_no_transpose() -> None:
     for turned in (False, True):
         build = Builder()

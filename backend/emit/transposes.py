@@ -2,7 +2,9 @@
 
 Square tiles of both loops stay in the cache, so that every cache line is read and written once.
 What is read along the other loop is transposed block by block in registers: straight into the
-result where it only moves, else into a tile of scratch, from which the work on it is vector code.
+result where it only moves. Where nothing is read along the loop of the store, a tile of results is
+computed as vector code along the other loop and transposed at the end; else what is read along the
+other loop goes to a tile of scratch first, from which the work on it is vector code.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from collections.abc import Sequence
 from satura.backend.emit.body import Arguments, BodyText, Code
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
 from satura.backend.emit.text import indented
-from satura.backend.lower.body import Access, Nest, Pointer, Value
+from satura.backend.lower.body import Access, Nest, Pointer, needed_values
 from satura.backend.lower.canonical import Canonical
 from satura.backend.target import host_target
 
@@ -32,7 +34,31 @@ def turned_loop(form: Canonical) -> int | None:
     for loop in range(form.outer):
         if any(_turns(form, index, loop) for index in range(len(nest.values))):
             return loop
-    return None
+    return next((loop for loop in range(form.outer) if _is_crossed(form, loop)), None)
+
+
+def _is_crossed(form: Canonical, loop: int) -> bool:
+    """Whether all that is read is read along `loop`, or stays where it is along it, and something
+    is read at a distance along the inner one."""
+    nest = form.nest
+    if min(nest.extents[loop], nest.extents[-1]) < SHORTEST:
+        return False
+    at_a_distance = False
+    for value in nest.values:
+        if value.access is None:
+            continue
+        strides, size = value.access.strides, value.dtype.itemsize
+        if strides[loop] and (value.op != "load" or value.operands or strides[loop] != size):
+            return False
+        sources = needed_values(nest.values, [source for source, _ in value.access.extras])
+        followed = [nest.values[source].access for source in sources]
+        places = [access.strides for access in followed if access is not None]
+        if any(place[loop] for place in places):
+            return False
+        is_indirect = any(place[-1] for place in places)
+        if strides[loop] and (is_indirect or strides[-1] not in (0, size)):
+            at_a_distance = True
+    return at_a_distance
 
 
 def _turns(form: Canonical, index: int, loop: int) -> bool:
@@ -56,7 +82,13 @@ def turning_code(name: str, form: Canonical, turned: int, work: int) -> Code:
         (value,) = form.nest.values
         there = _corner(form.nest.target, names, arguments)
         pitch = arguments.new(form.nest.target.strides[turned])
-        unit = _move_lines(value, names, arguments, there, f"write_u{8 * size}_at", pitch)
+        assert value.access is not None
+        here = _corner(value.access, names, arguments)
+        from_pitch = arguments.new(value.access.strides[-1])
+        unit = _move_lines(size, ("read", here, from_pitch), ("write", there, pitch))
+    elif _is_crossed(form, turned):
+        scratch = size * TILE * TILE
+        setup, unit = _crossed_lines(form.nest, names, turned, arguments)
     else:
         tiled = [index for index in range(len(form.nest.values)) if _turns(form, index, turned)]
         sizes = [form.nest.values[index].dtype.itemsize * TILE * TILE for index in tiled]
@@ -107,7 +139,10 @@ def _loop_lines(
         if number:
             setup.append(f"tile{number} = tile{number - 1} + {sizes[number - 1]}")
         pitch = str(TILE * size)
-        unit += _move_lines(value, names, arguments, f"tile{number}", f"put_u{8 * size}_at", pitch)
+        assert value.access is not None
+        here = _corner(value.access, names, arguments)
+        from_pitch = arguments.new(value.access.strides[-1])
+        unit += _move_lines(size, ("read", here, from_pitch), ("put", f"tile{number}", pitch))
         given[index] = f"get_{kind}(tile{number} + (column - first) * {pitch}, i)"
     body = BodyText(nest, names, (), "i", arguments, "row")
     block = body.store(body.block([nest.result], given))
@@ -119,6 +154,31 @@ def _loop_lines(
     return [*setup, *body.setup], unit
 
 
+def _crossed_lines(
+    nest: Nest, names: Sequence[str], turned: int, arguments: Arguments
+) -> tuple[list[str], list[str]]:
+    """Lines before all loops, and lines that compute a tile row by row and store its columns."""
+    size, kind = nest.dtype.itemsize, nest.dtype.value
+    base, pitch = arguments.new(Pointer(("scratch", 0))), TILE * size
+    setup = [f"tile = {base} + thread * {TILE * pitch}"]
+    there = _corner(nest.target, names, arguments)
+    stored = arguments.new(nest.target.strides[turned])
+    last = len(nest.extents) - 1
+    order = [*(loop for loop in range(last) if loop != turned), last, turned]
+    extents = [nest.extents[loop] for loop in order]
+    crossed = nest.with_loops(extents, lambda strides: tuple(strides[loop] for loop in order), ())
+    outer = [*(name for name in names if name != "column"), "line"]
+    body = BodyText(crossed, outer, (), "i", arguments, "column")
+    block = body.block([crossed.result])
+    put = f"put_{kind}(tile + (line - row) * {pitch}, i, {block.names[crossed.result]})"
+    unit = [
+        "for line in range(row, row + height):",
+        *indented(1, [*block.row, "for i in range(width):", *indented(1, [*block.inner, put])]),
+        *_move_lines(size, ("get", "tile", str(pitch)), ("write", there, stored)),
+    ]
+    return [*setup, *body.setup], unit
+
+
 def _corner(access: Access, names: Sequence[str], arguments: Arguments) -> str:
     """The address at which a tile starts."""
     moved = zip([*names, "row"], access.strides, strict=True)
@@ -126,17 +186,16 @@ def _corner(access: Access, names: Sequence[str], arguments: Arguments) -> str:
     return " + ".join([arguments.new(access.start), *sums])
 
 
-def _move_lines(
-    value: Value, names: Sequence[str], arguments: Arguments, there: str, write: str,
-    target_pitch: str,
-) -> list[str]:  # fmt: skip
-    """Lines that move a tile of what `value` reads to `there`, where its columns are rows."""
-    assert value.access is not None
-    size = value.dtype.itemsize
+def _move_lines(size: int, source: tuple[str, str, str], target: tuple[str, str, str]) -> list[str]:
+    """Lines that move a tile of elements of `size` bytes, whose rows become columns.
+
+    Source and target are how elements are accessed, the address, and the pitch between rows.
+    """
     edge = host_target().block_edge(size)
-    pitch = arguments.new(value.access.strides[-1])
+    read, here, pitch = source
+    write, there, target_pitch = target
     return [
-        f"here = {_corner(value.access, names, arguments)}",
+        f"here = {here}",
         f"there = {there}",
         f"high = height // {edge} * {edge}",
         f"wide = width // {edge} * {edge}",
@@ -146,6 +205,6 @@ def _move_lines(
         f"there + i*{size} + j*{target_pitch}, {target_pitch})",
         "for j in range(width):",
         "    for i in range(high if j < wide else 0, height):",
-        f"        element = read_u{8 * size}_at(here, i*{pitch} + j*{size})",
-        f"        {write}(there, i*{size} + j*{target_pitch}, element)",
+        f"        element = {read}_u{8 * size}_at(here, i*{pitch} + j*{size})",
+        f"        {write}_u{8 * size}_at(there, i*{size} + j*{target_pitch}, element)",
     ]

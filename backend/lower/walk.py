@@ -350,6 +350,9 @@ class Walk:
         assert isinstance(extent, int)
         found = self.value(indices, at[axis : axis + rank], mask)
         found = self._cast(found, self.nodes[indices].type.dtype, DType.I64)
+        if _is_within(self.nodes[indices], extent):
+            moved = (*at[:axis], symbol(f"@{found}"), *at[axis + rank :])
+            return self.value(source, moved, mask)
         length = self.body.argument(extent)
         self._sync()
         wrapped = self._add(Value("add_index", DType.I64, (found, length)))
@@ -360,6 +363,14 @@ class Walk:
         valid = self._add(Value("report", DType.BOOL, (valid, length)))
         moved = (*at[:axis], symbol(f"@{wrapped}"), *at[axis + rank :])
         return self.value(source, moved, self.both(mask, valid))
+
+
+def _is_within(indices: Node, extent: int) -> bool:
+    """Whether indices are known to be those of elements, counted from the start."""
+    if indices.op.name != "constant" or not indices.constant.size:
+        return False
+    array = indices.constant.array
+    return bool(array.min() >= 0) and int(array.max()) < extent
 
 
 def shape_of(schedule: Schedule, node: int) -> tuple[int, ...]:
