@@ -77,6 +77,24 @@ def test_work_on_turned_tensors(dtype: DType, threads: int) -> None:
             np.testing.assert_array_equal(got, interpret(program, given)["y"])
 
 
+@pytest.mark.parametrize("step", [1, 2, 3, 7])
+def test_turned_with_gaps(step: int) -> None:
+    for rows, columns in ((70, 67), (9, 130)):
+        build = Builder()
+        x = build.input("x", DType.F32, (rows, step * columns))
+        part = build.slice(x, (0, step - 1), (rows, columns), (1, step))
+        z = build.input("z", DType.F32, (columns, rows))
+        program = build.program({"y": build.binary("sub", build.transpose(part, (1, 0)), z)})
+        given = {
+            "x": bits(DType.F32, (rows, step * columns)), "z": bits(DType.F32, (columns, rows)),
+        }  # fmt: skip
+        compiled = compile_schedule(one_dispatch(program), 2)
+        assert ("tile0" in compiled.executables()[0].source) == (step < 7)
+        got = compiled.run(given)["y"]
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(got, interpret(program, given)["y"])
+
+
 @pytest.mark.parametrize("dtype", [DType.F32, DType.F16])
 def test_gathered_rows_stored_as_columns(dtype: DType) -> None:
     for rows, columns in ((70, 130), (9, 65)):

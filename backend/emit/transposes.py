@@ -20,21 +20,29 @@ from satura.backend.target import host_target
 
 TILE = 64  # elements of both loops that one unit of work computes
 SHORTEST = 8  # a loop of fewer iterations is not cut into tiles
+NEAR = 4  # elements: what is read so far on is in the same cache line, more often than not
 
 
 def turned_loop(form: Canonical) -> int | None:
     """The loop along which something is read, if not along the inner one; None where there is none.
 
-    Both loops are long, and the result is stored along the inner one.
+    Both loops are long, and the result is stored along the inner one. First come loops along which
+    elements lie side by side.
     """
     nest = form.nest
     inner = len(nest.extents) - 1
     if nest.reductions or nest.target.strides[inner] != nest.dtype.itemsize:
         return None
-    for loop in range(form.outer):
-        if any(_turns(form, index, loop) for index in range(len(nest.values))):
-            return loop
-    return next((loop for loop in range(form.outer) if _is_crossed(form, loop)), None)
+    turning = [
+        (index, loop)
+        for loop in range(form.outer)
+        for index in range(len(nest.values))
+        if _turns(form, index, loop)
+    ]
+    dense = [loop for index, loop in turning if _step(nest, index, loop) == 1]
+    crossed = (loop for loop in range(form.outer) if _is_crossed(form, loop))
+    found = [*dense, *crossed, *(loop for _, loop in turning)]
+    return found[0] if found else None
 
 
 def _is_crossed(form: Canonical, loop: int) -> bool:
@@ -62,14 +70,25 @@ def _is_crossed(form: Canonical, loop: int) -> bool:
 
 
 def _turns(form: Canonical, index: int, loop: int) -> bool:
-    """Whether a value is read along `loop` and not along the inner one, and both are long."""
+    """Whether a value is read along `loop`, or not far from it, and not along the inner one, and
+    both are long."""
     nest = form.nest
     value = nest.values[index]
     if value.op != "load" or value.access is None or value.operands or value.access.extras:
         return False
-    strides, size = value.access.strides, value.dtype.itemsize
-    turns = strides[loop] == size and strides[-1] not in (0, size)
-    return turns and min(nest.extents[loop], nest.extents[-1]) >= SHORTEST
+    turns = value.access.strides[-1] not in (0, value.dtype.itemsize) and _step(nest, index, loop)
+    return bool(turns) and min(nest.extents[loop], nest.extents[-1]) >= SHORTEST
+
+
+def _step(nest: Nest, index: int, loop: int) -> int:
+    """How many elements on a value is read in the next iteration of `loop`; 0 where that is far.
+
+    Strides that depend on sizes are compared, not divided.
+    """
+    value = nest.values[index]
+    assert value.access is not None
+    stride, size = value.access.strides[loop], value.dtype.itemsize
+    return next((step for step in range(1, NEAR + 1) if stride == step * size), 0)
 
 
 def turning_code(name: str, form: Canonical, turned: int, work: int) -> Code:
@@ -78,7 +97,7 @@ def turning_code(name: str, form: Canonical, turned: int, work: int) -> Code:
     names = ["column" if loop == turned else f"i{loop}" for loop in range(form.outer)]
     size, scratch = form.nest.dtype.itemsize, 0
     setup: list[str] = []
-    if _only_moves(form.nest):
+    if _only_moves(form.nest) and _step(form.nest, 0, turned) == 1:
         (value,) = form.nest.values
         there = _corner(form.nest.target, names, arguments)
         pitch = arguments.new(form.nest.target.strides[turned])
@@ -93,7 +112,7 @@ def turning_code(name: str, form: Canonical, turned: int, work: int) -> Code:
         tiled = [index for index in range(len(form.nest.values)) if _turns(form, index, turned)]
         sizes = [form.nest.values[index].dtype.itemsize * TILE * TILE for index in tiled]
         scratch = sum(sizes)
-        setup, unit = _loop_lines(form.nest, names, tiled, sizes, arguments)
+        setup, unit = _loop_lines(form.nest, names, turned, tiled, sizes, arguments)
     outer = [loop for loop in range(form.outer) if loop != turned]
     extents = [arguments.new(form.nest.extents[loop]) for loop in outer]
     tile = arguments.new(TILE)
@@ -125,7 +144,7 @@ def _only_moves(nest: Nest) -> bool:
 
 
 def _loop_lines(
-    nest: Nest, names: Sequence[str], tiled: Sequence[int], sizes: Sequence[int],
+    nest: Nest, names: Sequence[str], turned: int, tiled: Sequence[int], sizes: Sequence[int],
     arguments: Arguments,
 ) -> tuple[list[str], list[str]]:  # fmt: skip
     """Lines before all loops, and lines that compute a tile column by column."""
@@ -142,7 +161,8 @@ def _loop_lines(
         assert value.access is not None
         here = _corner(value.access, names, arguments)
         from_pitch = arguments.new(value.access.strides[-1])
-        unit += _move_lines(size, ("read", here, from_pitch), ("put", f"tile{number}", pitch))
+        step = _step(nest, index, turned)
+        unit += _move_lines(size, ("read", here, from_pitch), ("put", f"tile{number}", pitch), step)
         given[index] = f"get_{kind}(tile{number} + (column - first) * {pitch}, i)"
     body = BodyText(nest, names, (), "i", arguments, "row")
     block = body.store(body.block([nest.result], given))
@@ -186,14 +206,26 @@ def _corner(access: Access, names: Sequence[str], arguments: Arguments) -> str:
     return " + ".join([arguments.new(access.start), *sums])
 
 
-def _move_lines(size: int, source: tuple[str, str, str], target: tuple[str, str, str]) -> list[str]:
+def _move_lines(
+    size: int, source: tuple[str, str, str], target: tuple[str, str, str], step: int = 1
+) -> list[str]:
     """Lines that move a tile of elements of `size` bytes, whose rows become columns.
 
-    Source and target are how elements are accessed, the address, and the pitch between rows.
+    Source and target are how elements are accessed, the address, and the pitch between rows. In the
+    source elements of a row are `step` apart.
     """
     edge = host_target().block_edge(size)
     read, here, pitch = source
     write, there, target_pitch = target
+    if step > 1:
+        return [
+            f"here = {here}",
+            f"there = {there}",
+            "for i in range(height):",
+            "    for j in range(width):",
+            f"        element = {read}_u{8 * size}_at(here, i*{pitch} + j*{step * size})",
+            f"        {write}_u{8 * size}_at(there, i*{size} + j*{target_pitch}, element)",
+        ]
     return [
         f"here = {here}",
         f"there = {there}",
