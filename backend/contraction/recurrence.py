@@ -19,183 +19,30 @@ a microkernel, or an atomic operation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-import numpy as np
-
-from satura.backend.constants import ConstantStore
+from satura.backend.contraction.recurrence_panels import TALLEST, Panel
 from satura.backend.contraction.spec import tile_name
-from satura.backend.emit.body import Code, applied
+from satura.backend.emit.body import applied
 from satura.backend.emit.loops import kernel_text
 from satura.backend.emit.text import indented
-from satura.backend.lower.body import Argument, Pointer, Value
-from satura.backend.lower.walk import shape_of, strides_of
-from satura.backend.sizes.size import deferred
-from satura.backend.target import Target, host_target
-from satura.rewrite.extract.schedule import Dispatch, Home, Schedule
-from satura.rewrite.ops.cells import Cell, Phase, phases
+from satura.backend.lower.body import Argument, Value
+from satura.rewrite.ops.cells import Cell, Phase
 from satura.rewrite.ops.formula import formula_steps
-from satura.rewrite.types.dims import static
-from satura.rewrite.types.tensor_type import Array, DType
+from satura.rewrite.types.tensor_type import DType
 
-_WORD, _LINE = 8, 64
-_IN_FLIGHT = 8  # vectors of sums that hide the latency of multiply-adds
-_TALLEST = 12
-_SPARE = 2  # registers besides those of sums and columns
-
-
-def recurrence_code(
-    schedule: Schedule, dispatch: Dispatch, threads: int, store: ConstantStore, name: str
-) -> Code:
-    """The kernel of a recurrence; its text depends on no extent but whether units fill panels."""
-    x, weights, first, parameters, lengths = schedule.program.nodes[dispatch.root].operands
-    (cell,) = schedule.program.nodes[dispatch.root].attributes
-    assert isinstance(cell, Cell)
-    steps, batch, _ = shape_of(schedule, x)
-    sides, hidden, _ = map(static, shape_of(schedule, weights))
-    held = static(shape_of(schedule, parameters)[1])
-    dtype = schedule.program.nodes[x].type.dtype
-    found = phases(cell, held)
-    panels = tuple(_panel(phase, batch, hidden, dtype, host_target()) for phase in found)
-    constant = schedule.program.nodes[weights]
-    is_known = constant.op.name == "constant"
-    has_lengths = shape_of(schedule, lengths)[0] != 0
-    writer = _Writer(cell, found, panels, held, dtype, hidden, is_known, has_lengths)
-    blocks = _blocks(batch, sides, threads)
-    most = -(-batch // blocks)
-    given: dict[str, Argument] = {
-        "steps": steps, "batch": batch, "sides": sides, "hidden": hidden, "blocks": blocks,
-    }  # fmt: skip
-    for title, node in (("x", x), ("first", first), ("held", parameters), ("ends", lengths)):
-        given |= _place(title, schedule, schedule.homes.get(node) or _own(schedule, node))
-    given |= _place("result", schedule, dispatch.target)
-    offset = 0
-
-    def take(size: int) -> int:
-        nonlocal offset
-        offset += -(-size // _LINE) * _LINE
-        return offset - -(-size // _LINE) * _LINE
-
-    size = dtype.itemsize
-    line = -(-hidden * size // _LINE) * _LINE
-    given |= {
-        "scratch": Pointer(("scratch", 0)), "line": line, "pitch": most * line,
-        "buffer": len(cell.states) * most * line, "hops_at": take(_WORD),
-        "sums_at": take(max(panel.sums for panel in panels)),
-        "states_at": take(2 * len(cell.states) * most * line),
-        "table_at": take((most + _TALLEST) * _WORD),
-    }  # fmt: skip
-    for title in writer.kept:
-        given[f"{title}_values_at"] = take(most * line)
-        given[f"{title}_table_at"] = take((most + _TALLEST) * _WORD)
-    total = 0
-    for number, panel in enumerate(panels):
-        given[f"packed{number}_at"] = total
-        given[f"panels{number}"] = panel.count
-        total += panel.count * panel.size
-    if is_known:
-        key = f"recurrence {constant.constant.digest.hex()} {panels} {dtype}".encode()
-        place, _ = store.derived(key, lambda: _packed(constant.constant.array, panels))
-        given |= {"packed": Pointer(("constant", place)), "packed_side": total}
-    else:
-        home = schedule.homes.get(weights) or _own(schedule, weights)
-        given |= _place("weights", schedule, home)
-        given |= {"packed_at": take(total)}
-    given["scratch_pitch"] = offset
-    work = steps * batch * sides * cell.gates * hidden * hidden
-    return Code(name, writer.text(given), (*given.values(), *writer.numbers), work // 8, offset)
-
-
-def _own(schedule: Schedule, node: int) -> Home:
-    return Home(node, (0,) * schedule.program.nodes[node].type.rank)
-
-
-def _place(title: str, schedule: Schedule, home: Home) -> dict[str, Argument]:
-    """The address of a tensor and, in bytes, how far its elements stand apart along each axis."""
-    size = schedule.program.nodes[home.buffer].type.dtype.itemsize
-    strides = [stride * size for stride in map(static, strides_of(schedule, home))]
-    start = sum(static(at) * stride for at, stride in zip(home.start, strides, strict=True))
-    found: dict[str, Argument] = {title: Pointer(("buffer", home.buffer), start)}
-    return found | {f"{title}_{axis}": stride for axis, stride in enumerate(strides[:-1])}
-
-
-@deferred
-def _blocks(batch: int, sides: int, threads: int) -> int:
-    """Into how many blocks the sequences of a side are cut, so that all threads have one."""
-    return max(1, min(batch, -(-threads // sides)))
-
-
-@dataclass(frozen=True)
-class _Panel:
-    """The weights of some units: `columns` for each of the `gates`, in `vectors` vectors."""
-
-    gates: tuple[int, ...]
-    hidden: int
-    columns: int
-    vectors: int
-    heights: tuple[int, ...]
-    itemsize: int
-
-    @property
-    def width(self) -> int:
-        return len(self.gates) * self.columns
-
-    @property
-    def count(self) -> int:
-        return -(-self.hidden // self.columns)
-
-    @property
-    def size(self) -> int:
-        """Bytes of one panel."""
-        return self.hidden * self.width * self.itemsize
-
-    @property
-    def sums(self) -> int:
-        """Bytes of the largest tile."""
-        return self.heights[0] * self.width * self.itemsize
-
-
-def _panel(phase: Phase, batch: int, hidden: int, dtype: DType, target: Target) -> _Panel:
-    """As wide as hides latency where few sequences run side by side, and as high as registers
-    allow. A batch that is not known counts as one sequence."""
-    lanes = target.vector_bytes // dtype.itemsize
-    rows = int(batch) if type(batch) is int else 1
-    across = 1
-    while (
-        2 * across * len(phase.gates) <= _IN_FLIGHT
-        and across * len(phase.gates) * rows < _IN_FLIGHT
-        and across * lanes < hidden
-    ):
-        across *= 2
-    vectors = across * len(phase.gates)
-    height = max(1, min(_TALLEST, (target.registers - _SPARE - vectors) // vectors))
-    heights = tuple(dict.fromkeys((height, -(-height // 2), 1)))
-    return _Panel(phase.gates, hidden, across * lanes, vectors, heights, dtype.itemsize)
-
-
-def _packed(weights: Array, panels: Sequence[_Panel]) -> Array:
-    """Weights [side, unit, gate · unit] as the panels of all phases, side by side."""
-    sides, hidden, _ = weights.shape
-    parts = []
-    for panel in panels:
-        columns = panel.count * panel.columns
-        wide = np.zeros((sides, hidden, len(panel.gates), columns), weights.dtype)
-        gates = weights.reshape(sides, hidden, -1, hidden)
-        wide[..., :hidden] = gates[:, :, panel.gates]
-        cut = wide.reshape(sides, hidden, len(panel.gates), panel.count, panel.columns)
-        parts.append(cut.transpose(0, 3, 1, 2, 4).reshape(sides, -1))
-    return np.ascontiguousarray(np.concatenate(parts, 1))
+_WORD = 8
 
 
 @dataclass
-class _Writer:
+class Writer:
     """Writes the kernel. `numbers` are those of the formulas, behind the other arguments."""
 
     cell: Cell
     phases: tuple[Phase, ...]
-    panels: tuple[_Panel, ...]
+    panels: tuple[Panel, ...]
     held: int
     dtype: DType
     hidden: int
@@ -249,30 +96,45 @@ class _Writer:
         else:
             yield "side_weights = packed"
             yield from self._packing()
-        yield f"for row in range(rows + {_TALLEST}):"
+        yield f"for row in range(rows + {TALLEST}):"
         yield "    place = min(row, rows - 1) * line"
         yield "    store_int64(table, row, states + place)"
         for name in self.kept:
             yield f"    store_int64({name}_table, row, {name}_values + place)"
-        yield from self._moved("first + side * first_1 + (first_row + row) * first_2", "first_0", True)
-        yield "for step in range(steps):"
+        yield from self._moved(True)
+        yield "last = steps"
+        if self.has_lengths:
+            yield from self._ended()
+        yield "for step in range(last):"
         yield from indented(1, self._step())
         yield "atomic_add(hops, 0)"
-        yield "old = states + steps % 2 * buffer"
-        yield from self._moved(
-            "result + steps * result_0 + side * result_1 + (first_row + row) * result_2", "result_0",
-            False,
-        )  # fmt: skip
+        yield "old = states + last % 2 * buffer"
+        yield from self._moved(False)
 
-    def _moved(self, place: str, stride: str, is_first: bool) -> Iterator[str]:
-        """The states from or to a tensor."""
-        inside = "states" if is_first else "old"
+    def _ended(self) -> Iterator[str]:
+        """`last`, from which on no sequence of the block runs; there results are 0."""
+        yield "last = 0"
         yield "for row in range(rows):"
-        yield f"    there = {place}"
+        yield "    last = max(last, load_int64(ends, first_row + row))"
+        yield "last = min(last, steps)"
+        yield "for at in range(last, steps):"
+        yield "    for row in range(rows):"
+        place = "at * result_0 + side * result_1 + (first_row + row) * result_2"
+        yield f"        to = result + {place}"
+        yield "        for index in range(hidden):"
+        yield f"            write_{self.dtype.value}(to, index, {self.dtype.value}(0))"
+
+    def _moved(self, is_first: bool) -> Iterator[str]:
+        """The first states to scratch, or the last ones behind the results."""
+        title, inside = ("first", "states") if is_first else ("result", "old")
+        ahead = "" if is_first else " + steps * result_0"
+        yield "for row in range(rows):"
+        yield f"    there = {title}{ahead} + side * {title}_1 + (first_row + row) * {title}_2"
         for number in range(len(self.cell.states)):
             here = f"{inside} + {number} * pitch + row * line"
-            ends = (here, f"there + {number} * {stride}")
-            yield from indented(1, self._copy(*(ends if is_first else reversed(ends)), "hidden"))
+            place = f"there + {number} * {title}_0"
+            target, source = (here, place) if is_first else (place, here)
+            yield from indented(1, self._copy(target, source, "hidden"))
 
     def _copy(self, target: str, source: str, count: str) -> Iterator[str]:
         name = self.dtype.value
@@ -293,8 +155,9 @@ class _Writer:
             for at, gate in enumerate(panel.gates):
                 place = f"k * weights_1 + ({gate} * hidden + first_unit) * {panel.itemsize}"
                 yield f"        origin = weights + side * weights_0 + {place}"
-                row = f"(k * {panel.width} + {at * panel.columns}) * {panel.itemsize}"
-                yield f"        to = panel_weights + {row}"
+                part, column = divmod(at * panel.columns, panel.part)
+                row = f"(k * {panel.part} + {column}) * {panel.itemsize}"
+                yield f"        to = panel_weights + {part * panel.part_size} + {row}"
                 yield "        for index in range(count):"
                 yield f"            write_{name}(to, index, read_{name}(origin, index))"
 
@@ -303,7 +166,7 @@ class _Writer:
         for side, is_backward in enumerate(self.cell.backward):
             if is_backward:
                 yield f"if side == {side}:"
-                yield "    at = steps - 1 - step"
+                yield "    at = last - 1 - step"
         yield "offset = step % 2 * buffer"
         yield "old = states + offset"
         yield "new = states + (buffer - offset)"
@@ -332,36 +195,43 @@ class _Writer:
         body += [*indented(1, [*tile, "tile_row += size"]), f"panel_weights += {panel.size}"]
         yield from indented(1, body)
 
-    def _product(self, phase: Phase, panel: _Panel) -> Iterator[str]:
+    def _product(self, phase: Phase, panel: Panel) -> Iterator[str]:
         """The sums of a tile: its vectors times the panel."""
         is_state = phase.vector == "h"
         table = "table" if is_state else f"{phase.vector}_table"
         offset = "offset" if is_state else "0"
         yield f"lines = {table} + tile_row * {_WORD}"
+        yield f"for part in range({panel.parts}):"
+        yield f"    weights_part = panel_weights + part * {panel.part_size}"
+        yield f"    sums_part = sums + part * {panel.sums // panel.parts}"
         if self.dtype is DType.F32:
-            ahead = f"panel_weights + {panel.size}"
-            arguments = f"lines, 0, hops, 1, hidden, {offset}, panel_weights, {ahead}, sums, 0"
-            *taller, last = panel.heights
-            for place, height in enumerate(taller):
-                yield f"{'elif' if place else 'if'} size > {panel.heights[place + 1]}:"
-                yield f"    {tile_name(height, panel.vectors)}({arguments})"
-            final = f"{tile_name(last, panel.vectors)}({arguments})"
-            yield from ["else:", f"    {final}"] if taller else [final]
+            yield from indented(1, self._microkernels(panel, offset))
             return
-        name, width = self.dtype.value, panel.width
-        yield "for slot in range(size):"
-        yield f"    sum = sums + slot * {width * panel.itemsize}"
-        yield f"    for index in range({width}):"
-        yield f"        put_{name}(sum, index, {name}(0))"
-        yield f"    origin = load_int64(lines, slot) + {offset}"
-        yield "    for k in range(hidden):"
-        yield f"        factor = read_{name}(origin, k)"
-        yield f"        row_weights = panel_weights + k * {width * panel.itemsize}"
+        name, width = self.dtype.value, panel.part
+        yield "    for slot in range(size):"
+        yield f"        sum = sums_part + slot * {width * panel.itemsize}"
         yield f"        for index in range({width}):"
+        yield f"            put_{name}(sum, index, {name}(0))"
+        yield f"        origin = load_int64(lines, slot) + {offset}"
+        yield "        for k in range(hidden):"
+        yield f"            factor = read_{name}(origin, k)"
+        yield f"            row_weights = weights_part + k * {width * panel.itemsize}"
+        yield f"            for index in range({width}):"
         product = f"mul_add(factor, read_{name}(row_weights, index), get_{name}(sum, index))"
-        yield f"            put_{name}(sum, index, {product})"
+        yield f"                put_{name}(sum, index, {product})"
 
-    def _formulas(self, phase: Phase, panel: _Panel) -> Iterator[str]:
+    def _microkernels(self, panel: Panel, offset: str) -> Iterator[str]:
+        """The call of the microkernel with as many rows as the tile has, or a few more."""
+        ahead = f"weights_part + {panel.part_size}"
+        arguments = f"lines, 0, hops, 1, hidden, {offset}, weights_part, {ahead}, sums_part, 0"
+        *taller, last = panel.heights
+        for place, height in enumerate(taller):
+            yield f"{'elif' if place else 'if'} size > {panel.heights[place + 1]}:"
+            yield f"    {tile_name(height, panel.vectors)}({arguments})"
+        final = f"{tile_name(last, panel.vectors)}({arguments})"
+        yield from ["else:", f"    {final}"] if taller else [final]
+
+    def _formulas(self, phase: Phase, panel: Panel) -> Iterator[str]:
         """What a phase computes of one sequence, for the units of a panel."""
         size = panel.itemsize
         here = f"row * line + first_unit * {size}"
@@ -378,7 +248,9 @@ class _Writer:
         for at, gate in enumerate(phase.gates):
             place = f"({gate} * hidden + first_unit) * {size}"
             yield f"x{gate}_line = inputs + row * x_1 + {place}"
-            yield f"r{gate}_line = sums + (slot * {panel.width} + {at * panel.columns}) * {size}"
+            part, column = divmod(at * panel.columns, panel.part)
+            start = part * panel.sums // panel.parts + column * size
+            yield f"r{gate}_line = sums + slot * {panel.part * size} + {start}"
         for number in range(self.held):
             place = f"side * held_0 + {number} * held_1 + first_unit * {size}"
             yield f"p{number}_line = held + {place}"
@@ -388,7 +260,7 @@ class _Writer:
         if not self.has_lengths or not ends:
             yield from loop
             return
-        yield "if at < load_int64(ends + (first_row + row) * 8, 0):"
+        yield "if at < load_int64(ends, first_row + row):"
         yield from indented(1, loop)
         yield "else:"
         for name in ends:

@@ -6,7 +6,7 @@ from math import prod
 
 from satura.backend.constants import ConstantStore
 from satura.backend.contraction.call import contraction_code
-from satura.backend.contraction.recurrence import recurrence_code
+from satura.backend.contraction.recurrence_call import recurrence_code
 from satura.backend.contraction.winograd_call import winograd_code
 from satura.backend.emit.body import Code
 from satura.backend.emit.loops import loop_code

@@ -185,3 +185,9 @@ ACTIVATIONS = {
     ),
 }
 """What ONNX calls these functions, in small letters, of `$`."""
+ALPHA = {
+    "affine": 1.0, "leakyrelu": 0.01, "thresholdedrelu": 1.0, "scaledtanh": 1.0,
+    "hardsigmoid": 0.2, "elu": 1.0,
+}  # fmt: skip
+BETA = {"affine": 0.0, "scaledtanh": 1.0, "hardsigmoid": 0.5}
+"""The defaults of those functions that take numbers."""

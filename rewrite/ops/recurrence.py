@@ -29,7 +29,7 @@ def _recurrence(
             state = {name: first[at, side] for at, name in enumerate(cell.states)}
             for step in range(steps)[:: -1 if backward else 1]:
                 inputs = {f"x{gate}": gates[step, :, side, gate] for gate in range(cell.gates)}
-                runs = (step < ends)[:, None]
+                runs = np.less(step, ends)[:, None]
                 values = {**state, **holes, **inputs}
                 for phase in phases(cell, len(holes)):
                     _run(phase, matrix, values)
@@ -95,9 +95,7 @@ def recurrence(
     phases(cell, held)
     refuse_unless(columns == cell.gates * hidden, f"{columns} columns of {cell.gates} gates")
     refuse_unless(width == sides * cell.gates * hidden, f"{width} inputs of the gates")
-    refuse_unless(
-        first.shape == (len(cell.states), sides, batch, hidden), f"first states {first}"
-    )
+    refuse_unless(first.shape == (len(cell.states), sides, batch, hidden), f"first states {first}")
     refuse_unless(parameters.shape == (sides, held, hidden), f"parameters {parameters}")
     refuse_unless(lengths.shape in ((batch,), (0,)), f"lengths {lengths}")
     return x.with_shape((steps + len(cell.states), sides, batch, hidden))

@@ -8,15 +8,9 @@ from math import inf
 import numpy as np
 
 from satura.rewrite.onnx.lower.context import Context, computed_wide, lowering
-from satura.rewrite.ops.cells import ACTIVATIONS, FUNCTIONS, STATES, Activation, Cell
+from satura.rewrite.ops.cells import ACTIVATIONS, ALPHA, BETA, FUNCTIONS, STATES, Activation, Cell
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import DType
-
-_ALPHA = {
-    "affine": 1.0, "leakyrelu": 0.01, "thresholdedrelu": 1.0, "scaledtanh": 1.0,
-    "hardsigmoid": 0.2, "elu": 1.0,
-}  # fmt: skip
-_BETA = {"affine": 0.0, "scaledtanh": 1.0, "hardsigmoid": 0.5}
 
 
 @lowering("LSTM")
@@ -150,10 +144,10 @@ def _activations(node: Context, kind: str, sides: int) -> list[tuple[Activation,
         key = name.lower()
         if key not in ACTIVATIONS:
             raise node.unsupported(f"there is no activation function '{name}'")
-        alpha, beta = _ALPHA.get(key, 0.0), _BETA.get(key, 0.0)
-        if key in _ALPHA and alphas:
+        alpha, beta = ALPHA.get(key, 0.0), BETA.get(key, 0.0)
+        if key in ALPHA and alphas:
             alpha = alphas.pop(0)
-        if key in _BETA and betas:
+        if key in BETA and betas:
             beta = betas.pop(0)
         found.append((key, alpha, beta))
     return [tuple(found[side * size : (side + 1) * size]) for side in range(sides)]
