@@ -1,7 +1,7 @@
 """Recurrences as LSTM, GRU and RNN nodes.
 
-These multiply their inputs by weights; where a recurrence's inputs come from a matmul with a known
-bias, it is that one, else a matrix that picks them.
+These multiply their inputs by weights: by those of the matmul that a recurrence's inputs come from,
+else by a matrix that picks them.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ def _projection(nodes: tuple[Node, ...], at: int) -> tuple[int, ...] | None:
 
 
 def _row(nodes: tuple[Node, ...], at: int, width: object) -> int | None:
-    """The constant that is one row, repeated in this tensor."""
+    """The one row that is repeated in this tensor."""
     node = nodes[at]
-    if node.op.name != "broadcast" or nodes[node.operands[0]].op.name != "constant":
+    if node.op.name != "broadcast":
         return None
     shape = nodes[node.operands[0]].type.shape
     is_row = shape[-1:] == (width,) and all(dim == 1 for dim in shape[:-1])
