@@ -267,8 +267,7 @@ def test_scattering_of_open_sizes(op: str, reduction: str) -> None:
             assert_close(interpret(program, given)["y"], run(model, given)[0], 1e-5)
 
 
-@pytest.mark.filterwarnings("ignore::satura.rewrite.program.host_call.HostFallbackWarning")
-def test_as_many_steps_as_a_size_says_run_on_the_host() -> None:
+def test_a_recurrence_has_as_many_steps_as_a_size_says() -> None:
     weights = {"w": random_input(1, 8, 3), "r": random_input(1, 8, 2, seed=1)}
     nodes = [node("LSTM", "x w r", "y h c", hidden_size=2)]
     model = make_model(nodes, {"x": ("t", "n", 3)}, dict(weights), outputs=("y", "h", "c"))

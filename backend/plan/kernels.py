@@ -6,6 +6,7 @@ from math import prod
 
 from satura.backend.constants import ConstantStore
 from satura.backend.contraction.call import contraction_code
+from satura.backend.contraction.recurrence_call import recurrence_code
 from satura.backend.contraction.winograd_call import winograd_code
 from satura.backend.emit.body import Code
 from satura.backend.emit.loops import loop_code
@@ -34,6 +35,8 @@ def kernel_code(
     if 0 in shape_of(schedule, dispatch.root):
         return None
     name = kernel_name(schedule, dispatch)
+    if dispatch.form is Form.RECURRENCE:
+        return recurrence_code(schedule, dispatch, threads, store, name)
     if dispatch.form is Form.CONTRACTION:
         code = winograd_code(schedule, dispatch, threads, store, name, any_sizes)
         if code is None:

@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from math import inf
 from typing import cast
 
 from satura.rewrite.check import layout_operands as layout
+from satura.rewrite.ops.cells import ACTIVATIONS, ALPHA, BETA, FUNCTIONS, GATES, Cell
 from satura.rewrite.ops.draw import Draw, Drawn, Given, Types, is_concrete, reject_unless
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
 from satura.rewrite.ops.reductions import REDUCTIONS, SELECTIONS
@@ -188,6 +190,30 @@ def _winograd(draw: Draw, result: TensorType, given: Given, known: Types) -> Dra
     return operands, (window,)
 
 
+def _recurrence(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    """One or two sides, a few units and sequences."""
+    reject_unless(result.rank == 4 and result.dtype in (DType.F32, DType.F64))
+    total, sides, batch, hidden = result.shape
+    reject_unless(isinstance(sides, int) and isinstance(hidden, int) and sides > 0)
+    sides, hidden = static(sides), static(hidden)
+    cell = cast(Cell | None, given[0])
+    if cell is None:
+        kind = draw.one_of(tuple(GATES))
+        names = [draw.one_of(tuple(ACTIVATIONS)) for _ in range(FUNCTIONS[kind])]
+        functions = tuple((name, ALPHA.get(name, 0.0), BETA.get(name, 0.0)) for name in names)
+        backward = tuple(draw.chance(0.5) for _ in range(sides))
+        cell = Cell(kind, functions, backward, 0.5 if draw.chance(0.2) else inf, draw.chance(0.3))
+    steps, held = total - len(cell.states), draw.one_of(cell.parameters)
+    reject_unless(known_at_least(steps, 0))
+    at = result.with_shape
+    operands = (
+        at((steps, batch, sides * cell.gates * hidden)), at((sides, hidden, cell.gates * hidden)),
+        at((len(cell.states), sides, batch, hidden)), at((sides, held, hidden)),
+        TensorType(DType.I64, (0,) if draw.chance(0.5) else (batch,)),
+    )  # fmt: skip
+    return operands, (cell,)
+
+
 def _plain_window(draw: Draw, rank: int, dtype: DType) -> Window:
     """A window as most convolutions have it: 3 taps along every axis, in steps of 1.
 
@@ -250,6 +276,7 @@ DRAWN: dict[str, Callable[[Draw, TensorType, Given, Types], Drawn]] = {
     "matmul": _matmul,
     "conv": _conv,
     "winograd": _winograd,
+    "recurrence": _recurrence,
     "constant": _constant,
     "iota": _iota,
     "extent": _extent,

@@ -11,6 +11,8 @@ from math import ceil, prod
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.features import Amount, rate
 from satura.rewrite.ops import REGISTRY
+from satura.rewrite.ops.cells import Cell
+from satura.rewrite.ops.recurrence import cell_flops
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.ops.winograd import TILE, tile_count, transformed_elements
 from satura.rewrite.types.attributes import Groups, Perm, Window
@@ -112,6 +114,20 @@ def winograd_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
     rows, (depth, columns) = tile_count(result), _shape(w)[-2:]
     amounts, tiles = tile_amounts(DType.F32, TILE**2, rows, columns, depth, 1, lanes)
     return (*amounts, ("transformed", transformed_elements(result, x))), tiles / TILE**2
+
+
+def recurrence_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
+    """What a recurrence computes: products of the state with the weights, and the gates."""
+    x, weights, _, parameters, _ = (classes.sized[operand] for operand in node.operands)
+    (cell,) = node.attributes
+    assert isinstance(cell, Cell)
+    (steps, batch, width), (sides, depth, columns) = _shape(x), _shape(weights)
+    amounts, _ = tile_amounts(x.dtype, steps * sides, batch, columns, depth, 1, lanes)
+    if x.dtype not in _TILED:
+        flops = 2.0 * steps * batch * width * depth
+        amounts = ((rate("product", x.dtype), flops), NOTHING)
+    flops = size_of(x) / cell.gates * cell_flops(cell, _shape(parameters)[1])
+    return (*amounts, (rate("dear", x.dtype), flops)), float(sides * batch)
 
 
 def tile_amounts(

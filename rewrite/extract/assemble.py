@@ -16,13 +16,14 @@ from satura.rewrite.extract.schedule import Form
 from satura.rewrite.ops import REGISTRY, Kind
 from satura.rewrite.program.program import Program, ProgramBuilder
 
-ANCHORS = (Kind.REDUCTION, Kind.WINDOW, Kind.CONTRACTION)
+ANCHORS = (Kind.REDUCTION, Kind.WINDOW, Kind.CONTRACTION, Kind.RECURRENCE)
 FORMS = {
     Fused.VIEW: Form.LOOP,
     Fused.LOOP: Form.LOOP,
     Fused.ROW: Form.ROW,
     Fused.CONTRACTION: Form.CONTRACTION,
     Fused.WINDOW: Form.WINDOW,
+    Fused.RECURRENCE: Form.RECURRENCE,
     Fused.HOST: Form.HOST,
 }
 

@@ -25,6 +25,7 @@ class Form(Enum):
     ROW = "row"  # reductions over the same axes with elementwise ops around them
     CONTRACTION = "contraction"  # conv or matmul with an epilogue
     WINDOW = "window"  # pool with an epilogue
+    RECURRENCE = "recurrence"  # a recurrence
     HOST = "host"  # a call of the onnx package's reference implementation
 
 

@@ -1,6 +1,14 @@
 """The canonical ops: name, attributes, type rule, reference and flops of each, at one place."""
 
-from satura.rewrite.ops import elementwise, indexing, layout, reductions, sources, winograd
+from satura.rewrite.ops import (
+    elementwise,
+    indexing,
+    layout,
+    recurrence,
+    reductions,
+    sources,
+    winograd,
+)
 from satura.rewrite.ops.registry import REGISTRY, USER_OPS, Kind, Op
 
 __all__ = [
@@ -11,6 +19,7 @@ __all__ = [
     "elementwise",
     "indexing",
     "layout",
+    "recurrence",
     "reductions",
     "sources",
     "winograd",

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from satura.rewrite.ops.cells import Cell
 from satura.rewrite.program.program import ProgramBuilder
 from satura.rewrite.types.attributes import (
     Axes,
@@ -112,6 +113,11 @@ class Builder(ProgramBuilder):
 
     def winograd(self, x: int, w: int, window: Window) -> int:
         return self.add("winograd", (x, w), window)
+
+    def recurrence(
+        self, x: int, weights: int, first: int, parameters: int, lengths: int, cell: Cell
+    ) -> int:
+        return self.add("recurrence", (x, weights, first, parameters, lengths), cell)
 
     def host(self, operands: Sequence[int], call: HostCall) -> int:
         return self.add("host", operands, call)

@@ -9,7 +9,7 @@ from onnx import ModelProto, NodeProto, ValueInfoProto, defs, helper
 from satura.rewrite.errors import ProgramError, UnsupportedError
 from satura.rewrite.onnx import user_ops
 from satura.rewrite.onnx.types import type_proto
-from satura.rewrite.onnx.write import elementwise, layout, reductions, windows
+from satura.rewrite.onnx.write import elementwise, layout, recurrent, reductions, windows
 from satura.rewrite.onnx.write.emitter import Emitter, Site
 from satura.rewrite.onnx.write.folding import with_constants
 from satura.rewrite.ops.registry import user_op
@@ -42,6 +42,7 @@ _EMITTERS: dict[str, Callable[[Emitter, Site], str]] = {
     "pool": windows.pool,
     "conv": windows.conv,
     "winograd": windows.conv,
+    "recurrence": recurrent.recurrence,
 }
 _BROADCASTING = ("binary", "select")
 
@@ -140,6 +141,8 @@ def _reads(program: Program, index: int) -> tuple[int, ...]:
     node = program.nodes[index]
     if node.op.name == "concat":
         return _parts_of_concat(program, node)
+    if node.op.name == "recurrence":
+        return recurrent.reads(program.nodes, node)
     broadcasts = node.op.name in _BROADCASTING and user_op(node.op, node.attributes) is None
     return _unbroadcast(program.nodes, node) if broadcasts else node.operands
 

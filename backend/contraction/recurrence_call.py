@@ -1,0 +1,98 @@
+"""A recurrence as the text and the arguments of its kernel."""
+
+from __future__ import annotations
+
+from satura.backend.constants import ConstantStore
+from satura.backend.contraction.recurrence import Writer
+from satura.backend.contraction.recurrence_panels import TALLEST, packed, panel_of
+from satura.backend.emit.body import Code
+from satura.backend.lower.body import Argument, Pointer
+from satura.backend.lower.walk import shape_of, strides_of
+from satura.backend.sizes.size import deferred
+from satura.backend.target import host_target
+from satura.rewrite.extract.schedule import Dispatch, Home, Schedule
+from satura.rewrite.ops.cells import Cell, phases
+from satura.rewrite.types.dims import static
+
+_WORD, _LINE = 8, 64
+
+
+def recurrence_code(
+    schedule: Schedule, dispatch: Dispatch, threads: int, store: ConstantStore, name: str
+) -> Code:
+    """The kernel of a recurrence; its text depends on no extent but whether units fill panels."""
+    x, weights, first, parameters, lengths = schedule.program.nodes[dispatch.root].operands
+    (cell,) = schedule.program.nodes[dispatch.root].attributes
+    assert isinstance(cell, Cell)
+    steps, batch, _ = shape_of(schedule, x)
+    sides, hidden, _ = map(static, shape_of(schedule, weights))
+    held = static(shape_of(schedule, parameters)[1])
+    dtype = schedule.program.nodes[x].type.dtype
+    found = phases(cell, held)
+    panels = tuple(panel_of(phase, batch, hidden, dtype, host_target()) for phase in found)
+    constant = schedule.program.nodes[weights]
+    is_known = constant.op.name == "constant"
+    has_lengths = shape_of(schedule, lengths)[0] != 0
+    writer = Writer(cell, found, panels, held, dtype, hidden, is_known, has_lengths)
+    blocks = _blocks(batch, sides, threads)
+    most = -(-batch // blocks)
+    given: dict[str, Argument] = {
+        "steps": steps, "batch": batch, "sides": sides, "hidden": hidden, "blocks": blocks,
+    }  # fmt: skip
+    for title, node in (("x", x), ("first", first), ("held", parameters), ("ends", lengths)):
+        given |= _place(title, schedule, schedule.homes.get(node) or _own(schedule, node))
+    given |= _place("result", schedule, dispatch.target)
+    offset = 0
+
+    def take(size: int) -> int:
+        nonlocal offset
+        offset += -(-size // _LINE) * _LINE
+        return offset - -(-size // _LINE) * _LINE
+
+    size = dtype.itemsize
+    line = -(-hidden * size // _LINE) * _LINE
+    given |= {
+        "scratch": Pointer(("scratch", 0)), "line": line, "pitch": most * line,
+        "buffer": len(cell.states) * most * line, "hops_at": take(_WORD),
+        "sums_at": take(max(panel.sums for panel in panels)),
+        "states_at": take(2 * len(cell.states) * most * line),
+        "table_at": take((most + TALLEST) * _WORD),
+    }  # fmt: skip
+    for title in writer.kept:
+        given[f"{title}_values_at"] = take(most * line)
+        given[f"{title}_table_at"] = take((most + TALLEST) * _WORD)
+    total = 0
+    for number, panel in enumerate(panels):
+        given[f"packed{number}_at"] = total
+        given[f"panels{number}"] = panel.count
+        total += panel.count * panel.size
+    if is_known:
+        key = f"recurrence {constant.constant.digest.hex()} {panels} {dtype}".encode()
+        place, _ = store.derived(key, lambda: packed(constant.constant.array, panels))
+        given |= {"packed": Pointer(("constant", place)), "packed_side": total}
+    else:
+        home = schedule.homes.get(weights) or _own(schedule, weights)
+        given |= _place("weights", schedule, home)
+        given |= {"packed_at": take(total)}
+    given["scratch_pitch"] = offset
+    work = steps * batch * sides * cell.gates * hidden * hidden
+    return Code(name, writer.text(given), (*given.values(), *writer.numbers), work // 8, offset)
+
+
+def _own(schedule: Schedule, node: int) -> Home:
+    return Home(node, (0,) * schedule.program.nodes[node].type.rank)
+
+
+def _place(title: str, schedule: Schedule, home: Home) -> dict[str, Argument]:
+    """The address of a tensor and, in bytes, how far its elements stand apart along each axis."""
+    size = schedule.program.nodes[home.buffer].type.dtype.itemsize
+    strides = [stride * size for stride in map(static, strides_of(schedule, home))]
+    start = sum(static(at) * stride for at, stride in zip(home.start, strides, strict=True))
+    found: dict[str, Argument] = {title: Pointer(("buffer", home.buffer), start)}
+    return found | {f"{title}_{axis}": stride for axis, stride in enumerate(strides[:-1])}
+
+
+@deferred
+def _blocks(batch: int, sides: int, threads: int) -> int:
+    """Into how many blocks the sequences of a side are cut, so that all threads have one."""
+    return max(1, min(batch, -(-threads // sides)))
