@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from satura.rewrite.onnx.lower.context import Context, lowering
-from satura.rewrite.onnx.lower.tensors import common_shape
+from satura.rewrite.onnx.lower.tensors import common_shape, may_be_equal
 from satura.rewrite.types.dims import (
     Dim,
     SymbolicDim,
@@ -152,8 +152,10 @@ def split(node: Context) -> list[int]:
     for size in sizes:
         starts.append(total)
         total = total + size
-    if total != extent:
+    if total != extent and not may_be_equal(total, extent):
         raise node.wrong(f"its parts add up to {total}, the axis has {extent}")
+    if total != extent:
+        build.need_equal(total, extent)
     return [
         build.one_axis_slice(x, axis, start, size)
         for start, size in zip(starts, sizes, strict=True)
