@@ -49,11 +49,11 @@ CASES_ON_HOST = {
 CASES_REFUSED = {
     "element type": "strings are not tensors of a program, float8e8m0 is no element type:"
     " LabelEncoder, RegexFullMatch, StringConcat, StringNormalizer, StringSplit, Equal, Cast",
-    "only tensors": "sequences and optionals are not tensors: SequenceInsert, SequenceMap,"
-    " SplitToSequence, OptionalGetElement, OptionalHasElement, Identity, If, Loop",
+    "only tensors": "sequences and optionals are neither inputs nor outputs: SequenceInsert,"
+    " SequenceMap, SplitToSequence, OptionalGetElement, OptionalHasElement, Identity, If, Loop",
     "depends on data": "the number of results depends on data, and is not declared: Unique",
     "control flow": "a graph inside a node of another domain: FlexAttention",
-    "opset 8 is not supported": "Scan of opset 8",
+    "no reference": "it is of training: Gradient",
 }
 """Parts of the messages with which node tests are refused, and what they are about."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.tensors import common_shape, may_be_equal
 from satura.rewrite.types.dims import (
@@ -147,6 +149,13 @@ def split(node: Context) -> list[int]:
         sizes = _equal_parts(node, extent, count)
     if len(sizes) != count:
         raise node.wrong(f"{len(sizes)} parts for {count} outputs")
+    return parts(node, axis, sizes)
+
+
+def parts(node: Context, axis: int, sizes: Sequence[Dim]) -> list[int]:
+    """Slices of operand 0 along an axis, one after another; it is taken to have no more."""
+    build, x = node.build, node[0]
+    extent = build.shape(x)[axis]
     total: Dim = 0
     starts: list[Dim] = []
     for size in sizes:
