@@ -54,7 +54,7 @@ def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
     program = with_constants(program)
     emit = Emitter(program)
     names = _Names(program, emit)
-    outputs = {name: names.of(index) for name, index in program.outputs}
+    outputs = {name: emit.ready(names.of(index)) for name, index in program.outputs}
     graph = helper.make_graph(
         _with_outputs(emit.nodes, outputs, {program.nodes[at].input_name for at in program.inputs}),
         "satura",
@@ -69,7 +69,8 @@ def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
         ir_version=max(IR_VERSION, least),
         producer_name="satura",
     )
-    return model, emit.constants
+    read = {name for node in graph.node for name in node.input}
+    return model, {name: x for name, x in emit.constants.items() if name in read}
 
 
 def _value(program: Program, name: str, index: int) -> ValueInfoProto:
@@ -114,7 +115,7 @@ class _Names:
     def _host(self, call: HostCall, site: Site) -> list[str]:
         """The results of a host call: its node, reading and writing this graph's tensors."""
         node = NodeProto.FromString(call.proto)
-        operands = iter(map(self.of, site.reads))
+        operands = (self._emit.ready(self.of(index)) for index in site.reads)
         inputs = [next(operands) if name else "" for name in node.input]
         outputs = [self._emit.fresh() if name else "" for name in node.output]
         del node.input[:], node.output[:]
