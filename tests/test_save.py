@@ -20,7 +20,13 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import Padding
 from satura.rewrite.types.dims import static, symbol
 from satura.rewrite.types.tensor_type import COMPUTED, Array, DType
-from tests.onnxruntime_reference import WITHOUT_F64, assert_close, run
+from tests.onnxruntime_reference import (
+    WITHOUT_F64,
+    assert_close,
+    run,
+    same,
+    with_lossy_pools,
+)
 from tests.tiers import deep_but
 
 FLOATS = (DType.F32, DType.F64, DType.F16, DType.BF16)
@@ -35,9 +41,11 @@ def check(program: Program, *valuations: dict[str, Array], tolerance: float | No
     onnx.checker.check_model(model, full_check=True)
     for arguments in valuations:
         expected = interpret(program, arguments)
-        for (name, wanted), got in zip(expected.items(), run(model, arguments), strict=True):
+        others = interpret(with_lossy_pools(program), arguments)
+        for (name, wanted), found in zip(expected.items(), run(model, arguments), strict=True):
+            assert found.shape == wanted.shape, name
+            got = np.where(same(wanted, others[name]), found, wanted).astype(found.dtype)
             dtype = DType.of(wanted.dtype)
-            assert got.shape == wanted.shape, name
             if dtype.is_float:
                 bound = TOLERANCE[dtype] if tolerance is None else tolerance
                 assert_close(got, wanted, bound, name)

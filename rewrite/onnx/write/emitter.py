@@ -204,7 +204,10 @@ class Emitter:
         if all(isinstance(dim, int) for dim in dims):
             return self.integers(list(map(static, dims)))
         parts = [self.extent(dim) for dim in dims]
-        return self.node("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
+        key = ("Concat", *parts)
+        if key not in self._written:
+            self._written[key] = self.node("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
+        return self._written[key]
 
     def extent(self, dim: Dim) -> str:
         """`dim` as an i64 tensor of one element."""

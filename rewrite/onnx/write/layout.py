@@ -88,16 +88,21 @@ def slice_(emit: Emitter, site: Site) -> str:
         return site.operand(0)
     starts: list[Dim] = []
     ends: list[Dim] = []
+    steps: list[int] = []
+    cut: list[int] = []
     source, order = emit.source(site.operand(0))
     axes = zip(slices.starts, slices.sizes, slices.steps, site.type(0).shape, strict=True)
-    for start, size, step, dim in axes:
-        origin: Dim = dim if step < 0 else 0
-        starts.append(start - origin)
-        ends.append(start + size * step - origin)
-    axes_read = order or range(len(starts))
-    operands = emit.shape(starts), emit.shape(ends), emit.integers(axes_read)
-    sliced = emit.node("Slice", source, *operands, emit.integers(slices.steps))
-    return emit.turned(sliced, order)
+    for axis, (start, size, step, dim) in enumerate(axes):
+        if (start, size, step) != (0, dim, 1):
+            origin: Dim = dim if step < 0 else 0
+            starts.append(start - origin)
+            ends.append(start + size * step - origin)
+            steps.append(step)
+            cut.append(order[axis] if order else axis)
+    if not cut:
+        return site.operand(0)
+    operands = emit.shape(starts), emit.shape(ends), emit.integers(cut), emit.integers(steps)
+    return emit.turned(emit.node("Slice", source, *operands), order)
 
 
 def pad(emit: Emitter, site: Site) -> str:

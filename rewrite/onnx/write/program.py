@@ -12,6 +12,7 @@ from satura.rewrite.onnx.types import type_proto
 from satura.rewrite.onnx.write import elementwise, layout, reductions, windows
 from satura.rewrite.onnx.write.emitter import Emitter, Site
 from satura.rewrite.onnx.write.folding import with_constants
+from satura.rewrite.onnx.write.raised import raised
 from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.attributes import Count, HostCall
@@ -104,6 +105,9 @@ class _Names:
         found = user_op(site.node.op, site.node.attributes)
         if found is not None:
             return user_ops.written(self._emit, found, site)
+        op = raised(self._nodes, index)
+        if op is not None:
+            return op.written(self._emit, site)
         attribute = site.node.attributes[0] if site.node.attributes else None
         if isinstance(attribute, HostCall):
             self._results[index] = self._host(attribute, site)
@@ -139,6 +143,9 @@ def _needed_nodes(program: Program) -> dict[int, tuple[int, ...]]:
 def _reads(program: Program, index: int) -> tuple[int, ...]:
     """What the ONNX op of a node reads: it broadcasts and joins many tensors by itself."""
     node = program.nodes[index]
+    op = raised(program.nodes, index)
+    if op is not None:
+        return op.reads
     if node.op.name == "concat":
         return _parts_of_concat(program, node)
     broadcasts = node.op.name in _BROADCASTING and user_op(node.op, node.attributes) is None
