@@ -68,8 +68,11 @@ def transpose(emit: Emitter, site: Site) -> str:
 
 
 def reshape(emit: Emitter, site: Site) -> str:
-    """reshape(x, shape)"""
-    return write_reshape(emit, site.operand(0), site.node.type.shape)
+    """reshape(x, shape); that of a transpose which only moves axes of extent 1 is its source's."""
+    source, order = emit.source(site.operand(0))
+    moved = [axis for axis, dim in zip(order, site.type(0).shape, strict=False) if dim != 1]
+    x = source if moved == sorted(moved) else site.operand(0)
+    return write_reshape(emit, x, site.node.type.shape)
 
 
 def broadcast(emit: Emitter, site: Site) -> str:
