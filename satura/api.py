@@ -31,8 +31,14 @@ if TYPE_CHECKING:
 PRECISIONS = ("exact", "fp32")
 
 
-def _check(limits: Limits | None) -> None:
-    """Raises CallError for what are not limits."""
+def _check(limits: Limits | None, progress: Progress | None = None, **flags: bool) -> None:
+    """Raises CallError for what are not limits, no function, or neither True nor False."""
+    import_whole("satura.rewrite.program.arguments")
+    from satura.rewrite.program.arguments import check_flags
+
+    check_flags(**flags)
+    if progress is not None and not callable(progress):
+        raise CallError(f"progress is a function of a phase and its share, not {progress!r}")
     if limits is not None:
         from satura.rewrite.egraph.saturate import Limits
 
@@ -73,8 +79,9 @@ def open(path: str | Path, trust: bool = False) -> Opened:
     """
     import_whole("satura.artifact.opened")
     from satura.artifact.opened import open_artifact
-    from satura.rewrite.program.arguments import as_path
+    from satura.rewrite.program.arguments import as_path, check_flags
 
+    check_flags(trust=trust)
     with file_errors("open", path):
         return open_artifact(as_path(path), trust)
 
@@ -177,7 +184,7 @@ def compile(
 
     if precision not in PRECISIONS:
         raise CallError(f"there is no precision {precision!r}; choose from {list(PRECISIONS)}")
-    _check(limits)
+    _check(limits, progress, verify=verify, strict=strict)
     count = threads_for(threads)
     chosen = exact(rules) if precision == "exact" else rules
 
@@ -209,7 +216,7 @@ def rewritten(
 ) -> Searched:
     """`model` after load, saturation and extraction, with the report and the phases' seconds."""
     import_whole("satura.pipeline.stages")
-    _check(limits)
+    _check(limits, progress, strict=strict)
     from satura.pipeline.stages import rewrite
 
     return rewrite(model, rules, limits, progress, strict)

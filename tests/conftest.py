@@ -12,6 +12,7 @@ import tempfile
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.parts import note_report, remember_passed, take_part
 from tests.tiers import leave_out
 
 # Shared runners stall for seconds now and then: a deadline or a health check on time would only
@@ -37,6 +38,8 @@ _OWN_CACHE = pytest.StashKey[str]()
 def pytest_configure(config: pytest.Config) -> None:
     """Start with a cold cache and one seed, which xdist's workers inherit with the environment."""
     leave_out(config.getoption("-m"))
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        remember_passed()
     gc.disable()  # until the tests are collected: nothing of them is garbage
     if config.getoption("--hypothesis-profile") == "long":
         os.environ.setdefault("SATURA_TEST_SEED", str(secrets.randbelow(10**9)))
@@ -47,6 +50,17 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Each core runs tests already: compilers beside them would only take turns.
     os.environ.setdefault("SATURA_COMPILERS", "0")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the part of the tests that is asked for."""
+    items[:] = take_part(items)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note what passed, in the process that started the others."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        note_report(report)
 
 
 def pytest_collection_finish() -> None:

@@ -1,4 +1,4 @@
-"""The onnx package's own node tests, interpreted or compiled."""
+"""The onnx package's own backend tests, interpreted or compiled."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from pathlib import Path
 from types import ModuleType
 
 import numpy as np
-from onnx import ModelProto, TensorProto, numpy_helper
+import onnx
+from onnx import ModelProto, TensorProto, ValueInfoProto, numpy_helper
 from onnx.backend.test.case import node
 from onnx.backend.test.case.test_case import TestCase
+from onnx.backend.test.loader import load_model_tests
 
 import satura
 from satura.pipeline.specialised import Specialised
@@ -34,6 +37,8 @@ Execute = Callable[[ModelProto, Arrays], tuple[Program, dict[str, Array]]]
 
 SLOW = ("averagepool", "lppool", "maxpool")
 """Files of cases whose expected results loop over each window in Python, for seconds."""
+STORED = ("simple", "pytorch-converted", "pytorch-operator")
+"""Kinds of cases that the package holds as files."""
 RANDOM = ("Bernoulli", "RandomUniformLike")
 HANGS = 300.0  # seconds after which a case is given up
 
@@ -105,7 +110,28 @@ def _difference(case: TestCase, results: list[Array], outputs: Sequence[object])
 @cache
 def cases() -> dict[str, TestCase]:
     """All cases with a model, by name, but those that need a package that is not installed."""
-    return _collect_but(())
+    return _collect_but(()) | {case.name: case for kind in STORED for case in _stored(kind)}
+
+
+def _stored(kind: str) -> Iterable[TestCase]:
+    for case in load_model_tests(kind=kind):
+        folder = Path(case.model_dir or "")
+        model = onnx.load(folder / "model.onnx")
+        sets = [
+            tuple(
+                [_stored_value(path / f"{word}_{i}.pb", info) for i, info in enumerate(infos)]
+                for word, infos in (("input", model.graph.input), ("output", model.graph.output))
+            )
+            for path in sorted(folder.glob("test_data_set*"))
+        ]
+        yield replace(case, model=model, data_sets=sets)
+
+
+def _stored_value(path: Path, info: ValueInfoProto) -> object:
+    """A tensor; a list for a sequence, and for an initializer, which has no file."""
+    if not info.type.HasField("tensor_type") or not path.exists():
+        return []
+    return TensorProto.FromString(path.read_bytes())
 
 
 @cache

@@ -13,6 +13,9 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper
 
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.attributes import ReduceFn
 from satura.rewrite.types.tensor_type import Array, DType
 
 BF16 = DType.BF16.numpy
@@ -98,3 +101,29 @@ def assert_close(got: Array, wanted: Array, tolerance: float = 1e-4, name: str =
     """Elements agree within `tolerance`, relative or, below one, absolute."""
     wide, close = np.asarray(wanted, np.float64), np.asarray(got, np.float64)
     np.testing.assert_allclose(close, wide, rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+def with_lossy_pools(program: Program) -> Program:
+    """The program with NaN and -inf as the least number in maxima under windows: what a runtime
+    makes of them is its own."""
+    build = Builder()
+    made: list[int] = []
+    for node in program.nodes:
+        operands = [made[at] for at in node.operands]
+        dtype = node.type.dtype
+        if node.op.name == "pool" and dtype.is_float and ReduceFn("sum") not in node.attributes:
+            (x,) = operands
+            sign = 1 if ReduceFn("max") in node.attributes else -1
+            least = build.constant(-sign * np.finfo(np.float32).max, dtype)
+            least = build.broadcast(
+                build.reshape(least, (1,) * node.type.rank), build.type(x).shape
+            )
+            known = build.select(build.unary("isnan", x), least, x)
+            operands = [build.binary("max" if sign > 0 else "min", known, least)]
+        made.append(build.add(node.op.name, operands, *node.attributes))
+    return build.program({name: made[at] for name, at in program.outputs})
+
+
+def same(x: Array, y: Array) -> Array:
+    """Where two arrays have the same bits."""
+    return np.asarray((x == y) | ((x != x) & (y != y)))

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from numpy.typing import NDArray
 
 import satura
 from satura.backend import target
-from satura.commands.optimize import change
 from satura.errors import CallError, SaturaError
 from satura.language import Law, RuleSet, Tensor, rewrites, rule, unary
 from satura.pipeline.rule_file import load_rules
@@ -110,6 +110,26 @@ def test_what_is_not_a_number_of_threads_is_refused(program: Program, threads: o
         satura.compile(program, threads=threads)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("mistake", "reason"),
+    [
+        (lambda p: satura.compile(p, verify="x"), "verify is True or False, not 'x'"),
+        (lambda p: satura.compile(p, strict=1), "strict is True or False, not 1"),
+        (lambda p: satura.optimize(p, strict="no"), "strict is True or False, not 'no'"),
+        (lambda p: satura.open("nope", trust="no"), "trust is True or False, not 'no'"),
+        (lambda p: satura.compile(p, progress=3), "progress is a function of .*, not 3"),
+        (lambda p: satura.compile(p, dims={"rows": 10**30}), r"sizes are from 1 to 2\*\*48"),
+        (lambda p: satura.compile(p, dims={"rows": (1, 2**62)}), r"sizes are from 1 to 2\*\*48"),
+        (lambda p: satura.Limits(node=3), "no limit 'node'; the limits are rounds, nodes, enough"),
+    ],
+)  # fmt: skip
+def test_options_of_no_meaning_are_refused(
+    program: Program, mistake: Callable[[Program], object], reason: str
+) -> None:
+    with pytest.raises(CallError, match=reason):
+        mistake(program)
+
+
 @pytest.mark.parametrize("rules", [[], None, 5])
 @pytest.mark.parametrize("precision", ["exact", "fp32"])
 def test_what_is_not_a_rule_set_is_refused(program: Program, rules: object, precision: str) -> None:
@@ -153,20 +173,21 @@ def test_warnings_show_the_line_of_the_caller(program: Program) -> None:
         assert (caught[0].filename, caught[0].lineno) == (__file__, line)
 
 
-def test_what_became_of_a_program_is_said_in_ops() -> None:
-    build = Builder()
-    x = build.input("x", DType.F32, (2, 3))
-    turned = build.transpose(build.transpose(x, (1, 0)), (1, 0))
-    before = build.program({"y": build.unary("neg", turned)})
-    after = satura.optimize(before)
-    assert change(before, after) == "4 nodes became 2 (-2 transpose)"
-    assert change(after, after) == "the 2 nodes stay as they are: no rule made them cheaper"
-    neg, relu = (Builder() for _ in range(2))
-    programs = [
-        b.program({"y": b.unary(f, b.input("x", DType.F32, (2,)))})
-        for b, f in ((neg, "neg"), (relu, "relu"))
-    ]
-    assert change(*programs) == "2 nodes became 2 (the same ops, applied otherwise)"
+def test_what_became_of_a_model_is_said_in_its_ops(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    turns = [node("Transpose", "x", "a"), node("Transpose", "a", "b"), node("Neg", "b")]
+    path = tmp_path / "model.onnx"
+    onnx.save(make_model(turns, {"x": (2, 3)}), path)
+    for model, said in (
+        (path, "3 nodes became 1 (-2 Transpose)\n"),
+        (
+            tmp_path / "new.onnx",
+            "1 nodes became 1 (the same ops); no rule made the program cheaper",
+        ),
+    ):
+        assert cli("optimize", model, tmp_path / "new.onnx") == 0
+        assert said in capsys.readouterr().out
 
 
 def test_rules_can_be_searched(capsys: pytest.CaptureFixture[str]) -> None:

@@ -108,6 +108,13 @@ def same_extent(auto: str) -> Kind:
     return kind(nodes, sizes, ("n", 2, "h", "w"), {"w": random_input(3, 2, 3, 4)})
 
 
+def mean_of_same_extent(auto: str, include: int) -> Kind:
+    attributes = {"kernel_shape": [3, 2], "strides": [2, 2], "count_include_pad": include}
+    sizes = [(1, 2, 5, 7), (2, 2, 4, 6), (1, 2, 1, 1)]
+    pool = node("AveragePool", "x", "y", auto_pad=auto, **attributes)
+    return kind([pool], sizes, ("n", 2, "h", "w"))
+
+
 KINDS = {
     "hourglass": hourglass(),
     "windows": windows(),
@@ -141,6 +148,12 @@ KINDS = {
     "a largest of three": pooled("MaxPool", 3, 2, [1, 1]),
     "a mean rounded up": pooled("AveragePool", 3, 2, [1, 0], count_include_pad=0),
     "a mean with its border": pooled("AveragePool", 3, 2, [1, 1], count_include_pad=1),
+    "a mean of the same extent": mean_of_same_extent("SAME_UPPER", 1),
+    "a mean without its border": mean_of_same_extent("SAME_LOWER", 0),
+    "parts of given extents": kind(
+        [node("Split", "x p", "y z", axis=1)], [(1, 5, 3), (0, 5, 1)], constants={"p": [2, 3]},
+        outputs=("y", "z"),
+    ),
     "a convolution of the same extent": same_extent("SAME_UPPER"),
     "a convolution with its border below": same_extent("SAME_LOWER"),
     "the largest along an open axis": kind(

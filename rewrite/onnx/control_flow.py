@@ -51,6 +51,9 @@ def _branch(node: Context, body: Body) -> list[int]:
 def _either(node: Context, condition: int, x: int, y: int) -> int:
     """x where the scalar `condition` holds, else y."""
     build = node.build
+    if min(x, y) < 0:
+        node.values.needed(condition)
+        raise node.unsupported("which sequence is a result depends on data; make it a constant")
     if build.type(x) != build.type(y):
         node.values.needed(condition)
         raise node.unsupported(
@@ -94,22 +97,38 @@ def _loop(node: Context, body: Body) -> list[int]:
 
 
 def _scan(node: Context, body: Body) -> list[int]:
-    """As many copies of the body as the scanned axes have elements."""
-    if node.opset < 9:
-        raise node.unsupported("Scan of opset 8 is not supported; export with a newer one")
+    """As many copies of the body as the scanned axes have elements.
+
+    Up to opset 8 there is one scan per element of a batch, and operand 0 says how long it is.
+    """
+    build = node.build
+    operands = [node[at] for at in range(1 if node.opset < 9 else 0, len(node.operands))]
+    first = len(operands) - node.integer("num_scan_inputs")
+    if not 0 <= first < len(operands) or len(_graph(node, "body").output) < first:
+        raise node.wrong("num_scan_inputs does not fit its inputs and its body")
+    if node.opset > 8:
+        return _scanned(node, body, operands[:first], operands[first:])
+    if node.optional(0) is not None:
+        raise node.unsupported("sequence_lens is not supported; export with a newer opset")
+    runs = []
+    for at in range(_steps(node, build.shape(operands[-1])[0])):
+        own = [build.drop(build.one_axis_slice(x, 0, at, 1), [0]) for x in operands]
+        runs.append(_scanned(node, body, own[:first], own[first:]))
+    return [_stacked(node, rows, 0) for rows in zip(*runs, strict=True)]
+
+
+def _scanned(node: Context, body: Body, state: list[int], sources: list[int]) -> list[int]:
+    """What the state ends as, and what the steps give."""
     build, graph = node.build, _graph(node, "body")
-    scanned = node.integer("num_scan_inputs")
-    first = len(node.operands) - scanned
-    if not 0 < scanned <= len(node.operands) or len(graph.output) < first:
-        raise node.wrong(f"{scanned} scan inputs do not fit its inputs and its body")
-    state, sources = node.given[:first], node.given[first:]
+    first, scanned = len(state), len(sources)
     axes = [
         node.axis(axis, build.rank(x))
         for axis, x in zip(_per_input(node, "scan_input_axes", scanned), sources, strict=True)
     ]
     (count,) = {build.shape(x)[axis] for x, axis in zip(sources, axes, strict=True)}
     (steps,) = node.static([count], "the extent of the scanned axes")
-    backward = _per_input(node, "scan_input_directions", scanned)
+    directions = "scan_input_directions" if node.opset > 8 else "directions"
+    backward = _per_input(node, directions, scanned)
     collected = []
     for step in range(_steps(node, steps)):
         elements = [
@@ -147,6 +166,8 @@ def _steps(node: Context, count: object) -> int:
 
 def _stacked(node: Context, rows: Sequence[int], axis: int) -> int:
     build = node.build
+    if min(rows) < 0:
+        raise node.unsupported("its steps give sequences; only tensors are supported")
     at = node.axis(axis, build.rank(rows[0]) + 1)
     return build.concat([build.insert(row, at) for row in rows], at)
 

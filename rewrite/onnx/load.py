@@ -41,6 +41,7 @@ from satura.rewrite.onnx.lower.fallback import (
     with_attributes,
     with_defaults,
 )
+from satura.rewrite.onnx.lower.sequences import check_operands, check_output
 from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.narrow import check_readers
@@ -178,6 +179,7 @@ class _Importer:
                 raise ModelError(f"output '{output.name}' is computed by no node")
             if output.name in outputs:
                 raise ModelError(f"two outputs are called '{output.name}'")
+            check_output(output.name, scope[output.name])
             outputs[output.name] = scope[output.name]
             check_declared_type(output, self.build.type(scope[output.name]))
         program = self.build.program(outputs)
@@ -271,6 +273,7 @@ class _Importer:
             return self._inline(node, function, operands, None, depth)
         opset = check_node(node, domain, opsets, self.model.ir_version)
         context = renamed(Context(self.build, self.values, node, opset, operands))
+        check_operands(context)
         results = control_flow(context, self._body_of(context, scope, opsets, depth))
         if results is not None:
             return results

@@ -34,7 +34,7 @@ def upgraded(found: ModelApart) -> ModelApart:
 def _with_aligned_axes(model: ModelProto) -> ModelProto:
     """The model without the attribute `axis` of binary ops, which the converter misreads.
 
-    The second operand gets axes of extent 1 at its end instead.
+    The second operand gets axes of extent 1 at its end instead, as do slopes, one per channel.
     """
     graph = shape_inference.infer_shapes(model).graph
     values = (*graph.input, *graph.value_info, *graph.output)
@@ -47,6 +47,8 @@ def _with_aligned_axes(model: ModelProto) -> ModelProto:
         attributes = {attribute.name: attribute.i for attribute in node.attribute}
         copy = result.graph.node.add()
         copy.CopyFrom(node)
+        if node.op_type == "PRelu":
+            attributes = {"broadcast": 1, "axis": 1}
         if not attributes.get("broadcast") or "axis" not in attributes:
             continue
         x, y = node.input

@@ -18,6 +18,13 @@ def check_named(given: object, what: str) -> None:
         raise CallError(f"{what} are a dict by name, not {type(given).__name__}")
 
 
+def check_flags(**flags: object) -> None:
+    """Raises CallError for what is neither True nor False: most texts would mean True."""
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise CallError(f"{name} is True or False, not {flag!r}")
+
+
 def as_path(path: object) -> Path:
     """A path as it may be given. Raises CallError for what is none."""
     if not isinstance(path, str | Path):

@@ -28,7 +28,10 @@ DIFFERENCES = {
     "Resize": "`align_corners` and `tf_crop_and_resize` follow the onnx package's reference.",
     "ConvTranspose": "under `auto_pad` SAME the result is the input's extent times the stride, also"
     " where the kernel is shorter than the stride.",
-    "MaxPool": "`auto_pad` SAME regards dilations.",
+    "MaxPool": "`auto_pad` SAME regards dilations. NaN under a window is its maximum, and -inf that"
+    " of a window of -inf alone; a saved model leaves both to the runtime, as ONNX does.",
+    "AveragePool, LpPool, MaxPool": "a window that is longer than the axis fits nowhere, also where"
+    " it is by less than a stride. ONNX: `floor((input + pads - kernel) / stride + 1)`.",
 }
 CASES_ON_HOST = {
     "the number of results depends on data": ("NonMaxSuppression", "NonZero", "Unique"),
@@ -44,18 +47,18 @@ CASES_ON_HOST = {
         "RoiAlign",
     ),
 }  # fmt: skip
-"""Why the onnx package's own node tests run ops on the host; a test holds it against them."""
+"""Why the onnx package's own backend tests run ops on the host; a test holds it against them."""
 
 CASES_REFUSED = {
     "element type": "strings are not tensors of a program, float8e8m0 is no element type:"
     " LabelEncoder, RegexFullMatch, StringConcat, StringNormalizer, StringSplit, Equal, Cast",
-    "only tensors": "sequences and optionals are not tensors: SequenceInsert, SequenceMap,"
-    " SplitToSequence, OptionalGetElement, OptionalHasElement, Identity, If, Loop",
+    "only tensors": "sequences and optionals are neither inputs nor outputs: SequenceInsert,"
+    " SequenceMap, SplitToSequence, OptionalGetElement, OptionalHasElement, Identity, If, Loop",
     "depends on data": "the number of results depends on data, and is not declared: Unique",
     "control flow": "a graph inside a node of another domain: FlexAttention",
-    "opset 8 is not supported": "Scan of opset 8",
+    "no reference": "it is of training: Gradient",
 }
-"""Parts of the messages with which node tests are refused, and what they are about."""
+"""Parts of the messages with which backend tests are refused, and what they are about."""
 
 NEWEST = 25  # what the oldest onnx that is admitted knows: the page must not depend on which it is
 OPSETS = f"{OLDEST_OPSET} to {NEWEST}"

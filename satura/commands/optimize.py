@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto
 
 from satura.backend.target import threads_for
 from satura.commands.bench import onnxruntime_runner
@@ -18,8 +18,9 @@ from satura.pipeline.inputs import random_inputs
 from satura.pipeline.stages import rewrite
 from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.language.dsl import RuleSet
+from satura.rewrite.onnx.files import read_model
+from satura.rewrite.onnx.write.program import write_program
 from satura.rewrite.onnx.write.save import save
-from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import Array
 
 
@@ -36,7 +37,10 @@ def optimize(
     save(program, output)
     if text:
         print_line(str(program))
-    print_line(f"{output}: {change(rewritten.source, program)}")
+    written, _ = write_program(program)
+    changed = change(read_model(source).graph.node, written.graph.node)
+    is_cheaper = str(rewritten.source) != str(program)
+    print_line(f"{output}: {changed}{'' if is_cheaper else '; no rule made the program cheaper'}")
     if timing is not None:
         print_line(timing.compared(source, output, arguments))
 
@@ -66,13 +70,15 @@ class Timing:
         )
 
 
-def change(before: Program, after: Program) -> str:
-    """What became of a program, by the ops that it has more and fewer of."""
-    if str(before) == str(after):
-        return f"the {len(before.nodes)} nodes stay as they are: no rule made them cheaper"
-    counts = [Counter(node.op.name for node in program.nodes) for program in (before, after)]
+def change(before: Sequence[NodeProto], after: Sequence[NodeProto]) -> str:
+    """What became of a model's nodes, by the ops that it has more and fewer of; a constant is not
+    one."""
+    counts = [
+        Counter(node.op_type for node in nodes if node.op_type != "Constant")
+        for nodes in (before, after)
+    ]
     removed, added = counts[0] - counts[1], counts[1] - counts[0]
     changes = [f"-{count} {name}" for name, count in sorted(removed.items())]
     changes += [f"+{count} {name}" for name, count in sorted(added.items())]
-    detail = ", ".join(changes) or "the same ops, applied otherwise"
-    return f"{len(before.nodes)} nodes became {len(after.nodes)} ({detail})"
+    detail = ", ".join(changes) or "the same ops"
+    return f"{counts[0].total()} nodes became {counts[1].total()} ({detail})"

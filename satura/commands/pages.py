@@ -64,8 +64,8 @@ def ops_page() -> str:
                 lines += _wrap(f"- {family}: ", members)
         else:
             lines += _wrap("", names)
-    lines += ["", "## Node tests of the onnx package", ""]
-    lines += ["All but these give the shipped outputs, as they are and without the host."]
+    lines += ["", "## Backend tests of the onnx package", ""]
+    lines += ["All but these give the shipped outputs, as they are, compiled and without the host."]
     lines += ["", "They run on the host, because", ""]
     for why, kinds in CASES_ON_HOST.items():
         lines += _wrap(f"- {why}: ", list(kinds))

@@ -12,6 +12,8 @@ from satura.rewrite.program.program import Program
 Dims = Mapping[str, int | tuple[int, int]]
 """For each symbol a typical size, or the range that its size mostly lies in."""
 
+LARGEST = 48  # binary digits of an address: no axis is longer
+
 
 def typical_sizes(program: Program, dims: Dims | None) -> dict[str, int]:
     """One size per symbol of `dims`; of a range the geometric mean, as sizes differ by factors.
@@ -31,8 +33,10 @@ def typical_sizes(program: Program, dims: Dims | None) -> dict[str, int]:
         if len(limits) != 2 or not all(type(each) is int for each in limits):
             raise CallError(f"dims[{name!r}] must be a size or a range (low, high), not {given!r}")
         low, high = limits
-        if not 1 <= low <= high:
-            raise CallError(f"dims[{name!r}] is {given!r}; sizes are at least 1, the lower first")
+        if not 1 <= low <= high <= 2**LARGEST:
+            raise CallError(
+                f"dims[{name!r}] is {given!r}; sizes are from 1 to 2**{LARGEST}, the lower first"
+            )
         found[name] = low if low == high else isqrt(low * high)
     return found
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from satura.rewrite.onnx.lower.context import Context, lowering
-from satura.rewrite.onnx.lower.tensors import common_shape
+from satura.rewrite.onnx.lower.tensors import common_shape, may_be_equal
 from satura.rewrite.types.dims import (
     Dim,
     SymbolicDim,
@@ -147,13 +149,22 @@ def split(node: Context) -> list[int]:
         sizes = _equal_parts(node, extent, count)
     if len(sizes) != count:
         raise node.wrong(f"{len(sizes)} parts for {count} outputs")
+    return parts(node, axis, sizes)
+
+
+def parts(node: Context, axis: int, sizes: Sequence[Dim]) -> list[int]:
+    """Slices of operand 0 along an axis, one after another; it is taken to have no more."""
+    build, x = node.build, node[0]
+    extent = build.shape(x)[axis]
     total: Dim = 0
     starts: list[Dim] = []
     for size in sizes:
         starts.append(total)
         total = total + size
-    if total != extent:
+    if total != extent and not may_be_equal(total, extent):
         raise node.wrong(f"its parts add up to {total}, the axis has {extent}")
+    if total != extent:
+        build.need_equal(total, extent)
     return [
         build.one_axis_slice(x, axis, start, size)
         for start, size in zip(starts, sizes, strict=True)

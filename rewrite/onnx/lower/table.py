@@ -15,6 +15,7 @@ from satura.rewrite.onnx.lower import (  # noqa: F401  # imported for what they 
     resize,
     sampling,
     scatter,
+    sequences,
     shapes,
     sorting,
     spectra,

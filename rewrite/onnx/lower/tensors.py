@@ -33,6 +33,13 @@ class Tensors(Builder):
         super().__init__()
         self.place = ""
         self.conditions: dict[tuple[Dim, Dim], SizeCondition] = {}
+        self.sequences: dict[int, tuple[int, ...]] = {}
+
+    def sequence(self, tensors: Sequence[int]) -> int:
+        """A negative number that stands for a list of tensors."""
+        number = -1 - len(self.sequences)
+        self.sequences[number] = tuple(tensors)
+        return number
 
     def need_equal(self, dim: Dim, other: Dim) -> None:
         """Take two extents for equal. Raises SameSize where a size must be something else."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from satura.rewrite.onnx.lower.context import Context, computed_wide, lowering
 from satura.rewrite.onnx.lower.contraction import crop_negative_borders
-from satura.rewrite.onnx.lower.geometry import Geometry, geometry, padded_geometry
+from satura.rewrite.onnx.lower.geometry import Geometry, padded_geometry
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.ops.reductions import reduction_identity
 from satura.rewrite.types.attributes import Window
@@ -28,9 +28,10 @@ def _kernel(node: Context) -> tuple[int, ...]:
     return kernel
 
 
-def _pool_geometry(node: Context) -> Geometry:
-    spatial = node.build.shape(node[0])[2:]
-    return _rounded_up(node, geometry(node, spatial, _kernel(node)), spatial)
+def _padded(node: Context, x: int, fill: object) -> tuple[int, Geometry, Geometry]:
+    """x with borders that depend on sizes, the window with declared borders and as it is used."""
+    x, declared = padded_geometry(node, x, _kernel(node), fill)
+    return x, declared, _rounded_up(node, declared, node.build.shape(x)[2:])
 
 
 def _rounded_up(node: Context, window: Geometry, spatial: Sequence[Dim]) -> Geometry:
@@ -71,8 +72,7 @@ def _pool(build: Tensors, f: str, x: int, window: Geometry, fill: object = 0) ->
 def max_pool(node: Context) -> list[int]:
     """The largest element under the window; positions outside count as -inf."""
     fill = reduction_identity("max", node.build.dtype(node[0]))
-    x, window = padded_geometry(node, node[0], _kernel(node), fill)
-    window = _rounded_up(node, window, node.build.shape(x)[2:])
+    x, _, window = _padded(node, node[0], fill)
     result = _pool(node.build, "max", x, window, fill)
     return [result, _places(node, window, result)] if sum(node.wanted) > 1 else [result]
 
@@ -128,32 +128,34 @@ def _elements_under(
 @computed_wide
 def average_pool(node: Context) -> int:
     """The sum under the window divided by how many positions count."""
-    build, x = node.build, node[0]
-    window = _pool_geometry(node)
+    build = node.build
+    x, declared, window = _padded(node, node[0], 0)
     total = _pool(build, "sum", x, window)
-    return build.binary("div", total, _count(node, window, total))
+    return build.binary("div", total, _count(node, x, declared, window, total))
 
 
-def _count(node: Context, window: Geometry, total: int) -> int:
+def _count(node: Context, x: int, declared: Geometry, window: Geometry, total: int) -> int:
     """Positions under each window that lie in the input, or in its declared padding too.
 
-    A border beyond the declared padding, from ceil_mode, never counts.
+    A border beyond the declared padding, from ceil_mode, never counts. x has the part of the
+    declared padding that depends on sizes.
     """
     build = node.build
-    spatial = build.shape(node[0])[2:]
-    plain = geometry(node, spatial, window.kernel)
     axes = len(window.kernel)
     include = bool(node.integer("count_include_pad"))
-    lo, hi = (plain.lo, plain.hi) if include else ((0,) * axes, (0,) * axes)
-    everywhere = all(
+    spatial = build.shape(x if include else node[0])[2:]
+    lo, hi = (declared.lo, declared.hi) if include else ((0,) * axes, (0,) * axes)
+    everywhere = build.shape(x)[2:] == spatial and all(
         window.lo[axis] <= lo[axis] and window.hi[axis] <= hi[axis] for axis in range(axes)
     )
     if everywhere:
         return build.number(int(np.prod(window.kernel)), total)
     dtype = build.dtype(total)
-    counted = [a + extent + b for a, extent, b in zip(lo, spatial, hi, strict=True)]
     if any(not isinstance(extent, int) for extent in spatial):
+        counted = [a + extent + b for a, extent, b in zip(lo, spatial, hi, strict=True)]
         ones = build.full(1, (1, 1, *counted), dtype)
+        if not include:
+            ones, _ = padded_geometry(node, ones, window.kernel, 0)
         rest = replace(
             window,
             lo=tuple(a - b for a, b in zip(window.lo, lo, strict=True)),
@@ -187,8 +189,8 @@ def _axis_counts(
 def lp_pool(node: Context) -> int:
     """The p-norm of the elements under the window."""
     p = node.integer("p", 2)
-    total = _pool(node.build, "sum", _power(node.build, node[0], p), _pool_geometry(node))
-    return _root(node.build, total, p)
+    powers, _, window = _padded(node, _power(node.build, node[0], p), 0)
+    return _root(node.build, _pool(node.build, "sum", powers, window), p)
 
 
 def _power(build: Tensors, x: int, p: int) -> int:

@@ -6,7 +6,7 @@ constant, an extent, a cast) is written once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -23,6 +23,16 @@ from satura.rewrite.types.tensor_type import DType, TensorType
 _WITH_WHERE = {
     DType.BF16: DType.F32, DType.I16: DType.I32, DType.U16: DType.I32, DType.U64: DType.I64,
 }  # fmt: skip
+REDUCTIONS = {"ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceMean"}
+COMMUTING = {
+    "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitwiseAnd",
+    "BitwiseNot", "BitwiseOr", "BitwiseXor", "BitShift", "Cast", "Ceil", "Concat", "Cos", "Cosh",
+    "Div", "Equal", "Erf", "Exp", "Floor", "Gelu", "Greater", "GreaterOrEqual", "IsInf", "IsNaN",
+    "Less", "LessOrEqual", "Log", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "Pow", "Relu",
+    "Round", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Sqrt", "Sub", "Tan", "Tanh", "Where",
+    "Xor",
+}  # fmt: skip
+"""Ops of which the transpose of the result is the result of transposes."""
 ConstantKey = tuple[bytes, tuple[int, ...]]  # a constant's digest, and the order of its axes
 
 
@@ -63,6 +73,8 @@ class Emitter:
         self._numbers = count()
         self._interned: dict[ConstantKey, str] = {}
         self._written: dict[tuple[str, ...], str] = {}
+        self._turned: dict[str, tuple[str, tuple[int, ...]]] = {}
+        self._transposed: set[str] = set()
         self._sources: dict[str, tuple[str, int]] = {}
         for node in inputs:
             for axis, dim in enumerate(node.type.shape):
@@ -74,12 +86,78 @@ class Emitter:
         return next(name for name in map("v{}".format, self._numbers) if name not in self._taken)
 
     def node(self, op_type: str, *operands: str, **attributes: object) -> str:
-        """The single result of a new node."""
+        """The single result of a new node.
+
+        Where all that an op reads is transposed alike, its result is transposed instead.
+        """
+        moved = self._before_transposes(op_type, operands, attributes)
+        if moved is not None:
+            order, operands, attributes = moved
+            return self.turned(self._appended(op_type, operands, attributes), order)
+        return self._appended(op_type, [self.ready(x) for x in operands], attributes)
+
+    def _appended(
+        self, op_type: str, operands: Sequence[str], attributes: Mapping[str, object]
+    ) -> str:
         result = self.fresh()
         node = helper.make_node(op_type, operands, [result])
         node.attribute.extend(helper.make_attribute(*pair) for pair in sorted(attributes.items()))
         self.nodes.append(node)
         return result
+
+    def turned(self, x: str, order: Sequence[int]) -> str:
+        """x with its axes in another order: a Transpose, written where a node reads it."""
+        source, before = self.source(x)
+        total = tuple(before[axis] for axis in order) if before else tuple(order)
+        if list(total) == sorted(total):
+            return source
+        key = ("Transpose", source, *map(str, total))
+        if key not in self._written:
+            self._written[key] = self.fresh()
+            self._turned[self._written[key]] = (source, total)
+        return self._written[key]
+
+    def source(self, x: str) -> tuple[str, tuple[int, ...]]:
+        """What x is a transpose of, and the order of its axes; x itself and () where of nothing."""
+        return self._turned.get(x, (x, ()))
+
+    def ready(self, x: str) -> str:
+        """x, with the Transpose that makes it where it has none yet."""
+        source, order = self.source(x)
+        if order and x not in self._transposed:
+            self._transposed.add(x)
+            self.nodes.append(helper.make_node("Transpose", [source], [x], perm=order))
+        return x
+
+    def _before_transposes(
+        self, op_type: str, operands: Sequence[str], attributes: Mapping[str, object]
+    ) -> tuple[tuple[int, ...], list[str], dict[str, object]] | None:
+        """The order of the axes of all operands, and the node on what they are transposes of."""
+        is_reduction = op_type in REDUCTIONS
+        read = operands[:1] if is_reduction else operands
+        orders = {self.source(x)[1] for x in read} - {()}
+        if len(orders) != 1 or op_type not in COMMUTING | REDUCTIONS:
+            return None
+        (order,) = orders
+        if not all(self.source(x)[1] or self._rank(x) in (0, len(order)) for x in read):
+            return None
+        back = sorted(range(len(order)), key=order.__getitem__)
+        moved = [
+            self.constant(self.constants[x], back) if self._rank(x) else self.source(x)[0]
+            for x in read
+        ]
+        attributes = dict(attributes)
+        axis = attributes.get("axis")
+        if isinstance(axis, int):
+            attributes["axis"] = order[axis]
+        if is_reduction:
+            axes = self.constants[operands[1]].array.tolist()
+            moved.append(self.integers(sorted(order[each] for each in axes)))
+        return order, moved, attributes
+
+    def _rank(self, x: str) -> int | None:
+        """The rank of a constant; None for any other tensor."""
+        return self.constants[x].type.rank if x in self.constants else None
 
     def shared(self, op_type: str, *operands: str) -> str:
         """The single result of a node without attributes; equal nodes are written once."""
@@ -126,7 +204,10 @@ class Emitter:
         if all(isinstance(dim, int) for dim in dims):
             return self.integers(list(map(static, dims)))
         parts = [self.extent(dim) for dim in dims]
-        return self.node("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
+        key = ("Concat", *parts)
+        if key not in self._written:
+            self._written[key] = self.node("Concat", *parts, axis=0) if len(parts) > 1 else parts[0]
+        return self._written[key]
 
     def extent(self, dim: Dim) -> str:
         """`dim` as an i64 tensor of one element."""

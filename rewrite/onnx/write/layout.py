@@ -21,9 +21,7 @@ _WITH_PAD = {DType.BF16: DType.F32, DType.I16: DType.I32, DType.U16: DType.I32}
 
 def write_transpose(emit: Emitter, x: str, order: Sequence[int]) -> str:
     """x with its axes in another order; x itself where the order stays."""
-    if list(order) == list(range(len(order))):
-        return x
-    return emit.node("Transpose", x, perm=list(order))
+    return emit.turned(x, order)
 
 
 def write_reshape(emit: Emitter, x: str, dims: Sequence[Dim]) -> str:
@@ -42,8 +40,16 @@ def write_pad(
 ) -> str:
     """x with `value` before and after each axis."""
     work = _WITH_PAD.get(dtype, dtype)
-    operands = emit.cast(x, dtype, work), emit.shape((*lo, *hi)), emit.cast(value, dtype, work)
-    return emit.cast(emit.node("Pad", *operands, mode="constant"), work, dtype)
+    source, order = emit.source(emit.cast(x, dtype, work))
+    amounts = (*_ordered(lo, order), *_ordered(hi, order))
+    operands = source, emit.shape(amounts), emit.cast(value, dtype, work)
+    padded = emit.node("Pad", *operands, mode="constant")
+    return emit.cast(emit.turned(padded, order), work, dtype)
+
+
+def _ordered(values: Sequence[Dim], order: Sequence[int]) -> Sequence[Dim]:
+    """One value per axis, for what is a transpose by `order` of the tensor asked for."""
+    return [values[order.index(axis)] for axis in range(len(order))] if order else values
 
 
 def write_slice(
@@ -62,8 +68,11 @@ def transpose(emit: Emitter, site: Site) -> str:
 
 
 def reshape(emit: Emitter, site: Site) -> str:
-    """reshape(x, shape)"""
-    return write_reshape(emit, site.operand(0), site.node.type.shape)
+    """reshape(x, shape); that of a transpose which only moves axes of extent 1 is its source's."""
+    source, order = emit.source(site.operand(0))
+    moved = [axis for axis, dim in zip(order, site.type(0).shape, strict=False) if dim != 1]
+    x = source if moved == sorted(moved) else site.operand(0)
+    return write_reshape(emit, x, site.node.type.shape)
 
 
 def broadcast(emit: Emitter, site: Site) -> str:
@@ -82,13 +91,21 @@ def slice_(emit: Emitter, site: Site) -> str:
         return site.operand(0)
     starts: list[Dim] = []
     ends: list[Dim] = []
+    steps: list[int] = []
+    cut: list[int] = []
+    source, order = emit.source(site.operand(0))
     axes = zip(slices.starts, slices.sizes, slices.steps, site.type(0).shape, strict=True)
-    for start, size, step, dim in axes:
-        origin: Dim = dim if step < 0 else 0
-        starts.append(start - origin)
-        ends.append(start + size * step - origin)
-    operands = emit.shape(starts), emit.shape(ends), emit.integers(range(len(starts)))
-    return emit.node("Slice", site.operand(0), *operands, emit.integers(slices.steps))
+    for axis, (start, size, step, dim) in enumerate(axes):
+        if (start, size, step) != (0, dim, 1):
+            origin: Dim = dim if step < 0 else 0
+            starts.append(start - origin)
+            ends.append(start + size * step - origin)
+            steps.append(step)
+            cut.append(order[axis] if order else axis)
+    if not cut:
+        return site.operand(0)
+    operands = emit.shape(starts), emit.shape(ends), emit.integers(cut), emit.integers(steps)
+    return emit.turned(emit.node("Slice", source, *operands), order)
 
 
 def pad(emit: Emitter, site: Site) -> str:

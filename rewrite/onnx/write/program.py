@@ -12,6 +12,7 @@ from satura.rewrite.onnx.types import type_proto
 from satura.rewrite.onnx.write import elementwise, layout, recurrent, reductions, windows
 from satura.rewrite.onnx.write.emitter import Emitter, Site
 from satura.rewrite.onnx.write.folding import with_constants
+from satura.rewrite.onnx.write.raised import raised
 from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.attributes import Count, HostCall
@@ -55,7 +56,7 @@ def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
     program = with_constants(program)
     emit = Emitter(program)
     names = _Names(program, emit)
-    outputs = {name: names.of(index) for name, index in program.outputs}
+    outputs = {name: emit.ready(names.of(index)) for name, index in program.outputs}
     graph = helper.make_graph(
         _with_outputs(emit.nodes, outputs, {program.nodes[at].input_name for at in program.inputs}),
         "satura",
@@ -70,7 +71,8 @@ def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
         ir_version=max(IR_VERSION, least),
         producer_name="satura",
     )
-    return model, emit.constants
+    read = {name for node in graph.node for name in node.input}
+    return model, {name: x for name, x in emit.constants.items() if name in read}
 
 
 def _value(program: Program, name: str, index: int) -> ValueInfoProto:
@@ -104,6 +106,9 @@ class _Names:
         found = user_op(site.node.op, site.node.attributes)
         if found is not None:
             return user_ops.written(self._emit, found, site)
+        op = raised(self._nodes, index)
+        if op is not None:
+            return op.written(self._emit, site)
         attribute = site.node.attributes[0] if site.node.attributes else None
         if isinstance(attribute, HostCall):
             self._results[index] = self._host(attribute, site)
@@ -115,7 +120,7 @@ class _Names:
     def _host(self, call: HostCall, site: Site) -> list[str]:
         """The results of a host call: its node, reading and writing this graph's tensors."""
         node = NodeProto.FromString(call.proto)
-        operands = iter(map(self.of, site.reads))
+        operands = (self._emit.ready(self.of(index)) for index in site.reads)
         inputs = [next(operands) if name else "" for name in node.input]
         outputs = [self._emit.fresh() if name else "" for name in node.output]
         del node.input[:], node.output[:]
@@ -139,6 +144,9 @@ def _needed_nodes(program: Program) -> dict[int, tuple[int, ...]]:
 def _reads(program: Program, index: int) -> tuple[int, ...]:
     """What the ONNX op of a node reads: it broadcasts and joins many tensors by itself."""
     node = program.nodes[index]
+    op = raised(program.nodes, index)
+    if op is not None:
+        return op.reads
     if node.op.name == "concat":
         return _parts_of_concat(program, node)
     if node.op.name == "recurrence":

@@ -7,6 +7,7 @@ axes. What does not fit is written as one strided slice per window position ("ta
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product as cartesian
 
 import numpy as np
@@ -35,18 +36,20 @@ def pool(emit: Emitter, site: Site) -> str:
     if 0 in window.sizes:
         identity = reduction_identity(function.name, result.dtype).item()
         return write_fill(emit, identity, result.shape, result.dtype)
-    bordered = _write_border(emit, site.operand(0), window, type_, first=0)
-    shape = tuple(
-        lo + dim + hi for lo, dim, hi in zip(window.lo, type_.shape, window.hi, strict=True)
-    )
     native = (
         type_.dtype.compute is DType.F32
         and function.name != "prod"
         and len(active) <= _MOST_SPATIAL_AXES
         and 0 not in result.shape
     )
+    if native and _has_neutral_border(window, function.name, result.dtype):
+        return _spatial_pool(emit, site.operand(0), function.name, window, type_, result)
+    bordered = _write_border(emit, site.operand(0), window, type_, first=0)
     if native:
-        return _spatial_pool(emit, bordered, function.name, window, active, shape, result)
+        none = (0,) * window.rank
+        whole = replace(type_, shape=_with_border(window, type_.shape))
+        inner = replace(window, lo=none, hi=none)
+        return _spatial_pool(emit, bordered, function.name, inner, whole, result)
     work = type_.dtype.compute
     wide = emit.cast(bordered, type_.dtype, work)
     taps = [
@@ -54,6 +57,23 @@ def pool(emit: Emitter, site: Site) -> str:
         for tap in cartesian(*map(range, window.sizes))
     ]
     return emit.cast(write_fold(emit, function.name, taps, work), work, type_.dtype)
+
+
+def _with_border(window: Window, shape: Sequence[Dim]) -> tuple[Dim, ...]:
+    return tuple(lo + dim + hi for lo, dim, hi in zip(window.lo, shape, window.hi, strict=True))
+
+
+def _has_neutral_border(window: Window, function: str, dtype: DType) -> bool:
+    """Whether ONNX's own pads are the window's border: they change no result."""
+    if not window.has_border:
+        return True
+    fill, neutral = window.fill.array, reduction_identity(function, dtype)
+    return bool(fill == neutral and np.signbit(fill) == np.signbit(neutral)) and all(
+        0 <= amount < size
+        for side in (window.lo, window.hi)
+        for amount, size in zip(side, window.sizes, strict=True)
+        if amount or size > 1
+    )
 
 
 def _is_active(window: Window, axis: int) -> bool:
@@ -87,25 +107,21 @@ def _tap(
 
 
 def _spatial_pool(
-    emit: Emitter,
-    x: str,
-    function: str,
-    window: Window,
-    active: Sequence[int],
-    shape: Sequence[Dim],
-    result: TensorType,
+    emit: Emitter, x: str, function: str, window: Window, type_: TensorType, result: TensorType
 ) -> str:
-    """A pool without border over the `active` axes of x [shape], moved to the end for it."""
-    passive = [axis for axis in range(len(shape)) if axis not in active]
+    """A pool over the active axes of x, moved to the end for it."""
+    active = [axis for axis in range(type_.rank) if _is_active(window, axis)]
+    if not active:
+        return x
+    passive = [axis for axis in range(type_.rank) if axis not in active]
     order = [*passive, *active]
     x = write_transpose(emit, emit.cast(x, result.dtype, DType.F32), order)
-    inner = [result.shape[axis] for axis in order]
     if len(passive) != 2:
-        outer = product(shape[axis] for axis in passive)
-        x = write_reshape(emit, x, (outer, 1, *(shape[axis] for axis in active)))
+        outer = product(type_.shape[axis] for axis in passive)
+        x = write_reshape(emit, x, (outer, 1, *(type_.shape[axis] for axis in active)))
     pooled = _native_pool(emit, x, function, window, active)
     if len(passive) != 2:
-        pooled = write_reshape(emit, pooled, inner)
+        pooled = write_reshape(emit, pooled, [result.shape[axis] for axis in order])
     back = sorted(range(len(order)), key=order.__getitem__)
     return emit.cast(write_transpose(emit, pooled, back), DType.F32, result.dtype)
 
@@ -113,27 +129,21 @@ def _spatial_pool(
 def _native_pool(
     emit: Emitter, x: str, function: str, window: Window, active: Sequence[int]
 ) -> str:
+    """ONNX's own pool. Where a window holds NaN, or -inf alone, ONNX says nothing of its maximum:
+    it is the runtime's, as in the model that was loaded."""
     options = {
         "kernel_shape": [window.sizes[axis] for axis in active],
         "strides": [window.strides[axis] for axis in active],
         "dilations": [window.dilations[axis] for axis in active],
+        "pads": [side[axis] for side in (window.lo, window.hi) for axis in active],
     }
     if function == "sum":
         count = float(np.prod(options["kernel_shape"]))
-        mean = emit.node("AveragePool", x, **options)
+        mean = emit.node("AveragePool", x, count_include_pad=1, **options)
         return emit.node("Mul", mean, emit.scalar(count, DType.F32))
-    operand = emit.node("Neg", x) if function == "min" else x
-    largest = emit.node("MaxPool", operand, **options)
-    # A runtime's MaxPool may lose NaNs, and give the lowest number for a window of -inf alone: a
-    # second one over ranks (0 for -inf, 1 for numbers, 2 for NaN) finds both.
-    lowest = emit.scalar(-np.inf, DType.F32)
-    number = emit.cast(emit.node("Greater", operand, lowest), DType.BOOL, DType.F32)
-    rank = emit.node("Where", emit.node("IsNaN", x), emit.scalar(2, DType.F32), number)
-    found = emit.node("MaxPool", rank, **options)
-    for level, value in ((0, -np.inf), (2, np.nan)):
-        here = emit.node("Equal", found, emit.scalar(level, DType.F32))
-        largest = emit.node("Where", here, emit.scalar(value, DType.F32), largest)
-    return emit.node("Neg", largest) if function == "min" else largest
+    if function == "min":
+        return emit.node("Neg", emit.node("MaxPool", emit.node("Neg", x), **options))
+    return emit.node("MaxPool", x, **options)
 
 
 def conv(emit: Emitter, site: Site) -> str:
