@@ -15,7 +15,7 @@ from satura.rewrite.extract.fragments import Fragment
 from satura.rewrite.extract.greedy import cheapest_dags, chosen
 from satura.rewrite.extract.local_search import improve
 from satura.rewrite.extract.templates import Instance, Templates
-from satura.rewrite.extract.variants import variants
+from satura.rewrite.extract.variants import Change, look, variants
 
 MAX_ROUNDS = 2
 SMALL = 600  # e-nodes of an e-graph that is searched more widely, at a tenth of a second or so
@@ -82,7 +82,7 @@ def enumerated(classes: EClasses, templates: Templates, width: int = 1) -> Candi
             made.add(leaves, cost, found)
     graph = made.graph()
     picks = cheapest_dags(graph)
-    start = improve(graph, chosen(graph, picks), picks, 0)
+    start = improve(graph, chosen(graph, picks), picks, is_short=True)
     return Candidates(enumeration, graph, tuple(made.found), folding, start, picks)
 
 
@@ -93,18 +93,24 @@ def varied(before: Candidates, rounds: int = MAX_ROUNDS) -> Candidates:
     for leaves, cost, found in zip(graph.leaves, graph.costs, before.found, strict=True):
         made.append(frozenset(leaves), cost, found)
     seen: set[int] = set()
+    gained: dict[object, set[Change]] = {}  # at the first of the places that look the same
     for _ in range(rounds):
         for candidate in result.choice.values():
             found = made.found[candidate]
             if candidate not in seen and isinstance(found, Instance):
                 seen.add(candidate)
-                for variant in variants(enumeration, found):
-                    made.add(variant.leaves, variant.seconds, variant)
+                place = look(enumeration, found), made.prices(found.cls)
+                added = {
+                    change
+                    for change, variant in variants(enumeration, found, gained.get(place))
+                    if made.add(variant.leaves, variant.seconds, variant)
+                }
+                gained.setdefault(place, added)
         if len(made.found) == len(graph.homes):
             break
         known = len(graph.homes)
         graph = made.graph()
-        result = improve(graph, result, picks, 0, near=graph.homes[known:])
+        result = improve(graph, result, picks, True, near=graph.homes[known:])
     return Candidates(enumeration, graph, tuple(made.found), before.folding, result, picks)
 
 
@@ -122,12 +128,17 @@ class _Made:
         self.leaves: list[frozenset[int]] = []
         self.of: list[list[int]] = [[] for _ in classes.nodes]
 
-    def add(self, leaves: frozenset[int], cost: float, found: Found) -> None:
+    def prices(self, cls: int) -> tuple[float, ...]:
+        """The costs of the candidates of a class."""
+        return tuple([self.costs[candidate] for candidate in self.of[cls]])
+
+    def add(self, leaves: frozenset[int], cost: float, found: Found) -> bool:
         """Add a candidate, unless one that costs no more reads no other classes."""
         for other in self.of[found.cls]:
             if self.costs[other] <= cost and self.leaves[other] <= leaves:
-                return
+                return False
         self.append(leaves, cost, found)
+        return True
 
     def append(self, leaves: frozenset[int], cost: float, found: Found) -> None:
         """Add a candidate."""

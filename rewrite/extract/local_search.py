@@ -6,18 +6,17 @@ repeated in several candidates that none of them alone would pay to share.
 
 - *choose again*: give a class the candidate that is cheapest beside all else that is chosen;
 - *force in*: pay for a class that is not needed, let all choose again that could read it; also for
-  one that then does without what is computed now, so that it takes the other's place. What failed
-  in one layer is not tried in all that are equal;
+  one that then does without what is computed now, so that it takes the other's place;
 - *force out*: let everything that reads a class choose again among what does not read it.
 
-A move is kept when the whole gets cheaper. The price of a candidate is what is newly computed for
-it, counted by references as in technology mapping (exact area: Mishchenko, Chatterjee, Brayton,
-IEEE TCAD 26, 2007).
+A move is kept when the whole gets cheaper; what failed in one layer is not tried in all that are
+equal. The price of a candidate is what is newly computed for it, counted by references as in
+technology mapping (exact area: Mishchenko, Chatterjee, Brayton, IEEE TCAD 26, 2007).
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from math import inf
 
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
@@ -28,6 +27,7 @@ UPWARDS = 1  # more was never seen to find more
 LARGE = 3000  # candidates: searching from another start takes more than a quarter of a second
 NEAR = 32  # uses: a bound on what hangs on a pick that takes more to find is not worth it
 LEAST = 1e-9  # relative; smaller gains are noise of floating point
+WORTH = 1e-5  # relative; a search that gained less is not repeated
 
 
 def local_search(graph: ChoiceGraph, start: Result | None = None) -> Result:
@@ -41,7 +41,7 @@ def local_search(graph: ChoiceGraph, start: Result | None = None) -> Result:
         starts.append(chosen(graph, others))
     found = [(improve(graph, each, others), each) for each in starts]
     best, before = min(found, key=lambda pair: pair[0].cost)
-    while best.cost < before.cost * (1 - LEAST):
+    while best.cost < before.cost * (1 - WORTH):
         best, before = improve(graph, best, others), best
     return best
 
@@ -50,21 +50,22 @@ def improve(
     graph: ChoiceGraph,
     start: Result,
     others: Mapping[int, int],
-    upwards: int = UPWARDS,
+    is_short: bool = False,
     near: Iterable[int] | None = None,
 ) -> Result:
-    """Search from a choice, with up to `upwards` classes between one forced in and its readers.
+    """Search from a choice.
 
     `others` are picks without a cycle for the classes that are not chosen. Moves are tried near
-    some classes, everywhere if these are None; and once more near what changed.
+    some classes, everywhere if these are None; and once more near what changed. A short search
+    tries them once, and forces in only what has readers that are computed.
     """
     # What is chosen reads nothing else, so the picks for the other classes close no cycle.
-    search = _Search(graph, {**others, **start.choice}, upwards)
+    search = _Search(graph, {**others, **start.choice}, 0 if is_short else UPWARDS)
     place = None if near is None else graph.nearby(near)
-    for _ in range(MAX_PASSES):
+    for _ in range(1 if is_short else MAX_PASSES):
         total, before = search.total, search.state()
         search.pass_over(place)
-        if not search.is_less(search.total, total):
+        if search.total >= total * (1 - WORTH):
             break
         after = search.state()
         place = graph.nearby([cls for cls in after if before.get(cls) != after[cls]])
@@ -99,15 +100,11 @@ class _Search:
 
     def pass_over(self, place: Set[int] | None) -> None:
         """Try all moves on the classes in some place, or on all."""
-        for cls in self.within(place, self.selected()):
-            if self.uses[cls]:
-                self.choose_again(cls)
+        self.try_on(self.within(place, self.selected()), self.choose_again)
         for cls in self.within(place, self.neighbours()):
             self.cheapen(cls)
-        self.force_all_in(self.within(place, self.neighbours()))
-        for cls in self.within(place, self.selected()):
-            if cls not in self.graph.goals:
-                self.force_out(cls)
+        self.try_on(self.within(place, self.neighbours()), self.force_in)
+        self.try_on(self.within(place, self.selected()), self.force_out)
 
     def within(self, place: Set[int] | None, classes: list[int]) -> list[int]:
         """Those of some classes that are in a place."""
@@ -173,9 +170,10 @@ class _Search:
             self.take(self.below[cls])
             self.drop(old)
 
-    def choose_again(self, cls: int) -> bool:
-        """Pick the cheapest candidate of a class that is computed; whether that is another."""
-        return self.pick_cheapest(cls, self.graph.candidates[cls], self.total - self.least)
+    def choose_again(self, cls: int) -> list[int]:
+        """Pick the cheapest candidate of a class, if it is computed; the class if it changed."""
+        candidates, limit = self.graph.candidates[cls], self.total - self.least
+        return [cls] if self.uses[cls] and self.pick_cheapest(cls, candidates, limit) else []
 
     def choose_without(self, cls: int, other: int) -> bool:
         """Pick the cheapest candidate that does not read `other`; False where there is none."""
@@ -293,9 +291,9 @@ class _Search:
                 stack += below[cls]
         return False
 
-    def force_all_in(self, classes: Iterable[int]) -> None:
-        """Try the move *force in* on some classes, but of those that look the same, as in equal
-        layers, on none after one that failed, unless something has changed around it."""
+    def try_on(self, classes: Iterable[int], move: Callable[[int], list[int]]) -> None:
+        """Try a move on some classes, but of those that look the same, as in equal layers, on none
+        after one that failed, unless something has changed around it."""
         looks = self.graph.looks(self.own, self.uses)
         failed: set[int] = set()
         changed: set[int] = set()
@@ -303,7 +301,7 @@ class _Search:
             look = looks[cls]
             if look in failed and cls not in changed:
                 continue
-            if kept := self.force_in(cls):
+            if kept := move(cls):
                 changed |= self.graph.nearby(kept)
             elif cls not in changed:
                 failed.add(look)
@@ -373,10 +371,10 @@ class _Search:
                     least = price
         return self.picks[cls] != before
 
-    def force_out(self, cls: int) -> None:
-        """Try the move *force out* on a class that is computed."""
-        if not self.uses[cls]:
-            return
+    def force_out(self, cls: int) -> list[int]:
+        """Try the move *force out* on a class that is computed; the classes that it changed."""
+        if not self.uses[cls] or cls in self.graph.goals:
+            return []
         graph, before = self.graph, self.total
         changed: list[tuple[int, int]] = []
         for reader in self.graph.users[cls]:
@@ -385,7 +383,7 @@ class _Search:
                 if not self.choose_without(reader, cls):
                     break
                 changed.append((reader, old))
-        self.keep_or_undo(before, changed)
+        return [cls, *dict(changed)] if self.keep_or_undo(before, changed) else []
 
     def keep_or_undo(self, before: float, changed: list[tuple[int, int]]) -> bool:
         """Undo changed picks where the total is not less than before; whether it is."""

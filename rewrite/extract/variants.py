@@ -2,27 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from typing import TypeAlias
 
 from satura.rewrite.extract.enumeration import Enumeration
 from satura.rewrite.extract.forms import Fused
 from satura.rewrite.extract.templates import Instance
 
+Change: TypeAlias = tuple[int, int]
+"""The place of a class in a fragment, and which of its options computes it, -1 where it is read."""
 
-def variants(found: Enumeration, fragment: Instance) -> Iterator[Instance]:
-    """The fragments that differ from `fragment` in one class, read or computed in its place."""
+
+def variants(
+    found: Enumeration, fragment: Instance, among: Container[Change] | None = None
+) -> Iterator[tuple[Change, Instance]]:
+    """The fragments that differ from `fragment` in one class, read or computed in its place.
+
+    Where changes are given, no others are made.
+    """
     if fragment.template.form is Fused.HOST:
         return
-    changes: list[tuple[int, Instance | None]] = [
-        (cls, None) for cls in fragment.computed if cls != fragment.cls and found.is_computable(cls)
+    changes: list[tuple[Change, Instance | None]] = [
+        ((place, -1), None) for place in fragment.template.computed if place
     ]
-    for leaf in fragment.reads:
-        if found.given[leaf] is None:
-            changes += [(leaf, option) for _, option in found.options[leaf].values()]
-    for cls, part in changes:
-        changed = with_part(found, fragment, cls, part)
-        if changed is not None:
-            yield changed
+    for place in fragment.template.reads:
+        changes += [((place, k), each) for k, each in enumerate(_options(found, fragment, place))]
+    for change, part in changes:
+        cls = fragment.classes[change[0]]
+        if (among is None or change in among) and (part or found.is_computable(cls)):
+            changed = with_part(found, fragment, cls, part)
+            if changed is not None:
+                yield change, changed
+
+
+def look(found: Enumeration, fragment: Instance) -> tuple[object, ...]:
+    """What fragments agree in that have the same changes, as those of equal layers do."""
+    template = fragment.template
+    options = [_options(found, fragment, place) for place in template.reads]
+    numbers = [tuple([each.template.number for each in some]) for some in options]
+    return (template.number, *numbers)
+
+
+def _options(found: Enumeration, fragment: Instance, place: int) -> list[Instance]:
+    """What could be computed in place of reading a class."""
+    leaf = fragment.classes[place]
+    if found.given[leaf] is not None:
+        return []
+    return [option for _, option in found.options[leaf].values()]
 
 
 def with_part(
