@@ -46,6 +46,12 @@ class Target:
         masked = {"+avx512vnni", "+avx512vl"} <= set(features)
         return self.triple.startswith("x86_64") and ("+avxvnni" in features or masked)
 
+    @property
+    def adds_octets(self) -> bool:
+        """Whether instructions add two products of u8 and i8 as i16, and two of i16 as i32."""
+        narrow = self.vector_bytes == 16 and "+ssse3" not in self.features.split(",")
+        return self.triple.startswith("x86_64") and not narrow
+
     def block_edge(self, itemsize: int) -> int:
         """The rows and columns of a square block that is transposed in registers."""
         return min(LARGEST_BLOCK, self.vector_bytes // itemsize)

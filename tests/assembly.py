@@ -124,11 +124,12 @@ def upsampled() -> Program:
     return build.program({"y": build.reshape(wide, (8, 112, 112))})
 
 
-def octets(columns: int = 96) -> Program:
+def octets(columns: int = 96, largest: int = 127) -> Program:
     """A matmul of u8 and constant i8."""
     build = Builder()
     x = build.input("x", DType.U8, (96, 96))
-    w = build.constant(np.arange(96 * columns).reshape(96, columns) % 255 - 127, DType.I8)
+    numbers = np.random.default_rng(0).integers(-largest, largest + 1, (96, columns))
+    w = build.constant(numbers, DType.I8)
     return build.program({"y": build.matmul(*(build.cast(each, DType.I32) for each in (x, w)))})
 
 
@@ -137,6 +138,8 @@ PROGRAMS = {
     "elementwise": elementwise, "contraction": contraction, "winograd": winograd,
     "functions": functions, "softmax": softmax, "quantized": quantized,
     "octets": octets, "few_columns": few_columns, "few_octets": lambda: octets(24),
+    "small_octets": lambda: octets(largest=64),
+    "few_small_octets": lambda: octets(24, largest=64),
     "activated": activated,
 }  # fmt: skip
 SUM_FOUR_PRODUCTS = ("icelake-server", "sapphirerapids", "znver4", "znver5")

@@ -147,6 +147,27 @@ def test_octets_are_multiplied_in_registers_and_never_saturate(cpu: str) -> None
         assert not any(re.search(r"[xyz]mm.*\(%rsp\)|\(%rsp\).*[xyz]mm", step) for step in steps)
 
 
+@pytest.mark.parametrize(
+    ("cpu", "program", "instruction", "least"),
+    [
+        ("skylake-avx512", "small_octets", r"\tvpmaddubsw\t.*zmm", 16),
+        ("haswell", "small_octets", r"\tvpmaddubsw\t.*ymm", 8),
+        pytest.param(
+            "haswell", "few_small_octets", r"\tvpmaddubsw\t.*ymm", 6, marks=pytest.mark.deep
+        ),
+        pytest.param("znver5", "small_octets", r"\tvpdpbusd\t.*zmm", 24, marks=pytest.mark.deep),
+    ],
+)
+def test_octets_whose_sums_fit_16_bits_are_added_in_them(
+    cpu: str, program: str, instruction: str, least: int
+) -> None:
+    pieces = [piece for block in blocks(assembly_for(cpu, program)) for piece in block.split("\tj")]
+    assert any(len(re.findall(instruction, piece)) >= least for piece in pieces)
+    for piece in pieces:
+        if re.search(r"\tvpmadd|\tvpdp", piece):
+            assert not re.search(r"[yz]mm.*\(%rsp\)|\(%rsp\).*[yz]mm", piece)
+
+
 @pytest.mark.parametrize(("program", "instruction"), [
     ("few_columns", r"\tvfmadd.*ymm"), ("few_octets", r"\tvpmaddwd\t.*ymm"),
 ])  # fmt: skip

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from itertools import product
 from unittest.mock import patch
 
@@ -18,6 +18,7 @@ import satura
 from benchmarks.models.quantized import quantized
 from satura.backend.contraction import call, readings
 from satura.backend.contraction.readings import Reading
+from satura.backend.contraction.sorted_words import fits_pairs
 from satura.backend.contraction.spec import Products, pack_products
 from satura.backend.target import host_target
 from satura.rewrite.extract.schedule import Dispatch, Schedule
@@ -30,6 +31,7 @@ from satura.rewrite.types.tensor_type import Array, DType
 from tests.random_programs import compare
 from tests.test_kernels import computed, special_values
 from tests.tiers import deep_but
+from tests.trivial_scheduler import one_dispatch
 
 
 def drawn(dtype: DType, shape: tuple[int, ...], seed: int) -> Array:
@@ -45,6 +47,14 @@ def widened(build: Builder, x: int, zero: int, shape: tuple[int, ...], wide: DTy
     """x less its zero point, as i32 or i64."""
     spread = build.broadcast(build.constant(np.full((1,) * len(shape), zero), DType.I16), shape)
     return build.cast(build.binary("sub", build.cast(x, DType.I16), spread), wide)
+
+
+def near_the_bound(shape: tuple[int, ...], largest: int) -> Array:
+    """±`largest`, and here and there one more: two of 64 and 255 fit an i16, 64 and 65 do not."""
+    random = np.random.default_rng(largest)
+    magnitudes = largest + (random.random(shape) < 0.01)
+    signs = np.where(random.random(shape) < 0.5, -1, 1)
+    return np.asarray(signs * magnitudes, np.int8)
 
 
 @dataclass(frozen=True)
@@ -64,6 +74,7 @@ class Case:
     wide: DType = DType.I32
     varies: bool = False  # the right operand, too
     size: int = 9
+    largest: int = 0  # magnitude of nearly all weights; 0: any
 
     def program(self) -> Program:
         build = Builder()
@@ -78,6 +89,8 @@ class Case:
             weights = (self.kernel, self.kernel, depth, self.columns * self.groups)
         x = widened(build, build.input("x", left, shape), first, shape, self.wide)
         given = drawn(right, weights, self.depth)
+        if self.largest:
+            given = near_the_bound(weights, self.largest)
         w = build.input("w", right, weights) if self.varies else build.constant(given)
         w = widened(build, w, second, weights, self.wide)
         if not self.kernel:
@@ -143,6 +156,55 @@ def test_sums_are_the_interpreters(case: Case) -> None:
 def test_sums_of_pairs_are_the_interpreters(case: Case) -> None:
     with patch.object(readings, "_quads", lambda *_: None):
         check(case)
+
+
+SORTED = [
+    Case((U8, I8), (3, 0), 16, 70, 3, border=1, largest=64),
+    Case((U8, I8), (0, 0), 64, 65, largest=64, size=29),
+    Case((I8, I8), (-3, 0), 8, 24, 3, stride=2, border=1, largest=64),
+    Case((U8, I8), (255, 0), 7, 9, 3, border=2, dilation=2, largest=64),
+    Case((U8, I8), (7, 0), 12, 20, 3, border=1, groups=3, largest=64, size=17),
+    Case((U8, I8), (9, 0), 4, 40, 1, fill=40, border=1, largest=63),
+    Case((U8, I8), (128, 0), 130, 1, largest=64, size=1),
+    *(case for case in CASES if case.dtypes[1] is I8 and not case.varies),
+]
+
+
+@contextmanager
+def sorted_words(is_faster: bool | None = None) -> Iterator[None]:
+    """A CPU that adds pairs of products of octets, and no four of them."""
+    target = replace(host_target(), features="+ssse3")
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(readings, "host_target", lambda: target))
+        if is_faster is not None:
+            stack.enter_context(patch.object(readings, "is_sorted_faster", lambda *_: is_faster))
+        yield
+
+
+@pytest.mark.parametrize("case", deep_but(SORTED[:3], SORTED))
+def test_sums_of_sorted_words_are_the_interpreters(case: Case) -> None:
+    with sorted_words(True):
+        check(case)
+
+
+def test_pairs_that_fit_are_all_that_never_saturate() -> None:
+    first, second = np.meshgrid(*[np.arange(-128, 128)] * 2)
+    sums = [x * first + y * second for x in (0, 255) for y in (0, 255)]
+    fit = (np.min(sums, 0) >= -(2**15)) & (np.max(sums, 0) < 2**15)
+    np.testing.assert_array_equal(fits_pairs(first, second), fit)
+
+
+@pytest.mark.parametrize(("largest", "products"), [(64, Products.OCTETS), (127, Products.PAIRS)])
+def test_the_range_of_weights_decides_how_they_are_multiplied(
+    largest: int, products: Products
+) -> None:
+    program = Case((U8, I8), (3, 0), 64, 32, largest=largest).program()
+    schedule = one_dispatch(program)
+    (dispatch,) = schedule.dispatches
+    node = next(node for node in schedule.program.nodes if node.op.name == "matmul")
+    with sorted_words():
+        found = readings.reading_of(schedule, dispatch, node)
+    assert found is not None and found.products is products
 
 
 @pytest.mark.parametrize("products", [Products.PAIRS, Products.QUADS])

@@ -18,6 +18,7 @@ from satura.backend.constants import ConstantStore
 from satura.backend.contraction.emit import contraction_source
 from satura.backend.contraction.epilogue import NestEpilogue
 from satura.backend.contraction.readings import Reading, reading_of
+from satura.backend.contraction.sorted_words import table_lines
 from satura.backend.contraction.spec import (
     ContractionCall,
     ContractionSpec,
@@ -146,12 +147,17 @@ class _Problem:
             reading.right_dtype, reading.result, self.shared, full,
         )  # fmt: skip
         pointer, right_strides = reading.right.pointer, tuple(axis.right for axis in batches)
+        panel_lines = head_lines = 0
         group_stride = self.columns * self.right_column
         if reading.weights is not None:
             digest = schedule.program.nodes[reading.right.node].constant.digest
-            pointer, right_strides, group_stride = self._packed(
+            pointer, right_strides, group_stride, panel_lines = self._packed(
                 store, digest, reading.weights, batches, panel_columns(tile)
             )
+            if reading.products is Products.OCTETS:
+                taps = prod(axis.row.taps for axis in self.rows)
+                in_place = (1, taps * self.depth) if self.left_packed else (taps, self.depth)
+                head_lines = table_lines(*in_place, panel_columns(tile))
         call = ContractionCall(
             left=reading.left.pointer,
             right=pointer,
@@ -168,6 +174,8 @@ class _Problem:
             right_column_stride=self.right_column,
             left_zero=reading.left_zero,
             right_zero=reading.right_zero,
+            panel_lines=panel_lines,
+            table_lines=head_lines,
         )
         plan = contraction_plan(spec, call, threads)
         epilogue = NestEpilogue(over_axes(nest, [*batches, *rows]), len(parameters(spec)))
@@ -184,8 +192,8 @@ class _Problem:
     def _packed(
         self, store: ConstantStore, digest: bytes, weights: Constant | Array,
         batches: Sequence[Axis], width: int,
-    ) -> tuple[Pointer, tuple[int, ...], int]:  # fmt: skip
-        """The weights as panels in `store`, and their strides along batches and groups."""
+    ) -> tuple[Pointer, tuple[int, ...], int, int]:  # fmt: skip
+        """The weights as panels in `store`, their strides along batches and groups, their lines."""
         reading = self.reading
         taps = prod(axis.row.taps for axis in self.rows)
         moving = [axis for axis in batches if axis.right]
@@ -196,27 +204,24 @@ class _Problem:
         shape = tuple(map(int, extents))  # a constant may be spread over a size
         steps = tuple(int(stride // size) for stride in strides)
         start = reading.right.pointer.offset // size
-        key = f"{digest.hex()} {start} {shape} {steps} {groups} {width} {reading.key}".encode()
+        in_place = 1 if self.left_packed else taps  # those of a copied row are one
+        key = f"{digest.hex()} {start} {shape} {steps} {groups} {width} {reading.key} {in_place}"
 
         def pack() -> Array:
             array = weights.array if isinstance(weights, Constant) else weights
             flat = array.reshape(-1)[start:]
             strides = tuple(step * array.itemsize for step in steps)
             seen = np.lib.stride_tricks.as_strided(flat, shape, strides)
-            stacks = seen.reshape(-1, *shape[-2:])
-            if len(stacks) == 1:
-                return np.ascontiguousarray(reading.packed(stacks[0], groups, width))[None]
-            panels = [reading.packed(stack, groups, width) for stack in stacks]
-            return np.stack(panels)
+            return reading.packed(seen.reshape(-1, *shape[-2:]), groups, width, in_place)
 
-        number, packed_shape = store.derived(key, pack)
+        number, packed_shape = store.derived(key.encode(), pack)
         group_stride = prod(packed_shape[2:]) * _WORD
         batch_stride = group_stride * groups
         right: list[int] = []
         for axis in reversed(batches):
             right.insert(0, batch_stride if axis.right else 0)
             batch_stride *= axis.row.extent if axis.right else 1
-        return Pointer(("constant", number)), tuple(right), group_stride
+        return Pointer(("constant", number)), tuple(right), group_stride, packed_shape[-2]
 
 
 _NO_ROWS = Axis(RowAxis(1, 0), 0, -1)

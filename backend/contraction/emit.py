@@ -22,7 +22,9 @@ from satura.backend.contraction.gathering import (
     panel_lines,
     preparation_lines,
     row_lines,
+    slots,
     tile_lines,
+    tile_size,
 )  # fmt: skip
 from satura.backend.contraction.spec import ContractionSpec, panel_columns, parameters
 from satura.backend.emit.text import INDENT, indented
@@ -31,7 +33,6 @@ from satura.rewrite.types.tensor_type import DType
 
 _F32, _WORD, _LINE = 4, 8, 64
 _SHALLOW = 512  # rows of greater depth are streams that the CPU fetches ahead itself
-_FIRST_OF_TILE = "first_row + tile * least + min(tile, larger)"
 
 
 class Epilogue(Protocol):
@@ -87,8 +88,9 @@ def _unit(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     yield "first_row = rows * block // blocks"
     yield "row_count = rows * (block + 1) // blocks - first_row"
     yield f"tiles = (row_count + {tallest - 1}) // {tallest}"
-    yield "least = row_count // max(tiles, 1)"
-    yield "larger = row_count - least * tiles"
+    if not spec.tile.part:
+        yield "least = row_count // max(tiles, 1)"
+        yield "larger = row_count - least * tiles"
     if spec.batches:
         yield "batch = place // blocks"
         for axis in reversed(range(1, spec.batches)):
@@ -122,7 +124,7 @@ def _step(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str
         following = "(panel + 1 if panel + 1 < panels else 0)"
         yield f"{INDENT}next_weights = weights + ({following} - panel) * {panel_bytes(spec, width)}"
     yield "for tile in range(tiles):"
-    body = ["size = least + (1 if tile < larger else 0)"]
+    body = [tile_size(spec)]
     body += ["if step == steps - 1:", *indented(1, _fetches(spec, epilogue, width))]
     body += ["accumulators = scratch + tile * tile_pitch", *tile_lines(spec)]
     body += ["ahead = step_weights"]  # or the next tile's rows, if they lie one after another
@@ -130,7 +132,9 @@ def _step(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str
         following = f"load_int64(table, table_pitch // {_WORD}) + first_depth * {_F32}"
         condition = f"new_rows and tile + 1 < tiles and tile_depth <= {_SHALLOW}"
         body += [f"if {condition}:", f"{INDENT}ahead = {following}"]
-    if not spec.right_packed:  # each of the first tiles fetches its part of what comes next
+    if spec.tile.part:
+        body += ["if tile == 0:", f"{INDENT}ahead = next_weights"]
+    elif not spec.right_packed:  # each of the first tiles fetches its part of what comes next
         body += [f"if tile < {width * _F32 // _LINE}:"]
         body += [f"{INDENT}ahead = next_weights + tile * tile_taps * tile_depth * {_LINE}"]
     body += [*_microkernels(spec), "if step == steps - 1:"]
@@ -146,6 +150,12 @@ def _microkernels(spec: ContractionSpec) -> Iterator[str]:
     )
     if spec.is_integer:
         arguments += ", heads"
+    if spec.tile.part:
+        (name,) = spec.tile_names
+        parts = f"({slots(spec)}) // {spec.tile.part}"
+        arguments = f"table, pitch, hops, tile_taps, {parts}, step_weights, ahead, accumulators"
+        yield f"{name}({arguments}, heads)"
+        return
     *taller, _ = spec.tile.rows
     *names, last = spec.tile_names
     for place, (rows, name) in enumerate(zip(taller, names, strict=True)):
@@ -155,6 +165,12 @@ def _microkernels(spec: ContractionSpec) -> Iterator[str]:
     yield from ["else:", INDENT + final] if taller else [final]
 
 
+def _first_of_tile(spec: ContractionSpec) -> str:
+    if spec.tile.part:
+        return f"first_row + tile * {spec.tile.rows[0]}"
+    return "first_row + tile * least + min(tile, larger)"
+
+
 def _count(spec: ContractionSpec, width: int) -> str:
     """How many columns of a panel there are."""
     return str(width) if spec.full else "column_count"
@@ -162,7 +178,7 @@ def _count(spec: ContractionSpec, width: int) -> str:
 
 def _fetches(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str]:
     """What the epilogue will need comes into the cache while the microkernel runs."""
-    yield from coordinates(spec, _FIRST_OF_TILE)
+    yield from coordinates(spec, _first_of_tile(spec))
     yield "for slot in range(size):"
     body = [*_row_lines(spec, epilogue), *epilogue.fetch_lines(_count(spec, width)), *advance(spec)]
     yield from indented(1, body)
@@ -175,7 +191,7 @@ def _row_lines(spec: ContractionSpec, epilogue: Epilogue) -> Iterable[str]:
 
 
 def _epilogue(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str]:
-    yield from coordinates(spec, _FIRST_OF_TILE)
+    yield from coordinates(spec, _first_of_tile(spec))
     yield "for slot in range(size):"
     body = [*_row_lines(spec, epilogue), f"for index in range({_count(spec, width)}):"]
     accumulator = f"get_{'i32' if spec.is_integer else 'f32'}(accumulators, index)"

@@ -65,11 +65,13 @@ def _fill_value(spec: ContractionSpec) -> str:
 
 def _packed_dtype(spec: ContractionSpec) -> str:
     """What integers are copied as."""
-    return "u8" if spec.products is Products.QUADS else "i16"
+    return "i16" if spec.products is Products.PAIRS else "u8"
 
 
 def panel_bytes(spec: ContractionSpec, width: int) -> str:
     """The size of one panel."""
+    if spec.tile.part:
+        return f"panel_lines * {width * _F32}"
     return f"(taps * depth + {spec.heads}) * {width * _F32}"
 
 
@@ -83,7 +85,7 @@ def row_lines(spec: ContractionSpec) -> Iterator[str]:
         yield "origin = scratch + rows_offset"
     yield "for tile in range(tiles):"
     body = [
-        "size = least + (1 if tile < larger else 0)",
+        tile_size(spec),
         f"slots = {slots(spec)}",
         "table = tables + tile * table_pitch",
     ]
@@ -123,7 +125,8 @@ def panel_lines(spec: ContractionSpec, width: int) -> Iterator[str]:
     here = f"right{''.join(strides)}"
     if not spec.right_packed:
         yield f"heads = {here} + panel * {panel_bytes(spec, width)}"
-        yield f"weights = heads + {spec.heads * width * _F32}"
+        lines = "table_lines" if spec.tile.part else str(spec.heads)
+        yield f"weights = heads + {lines} * {width * _F32}"
         return
     yield "heads = scratch + panel_offset"
     yield f"weights = heads + {spec.heads * width * _F32}"
@@ -189,8 +192,18 @@ def advance(spec: ContractionSpec) -> Iterator[str]:
         yield from indented(level, lines)
 
 
+def tile_size(spec: ContractionSpec) -> str:
+    """Sets `size`: how many rows tile number `tile` has."""
+    if spec.tile.part:
+        tallest = spec.tile.rows[0]
+        return f"size = min({tallest}, row_count - tile * {tallest})"
+    return "size = least + (1 if tile < larger else 0)"
+
+
 def slots(spec: ContractionSpec) -> str:
     """How many rows the microkernel of a tile of `size` rows has."""
+    if spec.tile.part:
+        return f"(size + {spec.tile.part - 1}) // {spec.tile.part} * {spec.tile.part}"
     expression = str(spec.tile.rows[-1])
     for rows in reversed(spec.tile.rows[:-1]):
         expression = f"({rows} if size > {rows - 1} else {expression})"
@@ -297,7 +310,7 @@ def _depth_copy_lines(spec: ContractionSpec, source: str, count: str) -> list[st
 
 def _integer_row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
     """Copies of the block's rows, less their zero point; the last word's rest is any."""
-    kind, size = _packed_dtype(spec), 1 if spec.products is Products.QUADS else 2
+    kind, size = _packed_dtype(spec), _F32 // spec.products.per_word
     yield "rows_here = scratch + rows_offset"
     yield f"zero = cast_{kind}(left_zero)"
     yield "for row in range(row_count):"

@@ -1,7 +1,7 @@
 """What the words of a contraction's operands are, chosen by their dtypes and values.
 
 f32, f16 and bf16 are multiplied as f32. Integers that come from 8 bits are multiplied in pairs of
-i16, or, where the CPU has an instruction for it and the weights are constants that fit i8, as four
+i16, or, where the CPU has instructions for it and the weights are constants that fit i8, as four
 u8 and i8 each. Then rows are read as they lie in memory, their zero point included; what that adds
 too much is known from the weights.
 """
@@ -14,6 +14,7 @@ from math import prod
 import numpy as np
 
 from satura.backend.contraction.narrow import Narrow, known_integers, narrow_operand
+from satura.backend.contraction.sorted_words import is_sorted_faster, sorted_panels, stacked
 from satura.backend.contraction.spec import Products, pack_panels, pack_products
 from satura.backend.contraction.views import View, view_of
 from satura.backend.lower.body import Pointer
@@ -55,8 +56,17 @@ class Reading:
         """What packed weights depend on."""
         return f"{self.products.value} {self.shift} {self.source}"
 
-    def packed(self, weights: Array, groups: int, width: int) -> Array:
-        """Constant weights as panels."""
+    def packed(self, stacks: Array, groups: int, width: int, taps: int) -> Array:
+        """Stacks of constant weights [taps · depth, columns] as [stacks, groups, panels, …]."""
+        if self.products is Products.OCTETS:
+            integers = stacks.astype(np.int64, copy=False)
+            sorts = (sorted_panels(each, groups, width, taps, self.shift) for each in integers)
+            together = stacked([panel for panels in sorts for panel in panels])
+            return together.reshape(len(stacks), groups, -1, *together.shape[1:])
+        packed = [self._packed(each, groups, width) for each in stacks]
+        return packed[0][None] if len(packed) == 1 else np.stack(packed)
+
+    def _packed(self, weights: Array, groups: int, width: int) -> Array:
         if self.products is Products.F32:
             return pack_panels(weights.astype(np.float32, copy=False), groups, width)
         integers = weights.astype(np.int64, copy=False)
@@ -127,7 +137,10 @@ def _integers(schedule: Schedule, dispatch: Dispatch, node: Node) -> Reading | N
 
 def _quads(left: Narrow, fill: int, pairs: Reading) -> Reading | None:
     """The reading as four u8 and i8, where the CPU has it and the fill is a u8 then."""
-    if not host_target().sums_four_products:
+    target, weights = host_target(), pairs.weights
+    assert isinstance(weights, np.ndarray)
+    sorts = target.adds_octets and is_sorted_faster(weights, 2 * target.lanes)
+    if not target.sums_four_products and not sorts:
         return None
     sign = _SIGN if left.dtype is DType.I8 else 0
     shift = left.zero + sign
@@ -135,6 +148,6 @@ def _quads(left: Narrow, fill: int, pairs: Reading) -> Reading | None:
         return None
     return Reading(
         left.view, pairs.right, left.dtype, pairs.right_dtype, pairs.result, pairs.weights,
-        Products.QUADS, bool(sign), fill + shift, -sign, 0, shift,
-        pairs.source,
+        Products.QUADS if target.sums_four_products else Products.OCTETS, bool(sign),
+        fill + shift, -sign, 0, shift, pairs.source,
     )  # fmt: skip

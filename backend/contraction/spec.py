@@ -36,6 +36,9 @@ _MOST_ROWS = 480
 _TALLEST_OF_32 = {4: 6, 3: 8, 2: 12, 1: 10}  # rows of the tile by vectors, by registers
 _TALLEST_OF_16 = {3: 4, 2: 6, 1: 8}
 _TALLEST_OF_16_PAIRS = {3: 3, 2: 6, 1: 8}  # their products need a register
+_OCTETS_OF_32 = {4: 4, 3: 6, 2: 8, 1: 10}  # rows that are in registers at a time
+_OCTETS_OF_16 = {3: 2, 2: 4, 1: 6}
+_OCTET_ROWS = 24  # of a tile
 _SLOWER_OF_32 = {4: 1.0, 3: 1.01, 2: 1.03, 1: 1.15}  # narrow tiles load more per product
 _SLOWER_OF_16 = {3: 1.03, 2: 1.0, 1: 1.35}  # wide ones of few rows read more of a deep panel
 _BALANCED_UNITS = 8  # with so many units per thread, one more or less does not matter
@@ -47,10 +50,11 @@ class Products(Enum):
     F32 = "tile"
     PAIRS = "pairs"  # two i16 each, added as i32
     QUADS = "quads"  # four u8 of rows and four i8 of weights, added as i32
+    OCTETS = "octets"  # the same, as two i16 first where these cannot saturate
 
     @property
     def per_word(self) -> int:
-        return {Products.F32: 1, Products.PAIRS: 2, Products.QUADS: 4}[self]
+        return {Products.F32: 1, Products.PAIRS: 2}.get(self, 4)
 
 
 @dataclass(frozen=True)
@@ -58,11 +62,12 @@ class Tile:
     """What a microkernel holds in registers: some number of rows by `vectors` vectors.
 
     A kernel has one microkernel per entry of `rows` (descending), so that tiles can share the rows
-    of a block evenly.
+    of a block evenly; or one that takes `part` of the rows at a time.
     """
 
     rows: tuple[int, ...]
     vectors: int
+    part: int = 0
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,8 @@ class ContractionSpec:
     @property
     def tile_names(self) -> tuple[str, ...]:
         """The microkernels, one per entry of the tile's rows."""
+        if self.tile.part:
+            return (tile_name(self.tile.part, self.tile.vectors, self.products),)
         depth = panel_columns(self.tile) // self.shared if self.shared > 1 else 0
         return tuple(
             tile_name(rows, self.tile.vectors, self.products, depth) for rows in self.tile.rows
@@ -130,6 +137,7 @@ class RowAxis:
 class ContractionCall:
     """One call. Strides are in bytes; `depth` counts the elements that one tap sees. Of integers
     that the kernel packs, `left_zero` and `right_zero` are taken off; `fill` is what is read then.
+    `panel_lines` are those of each panel of sorted words, `table_lines` those before the weights.
 
     `right_depth_stride` (over taps and depth together) and `right_column_stride` matter to a
     kernel that packs its right operand, `left_depth_stride` to one that packs its left.
@@ -150,6 +158,8 @@ class ContractionCall:
     right_column_stride: int = 0
     left_zero: int = 0
     right_zero: int = 0
+    panel_lines: int = 0
+    table_lines: int = 0
 
     @property
     def row_count(self) -> int:
@@ -197,6 +207,11 @@ def choose_tile(
     else:
         vectors = min(tallest_of, key=lambda count: -(-filled // count) * count * slower[count])
     tallest = tallest_of[vectors]
+    if products is Products.OCTETS:
+        tallest = min(_OCTET_ROWS, _OCTET_ROWS if rows is None else max(1, rows))
+        parts = -(-tallest // (_OCTETS_OF_32 if many else _OCTETS_OF_16)[vectors])
+        part = -(-tallest // parts)
+        return Tile((parts * part,), vectors, part)
     if rows is not None and rows < tallest:
         return Tile((max(1, rows),), vectors)
     return Tile((tallest, tallest - 1), vectors)
@@ -266,6 +281,8 @@ def parameters(spec: ContractionSpec) -> tuple[str, ...]:
         names += ["right_depth_stride", "right_column_stride", "panel_offset"]
         if spec.is_integer:
             names += ["right_depth", "right_zero"]
+    if spec.tile.part:
+        names += ["panel_lines", "table_lines"]
     return tuple(names)
 
 
@@ -275,6 +292,8 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     taps, depth = (1, call.taps * call.depth) if spec.left_packed else (call.taps, call.depth)
     depth = -(-depth // spec.products.per_word)
     tap_step, depth_step = _panel_steps(taps, depth, width)
+    if spec.tile.part:  # where the words of a tap begin is in the panel's table
+        tap_step, depth_step = taps, max(1, depth)
     tap_steps, depth_steps = -(-taps // tap_step), -(-depth // depth_step)
     steps = max(1, tap_steps * depth_steps)
     panels = -(-call.columns // width)
@@ -284,7 +303,7 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     tiles = -(-most_rows // tallest)
     last = call.rows[-1]
     joins = last.taps > 1 and last.dilation == 1 and steps == 1
-    joins = joins and last.stride == depth * _F32 and spec.shared == 1
+    joins = joins and last.stride == depth * _F32 and spec.shared == 1 and not spec.tile.part
 
     layout = _Layout()
     tile_pitch = tallest * width * _F32 if steps > 1 else 0
@@ -307,6 +326,7 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         "right_column_stride": call.right_column_stride,
         "tap_depth": call.depth, "right_depth": call.taps * call.depth,
         "left_zero": call.left_zero, "right_zero": call.right_zero,
+        "panel_lines": call.panel_lines, "table_lines": call.table_lines,
     }  # fmt: skip
     if spec.left_packed:
         values["rows_offset"] = layout.take(most_rows * depth * _F32)

@@ -16,15 +16,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 from llvmlite import ir
 
 from satura.backend.helpers.kinds import Helper
+from satura.backend.helpers.octet_tile import added_pairs, octet_tile
 from satura.backend.helpers.vector import F32, INT32, INT64, Code, outlined_helper
 from satura.backend.target import host_target
 
-_NAME = re.compile(r"(tile|pairs|quads)_(\d+)x(\d+)(?:g(\d+))?")
+_NAME = re.compile(r"(tile|pairs|quads|octets)_(\d+)x(\d+)(?:g(\d+))?")
 _F32, _LINE = 4, 64
 
 MultiplyAdd = Callable[[Code, ir.Value, ir.Value, ir.Value], ir.Value]
@@ -44,12 +45,17 @@ def tile_helper(name: str) -> Helper | None:
 
     `pairs_RxV` and `quads_RxV` have one more argument, and i32 in `panel` and `tile`: `heads` is
     the address of one i32 per column that the sums start from where `resume` is 0.
+    `octets_RxV(rows, pitch, hops, taps, parts, panel, ahead, tile, heads)` takes R rows at a time,
+    see `octet_tile`.
     """
     match = _NAME.fullmatch(name)
     if match is None:
         return None
     kind = match[1]
     rows, vectors, group = (int(part or 0) for part in match.groups()[1:])
+    if kind == "octets":
+        write_octets = partial(octet_tile, rows=rows, vectors=vectors)
+        return outlined_helper(name, host_target().lanes, write_octets, arguments=9)
     multiply_add = {"tile": Code.fma, "pairs": _add_pairs, "quads": _add_quads}[kind]
 
     def write(code: Code, *arguments: ir.Value) -> None:
@@ -69,22 +75,12 @@ def _add_quads(code: Code, row: ir.Value, column: ir.Value, total: ir.Value) -> 
 def _add_pairs(code: Code, row: ir.Value, column: ir.Value, total: ir.Value) -> ir.Value:
     """total + row[0] · column[0] + row[1] · column[1] of i16."""
     builder = code.builder
-    name = _PAIRS.get(code.lanes) if host_target().triple.startswith("x86_64") else None
-    if name is not None:
-        halves = ir.VectorType(ir.IntType(16), 2 * code.lanes)
-        operands = [builder.bitcast(row, halves), builder.bitcast(column, halves)]
-        return builder.add(total, code.call(name, total.type, operands))
+    if host_target().triple.startswith("x86_64"):
+        return builder.add(total, added_pairs(code, row, column))
     half = ir.Constant(total.type, [16] * code.lanes)
     low = [builder.ashr(builder.shl(word, half), half) for word in (row, column)]
     high = [builder.ashr(word, half) for word in (row, column)]
     return builder.add(builder.add(total, builder.mul(*low)), builder.mul(*high))
-
-
-_PAIRS = {
-    16: "llvm.x86.avx512.pmaddw.d.512",
-    8: "llvm.x86.avx2.pmadd.wd",
-    4: "llvm.x86.sse2.pmadd.wd",
-}
 
 
 def _tile(
