@@ -137,8 +137,8 @@ class _Rows:
         else:
             step = step_odometer(self.outer, self.extents)
             lines += ["for row in range(hi - lo):", *indented(1, [*row, *step])]
-        short = not self.column and self.length < SIDE_BY_SIDE * self.lanes
-        short = short or self.grouped
+        few = self.grouped or self.length < SIDE_BY_SIDE * self.lanes
+        short = not self.column and few
         numbers: tuple[Argument, ...] = tuple(self.arguments.numbers)
         return Code(name, kernel_text(lines, short), numbers, work, self.scratch)
 
