@@ -167,6 +167,11 @@ class BodyText:
         block.lines(max(level, 1)).append(f"{text}, {block.names[self.nest.result]})")
         return block
 
+    def forget_rows(self) -> None:
+        """From here on what there is once per row is computed anew."""
+        self.names = {at: name for at, name in self.names.items() if not self.levels[at]}
+        self._rows = {}
+
     def row_base(self, access: Access) -> str:
         """The name of the address where `access` starts in a row; a block must have used it."""
         return self._rows[access]
@@ -252,6 +257,8 @@ class BodyText:
             return f"scalar_{value.dtype.value}({self.arguments.new(bits)})"
         if value.op == "cast":
             return self._cast(value, block)
+        if value.op == "exp" and self.nest.is_up_to_0(value.operands[0]):
+            return f"exp_up_to_0({operands[0]})"
         return self._bounded(value, operands) or applied(value, operands)
 
     def _cast(self, value: Value, block: Block) -> str:

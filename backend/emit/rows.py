@@ -16,6 +16,7 @@ from satura.backend.emit.body import Arguments, Block, BodyText, Code
 from satura.backend.emit.column_sums import column_sum_lines
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
 from satura.backend.emit.reductions import (
+    FLOPS,
     as_key,
     combined,
     cost,
@@ -24,6 +25,7 @@ from satura.backend.emit.reductions import (
     is_better,
     reads_loops,
 )
+from satura.backend.emit.row_groups import GROUP, SHORT_ROW, group_lines, vector_lines
 from satura.backend.emit.text import indented
 from satura.backend.lower.body import Argument, Pointer, Reduction, needed_values
 from satura.backend.lower.canonical import Canonical
@@ -93,11 +95,16 @@ class _Rows:
             self.nest, self.outer[: form.outer], self.middle, "i", self.arguments,
             "start" if self.column else None, 3 if self.column else 1,
         )  # fmt: skip
+        self.lanes = host_target().lanes
+        plain = not (self.column or self.middle or self.nest.clips)
+        plain = plain and all(each.position is None for each in self.nest.reductions)
+        self.grouped = plain and bool(self.outer) and self.length < SHORT_ROW * self.lanes
         self.scratch = 0
         self.scratch_lines: list[str] = []
         self.given: dict[int, str] = {}
         self.kept: dict[int, _Kept] = {}
         self.pitch = ""
+        self.results: dict[str, str] = {}
         self.clips = {clip.loop - form.outer: clip for clip in self.nest.clips}
 
     def code(self, name: str, work: int) -> Code:
@@ -105,10 +112,10 @@ class _Rows:
         accumulators = [self._accumulator(n, r) for n, r in enumerate(self.nest.reductions)]
         passes = self._passes()
         self._plan_kept(passes)
-        row = self._clip_lines()
-        for number, members in enumerate(passes):
-            row += self._pass(number, members, accumulators)
-        row += self._last_pass()
+        clips = self._clip_lines()
+        phases = [self._pass(n, members, accumulators) for n, members in enumerate(passes)]
+        phases.append(self._last_pass())
+        row = [*clips, *(line for phase in phases for line in phase)]
         if self.column:
             row = [
                 f"start = piece * {block_name}",
@@ -124,10 +131,14 @@ class _Rows:
             *self.scratch_lines,
             f"total = {' * '.join(self.extents) or 1}", *share("total"), *self.body.setup,
             *start_odometer(self.outer, self.extents, "lo"),
-            "for row in range(hi - lo):",
-            *indented(1, [*row, *step_odometer(self.outer, self.extents)]),
         ]  # fmt: skip
-        short = not self.column and self.length < SIDE_BY_SIDE * host_target().lanes
+        if self.grouped:
+            lines += group_lines(self.outer, self.extents, phases)
+        else:
+            step = step_odometer(self.outer, self.extents)
+            lines += ["for row in range(hi - lo):", *indented(1, [*row, *step])]
+        few = self.grouped or self.length < SIDE_BY_SIDE * self.lanes
+        short = not self.column and few
         numbers: tuple[Argument, ...] = tuple(self.arguments.numbers)
         return Code(name, kernel_text(lines, short), numbers, work, self.scratch)
 
@@ -185,26 +196,34 @@ class _Rows:
         reductions = [self.nest.reductions[n] for n in members]
         if self._is_column_sum(number, reductions):
             return self._column_sum(members[0], accumulators[members[0]])
+        before = self._start_pass()
         targets = [reduction.operand for reduction in reductions]
         targets += [r.position for r in reductions if r.position is not None]
         fills = [r.fill for r in reductions if r.fill is not None]
         prepared = self.body.block(fills)
         block = self._block(targets)
-        before = [*prepared.row, *block.row]
+        before += [*prepared.row, *block.row]
         lines: list[str] = []
-        inner = list(block.inner)
+        inner, again = list(block.inner), list(block.inner)
         for member, reduction in zip(members, reductions, strict=True):
             accumulator = accumulators[member]
             start = self._start(reduction, prepared.names)
             lines += self._initial(reduction, accumulator, start)
             inner += self._step(reduction, accumulator, block.names)
+            new = f"choose(is_new, {block.names[reduction.operand]}, {identity_text(reduction)})"
+            again += self._step(reduction, accumulator, {**block.names, reduction.operand: new})
         kept = [index for index, keep in self.kept.items() if keep.stage == number]
         for index in kept:
             kind = self.nest.values[index].dtype.value
-            inner.append(f"put_{kind}({self._kept_at(index)}, {block.names[index]})")
-        lines += self._loops(block, inner)
+            put = f"put_{kind}({self._kept_at(index)}, {block.names[index]})"
+            inner.append(put)
+            again.append(put)
+        if self.grouped and self.length >= self.lanes and self._is_dear(targets):
+            lines += vector_lines(self.inner, self.lanes, inner, again)
+        else:
+            lines += self._loops(block, inner)
         for member, reduction in zip(members, reductions, strict=True):
-            self._finish(member, reduction, accumulators[member])
+            lines += self._finish(member, reduction, accumulators[member])
         for index in kept:
             kind = self.nest.values[index].dtype.value
             self.given[index] = f"get_{kind}({self._kept_at(index)})"
@@ -222,7 +241,7 @@ class _Rows:
         lines += column_sum_lines(
             self.body, reduction, accumulator.value, self.middle, self.middles, self.given
         )
-        self._finish(member, reduction, accumulator)
+        lines += self._finish(member, reduction, accumulator)
         return [*lines, *self._column_lines()]
 
     def _start(self, reduction: Reduction, names: Mapping[int, str]) -> str:
@@ -276,30 +295,51 @@ class _Rows:
             keep = [f"{accumulator.value} = {value}", f"{accumulator.position} = {position}"]
         return [f"best = {held}", f"if {is_better(reduction, value)}:", *indented(1, keep)]
 
-    def _finish(self, number: int, reduction: Reduction, accumulator: _Accumulator) -> None:
-        """From now on the result of a reduction can be used."""
+    def _finish(self, number: int, reduction: Reduction, accumulator: _Accumulator) -> list[str]:
+        """From now on the result of a reduction can be used; the lines that keep it."""
         indexed = accumulator.position is not None
+        name = accumulator.position if indexed else accumulator.value
+        assert name is not None
+        if not self.column and not indexed and has_key(reduction):
+            name = f"key_value({name})"
+        lines: list[str] = []
+        if self.grouped:
+            array, kind = self._array(reduction.dtype, GROUP), reduction.dtype.value
+            lines.append(f"put_{kind}({array}, member, {name})")
+            name = f"r{number}"
+            self.results[name] = f"get_{kind}({array}, member)"
         for index, value in enumerate(self.nest.values):
-            if value.op != "reduced" or value.literal != number:
-                continue
-            name = accumulator.position if indexed else accumulator.value
-            assert name is not None
-            if self.column:
-                name = f"get_{value.dtype.value}({name}, i)"
-            elif has_key(reduction):
-                name = f"key_value({name})"
-            self.given[index] = name
+            if value.op == "reduced" and value.literal == number:
+                self.given[index] = name
+                if self.column:
+                    self.given[index] = f"get_{value.dtype.value}({name}, i)"
+        return lines
+
+    def _start_pass(self) -> list[str]:
+        """Lines that bring the results so far, where each pass has its own loop over rows."""
+        if not self.grouped:
+            return []
+        self.body.forget_rows()
+        return [f"{name} = {text}" for name, text in self.results.items()]
+
+    def _is_dear(self, targets: Sequence[int]) -> bool:
+        """Whether what an element costs is worth a loop of its own for the last ones."""
+        needed = needed_values(self.nest.values, targets, self.given)
+        moving = (index for index in needed if self.body.levels[index] == 3)
+        return sum(FLOPS.get(self.nest.values[index].op, 0.0) for index in moving) >= DEAR
 
     def _last_pass(self) -> list[str]:
+        before = self._start_pass()
         block = self.body.store(self._block([self.nest.result]))
         level = self.body.levels[self.nest.result]
         middles = range(self.form.outer, self.form.outer + self.form.middle)
         reads_middle = reads_loops(self.nest, self.nest.result, middles)
         if reads_middle or (not self.column and level == 3):
-            return [*block.row, *self._loops(block, block.inner)]
+            return [*before, *block.row, *self._loops(block, block.inner)]
         if block.inner:
-            return [*block.row, f"for i in range({self._width()}):", *indented(1, block.inner)]
-        return list(block.row)
+            inner = [f"for i in range({self._width()}):", *indented(1, block.inner)]
+            return [*before, *block.row, *inner]
+        return [*before, *block.row]
 
     # Loops
 
@@ -352,6 +392,7 @@ class _Rows:
         stages.append([self.nest.result])
         pitch = self.block if self.column else self.length
         count = prod(self.nest.extents[self.form.outer : self.form.outer + self.form.middle])
+        count *= GROUP if self.grouped else 1
         first: dict[int, int] = {}
         for stage, targets in enumerate(stages):
             again = sorted(first, reverse=True)
@@ -366,7 +407,7 @@ class _Rows:
             for index in needed_values(values, targets, self.kept):
                 if levels[index] == 3 and self._moves(index):
                     first.setdefault(index, stage)
-        if self.kept and self.middle:
+        if self.kept and (self.middle or self.grouped):
             self.pitch = self.arguments.new(pitch)
 
     def _moves(self, index: int) -> bool:
@@ -376,6 +417,8 @@ class _Rows:
 
     def _kept_at(self, index: int) -> str:
         """Array and place of a kept value in the innermost loop."""
+        if self.grouped:
+            return f"{self.kept[index].array}, member * {self.pitch} + i"
         if not self.middle:
             return f"{self.kept[index].array}, i"
         flat = self.middle[0]

@@ -32,28 +32,40 @@ _ERF = (
     0.0559213385, -0.0406439491, 0.0276818387, -0.0173077006, 0.0102433907, -0.00634169718,
     0.00339441188, -0.000954450516, 0.000389279739, -0.000592782686, 0.000259654742,
 )  # fmt: skip
-# What is added to this is rounded, and stands in the low bits, with 254 more.
-_ROUNDER = 1.5 * 2.0**23 + 254
+_ROUNDER = 1.5 * 2.0**23  # what is added to this is rounded, and stands in the low bits
+_BIAS = 127  # of f32's exponents
+_LEAST_BITS = 25  # a subnormal number of fewer bits is 0
 _LN2_HIGH, _LN2_LOW = 0.693359375, -0.000212194442  # the high part has few bits: n·high is exact
 
 
 def exp(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """2^n · e^r with x = n·ln 2 + r; the scale is applied in two steps, so that it may overflow."""
-    # Beyond these the result is 0 or inf. NaN passes both, and makes r NaN.
-    least, most = held(builder, f32(-104.0)), held(builder, f32(89.0))
-    near = builder.select(builder.fcmp_ordered("<", x, least), least, x)
-    near = builder.select(builder.fcmp_ordered(">", near, most), most, near)
-    rounder = held(builder, f32(_ROUNDER))
-    shifted = muladd(builder, near, held(builder, f32(1.44269504)), rounder)
-    n = builder.fsub(shifted, rounder)
-    r = muladd(builder, n, held(builder, f32(-_LN2_HIGH)), near)
-    r = muladd(builder, n, held(builder, f32(-_LN2_LOW)), r)
-    series = polynomial(builder, r, (1.0, 1.0, *_EXP))
-    exponent = builder.bitcast(shifted, INT32)  # with twice the bias of f32's exponents
+    most = held(builder, f32(89.0))  # beyond, the result is inf
+    near = builder.select(builder.fcmp_ordered(">", x, most), most, x)
+    series, exponent = _parts_of_exp(builder, near, 2 * _BIAS)
     half = builder.ashr(exponent, INT32(1))
     other = builder.sub(exponent, half)
     scaled = builder.fmul(series, builder.bitcast(builder.shl(half, INT32(23)), F32))
     return builder.fmul(scaled, builder.bitcast(builder.shl(other, INT32(23)), F32))
+
+
+def exp_up_to_0(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    """exp(x) for x that is not above 0, or NaN: of the two steps of the scale one is fixed."""
+    series, exponent = _parts_of_exp(builder, x, _BIAS + _LEAST_BITS)
+    scaled = builder.fmul(series, builder.bitcast(builder.shl(exponent, INT32(23)), F32))
+    return builder.fmul(scaled, held(builder, f32(0.5**_LEAST_BITS)))
+
+
+def _parts_of_exp(builder: ir.IRBuilder, x: ir.Value, bias: int) -> tuple[ir.Value, ir.Value]:
+    """e^r and, in its low bits, n + `bias`, with x = n·ln 2 + r."""
+    least = held(builder, f32(-104.0))  # below, the result is 0. NaN stays, and makes r NaN.
+    near = builder.select(builder.fcmp_ordered("<", x, least), least, x)
+    rounder = held(builder, f32(_ROUNDER + bias))
+    shifted = muladd(builder, near, held(builder, f32(1.44269504)), rounder)
+    n = builder.fsub(shifted, rounder)
+    r = muladd(builder, n, held(builder, f32(-_LN2_HIGH)), near)
+    r = muladd(builder, n, held(builder, f32(-_LN2_LOW)), r)
+    return polynomial(builder, r, (1.0, 1.0, *_EXP)), builder.bitcast(shifted, INT32)
 
 
 def sigmoid(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:

@@ -220,7 +220,8 @@ def _library(name: str, site: Site, *operands: ir.Value) -> ir.Value:
 
 
 _APPROXIMATIONS: Mapping[str, Callable[[ir.IRBuilder, ir.Value], ir.Value]] = {
-    "exp": approximations.exp, "sigmoid": approximations.sigmoid, "tanh": approximations.tanh,
+    "exp": approximations.exp, "exp_up_to_0": approximations.exp_up_to_0,
+    "sigmoid": approximations.sigmoid, "tanh": approximations.tanh,
     "erf": approximations.erf, "log": logarithms.log, "sin": trigonometry.sin,
     "cos": trigonometry.cos, "tan": trigonometry.tan,
 }  # fmt: skip
@@ -234,7 +235,7 @@ def _approximation(name: str, site: Site, a: ir.Value) -> ir.Value:
         one = ir.Constant(F64, 1.0)
         grown = _library("exp", site, site.builder.fneg(a))
         return site.builder.fdiv(one, site.builder.fadd(one, grown))
-    return _library(name, site, a)
+    return _library(name.split("_")[0], site, a)
 
 
 def _choose(site: Site, condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:

@@ -140,6 +140,17 @@ class Nest:
                 yield value.access
         yield self.target
 
+    def is_up_to_0(self, index: int) -> bool:
+        """Whether an f32 is surely not above 0: what is left of one when its maximum is gone."""
+        value = self.values[index]
+        if value.op != "sub" or value.dtype is not DType.F32:
+            return False
+        one, most = value.operands
+        if self.values[most].op != "reduced":
+            return False
+        reduction = self.reductions[self.values[most].literal]
+        return reduction.function == "max" and reduction.operand == one
+
     def with_loops(
         self,
         extents: Sequence[int],
