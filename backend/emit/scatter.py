@@ -46,7 +46,7 @@ def scatter_code(schedule: Schedule, dispatch: Dispatch, name: str) -> Code:
         *indented(3, [f"put_{kind}(target, at, {new})"]),
         "    elif place < 0 or place >= places:",
         "        store_int64(status, 1, places)",
-        "        store_int64(status, 0, 1)",
+        "        store_int64(status, 0, 2)",  # a scatter, see `run/routine.py`
     ]
     given = {
         **tensor_words("x", schedule, x), **tensor_words("updates", schedule, updates),
