@@ -47,7 +47,7 @@ def _scatter(x: Array, indices: Array, updates: Array, f: ReduceFn) -> Array:
     result = x.copy()
     if f.name in COMBINED:
         with np.errstate(all="ignore"):
-            _UFUNCS[f.name].at(result, indices, updates)
+            _UFUNCS[f.name].at(result, indices.astype(np.int64), updates)
     else:
         result[indices] = updates
     return result
