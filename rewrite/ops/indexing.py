@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from satura.rewrite.errors import CallError
+from satura.rewrite.ops.elementwise import BINARY
 from satura.rewrite.ops.registry import Kind, op, size_of
 from satura.rewrite.types.attributes import (
     Axis,
@@ -45,15 +46,19 @@ def _scatter(x: Array, indices: Array, updates: Array, f: ReduceFn) -> Array:
     if indices.size and (indices.min() < 0 or indices.max() >= places):
         raise CallError(f"scatter: an index lies outside [0, {places})")
     result = x.copy()
-    if f.name in COMBINED:
-        with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
+        if f.name == "last":
+            result[indices] = updates
+        elif f.name in _UFUNCS:
             _UFUNCS[f.name].at(result, indices.astype(np.int64), updates)
-    else:
-        result[indices] = updates
+        else:  # np.maximum gives any of two zeros
+            combined = BINARY[COMBINED[f.name]].reference
+            for place, update in zip(indices, updates, strict=True):
+                result[place] = combined(result[place], update)
     return result
 
 
-_UFUNCS = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
+_UFUNCS = {"sum": np.add, "prod": np.multiply}
 
 
 @op(kind=Kind.ALONE, reference=_scatter, flops=lambda result, x, i, updates, f: size_of(updates))
