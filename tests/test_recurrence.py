@@ -50,7 +50,7 @@ def test_one_kernel_serves_all_sizes() -> None:
         nodes = [node("LSTM", "x w r", "y h c", hidden_size=4)]
         return make_model(nodes, {"x": (steps, 2, 3)}, dict(weights), outputs=("y", "h", "c"))
 
-    texts = set()
+    texts: set[str] = set()
     for steps in (1, 3, 500):
         kernels = kernel_records(rewritten(load(model(steps))).schedule, 1)
         texts.update(kernel.source for kernel in kernels if "recurrence" in kernel.name)

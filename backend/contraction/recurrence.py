@@ -296,7 +296,7 @@ class Writer:
 
     def _number(self, bits: bytes) -> str:
         """The name of a number of the formulas."""
-        number = int.from_bytes(bits, "little")
+        number = int.from_bytes(bits.ljust(8, b"\0"), "little", signed=True)
         if number not in self.numbers:
             self.numbers.append(number)
         return f"n{self.numbers.index(number)}"

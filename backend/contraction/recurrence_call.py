@@ -5,12 +5,13 @@ from __future__ import annotations
 from satura.backend.constants import ConstantStore
 from satura.backend.contraction.recurrence import Writer
 from satura.backend.contraction.recurrence_panels import TALLEST, packed, panel_of
+from satura.backend.emit.alone import tensor_words
 from satura.backend.emit.body import Code
 from satura.backend.lower.body import Argument, Pointer
-from satura.backend.lower.walk import shape_of, strides_of
+from satura.backend.lower.walk import shape_of
 from satura.backend.sizes.size import deferred
 from satura.backend.target import host_target
-from satura.rewrite.extract.schedule import Dispatch, Home, Schedule
+from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.ops.cells import Cell, phases
 from satura.rewrite.types.dims import static
 
@@ -40,8 +41,8 @@ def recurrence_code(
         "steps": steps, "batch": batch, "sides": sides, "hidden": hidden, "blocks": blocks,
     }  # fmt: skip
     for title, node in (("x", x), ("first", first), ("held", parameters), ("ends", lengths)):
-        given |= _place(title, schedule, schedule.homes.get(node) or _own(schedule, node))
-    given |= _place("result", schedule, dispatch.target)
+        given |= tensor_words(title, schedule, node)
+    given |= tensor_words("result", schedule, dispatch.root)
     offset = 0
 
     def take(size: int) -> int:
@@ -71,25 +72,11 @@ def recurrence_code(
         place, _ = store.derived(key, lambda: packed(constant.constant.array, panels))
         given |= {"packed": Pointer(("constant", place)), "packed_side": total}
     else:
-        home = schedule.homes.get(weights) or _own(schedule, weights)
-        given |= _place("weights", schedule, home)
+        given |= tensor_words("weights", schedule, weights)
         given |= {"packed_at": take(total)}
     given["scratch_pitch"] = offset
     work = steps * batch * sides * cell.gates * hidden * hidden
     return Code(name, writer.text(given), (*given.values(), *writer.numbers), work // 8, offset)
-
-
-def _own(schedule: Schedule, node: int) -> Home:
-    return Home(node, (0,) * schedule.program.nodes[node].type.rank)
-
-
-def _place(title: str, schedule: Schedule, home: Home) -> dict[str, Argument]:
-    """The address of a tensor and, in bytes, how far its elements stand apart along each axis."""
-    size = schedule.program.nodes[home.buffer].type.dtype.itemsize
-    strides = [stride * size for stride in map(static, strides_of(schedule, home))]
-    start = sum(static(at) * stride for at, stride in zip(home.start, strides, strict=True))
-    found: dict[str, Argument] = {title: Pointer(("buffer", home.buffer), start)}
-    return found | {f"{title}_{axis}": stride for axis, stride in enumerate(strides[:-1])}
 
 
 @deferred

@@ -9,10 +9,12 @@ from satura.backend.contraction.call import contraction_code
 from satura.backend.contraction.recurrence_call import recurrence_code
 from satura.backend.contraction.winograd_call import winograd_code
 from satura.backend.emit.body import Code
+from satura.backend.emit.first_places import first_places_code
 from satura.backend.emit.loops import loop_code
 from satura.backend.emit.planes import plane_code
 from satura.backend.emit.relaid import with_constants_relaid
 from satura.backend.emit.rows import row_code
+from satura.backend.emit.scatter import scatter_code
 from satura.backend.emit.transposes import turned_loop, turning_code
 from satura.backend.emit.windows import is_small_window, window_code
 from satura.backend.lower.canonical import canonical
@@ -35,8 +37,11 @@ def kernel_code(
     if 0 in shape_of(schedule, dispatch.root):
         return None
     name = kernel_name(schedule, dispatch)
-    if dispatch.form is Form.RECURRENCE:
-        return recurrence_code(schedule, dispatch, threads, store, name)
+    if dispatch.form is Form.ALONE:
+        op = schedule.program.nodes[dispatch.root].op.name
+        if op == "recurrence":
+            return recurrence_code(schedule, dispatch, threads, store, name)
+        return (scatter_code if op == "scatter" else first_places_code)(schedule, dispatch, name)
     if dispatch.form is Form.CONTRACTION:
         code = winograd_code(schedule, dispatch, threads, store, name, any_sizes)
         if code is None:

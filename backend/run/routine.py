@@ -189,4 +189,6 @@ def _address(array: Array) -> int:
 
 
 def _describe(code: int, detail: int) -> str:
+    if code == 2:  # as `emit/scatter.py` says
+        return f"scatter: an index lies outside [0, {detail})"
     return f"gather: an index lies outside [-{detail}, {detail})"

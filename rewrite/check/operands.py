@@ -214,6 +214,25 @@ def _recurrence(draw: Draw, result: TensorType, given: Given, known: Types) -> D
     return operands, (cell,)
 
 
+def _scatter(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    """Rows are written; where there are none, none is."""
+    reject_unless(result.rank == 2)
+    f = given[0] or ReduceFn(draw.one_of(("last", "last", *REDUCTIONS)))
+    count = draw.dim() if result.shape[0] != 0 else 0
+    indices = known[1] or TensorType(DType.I64, (count,))
+    updates = result.with_shape((*indices.shape, result.shape[1]))
+    return (result, indices, updates), (f,)
+
+
+def _first_places(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
+    reject_unless(result.rank == 2 and result.dtype is DType.I64)
+    rows, count = result.shape
+    reject_unless(isinstance(count, int))
+    counted, largest = Count(static(count)), given[1] or Count(draw.up_to(1))
+    x = TensorType(draw.dtype(draw.taken), (rows, count + draw.up_to(6)))
+    return (known[0] or x,), (counted, largest)
+
+
 def _plain_window(draw: Draw, rank: int, dtype: DType) -> Window:
     """A window as most convolutions have it: 3 taps along every axis, in steps of 1.
 
@@ -277,6 +296,8 @@ DRAWN: dict[str, Callable[[Draw, TensorType, Given, Types], Drawn]] = {
     "conv": _conv,
     "winograd": _winograd,
     "recurrence": _recurrence,
+    "scatter": _scatter,
+    "first_places": _first_places,
     "constant": _constant,
     "iota": _iota,
     "extent": _extent,

@@ -116,8 +116,21 @@ def winograd_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
     return (*amounts, ("transformed", transformed_elements(result, x))), tiles / TILE**2
 
 
-def recurrence_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
-    """What a recurrence computes: products of the state with the weights, and the gates."""
+def lonely_work(classes: EClasses, node: ENode, lanes: int) -> Work:
+    """What an op with a kernel of its own computes."""
+    if node.op == "recurrence":
+        return _recurrence_work(classes, node, lanes)
+    rows, *_ = _shape(classes.sized[node.operands[0]])
+    return ((rate("hop", DType.F32), _touched(classes, node)),), float(rows)
+
+
+def _touched(classes: EClasses, node: ENode) -> float:
+    """How many elements the operands have."""
+    return sum(size_of(classes.sized[operand]) for operand in node.operands)
+
+
+def _recurrence_work(classes: EClasses, node: ENode, lanes: int) -> Work:
+    """Products of the state with the weights, and the gates."""
     x, weights, _, parameters, _ = (classes.sized[operand] for operand in node.operands)
     (cell,) = node.attributes
     assert isinstance(cell, Cell)

@@ -16,14 +16,14 @@ from satura.rewrite.extract.schedule import Form
 from satura.rewrite.ops import REGISTRY, Kind
 from satura.rewrite.program.program import Program, ProgramBuilder
 
-ANCHORS = (Kind.REDUCTION, Kind.WINDOW, Kind.CONTRACTION, Kind.RECURRENCE)
+ANCHORS = (Kind.REDUCTION, Kind.WINDOW, Kind.CONTRACTION, Kind.ALONE)
 FORMS = {
     Fused.VIEW: Form.LOOP,
     Fused.LOOP: Form.LOOP,
     Fused.ROW: Form.ROW,
     Fused.CONTRACTION: Form.CONTRACTION,
     Fused.WINDOW: Form.WINDOW,
-    Fused.RECURRENCE: Form.RECURRENCE,
+    Fused.ALONE: Form.ALONE,
     Fused.HOST: Form.HOST,
 }
 

@@ -16,7 +16,7 @@ class Fused(Enum):
     ROW          reductions over the same axes, with LOOP work before, between and after
     CONTRACTION  conv or matmul over views, then an epilogue: elementwise ops, and layout ops that
     WINDOW       leave the store a plain strided one; the same with a pool
-    RECURRENCE   a recurrence alone
+    ALONE        an op that nothing fuses with: a recurrence, scatter or first_places
     PLACEMENT    a concat whose parts are written into its buffer by their producers
     HOST         a host call or one of its results
     """
@@ -26,7 +26,7 @@ class Fused(Enum):
     ROW = "row"
     CONTRACTION = "contraction"
     WINDOW = "window"
-    RECURRENCE = "recurrence"
+    ALONE = "alone"
     PLACEMENT = "placement"
     HOST = "host"
 
@@ -46,7 +46,7 @@ _LAYOUT = {
 def inlinable(op: str, dtype: DType, position: int) -> Forms:
     """The forms that an op with a result of some type may inline at a position; no others fuse."""
     kind = REGISTRY[op].kind
-    if kind in (Kind.HOST, Kind.RECURRENCE):
+    if kind in (Kind.HOST, Kind.ALONE):
         return ()
     if kind is Kind.LAYOUT:
         return _LAYOUT.get(op, _PLAIN)

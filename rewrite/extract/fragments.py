@@ -18,9 +18,9 @@ from satura.rewrite.extract.amounts import (
     NOTHING,
     contraction_work,
     elementwise_work,
+    lonely_work,
     octet_work,
     pool_work,
-    recurrence_work,
     reduction_work,
     row_work,
     transposed_work,
@@ -195,9 +195,9 @@ def combine(
         touched = classes.bytes[cls]
         reads = {leaf: min(amount, touched) for leaf, amount in reads.items()}
         return base.but(reads=reads, work={**work, cls: ("gathered", touched)})
-    if kind is Kind.RECURRENCE:
-        anchor = Anchor(cls, *recurrence_work(classes, node, cls, model.lanes))
-        return base.but(form=Fused.RECURRENCE, anchor=anchor, closed=True)
+    if kind is Kind.ALONE:
+        anchor = Anchor(cls, *lonely_work(classes, node, model.lanes))
+        return base.but(form=Fused.ALONE, anchor=anchor, closed=True)
     if kind is Kind.HOST:
         return base.but(form=Fused.HOST)
     return base if node.op in ("iota", "extent") else None

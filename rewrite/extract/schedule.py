@@ -25,7 +25,7 @@ class Form(Enum):
     ROW = "row"  # reductions over the same axes with elementwise ops around them
     CONTRACTION = "contraction"  # conv or matmul with an epilogue
     WINDOW = "window"  # pool with an epilogue
-    RECURRENCE = "recurrence"  # a recurrence
+    ALONE = "alone"  # one op whose kernel is its own
     HOST = "host"  # a call of the onnx package's reference implementation
 
 

@@ -19,7 +19,7 @@ _FUSED = frozenset({Kind.ELEMENTWISE, Kind.LAYOUT, Kind.INDEXING, Kind.SOURCE})
 # What the anchor of a form is.
 _ANCHORS: Mapping[Form, Kind] = {
     Form.ROW: Kind.REDUCTION, Form.CONTRACTION: Kind.CONTRACTION, Form.WINDOW: Kind.WINDOW,
-    Form.RECURRENCE: Kind.RECURRENCE,
+    Form.ALONE: Kind.ALONE,
 }  # fmt: skip
 
 

@@ -66,7 +66,7 @@ def _flops(
     return 2 * size_of(x) * depth + units * cell_flops(cell, held)
 
 
-@op(kind=Kind.RECURRENCE, reference=_recurrence, flops=_flops)
+@op(kind=Kind.ALONE, reference=_recurrence, flops=_flops)
 def recurrence(
     x: TensorType, weights: TensorType, first: TensorType, parameters: TensorType,
     lengths: TensorType, cell: Cell,

@@ -55,7 +55,7 @@ class Kind(Enum):
     REDUCTION = "reduction"  # combines the elements along axes
     WINDOW = "window"  # combines the elements under a sliding window
     CONTRACTION = "contraction"  # sums of products
-    RECURRENCE = "recurrence"  # carries a state from step to step
+    ALONE = "alone"  # loops that are no index map: a dispatch of its own
     HOST = "host"  # runs outside the kernels
 
 
@@ -139,7 +139,7 @@ class Op:
         return f"<op {self.name}>"
 
 
-_COMPUTING = frozenset({Kind.REDUCTION, Kind.WINDOW, Kind.CONTRACTION, Kind.RECURRENCE})
+_COMPUTING = frozenset({Kind.REDUCTION, Kind.WINDOW, Kind.CONTRACTION, Kind.ALONE})
 
 
 def _op_in_programs(name: str) -> Op:

@@ -114,6 +114,12 @@ class Builder(ProgramBuilder):
     def winograd(self, x: int, w: int, window: Window) -> int:
         return self.add("winograd", (x, w), window)
 
+    def scatter(self, x: int, indices: int, updates: int, f: str = "last") -> int:
+        return self.add("scatter", (x, indices, updates), ReduceFn(f))
+
+    def first_places(self, x: int, count: int, is_largest: bool = True) -> int:
+        return self.add("first_places", (x,), Count(count), Count(int(is_largest)))
+
     def recurrence(
         self, x: int, weights: int, first: int, parameters: int, lengths: int, cell: Cell
     ) -> int:

@@ -10,7 +10,6 @@ import numpy as np
 from onnx import NodeProto, ValueInfoProto, helper
 
 from satura.rewrite.errors import CallError, UnsupportedError
-from satura.rewrite.program.scattered import SCATTERED
 from satura.rewrite.types.attributes import HostCall
 from satura.rewrite.types.tensor_type import Array
 
@@ -80,4 +79,4 @@ def _evaluator(domain: str, opset: int, proto: bytes) -> ReferenceEvaluator:
     graph = helper.make_graph([node], "host", inputs, outputs)
     imports = [helper.make_opsetid(domain, opset)]
     model = helper.make_model(graph, opset_imports=imports)
-    return ReferenceEvaluator(model, new_ops=[*SCATTERED])
+    return ReferenceEvaluator(model)

@@ -30,7 +30,7 @@ KINDS = {
     Kind.REDUCTION: "Reductions: combine the elements along axes",
     Kind.WINDOW: "Windows: combine the elements under a sliding window",
     Kind.CONTRACTION: "Contractions: sums of products",
-    Kind.RECURRENCE: "Recurrences: carry a state from step to step",
+    Kind.ALONE: "Alone: loops that nothing fuses with, a kernel each",
     Kind.HOST: "Host: outside the kernels",
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from satura.rewrite.onnx.lower.context import Context, lowering
@@ -45,13 +47,19 @@ def gather_elements(node: Context) -> int:
 
 def elements_at(build: Tensors, x: int, indices: int, axis: int) -> int:
     """Element (i, j, …) is x at (i, index, …), for i64 indices that are not negative."""
-    shape, target = build.shape(x), build.shape(indices)
+    flat = flat_places(build, build.shape(x), indices, axis)
+    return build.gather(build.reshape(x, (build.type(x).size,)), flat, 0)
+
+
+def flat_places(build: Tensors, shape: Sequence[Dim], indices: int, axis: int) -> int:
+    """The place of (i, index, …) among all elements of `shape`."""
+    target = build.shape(indices)
     flat = build.number(0, indices)
     for position in range(len(shape)):
         at = indices if position == axis else build.iota(target, position, DType.I64)
         stride = build.size_of(shape[position + 1 :], flat)
         flat = build.binary("add", flat, build.binary("mul", at, stride))
-    return build.gather(build.reshape(x, (build.type(x).size,)), flat, 0)
+    return flat
 
 
 @lowering("GatherND")

@@ -1,47 +1,27 @@
-"""Lowerings of ops that write where other tensors say, told from the side of what is written to.
-
-Each element of the result asks which updates go to it: all pairs of places and updates are
-compared. So what is made is elementwise, gathers and reductions, and needs few updates.
-"""
+"""Lowerings of ops that write where other tensors say."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from satura.rewrite.onnx.lower.context import Context, NoLowering, lowering
-from satura.rewrite.onnx.lower.indexing import elements_at, wrap_negative
+from satura.rewrite.onnx.lower.indexing import elements_at, flat_places, wrap_negative
 from satura.rewrite.onnx.lower.tensors import Tensors
-from satura.rewrite.ops.reductions import reduction_identity
 from satura.rewrite.types.dims import Dim, product
 from satura.rewrite.types.tensor_type import DType
 
-_MOST_PAIRS = 2**22
-_FEW = 16
-"""Places or updates that all of the others, as many as a size says, are compared with."""
-_REDUCTIONS = {"add": "sum", "mul": "prod", "max": "max", "min": "min"}
-_COMBINED = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
+_REDUCTIONS = {"none": "last", "add": "sum", "mul": "prod", "max": "max", "min": "min"}
 
 
 @lowering("ScatterElements")
 def scatter_elements(node: Context) -> int:
     """x with update (i, j, …) at (i, index, …) along an axis."""
     build, x, updates = node.build, node[0], node[2]
-    axis = node.axis(node.integer("axis"), build.rank(x))
-    indices = wrap_negative(node, node[1], build.shape(x)[axis])
-    shape, given = build.shape(x), build.shape(indices)
-    if given != build.shape(updates) or len(given) != len(shape):
+    shape = build.shape(x)
+    axis = node.axis(node.integer("axis"), len(shape))
+    indices = wrap_negative(node, node[1], shape[axis])
+    if build.shape(indices) != build.shape(updates) or build.rank(indices) != len(shape):
         raise node.wrong(f"indices {build.type(indices)} do not fit {build.type(updates)}")
-    _check_pairs(product((*shape, given[axis])), shape[axis], given[axis])
-    short = [0 if at == axis else extent - given[at] for at, extent in enumerate(shape)]
-    if any(dim != 0 for dim in short):  # updates cover a part of the other axes
-        none, zeros = build.constant(-1, DType.I64), [0] * len(shape)
-        indices = build.padded(indices, none, zeros, short)
-        zero = build.constant(0, build.dtype(updates))
-        updates = build.padded(updates, zero, zeros, short)
-    order = [*(at for at in range(len(shape)) if at != axis), axis]
-    moved = [build.transpose(tensor, order) for tensor in (x, indices, updates)]
-    result = _scattered(node, *moved)
-    return build.transpose(result, [order.index(at) for at in range(len(shape))])
+    places = flat_places(build, shape, indices, axis)
+    return _scattered(node, x, _inside(build, indices, shape[axis], places), updates, len(shape))
 
 
 @lowering("ScatterND")
@@ -50,75 +30,46 @@ def scatter_nd(node: Context) -> int:
     build, x, updates = node.build, node[0], node[2]
     shape, tuples = build.shape(x), build.shape(node[1])
     (depth,) = node.static(tuples[-1:], "the length of an index")
-    count, places = product(tuples[:-1]), product(shape[:depth])
     rest = product(shape[depth:])
-    if depth > len(shape) or build.type(updates).size != count * rest:
+    if depth > len(shape) or build.type(updates).size != product(tuples[:-1]) * rest:
         raise node.wrong(f"indices {build.type(node[1])} do not fit {build.type(updates)}")
-    _check_pairs(places * count * rest, places, count)
-    flat = build.full(0, tuples[:-1], DType.I64)
+    places = build.full(0, tuples[:-1], DType.I64)
+    parts = []
     for at in range(depth):
         part = build.drop(build.one_axis_slice(node[1], len(tuples) - 1, at, 1), [len(tuples) - 1])
-        number = wrap_negative(node, part, shape[at])
-        stride = build.size_of(shape[at + 1 : depth], flat)
-        flat = build.binary("add", flat, build.binary("mul", number, stride))
-    lines = build.transpose(build.reshape(updates, (count, rest)), (1, 0))
-    index = build.expand(build.reshape(flat, (count,)), (rest, count))
-    target = build.transpose(build.reshape(x, (places, rest)), (1, 0))
-    return build.reshape(build.transpose(_scattered(node, target, index, lines), (1, 0)), shape)
+        parts.append(wrap_negative(node, part, shape[at]))
+        stride = build.size_of(shape[at + 1 : depth], places)
+        places = build.binary("add", places, build.binary("mul", parts[-1], stride))
+    for at, part in enumerate(parts):
+        places = _inside(build, part, shape[at], places)
+    return _scattered(node, x, places, updates, depth)
 
 
-def _check_pairs(pairs: Dim, places: Dim, count: Dim) -> None:
-    """Raise NoLowering where too many pairs of places and updates may have to be compared."""
-    if isinstance(pairs, int):
-        is_work = pairs <= _MOST_PAIRS
-    else:
-        is_work = any(isinstance(dim, int) and dim <= _FEW for dim in (places, count))
-    if not is_work:
-        raise NoLowering
+def _inside(build: Tensors, index: int, extent: Dim, places: int) -> int:
+    """`places`, or -1 where the index is outside of its axis."""
+    above = build.binary("le", build.number(0, index), index)
+    below = build.binary("lt", index, build.size_of([extent], index))
+    is_inside = build.binary("and", above, below)
+    return build.select(is_inside, places, build.number(-1, places))
 
 
-def _scattered(node: Context, x: int, indices: int, updates: int) -> int:
-    """x with the updates at the indices along the last axis; of several, the last one."""
-    build = node.build
+def _scattered(node: Context, x: int, places: int, updates: int, depth: int) -> int:
+    """x with updates at places of its first `depth` axes, one after another."""
+    build, shape, dtype = node.build, node.build.shape(x), node.build.dtype(x)
     reduction = node.text("reduction", "none")
-    *_, extent = shape = build.shape(x)
-    count = build.shape(indices)[-1]
-    rank = len(shape)
-    if count == 0:
-        return x
-    pairs = (*shape, count)
-    places = build.iota(pairs, rank - 1, DType.I64)
-    hits = build.binary("eq", places, _beside(build, indices, pairs))
-    if reduction == "none":
-        number = build.iota(pairs, rank, DType.I64)
-        numbered = build.select(hits, number, build.number(-1, number))
-        latest = build.drop(build.reduce("max", numbered, [rank]), [rank])
-        is_hit = build.binary("le", build.number(0, latest), latest)
-        rows = product(shape[:-1])
-        line = build.iota((rows, extent), 0, DType.I64)
-        start = build.binary("mul", build.reshape(line, shape), build.size_of([count], latest))
-        place = build.binary("add", start, build.apply_number("max", latest, 0))
-        flat = build.reshape(updates, (build.type(updates).size,))
-        if not isinstance(count, int):  # there may be none, and the place of none is 0
-            flat = build.padded(flat, build.constant(0, build.dtype(updates)), (0,), (1,))
-        taken = build.gather(flat, place, 0)
-        return build.select(is_hit, taken, x)
     if reduction not in _REDUCTIONS:
         raise node.wrong(f"there is no reduction '{reduction}'")
-    f = _REDUCTIONS[reduction]
-    dtype = build.dtype(x)
-    if dtype is DType.BOOL:
+    if dtype.is_narrow or (dtype is DType.BOOL and reduction != "none"):
         raise NoLowering
-    wide = build.converted(_beside(build, updates, pairs), dtype.compute)
-    nothing = build.number(reduction_identity(f, dtype.compute), wide)
-    added = build.drop(build.reduce(f, build.select(hits, wide, nothing), [rank]), [rank])
-    total = build.binary(_COMBINED[f], build.converted(x, dtype.compute), added)
-    return build.converted(total, dtype)
-
-
-def _beside(build: Tensors, x: int, pairs: Sequence[Dim]) -> int:
-    """The last axis of x as the last of `pairs`, repeated along the one before."""
-    return build.broadcast(build.insert(x, build.rank(x) - 1), pairs)
+    count, width = build.type(places).size, product(shape[depth:])
+    wide = dtype if reduction == "none" else dtype.compute
+    result = build.scatter(
+        build.reshape(build.converted(x, wide), (product(shape[:depth]), width)),
+        build.reshape(places, (count,)),
+        build.reshape(build.converted(updates, wide), (count, width)),
+        _REDUCTIONS[reduction],
+    )
+    return build.converted(build.reshape(result, shape), dtype)
 
 
 @lowering("MaxUnpool")
@@ -137,11 +88,7 @@ def max_unpool(node: Context) -> int:
     parts = zip(spatial, strides, kernel, borders, strict=True)
     outer = [(n - 1) * stride + size - border for n, stride, size, border in parts]
     shape = (batch, channels, *outer)
-    places = product(shape)
-    _check_pairs(places * build.type(x).size, places, build.type(x).size)
-    flat = [build.reshape(node[at], (build.type(x).size,)) for at in (0, 1)]
-    empty = build.full(0, (places,), build.dtype(x))
-    return build.reshape(_scattered(node, empty, flat[1], flat[0]), shape)
+    return _scattered(node, build.full(0, shape, build.dtype(x)), node[1], x, len(shape))
 
 
 @lowering("TensorScatter")

@@ -9,7 +9,14 @@ from onnx import ModelProto, NodeProto, ValueInfoProto, defs, helper
 from satura.rewrite.errors import ProgramError, UnsupportedError
 from satura.rewrite.onnx import user_ops
 from satura.rewrite.onnx.types import type_proto
-from satura.rewrite.onnx.write import elementwise, layout, recurrent, reductions, windows
+from satura.rewrite.onnx.write import (
+    elementwise,
+    layout,
+    recurrent,
+    reductions,
+    selections,
+    windows,
+)
 from satura.rewrite.onnx.write.emitter import Emitter, Site
 from satura.rewrite.onnx.write.folding import with_constants
 from satura.rewrite.onnx.write.raised import raised
@@ -44,6 +51,8 @@ _EMITTERS: dict[str, Callable[[Emitter, Site], str]] = {
     "conv": windows.conv,
     "winograd": windows.conv,
     "recurrence": recurrent.recurrence,
+    "scatter": selections.scatter,
+    "first_places": selections.first_places,
 }
 _BROADCASTING = ("binary", "select")
 
@@ -113,7 +122,8 @@ class _Names:
         if isinstance(attribute, HostCall):
             self._results[index] = self._host(attribute, site)
             return self._results[index][0]
-        if isinstance(attribute, Count):
+        if site.node.op.name == "item":
+            assert isinstance(attribute, Count)
             return self._results[site.reads[0]][attribute.value]
         return _EMITTERS[site.node.op.name](self._emit, site)
 

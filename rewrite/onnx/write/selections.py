@@ -1,0 +1,28 @@
+"""Ops that write or find places, as ONNX nodes."""
+
+from __future__ import annotations
+
+from satura.rewrite.onnx.write.emitter import Emitter, Site
+from satura.rewrite.types.attributes import Count, ReduceFn
+
+_REDUCTIONS = {"last": "none", "sum": "add", "prod": "mul", "max": "max", "min": "min"}
+
+
+def scatter(emit: Emitter, site: Site) -> str:
+    """scatter(x, indices, updates, f)"""
+    (f,) = site.node.attributes
+    assert isinstance(f, ReduceFn)
+    tuples = emit.node("Unsqueeze", site.operand(1), emit.integers([1]))
+    operands = (site.operand(0), tuples, site.operand(2))
+    return emit.node("ScatterND", *operands, reduction=_REDUCTIONS[f.name])
+
+
+def first_places(emit: Emitter, site: Site) -> str:
+    """first_places(x, count, largest)"""
+    count, largest = site.node.attributes
+    assert isinstance(count, Count) and isinstance(largest, Count)
+    made = (site.operand(0), emit.integers([count.value]))
+    emit.node("TopK", *made, axis=1, largest=largest.value)
+    places = emit.fresh()
+    emit.nodes[-1].output.append(places)
+    return places
