@@ -10,6 +10,8 @@ from __future__ import annotations
 from satura.rewrite.onnx.write import integer
 from satura.rewrite.onnx.write.emitter import Emitter, Site
 from satura.rewrite.types.attributes import BinaryFn, UnaryFn
+from satura.rewrite.types.constant import Constant
+from satura.rewrite.types.dims import product
 from satura.rewrite.types.tensor_type import DType
 
 _UNARY = {
@@ -50,8 +52,16 @@ def binary(emit: Emitter, site: Site) -> str:
     """binary(f, x, y)"""
     function = site.node.attributes[0]
     assert isinstance(function, BinaryFn)
-    x, y = site.operand(0), site.operand(1)
+    x, y = _factor(emit, site, 0), _factor(emit, site, 1)
     return combine(emit, function.name, x, y, site.type(0).dtype)
+
+
+def _factor(emit: Emitter, site: Site, position: int) -> str:
+    """An operand; one number beside a tensor is a scalar, as the fusions of runtimes expect."""
+    known = site.known(position)
+    if known is None or product(known.type.shape) != 1 or site.known(1 - position) is not None:
+        return site.operand(position)
+    return emit.constant(Constant(known.array.reshape(())))
 
 
 def combine(emit: Emitter, function: str, x: str, y: str, dtype: DType) -> str:

@@ -92,8 +92,8 @@ class Emitter:
         """
         moved = self._before_transposes(op_type, operands, attributes)
         if moved is not None:
-            order, operands, attributes = moved
-            return self.turned(self._appended(op_type, operands, attributes), order)
+            order, sources, changed = moved
+            return self.turned(self._appended(op_type, sources, changed), order)
         return self._appended(op_type, [self.ready(x) for x in operands], attributes)
 
     def _appended(
