@@ -29,7 +29,7 @@ from satura.backend.contraction.spec import (
     parameters,
 )  # fmt: skip
 from satura.backend.contraction.views import View
-from satura.backend.emit.body import Code
+from satura.backend.emit.body import Code, Form
 from satura.backend.lower.body import Nest, Pointer
 from satura.backend.lower.canonical import renumber
 from satura.backend.lower.reductions import anchor_of, epilogue_nest
@@ -62,11 +62,12 @@ class Axis:
 
 def contraction_code(
     schedule: Schedule, dispatch: Dispatch, threads: int, store: ConstantStore, name: str,
-    any_sizes: bool,
+    any_sizes: bool, wanted: ContractionForm | None = None,
 ) -> Code | None:  # fmt: skip
     """The register-tiled kernel of a contraction; None where only plain loops will do.
 
-    With `any_sizes` the text must not depend on extents that other sizes may change.
+    With `any_sizes` the text must not depend on extents that other sizes may change. The kernel is
+    that of `wanted`, another contraction's, or None where that does not serve.
     """
     node = schedule.program.nodes[anchor_of(dispatch)]
     if 0 in shape_of(schedule, node.operands[0]) or 0 in shape_of(schedule, node.operands[1]):
@@ -79,7 +80,20 @@ def contraction_code(
     if problem is None:
         return None
     problem = problem.sharing(problem.groups_of_a_vector)
-    return problem.code(schedule, dispatch, threads, store, name, any_sizes)
+    return problem.code(schedule, dispatch, threads, store, name, any_sizes, wanted)
+
+
+@dataclass(frozen=True)
+class ContractionForm:
+    """The spec of a contraction kernel, and what it does with each sum."""
+
+    spec: ContractionSpec
+    body: tuple[str, ...]
+
+    def may_serve(self, other: Form) -> bool:
+        if not isinstance(other, ContractionForm) or self.body != other.body:
+            return False
+        return self != other and len(self.spec.windowed) >= len(other.spec.windowed)
 
 
 @dataclass(frozen=True)
@@ -126,9 +140,9 @@ class _Problem:
 
     def code(
         self, schedule: Schedule, dispatch: Dispatch, threads: int, store: ConstantStore,
-        name: str, any_sizes: bool,
-    ) -> Code:  # fmt: skip
-        """The kernel's text and arguments."""
+        name: str, any_sizes: bool, wanted: ContractionForm | None = None,
+    ) -> Code | None:  # fmt: skip
+        """The kernel's text and arguments; None where the kernel of `wanted` does not serve."""
         nest = renumber(epilogue_nest(schedule, dispatch))
         batches, rows = self._merged(nest)
         count = prod(axis.row.extent for axis in rows)
@@ -145,12 +159,18 @@ class _Problem:
             self.left_packed, reading.weights is None, reading.left_dtype, reading.products,
             reading.right_dtype, reading.result, self.shared, full,
         )  # fmt: skip
+        best = spec
+        if wanted is not None:
+            if not wanted.spec.serves(spec, self.columns, any_sizes):
+                return None
+            spec = wanted.spec
+            rows = (*(_NO_ROWS,) * (len(spec.windowed) - len(rows)), *rows)
         pointer, right_strides = reading.right.pointer, tuple(axis.right for axis in batches)
         group_stride = self.columns * self.right_column
         if reading.weights is not None:
             digest = schedule.program.nodes[reading.right.node].constant.digest
             pointer, right_strides, group_stride = self._packed(
-                store, digest, reading.weights, batches, panel_columns(tile)
+                store, digest, reading.weights, batches, spec
             )
         call = ContractionCall(
             left=reading.left.pointer,
@@ -173,9 +193,14 @@ class _Problem:
         epilogue = NestEpilogue(over_axes(nest, [*batches, *rows]), len(parameters(spec)))
         source = contraction_source(name, spec, epilogue)
         work = count * prod(call.batches) * self.columns * self.depth * call.taps
+        more = 0.0
+        if spec is not best and not any_sizes:  # what sizes must not be asked for is little
+            computed = spec.computed(count, self.columns) - best.computed(count, self.columns)
+            more = computed * prod(call.batches) * self.depth * call.taps
         return Code(
-            name, source.text, (*plan.arguments, *epilogue.arguments), work // 8, plan.scratch_size
-        )
+            name, source.text, (*plan.arguments, *epilogue.arguments), work // 8, plan.scratch_size,
+            ContractionForm(spec, epilogue.body), more,
+        )  # fmt: skip
 
     def _merged(self, nest: Nest) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
         """Batches and rows with neighbours made one where all operands step evenly."""
@@ -183,10 +208,10 @@ class _Problem:
 
     def _packed(
         self, store: ConstantStore, digest: bytes, weights: Constant | Array,
-        batches: Sequence[Axis], width: int,
+        batches: Sequence[Axis], spec: ContractionSpec,
     ) -> tuple[Pointer, tuple[int, ...], int]:  # fmt: skip
         """The weights as panels in `store`, and their strides along batches and groups."""
-        reading = self.reading
+        reading, width = self.reading, panel_columns(spec.tile)
         taps = prod(axis.row.taps for axis in self.rows)
         moving = [axis for axis in batches if axis.right]
         groups = max(1, self.groups)
@@ -209,8 +234,9 @@ class _Problem:
             panels = [reading.packed(stack, groups, width) for stack in stacks]
             return np.stack(panels)
 
-        number, packed_shape = store.derived(key, pack)
-        group_stride = prod(packed_shape[2:]) * _WORD
+        number = store.derived(key, pack)
+        words = -(-taps * self.depth // reading.products.per_word) + spec.heads
+        group_stride = -(-self.columns // width) * words * width * _WORD
         batch_stride = group_stride * groups
         right: list[int] = []
         for axis in reversed(batches):
