@@ -22,6 +22,7 @@ from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.remade import SMALLEST_REMADE
 from satura.rewrite.types.tensor_type import Array
 
+_NOTHING = np.empty(0, np.uint8)
 USER_CODE_SECONDS = 20.0  # for code of users that gives a constant
 
 
@@ -148,37 +149,48 @@ class ConstantStore:
     """Arrays that kernels read, numbered; an array stays where it is as long as the store does."""
 
     def __init__(self) -> None:
-        self._arrays: list[Array] = []
+        self._arrays: list[Array | None] = []
         self._numbers: dict[bytes, int] = {}
+        self._makers: dict[int, Callable[[], Array]] = {}
 
     def number(self, constant: Constant) -> int:
         """The number of the elements of `constant`."""
-        return self._kept(constant.digest, lambda: constant.array)
+        return self.made(self._number(constant.digest, lambda: constant.array))
 
-    def derived(self, key: bytes, make: Callable[[], Array]) -> tuple[int, tuple[int, ...]]:
-        """Number and shape of an array computed from constants, `make`d once per `key`."""
+    def derived(self, key: bytes, make: Callable[[], Array]) -> int:
+        """The number of an array computed from constants, which `made` makes once per `key`."""
         if key not in self._numbers:
             refuse_traced(key.decode())
-        number = self._kept(key, make)
-        return number, self._arrays[number].shape
+        return self._number(key, make)
 
-    def _kept(self, key: bytes, make: Callable[[], Array]) -> int:
-        if key not in self._numbers:
-            made = make()
-            self._numbers[key] = len(self._arrays)
-            self._arrays.append(made)
-        return self._numbers[key]
+    def made(self, number: int) -> int:
+        """`number`, whose array is there from now on."""
+        if self._arrays[number] is None:
+            self._arrays[number] = self._makers.pop(number)()
+        return number
+
+    def forget_unmade(self) -> None:
+        """Drop what would make arrays that nobody has asked for."""
+        self._makers.clear()
+
+    def _number(self, key: bytes, make: Callable[[], Array]) -> int:
+        number = self._numbers.setdefault(key, len(self._arrays))
+        if number == len(self._arrays):
+            self._arrays.append(None)
+        if self._arrays[number] is None:
+            self._makers[number] = make
+        return number
 
     @property
     def arrays(self) -> tuple[Array, ...]:
-        """What is kept so far, by number."""
-        return tuple(self._arrays)
+        """What is kept so far, by number; empty ones for what was not made."""
+        return tuple(_NOTHING if array is None else array for array in self._arrays)
 
     @property
     def count(self) -> int:
-        return len(self._arrays)
+        return sum(array is not None for array in self._arrays)
 
     @property
     def size(self) -> int:
         """Bytes of all kept arrays."""
-        return sum(array.nbytes for array in self._arrays)
+        return sum(array.nbytes for array in self.arrays)

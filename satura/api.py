@@ -147,6 +147,7 @@ def compile(
     dims: Dims | None = None,
     cost: CostModel | str | None = None,
     limits: Limits | None = None,
+    executables: str = "cost",
 ) -> Compiled:
     """Rewrite `model` and compile it to kernels that run on `threads` threads (None: all cores;
     more than there are cores are not used).
@@ -161,6 +162,10 @@ def compile(
     that `satura calibrate` has measured here. A search that is cut short by one of its `limits`
     (`satura.Limits`) warns of it, and what was found by then is used.
 
+    `executables` says which dispatches share a kernel: "none", "exact" (those whose kernels are
+    equal), "generic" (a kernel made for one also runs others, wherever it can), or "cost": where
+    that loses less time than it takes to compile another.
+
     What satura's own rules make of a model is kept on disk beside the kernels, and not searched for
     again: see `Compiled.is_remembered`.
 
@@ -174,6 +179,7 @@ def compile(
     import_whole("satura.pipeline.compiled")
     import_whole("satura.pipeline.remembered")
     import_whole("satura.pipeline.specialised")
+    from satura.backend.plan.executables import MERGING
     from satura.backend.target import threads_for
     from satura.pipeline.compiled import Compiled
     from satura.pipeline.rates import cost_model
@@ -184,6 +190,8 @@ def compile(
 
     if precision not in PRECISIONS:
         raise CallError(f"there is no precision {precision!r}; choose from {list(PRECISIONS)}")
+    if executables not in MERGING:
+        raise CallError(f"executables is {executables!r}; choose from {list(MERGING)}")
     _check(limits, progress, verify=verify, strict=strict)
     count = threads_for(threads)
     chosen = exact(rules) if precision == "exact" else rules
@@ -197,7 +205,7 @@ def compile(
     def made(model: Model) -> Compiled:
         rewritten = found(model, dims, progress)
         others = elsewhere(model, rewritten.source, lambda each: found(each, None, None).schedule)
-        compiled = Compiled(rewritten, count, progress, others)
+        compiled = Compiled(rewritten, count, progress, others, executables)
         if verify:
             from satura.pipeline.verify import verify as verify_stages
 

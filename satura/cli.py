@@ -20,6 +20,7 @@ from satura.commands.options import (
     AsJson,
     Cost,
     Dims,
+    Executables,
     Limits,
     ModelPath,
     Precision,
@@ -87,6 +88,7 @@ def compile_model(
     precision: Precision = "fp32",
     cost: Cost = "default",
     limits: Limits = "",
+    executables: Executables = "cost",
     files: With = None,
     json: AsJson = False,
 ) -> None:
@@ -94,7 +96,7 @@ def compile_model(
     from satura.commands.compile import compile_to
     from satura.commands.compiling import compiling
 
-    chosen = compiling("default", files, threads, precision, cost, dim, limits)
+    chosen = compiling("default", files, threads, precision, cost, dim, limits, executables)
     compile_to(model, output, size or [], chosen, json)
 
 
@@ -127,6 +129,7 @@ def run(
     precision: Precision = "fp32",
     cost: Cost = "default",
     limits: Limits = "",
+    executables: Executables = "cost",
     trust: Annotated[
         bool, typer.Option(help="Use machine code in a saved file that others may have written.")
     ] = False,
@@ -148,12 +151,15 @@ def run(
             "--verify": verify,
             "--limits": limits,
         }
-        changed = {"--precision": precision != "fp32", "--cost": cost != "default"}
+        changed = {
+            "--precision": precision != "fp32", "--cost": cost != "default",
+            "--executables": executables != "cost",
+        }  # fmt: skip
         run_opened(model, given, output, trust, {**of_models, **changed}, json)
         return
     from satura.commands.compiling import compiling
 
-    chosen = compiling("default", files, threads, precision, cost, dim, limits)
+    chosen = compiling("default", files, threads, precision, cost, dim, limits, executables)
     run(model, given, output, value or [], chosen, verify, json)
 
 
@@ -196,6 +202,7 @@ def stats(
     dim: Dims = None,
     cost: Cost = "default",
     limits: Limits = "",
+    executables: Executables = "cost",
     threads: Threads = None,
     json: AsJson = False,
 ) -> None:
@@ -203,7 +210,9 @@ def stats(
     from satura.commands.compiling import compiling
     from satura.commands.stats import stats as show_stats
 
-    chosen = compiling(rules, files, threads, cost=cost, dims=dim, limits=limits)
+    chosen = compiling(
+        rules, files, threads, cost=cost, dims=dim, limits=limits, executables=executables
+    )
     show_stats(model, value or [], chosen, json)
 
 
@@ -309,6 +318,7 @@ def bench(
     ] = False,
     cost: Cost = "default",
     limits: Limits = "",
+    executables: Executables = "cost",
     json: AsJson = False,
 ) -> None:
     """Time MODELS against onnxruntime (and openvino, where it is installed) in one process."""
@@ -318,7 +328,9 @@ def bench(
         from satura.commands.profile import profile_models as work
     else:
         from satura.commands.bench import bench as work
-    chosen = compiling(rules, files, threads, precision, cost, limits=limits)
+    chosen = compiling(
+        rules, files, threads, precision, cost, limits=limits, executables=executables
+    )
     work(models or [], size or [], value or [], rounds, chosen, json)
 
 

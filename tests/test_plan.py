@@ -10,10 +10,13 @@ import pytest
 import satura
 from satura.backend.emit.body import Code
 from satura.backend.jit.machine_code import KernelSource, compile_all
-from satura.backend.plan.executables import Executable, executables
+from satura.backend.plan.executables import MERGING, Executable, executables
 from satura.backend.plan.records import kernel_records
+from satura.pipeline.inputs import random_inputs
+from satura.rewrite.errors import CallError
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import DType
 
 
@@ -89,3 +92,60 @@ def test_kernels_are_shown_under_the_names_that_executables_have() -> None:
     assert compiled.executables == {"loop_abs": 1, "loop_abs'": 1}
     records = kernel_records(compiled.rewritten.schedule, 1)
     assert [record.name for record in records] == list(compiled.executables)
+
+
+def _levels(program: Program) -> dict[str, int]:
+    """How many kernels there are per level, each of which gives what the interpreter gives."""
+    arguments = random_inputs(program, {})
+    expected = interpret(program, arguments)
+    found = {}
+    for level in MERGING:
+        compiled = satura.compile(program, threads=1, rules="none", executables=level)
+        for name, got in compiled.run(arguments).items():
+            assert np.allclose(got, expected[name], rtol=1e-5, atol=1e-5)
+        found[level] = len(compiled.executables)
+    return found
+
+
+def test_bodies_that_differ_by_names_order_constants_or_sizes_are_one() -> None:
+    build = Builder()
+    outputs = {}
+    for at, (shape, factor) in enumerate([((3, 5), 2.0), ((7,), -0.5), ((2, 1, 9), 4.0)]):
+        x = build.input(f"x{at}", DType.F32, shape)
+        scale = build.constant(np.full(shape, factor), DType.F32)
+        y = build.unary("exp", build.input(f"y{at}", DType.F32, shape)) if at else None
+        product = build.binary("mul", *((x, scale) if at else (scale, x)))
+        if y is None:
+            y = build.unary("exp", build.input(f"y{at}", DType.F32, shape))
+        total = build.binary("add", *((y, product) if at == 1 else (product, y)))
+        outputs[f"out{at}"] = total
+    assert _levels(build.program(outputs)) == {"none": 3, "exact": 1, "generic": 1, "cost": 1}
+
+
+def test_a_product_of_two_never_runs_as_a_square() -> None:
+    build = Builder()
+    x, y, z = (build.input(name, DType.F32, (4, 6)) for name in "xyz")
+    program = build.program({"xy": build.binary("mul", x, y), "zz": build.binary("mul", z, z)})
+    assert _levels(program) == {"none": 2, "exact": 2, "generic": 2, "cost": 2}
+
+
+def test_kernels_run_calls_with_fewer_axes_and_rows() -> None:
+    """A matmul of one row runs in the kernel for many rows, or of many rows of two axes."""
+    build = Builder()
+    weight = build.constant(np.arange(64 * 32).reshape(64, 32) % 7 - 3, DType.F32)
+    sources = [build.input(f"of_{rows}", DType.F32, (rows, 64)) for rows in (50, 1)]
+    outputs = {f"y{source}": build.matmul(source, weight) for source in sources}
+    spaced = build.slice(build.input("spaced", DType.F32, (6, 9, 64)), (0, 0, 0), (5, 7, 64))
+    columns = build.constant(np.arange(64 * 40).reshape(1, 64, 40) % 5 - 2, DType.F32)
+    weights = build.broadcast(columns, (5, 64, 40))
+    program = build.program({**outputs, "spaced": build.matmul(spaced, weights)})
+    found = _levels(program)
+    assert found["none"] == found["exact"] == 3
+    assert found["generic"] == found["cost"] == 1
+
+
+def test_an_unknown_level_of_executables_is_named() -> None:
+    build = Builder()
+    program = build.program({"y": build.unary("abs", build.input("x", DType.F32, (2,)))})
+    with pytest.raises(CallError, match=r"executables is 'most'; choose from .*'generic', 'cost'"):
+        satura.compile(program, executables="most")

@@ -30,7 +30,7 @@ from satura.backend.contraction.spec import (
     parameters,
 )  # fmt: skip
 from satura.backend.contraction.views import View
-from satura.backend.emit.body import Code
+from satura.backend.emit.body import Code, Form
 from satura.backend.lower.body import Nest, Pointer
 from satura.backend.lower.canonical import renumber
 from satura.backend.lower.reductions import anchor_of, epilogue_nest
@@ -63,11 +63,12 @@ class Axis:
 
 def contraction_code(
     schedule: Schedule, dispatch: Dispatch, threads: int, store: ConstantStore, name: str,
-    any_sizes: bool,
+    any_sizes: bool, wanted: ContractionForm | None = None,
 ) -> Code | None:  # fmt: skip
     """The register-tiled kernel of a contraction; None where only plain loops will do.
 
-    With `any_sizes` the text must not depend on extents that other sizes may change.
+    With `any_sizes` the text must not depend on extents that other sizes may change. The kernel is
+    that of `wanted`, another contraction's, or None where that does not serve.
     """
     node = schedule.program.nodes[anchor_of(dispatch)]
     if 0 in shape_of(schedule, node.operands[0]) or 0 in shape_of(schedule, node.operands[1]):
@@ -80,7 +81,20 @@ def contraction_code(
     if problem is None:
         return None
     problem = problem.sharing(problem.groups_of_a_vector)
-    return problem.code(schedule, dispatch, threads, store, name, any_sizes)
+    return problem.code(schedule, dispatch, threads, store, name, any_sizes, wanted)
+
+
+@dataclass(frozen=True)
+class ContractionForm:
+    """The spec of a contraction kernel, and what it does with each sum."""
+
+    spec: ContractionSpec
+    body: tuple[str, ...]
+
+    def may_serve(self, other: Form) -> bool:
+        if not isinstance(other, ContractionForm) or self.body != other.body:
+            return False
+        return self != other and len(self.spec.windowed) >= len(other.spec.windowed)
 
 
 @dataclass(frozen=True)
@@ -127,9 +141,9 @@ class _Problem:
 
     def code(
         self, schedule: Schedule, dispatch: Dispatch, threads: int, store: ConstantStore,
-        name: str, any_sizes: bool,
-    ) -> Code:  # fmt: skip
-        """The kernel's text and arguments."""
+        name: str, any_sizes: bool, wanted: ContractionForm | None = None,
+    ) -> Code | None:  # fmt: skip
+        """The kernel's text and arguments; None where the kernel of `wanted` does not serve."""
         nest = renumber(epilogue_nest(schedule, dispatch))
         batches, rows = self._merged(nest)
         count = prod(axis.row.extent for axis in rows)
@@ -146,18 +160,24 @@ class _Problem:
             self.left_packed, reading.weights is None, reading.left_dtype, reading.products,
             reading.right_dtype, reading.result, self.shared, full,
         )  # fmt: skip
+        best = spec
+        if wanted is not None:
+            if not wanted.spec.serves(spec, self.columns, any_sizes):
+                return None
+            spec = wanted.spec
+            rows = (*(_NO_ROWS,) * (len(spec.windowed) - len(rows)), *rows)
         pointer, right_strides = reading.right.pointer, tuple(axis.right for axis in batches)
         panel_lines = head_lines = 0
         group_stride = self.columns * self.right_column
         if reading.weights is not None:
             digest = schedule.program.nodes[reading.right.node].constant.digest
             pointer, right_strides, group_stride, panel_lines = self._packed(
-                store, digest, reading.weights, batches, panel_columns(tile)
+                store, digest, reading.weights, batches, spec
             )
             if reading.products is Products.OCTETS:
                 taps = prod(axis.row.taps for axis in self.rows)
                 in_place = (1, taps * self.depth) if self.left_packed else (taps, self.depth)
-                head_lines = table_lines(*in_place, panel_columns(tile))
+                head_lines = table_lines(*in_place, panel_columns(spec.tile))
         call = ContractionCall(
             left=reading.left.pointer,
             right=pointer,
@@ -181,9 +201,14 @@ class _Problem:
         epilogue = NestEpilogue(over_axes(nest, [*batches, *rows]), len(parameters(spec)))
         source = contraction_source(name, spec, epilogue)
         work = count * prod(call.batches) * self.columns * self.depth * call.taps
+        more = 0.0
+        if spec is not best and not any_sizes:  # what sizes must not be asked for is little
+            computed = spec.computed(count, self.columns) - best.computed(count, self.columns)
+            more = computed * prod(call.batches) * self.depth * call.taps
         return Code(
-            name, source.text, (*plan.arguments, *epilogue.arguments), work // 8, plan.scratch_size
-        )
+            name, source.text, (*plan.arguments, *epilogue.arguments), work // 8, plan.scratch_size,
+            ContractionForm(spec, epilogue.body), more,
+        )  # fmt: skip
 
     def _merged(self, nest: Nest) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
         """Batches and rows with neighbours made one where all operands step evenly."""
@@ -191,10 +216,10 @@ class _Problem:
 
     def _packed(
         self, store: ConstantStore, digest: bytes, weights: Constant | Array,
-        batches: Sequence[Axis], width: int,
+        batches: Sequence[Axis], spec: ContractionSpec,
     ) -> tuple[Pointer, tuple[int, ...], int, int]:  # fmt: skip
         """The weights as panels in `store`, their strides along batches and groups, their lines."""
-        reading = self.reading
+        reading, width = self.reading, panel_columns(spec.tile)
         taps = prod(axis.row.taps for axis in self.rows)
         moving = [axis for axis in batches if axis.right]
         groups = max(1, self.groups)
@@ -214,14 +239,17 @@ class _Problem:
             seen = np.lib.stride_tricks.as_strided(flat, shape, strides)
             return reading.packed(seen.reshape(-1, *shape[-2:]), groups, width, in_place)
 
-        number, packed_shape = store.derived(key.encode(), pack)
-        group_stride = prod(packed_shape[2:]) * _WORD
+        number = store.derived(key.encode(), pack)
+        lines = -(-taps * self.depth // reading.products.per_word) + spec.heads
+        if spec.tile.part:  # the weights themselves decide it
+            lines = store.arrays[store.made(number)].shape[-2]
+        group_stride = -(-self.columns // width) * lines * width * _WORD
         batch_stride = group_stride * groups
         right: list[int] = []
         for axis in reversed(batches):
             right.insert(0, batch_stride if axis.right else 0)
             batch_stride *= axis.row.extent if axis.right else 1
-        return Pointer(("constant", number)), tuple(right), group_stride, packed_shape[-2]
+        return Pointer(("constant", number)), tuple(right), group_stride, lines
 
 
 _NO_ROWS = Axis(RowAxis(1, 0), 0, -1)

@@ -48,6 +48,11 @@ class NestEpilogue:
         """The words that follow the contraction's own."""
         return tuple(self._arguments.numbers)
 
+    @property
+    def body(self) -> tuple[str, ...]:
+        """What it does per column, whatever the axes are."""
+        return tuple(self._block.inner)
+
     def setup_lines(self) -> Iterable[str]:
         """Once per call of the kernel."""
         return [*self._arguments.lines("args", self._first), *self._body.setup]

@@ -15,7 +15,7 @@ first words and the bytes of scratch that each thread needs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from math import prod
 
@@ -41,6 +41,7 @@ _OCTETS_OF_16 = {3: 2, 2: 4, 1: 6}
 _OCTET_ROWS = 24  # of a tile
 _SLOWER_OF_32 = {4: 1.0, 3: 1.01, 2: 1.03, 1: 1.15}  # narrow tiles load more per product
 _SLOWER_OF_16 = {3: 1.03, 2: 1.0, 1: 1.35}  # wide ones of few rows read more of a deep panel
+_OF_AN_AXIS, _OF_A_COUNT = 0.003, 0.01  # of a kernel's time: one more row axis, counted columns
 _BALANCED_UNITS = 8  # with so many units per thread, one more or less does not matter
 
 
@@ -105,6 +106,30 @@ class ContractionSpec:
     def heads(self) -> int:
         """How many lines stand before the weights of a panel."""
         return int(self.is_integer)
+
+    def serves(self, other: ContractionSpec, columns: int, any_sizes: bool) -> bool:
+        """Whether this kernel can run what `other` is made for: a call of other arguments.
+
+        Row axes may be missing, which then have one row, the tile may be another one, and panels
+        may be full where this kernel asks how full they are.
+        """
+        missing = len(self.windowed) - len(other.windowed)
+        if missing < 0 or any(self.windowed[:missing]) or self.windowed[missing:] != other.windowed:
+            return False
+        if self.tile != other.tile and (any_sizes or self.tile.part):
+            return False  # how many rows there are is not asked; sorted words stand in panels
+        if self.full and (not other.full or columns % panel_columns(self.tile)):
+            return False
+        return self == replace(other, windowed=self.windowed, tile=self.tile, full=self.full)
+
+    def computed(self, rows: int, columns: int) -> float:
+        """About how many results the tiles compute, those beyond the last included, in units of
+        the fastest tile's."""
+        slower = _SLOWER_OF_32 if host_target().registers == 32 else _SLOWER_OF_16
+        panels = -(-columns // panel_columns(self.tile))
+        rows = max(rows, self.tile.rows[-1])
+        kind = 1 + _OF_AN_AXIS * len(self.windowed) + _OF_A_COUNT * (not self.full)
+        return rows * panels * panel_columns(self.tile) * slower[self.tile.vectors] * kind
 
     @property
     def tile_names(self) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ def winograd_code(
     constant = schedule.program.nodes[right.node].constant
     layout = f"{right.pointer.offset} {right.shape} {right.strides} {panel}"
     key = f"winograd {constant.digest.hex()} {layout}"
-    number, _ = store.derived(key.encode(), lambda: pack_transformed(weights, panel))
+    number = store.derived(key.encode(), lambda: pack_transformed(weights, panel))
     call = WinogradCall(
         left=left.pointer,
         right=Pointer(("constant", number)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
@@ -21,11 +22,20 @@ _OPERAND = re.compile(r"\b[ab]\b")
 _FUNCTIONS = {**UNARY, **BINARY}
 
 
+class Form(Protocol):
+    """What the text of a kernel depends on, where another one can do the same with other
+    arguments."""
+
+    def may_serve(self, other: Form) -> bool:
+        """Whether a kernel of this form may run what one of the form `other` runs."""
+
+
 @dataclass(frozen=True)
 class Code:
     """A kernel's text, its arguments in order, and the scratch bytes that each thread needs.
 
     `work` is the number of innermost iterations: small kernels are not worth a second thread.
+    In a `form` that another dispatch has, it computes `more` than is needed, in products.
     """
 
     name: str
@@ -33,6 +43,8 @@ class Code:
     arguments: tuple[Argument, ...]
     work: int
     scratch: int = 0
+    form: Form | None = None
+    more: float = 0.0
 
 
 @dataclass

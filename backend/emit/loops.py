@@ -6,19 +6,36 @@ The kernel has one piece of text per distinct structure; its arguments list each
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
-from satura.backend.emit.body import Arguments, BodyText, Code
+from satura.backend.emit.body import Arguments, BodyText, Code, Form
 from satura.backend.emit.text import indented
 from satura.backend.lower.body import Argument, Nest
 from satura.backend.lower.canonical import LONGEST_RUN, Canonical, canonical
 
+_HOPS = 1000  # products that one more outer loop takes the time of
 
-def loop_code(name: str, nests: Sequence[Nest], work: int) -> Code:
-    """A kernel that runs all `nests`, which have no reductions and no empty loops."""
+
+@dataclass(frozen=True)
+class LoopForm:
+    """How many outer loops the boxes of a kernel have."""
+
+    outer: int
+
+    def may_serve(self, other: Form) -> bool:
+        return isinstance(other, LoopForm) and 0 < other.outer < self.outer
+
+
+def loop_code(name: str, nests: Sequence[Nest], work: int, wanted: LoopForm | None = None) -> Code:
+    """A kernel that runs all `nests`, which have no reductions and no empty loops.
+
+    Boxes have as many outer loops as the deepest of them, or as `wanted` says where that is more.
+    """
     boxes: dict[str, list[list[Argument]]] = {}
     forms = [canonical(nest) for nest in nests]
-    most = max(form.outer for form in forms)
+    deepest = max(form.outer for form in forms)
+    most = max(deepest, wanted.outer) if wanted else deepest
     for form in forms:
         lines, numbers = _piece(_deepened(form, most))
         boxes.setdefault("\n".join(lines), []).append(numbers)
@@ -36,7 +53,10 @@ def loop_code(name: str, nests: Sequence[Nest], work: int) -> Code:
             *indented(1, [f"at += {8 * len(boxes[piece][0])}"]),
         ]
     runs = any(form.middle for form in forms)  # side by side they fill several vectors already
-    return Code(name, kernel_text(text, short=runs), tuple(arguments), work)
+    return Code(
+        name, kernel_text(text, short=runs), tuple(arguments), work, 0, LoopForm(most),
+        _HOPS * (most - deepest),
+    )  # fmt: skip
 
 
 def kernel_text(lines: Sequence[str], short: bool = False) -> str:

@@ -51,7 +51,7 @@ def _relaid(
         return np.ascontiguousarray(np.lib.stride_tricks.as_strided(flat, shape, strides))
 
     key = f"{constant.constant.digest.hex()} relaid {start} {shape} {strides}".encode()
-    number, _ = store.derived(key, copy)
+    number = store.derived(key, copy)
     dense, pitch = [0] * len(extents), size
     for loop in reversed(moving):
         dense[loop] = pitch

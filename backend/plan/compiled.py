@@ -24,13 +24,14 @@ class CompiledSchedule:
     """Runs a schedule. Several threads may call `run` at once; results do not depend on that."""
 
     def __init__(
-        self, schedule: Schedule, threads: int, elsewhere: Elsewhere | None = None
-    ) -> None:
+        self, schedule: Schedule, threads: int, elsewhere: Elsewhere | None = None,
+        merging: str = "cost",
+    ) -> None:  # fmt: skip
         self.schedule = schedule
         self.threads = threads
         nodes = (schedule.program.nodes[index] for index in schedule.program.inputs)
         self._signatures = Signatures({node.input_name: node.type for node in nodes})
-        self._plans = Plans(schedule, threads, elsewhere)
+        self._plans = Plans(schedule, threads, elsewhere, merging)
         self._lock = threading.Lock()  # of the plans that there are
         self._making = threading.Lock()  # of new ones: calls of known sizes do not wait for them
         renew_after_fork(self)
@@ -121,16 +122,20 @@ def compile_schedule(
     threads: int | None = None,
     progress: Progress | None = None,
     elsewhere: Elsewhere | None = None,
+    merging: str = "cost",
 ) -> CompiledSchedule:
     """Compile `schedule` for `threads` threads (default: every CPU this process may use).
 
     A program without symbols is compiled at once, another one with the first call of each new
     sizes (its kernels are mostly shared by all sizes). `progress` gets a text and a fraction, and
-    `elsewhere` the sizes at which the schedule does not run.
+    `elsewhere` the sizes at which the schedule does not run. `merging` says which dispatches share
+    a kernel, see `executables.py`.
     """
     constants = (node.constant for node in schedule.program.nodes if node.op.name == "constant")
     give_back_freed(sum(constant.nbytes for constant in constants))  # what the search has left
-    compiled = CompiledSchedule(fold_constants(schedule), threads or usable_threads(), elsewhere)
+    compiled = CompiledSchedule(
+        fold_constants(schedule), threads or usable_threads(), elsewhere, merging
+    )
     if not schedule.program.symbols:
         compiled.prepare({}, progress)
     return compiled

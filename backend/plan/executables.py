@@ -1,12 +1,28 @@
-"""Executables: the distinct kernels of a program, the one place where equal kernels are merged."""
+"""Executables: the distinct kernels of a program, the one place where kernels are merged.
+
+Kernels of equal text are one. Beyond that a dispatch can run the kernel of another one by a call
+with other arguments: an axis that it does not have has one place, a tile may be larger than the
+rows. `MERGING` are the levels of that:
+
+    none     each dispatch has a kernel of its own
+    exact    kernels of equal text are one
+    generic  dispatches run each other's kernels wherever they can
+    cost     they do so where a program takes less time with the time of compilation shared out
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
 
-from satura.backend.emit.body import Code
+from satura.backend.emit.body import Code, Form
+
+MERGING = ("none", "exact", "generic", "cost")
+_COMPILATION = 0.4  # seconds of a processor per kernel
+_CALLS = 20_000  # that a compilation is for
+_PRODUCTS = 2.5e10  # per second, of one thread
 
 
 @dataclass(frozen=True)
@@ -32,3 +48,53 @@ def executables(codes: Sequence[Code]) -> tuple[Executable, ...]:
             name += "'"
         found[name] = Executable(name, text, count)
     return tuple(found.values())
+
+
+def merged(
+    codes: Mapping[int, Code], merging: str, formed: Callable[[int, Form], Code | None]
+) -> dict[int, Code]:
+    """The codes of dispatches, of which some run kernels that are made for others.
+
+    `formed` is the code of a dispatch in the form of another one, or None.
+    """
+    chosen = dict(codes)
+    if merging == "none":
+        lines = {number: f"    # dispatch {number}\n" for number in codes}
+        return {n: replace(code, text=code.text + lines[n]) for n, code in codes.items()}
+    if merging == "exact":
+        return chosen
+    limit = _COMPILATION / _CALLS * _PRODUCTS if merging == "cost" else inf
+    users: dict[str, list[int]] = {}
+    for number, code in codes.items():
+        users.setdefault(code.text, []).append(number)
+    for text in sorted(users, key=lambda each: len(users[each])):  # of equals the first comes first
+        forms = {other: chosen[found[0]].form for other, found in users.items() if other != text}
+        moved = _moved(text, users[text], codes, forms, formed, limit)
+        if moved is not None:
+            chosen.update(moved)
+            del users[text]
+            for number, code in moved.items():
+                users[code.text].append(number)
+    return chosen
+
+
+def _moved(
+    text: str, users: Sequence[int], codes: Mapping[int, Code], forms: Mapping[str, Form | None],
+    formed: Callable[[int, Form], Code | None], limit: float,
+) -> dict[int, Code] | None:  # fmt: skip
+    """The users of a kernel as users of others; None where one has to keep it, or all together
+    compute more than `limit`."""
+    moved: dict[int, Code] = {}
+    for number in users:
+        own, options = codes[number].form, []
+        for other, form in forms.items():
+            if own is not None and form is not None and form.may_serve(own):
+                code = formed(number, form)
+                if code is not None and code.text == other:
+                    options.append(code)
+        if not options:
+            return None
+        moved[number] = min(options, key=lambda code: code.more)
+        if sum(code.more for code in moved.values()) > limit:
+            return None
+    return moved

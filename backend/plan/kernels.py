@@ -5,12 +5,12 @@ from __future__ import annotations
 from math import prod
 
 from satura.backend.constants import ConstantStore
-from satura.backend.contraction.call import contraction_code
+from satura.backend.contraction.call import ContractionForm, contraction_code
 from satura.backend.contraction.recurrence_call import recurrence_code
 from satura.backend.contraction.winograd_call import winograd_code
-from satura.backend.emit.body import Code
+from satura.backend.emit.body import Code, Form
 from satura.backend.emit.first_places import first_places_code
-from satura.backend.emit.loops import loop_code
+from satura.backend.emit.loops import LoopForm, loop_code
 from satura.backend.emit.planes import plane_code
 from satura.backend.emit.relaid import with_constants_relaid
 from satura.backend.emit.rows import row_code
@@ -21,34 +21,57 @@ from satura.backend.lower.canonical import canonical
 from satura.backend.lower.loop_nests import lower
 from satura.backend.lower.planes import planes
 from satura.backend.lower.walk import shape_of
-from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
+from satura.backend.plan.executables import merged
+from satura.rewrite.extract.schedule import Dispatch, Schedule
+from satura.rewrite.extract.schedule import Form as Dispatched
 from satura.rewrite.types.attributes import BinaryFn, ReduceFn, UnaryFn
 
 LONGEST_NAME = 4  # ops
 
 
+def kernel_codes(
+    schedule: Schedule, threads: int, store: ConstantStore, any_sizes: bool, merging: str
+) -> dict[int, Code]:
+    """The kernels of dispatches by number, merged as `executables.py` says; host calls and
+    dispatches that have nothing to compute have none."""
+
+    def formed(number: int, wanted: Form | None) -> Code | None:
+        dispatch = schedule.dispatches[number]
+        return kernel_code(schedule, dispatch, threads, store, any_sizes, wanted)
+
+    codes: dict[int, Code] = {}
+    for number, dispatch in enumerate(schedule.dispatches):
+        code = None if dispatch.form is Dispatched.HOST else formed(number, None)
+        if code is not None:
+            codes[number] = code
+    return merged(codes, merging, formed)
+
+
 def kernel_code(
-    schedule: Schedule, dispatch: Dispatch, threads: int, store: ConstantStore, any_sizes: bool
-) -> Code | None:
+    schedule: Schedule, dispatch: Dispatch, threads: int, store: ConstantStore, any_sizes: bool,
+    wanted: Form | None = None,
+) -> Code | None:  # fmt: skip
     """The kernel of a dispatch that is not a host call; None where there is nothing to compute.
 
-    With `any_sizes` the text should serve other sizes of the same program as well.
+    With `any_sizes` the text should serve other sizes of the same program as well. `wanted` is the
+    form of another dispatch's kernel, which this one is to have where it can.
     """
     if 0 in shape_of(schedule, dispatch.root):
         return None
     name = kernel_name(schedule, dispatch)
-    if dispatch.form is Form.ALONE:
+    if dispatch.form is Dispatched.ALONE:
         op = schedule.program.nodes[dispatch.root].op.name
         if op == "recurrence":
             return recurrence_code(schedule, dispatch, threads, store, name)
         return (scatter_code if op == "scatter" else first_places_code)(schedule, dispatch, name)
-    if dispatch.form is Form.CONTRACTION:
+    if dispatch.form is Dispatched.CONTRACTION:
         code = winograd_code(schedule, dispatch, threads, store, name, any_sizes)
         if code is None:
-            code = contraction_code(schedule, dispatch, threads, store, name, any_sizes)
-        if code is not None:
+            spec = wanted if isinstance(wanted, ContractionForm) else None
+            code = contraction_code(schedule, dispatch, threads, store, name, any_sizes, spec)
+        if code is not None or wanted is not None:
             return code
-    if dispatch.form is Form.WINDOW:
+    if dispatch.form is Dispatched.WINDOW:
         found = planes(schedule, dispatch)
         if found is not None:
             return plane_code(name, found, found.work)
@@ -57,7 +80,7 @@ def kernel_code(
     if nests[0].reductions:
         form = canonical(nests[0])
         # Taps are written out: of a reduction over a size that would be a kernel for each.
-        if is_small_window(form) and not (any_sizes and dispatch.form is Form.ROW):
+        if is_small_window(form) and not (any_sizes and dispatch.form is Dispatched.ROW):
             return window_code(name, form, threads, work)
         if not any_sizes:
             form = with_constants_relaid(form, schedule.program, store)
@@ -67,7 +90,7 @@ def kernel_code(
         turned = turned_loop(form)
         if turned is not None:
             return turning_code(name, form, turned, work)
-    return loop_code(name, nests, work)
+    return loop_code(name, nests, work, wanted if isinstance(wanted, LoopForm) else None)
 
 
 def kernel_name(schedule: Schedule, dispatch: Dispatch) -> str:

@@ -15,7 +15,7 @@ from satura.backend.jit.machine_code import KernelSource, compile_all
 from satura.backend.lower.body import Pointer
 from satura.backend.plan.buffers import Lifetime, lifetimes, plan_arena
 from satura.backend.plan.executables import Executable, executables
-from satura.backend.plan.kernels import kernel_code
+from satura.backend.plan.kernels import kernel_codes
 from satura.backend.run.routine import ARENA, FIRST_TENSOR, NOTHING, SCRATCH, STATUS, Launch
 from satura.backend.run.runtime import ALL_THREADS
 from satura.backend.sizes.size import refuse_traced
@@ -80,24 +80,24 @@ class Lowered:
 
 def lowered(
     schedule: Schedule, store: ConstantStore, threads: int, any_sizes: bool,
-    progress: Progress | None = None,
+    progress: Progress | None = None, merging: str = "cost",
 ) -> Lowered:  # fmt: skip
     """Lower a schedule with concrete sizes; compiles what is not compiled yet.
 
-    `any_sizes` says that kernels should serve other sizes too.
+    `any_sizes` says that kernels should serve other sizes too, and `merging` which dispatches
+    share one.
     """
     program = schedule.program
+    found = kernel_codes(schedule, threads, store, any_sizes, merging)
+    kernels = executables(list(found.values()))
     codes: dict[int, Code | None] = {}
     for number, dispatch in enumerate(schedule.dispatches):
         if dispatch.form is Form.HOST:
             codes[number] = None
             _keep_operands(program, dispatch, store)
-            continue
-        code = kernel_code(schedule, dispatch, threads, store, any_sizes)
-        if code is not None:
-            refuse_traced(code.text)
-            codes[number] = code
-    kernels = executables([code for code in codes.values() if code is not None])
+        elif number in found:
+            refuse_traced(found[number].text)
+            codes[number] = found[number]
     addresses = _addresses(kernels, progress)
     places = {node: FIRST_TENSOR + i for i, node in enumerate(_with_regions(program))}
     words: list[Word] = []
@@ -108,6 +108,7 @@ def lowered(
             continue
         steps.append(LoweredStep(number, addresses[code.text], len(words), code.work))
         words += [_word(argument, schedule, places, store) for argument in code.arguments]
+    store.forget_unmade()
     scratch = tuple(code.scratch for code in codes.values() if code is not None)
     outputs = tuple(
         (name, places[node] if node in places else _constant(node, schedule, places, store))
@@ -186,7 +187,7 @@ def _word(
     if kind == "status":
         return Word(argument.offset, STATUS)
     if kind == "constant":
-        return Word(argument.offset, FIRST_TENSOR + len(places) + which)
+        return Word(argument.offset, FIRST_TENSOR + len(places) + store.made(which))
     if schedule.program.nodes[which].op.name == "constant":
         return Word(argument.offset, _constant(which, schedule, places, store))
     if which in places:

@@ -66,7 +66,7 @@ class Plan:
 
 def make_plan(
     schedule: Schedule, store: ConstantStore, threads: int, any_sizes: bool,
-    progress: Progress | None = None,
+    progress: Progress | None = None, merging: str = "cost",
 ) -> Plan:  # fmt: skip
     """The plan of a schedule with concrete sizes; compiles what is not compiled yet.
 
@@ -74,7 +74,7 @@ def make_plan(
     `any_sizes` ModelError, where memory cannot hold the results and the arena.
     """
     refuse_beyond_memory_of(schedule, CallError if any_sizes else ModelError)
-    found = lowered(schedule, store, threads, any_sizes, progress)
+    found = lowered(schedule, store, threads, any_sizes, progress, merging)
     arena = plan_arena(found.buffers)
     starts = (0 if word.buffer is None else arena.offsets[word.buffer] for word in found.words)
     numbers = [word.number + start for word, start in zip(found.words, starts, strict=True)]

@@ -72,11 +72,13 @@ class Plans:
     """Finds, makes and keeps plans. One thread at a time may make them, and one find or keep."""
 
     def __init__(
-        self, schedule: Schedule, threads: int, elsewhere: Elsewhere | None = None
-    ) -> None:
+        self, schedule: Schedule, threads: int, elsewhere: Elsewhere | None = None,
+        merging: str = "cost",
+    ) -> None:  # fmt: skip
         self.schedule = schedule
         self.elsewhere = elsewhere
         self.threads = threads
+        self.merging = merging
         self.store = ConstantStore()
         self.workspaces = Workspaces()
         self.classes: tuple[ClassRecord, ...] = ()  # the last that was searched or made comes first
@@ -112,7 +114,7 @@ class Plans:
 
     def _alone(self, schedule: Schedule, progress: Progress | None) -> Plan:
         """The plan of a schedule for these sizes only."""
-        plan = make_plan(schedule, self.store, self.threads, False, progress)
+        plan = make_plan(schedule, self.store, self.threads, False, progress, self.merging)
         give_back_freed(self.store.size)
         return plan
 
@@ -143,7 +145,9 @@ class Plans:
                 break
             missed = missed or fact
         else:
-            found = size_class(self.schedule, sizes, self.store, self.threads, progress)
+            found = size_class(
+                self.schedule, sizes, self.store, self.threads, progress, self.merging
+            )
             record = ClassRecord(found, sizes, missed)
             give_back_freed(self.store.size)
         others = (each for each in self.classes if each is not record)

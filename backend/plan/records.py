@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from satura.backend.constants import ConstantStore, fold_constants
-from satura.backend.emit.body import Code
 from satura.backend.jit.kernel import KernelSource
 from satura.backend.plan.executables import executables
-from satura.backend.plan.kernels import kernel_code
-from satura.rewrite.extract.schedule import Form, Schedule
+from satura.backend.plan.kernels import kernel_codes
+from satura.rewrite.extract.schedule import Schedule
 
 
 @dataclass(frozen=True)
@@ -42,13 +41,7 @@ def kernel_records(schedule: Schedule, threads: int) -> tuple[KernelRecord, ...]
     """
     sizes = schedule.program.typical
     concrete = fold_constants(schedule).concrete(sizes)
-    store = ConstantStore()
-    codes: dict[int, Code] = {}
-    for number, dispatch in enumerate(concrete.dispatches):
-        if dispatch.form is not Form.HOST:
-            code = kernel_code(concrete, dispatch, threads, store, bool(sizes))
-            if code is not None:
-                codes[number] = code
+    codes = kernel_codes(concrete, threads, ConstantStore(), bool(sizes), "cost")
     records = []
     for kernel in executables(list(codes.values())):
         users = [number for number, code in codes.items() if code.text == kernel.source]

@@ -133,7 +133,7 @@ def _table(found: Lowered) -> _Table:
 
 def size_class(
     schedule: Schedule, sizes: Sizes, store: ConstantStore, threads: int,
-    progress: Progress | None = None,
+    progress: Progress | None = None, merging: str = "cost",
 ) -> SizeClass:  # fmt: skip
     """The class of `sizes`: the schedule is lowered, and its kernels are compiled.
 
@@ -144,9 +144,9 @@ def size_class(
     refuse_beyond_memory_of(concrete, CallError)
     trace = Trace(sizes)
     try:
-        found = lowered(schedule.concrete(trace.symbols), store, threads, True, progress)
+        found = lowered(schedule.concrete(trace.symbols), store, threads, True, progress, merging)
         return SizeClass(schedule, threads, store, tuple(trace.facts.values()), trace.calls, found)
     except UntraceableError:
-        found = lowered(concrete, store, threads, True, progress)
+        found = lowered(concrete, store, threads, True, progress, merging)
         facts = tuple(is_equal(symbol(name), size) for name, size in sizes.items())
         return SizeClass(schedule, threads, store, facts, {}, found, False)

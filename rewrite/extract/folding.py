@@ -8,6 +8,8 @@ from math import inf
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.cost import CostModel
 
+_MADE = 0.3  # what computing a byte costs of keeping it: what it is computed from is not kept
+
 
 @dataclass(frozen=True)
 class Folding:
@@ -40,14 +42,16 @@ def fold(classes: EClasses, model: CostModel) -> Folding:
                     continue
                 if node.op != "constant" and not node.operands:
                     continue
-                price = classes.bytes[cls] * model.constant_byte
+                price = 0.0
                 if node.operands:
-                    price += model.constant + sum(prices[operand] for operand in node.operands)
+                    price = model.constant + sum(prices[operand] for operand in node.operands)
+                    price += _MADE * classes.bytes[cls] * model.constant_byte
                 if price < prices[cls] * (1 - 1e-9):
                     prices[cls], nodes[cls] = price, node
                     waiting.update(users[cls])
         queue = list(waiting)
-    given = [None if price == inf else price for price in prices]
+    sizes = zip(prices, classes.bytes, strict=True)
+    given = [None if price == inf else price + size * model.constant_byte for price, size in sizes]
     for cls in classes.inputs:
         given[cls] = 0.0
     return Folding(tuple(nodes), tuple(given))

@@ -27,12 +27,13 @@ class Compiling:
     cost: str = "default"
     dims: Dims = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
+    executables: str = "cost"
 
     def compile(self, model: Model, progress: Progress, verify: bool = False) -> Compiled:
         """`model` compiled in this way."""
         return satura.compile(
             model, self.threads, self.precision, self.rules, verify, progress,
-            dims=self.dims, cost=self.cost, limits=self.limits,
+            dims=self.dims, cost=self.cost, limits=self.limits, executables=self.executables,
         )  # fmt: skip
 
 
@@ -44,11 +45,12 @@ def compiling(
     cost: str = "default",
     dims: Sequence[str] | None = None,
     limits: str = "",
+    executables: str = "cost",
 ) -> Compiling:
     """What options say, as they are written. Raises CallError for one that says nothing."""
     return Compiling(
         with_files(rules, files or []), threads, precision, cost, parse_dims(dims or []),
-        parse_limits(limits),
+        parse_limits(limits), executables,
     )  # fmt: skip
 
 

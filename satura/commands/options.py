@@ -34,6 +34,14 @@ Dims = Annotated[
     ),
 ]
 Cost = Annotated[str, typer.Option(help="default, or calibrated: by this machine's own rates.")]
+Executables = Annotated[
+    str,
+    typer.Option(
+        metavar="LEVEL",
+        help="Which dispatches share a kernel: none, exact (equal ones), generic (wherever one can"
+        " serve), or cost: where that is worth the time of compiling another.",
+    ),
+]
 Limits = Annotated[
     str,
     typer.Option(

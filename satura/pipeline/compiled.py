@@ -37,11 +37,14 @@ class Compiled(Runnable):
         threads: int | None,
         progress: Progress | None = None,
         elsewhere: Elsewhere | None = None,
+        merging: str = "cost",
     ) -> None:
         self.rewritten = rewritten
         phases = Phases(progress, dict(rewritten.phases))
         with phases.phase("kernels"):
-            self._kernels = compile_schedule(rewritten.schedule, threads, progress, elsewhere)
+            self._kernels = compile_schedule(
+                rewritten.schedule, threads, progress, elsewhere, merging
+            )
         self.phases = phases.seconds
 
     @property
