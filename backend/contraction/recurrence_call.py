@@ -69,7 +69,7 @@ def recurrence_code(
         total += panel.count * panel.size
     if is_known:
         key = f"recurrence {constant.constant.digest.hex()} {panels} {dtype}".encode()
-        place, _ = store.derived(key, lambda: packed(constant.constant.array, panels))
+        place = store.derived(key, lambda: packed(constant.constant.array, panels))
         given |= {"packed": Pointer(("constant", place)), "packed_side": total}
     else:
         given |= tensor_words("weights", schedule, weights)
