@@ -18,7 +18,7 @@ import satura
 from benchmarks.models.quantized import quantized
 from satura.backend.contraction import call, readings
 from satura.backend.contraction.readings import Reading
-from satura.backend.contraction.sorted_words import fits_pairs
+from satura.backend.contraction.sorted_words import fits_halves
 from satura.backend.contraction.spec import Products, pack_products
 from satura.backend.target import host_target
 from satura.rewrite.extract.schedule import Dispatch, Schedule
@@ -159,6 +159,8 @@ def test_sums_of_pairs_are_the_interpreters(case: Case) -> None:
 
 
 SORTED = [
+    Case((U8, I8), (0, 0), 90, 33, largest=31, size=27),
+    Case((U8, I8), (8, 0), 24, 16, 3, border=1, largest=32),
     Case((U8, I8), (3, 0), 16, 70, 3, border=1, largest=64),
     Case((U8, I8), (0, 0), 64, 65, largest=64, size=29),
     Case((I8, I8), (-3, 0), 8, 24, 3, stride=2, border=1, largest=64),
@@ -181,17 +183,19 @@ def sorted_words(is_faster: bool | None = None) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("case", deep_but(SORTED[:3], SORTED))
+@pytest.mark.parametrize("case", deep_but(SORTED[:5], SORTED))
 def test_sums_of_sorted_words_are_the_interpreters(case: Case) -> None:
     with sorted_words(True):
         check(case)
 
 
-def test_pairs_that_fit_are_all_that_never_saturate() -> None:
-    first, second = np.meshgrid(*[np.arange(-128, 128)] * 2)
-    sums = [x * first + y * second for x in (0, 255) for y in (0, 255)]
+@pytest.mark.parametrize("count", [2, 4])
+def test_sums_that_fit_are_all_that_never_saturate(count: int) -> None:
+    weights = np.random.default_rng(0).integers(-256 // count, 256 // count, (count, 1 << 15))
+    sums = [np.dot(octets, weights) for octets in product((0, 255), repeat=count)]
     fit = (np.min(sums, 0) >= -(2**15)) & (np.max(sums, 0) < 2**15)
-    np.testing.assert_array_equal(fits_pairs(first, second), fit)
+    assert 0 < fit.sum() < fit.size
+    np.testing.assert_array_equal(fits_halves(*weights), fit)
 
 
 @pytest.mark.parametrize(("largest", "products"), [(64, Products.OCTETS), (127, Products.PAIRS)])

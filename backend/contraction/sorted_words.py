@@ -1,6 +1,6 @@
 """Weights of octets as panels for CPUs that add products of u8 and i8 in pairs, as i16.
 
-A pair saturates for some u8 exactly if its positive weights, or its negative ones, add up to more
+A sum saturates for some u8 exactly if its positive weights, or its negative ones, add up to more
 than 128: 255 · 128 is the last multiple of 255 that fits an i16. See `helpers/octet_tile.py`.
 """
 
@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 from satura.rewrite.types.tensor_type import Array
 
 _PER_WORD = 4
-_LARGEST_PAIR = 128
+_SORTS = 3
+_LARGEST_SUM = 128
 _MOST_WIDE = 0.75  # of the words; more are faster as pairs from the start
 
 Integers = NDArray[np.signedinteger]
 
 
-def fits_pairs(first: Integers, second: Integers) -> NDArray[np.bool_]:
-    """Whether first · x + second · y is an i16 for all u8 x and y."""
-    above = np.maximum(first, 0) + np.maximum(second, 0)
-    below = np.minimum(first, 0) + np.minimum(second, 0)
-    return np.asarray((above <= _LARGEST_PAIR) & (below >= -_LARGEST_PAIR))
+def fits_halves(*weights: Integers) -> NDArray[np.bool_]:
+    """Whether the sum of these numbers times u8 is an i16, whatever u8 they are."""
+    above = sum(np.maximum(each, 0) for each in weights)
+    below = sum(np.minimum(each, 0) for each in weights)
+    return np.asarray((above <= _LARGEST_SUM) & (below >= -_LARGEST_SUM))
 
 
 def is_sorted_faster(weights: Array, width: int) -> bool:
@@ -32,7 +33,7 @@ def is_sorted_faster(weights: Array, width: int) -> bool:
     """
     columns = weights.shape[-1]
     lines = weights.reshape(-1, columns).astype(np.int16)
-    pairs = fits_pairs(lines[: len(lines) // 2 * 2 : 2], lines[1::2])
+    pairs = fits_halves(lines[: len(lines) // 2 * 2 : 2], lines[1::2])
     words = pairs[: len(pairs) // 2 * 2].reshape(-1, 2, columns).all(1)
     panels = np.logical_and.reduceat(words, np.arange(0, columns, width), axis=1)
     return bool(np.mean(~panels) <= _MOST_WIDE) if panels.size else True
@@ -40,7 +41,7 @@ def is_sorted_faster(weights: Array, width: int) -> bool:
 
 def table_lines(taps: int, depth: int, width: int) -> int:
     """How many lines of `width` i32 stand before the weights of a panel: heads and table."""
-    return 1 + -(-taps * (2 + -(-depth // _PER_WORD)) // width)
+    return 1 + -(-taps * (_SORTS + -(-depth // _PER_WORD)) // width)
 
 
 def sorted_panels(
@@ -67,12 +68,19 @@ def _panel(head: NDArray[np.int32], octets: Integers) -> NDArray[np.int32]:
     """The panel of [taps, words, width, 4] octets."""
     taps, words, width, _ = octets.shape
     table = np.zeros((table_lines(taps, words * _PER_WORD, width) - 1, width), np.int32)
-    entries = table.reshape(-1)[: taps * (2 + words)].reshape(taps, 2 + words)
+    entries = table.reshape(-1)[: taps * (_SORTS + words)].reshape(taps, _SORTS + words)
     lines = [head[None], table]
     for tap, entry in zip(octets, entries, strict=True):
-        fits = fits_pairs(tap[..., ::2], tap[..., 1::2]).all((1, 2))
+        fits = fits_halves(tap[..., ::2], tap[..., 1::2]).all((1, 2))
         few, many = np.flatnonzero(fits), np.flatnonzero(~fits)
-        entry[:2], entry[2:] = (len(few), len(many)), (*few, *many)
+        couples = few[: len(few) // 2 * 2].reshape(-1, 2)
+        first, second = tap[couples[:, 0]], tap[couples[:, 1]]
+        four = (first[..., ::2], first[..., 1::2], second[..., ::2], second[..., 1::2])
+        together = fits_halves(*four).all((1, 2))
+        coupled = couples[together].reshape(-1)
+        few = np.concatenate([coupled, couples[~together].reshape(-1), few[couples.size :]])
+        entry[:_SORTS] = len(coupled) // 2, len(few) - len(coupled), len(many)
+        entry[_SORTS:] = *few, *many
         lines.append(np.ascontiguousarray(tap[few].astype(np.int8)).view(np.int32)[..., 0])
         halves = tap[many].reshape(-1, width, 2, 2).transpose(0, 3, 1, 2).astype(np.int16)
         lines.append(np.ascontiguousarray(halves).view(np.int32).reshape(-1, width))

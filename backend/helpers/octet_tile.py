@@ -2,10 +2,11 @@
 
     acc[m, n] += Σ over taps t and words k of  (rows[t, m] + hops[t])[order[k]] · panel[k, n]
 
-Such a sum of two may saturate. Therefore the words of a panel are sorted, tap by tap: first those
-whose pairs fit an i16 whatever the rows are, then all others as two lines of i16 each, of the even
-and of the odd octets; the rows' are parted in registers. A panel begins with a line of what sums
-start from, and a table: per tap the number of words of both sorts, then where each stands in a row.
+Such a sum of two may saturate. Therefore the words of a panel are sorted, tap by tap: first couples
+of words of which even the sums of four products fit an i16 whatever the rows are, then words whose
+pairs fit, then all others as two lines of i16 each, of the even and of the odd octets; the rows'
+are parted in registers. A panel begins with a line of what sums start from, and a table: per tap
+the numbers of couples, of words that fit and of others, then where each word stands in a row.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from llvmlite import ir
 
 from satura.backend.helpers.vector import INT32, INT64, Code
 
+SORTS = 3
 _WORD, _ADDRESS, _LINE = 4, 8, 64
 _FETCHING_PARTS = 2  # of a tile: they ask for as much as follows
 _OCTETS = {
@@ -29,7 +31,9 @@ _PAIRS = {
     4: "llvm.x86.sse2.pmadd.wd",
 }
 
-_Added = Callable[[Code, ir.Value, ir.Value], ir.Value]
+
+_State = list[ir.Value]
+_Step = Callable[[Code, list[ir.Value], _State], _State]
 
 
 def added_pairs(code: Code, row: ir.Value, column: ir.Value) -> ir.Value:
@@ -39,13 +43,22 @@ def added_pairs(code: Code, row: ir.Value, column: ir.Value) -> ir.Value:
     return code.call(_PAIRS[code.lanes], ir.VectorType(INT32, code.lanes), operands)
 
 
-def _added_octets(code: Code, row: ir.Value, column: ir.Value) -> ir.Value:
-    """Σ row[i] · column[i] over four u8 and i8, of which no two products saturate an i16."""
+def _halves(code: Code, row: ir.Value, column: ir.Value) -> ir.Value:
+    """Sums of two products of u8 and i8, as i16 that they fit."""
     octets = ir.VectorType(ir.IntType(8), 4 * code.lanes)
     halves = ir.VectorType(ir.IntType(16), 2 * code.lanes)
     operands = [code.builder.bitcast(row, octets), code.builder.bitcast(column, octets)]
-    sums = code.call(_OCTETS[code.lanes], halves, operands)
-    return added_pairs(code, sums, ir.Constant(halves, [1] * (2 * code.lanes)))
+    return code.call(_OCTETS[code.lanes], halves, operands)
+
+
+def _added_octets(code: Code, row: ir.Value, column: ir.Value) -> ir.Value:
+    """Σ row[i] · column[i] over four u8 and i8, of which no two products saturate an i16."""
+    return _added(code, _halves(code, row, column))
+
+
+def _added(code: Code, halves: ir.Value) -> ir.Value:
+    """Sums of two i16 each."""
+    return added_pairs(code, halves, ir.Constant(halves.type, [1] * (2 * code.lanes)))
 
 
 def octet_tile(
@@ -66,10 +79,10 @@ def octet_tile(
             addresses, counts, *state = state
             hop = code.load(hops, t, INT64)
             seen = [code.add(code.load(addresses, m, INT64), hop) for m in range(rows)]
-            few, many = (code.builder.sext(code.load(counts, i, INT32), INT64) for i in range(2))
-            state = [code.add(counts, code.integer(2 * _WORD)), *state]
-            state = code.loop(few, state, lambda _, state: _octets(code, seen, state))
-            state = code.loop(many, state, lambda _, state: _pairs(code, seen, state))
+            found = [code.builder.sext(code.load(counts, i, INT32), INT64) for i in range(SORTS)]
+            state = [code.add(counts, code.integer(SORTS * _WORD)), *state]
+            for count, step in zip(found, (_couples, _octets, _pairs), strict=True):
+                state = code.loop(count, state, _of_rows(step, code, seen))
             return [code.add(addresses, pitch), *state]
 
         start = [code.load(heads, place % vectors, vector) for place in places]
@@ -81,6 +94,28 @@ def octet_tile(
         return [*(code.add(at, code.integer(rows * size)) for at, size in below), soon]
 
     code.loop(parts, [table, tile, ahead], part)
+
+
+def _of_rows(step: _Step, code: Code, seen: list[ir.Value]) -> Callable[[ir.Value, _State], _State]:
+    """The body of a loop over words of one sort."""
+    return lambda _, state: step(code, seen, state)
+
+
+def _couples(code: Code, seen: list[ir.Value], state: list[ir.Value]) -> list[ir.Value]:
+    """Two words, of which sums of four products fit an i16."""
+    order, weights, soon, *sums = state
+    vectors = len(sums) // len(seen)
+    code.prefetch(soon)
+    places = [code.builder.sext(code.load(order, i, INT32), INT64) for i in range(2)]
+    columns = [code.load(weights, n, sums[0].type) for n in range(vectors)]
+    for m, address in enumerate(seen):
+        first, second = (code.broadcast(address, place, INT32) for place in places)
+        here = code.opaque(weights)  # read for each row anew: registers are few
+        for n in range(vectors):
+            below = _halves(code, second, code.load(here, vectors + n, sums[0].type))
+            both = code.add(_halves(code, first, columns[n]), below)
+            sums[m * vectors + n] = code.add(sums[m * vectors + n], _added(code, both))
+    return [*_moved(code, order, weights, soon, 2 * vectors, 2), *sums]
 
 
 def _octets(code: Code, seen: list[ir.Value], state: list[ir.Value]) -> list[ir.Value]:
@@ -114,7 +149,7 @@ def _pairs(code: Code, seen: list[ir.Value], state: list[ir.Value]) -> list[ir.V
 
 def _products(
     code: Code, seen: list[ir.Value], order: ir.Value, weights: ir.Value, sums: list[ir.Value],
-    change: Callable[[ir.Value], ir.Value], added: _Added,
+    change: Callable[[ir.Value], ir.Value], added: Callable[[Code, ir.Value, ir.Value], ir.Value],
 ) -> list[ir.Value]:  # fmt: skip
     """The sums with one line of weights multiplied by the word that `order` names."""
     vectors = len(sums) // len(seen)
@@ -129,8 +164,9 @@ def _products(
 
 
 def _moved(
-    code: Code, order: ir.Value, weights: ir.Value, soon: ir.Value, vectors: int
+    code: Code, order: ir.Value, weights: ir.Value, soon: ir.Value, vectors: int, words: int = 1
 ) -> list[ir.Value]:
     """The next word, its weights, and the next line to fetch."""
-    steps = zip((order, weights, soon), (_WORD, vectors * code.lanes * _WORD, _LINE), strict=True)
-    return [code.add(address, code.integer(step)) for address, step in steps]
+    steps = words * _WORD, vectors * code.lanes * _WORD, words * _LINE
+    pairs = zip((order, weights, soon), steps, strict=True)
+    return [code.add(address, code.integer(step)) for address, step in pairs]

@@ -96,6 +96,11 @@ class Code:
             function = ir.Function(self.builder.module, kind, name)
         return self.builder.call(function, arguments)
 
+    def opaque(self, value: ir.Value) -> ir.Value:
+        """The same int64, of which LLVM knows nothing."""
+        kind = ir.FunctionType(INT64, [INT64])
+        return self.builder.asm(kind, "", "=r,0", [value], side_effect=False)
+
     def prefetch(self, address: ir.Value) -> None:
         """Asks for the cache line at `address` to come into the second level; never faults."""
         self.call(
