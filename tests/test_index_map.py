@@ -14,6 +14,7 @@ from satura.rewrite.types.attributes import (
 )
 from satura.rewrite.types.dims import evaluate, symbol
 from satura.rewrite.types.index_map import (
+    bounds,
     divide,
     is_affine,
     offset,
@@ -105,6 +106,19 @@ def test_a_rest_is_less_than_its_divisor() -> None:
     for at in range(3):
         sizes = {"$0": at}
         assert (evaluate(whole, sizes), evaluate(rest, sizes)) == divmod(at + 1, 3)
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(-9, 9), st.integers(-3, 3))
+def test_bounds_of_quotients_are_those_of_their_values(
+    extent: int, divisor: int, start: int, factor: int
+) -> None:
+    position = (symbol("$0") * 2 + start) // divisor * factor + 5
+    top, bottom = bounds(position, {"$0": extent})
+    values = [(2 * at + start) // divisor * factor + 5 for at in range(extent)]
+    assert (top, bottom) == (max(values), min(values))
+    assert divide((symbol("$0") // 3) + symbol("$1") * 4, 4, {"$0": 12, "$1": 2})[1] == (
+        symbol("$0") // 3
+    )
 
 
 def test_groups_are_minimal() -> None:

@@ -77,3 +77,21 @@ def test_values_of_rows_that_several_passes_need() -> None:
     assert "for member in range(members)" in compiled.executables()[0].source
     got = compiled.run(given)["y"]
     assert np.allclose(got, interpret(program, given)["y"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F16])
+def test_sums_over_several_axes_of_which_the_last_is_short(dtype: DType) -> None:
+    """As GroupNorm has them: channels of a group lie side by side, pixels do not."""
+    pixels, groups, width = 37, 3, 5
+    shape = (pixels, groups, width)
+    build = Builder()
+    x = build.input("x", dtype, shape)
+    mean = build.reduce("sum", x, (0, 2))
+    centred = build.binary("sub", x, build.broadcast(mean, shape))
+    spread = build.reduce("sum", build.binary("mul", centred, centred), (0, 2))
+    program = build.program({"y": build.binary("div", centred, build.broadcast(spread, shape))})
+    given = {"x": np.random.default_rng(0).normal(0, 1, shape).astype(dtype.numpy)}
+    compiled = compile_schedule(one_dispatch(program), 2)
+    assert "+ 7)" in compiled.executables()[0].source  # eight pixels at a time
+    got, expected = compiled.run(given)["y"], interpret(program, given)["y"]
+    assert np.allclose(got, expected, rtol=1e-5 if dtype is DType.F32 else 1e-2, atol=1e-5)

@@ -117,6 +117,31 @@ def test_gathered_rows_stored_as_columns(dtype: DType) -> None:
         np.testing.assert_array_equal(compiled.run(given)["y"], expected)
 
 
+def test_halves_turned_each_for_itself() -> None:
+    """As rotary embeddings of keys: what is joined along an axis is stored across it."""
+    tokens, heads, width = 70, 3, 24
+    build = Builder()
+    x = build.input("x", DType.F32, (tokens, heads, 2 * width))
+    weight = build.input("w", DType.F32, (tokens, 1, 2 * width))
+    parts = [
+        build.slice(x, (0, 0, start), (tokens, heads, width), (1, 1, 1)) for start in (width, 0)
+    ]
+    turned = build.concat([build.unary("neg", parts[0]), parts[1]], 2)
+    wide = build.broadcast(weight, (tokens, heads, 2 * width))
+    result = build.binary("add", build.binary("mul", turned, wide), x)
+    program = build.program({"y": build.transpose(result, (1, 2, 0))})
+    given = {
+        "x": np.nan_to_num(bits(DType.F32, (tokens, heads, 2 * width))),
+        "w": np.random.default_rng(0).normal(0, 1, (tokens, 1, 2 * width)).astype(np.float32),
+    }
+    with np.errstate(all="ignore"):
+        expected = interpret(program, given)["y"]
+    for threads in (1, 3):
+        compiled = compile_schedule(one_dispatch(program), threads)
+        assert compiled.executables()[0].source.count("transpose_block") == 2
+        np.testing.assert_array_equal(compiled.run(given)["y"], expected)
+
+
 def test_what_turns_nothing_is_no_transpose() -> None:
     for turned in (False, True):
         build = Builder()

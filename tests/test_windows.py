@@ -125,15 +125,15 @@ def test_small_groups_share_a_vector(depth: int) -> None:
         check(program, arguments, True, exact=True)
 
 
-@pytest.mark.parametrize("size", deep_but([5], [5, 7, 11]))
-def test_large_depthwise_windows(size: int) -> None:
+@pytest.mark.parametrize("sizes", deep_but([(5, 5), (1, 31)], [(5, 5), (1, 31), (7, 7), (11, 11)]))
+def test_large_depthwise_windows(sizes: tuple[int, int]) -> None:
     """Some of their taps are loops; the last results of a row overlap those before."""
-    random = np.random.default_rng(size)
+    random = np.random.default_rng(sizes[0])
     build = Builder()
     x = build.input("x", DType.F32, (1, 9, 10, 20))
-    border = (size // 2, size // 2)
-    window = build.window(DType.F32, (size, size), (1, 1), (1, 1), border, border, 0)
-    weight = draw(random, DType.F32, (size, size, 1, 20))
+    border = (sizes[0] // 2, sizes[1] // 2)
+    window = build.window(DType.F32, sizes, (1, 1), (1, 1), border, border, 0)
+    weight = draw(random, DType.F32, (*sizes, 1, 20))
     weight = np.nan_to_num(weight, posinf=1, neginf=-1)
     result = build.conv(x, build.constant(weight), window, 20)
     program = build.program({"y": build.unary("relu", result)})

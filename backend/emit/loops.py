@@ -5,7 +5,7 @@ The kernel has one piece of text per distinct structure; its arguments list each
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -27,8 +27,22 @@ class LoopForm:
         return isinstance(other, LoopForm) and 0 < other.outer < self.outer
 
 
-def loop_code(name: str, nests: Sequence[Nest], work: int, wanted: LoopForm | None = None) -> Code:
-    """A kernel that runs all `nests`, which have no reductions and no empty loops.
+@dataclass(frozen=True)
+class Piece:
+    """Lines that run one box whose arguments start at `at`, those arguments, and the bytes of
+    scratch that each thread needs, of which there are `per_thread`."""
+
+    lines: list[str]
+    numbers: list[Argument]
+    scratch: int = 0
+
+
+def loop_code(
+    name: str, nests: Sequence[Nest], work: int, special: Callable[[Canonical], Piece | None],
+    wanted: LoopForm | None = None,
+) -> Code:  # fmt: skip
+    """A kernel that runs all `nests`, which have no reductions and no empty loops; those for which
+    there is a `special` piece by that.
 
     Boxes have as many outer loops as the deepest of them, or as `wanted` says where that is more.
     """
@@ -36,25 +50,30 @@ def loop_code(name: str, nests: Sequence[Nest], work: int, wanted: LoopForm | No
     forms = [canonical(nest) for nest in nests]
     deepest = max(form.outer for form in forms)
     most = max(deepest, wanted.outer) if wanted else deepest
+    scratch = 0
     for form in forms:
-        lines, numbers = _piece(_deepened(form, most))
-        boxes.setdefault("\n".join(lines), []).append(numbers)
-    arguments: list[Argument] = []
+        deep = _deepened(form, most)
+        piece = special(deep) or _piece(deep)
+        scratch = max(scratch, piece.scratch)
+        boxes.setdefault("\n".join(piece.lines), []).append(piece.numbers)
+    arguments: list[Argument] = [scratch] if scratch else []
     text = ["at = args"]
-    for piece in sorted(boxes):  # the order of boxes must not tell two kernels apart
-        arguments.append(len(boxes[piece]))
-        for numbers in boxes[piece]:
+    if scratch:
+        text += ["per_thread = load_int64(at, 0)", "at += 8"]
+    for lines in sorted(boxes):  # the order of boxes must not tell two kernels apart
+        arguments.append(len(boxes[lines]))
+        for numbers in boxes[lines]:
             arguments.extend(numbers)
         text += [
             "boxes = load_int64(at, 0)",
             "at += 8",
             "for box in range(boxes):",
-            *indented(1, piece.split("\n")),
-            *indented(1, [f"at += {8 * len(boxes[piece][0])}"]),
+            *indented(1, lines.split("\n")),
+            *indented(1, [f"at += {8 * len(boxes[lines][0])}"]),
         ]
     runs = any(form.middle for form in forms)  # side by side they fill several vectors already
     return Code(
-        name, kernel_text(text, short=runs), tuple(arguments), work, 0, LoopForm(most),
+        name, kernel_text(text, short=runs), tuple(arguments), work, scratch, LoopForm(most),
         _HOPS * (most - deepest),
     )  # fmt: skip
 
@@ -108,8 +127,8 @@ def _deepened(form: Canonical, outer: int) -> Canonical:
     return Canonical(nest, outer, form.middle, form.column)
 
 
-def _piece(form: Canonical) -> tuple[list[str], list[Argument]]:
-    """Lines that run one box whose arguments start at `at`, and those arguments."""
+def _piece(form: Canonical) -> Piece:
+    """The loops of one box as they are."""
     nest = form.nest
     arguments = Arguments()
     outer = [f"i{axis}" for axis in range(form.outer)]
@@ -138,4 +157,4 @@ def _piece(form: Canonical) -> tuple[list[str], list[Argument]]:
             f"total = {' * '.join(extents)}", *share("total"), *body.setup,
             *start_odometer(outer, extents, "lo"), "for row in range(hi - lo):", *indented(1, each),
         ]  # fmt: skip
-    return [*arguments.lines(), *work], arguments.numbers
+    return Piece([*arguments.lines(), *work], arguments.numbers)

@@ -98,6 +98,7 @@ class _Rows:
         self.lanes = host_target().lanes
         plain = not (self.column or self.middle or self.nest.clips)
         plain = plain and all(each.position is None for each in self.nest.reductions)
+        self.spread = not self.column and bool(self.middle) and self.length < COLUMNS
         self.grouped = plain and bool(self.outer) and self.length < SHORT_ROW * self.lanes
         self.scratch = 0
         self.scratch_lines: list[str] = []
@@ -195,7 +196,8 @@ class _Rows:
         """Lines that compute some reductions; from then on their results can be used."""
         reductions = [self.nest.reductions[n] for n in members]
         if self._is_column_sum(number, reductions):
-            return self._column_sum(members[0], accumulators[members[0]])
+            sums = [self._column_sum(member, accumulators[member]) for member in members]
+            return [line for lines in sums for line in lines]
         before = self._start_pass()
         targets = [reduction.operand for reduction in reductions]
         targets += [r.position for r in reductions if r.position is not None]
@@ -230,17 +232,29 @@ class _Rows:
         return [*before, *lines, *self._column_lines()]
 
     def _is_column_sum(self, number: int, reductions: Sequence[Reduction]) -> bool:
-        """Whether all that a pass does is to sum up one value in an array over the columns."""
+        """Whether all that a pass does is to sum up values in arrays over the columns."""
         keeps = any(keep.stage == number for keep in self.kept.values())
-        plain = self.column and self.middle and not self.clips and not keeps
-        return bool(plain) and [reduction.function for reduction in reductions] == ["sum"]
+        plain = (self.column and self.middle) or self.spread
+        plain = plain and not self.clips and not keeps
+        many = len(reductions) > 1 and not self.spread
+        return bool(plain) and not many and {each.function for each in reductions} == {"sum"}
 
     def _column_sum(self, member: int, accumulator: _Accumulator) -> list[str]:
+        """Lines of one sum; those of a short row are added up at the end, not for every row."""
         reduction = self.nest.reductions[member]
-        lines = self._initial(reduction, accumulator, self._start(reduction, {}))
+        array = self._array(reduction.dtype, self.length) if self.spread else accumulator.value
+        kind, start = reduction.dtype.value, self._start(reduction, {})
+        puts = [f"put_{kind}({array}, i, first)"]
+        lines = [f"first = {start}", "for i in range(width):", *indented(1, puts)]
         lines += column_sum_lines(
-            self.body, reduction, accumulator.value, self.middle, self.middles, self.given
+            self.body, reduction, array, self.middle, self.middles, self.given
         )
+        if self.spread:
+            step = self._step(
+                reduction, accumulator, {reduction.operand: f"get_{kind}({array}, i)"}
+            )
+            last = [f"{accumulator.value} = {start}", "for i in range(width):", *indented(1, step)]
+            lines = [f"width = {self.inner}", *lines, *last]
         lines += self._finish(member, reduction, accumulator)
         return [*lines, *self._column_lines()]
 

@@ -10,9 +10,10 @@ other loop goes to a tile of scratch first, from which the work on it is vector 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from satura.backend.emit.body import Arguments, BodyText, Code
-from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
+from satura.backend.emit.body import Arguments, BodyText
+from satura.backend.emit.loops import Piece, share, start_odometer, step_odometer
 from satura.backend.emit.text import indented
 from satura.backend.lower.body import Access, Nest, Pointer, needed_values
 from satura.backend.lower.canonical import Canonical
@@ -23,7 +24,19 @@ SHORTEST = 8  # a loop of fewer iterations is not cut into tiles
 NEAR = 4  # elements: what is read so far on is in the same cache line, more often than not
 
 
-def turned_loop(form: Canonical) -> int | None:
+def _along_store(form: Canonical) -> Canonical:
+    """The same with the loop as inner one along which the result is stored, where there is one."""
+    nest, last = form.nest, len(form.nest.extents) - 1
+    stored = [loop for loop in range(last + 1) if nest.target.strides[loop] == nest.dtype.itemsize]
+    if form.middle or not stored or last in stored:
+        return form
+    order = [last if at == stored[0] else at for at in range(last)] + [stored[0]]
+    extents = [nest.extents[at] for at in order]
+    moved = nest.with_loops(extents, lambda strides: tuple(strides[at] for at in order), ())
+    return replace(form, nest=moved)
+
+
+def _turned_loop(form: Canonical) -> int | None:
     """The loop along which something is read, if not along the inner one; None where there is none.
 
     Both loops are long, and the result is stored along the inner one. First come loops along which
@@ -91,8 +104,12 @@ def _step(nest: Nest, index: int, loop: int) -> int:
     return next((step for step in range(1, NEAR + 1) if stride == step * size), 0)
 
 
-def turning_code(name: str, form: Canonical, turned: int, work: int) -> Code:
-    """The kernel of a nest that reads something along loop `turned`."""
+def turning_piece(form: Canonical) -> Piece | None:
+    """What runs a nest that turns an axis; None for any other."""
+    form = _along_store(form)
+    turned = _turned_loop(form)
+    if turned is None:
+        return None
     arguments = Arguments()
     names = ["column" if loop == turned else f"i{loop}" for loop in range(form.outer)]
     size, scratch = form.nest.dtype.itemsize, 0
@@ -129,11 +146,11 @@ def turning_code(name: str, form: Canonical, turned: int, work: int) -> Code:
         *step_odometer(loops, lengths),
     ]
     lines = [
-        "at = args", *arguments.lines(), f"total = {' * '.join(lengths)}", *share("total"),
+        *arguments.lines(), f"total = {' * '.join(lengths)}", *share("total"),
         *setup, *start_odometer(loops, lengths, "lo"), "for unit in range(hi - lo):",
         *indented(1, each),
     ]  # fmt: skip
-    return Code(name, kernel_text(lines), tuple(arguments.numbers), work, scratch)
+    return Piece(lines, arguments.numbers, scratch)
 
 
 def _only_moves(nest: Nest) -> bool:
@@ -149,7 +166,7 @@ def _loop_lines(
 ) -> tuple[list[str], list[str]]:  # fmt: skip
     """Lines before all loops, and lines that compute a tile column by column."""
     base = arguments.new(Pointer(("scratch", 0)))
-    setup = [f"tile0 = {base} + thread * {arguments.new(sum(sizes))}"]
+    setup = [f"tile0 = {base} + thread * per_thread"]
     unit: list[str] = []
     given: dict[int, str] = {}
     for number, index in enumerate(tiled):
@@ -180,7 +197,7 @@ def _crossed_lines(
     """Lines before all loops, and lines that compute a tile row by row and store its columns."""
     size, kind = nest.dtype.itemsize, nest.dtype.value
     base, pitch = arguments.new(Pointer(("scratch", 0))), TILE * size
-    setup = [f"tile = {base} + thread * {TILE * pitch}"]
+    setup = [f"tile = {base} + thread * per_thread"]
     there = _corner(nest.target, names, arguments)
     stored = arguments.new(nest.target.strides[turned])
     last = len(nest.extents) - 1

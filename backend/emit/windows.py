@@ -26,6 +26,7 @@ PAGE_BYTES = 32768  # most that the columns may need
 RESULTS = 4  # neighbours that are computed at a time
 UNITS = 4  # per thread, at least
 UNROLLED = 16  # taps that are written out; more are loops
+LONGEST_LINE = 32  # taps along the last axis, which are always written out
 LINE = 64
 
 Place = tuple[int, ...]  # along the step, then along the unrolled taps
@@ -39,7 +40,7 @@ def is_small_window(form: Canonical) -> bool:
         return False
     extents = nest.extents[form.outer : form.outer + form.middle]
     taps = prod(extents)
-    if not extents or extents[-1] > UNROLLED:
+    if not extents or extents[-1] > LONGEST_LINE:
         return False
     itemsize = max(value.dtype.compute.itemsize for value in nest.values)
     if taps > MAX_TAPS or nest.extents[-1] * itemsize > PAGE_BYTES:
@@ -158,7 +159,8 @@ class _Windows:
         self.results = int(min(RESULTS, self.steps))
         units = prod(nest.extents[: form.outer])
         self.parts = _parts(self.steps // self.results, units, threads)
-        self.looped = next(at for at in range(len(self.taps)) if prod(self.taps[at:]) <= UNROLLED)
+        looped = (at for at in range(len(self.taps)) if prod(self.taps[at:]) <= UNROLLED)
+        self.looped = next(looped, len(self.taps) - 1)
         self.loops = [f"j{axis}" for axis in range(self.looped)]
         self.pages: dict[int | None, str] = {}
         self.rows: list[str] = []

@@ -66,7 +66,9 @@ def polynomial(builder: ir.IRBuilder, x: ir.Value, coefficients: Sequence[float]
     if not is_long:
         return _chain(builder, x, terms)
     rest, square = terms[FIRST_TERMS:], builder.fmul(x, x)
-    even, odd = (_chain(builder, square, rest[start::2]) for start in (0, 1))
+    fourth = builder.fmul(square, square)
+    parts = [_chain(builder, fourth, rest[start::4]) for start in range(4)]
+    even, odd = (muladd(builder, parts[k + 2], square, parts[k]) for k in (0, 1))
     return _chain(builder, x, [*terms[:FIRST_TERMS], muladd(builder, odd, x, even)])
 
 

@@ -15,7 +15,7 @@ from satura.backend.emit.planes import plane_code
 from satura.backend.emit.relaid import with_constants_relaid
 from satura.backend.emit.rows import row_code
 from satura.backend.emit.scatter import scatter_code
-from satura.backend.emit.transposes import turned_loop, turning_code
+from satura.backend.emit.transposes import turning_piece
 from satura.backend.emit.windows import is_small_window, window_code
 from satura.backend.lower.canonical import canonical
 from satura.backend.lower.loop_nests import lower
@@ -85,12 +85,8 @@ def kernel_code(
         if not any_sizes:
             form = with_constants_relaid(form, schedule.program, store)
         return row_code(name, form, threads, work)
-    if len(nests) == 1:
-        form = canonical(nests[0])
-        turned = turned_loop(form)
-        if turned is not None:
-            return turning_code(name, form, turned, work)
-    return loop_code(name, nests, work, wanted if isinstance(wanted, LoopForm) else None)
+    loops = wanted if isinstance(wanted, LoopForm) else None
+    return loop_code(name, nests, work, turning_piece, loops)
 
 
 def kernel_name(schedule: Schedule, dispatch: Dispatch) -> str:

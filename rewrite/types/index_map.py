@@ -204,11 +204,12 @@ def divide(position: Dim, divisor: Dim, ranges: Ranges) -> tuple[Dim, Dim]:
 
 
 def bounds(position: Dim, ranges: Ranges) -> tuple[Dim | None, Dim | None]:
-    """Largest and smallest value of an affine `position`; None where that is not known."""
+    """Largest and smallest value of an affine `position`, which may be a sum with quotients by
+    numbers; None where that is not known."""
     if isinstance(position, int):
         return position, position
     if not is_affine(position):
-        return None, None
+        return _bounds_with_quotients(position, ranges)
     top: Dim = 0
     bottom: Dim = 0
     for monomial, factor in position.terms:
@@ -224,4 +225,26 @@ def bounds(position: Dim, ranges: Ranges) -> tuple[Dim | None, Dim | None]:
             top = top + reach
         else:
             bottom = bottom + reach
+    return top, bottom
+
+
+def _bounds_with_quotients(position: SymbolicDim, ranges: Ranges) -> tuple[Dim | None, Dim | None]:
+    top: Dim = 0
+    bottom: Dim = 0
+    for monomial, factor in position.terms:
+        term = polynomial([(monomial, factor)])
+        if is_affine(term):
+            most, least = bounds(term, ranges)
+        else:
+            (atom, *others) = monomial
+            if others or isinstance(atom, str) or not isinstance(atom.denominator, int):
+                return None, None
+            most, least = bounds(atom.numerator, ranges)
+            if not isinstance(most, int) or not isinstance(least, int):
+                return None, None
+            ends = most // atom.denominator * factor, least // atom.denominator * factor
+            most, least = ends if factor > 0 else ends[::-1]
+        if most is None or least is None:
+            return None, None
+        top, bottom = top + most, bottom + least
     return top, bottom
