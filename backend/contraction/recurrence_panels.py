@@ -15,6 +15,7 @@ TALLEST = 12
 _WIDEST = 8  # vectors
 _SEVERAL = 8  # sequences
 _LEAST = 2  # vectors of units that formulas take at a time: their instructions overlap
+_OF_PANEL = 0.1  # cycles for a vector that comes from the second cache
 _SPARE = 2  # registers besides those of sums and columns
 
 
@@ -89,10 +90,11 @@ def panel_of(phase: Phase, batch: int, hidden: int, dtype: DType, target: Target
 
 def _cycles(rows: int, vectors: int, tallest: int) -> float:
     """About what one step of the depth takes per sequence and vector: multiply-adds and loads go
-    two at a time, and a sum can go on after four cycles."""
+    two at a time, and a sum can go on after four cycles. Each tile reads the panel anew."""
     tiles = -(-rows // tallest)
     height = -(-rows // tiles)
-    return tiles * max(height * vectors / 2, (height + vectors) / 2, 4.0) / (rows * vectors)
+    busy = max(height * vectors / 2, (height + vectors) / 2, 4.0)
+    return tiles * (busy + _OF_PANEL * vectors) / (rows * vectors)
 
 
 def packed(weights: Array, panels: Sequence[Panel]) -> Array:

@@ -12,6 +12,7 @@ from satura.rewrite.onnx.lower import (  # noqa: F401  # imported for what they 
     quantize,
     recurrent,
     reductions,
+    regions,
     resize,
     sampling,
     scatter,

@@ -1,0 +1,117 @@
+"""Lowerings of RoiAlign, which samples regions of images, and of Col2Im, which adds blocks up."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
+from satura.rewrite.onnx.lower.indexing import wrap_negative
+from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.types.dims import Dim, product
+from satura.rewrite.types.tensor_type import DType
+
+Taps = list[tuple[int, int]]
+"""Positions along an axis, [region, sample], and their weights."""
+
+
+@lowering("RoiAlign")
+@computed_wide
+def roi_align(node: Context) -> int:
+    """The mean of so many samples per bin of each region, between the elements around them."""
+    build, x = node.build, node[0]
+    samples = node.integer("sampling_ratio")
+    if samples <= 0 or node.text("mode", "avg") != "avg":
+        raise NoLowering  # as many samples as a region is large
+    bins = node.integer("output_height", 1), node.integer("output_width", 1)
+    mode = node.text("coordinate_transformation_mode", "half_pixel")
+    is_half = node.opset >= 16 and mode == "half_pixel"
+    batch, channels, *spatial = build.shape(x)
+    regions = build.apply_number("mul", node[1], node.number("spatial_scale", 1.0))
+    if is_half:
+        regions = build.apply_number("sub", regions, 0.5)
+    axes = []
+    for at, (extent, count) in enumerate(zip(spatial, bins, strict=True)):
+        start, end = (build.one_axis_slice(regions, 1, column - at, 1) for column in (1, 3))
+        size = build.binary("sub", end, start)
+        if not is_half:
+            size = build.apply_number("max", size, 1)
+        step = build.apply_number("div", size, count)
+        axes.append(_taps(build, extent, start, step, count, samples))
+    rows = build.reshape(build.transpose(x, (0, 2, 3, 1)), (product((batch, *spatial)), channels))
+    image = build.reshape(wrap_negative(node, node[2], batch), (build.shape(node[2])[0], 1, 1))
+    terms = []
+    for down, height in axes[0]:
+        for across, width in axes[1]:
+            lines = build.binary("mul", image, build.size_of(spatial[:1], image))
+            places = build.apply("add", lines, build.insert(down, 2))
+            places = build.binary("mul", places, build.size_of(spatial[1:], places))
+            places = build.apply("add", places, build.insert(across, 1))
+            weight = build.apply("mul", build.insert(height, 2), build.insert(width, 1))
+            value = build.gather(rows, places, 0)
+            terms.append(build.apply("mul", value, build.insert(weight, 3)))
+    total = terms[0]
+    for term in terms[1:]:
+        total = build.binary("add", total, term)
+    regions_, *_ = build.shape(total)
+    split = (regions_, bins[0], samples, bins[1], samples, channels)
+    mean = build.drop(build.mean(build.reshape(total, split), (2, 4)), (2, 4))
+    return build.transpose(mean, (0, 3, 1, 2))
+
+
+def _taps(build: Tensors, extent: Dim, start: int, step: int, count: int, samples: int) -> Taps:
+    """Elements around each sample. Beyond the image by more than one element they count nothing."""
+    number = np.arange(count * samples)
+    inside = number // samples + (number % samples + 0.5) / samples
+    line = build.constant(inside.reshape(1, -1), build.dtype(start))
+    place = build.apply("add", start, build.apply("mul", step, line))
+    last = build.apply_number("sub", build.size_of([extent], place), 1)
+    near = build.binary(
+        "and", build.binary("le", build.number(-1, place), place),
+        build.binary("le", place, build.size_of([extent], place)),
+    )  # fmt: skip
+    place = build.binary("min", build.apply_number("max", place, 0), last)
+    low = build.unary("floor", place)
+    high = build.binary("min", build.apply_number("add", low, 1), last)
+    share = build.binary("sub", place, low)
+    shares = build.binary("sub", build.number(1, share), share), share
+    none = build.number(0, share)
+    return [
+        (build.cast(at, DType.I64), build.select(near, weight, none))
+        for at, weight in zip((low, high), shares, strict=True)
+    ]
+
+
+@lowering("Col2Im")
+@computed_wide
+def col2im(node: Context) -> int:
+    """The image whose overlapping blocks, one per column, are added up."""
+    build, x = node.build, node[0]
+    image, block = node.fixed(1), node.fixed(2)
+    rank = len(image)
+    ones, zeros = (1,) * rank, (0,) * (2 * rank)
+    strides, pads = node.integers("strides") or ones, node.integers("pads") or zeros
+    dilations = node.integers("dilations") or ones
+    parts = zip(image, pads, pads[rank:], strict=False)
+    padded = [extent + lo + hi for extent, lo, hi in parts]
+    reach = [dilation * (size - 1) + 1 for dilation, size in zip(dilations, block, strict=True)]
+    steps = [
+        (extent - far) // stride + 1
+        for extent, far, stride in zip(padded, reach, strides, strict=True)
+    ]
+    batch, width, columns = build.shape(x)
+    channels = width // prod(block)
+    if columns != prod(steps) or channels * prod(block) != width:
+        raise node.wrong(f"{build.type(x)} is not made of blocks {list(block)} of {list(image)}")
+    inner, outer = np.indices(block).reshape(rank, -1, 1), np.indices(steps).reshape(rank, 1, -1)
+    places = np.zeros((prod(block), prod(steps)), np.int64)
+    for at in range(rank):
+        places = places * padded[at] + inner[at] * dilations[at] + outer[at] * strides[at]
+    split = build.reshape(x, (batch, channels, prod(block), columns))
+    lines = build.reshape(build.transpose(split, (2, 3, 0, 1)), (places.size, batch * channels))
+    empty = build.full(0, (prod(padded), batch * channels), build.dtype(x))
+    total = build.scatter(empty, build.constant(places.reshape(-1)), lines, "sum")
+    whole = build.reshape(total, (*padded, batch, channels))
+    moved = build.transpose(whole, (rank, rank + 1, *range(rank)))
+    return build.slice(moved, (0, 0, *pads[:rank]), (batch, channels, *image))
