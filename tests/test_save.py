@@ -392,7 +392,7 @@ def test_channels_stay_first_in_what_is_saved() -> None:
     ]  # fmt: skip
     constants = {
         "w": values(DType.F32, (2, 2, 3, 3), special=False), "two": [1], "four": [3], "one": [1],
-        "slope": np.float32([[[0.1]], [[0.2]]]),
+        "slope": np.array([[[0.1]], [[0.2]]], np.float32),
     }  # fmt: skip
     program = satura.optimize(make_model(nodes, {"x": ("n", 2, 9, 11)}, constants))
     ops = {each.op_type for each in to_model(program).graph.node}
