@@ -22,7 +22,7 @@ test: $(VENV)/ready-test  ## the tests (minutes)
 test-deep: $(VENV)/ready-test  ## what they leave out: large models, mutants, long proofs, more draws
 	$(PYTEST) -m "deep or hypothesis" --hypothesis-profile=deep
 
-test-long: $(VENV)/ready-test  ## thousands of new random programs, files and instances (hours)
+test-long: $(VENV)/ready-test  ## thousands of new random programs, files and instances (hours, see CONTRIBUTING.md)
 	$(PYTEST) -m "long or hypothesis" --hypothesis-profile=long -o faulthandler_timeout=0
 
 lint: $(VENV)/ready-dev  ## ruff, ruff format and mypy

@@ -111,23 +111,24 @@ def test_what_is_not_a_number_of_threads_is_refused(program: Program, threads: o
 
 
 @pytest.mark.parametrize(
-    ("mistake", "reason"),
+    ("call", "options", "reason"),
     [
-        (lambda p: satura.compile(p, verify="x"), "verify is True or False, not 'x'"),
-        (lambda p: satura.compile(p, strict=1), "strict is True or False, not 1"),
-        (lambda p: satura.optimize(p, strict="no"), "strict is True or False, not 'no'"),
-        (lambda p: satura.open("nope", trust="no"), "trust is True or False, not 'no'"),
-        (lambda p: satura.compile(p, progress=3), "progress is a function of .*, not 3"),
-        (lambda p: satura.compile(p, dims={"rows": 10**30}), r"sizes are from 1 to 2\*\*48"),
-        (lambda p: satura.compile(p, dims={"rows": (1, 2**62)}), r"sizes are from 1 to 2\*\*48"),
-        (lambda p: satura.Limits(node=3), "no limit 'node'; the limits are rounds, nodes, enough"),
+        (satura.compile, {"verify": "x"}, "verify is True or False, not 'x'"),
+        (satura.compile, {"strict": 1}, "strict is True or False, not 1"),
+        (satura.optimize, {"strict": "no"}, "strict is True or False, not 'no'"),
+        (satura.open, {"trust": "no"}, "trust is True or False, not 'no'"),
+        (satura.compile, {"progress": 3}, "progress is a function of .*, not 3"),
+        (satura.compile, {"dims": {"rows": 10**30}}, r"sizes are from 1 to 2\*\*48"),
+        (satura.compile, {"dims": {"rows": (1, 2**62)}}, r"sizes are from 1 to 2\*\*48"),
+        (satura.Limits, {"node": 3}, "no limit 'node'; the limits are rounds, nodes, enough"),
     ],
-)  # fmt: skip
+)
 def test_options_of_no_meaning_are_refused(
-    program: Program, mistake: Callable[[Program], object], reason: str
+    program: Program, call: Callable[..., object], options: dict[str, object], reason: str
 ) -> None:
+    model = {satura.open: ["nope"], satura.Limits: []}.get(call, [program])
     with pytest.raises(CallError, match=reason):
-        mistake(program)
+        call(*model, **options)
 
 
 @pytest.mark.parametrize("rules", [[], None, 5])

@@ -392,7 +392,7 @@ def test_channels_stay_first_in_what_is_saved() -> None:
     ]  # fmt: skip
     constants = {
         "w": values(DType.F32, (2, 2, 3, 3), special=False), "two": [1], "four": [3], "one": [1],
-        "slope": np.float32([[[0.1]], [[0.2]]]),
+        "slope": np.array([[[0.1]], [[0.2]]], np.float32),
     }  # fmt: skip
     program = satura.optimize(make_model(nodes, {"x": ("n", 2, 9, 11)}, constants))
     ops = {each.op_type for each in to_model(program).graph.node}
@@ -416,3 +416,18 @@ def test_ops_of_many_small_ones_come_back() -> None:
     ops = [each.op_type for each in to_model(program).graph.node]
     assert ops == ["LayerNormalization", "LayerNormalization", "Gelu", "Softmax"]
     check(program, arguments_of(program, n=2), arguments_of(program, special=False, n=3))
+
+
+def test_what_stands_between_transposes_is_done_without_them() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (2, 3, 4, 5))
+    turned = build.transpose(x, (2, 0, 3, 1))
+    padded = build.pad(turned, (0, 1, 2, 0), (3, 0, 1, 0), 0.5)
+    cut = build.slice(padded, (1, 0, 2, 0), (5, 3, 6, 3), (1, 1, 1, 1))
+    scale = build.constant(values(DType.F32, (5, 1, 6, 1), special=False))
+    scaled = build.binary("mul", cut, build.broadcast(scale, (5, 3, 6, 3)))
+    joined = build.concat([scaled, cut], 2)
+    total = build.reduce("sum", joined, (1, 3))
+    program = build.program({"y": build.transpose(total, (1, 3, 0, 2))})
+    assert "Transpose" not in {each.op_type for each in to_model(program).graph.node}
+    check(program, arguments_of(program, special=False))
