@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from benchmarks.models import build
 from satura.pipeline.stages import best_schedule, rewrite
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Extractor, Result
@@ -15,6 +16,8 @@ from satura.rewrite.extract.extract import EXTRACTORS, Appraised, choices, extra
 from satura.rewrite.extract.greedy import dag_greedy, tree_greedy
 from satura.rewrite.extract.landmarks import Landmarks, landmarks
 from satura.rewrite.extract.local_search import local_search
+from satura.rewrite.language.rule import RuleSet
+from satura.rules import DEFAULT
 from tests.random_programs import random_program
 from tests.tiers import deep_but
 
@@ -127,6 +130,17 @@ def test_a_program_that_only_the_grown_graph_has_is_found() -> None:
     met = saturation.best
     assert isinstance(met, Appraised)
     assert best_schedule(saturation).seconds < 0.95 * met.seconds
+
+
+def test_rules_make_no_program_dearer() -> None:
+    """Here a short search finds something cheaper after the rule, and a long one without it."""
+    others = [rule.name for rule in DEFAULT if rule.name != "transpose_out_of_binary_xz"]
+    model = build("tiny_esrgan")
+    plain, made = (rewrite(model, r, None, None) for r in (RuleSet(), DEFAULT.without(*others)))
+    start, met = made.saturation.start, made.saturation.best
+    assert isinstance(start, Appraised) and isinstance(met, Appraised)
+    assert met.seconds < start.seconds
+    assert made.schedule.seconds <= plain.schedule.seconds * CLOSE
 
 
 def test_an_extractor_of_a_users_own() -> None:

@@ -94,7 +94,8 @@ class Saturation:
 
     `origins[c][k]` belongs to `classes.nodes[c][k]`, `hidden[c]` are the class's nodes that are not
     used. `program_classes[i]` is the class of the program's node i, None where no output reaches
-    it. `best` is the cheapest that was extracted on the way, from `best_classes`.
+    it. `best` is the cheapest that was extracted on the way, from `best_classes`; `start` what was
+    extracted from `start_classes`, before the rules ran.
     """
 
     classes: EClasses
@@ -104,6 +105,8 @@ class Saturation:
     program_classes: tuple[int | None, ...]
     best: Extracted | None = None
     best_classes: EClasses | None = None
+    start: Extracted | None = None
+    start_classes: EClasses | None = None
 
 
 def saturate(
@@ -129,7 +132,7 @@ def saturate(
     found = run.decoded
     return Saturation(
         found.classes, run.report, found.origins, found.hidden, found.program_classes,
-        run.best, run.best_classes,
+        run.best, run.best_classes, run.start, run.start_classes,
     )  # fmt: skip
 
 
@@ -194,6 +197,7 @@ class _Run:
             self.settle()
             self.close_round()
             self.appraise()
+            self.start, self.start_classes = self.best, self.best_classes
             self.saturate()
             observer.start(None)
             self.decoded = self.decode().decoded(self.runs)

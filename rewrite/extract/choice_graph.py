@@ -71,24 +71,28 @@ class ChoiceGraph:
                 found.update(self.users[leaf])
         return found
 
-    def looks(self, own: Sequence[float], uses: Sequence[int]) -> list[int]:
-        """A number for each class, the same for those in equal places of equal layers.
+    def looks(
+        self, classes: Sequence[int], own: Sequence[float], uses: Sequence[int]
+    ) -> dict[int, int]:
+        """A number for each of some classes, the same in equal places of equal layers.
 
         It counts what its candidates cost, what its pick costs, `own`, and how many read it,
         `uses`; and the same of the computed classes that could read it.
         """
+        prices = self._prices
+        users = {cls: [user for user in self.users[cls] if uses[user]] for cls in classes}
         # Hashes of numbers are the same in every process.
-        alone = [hash(each) for each in zip(self._prices, own, uses, strict=True)]
-        return [
-            hash((look, *sorted([alone[user] for user in users if uses[user]])))
-            for look, users in zip(alone, self.users, strict=True)
-        ]
+        alone = {
+            cls: hash((prices[cls], own[cls], uses[cls]))
+            for cls in {*classes}.union(*users.values())
+        }
+        return {cls: hash((alone[cls], *sorted([alone[u] for u in users[cls]]))) for cls in classes}
 
     @cached_property
-    def _prices(self) -> tuple[tuple[float, ...], ...]:
-        """The costs of the candidates of each class, cheapest first."""
+    def _prices(self) -> tuple[int, ...]:
+        """A number for the costs of the candidates of each class."""
         costs = self.costs
-        return tuple(tuple([costs[k] for k in candidates]) for candidates in self.candidates)
+        return tuple(hash(tuple([costs[k] for k in ks])) for ks in self.candidates)
 
     def needed(self, picks: Mapping[int, int]) -> dict[int, int]:
         """The part of `picks`, candidates by class, that the goals need; in depth-first order."""

@@ -55,7 +55,8 @@ def extract(
         raise CallError(f"there is no method {method!r}; choose from {list(EXTRACTORS)}")
     found = choices(classes, model)
     graph = found.graph
-    return schedule(found, extractor(graph) if extractor else local_search(graph, found.start))
+    result = extractor(graph) if extractor else local_search(graph, found.start, found.picks)
+    return schedule(found, result)
 
 
 def appraiser(model: CostModel | None = None) -> Callable[[EClasses], Appraised]:

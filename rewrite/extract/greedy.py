@@ -7,7 +7,7 @@ class that is visited has its final price, and no two classes read each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 
 from satura.rewrite.errors import ProgramError
@@ -95,7 +95,7 @@ def _visit(
     return picks
 
 
-def chosen(graph: ChoiceGraph, picks: dict[int, int]) -> Result:
+def chosen(graph: ChoiceGraph, picks: Mapping[int, int]) -> Result:
     """The part of some picks that the goals need. Raises ProgramError where one has none."""
     for goal in graph.goals:
         if goal not in picks:

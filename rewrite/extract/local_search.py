@@ -30,14 +30,18 @@ LEAST = 1e-9  # relative; smaller gains are noise of floating point
 WORTH = 1e-5  # relative; a search that gained less is not repeated
 
 
-def local_search(graph: ChoiceGraph, start: Result | None = None) -> Result:
+def local_search(
+    graph: ChoiceGraph, start: Result | None = None, picks: Mapping[int, int] = {}
+) -> Result:
     """Search from both greedy choices, or from `start`, and in all but large graphs a greedy one.
 
+    In these `picks` without a cycle, where given, stand for the greedy ones of what is not chosen.
     Raises ProgramError where a goal cannot be computed.
     """
-    others = cheapest_dags(graph)
+    is_large = len(graph.homes) > LARGE
+    others = picks if picks and is_large else cheapest_dags(graph)
     starts = [start] if start else [tree_greedy(graph)]
-    if not start or len(graph.homes) <= LARGE:
+    if not start or not is_large:
         starts.append(chosen(graph, others))
     found = [(improve(graph, each, others), each) for each in starts]
     best, before = min(found, key=lambda pair: pair[0].cost)
@@ -291,10 +295,10 @@ class _Search:
                 stack += below[cls]
         return False
 
-    def try_on(self, classes: Iterable[int], move: Callable[[int], list[int]]) -> None:
+    def try_on(self, classes: Sequence[int], move: Callable[[int], list[int]]) -> None:
         """Try a move on some classes, but of those that look the same, as in equal layers, on none
         after one that failed, unless something has changed around it."""
-        looks = self.graph.looks(self.own, self.uses)
+        looks = self.graph.looks(classes, self.own, self.uses)
         failed: set[int] = set()
         changed: set[int] = set()
         for cls in classes:

@@ -10,7 +10,7 @@ from satura.pipeline.rewritten import Rewritten, warn_if_cut_short
 from satura.pipeline.rule_sets import Rules, is_ours, rule_set
 from satura.rewrite.egraph.saturate import Limits, Saturation
 from satura.rewrite.errors import RuleError
-from satura.rewrite.extract.candidates import Candidates
+from satura.rewrite.extract.candidates import Candidates, is_small
 from satura.rewrite.extract.choice_graph import Result
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.extract import Appraised, appraiser, choices, schedule
@@ -22,6 +22,8 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.system.garbage import without_collections
 
 _SMALL = 1500  # e-nodes: searching them takes less than half a second
+_CLOSE = 1.05  # times the best: a longer search may gain as much
+_VERY_CLOSE = 1.001  # the same of a large program, whose search takes a share of the time
 
 
 @dataclass(frozen=True)
@@ -80,13 +82,18 @@ def _searches(
     saturation: Saturation, met: Appraised, cost: CostModel | None
 ) -> list[tuple[Candidates, Result]]:
     """A search in the e-graph with the cheapest program that was met; in a small one as it was at
-    the end, too: a short search may not have seen what it gained."""
+    the end, too: a short search may not have seen what it gained. And in that of the program as it
+    was, if what was met there is about as cheap: so rules make no program dearer."""
     classes, last = saturation.best_classes, saturation.classes
-    assert classes is not None
+    start, first = saturation.start, saturation.start_classes
+    assert classes is not None and isinstance(start, Appraised) and first is not None
     found = [met.candidates(classes, cost)]
     if last.node_count <= _SMALL and last != classes:
         found.append(choices(last, cost))
-    return [(each, local_search(each.graph, each.start)) for each in found]
+    close = _CLOSE if is_small(first) else _VERY_CLOSE
+    if first not in (classes, last) and start.seconds <= close * met.seconds:
+        found.append(start.candidates(first, cost))
+    return [(each, local_search(each.graph, each.start, each.picks)) for each in found]
 
 
 def saturate_beside(
