@@ -52,5 +52,5 @@ clean:  ## remove the environment and everything built
 
 $(VENV)/ready-%: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[$*]'  # most is never imported
 	touch $@

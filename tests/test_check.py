@@ -464,6 +464,7 @@ def crop_of_pad(x: Tensor, v: Tensor, b: Padding, s: Slices) -> Law:
     return rewrites(slice_(pad(x, v, b), s), x, takes_as_much(x.type, b, s))
 
 
+@pytest.mark.deep
 def test_assert_sound_refutes_by_a_proof_what_instances_seldom_show() -> None:
     with pytest.raises(UnsoundError, match="crop_of_pad"):
         assert_sound(crop_of_pad)

@@ -187,6 +187,7 @@ def test_a_refutation_survives_a_search_that_takes_too_long(
     assert report["verdict"] == "refuted" and report["counterexample"]["left"]
 
 
+@pytest.mark.deep
 def test_a_test_survives_a_proof_that_takes_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

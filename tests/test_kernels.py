@@ -391,7 +391,7 @@ def test_a_reduction_of_no_elements_reads_no_index(shape: tuple[int, ...]) -> No
     np.testing.assert_array_equal(computed(program, arguments), expected)
 
 
-@pytest.mark.parametrize("seed", deep_but([1], range(50), range(20)))
+@pytest.mark.parametrize("seed", deep_but([], range(50), range(20)))
 def test_random_programs_one_kernel_per_node(seed: int) -> None:
     check_random_program(seed)
 

@@ -63,7 +63,7 @@ def unsigned(values: Array) -> Array:
     return np.where(values == 0, np.zeros_like(values), values)
 
 
-@pytest.mark.parametrize("seed", deep_but(range(2, 4), range(120), range(24)))
+@pytest.mark.parametrize("seed", deep_but([2], range(120), range(24)))
 def test_compiled_programs_equal_the_interpreter(seed: int) -> None:
     check(seed)
 

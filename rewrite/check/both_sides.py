@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -23,7 +23,7 @@ from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import CallError, ProgramError, RuleError
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.ops.registry import size_of
-from satura.rewrite.program.program import Program, ProgramBuilder
+from satura.rewrite.program.program import Node, Program, ProgramBuilder
 from satura.rewrite.types.attributes import Axis, Refuse
 from satura.rewrite.types.comparison import first_difference
 from satura.rewrite.types.constant import Constant
@@ -43,6 +43,7 @@ FAR = {DType.F64: (200, 200, 130), DType.F32: (25, 25, 16), DType.BF16: (25, 25,
 """Powers of ten far from 1. Their own square or cube overflows by far, so that a sum of a few such
 numbers, or one that nearly cancels, is as finite as they are."""
 FAR_DRAWS = 0.2
+ZERO_DRAWS = 0.06
 LEAST_FAR = 1e10
 NEAR = 2.0**-6  # by which results of numbers far from 1 may differ, relative to the left one,
 NEAR_EPS = 128  # or as many last digits, where these are more
@@ -111,7 +112,6 @@ def _compare(instance: Instance, exact: bool, draw: Draw) -> Failure | None:
     builder = ProgramBuilder()
     tensors = instance.add_variables(builder, {})
     left = instance.add_left(builder, tensors)
-    symbols = frozenset[str]().union(*(node.type.symbols for node in builder.nodes))
     try:
         right = instance.add_right(builder, tensors)
     except Exception as error:  # whatever an op makes of what attribute functions answered
@@ -120,7 +120,7 @@ def _compare(instance: Instance, exact: bool, draw: Draw) -> Failure | None:
     reason = ""
     if builder.type(left) != builder.type(right):
         reason = f"the left side is {builder.type(left)}, the right side {builder.type(right)}"
-    for sizes in _valuations(instance, symbols) * (1 if exact else ROUNDED_DRAWS):
+    for sizes in _valuations(instance) * (1 if exact else ROUNDED_DRAWS):
         failure = _compare_at(instance, program, sizes, exact, draw)
         if failure is not None:
             return replace(failure, reason=reason or failure.reason)
@@ -131,10 +131,9 @@ def right_side_failure(
     instance: Instance, reason: str, sizes: Mapping[str, int] | None = None
 ) -> Failure | None:
     """The failure of the right side itself; None where the left side is ill typed at all sizes."""
-    program = left_side(instance)
+    program = instance.left_side
     if sizes is None:
-        symbols = frozenset[str]().union(*(node.type.symbols for node in program.nodes))
-        sizes = next(iter(_valuations(instance, symbols)), None)
+        sizes = next(iter(_valuations(instance)), None)
         if sizes is None:
             return None
     concrete = program.concrete(sizes)
@@ -150,10 +149,10 @@ def zeros(program: Program) -> dict[str, Array]:
     }
 
 
-def _valuations(instance: Instance, symbols: frozenset[str]) -> list[dict[str, int]]:
+def _valuations(instance: Instance) -> list[dict[str, int]]:
     """Sizes of the symbols for which the left side is well typed."""
-    program = left_side(instance)
-    names = sorted(symbols)
+    program = instance.left_side
+    names = sorted(instance.symbols)
     unique = dict.fromkeys(tuple(sizes[name] for name in names) for sizes in SIZES)
     chosen = [dict(zip(names, values, strict=True)) for values in unique]
     return [sizes for sizes in chosen if has_meaning(program, sizes)]
@@ -236,17 +235,28 @@ def _unlike_far_from_1(
     near = max(NEAR, NEAR_EPS * float(max(digits)))
     with np.errstate(all="ignore"):
         a, b = left.astype(np.float64), right.astype(np.float64)
-        speaks = np.isfinite(a) & (np.abs(a) > tiny)
-        unlike = speaks & ~(np.abs(a - b) <= near * np.abs(a))
-        if unlike.any():
-            nudged = {name: _nudged(array, NUDGE * near) for name, array in arguments.items()}
-            beside = node_values(program.nodes, nudged)[program.output_nodes[0]]
-            unlike &= np.abs(a - beside.astype(np.float64)) <= near / 4 * np.abs(a)
-        return np.asarray(unlike | (~np.isfinite(a) & np.isfinite(b) & (not only_finite)))
+        unlike = np.isfinite(a) & (np.abs(a) > tiny) & ~(np.abs(a - b) <= near * np.abs(a))
+        overflown = ~np.isfinite(a) & np.isfinite(b) & (not only_finite)
+        if unlike.any() or overflown.any():
+            nudged = {
+                name: _nudged(array, NUDGE * near, number)
+                for number, (name, array) in enumerate(arguments.items())
+            }
+            beside = node_values(program.nodes, nudged)
+            beside_a, beside_b = (
+                beside[index].astype(np.float64) for index in program.output_nodes
+            )
+            unlike &= np.abs(a - beside_a) <= near / 4 * np.abs(a)
+            overflown &= np.abs(b - beside_b) <= near / 4 * np.abs(b)
+        return np.asarray(unlike | overflown)
 
 
-def _nudged(array: Array, step: float) -> Array:
-    """Floats beside those of `array`, some larger and some smaller."""
+def _nudged(array: Array, step: float, number: int) -> Array:
+    """Floats beside those of `array`, some larger and some smaller; by another step per `number`.
+
+    What cancels exactly does not, after that.
+    """
+    step *= (1 + number // 2) * (-1) ** number
     signs = np.where(np.arange(array.size) % 3, 1.0, -1.0).reshape(array.shape)
     return np.asarray(array.astype(np.float64) * (1 + step * signs)).astype(array.dtype)
 
@@ -263,9 +273,11 @@ def _left_has_value(program: Program, arguments: Mapping[str, Array]) -> bool:
 def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, Array]:
     """A random value for every input of a program without symbols; indices lie in range.
 
-    Now and then inputs that are all `moderate` floats are huge, or tiny, of one magnitude.
+    Where it has an output `left`, the range is that of the left side. Now and then inputs that are
+    all `moderate` floats are huge, or tiny, of one magnitude; others are zeros of either sign.
     """
-    extents = _gather_extents(program)
+    sides = dict(program.outputs)
+    extents = _gather_extents(program.nodes[: sides.get("left", len(program.nodes)) + 1])
     arguments: dict[str, Array] = {}
     constants = [node.constant.array for node in program.nodes if node.op.name == "constant"]
     can_be_far = moderate and not _is_far(magnitude(constants))
@@ -282,6 +294,9 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
             wide = array.astype(np.int64) + extent
             array = (wide % (2 * extent) - extent).astype(array.dtype)
         arguments[node.input_name] = array
+    if not moderate and draw.specials > 0 and draw.chance(ZERO_DRAWS):
+        are_floats = {name for name, array in arguments.items() if DType.of(array.dtype).is_float}
+        arguments |= {name: _with_zeros(arguments[name], draw) for name in sorted(are_floats)}
     return arguments
 
 
@@ -315,28 +330,27 @@ def _far(array: Array, size: float, draw: Draw) -> Array:
     return np.asarray(random.choice((-1.0, 1.0), array.shape) * values).astype(array.dtype)
 
 
-def _gather_extents(program: Program) -> dict[int, int]:
+def _with_zeros(array: Array, draw: Draw) -> Array:
+    """The array with zeros at about half of its places: equal, and of either sign."""
+    random = np.random.default_rng(draw.random.getrandbits(64))
+    zeros = random.choice((0.0, -0.0), array.shape).astype(array.dtype)
+    return np.asarray(np.where(random.random(array.shape) < 0.5, zeros, array))
+
+
+def _gather_extents(nodes: Sequence[Node]) -> dict[int, int]:
     """The least extent that gathers read from, for each node that their indices are made of."""
     extents: dict[int, int] = {}
-    for index in reversed(range(len(program.nodes))):
-        node = program.nodes[index]
+    for index in reversed(range(len(nodes))):
+        node = nodes[index]
         read = dict.fromkeys(node.operands, extents.get(index, 0))
         if node.op.name == "gather":
             x, indices = node.operands
             axis = cast(Axis, node.attributes[0])
-            read = {indices: static(program.nodes[x].type.shape[axis.index])}
+            read = {indices: static(nodes[x].type.shape[axis.index])}
         for operand, extent in read.items():
             if extent:
                 extents[operand] = min(extent, extents.get(operand, extent))
     return extents
-
-
-def left_side(instance: Instance) -> Program:
-    """The program whose output `left` is the left side."""
-    builder = ProgramBuilder()
-    return builder.program(
-        {"left": instance.add_left(builder, instance.add_variables(builder, {}))}
-    )
 
 
 def _failure_text(error: Exception) -> str:

@@ -1,23 +1,30 @@
-"""What draws leave out: high ranks, extents all equal or all symbolic, huge and tiny numbers."""
+"""What draws leave out: high ranks, extents large, equal or symbolic, rare dtypes and numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, product
 from random import Random
 from typing import TypeGuard
 
-from satura.rewrite.check.instances import HIGH_RANKS, Instance, draw_instance
+from satura.rewrite.check.instances import HIGH_RANKS, Instance, Wish, draw_instance, ops_of
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.ops.draw import SYMBOLS
 from satura.rewrite.types.constant import Scalar
-from satura.rewrite.types.tensor_type import DType
+from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.tensor_type import COMPUTED, NARROW, DType
 
 DRAWS = 30  # at each of these ranks
 SQUARE_DRAWS = 600  # of tensors of which all extents are equal, or all symbolic
 SQUARE_RANKS = (2, 3, 4, 4, 5)
 SQUARE_EXTENTS = ((2,), (3,), (2,), (3,), (2,), SYMBOLS)
+LARGE_DRAWS = 120
+LARGE_EXTENTS: tuple[tuple[Dim, ...], ...] = ((400, 1), (400, 1), (2051, 1))
+COUNTING = {"iota", "reduce", "arg_reduce", "extent"}  # ops that tell how large an extent is
+REVERSED_DRAWS = 200
+REVERSED_EXTENTS: tuple[Dim, ...] = (1, 2, 2, 3, 4, 4)
+NARROW_DRAWS = 3  # for each dtype that computes, and each that does not
 REMADE = 30  # firings with other numbers
 # Powers of ten far from 1 whose square is still finite, and whose inverse is not subnormal.
 EXPONENTS = {DType.F64: 150, DType.F32: 18, DType.BF16: 18, DType.F16: 2}
@@ -28,7 +35,7 @@ def of_high_rank(direction: Direction, seed: int, scale: int) -> Iterator[Instan
     random = Random(seed)
     for rank in HIGH_RANKS:
         for _ in range(DRAWS * scale):
-            instance = draw_instance(direction, random, rank)
+            instance = draw_instance(direction, random, Wish(rank))
             if instance is not None:
                 yield instance
 
@@ -38,9 +45,54 @@ def of_equal_extents(direction: Direction, seed: int, draws: int) -> Iterator[In
     random = Random(seed)
     for _ in range(draws):
         rank, extents = random.choice(SQUARE_RANKS), random.choice(SQUARE_EXTENTS)
-        instance = draw_instance(direction, random, rank, extents)
+        instance = draw_instance(direction, random, Wish(rank, extents))
         if instance is not None:
             yield instance
+
+
+def of_large_extents(direction: Direction, seed: int, scale: int) -> Iterator[Instance]:
+    """Matches whose positions or sums a small dtype has no room for."""
+    random = Random(seed)
+    draws = LARGE_DRAWS * scale if ops_of(direction) & COUNTING else 0
+    for number in range(draws):
+        wish = Wish(random.choice((1, 2)), LARGE_EXTENTS[number % len(LARGE_EXTENTS)])
+        instance = draw_instance(direction, random, wish)
+        if instance is not None:
+            yield instance
+
+
+def of_reversed_shapes(direction: Direction, seed: int, scale: int) -> Iterator[Instance]:
+    """Matches where [2, 3, 4] often becomes [4, 3, 2]: one extent stays, and its elements move."""
+    random = Random(seed)
+    for _ in range(REVERSED_DRAWS * scale if "reshape" in ops_of(direction) else 0):
+        wish = Wish(random.choice((3, 3, 4)), REVERSED_EXTENTS, reverses=True)
+        instance = draw_instance(direction, random, wish)
+        if instance is not None:
+            yield instance
+
+
+def of_narrow_dtypes(direction: Direction, seed: int, scale: int) -> Iterator[Instance]:
+    """Matches that cast by way of a dtype that nothing computes with."""
+    random = Random(seed)
+    is_free = any(issubclass(sort, DType) for sort in direction.variables.values())
+    dtypes = list(product(NARROW, COMPUTED)) if is_free and "cast" in ops_of(direction) else []
+    for each in dtypes * (NARROW_DRAWS * scale):
+        instance = draw_instance(direction, random, Wish(dtypes=each))
+        if instance is None or any(type_.dtype.is_narrow for type_ in instance.types.values()):
+            continue
+        if any(isinstance(value, DType) and value.is_narrow for _, value in instance.values):
+            yield instance
+
+
+def with_other_zeros(instances: Iterable[Instance], scale: int) -> Iterator[Instance]:
+    """Firings with zeros among their floats, each of these with the other sign."""
+    with_zeros = (each for each in instances if any(_is_zero(value) for _, value in each.values))
+    for instance in islice(with_zeros, REMADE * scale):
+        values = tuple(
+            (name, Scalar.of(-float(value.array), value.dtype) if _is_zero(value) else value)
+            for name, value in instance.values
+        )
+        yield replace(instance, values=values)
 
 
 def with_extreme_numbers(instances: Iterable[Instance], scale: int) -> Iterator[Instance]:
@@ -57,6 +109,10 @@ def with_extreme_numbers(instances: Iterable[Instance], scale: int) -> Iterator[
 
 def _is_float(value: object) -> TypeGuard[Scalar]:
     return isinstance(value, Scalar) and value.dtype.is_float
+
+
+def _is_zero(value: object) -> TypeGuard[Scalar]:
+    return _is_float(value) and float(value.array) == 0.0
 
 
 def _extreme_number(value: Scalar, sign: int) -> Scalar:

@@ -10,7 +10,6 @@ from satura.rewrite.check.both_sides import (
     UncomputableError,
     disagreement,
     has_meaning,
-    left_side,
     random_arguments,
     right_side_failure,
     zeros,
@@ -33,7 +32,7 @@ LIMITS = Limits(rounds=2, nodes=20_000)
 def examine_saturated(rule: Rule, instances: Sequence[Instance], draw: Draw) -> Failure | None:
     """How the rule fails in an e-graph that holds both sides of all `instances`."""
     sizes = SIZES[0]
-    kept = [instance for instance in instances if has_meaning(left_side(instance), sizes)]
+    kept = [instance for instance in instances if has_meaning(instance.left_side, sizes)]
     program = _program_of(kept, draw, rule.exact)
     try:
         saturation = saturate(program, RuleSet(rule), LIMITS)
@@ -101,5 +100,5 @@ def _culprit(rule: Rule, instances: Sequence[Instance], draw: Draw) -> Program:
         try:
             saturate(_program_of([instance], draw, rule.exact), RuleSet(rule), LIMITS)
         except RuleError:
-            return left_side(instance)
-    return left_side(instances[0])
+            return instance.left_side
+    return instances[0].left_side

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 from typing import cast
 
-from satura.rewrite.check.named_numbers import named_numbers
+from satura.rewrite.check.named_values import named_functions, named_numbers
 from satura.rewrite.check.user_ops import draw_operands
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import AttributeVariable, Literal
@@ -24,11 +25,18 @@ from satura.rewrite.language.terms import (
 )
 from satura.rewrite.language.type_check import ANY_DTYPE, ANY_RANK, PossibleTypes
 from satura.rewrite.ops import Kind, Op
-from satura.rewrite.ops.draw import Draw, DrawError, Given, is_concrete, reject_unless
-from satura.rewrite.program.program import ProgramBuilder
-from satura.rewrite.types.attributes import Attribute, Parameter, Refuse
+from satura.rewrite.ops.draw import (
+    Draw,
+    DrawError,
+    Given,
+    is_concrete,
+    near_extents,
+    reject_unless,
+)
+from satura.rewrite.program.program import Program, ProgramBuilder
+from satura.rewrite.types.attributes import Attribute, Parameter, Refuse, Shape
 from satura.rewrite.types.constant import Constant, Scalar
-from satura.rewrite.types.dims import Dim, representative
+from satura.rewrite.types.dims import Dim, representative, symbols_of
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 HIGH_RANKS = (5, 6)  # which most draws leave out
@@ -52,6 +60,19 @@ class Instance:
     @cached_property
     def types(self) -> dict[str, TensorType]:
         return {name: type_ for name, type_ in self.values if isinstance(type_, TensorType)}
+
+    @cached_property
+    def left_side(self) -> Program:
+        """The program whose output `left` is the left side."""
+        builder = ProgramBuilder()
+        return builder.program({"left": self.add_left(builder, self.add_variables(builder, {}))})
+
+    @cached_property
+    def symbols(self) -> frozenset[str]:
+        """The symbols of all types, and of shapes that are no tensor's."""
+        types = (node.type.symbols for node in self.left_side.nodes)
+        shapes = (symbols_of(value.dims) for _, value in self.values if isinstance(value, Shape))
+        return frozenset[str]().union(*types, *shapes)
 
     def __str__(self) -> str:
         return ", ".join(f"{name} = {value}" for name, value in self.values)
@@ -83,31 +104,44 @@ class Instance:
         return build_term(self.direction.right, builder, tensors, self.bindings)
 
 
-def draw_instance(
-    direction: Direction, random: Random, rank: int | None = None,
-    extents: tuple[Dim, ...] | None = None,
-) -> Instance | None:  # fmt: skip
+@dataclass(frozen=True)
+class Wish:
+    """What a draw keeps to: the rank of the whole left side, extents, dtypes to choose from.
+
+    `named` prefers functions that the rule names, `reverses` reshapes to reversed extents.
+    """
+
+    rank: int | None = None
+    extents: tuple[Dim, ...] = ()
+    dtypes: tuple[DType, ...] = ()
+    named: bool = False
+    reverses: bool = False
+
+
+NO_WISH = Wish()  # ranks from 0 to 4
+
+
+def draw_instance(direction: Direction, random: Random, wish: Wish = NO_WISH) -> Instance | None:
     """A random well-typed match of the left side; None where the draw gives none."""
     seed = random.getrandbits(48)
-    return draw_from(direction, Random(seed), seed, rank, extents)
+    return draw_from(direction, Random(seed), seed, wish)
 
 
 def draw_from(
-    direction: Direction, source: Random, seed: int, rank: int | None = None,
-    extents: tuple[Dim, ...] | None = None,
-) -> Instance | None:  # fmt: skip
-    """The match that the numbers of `source` give; None where they give none.
-
-    `rank` is the rank of the whole left side; without it one of 0 to 4 is drawn. With `extents` all
-    are among these.
-    """
+    direction: Direction, source: Random, seed: int, wish: Wish = NO_WISH
+) -> Instance | None:
+    """The match that the numbers of `source` give; None where they give none."""
     symbolic = source.random() >= 0.7
-    draw = Draw(source, extents=extents) if extents else Draw(source, symbolic)
+    draw = Draw(source, extents=wish.extents) if wish.extents else Draw(source, symbolic)
     possible = _possible_for(direction)
     draw.named = possible.numbers
+    draw.near = () if wish.extents else possible.extents
+    draw.dtypes = wish.dtypes or draw.dtypes
+    draw.functions = possible.functions if wish.named else frozenset()
+    draw.reverses = wish.reverses
     pattern = _Pattern(draw, possible)
     try:
-        pattern.bind(direction.left, _root_type(possible, draw, rank))
+        pattern.bind(direction.left, _root_type(possible, draw, wish.rank))
         instance = Instance(
             direction,
             tuple(
@@ -122,12 +156,19 @@ def draw_from(
     return instance
 
 
+def ops_of(direction: Direction) -> Set[str]:
+    """The names of the ops of the left side."""
+    return _possible_for(direction).names
+
+
 class _Possible:
     """The dtypes and ranks that the parts of a left side can have, and the numbers of its rule."""
 
     def __init__(self, direction: Direction) -> None:
         self.direction = direction
         self.numbers = named_numbers(direction)
+        self.extents = near_extents(self.numbers)
+        self.functions = named_functions(direction)
         self.left = left = direction.left
         terms = list(subterms(left))
         self.names = {term.op.name for term in terms if isinstance(term, Application)}

@@ -42,7 +42,9 @@ def _function(
     decided = [type_.dtype for type_ in known if type_ is not None]
     taken = frozenset(decided[:1]) if decided else draw.taken
     if given is None:
-        given = draw.one_of([name for name, each in table.items() if _sources(each, result, taken)])
+        names = [name for name, each in table.items() if _sources(each, result, taken)]
+        preferred = [name for name in names if name in draw.functions]
+        given = draw.one_of(preferred if preferred and draw.chance(0.8) else names)
     return given, draw.one_of(_sources(table[given], result, taken))
 
 
@@ -78,6 +80,9 @@ def _cast(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     before = [dtype for dtype in draw.casts if dtype in draw.taken]
     if before and draw.chance(0.5):
         source = draw.one_of(before)
+    narrow = [dtype for dtype in draw.dtypes if dtype.is_narrow]
+    if narrow and draw.chance(0.5):
+        source = draw.one_of(narrow)
     if known[0] is not None:
         source = known[0].dtype
     draw.casts += (result.dtype, source)

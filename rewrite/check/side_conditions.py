@@ -8,7 +8,14 @@ from traceback import walk_tb
 from types import FrameType
 
 from satura.rewrite.check.both_sides import fingerprint
-from satura.rewrite.check.instances import HIGH_RANKS, Instance, draw_from, draw_instance
+from satura.rewrite.check.instances import (
+    HIGH_RANKS,
+    NO_WISH,
+    Instance,
+    Wish,
+    draw_from,
+    draw_instance,
+)
 from satura.rewrite.check.report import DirectionReport
 from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import RuleError
@@ -16,6 +23,8 @@ from satura.rewrite.language.conditions import asks_for_value
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Expression
 from satura.rewrite.types.attributes import Attribute, Refuse
+
+RARE_RANKS = (None,) * 4 + HIGH_RANKS  # to draw from where little fires
 
 
 @dataclass
@@ -48,16 +57,20 @@ class Firings:
     def draw(self, random: Random, wanted: int, attempts: int) -> None:
         """Draw until there are `wanted` firings and every condition gave both answers.
 
-        Where half of the `attempts` made hardly any fire, the others are at high ranks, too.
+        Where half of the `attempts` made hardly any fire, the others are at high ranks, too, and
+        prefer functions that the rule names; where few fire then, there are twice as many attempts.
         """
-        for number in range(attempts):
+        for number in range(2 * attempts):
             if len(self.found) >= wanted and not self.has_undecided:
                 return
             is_rare = 2 * number >= attempts and 3 * len(self.found) < wanted
-            rank = random.choice((None, *HIGH_RANKS)) if is_rare else None
-            instance = draw_instance(self.direction, random, rank)
+            if number >= attempts and not (is_rare and 10 * len(self.found) > wanted):
+                return
+            rank = random.choice(RARE_RANKS) if is_rare else None
+            wish = Wish(rank, named=number % 2 == 0) if is_rare else NO_WISH
+            instance = draw_instance(self.direction, random, wish)
             if instance is not None:
-                self._try(instance, rank, room=len(self.found) < 2 * wanted)
+                self._try(instance, wish, room=len(self.found) < 2 * wanted)
                 if self.broken is not None:
                     return
 
@@ -81,7 +94,7 @@ class Firings:
                 return instance
         return None
 
-    def _try(self, instance: Instance, rank: int | None, room: bool) -> None:
+    def _try(self, instance: Instance, wish: Wish, room: bool) -> None:
         self.matches += 1
         before = fingerprint(instance)
         try:
@@ -97,7 +110,7 @@ class Firings:
                 self.found[instance.values] = instance
                 self.answers[instance.values] = answer
         if fingerprint(instance) != before:
-            self.broken = draw_from(self.direction, Random(instance.seed), instance.seed, rank)
+            self.broken = draw_from(self.direction, Random(instance.seed), instance.seed, wish)
 
     def _holds(self, condition: Expression, instance: Instance) -> bool:
         try:

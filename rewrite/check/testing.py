@@ -21,7 +21,6 @@ from satura.rewrite.check.both_sides import (
     Failure,
     disagreement,
     examine,
-    left_side,
     right_side_failure,
 )
 from satura.rewrite.check.compare import node_values
@@ -31,7 +30,11 @@ from satura.rewrite.check.extremes import (
     SQUARE_DRAWS,
     of_equal_extents,
     of_high_rank,
+    of_large_extents,
+    of_narrow_dtypes,
+    of_reversed_shapes,
     with_extreme_numbers,
+    with_other_zeros,
 )
 from satura.rewrite.check.in_egraph import examine_saturated
 from satura.rewrite.check.instances import Instance
@@ -103,7 +106,7 @@ def check(
     )
     if failure is not None:
         refuted = _refutation_report(rule, report, failure, shrink)
-        return replace(refuted, hint=_hint(tried)) if rule.exact else refuted
+        return replace(refuted, hint=_hint(rule, seed, attempts, tried)) if rule.exact else refuted
     reasons = [reason for direction in report.directions for reason in _gaps(direction)]
     if reasons:
         return replace(report, verdict="vacuous", reason="\n".join(reasons))
@@ -130,7 +133,7 @@ def _first_failure(
             failure = examine(instance, rule.exact, draw)
             if failure is not None:
                 return failure
-            coverage.add(node.type for node in left_side(instance).nodes)
+            coverage.add(node.type for node in instance.left_side.nodes)
     found = [list(firings.found.values()) for firings in tried]
     for start in range(0, IN_EGRAPH * scale, IN_EGRAPH):
         batch = [instance for each in found for instance in each[start : start + IN_EGRAPH]]
@@ -144,12 +147,16 @@ def _first_failure(
 def _failure_at_extremes(
     rule: Rule, seed: int, attempts: int, scale: int, tried: Sequence[Firings]
 ) -> Failure | None:
-    """The first failure at high ranks, equal extents, or numbers that are huge or tiny."""
+    """The first failure at high ranks, equal extents, rare dtypes, or numbers huge or tiny."""
     squares = min(SQUARE_DRAWS, attempts)
     batches = (
         chain(
             of_high_rank(firings.direction, seed, scale),
             of_equal_extents(firings.direction, seed, squares * scale),
+            of_large_extents(firings.direction, seed, scale),
+            of_reversed_shapes(firings.direction, seed, scale),
+            of_narrow_dtypes(firings.direction, seed, scale),
+            with_other_zeros(firings.found.values(), scale),
             with_extreme_numbers(firings.found.values(), scale),
         )
         for firings in tried
@@ -157,7 +164,7 @@ def _failure_at_extremes(
     return first_failure(chain.from_iterable(batches), rule.exact, seed)
 
 
-def _hint(tried: Sequence[Firings]) -> str:
+def _hint(rule: Rule, seed: int, attempts: int, tried: Sequence[Firings]) -> str:
     """Advice to declare rounding, where an exact law fails by it, and holds up to it."""
     instances = [instance for firings in tried for instance in firings.found.values()]
     ordinary = Draw(Random(0), specials=0.0)
@@ -165,6 +172,8 @@ def _hint(tried: Sequence[Firings]) -> str:
     if not any(failure is not None and _is_rounding(failure) for failure in failures):
         return ""
     if first_failure(instances, exact=False) is not None:
+        return ""
+    if _failure_at_extremes(replace(rule, exact=False), seed, attempts, 1, tried) is not None:
         return ""
     return (
         f"Both sides agree up to rounding on all {len(instances)} instances; if no more is meant:"

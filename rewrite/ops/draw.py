@@ -8,8 +8,9 @@ identity permutations, empty paddings, NaN, infinities and both zeros. Where all
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
+from math import prod
 from random import Random
 from typing import TypeVar
 
@@ -41,6 +42,8 @@ Types = tuple[TensorType | None, ...]
 Drawn = tuple[tuple[TensorType, ...], tuple[Attribute, ...]]
 
 EXTENTS = (1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 6, 8)
+MOST_NAMED = 130  # an extent that is drawn because the rule names it, or one near it
+MOST_NAMED_TAPS = 12
 MOST_ELEMENTS = 300
 FEW_ELEMENTS = 12  # are drawn one by one: they can be shrunk
 SYMBOLS: tuple[Dim, ...] = (symbol("n"), symbol("m"))
@@ -74,9 +77,14 @@ class Draw:
         self.extents = extents
         self.zeros = 0.25 if self.chance(0.08) else 0.01  # how likely an extent is 0
         self.named: tuple[int | float, ...] = ()  # numbers that are likely to make a difference
+        self.near: tuple[int, ...] = ()  # extents that are likely to, which are drawn seldom
+        self.functions: frozenset[str] = frozenset()  # elementwise ones to prefer
+        self.most = max(MOST_ELEMENTS, *(each for each in extents if isinstance(each, int)), 0)
+        self.reverses = False  # whether reshapes are often to the extents in reverse order
         self.scalars: list[Scalar] = []
         self.slices: list[Slices] = []
         self.casts: list[DType] = []
+        self.dtypes: tuple[DType, ...] = (DType.F32, *COMPUTED)  # f32 more often than others
         self.taken = frozenset(COMPUTED)  # what the operands of the op being drawn may have
         self.regrouped: dict[tuple[Dim, ...], tuple[Dim, ...]] = {}
         self.wide = False  # whether the moderate floats drawn last were far from 1
@@ -98,6 +106,8 @@ class Draw:
         """An extent: 0 now and then, often 1, symbolic now and then where this draw is symbolic."""
         if self.symbolic and self.chance(0.4):
             return self.one_of(SIZES)
+        if self.near and self.chance(0.25):
+            return self.one_of(self.near)
         return 0 if self.chance(self.zeros) else self.one_of(self.extents)
 
     def shape(self, rank: int | None = None) -> tuple[Dim, ...]:
@@ -107,13 +117,12 @@ class Draw:
         for _ in range(rank):
             dim = self.dim()
             counted = [d for d in (*dims, dim) if isinstance(d, int) and d]
-            dims.append(dim if np.prod(counted) <= MOST_ELEMENTS else 1)
+            dims.append(dim if prod(counted) <= self.most else 1)
         return tuple(dims)
 
     def dtype(self, choices: frozenset[DType] | None = None) -> DType:
-        """A dtype among `choices`, f32 more often than others."""
-        dtypes: tuple[DType, ...] = (DType.F32, *COMPUTED)
-        return self.one_of([dtype for dtype in dtypes if choices is None or dtype in choices])
+        """A dtype among `choices` and those of this draw."""
+        return self.one_of([dtype for dtype in self.dtypes if choices is None or dtype in choices])
 
     def type(self) -> TensorType:
         return TensorType(self.dtype(), self.shape())
@@ -164,6 +173,8 @@ class Draw:
         """Another shape of as many elements: axes split, merged and moved, units in and out."""
         if shape in self.regrouped and self.chance(0.6):
             return self.regrouped[shape]
+        if self.reverses and self.chance(0.5):
+            return shape[::-1]
         dims = list(shape)
         for _ in range(self.one_of((0, 1, 1, 1, 2, 2, 3))):
             dims = self._regrouped_once(dims)
@@ -227,11 +238,18 @@ class Draw:
 
     def _window_axis(self) -> tuple[int, int, int, int, int]:
         """Size, stride, dilation and border."""
-        stride, dilation = self.one_of((1, 1, 1, 2, 2, 3)), self.one_of((1, 1, 2))
+        near = [each for each in self.near if each <= MOST_NAMED_TAPS]
+        stride, dilation = self.one_of((1, 1, 1, 2, 2, 3, *near)), self.one_of((1, 1, 2))
         if self.chance(0.35):
             lo, hi = self.one_of(((0, 0), (0, 0), (0, 0), (0, 1), (1, 0), (1, 1)))
             return 1, stride, dilation, lo, hi
-        return self.one_of((2, 2, 2, 3, 3, 4)), stride, dilation, self.up_to(2), self.up_to(2)
+        return (
+            self.one_of((2, 2, 2, 3, 3, 4, *near)),
+            stride,
+            dilation,
+            self.up_to(2),
+            self.up_to(2),
+        )
 
     def array(self, type_: TensorType, moderate: bool) -> Array:
         """Elements of a concrete type; `moderate`: finite floats and small ints.
@@ -335,6 +353,13 @@ def _beside_tie(random: Random) -> int:
     """A neighbour of an integer half way between two f32; rounded to f64 first, it is that one."""
     middle = (1 << 24) + 2 * random.getrandbits(23) + 1
     return (middle << 38) + random.choice((-1, 1))
+
+
+def near_extents(named: Iterable[int | float]) -> tuple[int, ...]:
+    """The extents at and beside such numbers, and twice as large, that are not drawn anyway."""
+    whole = [int(number) for number in named if number == number // 1 and 4 < number < MOST_NAMED]
+    near = dict.fromkeys(each for n in whole for each in (n, n - 1, n + 1, 2 * n))
+    return tuple(each for each in near if each not in EXTENTS and each <= MOST_NAMED)
 
 
 def _fits(number: int | float, dtype: DType) -> bool:

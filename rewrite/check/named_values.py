@@ -1,4 +1,4 @@
-"""Numbers that the functions of a rule name: values at which a rule often means something else."""
+"""What the functions of a rule name: numbers, where it often means something else, and text."""
 
 from __future__ import annotations
 
@@ -18,23 +18,31 @@ def named_numbers(direction: Direction) -> tuple[Number, ...]:
 
     0 and 1 are left out: they are drawn often anyway.
     """
+    named = (each for each in _named(direction) if not isinstance(each, str))
+    return tuple(dict.fromkeys(number for number in named if number not in (0, 1)))
+
+
+def named_functions(direction: Direction) -> frozenset[str]:
+    """The text in conditions and computations of `direction`: the names of functions, mostly."""
+    return frozenset(each for each in _named(direction) if isinstance(each, str))
+
+
+def _named(direction: Direction) -> Iterator[Number | str]:
     codes = (getattr(function, "__code__", None) for function in direction.functions())
-    found: list[Number] = []
     for code in dict.fromkeys(codes):
         if isinstance(code, CodeType):
-            found += _in_code(code)
+            yield from _in_code(code)
     for expression in direction.expressions:
-        found += _in_expression(expression)
-    return tuple(dict.fromkeys(number for number in found if number not in (0, 1)))
+        yield from _in_expression(expression)
 
 
-def _in_code(code: CodeType) -> Iterator[Number]:
+def _in_code(code: CodeType) -> Iterator[Number | str]:
     for instruction in get_instructions(code):
         if instruction.opname in LOADS:
             yield from _in_value(instruction.argval)
 
 
-def _in_expression(expression: Expression) -> Iterator[Number]:
+def _in_expression(expression: Expression) -> Iterator[Number | str]:
     if isinstance(expression, Literal):
         yield from _in_value(expression.value)
     elif isinstance(expression, Apply):
@@ -42,11 +50,11 @@ def _in_expression(expression: Expression) -> Iterator[Number]:
             yield from _in_expression(argument)
 
 
-def _in_value(value: object) -> Iterator[Number]:
+def _in_value(value: object) -> Iterator[Number | str]:
     if isinstance(value, CodeType):
         yield from _in_code(value)
     elif isinstance(value, tuple | frozenset):
         for element in value:
             yield from _in_value(element)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
+    elif isinstance(value, int | float | str) and not isinstance(value, bool):
         yield value
