@@ -1,9 +1,10 @@
 """`python -m benchmarks [COMMAND] …`: satura and other runtimes on models and layers.
 
 Without a command the models are timed as `satura bench` times them, see its help. `compare` states
-how sure the ratio to the best peer is, and writes a CSV file and a plot; `layers` times single
-layers against onnxruntime; `memory` states what models take in memory; `scaling` simulates many
-cores; `search` times what `satura.compile` does before kernels.
+how sure the ratio to the best peer is, and writes a CSV file and a plot; `executables` compares
+which dispatches share kernels; `layers` times single layers against onnxruntime; `memory` states
+what models take in memory; `scaling` simulates many cores; `search` times what `satura.compile`
+does before kernels.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.compare import SEQUENCE, TINY_SEQUENCE, compare, compare_alone
+from benchmarks.executables import executables
 from benchmarks.memory import DEFAULT, memory, memory_alone
 from benchmarks.models import MODELS, TINY, build, example_inputs
 from benchmarks.scaling import scaling
@@ -24,7 +26,7 @@ from satura.commands.bench import Case, print_results
 from satura.commands.bench import compare as compare_runtimes
 from satura.commands.compiling import Compiling
 
-COMMANDS = ("compare", "layers", "memory", "scaling", "search")
+COMMANDS = ("compare", "executables", "layers", "memory", "scaling", "search")
 
 
 def cases(names: list[str]) -> Iterator[Case]:
@@ -74,6 +76,9 @@ def main() -> None:
         return
     if command == "scaling":
         scaling(arguments.models, arguments.bandwidth, min(rounds, 5))
+        return
+    if command == "executables":
+        executables(arguments.models, threads, rounds, {"batch": 1, "seq": SEQUENCE})
         return
     if command == "search":
         search(arguments.models)
