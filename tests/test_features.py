@@ -142,6 +142,7 @@ def test_every_rate_has_a_default_and_matters() -> None:
         model = CostModel.of_vectors(lanes)
         assert model.rates.keys() == set(RATES)
         assert all(seconds > 0 for seconds in model.rates.values())
+        assert model.rates["octets"] * lanes == pytest.approx(16 * REFERENCE_RATES["octets"])
     for name in RATES:
         changed = MODEL.with_rates({name: 1.0})
         assert changed.identity != MODEL.identity

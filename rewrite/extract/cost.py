@@ -43,6 +43,11 @@ def _is_widened(kind: str, dtype: str) -> bool:
     return dtype in ("f16", "bf16") and kind in ("contraction", "tile")
 
 
+def _is_vectorised(name: str) -> bool:
+    """Whether narrower vectors take longer for it."""
+    return name == "octets" or ("." in name and "hop" not in name)
+
+
 def _reference_rates() -> dict[str, float]:
     rates: dict[str, float] = {}
     for name in RATES:
@@ -82,7 +87,7 @@ class CostModel:
             return CostModel(threads=threads)
         slower = REFERENCE_LANES / lanes
         rates = {
-            name: seconds * slower if "." in name and "hop" not in name else seconds
+            name: seconds * slower if _is_vectorised(name) else seconds
             for name, seconds in REFERENCE_RATES.items()
         }
         return CostModel(rates, lanes, threads=threads)
