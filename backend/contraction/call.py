@@ -242,7 +242,8 @@ class _Problem:
         number = store.derived(key.encode(), pack)
         lines = -(-taps * self.depth // reading.products.per_word) + spec.heads
         if spec.tile.part:  # the weights themselves decide it
-            lines = store.arrays[store.made(number)].shape[-2]
+            store.made(number)
+            lines = store.arrays[number].shape[-2]
         group_stride = -(-self.columns // width) * lines * width * _WORD
         batch_stride = group_stride * groups
         right: list[int] = []

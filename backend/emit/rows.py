@@ -12,19 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from satura.backend.emit.accumulators import Accumulator
 from satura.backend.emit.body import Arguments, Block, BodyText, Code
 from satura.backend.emit.column_sums import column_sum_lines
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
-from satura.backend.emit.reductions import (
-    FLOPS,
-    as_key,
-    combined,
-    cost,
-    has_key,
-    identity_text,
-    is_better,
-    reads_loops,
-)
+from satura.backend.emit.reductions import FLOPS, cost, has_key, identity_text, reads_loops
 from satura.backend.emit.row_groups import GROUP, SHORT_ROW, group_lines, vector_lines
 from satura.backend.emit.text import indented
 from satura.backend.lower.body import Argument, Pointer, Reduction, needed_values
@@ -44,17 +36,6 @@ SIDE_BY_SIDE = 4  # vectors that LLVM takes at a time; what a row has beyond is 
 def row_code(name: str, form: Canonical, threads: int, work: int) -> Code:
     """A kernel for a nest with reductions, for about `threads` threads."""
     return _Rows(form, threads).code(name, work)
-
-
-@dataclass(frozen=True)
-class _Accumulator:
-    """Names of a reduction's running value, and of its position for an index reduction.
-
-    In row form they are variables, in column form addresses of scratch arrays.
-    """
-
-    value: str
-    position: str | None
 
 
 @dataclass(frozen=True)
@@ -163,14 +144,15 @@ class _Rows:
         self.scratch += -(-size // LINE) * LINE
         return name
 
-    def _accumulator(self, number: int, reduction: Reduction) -> _Accumulator:
-        indexed = reduction.position is not None
-        if not self.column:
-            return _Accumulator(f"c{number}", f"p{number}" if indexed else None)
-        return _Accumulator(
-            self._array(reduction.dtype, self.block),
-            self._array(DType.I64, self.block) if indexed else None,
-        )
+    def _accumulator(self, number: int, reduction: Reduction) -> Accumulator:
+        value, position = f"c{number}", f"p{number}"
+        if self.column:
+            value = self._array(reduction.dtype, self.block)
+        if reduction.position is None:
+            return Accumulator(reduction, value, None, self.column)
+        if self.column:
+            position = self._array(DType.I64, self.block)
+        return Accumulator(reduction, value, position, self.column)
 
     # Passes
 
@@ -191,7 +173,7 @@ class _Rows:
         return groups
 
     def _pass(
-        self, number: int, members: Sequence[int], accumulators: Sequence[_Accumulator]
+        self, number: int, members: Sequence[int], accumulators: Sequence[Accumulator]
     ) -> list[str]:
         """Lines that compute some reductions; from then on their results can be used."""
         reductions = [self.nest.reductions[n] for n in members]
@@ -210,10 +192,10 @@ class _Rows:
         for member, reduction in zip(members, reductions, strict=True):
             accumulator = accumulators[member]
             start = self._start(reduction, prepared.names)
-            lines += self._initial(reduction, accumulator, start)
-            inner += self._step(reduction, accumulator, block.names)
+            lines += accumulator.initial_lines(start)
+            inner += accumulator.step_lines(block.names)
             new = f"choose(is_new, {block.names[reduction.operand]}, {identity_text(reduction)})"
-            again += self._step(reduction, accumulator, {**block.names, reduction.operand: new})
+            again += accumulator.step_lines({**block.names, reduction.operand: new})
         kept = [index for index, keep in self.kept.items() if keep.stage == number]
         for index in kept:
             kind = self.nest.values[index].dtype.value
@@ -224,8 +206,8 @@ class _Rows:
             lines += vector_lines(self.inner, self.lanes, inner, again)
         else:
             lines += self._loops(block, inner)
-        for member, reduction in zip(members, reductions, strict=True):
-            lines += self._finish(member, reduction, accumulators[member])
+        for member in members:
+            lines += self._finish(member, accumulators[member])
         for index in kept:
             kind = self.nest.values[index].dtype.value
             self.given[index] = f"get_{kind}({self._kept_at(index)})"
@@ -239,9 +221,9 @@ class _Rows:
         many = len(reductions) > 1 and not self.spread
         return bool(plain) and not many and {each.function for each in reductions} == {"sum"}
 
-    def _column_sum(self, member: int, accumulator: _Accumulator) -> list[str]:
+    def _column_sum(self, member: int, accumulator: Accumulator) -> list[str]:
         """Lines of one sum; those of a short row are added up at the end, not for every row."""
-        reduction = self.nest.reductions[member]
+        reduction = accumulator.reduction
         array = self._array(reduction.dtype, self.length) if self.spread else accumulator.value
         kind, start = reduction.dtype.value, self._start(reduction, {})
         puts = [f"put_{kind}({array}, i, first)"]
@@ -250,12 +232,10 @@ class _Rows:
             self.body, reduction, array, self.middle, self.middles, self.given
         )
         if self.spread:
-            step = self._step(
-                reduction, accumulator, {reduction.operand: f"get_{kind}({array}, i)"}
-            )
+            step = accumulator.step_lines({reduction.operand: f"get_{kind}({array}, i)"})
             last = [f"{accumulator.value} = {start}", "for i in range(width):", *indented(1, step)]
             lines = [f"width = {self.inner}", *lines, *last]
-        lines += self._finish(member, reduction, accumulator)
+        lines += self._finish(member, accumulator)
         return [*lines, *self._column_lines()]
 
     def _start(self, reduction: Reduction, names: Mapping[int, str]) -> str:
@@ -266,55 +246,11 @@ class _Rows:
         full = " and ".join(f"h{loop} - l{loop} == {self._count(loop)}" for loop in self.clips)
         return f"choose({full}, {text}, {names[reduction.fill]})"
 
-    def _initial(self, reduction: Reduction, accumulator: _Accumulator, start: str) -> list[str]:
-        if not self.column:
-            first = as_key(reduction, start) if has_key(reduction) else start
-            lines = [f"{accumulator.value} = {first}"]
-            return [*lines, *([f"{accumulator.position} = 0"] if accumulator.position else [])]
-        puts = [f"put_{reduction.dtype.value}({accumulator.value}, i, first)"]
-        if accumulator.position:
-            puts.append(f"put_i64({accumulator.position}, i, 0)")
-        return [f"first = {start}", "for i in range(width):", *indented(1, puts)]
-
-    def _step(
-        self, reduction: Reduction, accumulator: _Accumulator, names: Mapping[int, str]
-    ) -> list[str]:
-        value = names[reduction.operand]
-        kind = reduction.dtype.value
-        held = accumulator.value
-        if self.column:
-            held = f"get_{kind}({accumulator.value}, i)"
-        if accumulator.position is not None:
-            return self._index_step(reduction, accumulator, held, value, names)
-        text = combined(reduction.function, held, value)
-        if self.column:
-            return [f"put_{kind}({accumulator.value}, i, {text})"]
-        if has_key(reduction):
-            text = f"{reduction.function}({held}, {as_key(reduction, value)})"
-        return [f"{held} = {text}"]
-
-    def _index_step(
-        self, reduction: Reduction, accumulator: _Accumulator, held: str, value: str,
-        names: Mapping[int, str],
-    ) -> list[str]:  # fmt: skip
-        """Keep the better element and its position; a NaN is better than any number."""
-        assert reduction.position is not None
-        position = names[reduction.position]
-        if self.column:
-            keep = [
-                f"put_{reduction.dtype.value}({accumulator.value}, i, {value})",
-                f"put_i64({accumulator.position}, i, {position})",
-            ]
-        else:
-            keep = [f"{accumulator.value} = {value}", f"{accumulator.position} = {position}"]
-        return [f"best = {held}", f"if {is_better(reduction, value)}:", *indented(1, keep)]
-
-    def _finish(self, number: int, reduction: Reduction, accumulator: _Accumulator) -> list[str]:
+    def _finish(self, number: int, accumulator: Accumulator) -> list[str]:
         """From now on the result of a reduction can be used; the lines that keep it."""
-        indexed = accumulator.position is not None
-        name = accumulator.position if indexed else accumulator.value
-        assert name is not None
-        if not self.column and not indexed and has_key(reduction):
+        reduction = accumulator.reduction
+        name = accumulator.position or accumulator.value
+        if not self.column and accumulator.position is None and has_key(reduction):
             name = f"key_value({name})"
         lines: list[str] = []
         if self.grouped:
