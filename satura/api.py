@@ -158,9 +158,10 @@ def compile(
 
     `dims` are typical sizes of symbols or ranges of them, such as {"batch": 1, "seq": (1, 512)},
     for which the program should be fast; calls of other sizes are just as right. `cost` is a cost
-    model, "default" for that of this CPU's vectors and of `threads`, or "calibrated" for the rates
-    that `satura calibrate` has measured here. A search that is cut short by one of its `limits`
-    (`satura.Limits`) warns of it, and what was found by then is used.
+    model, "default" for that of this CPU's vectors and of `threads`, "calibrated" for the rates
+    that `satura calibrate` has measured here, or "reference", which is alike on every machine. A
+    search that is cut short by one of its `limits` (`satura.Limits`) warns of it, and what was
+    found by then is used.
 
     `executables` says which dispatches share a kernel: "none", "exact" (those whose kernels are
     equal), "generic" (a kernel made for one also runs others, wherever it can), or "cost": where

@@ -83,6 +83,7 @@ def test_rates_are_kept_and_used_only_when_asked_for() -> None:
     assert cost_model("calibrated").rates["launch"] == 0.25
     assert cost_model().rates["launch"] != 0.25
     assert cost_model("default").rates["launch"] != 0.25
+    assert cost_model("reference", threads=2, sizes={"n": 3}) == CostModel(sizes={"n": 3})
 
 
 def test_an_unknown_cost_model_is_one_clear_error() -> None:

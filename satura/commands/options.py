@@ -33,7 +33,7 @@ Dims = Annotated[
         "--dim", metavar="NAME=N", help="A typical size, or LOW:HIGH, to be fast for; repeatable."
     ),
 ]
-Cost = Annotated[str, typer.Option(help="default, or calibrated: by this machine's own rates.")]
+Cost = Annotated[str, typer.Option(help="default, calibrated (this machine's) or reference.")]
 Executables = Annotated[
     str,
     typer.Option(

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from satura.distributed import Client, each_on_workers
 from satura.experiments.parallel import RulesOfFiles, beside, in_turn, received, sent
 from satura.pipeline.models import Model, load
-from satura.pipeline.rates import COSTS, cost_model
+from satura.pipeline.rates import cost_model
 from satura.pipeline.rule_sets import Rules, check
 from satura.pipeline.stages import saturate
 from satura.rewrite.egraph.saturate import Limits
@@ -23,7 +23,6 @@ from satura.rewrite.extract.exact import relaxed
 from satura.rewrite.extract.extract import EXTRACTORS, choices, schedule
 from satura.rewrite.extract.statistics import statistics
 
-REFERENCE = "reference"
 GIVEN = "-"  # what does not apply to a choice graph
 
 
@@ -96,7 +95,7 @@ def trials(
     models: Mapping[str, Model | ChoiceGraph],
     rules: Sequence[str] | Mapping[str, Rules] = ("default",),
     extractors: Sequence[str] | Mapping[str, Extractor] = ("search",),
-    costs: Sequence[str] | Mapping[str, CostModel] = (REFERENCE,),
+    costs: Sequence[str] | Mapping[str, CostModel] = ("reference",),
     limits: Mapping[str, Limits] | None = None,
     jobs: int = 1,
     done: Collection[Trial] = (),
@@ -143,11 +142,7 @@ def _cells(
     for each in named.values():
         check(each)
     if not isinstance(costs, Mapping):
-        for name in costs:
-            if name not in (REFERENCE, *COSTS):
-                known = [REFERENCE, *COSTS]
-                raise CallError(f"there is no cost model {name!r}; choose from {known}")
-        costs = {name: CostModel() if name == REFERENCE else cost_model(name) for name in costs}
+        costs = {name: cost_model(name) for name in costs}
     found = []
     for name, model in models.items():
         if isinstance(model, ChoiceGraph):

@@ -18,7 +18,7 @@ from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.features import RATES
 
 VERSION = 1
-COSTS = ("default", "calibrated")
+COSTS = ("default", "calibrated", "reference")
 
 
 def store_rates(rates: Mapping[str, float]) -> None:
@@ -63,15 +63,19 @@ def cost_model(
 ) -> CostModel:
     """The cost model to search with: that of this CPU's vectors, or by the rates measured here.
 
+    "reference" is the same on every machine: that of one thread and vectors of 16 lanes.
+
     Raises CallError for an unknown name, or where "calibrated" is asked for and nothing was.
     """
     if isinstance(cost, CostModel):
         return cost.with_sizes(sizes or {}) if sizes else cost
-    model = CostModel.of_vectors(host_target().lanes, threads).with_sizes(sizes or {})
-    if cost is None or cost == "default":
-        return model
-    if cost != "calibrated":
+    if cost is not None and cost not in COSTS:
         raise CallError(f"there is no cost model {cost!r}; choose from {list(COSTS)}")
+    if cost == "reference":
+        return CostModel().with_sizes(sizes or {})
+    model = CostModel.of_vectors(host_target().lanes, threads).with_sizes(sizes or {})
+    if cost != "calibrated":
+        return model
     rates = stored_rates()
     if rates is None:
         raise CallError("there are no rates of this machine yet: run `satura calibrate` first")
