@@ -18,7 +18,7 @@ from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.features import RATES
 
 VERSION = 1
-COSTS = ("default", "calibrated", "reference")
+COSTS = ("reference", "default", "calibrated")
 
 
 def store_rates(rates: Mapping[str, float]) -> None:
