@@ -54,7 +54,7 @@ def fold_constants(schedule: Schedule) -> Schedule:
     made = list(nodes)
     for index in wanted:
         if is_late[index]:
-            make = partial(_computed, nodes, behind[index])
+            make = partial(_value_of_last, nodes, behind[index])
             digest = _recipe_digest(nodes, behind[index], digests)
             constant = Constant.remade(make, nodes[index].type, digest)
         else:
@@ -81,7 +81,7 @@ def _is_repeatable(node: Node) -> bool:
     return node.op.user is None and node.op.kind is not Kind.HOST
 
 
-def _computed(nodes: Sequence[Node], needed: Sequence[int]) -> Array:
+def _value_of_last(nodes: Sequence[Node], needed: Sequence[int]) -> Array:
     """The value of the last of the nodes, which nobody else has."""
     value = _values(nodes, needed, needed[-1:])[needed[-1]]
     is_own = value.flags.owndata and value.flags.c_contiguous

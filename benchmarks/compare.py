@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.models import TINY, build, example_inputs
 from benchmarks.peers import OPENVINO_HINT, runners, versions
-from benchmarks.statistics import geometric_mean, interleaved, ratio
+from benchmarks.statistics import geometric_mean, ratio, time_in_turns
 from satura.backend.target import host_target
 from satura.commands.bench import Runner
 from satura.commands.terminal import print_line, print_table
@@ -60,7 +60,7 @@ def compare_model(name: str, threads: int, rounds: int) -> Comparison:
     for runtime, run, seconds in runners(model, threads, arguments, ("satura", *PEERS)):
         ready[runtime], prepared[runtime] = run, seconds
         peak = peak or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    samples = interleaved(ready, rounds)
+    samples = time_in_turns(ready, rounds)
     medians = {runtime: float(np.median(each)) * 1e3 for runtime, each in samples.items()}
     best = min((each for each in medians if each != "satura"), key=medians.__getitem__)
     middle, low, high = ratio(samples["satura"], samples[best])
@@ -141,7 +141,7 @@ def _print(found: Sequence[Comparison], threads: int, rounds: int) -> None:
               "peak MiB"]  # fmt: skip
     rows = [
         [
-            each.model, *(_shown(each.medians, runtime) for runtime in runtimes),
+            each.model, *(_cell(each.medians, runtime) for runtime in runtimes),
             f"{each.ratio:.2f}", f"{each.low:.2f} to {each.high:.2f}",
             f"{each.prepared['satura']:.1f}", f"{each.peak_mib:.0f}",
         ]
@@ -156,7 +156,7 @@ def _print(found: Sequence[Comparison], threads: int, rounds: int) -> None:
     print_line(f"{host_target().cpu}: {' '.join(on)}")
 
 
-def _shown(medians: Mapping[str, float], runtime: str) -> str:
+def _cell(medians: Mapping[str, float], runtime: str) -> str:
     return f"{medians[runtime]:.2f}" if runtime in medians else "-"
 
 

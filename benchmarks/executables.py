@@ -11,9 +11,9 @@ from time import process_time
 
 import satura
 from benchmarks.models import build, example_inputs
-from benchmarks.statistics import interleaved, ratio
+from benchmarks.statistics import ratio, time_in_turns
 from satura.backend.jit.kernel import KernelSource
-from satura.backend.jit.translate import compiled as compiled_kernel
+from satura.backend.jit.translate import compile_kernel as compiled_kernel
 from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
 from satura.backend.plan.executables import MERGING
 from satura.commands.terminal import print_table, progress
@@ -36,7 +36,7 @@ def _of_levels(name: str, threads: int, rounds: int, sizes: dict[str, int]) -> l
     symbols = schedule.program.symbols
     arguments = example_inputs(name, sizes)
     runs = {level: partial(found.run, arguments) for level, found in levels.items()}
-    samples = interleaved(runs, rounds)
+    samples = time_in_turns(runs, rounds)
     known: dict[str, tuple[float, int]] = {}
     rows = []
     for level, found in levels.items():

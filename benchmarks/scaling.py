@@ -44,7 +44,7 @@ def scaling(names: list[str], bandwidth: float, rounds: int) -> None:
                 instance = plan.instance()
                 instance.run(arguments)
                 instance.bind(arguments, {})
-                seconds.append(simulated(plan, instance, threads, bandwidth * 1e9, rounds))
+                seconds.append(simulate(plan, instance, threads, bandwidth * 1e9, rounds))
             rows.append([name, *(f"{seconds[0] / each:.1f}" for each in seconds)])
     header = ["model", *(str(count) for count in COUNTS)]
     print_table(f"speed-up by threads, simulated with {bandwidth:.0f} GB/s", header, rows)
@@ -55,7 +55,7 @@ def _cost(threads: int, program: Program) -> CostModel:
     return cost_model(None, threads, sizes)
 
 
-def simulated(plan: Plan, instance: Instance, threads: int, bandwidth: float, rounds: int) -> float:
+def simulate(plan: Plan, instance: Instance, threads: int, bandwidth: float, rounds: int) -> float:
     """Seconds of a call on `threads` threads that meet after each step."""
     total = 0.0
     executor = instance.executor

@@ -41,7 +41,7 @@ def search(names: list[str]) -> None:
     with progress("search") as phase:
         for at, name in enumerate(names):
             phase(name, at / len(names))
-            rows.append([name, *_searched(name)])
+            rows.append([name, *_row(name)])
     header = [
         "model", "load s", "saturate s", "extract s", "unit s", "all in units", "e-nodes",
         "dispatches", "gap at most",
@@ -49,21 +49,21 @@ def search(names: list[str]) -> None:
     print_table(f"CPU time of the search; a unit is {UNIT:,} steps of Python", header, rows)
 
 
-def _searched(name: str) -> list[str]:
+def _row(name: str) -> list[str]:
     """What is printed of a model."""
     model, rules = build(name), rule_set("default")
     inner, within = appraiser(), [0.0]
 
     def extract(classes: EClasses) -> Appraised:
-        found, seconds = timed(lambda: inner(classes))
+        found, seconds = time_call(lambda: inner(classes))
         within[0] += seconds
         return found
 
     before = unit()
-    program, loading = timed(lambda: load(model))
+    program, loading = time_call(lambda: load(model))
     everything = rules_for(program, rules)
-    found, saturating = timed(lambda: saturate(program, everything, extract=extract))
-    (candidates, result), choosing = timed(lambda: best_choice(found))
+    found, saturating = time_call(lambda: saturate(program, everything, extract=extract))
+    (candidates, result), choosing = time_call(lambda: best_choice(found))
     one = min(before, unit())
     made = schedule(candidates, result)
     gap = max(0.0, replace(result, bound=landmarks(candidates.graph).bound).gap)
@@ -74,7 +74,7 @@ def _searched(name: str) -> list[str]:
     ]  # fmt: skip
 
 
-def timed(run: Callable[[], _T]) -> tuple[_T, float]:
+def time_call(run: Callable[[], _T]) -> tuple[_T, float]:
     """What a function returns, and its CPU seconds."""
     started = process_time()
     return run(), process_time() - started

@@ -9,7 +9,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.peers import runners
-from benchmarks.statistics import geometric_mean, interleaved, ratio
+from benchmarks.statistics import geometric_mean, ratio, time_in_turns
 from satura.commands.terminal import print_line, print_table
 from satura.rewrite.types.tensor_type import Array
 
@@ -40,7 +40,7 @@ def layers(dtype: str) -> Iterator[tuple[str, onnx.ModelProto, dict[str, Array]]
     random = np.random.default_rng(0)
     numpy_dtype = helper.tensor_dtype_to_np_dtype(DTYPES[dtype])
 
-    def drawn(*shape: int) -> Array:
+    def draw(*shape: int) -> Array:
         return np.asarray(random.standard_normal(shape) / 8).astype(numpy_dtype)
 
     for network, inner, outer, edge, kernel, stride, groups in _CONVOLUTIONS:
@@ -49,31 +49,31 @@ def layers(dtype: str) -> Iterator[tuple[str, onnx.ModelProto, dict[str, Array]]
             "pads": [kernel // 2] * 4,
             "group": groups,
         }
-        weight = drawn(outer, inner // groups, kernel, kernel)
+        weight = draw(outer, inner // groups, kernel, kernel)
         kind = "depthwise" if groups == inner else "conv"
         name = f"{kind} {network} {inner}>{outer} {edge}² {kernel}×{kernel}/{stride}"
-        yield _layer(name, "Conv", dtype, drawn(1, inner, edge, edge), [weight], attributes)
+        yield _layer(name, "Conv", dtype, draw(1, inner, edge, edge), [weight], attributes)
     for network, batch, rows, depth, columns in _MATMULS:
         name = f"matmul {network} {batch}×{rows}×{depth}×{columns}"
         shape = (depth, columns) if batch == 1 else (batch, depth, columns)
-        left = drawn(rows, depth) if batch == 1 else drawn(batch, rows, depth)
-        yield _layer(name, "MatMul", dtype, left, [drawn(*shape)], {})
-    image, tokens = drawn(1, 64, 112, 112), drawn(1, 128, 768)
+        left = draw(rows, depth) if batch == 1 else draw(batch, rows, depth)
+        yield _layer(name, "MatMul", dtype, left, [draw(*shape)], {})
+    image, tokens = draw(1, 64, 112, 112), draw(1, 128, 768)
     pool = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
     yield _layer("max pool ResNet-50", "MaxPool", dtype, image, [], pool)
     yield _layer("average pool", "AveragePool", dtype, image, [], pool)
-    yield _layer("global pool", "GlobalAveragePool", dtype, drawn(1, 2048, 7, 7), [], {})
+    yield _layer("global pool", "GlobalAveragePool", dtype, draw(1, 2048, 7, 7), [], {})
     scales = [np.array([], np.float32), np.array([1, 1, 2, 2], np.float32)]
     resize = {"mode": "nearest", "nearest_mode": "floor",
               "coordinate_transformation_mode": "asymmetric"}  # fmt: skip
     yield _layer("nearest resize", "Resize", dtype, image, scales, resize)
     yield _layer("linear resize", "Resize", dtype, image, scales, {"mode": "linear"})
-    yield _layer("softmax BERT", "Softmax", dtype, drawn(12, 128, 128), [], {"axis": -1})
-    yield _layer("softmax Swin", "Softmax", dtype, drawn(64, 3, 49, 49), [], {"axis": -1})
-    norm = [drawn(768), drawn(768)]
+    yield _layer("softmax BERT", "Softmax", dtype, draw(12, 128, 128), [], {"axis": -1})
+    yield _layer("softmax Swin", "Softmax", dtype, draw(64, 3, 49, 49), [], {"axis": -1})
+    norm = [draw(768), draw(768)]
     yield _layer("LayerNorm BERT", "LayerNormalization", dtype, tokens, norm, {"axis": -1})
     yield _layer("transpose to last", "Transpose", dtype, image, [], {"perm": [0, 2, 3, 1]})
-    heads = drawn(1, 128, 12, 64)
+    heads = draw(1, 128, 12, 64)
     yield _layer("transpose of heads", "Transpose", dtype, heads, [], {"perm": [0, 2, 1, 3]})
     yield _layer("erf", "Erf", dtype, tokens, [], {})
 
@@ -113,7 +113,7 @@ def compare_layers(dtypes: Sequence[str], threads: int, rounds: int, only: str =
             except Exception as error:  # whatever a peer raises where it has no such kernel
                 rows.append([name, "-", "-", "-", str(error).splitlines()[0][:60]])
                 continue
-            samples = interleaved({runtime: run for runtime, run, _ in found}, rounds)
+            samples = time_in_turns({runtime: run for runtime, run, _ in found}, rounds)
             middle, low, high = ratio(samples["satura"], samples["onnxruntime"])
             ratios.append(middle)
             milliseconds = [f"{np.median(each) * 1e3:.3f}" for each in samples.values()]

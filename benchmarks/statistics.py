@@ -15,7 +15,7 @@ _RESAMPLES = 2000
 _INTERVAL = (2.5, 97.5)
 
 
-def interleaved(runners: Mapping[str, Runner], rounds: int) -> dict[str, Samples]:
+def time_in_turns(runners: Mapping[str, Runner], rounds: int) -> dict[str, Samples]:
     """Seconds of `rounds` runs of each, in turns; one run before each turn is not counted."""
     found: dict[str, list[float]] = {name: [] for name in runners}
     for _ in range(rounds):

@@ -197,15 +197,17 @@ def compile(
     count = threads_for(threads)
     chosen = exact(rules) if precision == "exact" else rules
 
-    def found(model: Model, dims: Dims | None, progress: Progress | None) -> Rewritten:
+    def rewrite_at(model: Model, dims: Dims | None, progress: Progress | None) -> Rewritten:
         return rewrite_once(
             model, chosen, limits, progress, strict,
             lambda program: cost_model(cost, count, typical_sizes(program, dims)),
         )  # fmt: skip
 
-    def made(model: Model) -> Compiled:
-        rewritten = found(model, dims, progress)
-        others = elsewhere(model, rewritten.source, lambda each: found(each, None, None).schedule)
+    def make(model: Model) -> Compiled:
+        rewritten = rewrite_at(model, dims, progress)
+        others = elsewhere(
+            model, rewritten.source, lambda each: rewrite_at(each, None, None).schedule
+        )
         compiled = Compiled(rewritten, count, progress, others, executables)
         if verify:
             from satura.pipeline.verify import verify as verify_stages
@@ -213,7 +215,7 @@ def compile(
             verify_stages(compiled)
         return compiled
 
-    return compiled_or_specialised(model, made, count)
+    return compiled_or_specialised(model, make, count)
 
 
 def rewritten(

@@ -100,17 +100,17 @@ def each_on_workers(
         for item in items:
             most = _IN_FLIGHT * max(1, sum(client.nthreads().values()))  # workers come and go
             while len(running) >= most:
-                yield cast("Made", _taken(running.popleft()))
+                yield cast("Made", _take(running.popleft()))
             (there,) = client.scatter([item], hash=False)
             running.append(client.submit(work, there, pure=False))
         while running:
-            yield cast("Made", _taken(running.popleft()))
+            yield cast("Made", _take(running.popleft()))
     finally:
         for future in running:
             future.release()  # what nobody waits for is not begun
 
 
-def _taken(future: Future) -> object:
+def _take(future: Future) -> object:
     try:
         return future.result()
     except Exception as error:
@@ -141,12 +141,12 @@ _opening = threading.Lock()  # the threads of a worker open a program once
 def run_there(which: tuple[str, int, int, bool], batch: Batch) -> dict[str, Array]:
     """Outputs of a batch, on a worker."""
     with _opening:
-        program = _opened(*which)
+        program = _open(*which)
     return program.run(batch)
 
 
 @lru_cache(maxsize=_MOST_OPEN)
-def _opened(path: str, changed: int, size: int, trust: bool) -> Opened:
+def _open(path: str, changed: int, size: int, trust: bool) -> Opened:
     from satura.artifact.opened import open_artifact
 
     return open_artifact(Path(path), trust)

@@ -179,7 +179,7 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 def test_damage_is_one_error_and_nothing_is_executed(
     damage: str, saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opened, "loaded", no_code)
+    monkeypatch.setattr(opened, "load_all", no_code)
     change, message = DAMAGE[damage]
     saved.write_bytes(change(saved.read_bytes()))
     with pytest.raises(ArtifactError, match=message) as caught:
@@ -190,7 +190,7 @@ def test_damage_is_one_error_and_nothing_is_executed(
 def test_each_section_is_checked_before_it_is_used(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opened, "loaded", no_code)
+    monkeypatch.setattr(opened, "load_all", no_code)
     data = saved.read_bytes()
     whole = Container(saved)
     base = whole._bytes.ctypes.data
@@ -213,7 +213,7 @@ def test_code_of_others_is_not_run_without_trust(
     expected = satura.open(saved).run(arguments)
     saved.chmod(0o666)
     assert satura.open(saved, trust=True).run(arguments).keys() == expected.keys()
-    monkeypatch.setattr(opened, "loaded", no_code)
+    monkeypatch.setattr(opened, "load_all", no_code)
     with pytest.warns(UserWarning, match=r"somebody else .*compiled again"):
         again = satura.open(saved)
     for name, array in again.run(arguments).items():

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.compare import Comparison, write_csv
 from benchmarks.single_layers import DTYPES, layers
-from benchmarks.statistics import geometric_mean, interleaved, ratio
+from benchmarks.statistics import geometric_mean, ratio, time_in_turns
 from tests.tiers import deep_but
 
 
@@ -45,7 +45,7 @@ def test_candidates_take_turns() -> None:
         calls.append(name)
         return {}
 
-    found = interleaved({"a": lambda: runner("a"), "b": lambda: runner("b")}, 2)
+    found = time_in_turns({"a": lambda: runner("a"), "b": lambda: runner("b")}, 2)
     assert calls == ["a", "a", "b", "b"] * 2
     assert {name: len(seconds) for name, seconds in found.items()} == {"a": 2, "b": 2}
 

@@ -15,7 +15,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import satura
-from benchmarks.models.quantized import quantized
+from benchmarks.models.quantized import quantize
 from satura.backend.contraction import call, readings
 from satura.backend.contraction.readings import Reading
 from satura.backend.contraction.sorted_words import fits_halves
@@ -263,7 +263,7 @@ def float_model() -> onnx.ModelProto:
 
 @pytest.mark.deep
 def test_a_quantised_model_is_multiplied_in_integers() -> None:
-    model = quantized(float_model())
+    model = quantize(float_model())
     x = np.random.default_rng(1).normal(size=(1, 3, 12, 12)).astype(np.float32)
     with readings_found() as found:
         compiled = satura.compile(model, threads=1)

@@ -13,18 +13,18 @@ import pytest
 
 import satura
 from benchmarks.models import TINY, build, example_inputs
-from satura.backend.helpers.namespace import named
+from satura.backend.helpers.namespace import meaning
 from satura.backend.jit import machine_code, translate
-from satura.backend.jit.frontend import lowered
+from satura.backend.jit.frontend import numba_module
 from satura.backend.jit.kernel import CompiledKernel, KernelError, KernelSource, Microkernel
-from satura.backend.jit.lowering import translated
+from satura.backend.jit.lowering import translate_kernel
 from satura.backend.jit.machine_code import kernel_function
 from satura.backend.jit.operators import Untranslatable
 from satura.backend.target import host_target
 from tests.tiers import deep_but
 
 Writer = Callable[[KernelSource], llvm.ModuleRef]
-_unoptimised = translate.unoptimised
+_plain = translate.plain_module
 _engines: list[object] = []
 NUMBERS = (0, 1, -1, 2, -2, 7, -7, 127, -128, 255, 32768, -(2**31), 2**31 - 1, 2**63 - 1, -(2**63))
 FLOATS = (0.0, -0.0, 1.0, -1.5, 3.1e38, -1e-42, float("inf"), -float("inf"), float("nan"))
@@ -50,7 +50,7 @@ def ran(module: llvm.ModuleRef, source: KernelSource, memory: np.ndarray, thread
 def both(source: KernelSource, memory: np.ndarray, threads: int = 3) -> tuple[bytes, bytes]:
     return (
         ran(direct_module(source), source, memory, threads),
-        ran(lowered(source), source, memory, threads),
+        ran(numba_module(source), source, memory, threads),
     )
 
 
@@ -176,16 +176,16 @@ def results(model: str, monkeypatch: pytest.MonkeyPatch, write: Writer) -> dict[
     """What a model gives where `write` makes the modules of its kernels."""
     built = build(model)
 
-    def unoptimised(source: KernelSource) -> llvm.ModuleRef:
-        return _unoptimised(source) if isinstance(source, Microkernel) else write(source)
+    def plain(source: KernelSource) -> llvm.ModuleRef:
+        return _plain(source) if isinstance(source, Microkernel) else write(source)
 
-    monkeypatch.setattr(translate, "unoptimised", unoptimised)
+    monkeypatch.setattr(translate, "plain_module", plain)
     compiled = satura.compile(built, threads=2)
     return compiled.run(example_inputs(built, {"batch": 2, "seq": 20}))
 
 
 def direct_module(source: KernelSource) -> llvm.ModuleRef:
-    return llvm.parse_assembly(str(translated(source.text, source.symbol, named)))
+    return llvm.parse_assembly(str(translate_kernel(source.text, source.symbol, meaning)))
 
 
 @pytest.mark.parametrize("model", deep_but((), TINY, ["tiny_resnet_pad", "tiny_bert"]))
@@ -194,7 +194,7 @@ def test_models_compute_what_they_compute_through_numba(
 ) -> None:
     monkeypatch.setenv("SATURA_COMPILERS", "0")
     given = []
-    for name, write in (("direct", direct_module), ("numba", lowered)):
+    for name, write in (("direct", direct_module), ("numba", numba_module)):
         monkeypatch.setenv("SATURA_CACHE", str(tmp_path / name))
         forget_kernels(monkeypatch)
         given.append(results(model, monkeypatch, write))
@@ -233,20 +233,20 @@ REFUSED = {
 def test_other_text_is_refused(lines: list[str]) -> None:
     source = kernel(*lines)
     with pytest.raises(Untranslatable):
-        translated(source.text, source.symbol, named)
+        translate_kernel(source.text, source.symbol, meaning)
 
 
 def test_what_is_refused_numba_compiles() -> None:
     source = kernel("store_int64(args, 0, abs(-7))")
     with pytest.raises(Untranslatable):
-        translated(source.text, source.symbol, named)
-    compiled = translate.compiled(source)
+        translate_kernel(source.text, source.symbol, meaning)
+    compiled = translate.compile_kernel(source)
     assert isinstance(compiled, CompiledKernel)
 
 
 def test_an_unknown_microkernel_is_an_error() -> None:
     with pytest.raises(KernelError, match="no microkernel tile_of_lead"):
-        translate.compiled(Microkernel("tile_of_lead", "microkernel tile_of_lead"))
+        translate.compile_kernel(Microkernel("tile_of_lead", "microkernel tile_of_lead"))
 
 
 def test_no_loops_around_microkernels_are_unrolled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,5 +259,5 @@ def test_no_loops_around_microkernels_are_unrolled(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(translate, "_optimise", optimise)
     for line in ("store_int64(args, 0, 1)", "winograd_tile(args, args, args, args)"):
-        translate.optimised(kernel(line))
+        translate.optimised_module(kernel(line))
     assert unrolled == [True, False]

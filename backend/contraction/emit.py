@@ -27,7 +27,7 @@ from satura.backend.contraction.gathering import (
     tile_size,
 )  # fmt: skip
 from satura.backend.contraction.spec import ContractionSpec, panel_columns, parameters
-from satura.backend.emit.text import INDENT, indented
+from satura.backend.emit.text import INDENT, indent
 from satura.backend.jit.machine_code import KernelSource
 from satura.rewrite.types.tensor_type import DType
 
@@ -59,7 +59,7 @@ class Epilogue(Protocol):
 
 def contraction_source(name: str, spec: ContractionSpec, epilogue: Epilogue) -> KernelSource:
     """The kernel of all contractions of this spec and epilogue."""
-    lines = ["def kernel(args, thread, threads):", *indented(1, _kernel(spec, epilogue))]
+    lines = ["def kernel(args, thread, threads):", *indent(1, _kernel(spec, epilogue))]
     return KernelSource(name, "\n".join(lines) + "\n")
 
 
@@ -77,7 +77,7 @@ def _kernel(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
         yield "packed = -1"
     yield "end = units * (thread + 1) // threads"
     yield "for unit in range(units * thread // threads, end):"
-    yield from indented(1, _unit(spec, epilogue))
+    yield from indent(1, _unit(spec, epilogue))
 
 
 def _unit(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
@@ -100,14 +100,14 @@ def _unit(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     if not spec.left_packed:
         yield "new_rows = place != built"
     yield "if place != built:"
-    yield from indented(1, ["built = place", *row_lines(spec)])
+    yield from indent(1, ["built = place", *row_lines(spec)])
     yield from panel_lines(spec, width)
     group = f"batch{spec.batches - 1} * columns + " if spec.grouped else ""
     yield f"first_column = {group}panel * {width}"
     if not spec.full:
         yield f"column_count = min({width}, columns - panel * {width})"
     yield "for step in range(steps):"
-    yield from indented(1, _step(spec, epilogue, width))
+    yield from indent(1, _step(spec, epilogue, width))
 
 
 def _step(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str]:
@@ -125,7 +125,7 @@ def _step(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str
         yield f"{INDENT}next_weights = weights + ({following} - panel) * {panel_bytes(spec, width)}"
     yield "for tile in range(tiles):"
     body = [tile_size(spec)]
-    body += ["if step == steps - 1:", *indented(1, _fetches(spec, epilogue, width))]
+    body += ["if step == steps - 1:", *indent(1, _fetches(spec, epilogue, width))]
     body += ["accumulators = scratch + tile * tile_pitch", *tile_lines(spec)]
     body += ["ahead = step_weights"]  # or the next tile's rows, if they lie one after another
     if not spec.left_packed:
@@ -138,8 +138,8 @@ def _step(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str
         body += [f"if tile < {width * _F32 // _LINE}:"]
         body += [f"{INDENT}ahead = next_weights + tile * tile_taps * tile_depth * {_LINE}"]
     body += [*_microkernels(spec), "if step == steps - 1:"]
-    body += indented(1, _epilogue(spec, epilogue, width))
-    yield from indented(1, body)
+    body += indent(1, _epilogue(spec, epilogue, width))
+    yield from indent(1, body)
 
 
 def _microkernels(spec: ContractionSpec) -> Iterator[str]:
@@ -181,7 +181,7 @@ def _fetches(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[
     yield from coordinates(spec, _first_of_tile(spec))
     yield "for slot in range(size):"
     body = [*_row_lines(spec, epilogue), *epilogue.fetch_lines(_count(spec, width)), *advance(spec)]
-    yield from indented(1, body)
+    yield from indent(1, body)
 
 
 def _row_lines(spec: ContractionSpec, epilogue: Epilogue) -> Iterable[str]:
@@ -197,6 +197,6 @@ def _epilogue(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator
     accumulator = f"get_{'i32' if spec.is_integer else 'f32'}(accumulators, index)"
     if spec.result is DType.I64:
         accumulator = f"cast_i64({accumulator})"
-    body += indented(1, epilogue.column_lines("first_column", "index", accumulator))
+    body += indent(1, epilogue.column_lines("first_column", "index", accumulator))
     body += [f"accumulators += {width * _F32}", *advance(spec)]
-    yield from indented(1, body)
+    yield from indent(1, body)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from satura.backend.contraction.spec import ContractionSpec, Products
-from satura.backend.emit.text import INDENT, indented
+from satura.backend.emit.text import INDENT, indent
 from satura.rewrite.types.tensor_type import DType
 
 _F32, _WORD = 4, 8
@@ -54,7 +54,7 @@ def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
         f"{INDENT}store_int64(all_hops, 2 * taps + line // taps{axes[-1]}, distance)",
         "line += 1",
     ]
-    yield from indented(len(axes), body)
+    yield from indent(len(axes), body)
 
 
 def _fill_value(spec: ContractionSpec) -> str:
@@ -91,12 +91,12 @@ def row_lines(spec: ContractionSpec) -> Iterator[str]:
     ]
     if spec.left_packed:
         body += ["for slot in range(slots):"]
-        body += indented(1, ["store_int64(table, slot, origin)"])
-        body += indented(1, ["if slot + 1 < size:", f"{INDENT}origin += depth * {_F32}"])
+        body += indent(1, ["store_int64(table, slot, origin)"])
+        body += indent(1, ["if slot + 1 < size:", f"{INDENT}origin += depth * {_F32}"])
         body += [f"origin += depth * {_F32}"]
     else:
         body += _origins(spec)
-    yield from indented(1, body)
+    yield from indent(1, body)
 
 
 def tile_lines(spec: ContractionSpec) -> Iterator[str]:
@@ -136,7 +136,7 @@ def panel_lines(spec: ContractionSpec, width: int) -> Iterator[str]:
     lanes = width // spec.tile.vectors
     if spec.is_integer:
         yield f"{INDENT}packed = place // blocks * panels + panel"
-        yield from indented(1, integer_panel_lines(spec, width))
+        yield from indent(1, integer_panel_lines(spec, width))
         return
     copy = ["packed = place // blocks * panels + panel", "done = 0"]
     if spec.dtype is DType.F32:
@@ -155,7 +155,7 @@ def panel_lines(spec: ContractionSpec, width: int) -> Iterator[str]:
         f"{INDENT}for n in range(valid, {width}):",
         f"{INDENT * 2}store_f32(line, n, f32(0))",
     ]
-    yield from indented(1, copy)
+    yield from indent(1, copy)
 
 
 def _transposing_lines(width: int, lanes: int) -> list[str]:
@@ -189,7 +189,7 @@ def advance(spec: ContractionSpec) -> Iterator[str]:
             f"{INDENT}row{axis} = 0",
             f"{INDENT}row{axis - 1} += 1",
         ]
-        yield from indented(level, lines)
+        yield from indent(level, lines)
 
 
 def tile_size(spec: ContractionSpec) -> str:
@@ -236,8 +236,8 @@ def _origins(spec: ContractionSpec) -> Iterator[str]:
     for axis in axes:
         reach = f"position{axis} + (taps{axis} - 1) * dilation{axis}"
         body += [f"interior = interior and position{axis} >= 0 and {reach} < input{axis}"]
-    body += ["if slot + 1 < size:", *indented(1, advance(spec))]
-    yield from indented(1, body)
+    body += ["if slot + 1 < size:", *indent(1, advance(spec))]
+    yield from indent(1, body)
     if axes:
         yield "if interior:"
         yield f"{INDENT}store_int64(kinds, tile, 1 + joins)"
@@ -247,8 +247,8 @@ def _origins(spec: ContractionSpec) -> Iterator[str]:
         border += ["for slot in range(slots):"]
         body = [*_origin(spec), "line = slot"]
         body += _taps(spec, "fill_page", ["store_int64(table, line, address)", "line += slots"])
-        body += ["if slot + 1 < size:", *indented(1, advance(spec))]
-        yield from indented(1, [*border, *indented(1, body)])
+        body += ["if slot + 1 < size:", *indent(1, advance(spec))]
+        yield from indent(1, [*border, *indent(1, body)])
     yield from advance(spec)
 
 
@@ -262,11 +262,11 @@ def _taps(spec: ContractionSpec, outside: str, body: list[str]) -> Iterator[str]
             f"{INDENT}at{axis} = position{axis} + tap{axis} * dilation{axis}",
             f"{INDENT}inside{axis} = {known}at{axis} >= 0 and at{axis} < input{axis}",
         ]
-        yield from indented(level, lines)
+        yield from indent(level, lines)
         known = f"inside{axis} and "
         address += f" + tap{axis} * dilation{axis} * stride{axis}"
-    yield from indented(len(axes), [f"address = {outside}", f"if inside{axes[-1]}:"])
-    yield from indented(len(axes), [f"{INDENT}address = {address}", *body])
+    yield from indent(len(axes), [f"address = {outside}", f"if inside{axes[-1]}:"])
+    yield from indent(len(axes), [f"{INDENT}address = {address}", *body])
 
 
 def _row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
@@ -276,23 +276,23 @@ def _row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
         return
     yield "copy = scratch + rows_offset"
     yield "for row in range(row_count):"
-    yield from indented(1, _origin(spec))
+    yield from indent(1, _origin(spec))
     if any(spec.windowed):
         count = " * ".join(f"taps{axis}" for axis in _window_parameters(spec))
         yield f"{INDENT}tap_depth = depth // max(1, {count})"
         copied = [
             "if address != 0:",
-            *indented(1, _depth_copy_lines(spec, "address", "tap_depth")),
+            *indent(1, _depth_copy_lines(spec, "address", "tap_depth")),
             "else:",
             f"{INDENT}for k in range(tap_depth):",
             f"{INDENT * 2}store_f32(copy, k, fill_value)",
             f"copy += tap_depth * {_F32}",
         ]
-        yield from indented(1, _taps(spec, "0", copied))
+        yield from indent(1, _taps(spec, "0", copied))
     else:
-        yield from indented(1, _depth_copy_lines(spec, "origin", "depth"))
+        yield from indent(1, _depth_copy_lines(spec, "origin", "depth"))
         yield f"{INDENT}copy += depth * {_F32}"
-    yield from indented(1, advance(spec))
+    yield from indent(1, advance(spec))
 
 
 def _depth_copy_lines(spec: ContractionSpec, source: str, count: str) -> list[str]:
@@ -328,12 +328,12 @@ def _integer_row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
     ]
     if any(spec.windowed):
         outside = ["for k in range(tap_depth):", f"{INDENT}put_{kind}(copy, k, fill_value)"]
-        copied = ["if address != 0:", *indented(1, copied), "else:", *indented(1, outside)]
+        copied = ["if address != 0:", *indent(1, copied), "else:", *indent(1, outside)]
         copied += [f"copy += tap_depth * {size}"]
         body += _taps(spec, "0", copied)
     else:
         body += ["address = origin", *copied]
-    yield from indented(1, [*body, *advance(spec)])
+    yield from indent(1, [*body, *advance(spec)])
 
 
 def integer_panel_lines(spec: ContractionSpec, width: int) -> Iterator[str]:

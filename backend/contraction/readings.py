@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 
 from satura.backend.contraction.narrow import Narrow, known_integers, narrow_operand
-from satura.backend.contraction.sorted_words import is_sorted_faster, sorted_panels, stacked
+from satura.backend.contraction.sorted_words import is_sorted_faster, sorted_panels, stack_panels
 from satura.backend.contraction.spec import Products, pack_panels, pack_products
 from satura.backend.contraction.views import View, view_of
 from satura.backend.lower.body import Pointer
@@ -61,7 +61,7 @@ class Reading:
         if self.products is Products.OCTETS:
             integers = stacks.astype(np.int64, copy=False)
             sorts = (sorted_panels(each, groups, width, taps, self.shift) for each in integers)
-            together = stacked([panel for panels in sorts for panel in panels])
+            together = stack_panels([panel for panels in sorts for panel in panels])
             return together.reshape(len(stacks), groups, -1, *together.shape[1:])
         packed = [self._packed(each, groups, width) for each in stacks]
         return packed[0][None] if len(packed) == 1 else np.stack(packed)

@@ -25,9 +25,9 @@ from functools import cached_property
 
 from satura.backend.contraction.recurrence_panels import TALLEST, Panel
 from satura.backend.contraction.spec import tile_name
-from satura.backend.emit.body import applied
+from satura.backend.emit.body import op_text
 from satura.backend.emit.loops import kernel_text
-from satura.backend.emit.text import indented
+from satura.backend.emit.text import indent
 from satura.backend.lower.body import Argument, Value
 from satura.rewrite.ops.cells import Cell, Phase
 from satura.rewrite.ops.formula import formula_steps
@@ -74,7 +74,7 @@ class Writer:
             "store_int64(hops, 0, 0)",
             "units = sides * blocks",
             "for unit in range(units * thread // threads, units * (thread + 1) // threads):",
-            *indented(1, body),
+            *indent(1, body),
         ]
         return kernel_text(["hold_constants()", *lines])
 
@@ -106,7 +106,7 @@ class Writer:
         if self.has_lengths:
             yield from self._ended()
         yield "for step in range(last):"
-        yield from indented(1, self._step())
+        yield from indent(1, self._step())
         yield "atomic_add(hops, 0)"
         yield "old = states + last % 2 * buffer"
         yield from self._moved(False)
@@ -134,7 +134,7 @@ class Writer:
             here = f"{inside} + {number} * pitch + row * line"
             place = f"there + {number} * {title}_0"
             target, source = (here, place) if is_first else (place, here)
-            yield from indented(1, self._copy(target, source, "hidden"))
+            yield from indent(1, self._copy(target, source, "hidden"))
 
     def _copy(self, target: str, source: str, count: str) -> Iterator[str]:
         name = self.dtype.value
@@ -191,9 +191,9 @@ class Writer:
             body += [f"count = min({panel.columns}, hidden - first_unit)"]
         body += ["tile_row = 0", "for tile in range(tiles):"]
         tile = ["size = least + (1 if tile < larger else 0)", *self._product(phase, panel)]
-        tile += ["for slot in range(size):", *indented(1, self._formulas(phase, panel))]
-        body += [*indented(1, [*tile, "tile_row += size"]), f"panel_weights += {panel.size}"]
-        yield from indented(1, body)
+        tile += ["for slot in range(size):", *indent(1, self._formulas(phase, panel))]
+        body += [*indent(1, [*tile, "tile_row += size"]), f"panel_weights += {panel.size}"]
+        yield from indent(1, body)
 
     def _product(self, phase: Phase, panel: Panel) -> Iterator[str]:
         """The sums of a tile: its vectors times the panel."""
@@ -205,7 +205,7 @@ class Writer:
         yield f"    weights_part = panel_weights + part * {panel.part_size}"
         yield f"    sums_part = sums + part * {panel.sums // panel.parts}"
         if self.dtype is DType.F32:
-            yield from indented(1, self._microkernels(panel, offset))
+            yield from indent(1, self._microkernels(panel, offset))
             return
         name, width = self.dtype.value, panel.part
         yield "    for slot in range(size):"
@@ -255,16 +255,16 @@ class Writer:
             place = f"side * held_0 + {number} * held_1 + first_unit * {size}"
             yield f"p{number}_line = held + {place}"
         count = "count" if self.hidden % panel.columns else str(panel.columns)
-        loop = [f"for index in range({count}):", *indented(1, self._lines(phase, names))]
+        loop = [f"for index in range({count}):", *indent(1, self._lines(phase, names))]
         ends = [line.name for line in phase.lines if line.name.startswith("new_")]
         if not self.has_lengths or not ends:
             yield from loop
             return
         yield "if at < load_int64(ends, first_row + row):"
-        yield from indented(1, loop)
+        yield from indent(1, loop)
         yield "else:"
         for name in ends:
-            yield from indented(1, self._copy(names[name], f"{name[4:]}_line", count))
+            yield from indent(1, self._copy(names[name], f"{name[4:]}_line", count))
         yield f"    for index in range({count}):"
         yield f"        write_{self.dtype.value}(result_line, index, {self.dtype.value}(0))"
 
@@ -286,7 +286,7 @@ class Writer:
                     values.append(self._number(step.literal.bits))
                     continue
                 operands = [values[index] for index in step.operands]
-                yield f"{value} = {applied(Value(step.op, step.dtype, step.operands), operands)}"
+                yield f"{value} = {op_text(Value(step.op, step.dtype, step.operands), operands)}"
                 values.append(value)
             yield f"{line.name} = {values[-1]}"
             if line.name in places:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from satura.backend.constants import ConstantStore
 from satura.backend.contraction.recurrence import Writer
-from satura.backend.contraction.recurrence_panels import TALLEST, packed, panel_of
+from satura.backend.contraction.recurrence_panels import TALLEST, pack_phases, panel_of
 from satura.backend.emit.alone import tensor_words
 from satura.backend.emit.body import Code
 from satura.backend.lower.body import Argument, Pointer
 from satura.backend.lower.walk import shape_of
-from satura.backend.sizes.size import deferred
+from satura.backend.sizes.size import defer
 from satura.backend.target import host_target
 from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.ops.cells import Cell, phases
@@ -69,7 +69,7 @@ def recurrence_code(
         total += panel.count * panel.size
     if is_known:
         key = f"recurrence {constant.constant.digest.hex()} {panels} {dtype}".encode()
-        place = store.derived(key, lambda: packed(constant.constant.array, panels))
+        place = store.derived(key, lambda: pack_phases(constant.constant.array, panels))
         given |= {"packed": Pointer(("constant", place)), "packed_side": total}
     else:
         given |= tensor_words("weights", schedule, weights)
@@ -79,7 +79,7 @@ def recurrence_code(
     return Code(name, writer.text(given), (*given.values(), *writer.numbers), work // 8, offset)
 
 
-@deferred
+@defer
 def _blocks(batch: int, sides: int, threads: int) -> int:
     """Into how many blocks the sequences of a side are cut, so that all threads have one."""
     return max(1, min(batch, -(-threads // sides)))

@@ -97,7 +97,7 @@ def _cycles(rows: int, vectors: int, tallest: int) -> float:
     return tiles * (busy + _OF_PANEL * vectors) / (rows * vectors)
 
 
-def packed(weights: Array, panels: Sequence[Panel]) -> Array:
+def pack_phases(weights: Array, panels: Sequence[Panel]) -> Array:
     """Weights [side, unit, gate · unit] as the panels of all phases, side by side."""
     sides, hidden, _ = weights.shape
     parts = []

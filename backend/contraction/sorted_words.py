@@ -87,7 +87,7 @@ def _panel(head: NDArray[np.int32], octets: Integers) -> NDArray[np.int32]:
     return np.concatenate(lines)
 
 
-def stacked(panels: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+def stack_panels(panels: list[NDArray[np.int32]]) -> NDArray[np.int32]:
     """Panels one after another, each as long as the longest."""
     longest = max(map(len, panels))
     return np.stack([np.pad(panel, ((0, longest - len(panel)), (0, 0))) for panel in panels])

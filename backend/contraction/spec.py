@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from satura.backend.lower.body import Argument
-from satura.backend.sizes.size import deferred
+from satura.backend.sizes.size import defer
 from satura.backend.target import Target, host_target
 from satura.rewrite.types.tensor_type import DType
 
@@ -397,7 +397,7 @@ def _panel_steps(taps: int, depth: int, width: int) -> tuple[int, int]:
     return max(1, min(taps, limit // max(1, depth))), max(1, depth)
 
 
-@deferred
+@defer
 def _row_blocks(tallest: int, rows: int, units: int, threads: int, taps: int, depth: int) -> int:
     """Into how many blocks the rows of one batch are cut: what fits the caches, and an even share
     of the work for each thread."""

@@ -29,10 +29,10 @@ from satura.backend.contraction.spec import (
     panel_columns,
     tile_name,
 )  # fmt: skip
-from satura.backend.emit.text import INDENT, indented
+from satura.backend.emit.text import INDENT, indent
 from satura.backend.jit.machine_code import KernelSource
 from satura.backend.lower.body import Argument
-from satura.backend.sizes.size import deferred
+from satura.backend.sizes.size import defer
 from satura.rewrite.ops.winograd import RESULTS, TAPS, TILE, transformed_kernel
 from satura.rewrite.types.tensor_type import Array
 
@@ -125,7 +125,7 @@ def _spread(size: int) -> int:
     return -(-size // _PAGE) * _PAGE + _PAGE // _SUMS
 
 
-@deferred
+@defer
 def _blocks(tiles: int, depth: int, panels: int, width: int, tallest: int, threads: int) -> int:
     """Into how many blocks the tiles are cut: what fits the cache, and for several threads so many
     that the one with the largest share has little more than the others."""
@@ -143,7 +143,7 @@ def _blocks(tiles: int, depth: int, panels: int, width: int, tallest: int, threa
 
 def winograd_source(name: str, tile: Tile, epilogue: Epilogue) -> KernelSource:
     """The kernel of all calls with this tile and epilogue."""
-    lines = ["def kernel(args, thread, threads):", *indented(1, _kernel(tile, epilogue))]
+    lines = ["def kernel(args, thread, threads):", *indent(1, _kernel(tile, epilogue))]
     return KernelSource(name, "\n".join(lines) + "\n")
 
 
@@ -166,7 +166,7 @@ def _kernel(tile: Tile, epilogue: Epilogue) -> Iterator[str]:
     yield "built = -1"
     yield "end = units * (thread + 1) // threads"
     yield "for unit in range(units * thread // threads, end):"
-    yield from indented(1, _unit(tile, epilogue))
+    yield from indent(1, _unit(tile, epilogue))
 
 
 def _unit(tile: Tile, epilogue: Epilogue) -> Iterator[str]:
@@ -176,7 +176,7 @@ def _unit(tile: Tile, epilogue: Epilogue) -> Iterator[str]:
     yield "first_tile = tiles * block // blocks"
     yield "tile_count = tiles * (block + 1) // blocks - first_tile"
     yield "if block != built:"
-    yield from indented(1, ["built = block", *_transforming_lines(tile)])
+    yield from indent(1, ["built = block", *_transforming_lines(tile)])
     yield f"first_column = panel * {columns}"
     yield f"column_count = min({columns}, columns - first_column)"
     yield from _product_lines(tile)
@@ -187,11 +187,11 @@ def _unit(tile: Tile, epilogue: Epilogue) -> Iterator[str]:
         f"winograd_results_{tile.vectors}(sums, sums_pitch, results)",
         f"sums += {columns * _F32}",
         f"if load_int64(results, {RESULTS**2 * columns * _F32 // _WORD}) != 0:",
-        *indented(1, _corners(columns, _exact_lines())),
+        *indent(1, _corners(columns, _exact_lines())),
         *_corners(columns, _epilogue_lines(epilogue)),
         *_next_tile(),
     ]
-    yield from indented(1, body)
+    yield from indent(1, body)
 
 
 def _first_tile() -> Iterator[str]:
@@ -237,13 +237,13 @@ def _transforming_lines(tile: Tile) -> Iterator[str]:
         f"store_int64(points, {TILE} * i + j, place)",
     ]
     body += ["else:", f"{INDENT}for i in range({TILE}):", f"{INDENT * 2}for j in range({TILE}):"]
-    body += indented(3, border)
+    body += indent(3, border)
     body += [
         "winograd_tile(points, target, block_pitch, depth)",
         "store_int64(lines, tile, target)",
     ]
     body += [f"target += depth * {_F32}", *_next_tile()]
-    yield from indented(1, body)
+    yield from indent(1, body)
     yield f"for tile in range(tile_count, tile_count + {tile.rows[0]}):"
     yield f"{INDENT}store_int64(lines, tile, target - depth * {_F32})"
 
@@ -278,7 +278,7 @@ def _product_lines(tile: Tile) -> Iterator[str]:
     final = f"{tile_name(last, tile.vectors)}({arguments})"
     step += ["else:", INDENT + final] if taller else [final]
     step += [f"table += size * {_WORD}", f"sums += size * {columns * _F32}"]
-    yield from indented(1, [*body, *indented(1, step), "weights = next_weights"])
+    yield from indent(1, [*body, *indent(1, step), "weights = next_weights"])
 
 
 def _corners(columns: int, body: Iterator[str]) -> Iterator[str]:
@@ -289,7 +289,7 @@ def _corners(columns: int, body: Iterator[str]) -> Iterator[str]:
     yield f"{INDENT}row2 = tile2 * {RESULTS} + corner % {RESULTS}"
     yield f"{INDENT}accumulators = results + corner * {columns * _F32}"
     yield f"{INDENT}if row1 < height and row2 < width:"
-    yield from indented(2, body)
+    yield from indent(2, body)
 
 
 def _exact_lines() -> Iterator[str]:
@@ -311,7 +311,7 @@ def _exact_lines() -> Iterator[str]:
         f"{INDENT}total = mul_add(load_f32(place, k), load_f32(factor, 0), total)",
         f"{INDENT}factor += plain_depth",
     ]
-    yield from indented(3, body)
+    yield from indent(3, body)
     yield f"{INDENT}store_f32(accumulators, index, total)"
 
 
@@ -319,4 +319,4 @@ def _epilogue_lines(epilogue: Epilogue) -> Iterator[str]:
     yield from epilogue.row_lines((), ("row0", "row1", "row2"), "first_column")
     yield "for index in range(column_count):"
     accumulator = "get_f32(accumulators, index)"
-    yield from indented(1, epilogue.column_lines("first_column", "index", accumulator))
+    yield from indent(1, epilogue.column_lines("first_column", "index", accumulator))

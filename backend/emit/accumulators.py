@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from satura.backend.emit.reductions import as_key, combined, has_key, is_better
-from satura.backend.emit.text import indented
+from satura.backend.emit.reductions import as_key, has_key, is_better, step_text
+from satura.backend.emit.text import indent
 from satura.backend.lower.body import Reduction
 
 
@@ -32,7 +32,7 @@ class Accumulator:
         puts = [f"put_{self.reduction.dtype.value}({self.value}, i, first)"]
         if self.position:
             puts.append(f"put_i64({self.position}, i, 0)")
-        return [f"first = {start}", "for i in range(width):", *indented(1, puts)]
+        return [f"first = {start}", "for i in range(width):", *indent(1, puts)]
 
     def step_lines(self, names: Mapping[int, str]) -> list[str]:
         """Lines that take in one more element, of the values in `names`."""
@@ -41,8 +41,8 @@ class Accumulator:
         held = f"get_{kind}({self.value}, i)" if self.is_array else self.value
         if reduction.position is not None:
             keep = self._keep_lines(value, names[reduction.position])
-            return [f"best = {held}", f"if {is_better(reduction, value)}:", *indented(1, keep)]
-        text = combined(reduction.function, held, value)
+            return [f"best = {held}", f"if {is_better(reduction, value)}:", *indent(1, keep)]
+        text = step_text(reduction.function, held, value)
         if self.is_array:
             return [f"put_{kind}({self.value}, i, {text})"]
         if has_key(reduction):

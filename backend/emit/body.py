@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from satura.backend.emit.text import indented
+from satura.backend.emit.text import indent
 from satura.backend.lower.body import Access, Argument, Nest, Pointer, Value, needed_values
 from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.types.tensor_type import DType
@@ -163,7 +163,7 @@ class BodyText:
                 length = names[self.nest.values[index].operands[1]]
                 status = self._status_name()
                 stores = [f"store_int64({status}, 1, {length})", f"store_int64({status}, 0, 1)"]
-                lines += [f"if not {name}:", *indented(1, stores)]
+                lines += [f"if not {name}:", *indent(1, stores)]
             names[index] = name
             if level <= 1:
                 self.names[index] = name
@@ -271,7 +271,7 @@ class BodyText:
             return self._cast(value, block)
         if value.op == "exp" and self.nest.is_up_to_0(value.operands[0]):
             return f"exp_up_to_0({operands[0]})"
-        return self._bounded(value, operands) or applied(value, operands)
+        return self._bounded(value, operands) or op_text(value, operands)
 
     def _cast(self, value: Value, block: Block) -> str:
         """A cast of what makes the same of it at a lower price.
@@ -380,7 +380,7 @@ def zero(dtype: DType) -> str:
     return "False" if dtype is DType.BOOL else f"{dtype.value}(0)"
 
 
-def applied(value: Value, operands: Sequence[str]) -> str:
+def op_text(value: Value, operands: Sequence[str]) -> str:
     """The text of an op on named operands."""
     if value.op == "select":
         return f"choose({', '.join(operands)})"
@@ -393,10 +393,10 @@ def applied(value: Value, operands: Sequence[str]) -> str:
     function = _FUNCTIONS[value.op]
     by_name = dict(zip("ab", operands, strict=False))
     text = _OPERAND.sub(lambda match: by_name[match.group()], function.formula)
-    return text if function.to_bool else converted(text, value.dtype)
+    return text if function.to_bool else conversion_text(text, value.dtype)
 
 
-def converted(text: str, dtype: DType) -> str:
+def conversion_text(text: str, dtype: DType) -> str:
     """`text`, computed in a type that may be wider, as a value of `dtype`."""
     if dtype in (DType.F16, DType.BF16):
         return f"round_{dtype.value}({text})"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from satura.backend.emit.body import BodyText
-from satura.backend.emit.reductions import combined
-from satura.backend.emit.text import indented
+from satura.backend.emit.reductions import step_text
+from satura.backend.emit.text import indent
 from satura.backend.lower.body import Reduction
 
 STEPS = 8
@@ -40,17 +40,17 @@ def column_sum_lines(
             if fused:
                 inner.append(f"total = mul_add({names[0]}, {names[1]}, total)")
             else:
-                inner.append(f"total = {combined(reduction.function, 'total', names[0])}")
+                inner.append(f"total = {step_text(reduction.function, 'total', names[0])}")
         inner.append(f"put_{kind}({array}, i, total)")
-        return [*lines, "for i in range(width):", *indented(1, inner)]
+        return [*lines, "for i in range(width):", *indent(1, inner)]
 
     together = f"{counts[-1]} // {STEPS} * {STEPS}"
     lines = [
         f"for {last} in range(0, {together}, {STEPS}):",
-        *indented(1, steps([f"({last} + {step})" for step in range(STEPS)])),
+        *indent(1, steps([f"({last} + {step})" for step in range(STEPS)])),
         f"for {last} in range({together}, {counts[-1]}):",
-        *indented(1, steps([last])),
+        *indent(1, steps([last])),
     ]
     for name, count in zip(reversed(outer), reversed(counts[:-1]), strict=True):
-        lines = [f"for {name} in range({count}):", *indented(1, lines)]
+        lines = [f"for {name} in range({count}):", *indent(1, lines)]
     return [*row, *lines]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from satura.backend.emit.alone import named_code, tensor_words
 from satura.backend.emit.body import Code
-from satura.backend.emit.text import indented
+from satura.backend.emit.text import indent
 from satura.backend.lower.body import Pointer
 from satura.backend.lower.walk import shape_of
 from satura.rewrite.extract.schedule import Dispatch, Schedule
@@ -38,17 +38,17 @@ def first_places_code(schedule: Schedule, dispatch: Dispatch, name: str) -> Code
         "    source = x + row * x_0",
         "    target = result + row * result_0",
         "    for place in range(count):",
-        *indented(2, [*key, *_risen()]),
+        *indent(2, [*key, *_risen()]),
         "    worst = load_int64(scratch, 0)",
         "    for place in range(count, extent):",
-        *indented(2, [*key, "if key > worst:", *indented(1, _sunk("count"))]),
+        *indent(2, [*key, "if key > worst:", *indent(1, _sunk("count"))]),
         "            worst = load_int64(scratch, 0)",
         "    for number in range(count):",
         "        rest = count - 1 - number",
         "        store_int64(target, rest, load_int64(held, 0))",
         "        key = load_int64(scratch, rest)",
         "        place = load_int64(held, rest)",
-        *indented(2, _sunk("rest")),
+        *indent(2, _sunk("rest")),
     ]
     pitch = 2 * _WORD * count.value
     given = {

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 
 from satura.backend.emit.body import Arguments, BodyText, Code, Form
-from satura.backend.emit.text import indented
+from satura.backend.emit.text import indent
 from satura.backend.lower.body import Argument, Nest
 from satura.backend.lower.canonical import LONGEST_RUN, Canonical, canonical
 
@@ -52,7 +52,7 @@ def loop_code(
     most = max(deepest, wanted.outer) if wanted else deepest
     scratch = 0
     for form in forms:
-        deep = _deepened(form, most)
+        deep = _with_outer_loops(form, most)
         piece = special(deep) or _piece(deep)
         scratch = max(scratch, piece.scratch)
         boxes.setdefault("\n".join(piece.lines), []).append(piece.numbers)
@@ -68,8 +68,8 @@ def loop_code(
             "boxes = load_int64(at, 0)",
             "at += 8",
             "for box in range(boxes):",
-            *indented(1, lines.split("\n")),
-            *indented(1, [f"at += {8 * len(boxes[lines][0])}"]),
+            *indent(1, lines.split("\n")),
+            *indent(1, [f"at += {8 * len(boxes[lines][0])}"]),
         ]
     runs = any(form.middle for form in forms)  # side by side they fill several vectors already
     return Code(
@@ -82,7 +82,7 @@ def kernel_text(lines: Sequence[str], short: bool = False) -> str:
     """A whole kernel around `lines`; with `short`, its loops are of a few vectors each."""
     hints = ["short_loops()", "hold_constants()"] if short else []
     body = ["prefer_wide_vectors()", *hints, *lines]
-    return "\n".join(["def kernel(args, thread, threads):", *indented(1, body), ""])
+    return "\n".join(["def kernel(args, thread, threads):", *indent(1, body), ""])
 
 
 def share(total: str) -> list[str]:
@@ -110,11 +110,11 @@ def step_odometer(names: Sequence[str], extents: Sequence[str]) -> list[str]:
     lines = [f"{names[-1]} += 1"]
     if len(names) > 1:
         carry = [f"{names[-1]} = 0", *step_odometer(names[:-1], extents[:-1])]
-        lines += [f"if {names[-1]} == {extents[-1]}:", *indented(1, carry)]
+        lines += [f"if {names[-1]} == {extents[-1]}:", *indent(1, carry)]
     return lines
 
 
-def _deepened(form: Canonical, outer: int) -> Canonical:
+def _with_outer_loops(form: Canonical, outer: int) -> Canonical:
     """The same with outer loops of one iteration, so that boxes of different depth share text.
 
     A single loop stays alone: it is split over threads itself.
@@ -146,15 +146,15 @@ def _piece(form: Canonical) -> Piece:
         block = body.store(body.block([nest.result], taps=taps, suffix=suffix))
         row += [*block.row, *block.middle]
         inside += block.inner
-    loop = [f"for i in range({inner if outer else 'hi - lo'}):", *indented(1, inside or ["pass"])]
+    loop = [f"for i in range({inner if outer else 'hi - lo'}):", *indent(1, inside or ["pass"])]
     if not outer and not inside:  # a single element: one thread has it
-        work = [*share(inner), *body.setup, "if hi > lo:", *indented(1, row)]
+        work = [*share(inner), *body.setup, "if hi > lo:", *indent(1, row)]
     elif not outer:
         work = [*share(inner), *body.setup, *row, *loop]
     else:
         each = [*row, *loop, *step_odometer(outer, extents)]
         work = [
             f"total = {' * '.join(extents)}", *share("total"), *body.setup,
-            *start_odometer(outer, extents, "lo"), "for row in range(hi - lo):", *indented(1, each),
+            *start_odometer(outer, extents, "lo"), "for row in range(hi - lo):", *indent(1, each),
         ]  # fmt: skip
     return Piece([*arguments.lines(), *work], arguments.numbers)

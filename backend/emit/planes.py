@@ -16,8 +16,8 @@ from dataclasses import replace
 
 from satura.backend.emit.body import Arguments, BodyText, Code
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
-from satura.backend.emit.reductions import as_key, combined, has_key, identity_text
-from satura.backend.emit.text import indented
+from satura.backend.emit.reductions import as_key, has_key, identity_text, step_text
+from satura.backend.emit.text import indent
 from satura.backend.lower.body import Access, Nest, Pointer, Reduction
 from satura.backend.lower.canonical import renumber
 from satura.backend.lower.planes import Planes, WindowAxis
@@ -93,7 +93,7 @@ class _Planes:
             "at = args", *self.arguments.lines(), f"count = {' * '.join(lengths)}",
             *share("count"), *self.setup, *start_odometer(loops, lengths, "lo"),
             "for unit in range(hi - lo):",
-            *indented(1, [*unit, *step_odometer(loops, lengths)]),
+            *indent(1, [*unit, *step_odometer(loops, lengths)]),
         ]  # fmt: skip
         text = kernel_text(lines, short=True)
         return Code(name, text, tuple(self.arguments.numbers), work, scratch)
@@ -123,13 +123,13 @@ class _Planes:
             lines += block.row
             copy += each
             tail = f"for i in range({new(common)}, {new(ends[at] - starts[0])}):"
-            tails += [tail, *indented(1, each)]
+            tails += [tail, *indent(1, each)]
             fill += [f"for i in range({new(ends[at] - starts[0])}):"]
-            fill += indented(1, [f"put_{kind}(there{at}, i, fill)"])
-        inside = [f"for i in range({new(common)}):", *indented(1, copy), *tails]
+            fill += indent(1, [f"put_{kind}(there{at}, i, fill)"])
+        inside = [f"for i in range({new(common)}):", *indent(1, copy), *tails]
         height = new(self.high.extent)
-        lines += [f"if inside(seen, {height}):", *indented(1, inside), "else:", *indented(1, fill)]
-        return ["for r in range(rows):", *indented(1, ["seen = first + r", *lines])]
+        lines += [f"if inside(seen, {height}):", *indent(1, inside), "else:", *indent(1, fill)]
+        return ["for r in range(rows):", *indent(1, ["seen = first + r", *lines])]
 
     def _fill_lines(self, count: int) -> list[str]:
         """Lines that write the fill to all `count` elements of a thread's scratch."""
@@ -139,7 +139,7 @@ class _Planes:
         return [
             f"fill = {self._held(fill)}",
             f"for i in range({self.arguments.new(count)}):",
-            *indented(1, [f"put_{self.kind.value}(plane0, i, fill)"]),
+            *indent(1, [f"put_{self.kind.value}(plane0, i, fill)"]),
         ]
 
     def _inside(self, phase: int) -> tuple[int, int]:
@@ -151,7 +151,7 @@ class _Planes:
     def _phase(self, phase: int) -> Nest:
         """The operand's nest, whose last loop runs over the elements of one phase."""
 
-        def moved(access: Access) -> Access:
+        def at_phase(access: Access) -> Access:
             step, start = access.strides[-1], access.start
             hop = (phase - self.lo) * step
             if isinstance(start, Pointer):
@@ -162,7 +162,7 @@ class _Planes:
 
         nest = renumber(self.planes.before)
         values = tuple(
-            value if value.access is None else replace(value, access=moved(value.access))
+            value if value.access is None else replace(value, access=at_phase(value.access))
             for value in nest.values
         )
         return replace(nest, values=values)
@@ -173,7 +173,7 @@ class _Planes:
     def _combined(self, first: str, second: str) -> str:
         if self.keyed:
             return f"{self.reduction.function}({first}, {second})"
-        return combined(self.reduction.function, first, second)
+        return step_text(self.reduction.function, first, second)
 
     def _across(self, row: str) -> str:
         """What combines the taps of one row, of which `row` and a phase's number are the name."""
@@ -190,7 +190,7 @@ class _Planes:
             return []
         total = self._across("plane")
         put = f"put_{self.kind.value}(plane{self.arrays - 1}, i, {total})"
-        return [f"for i in range(rows * {self.across}):", *indented(1, [put])]
+        return [f"for i in range(rows * {self.across}):", *indent(1, [put])]
 
     def _finished(self, outer: list[str]) -> list[str]:
         """Lines that combine rows, and finish and store the results."""
@@ -211,14 +211,14 @@ class _Planes:
         if self.keyed:
             total = f"key_value({total})"
         elif self.reduction.function == "sum":
-            total = combined("sum", identity_text(self.reduction), total)
+            total = step_text("sum", identity_text(self.reduction), total)
         given = {i: "total" for i, value in enumerate(nest.values) if value.op == "accumulator"}
         block = body.store(body.block([nest.result], given))
         self.setup += body.setup
         width = self.arguments.new(self.wide.results)
         inner = [f"total = {total}", *block.inner]
-        lines += [*block.row, f"for i in range({width}):", *indented(1, inner)]
-        return ["for y in range(top, bottom):", *indented(1, lines)]
+        lines += [*block.row, f"for i in range({width}):", *indent(1, inner)]
+        return ["for y in range(top, bottom):", *indent(1, lines)]
 
 
 def _positions(axis: WindowAxis, results: int) -> int:

@@ -18,7 +18,7 @@ def cost(nest: Nest, index: int) -> float:
     return sum(FLOPS.get(nest.values[source].op, 0.0) for source in indices)
 
 
-def combined(function: str, held: str, value: str) -> str:
+def step_text(function: str, held: str, value: str) -> str:
     """One step of a reduction."""
     names = {
         "sum": "add_any_order", "prod": "mul_any_order", "max": "maximum", "min": "minimum",

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from satura.backend.emit.loops import step_odometer
-from satura.backend.emit.text import indented
+from satura.backend.emit.text import indent
 
 GROUP = 4  # rows
 SHORT_ROW = 32  # vectors: in longer rows a processor sees no end of one and start of the next
@@ -29,10 +29,10 @@ def group_lines(
         if number:
             lines += [f"{name} = {first}" for first, name in zip(kept, names, strict=True)]
         step = step_odometer(names, extents)
-        lines += ["for member in range(members):", *indented(1, [*each, *step])]
+        lines += ["for member in range(members):", *indent(1, [*each, *step])]
     return [
         f"for group in range((hi - lo + {GROUP - 1}) // {GROUP}):",
-        *indented(1, [f"members = min({GROUP}, hi - lo - group * {GROUP})", *lines]),
+        *indent(1, [f"members = min({GROUP}, hi - lo - group * {GROUP})", *lines]),
     ]
 
 
@@ -43,8 +43,8 @@ def vector_lines(count: str, lanes: int, inner: Sequence[str], again: Sequence[s
     of `is_new`.
     """
     place = [f"i = {count} - {lanes} + k", f"is_new = k + ({count} & {lanes - 1}) >= {lanes}"]
-    last = [f"for k in range({lanes}):", *indented(1, [*place, *again])]
+    last = [f"for k in range({lanes}):", *indent(1, [*place, *again])]
     return [
-        f"for i in range({count} & -{lanes}):", *indented(1, inner),
-        f"if ({count} & {lanes - 1}) > 0:", *indented(1, last),
+        f"for i in range({count} & -{lanes}):", *indent(1, inner),
+        f"if ({count} & {lanes - 1}) > 0:", *indent(1, last),
     ]  # fmt: skip

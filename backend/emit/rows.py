@@ -18,10 +18,10 @@ from satura.backend.emit.column_sums import column_sum_lines
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
 from satura.backend.emit.reductions import FLOPS, cost, has_key, identity_text, reads_loops
 from satura.backend.emit.row_groups import GROUP, SHORT_ROW, group_lines, vector_lines
-from satura.backend.emit.text import indented
+from satura.backend.emit.text import indent
 from satura.backend.lower.body import Argument, Pointer, Reduction, needed_values
 from satura.backend.lower.canonical import Canonical
-from satura.backend.sizes.size import deferred
+from satura.backend.sizes.size import defer
 from satura.backend.target import host_target
 from satura.rewrite.types.tensor_type import DType
 
@@ -46,7 +46,7 @@ class _Kept:
     array: str
 
 
-@deferred
+@defer
 def _columns_of_a_block(rows: int, columns: int, threads: int) -> int:
     wanted = max(1, -(-2 * threads // rows))
     fair = -(-columns // wanted)
@@ -118,7 +118,7 @@ class _Rows:
             lines += group_lines(self.outer, self.extents, phases)
         else:
             step = step_odometer(self.outer, self.extents)
-            lines += ["for row in range(hi - lo):", *indented(1, [*row, *step])]
+            lines += ["for row in range(hi - lo):", *indent(1, [*row, *step])]
         few = self.grouped or self.length < SIDE_BY_SIDE * self.lanes
         short = not self.column and few
         numbers: tuple[Argument, ...] = tuple(self.arguments.numbers)
@@ -227,13 +227,13 @@ class _Rows:
         array = self._array(reduction.dtype, self.length) if self.spread else accumulator.value
         kind, start = reduction.dtype.value, self._start(reduction, {})
         puts = [f"put_{kind}({array}, i, first)"]
-        lines = [f"first = {start}", "for i in range(width):", *indented(1, puts)]
+        lines = [f"first = {start}", "for i in range(width):", *indent(1, puts)]
         lines += column_sum_lines(
             self.body, reduction, array, self.middle, self.middles, self.given
         )
         if self.spread:
             step = accumulator.step_lines({reduction.operand: f"get_{kind}({array}, i)"})
-            last = [f"{accumulator.value} = {start}", "for i in range(width):", *indented(1, step)]
+            last = [f"{accumulator.value} = {start}", "for i in range(width):", *indent(1, step)]
             lines = [f"width = {self.inner}", *lines, *last]
         lines += self._finish(member, accumulator)
         return [*lines, *self._column_lines()]
@@ -287,7 +287,7 @@ class _Rows:
         if reads_middle or (not self.column and level == 3):
             return [*before, *block.row, *self._loops(block, block.inner)]
         if block.inner:
-            inner = [f"for i in range({self._width()}):", *indented(1, block.inner)]
+            inner = [f"for i in range({self._width()}):", *indent(1, block.inner)]
             return [*before, *block.row, *inner]
         return [*before, *block.row]
 
@@ -320,14 +320,14 @@ class _Rows:
         lines = [
             *block.middle,
             f"for i in range({self._width()}):",
-            *indented(1, inner or ["pass"]),
+            *indent(1, inner or ["pass"]),
         ]
         for number in reversed(range(len(self.middle))):
             name = self.middle[number]
             bounds = self.middles[number]
             if number in self.clips:
                 bounds = f"l{number}, h{number}"
-            lines = [f"for {name} in range({bounds}):", *indented(1, lines)]
+            lines = [f"for {name} in range({bounds}):", *indent(1, lines)]
         return lines
 
     # Values kept from one pass to the next
@@ -397,4 +397,4 @@ class _Rows:
             array = self._array(value.dtype, self.block)
             lines.append(f"put_{value.dtype.value}({array}, i, {block.names[index]})")
             self.given[index] = f"get_{value.dtype.value}({array}, i)"
-        return [*block.row, "for i in range(width):", *indented(1, lines)] if found else []
+        return [*block.row, "for i in range(width):", *indent(1, lines)] if found else []

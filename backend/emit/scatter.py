@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from satura.backend.emit.alone import named_code, tensor_words
-from satura.backend.emit.body import Code, applied
-from satura.backend.emit.text import indented
+from satura.backend.emit.body import Code, op_text
+from satura.backend.emit.text import indent
 from satura.backend.lower.body import Pointer, Value
 from satura.backend.lower.walk import shape_of
 from satura.rewrite.extract.schedule import Dispatch, Schedule
@@ -28,7 +28,7 @@ def scatter_code(schedule: Schedule, dispatch: Dispatch, name: str) -> Code:
     kind = dtype.value if f.name in COMBINED else _BITS[size]
     new = f"read_{kind}(source, at)"
     if f.name in COMBINED:
-        new = applied(Value(COMBINED[f.name], dtype), [f"get_{kind}(target, at)", new])
+        new = op_text(Value(COMBINED[f.name], dtype), [f"get_{kind}(target, at)", new])
     lines = [
         "first = places * thread // threads",
         "end = places * (thread + 1) // threads",
@@ -43,7 +43,7 @@ def scatter_code(schedule: Schedule, dispatch: Dispatch, name: str) -> Code:
         "        target = result + place * result_0",
         "        source = updates + number * updates_0",
         "        for at in range(width):",
-        *indented(3, [f"put_{kind}(target, at, {new})"]),
+        *indent(3, [f"put_{kind}(target, at, {new})"]),
         "    elif place < 0 or place >= places:",
         "        store_int64(status, 1, places)",
         "        store_int64(status, 0, 2)",  # a scatter, see `run/routine.py`

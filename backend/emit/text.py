@@ -7,6 +7,6 @@ from collections.abc import Iterable
 INDENT = "    "
 
 
-def indented(depth: int, lines: Iterable[str]) -> list[str]:
+def indent(depth: int, lines: Iterable[str]) -> list[str]:
     """The lines, `depth` levels deeper."""
     return [INDENT * depth + line for line in lines]

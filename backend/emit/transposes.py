@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from satura.backend.emit.body import Arguments, BodyText
 from satura.backend.emit.loops import Piece, share, start_odometer, step_odometer
-from satura.backend.emit.text import indented
+from satura.backend.emit.text import indent
 from satura.backend.lower.body import Access, Nest, Pointer, needed_values
 from satura.backend.lower.canonical import Canonical
 from satura.backend.target import host_target
@@ -148,7 +148,7 @@ def turning_piece(form: Canonical) -> Piece | None:
     lines = [
         *arguments.lines(), f"total = {' * '.join(lengths)}", *share("total"),
         *setup, *start_odometer(loops, lengths, "lo"), "for unit in range(hi - lo):",
-        *indented(1, each),
+        *indent(1, each),
     ]  # fmt: skip
     return Piece(lines, arguments.numbers, scratch)
 
@@ -183,10 +183,10 @@ def _loop_lines(
         given[index] = f"get_{kind}(tile{number} + (column - first) * {pitch}, i)"
     body = BodyText(nest, names, (), "i", arguments, "row")
     block = body.store(body.block([nest.result], given))
-    inner = ["for i in range(height):", *indented(1, block.inner)]
+    inner = ["for i in range(height):", *indent(1, block.inner)]
     unit += [
         "first = column", "for column in range(first, first + width):",
-        *indented(1, [*block.row, *inner]),
+        *indent(1, [*block.row, *inner]),
     ]  # fmt: skip
     return [*setup, *body.setup], unit
 
@@ -210,7 +210,7 @@ def _crossed_lines(
     put = f"put_{kind}(tile + (line - row) * {pitch}, i, {block.names[crossed.result]})"
     unit = [
         "for line in range(row, row + height):",
-        *indented(1, [*block.row, "for i in range(width):", *indented(1, [*block.inner, put])]),
+        *indent(1, [*block.row, "for i in range(width):", *indent(1, [*block.inner, put])]),
         *_move_lines(size, ("get", "tile", str(pitch)), ("write", there, stored)),
     ]
     return [*setup, *body.setup], unit

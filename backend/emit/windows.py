@@ -16,11 +16,11 @@ from math import prod
 
 from satura.backend.emit.body import Arguments, BodyText, Code
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
-from satura.backend.emit.reductions import combined, identity_text, reads_loops
-from satura.backend.emit.text import indented
+from satura.backend.emit.reductions import identity_text, reads_loops, step_text
+from satura.backend.emit.text import indent
 from satura.backend.lower.body import MAX_TAPS, Pointer, needed_values
 from satura.backend.lower.canonical import Canonical
-from satura.backend.sizes.size import deferred
+from satura.backend.sizes.size import defer
 
 PAGE_BYTES = 32768  # most that the columns may need
 RESULTS = 4  # neighbours that are computed at a time
@@ -53,10 +53,10 @@ def is_small_window(form: Canonical) -> bool:
 
 def window_code(name: str, form: Canonical, threads: int, work: int) -> Code:
     """The kernel of a small window, for about `threads` threads."""
-    return _Windows(_stepped(form), threads).code(name, work)
+    return _Windows(_with_step(form), threads).code(name, work)
 
 
-def _stepped(form: Canonical) -> Canonical:
+def _with_step(form: Canonical) -> Canonical:
     """The same with the step as first middle loop; it may have one iteration."""
     nest, outer = form.nest, form.outer
     best: tuple[int, int] | None = None
@@ -137,7 +137,7 @@ def _moves(strides: Sequence[int], extents: Sequence[int]) -> _Moves:
     return _Moves(moved, None)
 
 
-@deferred
+@defer
 def _parts(most: int, units: int, threads: int) -> int:
     """Into how many parts the steps are cut."""
     return max(1, min(most, -(-UNITS * threads // units)))
@@ -190,7 +190,7 @@ class _Windows:
         row = [
             f"begin = part * {steps} // {parts}", f"end = (part + 1) * {steps} // {parts}",
             *self.row, f"for block in range((end - begin + {n - 1}) // {n}):",
-            *indented(1, [f"step = min(begin + block * {n}, end - {n})", *unit]),
+            *indent(1, [f"step = min(begin + block * {n}, end - {n})", *unit]),
         ]  # fmt: skip
         loops, lengths = [*self.outer, "part"], [*self.extents, parts]
         pages = self._page_lines()
@@ -204,7 +204,7 @@ class _Windows:
             "at = args", *self.arguments.lines(), *base, f"count = {' * '.join(lengths)}",
             *share("count"), *self.body.setup, *pages, *start_odometer(loops, lengths, "lo"),
             "for unit in range(hi - lo):",
-            *indented(1, [*row, *step_odometer(loops, lengths)]),
+            *indent(1, [*row, *step_odometer(loops, lengths)]),
         ]  # fmt: skip
         scratch = len(self.rows) * pitch
         return Code(name, kernel_text(lines), tuple(self.arguments.numbers), work, scratch)
@@ -262,7 +262,7 @@ class _Windows:
         """The name of both combined, for ever under `key`."""
         if key not in self.known:
             name = f"both{len(self.known)}"
-            self.inner.append(f"{name} = {combined(self.reduction.function, first, second)}")
+            self.inner.append(f"{name} = {step_text(self.reduction.function, first, second)}")
             self.known[key] = name
         return self.known[key]
 
@@ -283,7 +283,7 @@ class _Windows:
             around = [*self.before, *self._columns(self.inner)]
             for name, extent in reversed(list(zip(self.loops, self.taps, strict=False))):
                 count = self.arguments.new(extent)
-                around = [f"for {name} in range({count}):", *indented(1, around)]
+                around = [f"for {name} in range({count}):", *indent(1, around)]
             lines += around
             self.before, self.inner, self.known = [], [], {}
             self.inner += [f"total{k} = get_{kind}(kept{k}, i)" for k in range(self.results)]
@@ -320,7 +320,7 @@ class _Windows:
         return given
 
     def _columns(self, inner: Sequence[str]) -> list[str]:
-        return [f"for i in range({self.width}):", *indented(1, inner)]
+        return [f"for i in range({self.width}):", *indent(1, inner)]
 
     def _add_taps(self) -> None:
         """Lines that combine the unrolled taps into the totals."""
@@ -340,7 +340,7 @@ class _Windows:
                 (name,) = self._computed(self.targets, place)
                 key = (*key, self._key(self.targets[0], place))
                 total = self._combined(key, total, name) if total else name
-            step = combined(self.reduction.function, f"total{k}", total)
+            step = step_text(self.reduction.function, f"total{k}", total)
             self.inner.append(f"total{k} = {step}")
 
     # Pages

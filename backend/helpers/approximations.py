@@ -14,7 +14,7 @@ from satura.backend.helpers.arithmetic import (
     INT32,
     call,
     f32,
-    held,
+    hold,
     muladd,
     polynomial,
 )
@@ -40,7 +40,7 @@ _LN2_HIGH, _LN2_LOW = 0.693359375, -0.000212194442  # the high part has few bits
 
 def exp(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """2^n · e^r with x = n·ln 2 + r; the scale is applied in two steps, so that it may overflow."""
-    most = held(builder, f32(89.0))  # beyond, the result is inf
+    most = hold(builder, f32(89.0))  # beyond, the result is inf
     near = builder.select(builder.fcmp_ordered(">", x, most), most, x)
     series, exponent = _parts_of_exp(builder, near, 2 * _BIAS)
     half = builder.ashr(exponent, INT32(1))
@@ -53,18 +53,18 @@ def exp_up_to_0(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """exp(x) for x that is not above 0, or NaN: of the two steps of the scale one is fixed."""
     series, exponent = _parts_of_exp(builder, x, _BIAS + _LEAST_BITS)
     scaled = builder.fmul(series, builder.bitcast(builder.shl(exponent, INT32(23)), F32))
-    return builder.fmul(scaled, held(builder, f32(0.5**_LEAST_BITS)))
+    return builder.fmul(scaled, hold(builder, f32(0.5**_LEAST_BITS)))
 
 
 def _parts_of_exp(builder: ir.IRBuilder, x: ir.Value, bias: int) -> tuple[ir.Value, ir.Value]:
     """e^r and, in its low bits, n + `bias`, with x = n·ln 2 + r."""
-    least = held(builder, f32(-104.0))  # below, the result is 0. NaN stays, and makes r NaN.
+    least = hold(builder, f32(-104.0))  # below, the result is 0. NaN stays, and makes r NaN.
     near = builder.select(builder.fcmp_ordered("<", x, least), least, x)
-    rounder = held(builder, f32(_ROUNDER + bias))
-    shifted = muladd(builder, near, held(builder, f32(1.44269504)), rounder)
+    rounder = hold(builder, f32(_ROUNDER + bias))
+    shifted = muladd(builder, near, hold(builder, f32(1.44269504)), rounder)
     n = builder.fsub(shifted, rounder)
-    r = muladd(builder, n, held(builder, f32(-_LN2_HIGH)), near)
-    r = muladd(builder, n, held(builder, f32(-_LN2_LOW)), r)
+    r = muladd(builder, n, hold(builder, f32(-_LN2_HIGH)), near)
+    r = muladd(builder, n, hold(builder, f32(-_LN2_LOW)), r)
     return polynomial(builder, r, (1.0, 1.0, *_EXP)), builder.bitcast(shifted, INT32)
 
 

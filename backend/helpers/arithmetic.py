@@ -38,14 +38,14 @@ def muladd(builder: ir.IRBuilder, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.V
 
 
 def hold_constants(function: ir.Function) -> None:
-    """From here on `held` constants of the function are kept.
+    """From here on the function keeps the constants that `hold` is given.
 
     That pays where loops are short: others share one load among the vectors of a step.
     """
     set.add(function.attributes, _HOLDS)  # llvmlite's own add admits only what it knows
 
 
-def held(builder: ir.IRBuilder, constant: ir.Value, always: bool = False) -> ir.Value:
+def hold(builder: ir.IRBuilder, constant: ir.Value, always: bool = False) -> ir.Value:
     """A constant that loops keep as a vector, in a function that holds constants or `always`.
 
     Where registers are short, LLVM would load its one element and spread it anew in every step.
@@ -62,7 +62,7 @@ def polynomial(builder: ir.IRBuilder, x: ir.Value, coefficients: Sequence[float]
     steps overlap. The first ones, which are largest, are rounded as in a single chain.
     """
     is_long = len(coefficients) > LONGEST_CHAIN
-    terms = [held(builder, ir.Constant(x.type, each), is_long) for each in coefficients]
+    terms = [hold(builder, ir.Constant(x.type, each), is_long) for each in coefficients]
     if not is_long:
         return _chain(builder, x, terms)
     rest, square = terms[FIRST_TERMS:], builder.fmul(x, x)

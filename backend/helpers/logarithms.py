@@ -80,9 +80,9 @@ def power(builder: ir.IRBuilder, a: ir.Value, b: ir.Value) -> ir.Value:
     """As C's pow: of negative numbers for whole exponents only, 1 for exponent 0 or base 1."""
     size = builder.fpext(intrinsic(builder, "fabs", a), F64)
     logarithm = _where_positive(builder, size, _log2(builder, size))
-    finite = _clamped(builder, b, f32(_LARGEST))  # 0 · inf would be NaN where |a| is 1
+    finite = _clamp(builder, b, f32(_LARGEST))  # 0 · inf would be NaN where |a| is 1
     exponent = builder.fmul(builder.fpext(finite, F64), logarithm)
-    result = _exp2(builder, _clamped(builder, exponent, ir.Constant(F64, _LIMIT)))
+    result = _exp2(builder, _clamp(builder, exponent, ir.Constant(F64, _LIMIT)))
     half = builder.fmul(b, f32(0.5))
     is_whole = builder.fcmp_ordered("==", intrinsic(builder, "rint", b), b)
     is_even = builder.fcmp_ordered("==", intrinsic(builder, "rint", half), half)
@@ -100,7 +100,7 @@ def power(builder: ir.IRBuilder, a: ir.Value, b: ir.Value) -> ir.Value:
     return builder.select(is_one, f32(1.0), result)
 
 
-def _clamped(builder: ir.IRBuilder, x: ir.Value, limit: ir.Value) -> ir.Value:
+def _clamp(builder: ir.IRBuilder, x: ir.Value, limit: ir.Value) -> ir.Value:
     """x between -limit and limit; NaN stays."""
     x = builder.select(builder.fcmp_ordered(">", x, limit), limit, x)
     lowest = builder.fneg(limit)

@@ -140,7 +140,7 @@ def _cast(dtype: DType, site: Site, a: ir.Value) -> ir.Value:
         return _round_bf16(site, converted) if dtype is DType.BF16 else converted
     if site.is_float:
         if to_bits < 32:  # LLVM has no vector code for saturation to these
-            return builder.trunc(builder.fptosi(_limited(builder, dtype, a), INT32), target)
+            return builder.trunc(builder.fptosi(_limit(builder, dtype, a), INT32), target)
         name = f"llvm.fpto{'s' if dtype.is_signed else 'u'}i.sat.i{to_bits}.{site.suffix}"
         function = ir.FunctionType(target, [a.type])
         return builder.call(declare_function(builder, function, name), [a])
@@ -149,7 +149,7 @@ def _cast(dtype: DType, site: Site, a: ir.Value) -> ir.Value:
     return builder.sext(a, target) if site.is_signed else builder.zext(a, target)
 
 
-def _limited(builder: ir.IRBuilder, dtype: DType, a: ir.Value) -> ir.Value:
+def _limit(builder: ir.IRBuilder, dtype: DType, a: ir.Value) -> ir.Value:
     """A float within the bounds of an integer type; 0 for NaN."""
     least, most = (ir.Constant(a.type, float(bound)) for bound in dtype.bounds)
     if not dtype.is_signed:  # 0 is the least one, too

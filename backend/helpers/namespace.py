@@ -12,7 +12,7 @@ from functools import lru_cache
 from satura.backend.helpers.kinds import Helper, Kind
 
 
-def named(name: str) -> Helper | Kind | None:
+def meaning(name: str) -> Helper | Kind | None:
     """What a name of kernel text stands for; None where it stands for nothing."""
     from satura.backend.helpers.contraction_tile import tile_helper
     from satura.backend.helpers.winograd_tiles import winograd_helper

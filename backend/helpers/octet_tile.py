@@ -53,10 +53,10 @@ def _halves(code: Code, row: ir.Value, column: ir.Value) -> ir.Value:
 
 def _added_octets(code: Code, row: ir.Value, column: ir.Value) -> ir.Value:
     """Σ row[i] · column[i] over four u8 and i8, of which no two products saturate an i16."""
-    return _added(code, _halves(code, row, column))
+    return _add_pairs(code, _halves(code, row, column))
 
 
-def _added(code: Code, halves: ir.Value) -> ir.Value:
+def _add_pairs(code: Code, halves: ir.Value) -> ir.Value:
     """Sums of two i16 each."""
     return added_pairs(code, halves, ir.Constant(halves.type, [1] * (2 * code.lanes)))
 
@@ -114,8 +114,8 @@ def _couples(code: Code, seen: list[ir.Value], state: list[ir.Value]) -> list[ir
         for n in range(vectors):
             below = _halves(code, second, code.load(here, vectors + n, sums[0].type))
             both = code.add(_halves(code, first, columns[n]), below)
-            sums[m * vectors + n] = code.add(sums[m * vectors + n], _added(code, both))
-    return [*_moved(code, order, weights, soon, 2 * vectors, 2), *sums]
+            sums[m * vectors + n] = code.add(sums[m * vectors + n], _add_pairs(code, both))
+    return [*_next_word(code, order, weights, soon, 2 * vectors, 2), *sums]
 
 
 def _octets(code: Code, seen: list[ir.Value], state: list[ir.Value]) -> list[ir.Value]:
@@ -123,7 +123,7 @@ def _octets(code: Code, seen: list[ir.Value], state: list[ir.Value]) -> list[ir.
     order, weights, soon, *sums = state
     code.prefetch(soon)
     sums = _products(code, seen, order, weights, sums, lambda value: value, _added_octets)
-    return [*_moved(code, order, weights, soon, len(sums) // len(seen)), *sums]
+    return [*_next_word(code, order, weights, soon, len(sums) // len(seen)), *sums]
 
 
 def _pairs(code: Code, seen: list[ir.Value], state: list[ir.Value]) -> list[ir.Value]:
@@ -144,7 +144,7 @@ def _pairs(code: Code, seen: list[ir.Value], state: list[ir.Value]) -> list[ir.V
     sums = _products(code, seen, order, weights, sums, even, added_pairs)
     following = code.add(weights, code.integer(vectors * code.lanes * _WORD))
     sums = _products(code, seen, order, following, sums, odd, added_pairs)
-    return [*_moved(code, order, weights, soon, 2 * vectors), *sums]
+    return [*_next_word(code, order, weights, soon, 2 * vectors), *sums]
 
 
 def _products(
@@ -163,7 +163,7 @@ def _products(
     return result
 
 
-def _moved(
+def _next_word(
     code: Code, order: ir.Value, weights: ir.Value, soon: ir.Value, vectors: int, words: int = 1
 ) -> list[ir.Value]:
     """The next word, its weights, and the next line to fetch."""

@@ -42,15 +42,15 @@ def _key(wins: bool, site: Site, a: ir.Value) -> ir.Value:
     nan = ir.Constant(a.type, float("nan"))
     quiet = nan if wins else builder.fneg(nan)
     a = builder.select(builder.fcmp_unordered("uno", a, a), quiet, a)
-    return _mirrored(site, builder.bitcast(a, ir.IntType(site.bits)))
+    return _mirror(site, builder.bitcast(a, ir.IntType(site.bits)))
 
 
 def _key_value(site: Site, key: ir.Value) -> ir.Value:
     """The float with this key."""
-    return site.builder.bitcast(_mirrored(site, key), F64 if site.bits == 64 else F32)
+    return site.builder.bitcast(_mirror(site, key), F64 if site.bits == 64 else F32)
 
 
-def _mirrored(site: Site, bits: ir.Value) -> ir.Value:
+def _mirror(site: Site, bits: ir.Value) -> ir.Value:
     """A float's bits, those of negative numbers in the opposite order; its own inverse."""
     sign = site.builder.ashr(bits, bits.type(site.bits - 1))
     value_bits = bits.type((1 << (site.bits - 1)) - 1)

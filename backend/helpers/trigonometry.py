@@ -47,35 +47,37 @@ class _Turned(NamedTuple):
 
 def sin(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """The sine of the rest, or its cosine after an odd number of quarter turns."""
-    size, turned = _turned(builder, x)
+    size, turned = _quarter_turns(builder, x)
     sine, cosine = _sine_and_cosine(builder, turned.rest)
     result = builder.select(_bit(builder, turned.quarters, 1), cosine, sine)
-    result = _negated(builder, result, builder.shl(turned.quarters, INT32(30)))
-    result = _negated(builder, result, builder.bitcast(x, INT32))
+    result = _negate_where(builder, result, builder.shl(turned.quarters, INT32(30)))
+    result = _negate_where(builder, result, builder.bitcast(x, INT32))
     return _where_finite(builder, size, result)
 
 
 def cos(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """As `sin`, a quarter turn ahead."""
-    size, turned = _turned(builder, x)
+    size, turned = _quarter_turns(builder, x)
     sine, cosine = _sine_and_cosine(builder, turned.rest)
     result = builder.select(_bit(builder, turned.quarters, 1), sine, cosine)
     ahead = builder.add(turned.quarters, INT32(1))
-    return _where_finite(builder, size, _negated(builder, result, builder.shl(ahead, INT32(30))))
+    return _where_finite(
+        builder, size, _negate_where(builder, result, builder.shl(ahead, INT32(30)))
+    )
 
 
 def tan(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """sin / cos, or -cos / sin after an odd number of quarter turns."""
-    size, turned = _turned(builder, x)
+    size, turned = _quarter_turns(builder, x)
     sine, cosine = _sine_and_cosine(builder, turned.rest)
     odd = _bit(builder, turned.quarters, 1)
     above = builder.select(odd, builder.fneg(cosine), sine)
     result = builder.fdiv(above, builder.select(odd, sine, cosine))
-    result = _negated(builder, result, builder.bitcast(x, INT32))
+    result = _negate_where(builder, result, builder.bitcast(x, INT32))
     return _where_finite(builder, size, result)
 
 
-def _turned(builder: ir.IRBuilder, x: ir.Value) -> tuple[ir.Value, _Turned]:
+def _quarter_turns(builder: ir.IRBuilder, x: ir.Value) -> tuple[ir.Value, _Turned]:
     """|x|, and what it is in quarter turns."""
     size = intrinsic(builder, "fabs", x)
     is_large = builder.fcmp_ordered(">=", size, f32(_LARGE))
@@ -134,7 +136,7 @@ def _bit(builder: ir.IRBuilder, number: ir.Value, bit: int) -> ir.Value:
     return builder.icmp_unsigned("!=", builder.and_(number, INT32(bit)), INT32(0))
 
 
-def _negated(builder: ir.IRBuilder, value: ir.Value, sign: ir.Value) -> ir.Value:
+def _negate_where(builder: ir.IRBuilder, value: ir.Value, sign: ir.Value) -> ir.Value:
     """`value`, its sign changed where the highest bit of `sign` is set."""
     highest = builder.and_(sign, INT32(1 << 31))
     return builder.bitcast(builder.xor(builder.bitcast(value, INT32), highest), F32)

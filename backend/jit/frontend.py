@@ -36,14 +36,14 @@ from satura.rewrite.system.garbage import without_collections
 _INT64 = ir.IntType(64)
 
 
-def lowered(source: KernelSource) -> llvm.ModuleRef:
+def numba_module(source: KernelSource) -> llvm.ModuleRef:
     """The module of a kernel: `void symbol(i64…)` for a function of int64 arguments.
 
     Raises KernelError where the text does not type or lower.
     """
     with global_compiler_lock, without_collections():
         try:
-            function = _defined(source.text, source.symbol)
+            function = _define(source.text, source.symbol)
             try:
                 module = _module(function, source.symbol, _Passes)
             except NumbaError:
@@ -56,7 +56,7 @@ def lowered(source: KernelSource) -> llvm.ModuleRef:
     return module
 
 
-def _defined(text: str, symbol: str) -> FunctionType:
+def _define(text: str, symbol: str) -> FunctionType:
     """The function `kernel` that the text defines, with a file name that tracebacks can show."""
     file = f"<{symbol}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
@@ -76,7 +76,7 @@ def _module(function: FunctionType, symbol: str, passes: type[_Passes]) -> llvm.
     compiled = compile_extra(
         _typing(), context, function, arguments, types.void, _flags(), {}, library, passes
     )
-    return library.linked(_exported(context, compiled.fndesc, symbol))
+    return library.linked(_export(context, compiled.fndesc, symbol))
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)
@@ -194,7 +194,7 @@ def _flags() -> Flags:
     return flags
 
 
-def _exported(context: object, descriptor: object, symbol: str) -> ir.Module:
+def _export(context: object, descriptor: object, symbol: str) -> ir.Module:
     """A module whose function `symbol` calls the lowered one by its plain C signature."""
     # Numba has no types; importing its classes here would only name them.
     # Numba has no types: mypy sees objects.

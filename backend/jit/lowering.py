@@ -22,9 +22,9 @@ from satura.backend.jit.operators import (
     Typed,
     Untranslatable,
     binary,
-    compared,
+    compare,
     constant,
-    converted,
+    convert,
     keep_for_vectors,
     truth,
     unary,
@@ -34,7 +34,7 @@ Lookup = Callable[[str], object]
 """What a name of kernel text stands for: a helper, a kind, or None."""
 
 
-def translated(text: str, symbol: str, lookup: Lookup) -> ir.Module:
+def translate_kernel(text: str, symbol: str, lookup: Lookup) -> ir.Module:
     """A module that exports `void symbol(i64…)` for a kernel of int64 arguments.
 
     Raises Untranslatable for text outside the language of kernels, also where that is no Python.
@@ -299,7 +299,7 @@ class _Writer:
             case ast.BinOp(left=left, op=op, right=right):
                 return binary(self._builder, op, self._value(left), self._value(right))
             case ast.Compare(left=left, ops=[op], comparators=[right]):
-                return compared(self._builder, op, self._value(left), self._value(right))
+                return compare(self._builder, op, self._value(left), self._value(right))
             case ast.UnaryOp(op=op, operand=operand):
                 return unary(self._builder, op, self._value(operand))
             case ast.BoolOp(op=op, values=values):
@@ -317,7 +317,7 @@ class _Writer:
         given = self._value(node)
         if given.kind.is_float:
             raise Untranslatable(f"{ast.unparse(node)} is {given.kind}, not {kind}")
-        return converted(self._builder, given, kind).value
+        return convert(self._builder, given, kind).value
 
     def _chain(self, is_and: bool, nodes: Sequence[ast.expr]) -> Typed:
         """`and` or `or` of bools, computed as far as needed."""
@@ -372,14 +372,14 @@ class _Writer:
         called = self._lookup(name)
         given = [self._value(operand) for operand in node.args]
         if isinstance(called, Kind) and len(given) == 1:
-            return converted(self._builder, given[0], called)
+            return convert(self._builder, given[0], called)
         if not isinstance(called, Helper) or called.arity != len(given) or node.keywords:
             raise Untranslatable(f"no helper {name} of {len(given)} operands")
         if called.operands is not None:
             for place, kind in enumerate(called.operands):
                 if given[place].kind.is_float != kind.is_float:
                     raise Untranslatable(f"operand {place} of {name} is {given[place].kind}")
-                given[place] = converted(self._builder, given[place], kind)
+                given[place] = convert(self._builder, given[place], kind)
         kinds = tuple(kind for kind, _ in given)
         value = called.emit(self._builder, kinds, [value for _, value in given])
         return None if value is None else Typed(called.result(*kinds), value)

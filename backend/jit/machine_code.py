@@ -106,7 +106,7 @@ _loader = _Singleton().get
 
 def is_compiled(source: KernelSource) -> bool:
     """Whether `kernel_address` would answer without compiling anything."""
-    return _loader().known(source.symbol) is not None or _cached(source) is not None
+    return _loader().known(source.symbol) is not None or _read_cache(source) is not None
 
 
 def kernel_address(source: KernelSource) -> int:
@@ -118,10 +118,10 @@ def kernel_address(source: KernelSource) -> int:
     address = loader.known(source.symbol)
     if address is not None:
         return address
-    kernel = _cached(source)
+    kernel = _read_cache(source)
     if kernel is None:
-        kernel = _compiled(source)
-    return _loaded(kernel)
+        kernel = _compile(source)
+    return _load(kernel)
 
 
 def compile_all(sources: Sequence[KernelSource], progress: Progress | None = None) -> list[int]:
@@ -133,11 +133,11 @@ def compile_all(sources: Sequence[KernelSource], progress: Progress | None = Non
     missing = []
     for source in sources:
         if loader.known(source.symbol) is None:
-            kernel = _cached(source)
+            kernel = _read_cache(source)
             if kernel is None:
                 missing.append(source)
             else:
-                _loaded(kernel)
+                _load(kernel)
     ready = len(sources) - len(missing)
     if progress is not None:
         progress(ready, len(sources))
@@ -146,7 +146,7 @@ def compile_all(sources: Sequence[KernelSource], progress: Progress | None = Non
 
         for source, kernel in compiled_by_all(missing):
             default_cache().store(source.key, kernel.packed())
-            _loaded(kernel)
+            _load(kernel)
             ready += 1
             if progress is not None:
                 progress(ready, len(sources))
@@ -157,13 +157,13 @@ def objects_of(sources: Sequence[KernelSource]) -> list[CompiledKernel]:
     """The object code of kernels, each behind the microkernels that it calls."""
     found: dict[str, CompiledKernel] = {}
     for source in sources:
-        kernel = _cached(source) or _compiled(source)
+        kernel = _read_cache(source) or _compile(source)
         found |= {part.symbol: part for part in objects_of(kernel.microkernels)}
         found[kernel.symbol] = kernel
     return list(found.values())
 
 
-def loaded(kernels: Sequence[CompiledKernel]) -> list[int]:
+def load_all(kernels: Sequence[CompiledKernel]) -> list[int]:
     """The addresses of kernels, which come behind what they call.
 
     Raises KernelError where they call what this process lacks.
@@ -178,19 +178,19 @@ def kernel_function(address: int) -> Callable[[int, int, int], None]:
     return function
 
 
-def _loaded(kernel: CompiledKernel) -> int:
+def _load(kernel: CompiledKernel) -> int:
     """The address of the kernel, for which the microkernels that it calls are loaded, too."""
     for part in kernel.microkernels:
         kernel_address(part)
     return _loader().load([kernel])[0]
 
 
-def _cached(source: KernelSource) -> CompiledKernel | None:
+def _read_cache(source: KernelSource) -> CompiledKernel | None:
     data = default_cache().load(source.key)
     return None if data is None else CompiledKernel.unpacked(data)
 
 
-def _compiled(source: KernelSource) -> CompiledKernel:
+def _compile(source: KernelSource) -> CompiledKernel:
     from satura.backend.jit.workers import compiled_here
 
     kernel = compiled_here(source)
@@ -200,5 +200,5 @@ def _compiled(source: KernelSource) -> CompiledKernel:
 
 __all__ = [
     "CompiledKernel", "KernelError", "KernelSource", "Progress", "compile_all", "is_compiled",
-    "kernel_address", "kernel_function", "loaded", "objects_of",
+    "kernel_address", "kernel_function", "load_all", "objects_of",
 ]  # fmt: skip

@@ -14,14 +14,14 @@ from numba.extending import intrinsic
 
 from satura.backend.helpers import kinds
 from satura.backend.helpers.kinds import Helper, Kind
-from satura.backend.helpers.namespace import named
+from satura.backend.helpers.namespace import meaning
 
 
 def namespace_of(code: CodeType) -> dict[str, object]:
     """The globals for a kernel's code: exactly the names that it mentions and that exist."""
     found: dict[str, object] = {"np": np}
     for name in sorted(set(_names_mentioned(code))):
-        value = named(name)
+        value = meaning(name)
         if isinstance(value, Helper):
             found[name] = _intrinsic(value)
         elif value is not None:
@@ -39,7 +39,7 @@ def _names_mentioned(code: CodeType) -> Iterator[str]:
 
 @cache
 def _intrinsic(helper: Helper) -> object:
-    def typed(context: object, *operands: types.Type) -> tuple[object, object]:
+    def type_operands(context: object, *operands: types.Type) -> tuple[object, object]:
         given = tuple(_kind(getattr(operand, "literal_type", operand)) for operand in operands)
         taken = given if helper.operands is None else helper.operands
 
@@ -53,8 +53,8 @@ def _intrinsic(helper: Helper) -> object:
 
     names = ["context", *(f"a{i}" for i in range(helper.arity))]
     signature = Signature([Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names])
-    vars(typed)["__signature__"] = signature
-    return intrinsic(typed)
+    vars(type_operands)["__signature__"] = signature
+    return intrinsic(type_operands)
 
 
 def _numba(kind: Kind) -> types.Type:

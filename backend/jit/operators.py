@@ -56,12 +56,12 @@ def binary(builder: ir.IRBuilder, op: ast.operator, a: Typed, b: Typed) -> Typed
         name = _SIMPLE.get(kind) or _BITWISE[kind]
         return Typed(a.kind, getattr(builder, name)(a.value, b.value))
     elif kind in (ast.FloorDiv, ast.Mod) and a.kind == int64:
-        quotient, rest = _divided(builder, a.value, b.value)
+        quotient, rest = _divide(builder, a.value, b.value)
         return Typed(int64, quotient if kind is ast.FloorDiv else rest)
     raise Untranslatable(f"{kind.__name__} of {a.kind} and {b.kind}")
 
 
-def compared(builder: ir.IRBuilder, op: ast.cmpop, a: Typed, b: Typed) -> Typed:
+def compare(builder: ir.IRBuilder, op: ast.cmpop, a: Typed, b: Typed) -> Typed:
     """Whether a comparison holds; with NaN only != does."""
     if type(op) not in _COMPARED:
         raise Untranslatable(f"comparison {type(op).__name__}")
@@ -85,7 +85,7 @@ def unary(builder: ir.IRBuilder, op: ast.unaryop, a: Typed) -> Typed:
         return Typed(a.kind, builder.fneg(a.value))
     if a.kind.is_float or not isinstance(op, ast.USub | ast.Invert):
         raise Untranslatable(f"{type(op).__name__} of {a.kind}")
-    wide = widened(builder, a)
+    wide = widen(builder, a)
     written = builder.neg if isinstance(op, ast.USub) else builder.not_
     return Typed(wide.kind, written(wide.value))
 
@@ -99,7 +99,7 @@ def truth(builder: ir.IRBuilder, a: Typed) -> ir.Value:
     return builder.icmp_unsigned("!=", a.value, ir.Constant(a.kind.llvm, 0))
 
 
-def converted(builder: ir.IRBuilder, a: Typed, kind: Kind) -> Typed:
+def convert(builder: ir.IRBuilder, a: Typed, kind: Kind) -> Typed:
     """The value as another kind: integers wrap; floats to integers are not for operators."""
     if a.kind == kind:
         return a
@@ -123,23 +123,23 @@ def converted(builder: ir.IRBuilder, a: Typed, kind: Kind) -> Typed:
     return Typed(kind, extend(a.value, kind.llvm))
 
 
-def widened(builder: ir.IRBuilder, a: Typed) -> Typed:
+def widen(builder: ir.IRBuilder, a: Typed) -> Typed:
     """An integer or bool in 64 bits of its sign; a float as it is."""
     if a.kind.is_float:
         return a
     is_signed = a.kind.signed or a.kind == boolean
-    return converted(builder, a, int64 if is_signed else uint64)
+    return convert(builder, a, int64 if is_signed else uint64)
 
 
 def _met(builder: ir.IRBuilder, a: Typed, b: Typed) -> tuple[Typed, Typed]:
     """Operands of one kind."""
-    a, b = widened(builder, a), widened(builder, b)
+    a, b = widen(builder, a), widen(builder, b)
     if a.kind != b.kind:
         raise Untranslatable(f"{a.kind} meets {b.kind}")
     return a, b
 
 
-def _divided(builder: ir.IRBuilder, a: ir.Value, b: ir.Value) -> tuple[ir.Value, ir.Value]:
+def _divide(builder: ir.IRBuilder, a: ir.Value, b: ir.Value) -> tuple[ir.Value, ir.Value]:
     """Quotient and rest of int64, rounded down; both 0 for a divisor of 0.
 
     The smallest integer by -1 would trap: kernels divide by extents, which are not negative.

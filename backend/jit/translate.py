@@ -8,7 +8,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from satura.backend.helpers.kinds import Helper
-from satura.backend.helpers.namespace import named
+from satura.backend.helpers.namespace import meaning
 from satura.backend.jit.kernel import (
     CompiledKernel,
     KernelError,
@@ -16,26 +16,26 @@ from satura.backend.jit.kernel import (
     Microkernel,
     microkernels_of,
 )
-from satura.backend.jit.lowering import translated
+from satura.backend.jit.lowering import translate_kernel
 from satura.backend.jit.operators import Untranslatable
 from satura.backend.target import host_target
 
 _LOGGER = logging.getLogger("satura.jit")
 
 
-def compiled(source: KernelSource) -> CompiledKernel:
+def compile_kernel(source: KernelSource) -> CompiledKernel:
     """The kernel's object code. KernelError where the text does not type or lower."""
-    module = optimised(source)
+    module = optimised_module(source)
     code = host_target().machine().emit_object(module)
     return CompiledKernel(source.symbol, _externals(module), code)
 
 
-def optimised(source: KernelSource) -> llvm.ModuleRef:
+def optimised_module(source: KernelSource) -> llvm.ModuleRef:
     """The kernel's optimised module.
 
     Raises KernelError where the text does not type or lower.
     """
-    module = unoptimised(source)
+    module = plain_module(source)
     interleave = "short_loops()" not in source.text
     # What calls microkernels spends its time there: its own loops are not worth their repetition.
     unroll = not microkernels_of(_externals(module))
@@ -46,31 +46,31 @@ def optimised(source: KernelSource) -> llvm.ModuleRef:
 def assembly(source: KernelSource) -> str:
     """The machine code for this CPU as text, that of microkernels included.
 
-    Raises KernelError as `optimised` does.
+    Raises KernelError as `optimised_module` does.
     """
-    module = optimised(source)
+    module = optimised_module(source)
     text = str(host_target().machine().emit_assembly(module))
     return "\n".join([text, *map(assembly, microkernels_of(_externals(module)))])
 
 
-def unoptimised(source: KernelSource) -> llvm.ModuleRef:
-    """The kernel's module as it is written down. Raises KernelError as `optimised` does.
+def plain_module(source: KernelSource) -> llvm.ModuleRef:
+    """The kernel's module as it is written down. Raises KernelError as `optimised_module` does.
 
     Numba compiles what is not translated directly, twenty times as slowly.
     """
     if isinstance(source, Microkernel):
         return llvm.parse_assembly(str(_microkernel(source)))
     try:
-        return llvm.parse_assembly(str(translated(source.text, source.symbol, named)))
+        return llvm.parse_assembly(str(translate_kernel(source.text, source.symbol, meaning)))
     except Untranslatable as reason:
-        from satura.backend.jit.frontend import lowered
+        from satura.backend.jit.frontend import numba_module
 
         _LOGGER.info("Numba compiles kernel %s: %s", source.name, reason)
-        return lowered(source)
+        return numba_module(source)
 
 
 def _microkernel(source: Microkernel) -> ir.Module:
-    helper = named(source.name)
+    helper = meaning(source.name)
     if not isinstance(helper, Helper) or helper.body is None:
         raise KernelError(f"there is no microkernel {source.name}")
     module = ir.Module(source.symbol)

@@ -45,7 +45,7 @@ def compiled_by_all(sources: Sequence[KernelSource]) -> Iterator[Result]:
         helper.start()
     try:
         while True:
-            while (source := _taken(waiting)) is not None:
+            while (source := _take(waiting)) is not None:
                 yield source, compiled_here(source)
                 while not results.empty():
                     yield results.get()
@@ -63,9 +63,9 @@ def compiled_here(source: KernelSource) -> CompiledKernel:
     """The kernel's object code, compiled by this process. KernelError where its text is wrong."""
 
     def work() -> CompiledKernel:
-        from satura.backend.jit.translate import compiled
+        from satura.backend.jit.translate import compile_kernel
 
-        return compiled(source)
+        return compile_kernel(source)
 
     return to_the_end(work)
 
@@ -80,14 +80,14 @@ def serve() -> None:
 
     An answer of length 0 means failure, which the asking process meets again, with its message.
     """
-    from satura.backend.jit.translate import compiled
+    from satura.backend.jit.translate import compile_kernel
 
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints does not get between the answers
     for line in sys.stdin.buffer:
         name, text = json.loads(line)
         try:
-            answer = compiled(KernelSource(name, text)).packed()
+            answer = compile_kernel(KernelSource(name, text)).packed()
         except KernelError:
             answer = b""
         answers.write(len(answer).to_bytes(_LENGTH_BYTES, "little") + answer)
@@ -100,8 +100,8 @@ def _drive(waiting: deque[KernelSource], results: SimpleQueue[Result]) -> None:
         [sys.executable, "-c", _COMMAND, *filter(None, sys.path)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     ) as helper:  # fmt: skip
-        while (source := _taken(waiting)) is not None:
-            answer = _asked(helper, source)
+        while (source := _take(waiting)) is not None:
+            answer = _ask(helper, source)
             if answer is None:
                 waiting.append(source)
                 helper.kill()
@@ -109,7 +109,7 @@ def _drive(waiting: deque[KernelSource], results: SimpleQueue[Result]) -> None:
             results.put((source, answer))
 
 
-def _asked(helper: subprocess.Popen[bytes], source: KernelSource) -> CompiledKernel | None:
+def _ask(helper: subprocess.Popen[bytes], source: KernelSource) -> CompiledKernel | None:
     """The helper's answer; None if it failed or died."""
     if helper.stdin is None or helper.stdout is None:
         return None
@@ -125,7 +125,7 @@ def _asked(helper: subprocess.Popen[bytes], source: KernelSource) -> CompiledKer
     return answer if answer.symbol == source.symbol else None
 
 
-def _taken(waiting: deque[KernelSource]) -> KernelSource | None:
+def _take(waiting: deque[KernelSource]) -> KernelSource | None:
     try:
         return waiting.popleft()
     except IndexError:

@@ -159,15 +159,15 @@ class Nest:
     ) -> Nest:
         """The nest over other loops; `restride` takes strides over the old loops to the new."""
 
-        def moved(access: Access) -> Access:
+        def restrided(access: Access) -> Access:
             return Access(access.start, restride(access.strides), access.extras)
 
         values = tuple(
-            value if value.access is None else replace(value, access=moved(value.access))
+            value if value.access is None else replace(value, access=restrided(value.access))
             for value in self.values
         )
         return replace(
-            self, extents=tuple(extents), values=values, target=moved(self.target), clips=clips
+            self, extents=tuple(extents), values=values, target=restrided(self.target), clips=clips
         )
 
 

@@ -9,7 +9,7 @@ from satura.backend.constants import fold_constants
 from satura.backend.cores import usable_threads
 from satura.backend.plan.executables import Executable
 from satura.backend.plan.lowered import Progress
-from satura.backend.plan.measure import Measured, measured
+from satura.backend.plan.measure import Measured, measure
 from satura.backend.plan.plan import Plan
 from satura.backend.plan.plans import ClassReport, Elsewhere, Planned, Plans
 from satura.backend.run.bound import Bound
@@ -66,9 +66,9 @@ class CompiledSchedule:
     def measure(
         self, arguments: Mapping[str, Array], rounds: int, is_warm: bool = False
     ) -> Measured:
-        """What one call does and how long each of its launches takes; see `measured`."""
+        """What one call does and how long each of its launches takes; see `measure`."""
         plan = self._planned(self._signatures.sizes(arguments)).plan
-        return measured(plan, arguments, rounds, is_warm)
+        return measure(plan, arguments, rounds, is_warm)
 
     def executables(self, sizes: Mapping[str, int] | None = None) -> tuple[Executable, ...]:
         """The distinct kernels for `sizes` (default: typical ones)."""

@@ -50,7 +50,7 @@ def executables(codes: Sequence[Code]) -> tuple[Executable, ...]:
     return tuple(found.values())
 
 
-def merged(
+def merge_kernels(
     codes: Mapping[int, Code], merging: str, formed: Callable[[int, Form], Code | None]
 ) -> dict[int, Code]:
     """The codes of dispatches, of which some run kernels that are made for others.
@@ -69,7 +69,7 @@ def merged(
         users.setdefault(code.text, []).append(number)
     for text in sorted(users, key=lambda each: len(users[each])):  # of equals the first comes first
         forms = {other: chosen[found[0]].form for other, found in users.items() if other != text}
-        moved = _moved(text, users[text], codes, forms, formed, limit)
+        moved = _move_users(text, users[text], codes, forms, formed, limit)
         if moved is not None:
             chosen.update(moved)
             del users[text]
@@ -78,7 +78,7 @@ def merged(
     return chosen
 
 
-def _moved(
+def _move_users(
     text: str, users: Sequence[int], codes: Mapping[int, Code], forms: Mapping[str, Form | None],
     formed: Callable[[int, Form], Code | None], limit: float,
 ) -> dict[int, Code] | None:  # fmt: skip

@@ -21,7 +21,7 @@ from satura.backend.lower.canonical import canonical
 from satura.backend.lower.loop_nests import lower
 from satura.backend.lower.planes import planes
 from satura.backend.lower.walk import shape_of
-from satura.backend.plan.executables import merged
+from satura.backend.plan.executables import merge_kernels
 from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.extract.schedule import Form as Dispatched
 from satura.rewrite.types.attributes import BinaryFn, ReduceFn, UnaryFn
@@ -35,16 +35,16 @@ def kernel_codes(
     """The kernels of dispatches by number, merged as `executables.py` says; host calls and
     dispatches that have nothing to compute have none."""
 
-    def formed(number: int, wanted: Form | None) -> Code | None:
+    def code_in_form(number: int, wanted: Form | None) -> Code | None:
         dispatch = schedule.dispatches[number]
         return kernel_code(schedule, dispatch, threads, store, any_sizes, wanted)
 
     codes: dict[int, Code] = {}
     for number, dispatch in enumerate(schedule.dispatches):
-        code = None if dispatch.form is Dispatched.HOST else formed(number, None)
+        code = None if dispatch.form is Dispatched.HOST else code_in_form(number, None)
         if code is not None:
             codes[number] = code
-    return merged(codes, merging, formed)
+    return merge_kernels(codes, merging, code_in_form)
 
 
 def kernel_code(

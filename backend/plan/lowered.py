@@ -78,7 +78,7 @@ class Lowered:
         )
 
 
-def lowered(
+def lower_schedule(
     schedule: Schedule, store: ConstantStore, threads: int, any_sizes: bool,
     progress: Progress | None = None, merging: str = "cost",
 ) -> Lowered:  # fmt: skip

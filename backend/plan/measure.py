@@ -38,7 +38,7 @@ class Measured:
     copies: int
 
 
-def measured(
+def measure(
     plan: Plan, arguments: Mapping[str, Array], rounds: int, is_warm: bool = False
 ) -> Measured:
     """Run a call, and then each of its launches `rounds` times, in order and one at a time.

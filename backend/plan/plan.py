@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from satura.backend.constants import ConstantStore
 from satura.backend.plan.buffers import Arena, plan_arena
 from satura.backend.plan.executables import Executable
-from satura.backend.plan.lowered import Lowered, Progress, lowered, refuse_beyond_memory_of
+from satura.backend.plan.lowered import Lowered, Progress, lower_schedule, refuse_beyond_memory_of
 from satura.backend.run.routine import Instance, Output, Routine
 from satura.backend.run.workspace import Workspace
 from satura.rewrite.errors import CallError, ModelError
@@ -74,19 +74,19 @@ def make_plan(
     `any_sizes` ModelError, where memory cannot hold the results and the arena.
     """
     refuse_beyond_memory_of(schedule, CallError if any_sizes else ModelError)
-    found = lowered(schedule, store, threads, any_sizes, progress, merging)
+    found = lower_schedule(schedule, store, threads, any_sizes, progress, merging)
     arena = plan_arena(found.buffers)
     starts = (0 if word.buffer is None else arena.offsets[word.buffer] for word in found.words)
     numbers = [word.number + start for word, start in zip(found.words, starts, strict=True)]
     regions = [word.region for word in found.words]
-    return placed(
+    return plan_at(
         found, schedule, {}, arena, [step.work for step in found.steps],
         np.array(numbers, np.int64), np.array(regions, np.int64),
         max(found.scratch, default=0), threads, store,
     )  # fmt: skip
 
 
-def placed(
+def plan_at(
     found: Lowered, schedule: Schedule, sizes: Mapping[str, int], arena: Arena,
     works: Sequence[int], numbers: NDArray[np.int64], regions: NDArray[np.int64], scratch: int,
     threads: int, store: ConstantStore,

@@ -18,11 +18,11 @@ from satura.backend.plan.buffers import Packing
 from satura.backend.plan.lowered import (
     Lowered,
     Progress,
-    lowered,
+    lower_schedule,
     refuse_beyond_memory_of,
     refuse_large_results,
 )
-from satura.backend.plan.plan import Plan, placed
+from satura.backend.plan.plan import Plan, plan_at
 from satura.backend.sizes.evaluation import facts_function, values_function
 from satura.backend.sizes.size import Call, Fact, Trace, UntraceableError, expression_of, is_equal
 from satura.rewrite.errors import CallError
@@ -63,7 +63,7 @@ class SizeClass:
         numbers[table.places] = np.array(values, np.int64)[table.which]
         offsets = np.fromiter(arena.offsets.values(), np.int64)
         numbers[table.in_arena] += offsets[table.buffers]
-        return placed(
+        return plan_at(
             self.lowered, self.schedule, sizes, arena, works, numbers, table.regions,
             max(scratch, default=0), self.threads, self.store,
         )  # fmt: skip
@@ -144,9 +144,11 @@ def size_class(
     refuse_beyond_memory_of(concrete, CallError)
     trace = Trace(sizes)
     try:
-        found = lowered(schedule.concrete(trace.symbols), store, threads, True, progress, merging)
+        found = lower_schedule(
+            schedule.concrete(trace.symbols), store, threads, True, progress, merging
+        )
         return SizeClass(schedule, threads, store, tuple(trace.facts.values()), trace.calls, found)
     except UntraceableError:
-        found = lowered(concrete, store, threads, True, progress, merging)
+        found = lower_schedule(concrete, store, threads, True, progress, merging)
         facts = tuple(is_equal(symbol(name), size) for name, size in sizes.items())
         return SizeClass(schedule, threads, store, facts, {}, found, False)

@@ -143,7 +143,7 @@ def number_of(number: int) -> int:
     return number.value if type(number) is Size else index(number)  # type: ignore[comparison-overlap]
 
 
-def deferred(function: Callable[Parameters, int]) -> Callable[Parameters, int]:
+def defer(function: Callable[Parameters, int]) -> Callable[Parameters, int]:
     """`function` of numbers, which for Sizes becomes a part of the result's expression.
 
     It notes no facts, whatever it decides: good for what is a number in the end. That number must

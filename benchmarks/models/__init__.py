@@ -22,7 +22,7 @@ from .light import light, original_light
 from .mobilenet import Backbone, deeplab_v3, mobilenet_v2
 from .mobilevit import Mobile, mobilevit
 from .preactivation import resnet_v2
-from .quantized import quantized
+from .quantized import quantize
 from .resnet import resnet
 from .rotary import rope, rope_attention
 from .segformer import Pyramid, segformer
@@ -43,8 +43,8 @@ _TINY_MOBILE = Mobile(
 )
 
 
-def _quantized(name: str) -> onnx.ModelProto:
-    return quantized(build(name))
+def _build_quantized(name: str) -> onnx.ModelProto:
+    return quantize(build(name))
 
 
 MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
@@ -64,9 +64,9 @@ MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "mobilevit": mobilevit,
     "rope": rope,
     "rope_attention": rope_attention,
-    "resnet50_qdq": partial(_quantized, "resnet50"),
-    "mobilenetv2_224_qdq": partial(_quantized, "mobilenetv2_224"),
-    "deeplabv3_mobilenetv2_257_qdq": partial(_quantized, "deeplabv3_mobilenetv2_257"),
+    "resnet50_qdq": partial(_build_quantized, "resnet50"),
+    "mobilenetv2_224_qdq": partial(_build_quantized, "mobilenetv2_224"),
+    "deeplabv3_mobilenetv2_257_qdq": partial(_build_quantized, "deeplabv3_mobilenetv2_257"),
     "tiny_resnet": partial(resnet, "plain", 32, 16, _TINY_STAGES, 10),
     "tiny_resnet_pad": partial(resnet, "pad", 32, 16, _TINY_STAGES, 10),
     "tiny_resnet_tf": partial(resnet, "tf", 32, 16, _TINY_STAGES, 10),
@@ -81,9 +81,9 @@ MODELS: dict[str, Callable[[], onnx.ModelProto]] = {
     "tiny_swin": partial(swin, _TINY_WINDOWED),
     "tiny_segformer": partial(segformer, _TINY_PYRAMID),
     "tiny_mobilevit": partial(mobilevit, _TINY_MOBILE),
-    "tiny_resnet_qdq": partial(_quantized, "tiny_resnet"),
-    "tiny_mobilenet_qdq": partial(_quantized, "tiny_mobilenet"),
-    "tiny_deeplab_qdq": partial(_quantized, "tiny_deeplab"),
+    "tiny_resnet_qdq": partial(_build_quantized, "tiny_resnet"),
+    "tiny_mobilenet_qdq": partial(_build_quantized, "tiny_mobilenet"),
+    "tiny_deeplab_qdq": partial(_build_quantized, "tiny_deeplab"),
     "tiny_rope": partial(rope, 4, 16),
     "tiny_rope_attention": partial(rope_attention, 4, 16),
 }

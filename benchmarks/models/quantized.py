@@ -33,7 +33,7 @@ class Scale:
     zero: Array
 
 
-def quantized(model: onnx.ModelProto) -> onnx.ModelProto:
+def quantize(model: onnx.ModelProto) -> onnx.ModelProto:
     """`model` in QDQ form; its scales are calibrated on seeded example inputs."""
     weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     nodes = _without_norms(model.graph.node, weights)

@@ -239,7 +239,7 @@ def _unlike_far_from_1(
         overflown = ~np.isfinite(a) & np.isfinite(b) & (not only_finite)
         if unlike.any() or overflown.any():
             nudged = {
-                name: _nudged(array, NUDGE * near, number)
+                name: _nudge(array, NUDGE * near, number)
                 for number, (name, array) in enumerate(arguments.items())
             }
             beside = node_values(program.nodes, nudged)
@@ -251,7 +251,7 @@ def _unlike_far_from_1(
         return np.asarray(unlike | overflown)
 
 
-def _nudged(array: Array, step: float, number: int) -> Array:
+def _nudge(array: Array, step: float, number: int) -> Array:
     """Floats beside those of `array`, some larger and some smaller; by another step per `number`.
 
     What cancels exactly does not, after that.

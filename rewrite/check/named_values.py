@@ -18,16 +18,16 @@ def named_numbers(direction: Direction) -> tuple[Number, ...]:
 
     0 and 1 are left out: they are drawn often anyway.
     """
-    named = (each for each in _named(direction) if not isinstance(each, str))
+    named = (each for each in _literals(direction) if not isinstance(each, str))
     return tuple(dict.fromkeys(number for number in named if number not in (0, 1)))
 
 
 def named_functions(direction: Direction) -> frozenset[str]:
     """The text in conditions and computations of `direction`: the names of functions, mostly."""
-    return frozenset(each for each in _named(direction) if isinstance(each, str))
+    return frozenset(each for each in _literals(direction) if isinstance(each, str))
 
 
-def _named(direction: Direction) -> Iterator[Number | str]:
+def _literals(direction: Direction) -> Iterator[Number | str]:
     codes = (getattr(function, "__code__", None) for function in direction.functions())
     for code in dict.fromkeys(codes):
         if isinstance(code, CodeType):

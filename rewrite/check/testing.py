@@ -110,7 +110,7 @@ def check(
     reasons = [reason for direction in report.directions for reason in _gaps(direction)]
     if reasons:
         return replace(report, verdict="vacuous", reason="\n".join(reasons))
-    return proved(rule, report, proof_steps, shrink) if proof_steps else report
+    return add_proof(rule, report, proof_steps, shrink) if proof_steps else report
 
 
 def _first_failure(
@@ -234,7 +234,7 @@ def _refutation_report(
     return replace(report, verdict="refuted", reason=shown.reason, counterexample=shown)
 
 
-def proved(rule: Rule, report: RuleReport, steps: int, shrink: bool = False) -> RuleReport:
+def add_proof(rule: Rule, report: RuleReport, steps: int, shrink: bool = False) -> RuleReport:
     """The `report` of a rule that passed its test, with what a proof of so many steps adds."""
     proof = prove(rule, steps=steps)
     if proof.status == "refuted":

@@ -15,7 +15,7 @@ from typing import Protocol
 from satura.rewrite.egraph.engine import EGraph, Row, Step
 from satura.rewrite.egraph.interner import Interner, Value
 from satura.rewrite.egraph.rule_compiler import RuleCode
-from satura.rewrite.egraph.tables import NodeTable, told, want_of
+from satura.rewrite.egraph.tables import NodeTable, answers_table, want_of
 from satura.rewrite.errors import SaturaError
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.types.attributes import (
@@ -140,7 +140,9 @@ def type_demand(table: NodeTable) -> Demand:
         return (result[0] if isinstance(result, tuple) else result,)
 
     width = table.width
-    return Demand(f"asking_{table.name}", want_of(width), table.typing, told(width + 1), answer)
+    return Demand(
+        f"asking_{table.name}", want_of(width), table.typing, answers_table(width + 1), answer
+    )
 
 
 def rule_demand(direction: Direction, number: int, code: RuleCode) -> Demand:
@@ -161,4 +163,4 @@ def rule_demand(direction: Direction, number: int, code: RuleCode) -> Demand:
         )
 
     width = code.width
-    return Demand(code.asking, want_of(width), number, told(width + code.results), answer)
+    return Demand(code.asking, want_of(width), number, answers_table(width + code.results), answer)

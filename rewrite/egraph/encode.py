@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from satura.rewrite.egraph.engine import EGraph, Row
 from satura.rewrite.egraph.interner import Interner
-from satura.rewrite.egraph.tables import KNOWN, VARYING, NodeTable, told
+from satura.rewrite.egraph.tables import KNOWN, VARYING, NodeTable, answers_table
 from satura.rewrite.program.program import Node, Program
 
 
@@ -28,14 +28,16 @@ def load(
     """
     types = [interner.number(node.type) for node in program.nodes]
     rows: dict[str, list[Row]] = {
-        told(1): [(KNOWN if known else VARYING, index) for index, known in enumerate(program.known)]
+        answers_table(1): [
+            (KNOWN if known else VARYING, index) for index, known in enumerate(program.known)
+        ]
     }
     answered: dict[str, set[Row]] = {}
     for index, node in enumerate(program.nodes):
         name = table_name(node)
         attributes = tuple(interner.number(value) for value in node.attributes)
         row = (tables[name].loading, index, *node.operands, *attributes, types[index])
-        rows.setdefault(told(tables[name].width + 2), []).append(row)
+        rows.setdefault(answers_table(tables[name].width + 2), []).append(row)
         if node.op.name != "item":
             inputs = tuple(types[operand] for operand in node.operands)
             answered.setdefault(name, set()).add((*inputs, *attributes, types[index]))

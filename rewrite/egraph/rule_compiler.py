@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from satura.rewrite.egraph.interner import Interner
 from satura.rewrite.egraph.queries import Atom, rule_text, split_query
-from satura.rewrite.egraph.tables import told, want_of
+from satura.rewrite.egraph.tables import answers_table, want_of
 from satura.rewrite.language.dsl import Computed, Direction
 from satura.rewrite.language.expressions import AttributeVariable, Expression, Literal
 from satura.rewrite.language.terms import (
@@ -106,7 +106,7 @@ class _Writer:
         atoms = [*self.nodes, *self.facts]
         if direction.computes:
             answer = (str(number), *columns, *outputs)
-            atoms.append(Atom(told(len(columns) + len(outputs)), answer))
+            atoms.append(Atom(answers_table(len(columns) + len(outputs)), answer))
         one_table = self.apart and not direction.computes
         stages, query = split_query(atoms, words, f"match_{number}", 1 if one_table else 2)
         # A row of demands has one answer at most.

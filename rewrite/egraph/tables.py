@@ -210,7 +210,7 @@ def want_of(width: int) -> str:
     return f"want_of_{width}"
 
 
-def told(width: int) -> str:
+def answers_table(width: int) -> str:
     """The name of the table of what Python tells in `width` numbers."""
     return f"told_{width}"
 
@@ -225,7 +225,7 @@ def shared_tables(width: int) -> str:
     want, sorts = want_of(width), ["i64"] * (width + 1)
     columns = " ".join(f"c{index}" for index in range(width + 1))
     return (
-        f"{relation(told(width), sorts)}{relation(want, sorts)}"
+        f"{relation(answers_table(width), sorts)}{relation(want, sorts)}"
         f"(ruleset clear_{want})\n"
         f"(rule (({want} {columns})) ((delete ({want} {columns}))) :ruleset clear_{want})\n"
     )
@@ -234,7 +234,7 @@ def shared_tables(width: int) -> str:
 def _loader(table: NodeTable) -> str:
     """The rule that makes a program's nodes: their classes are there before they are."""
     columns = [f"i{index}" for index in range(table.arity)] + table.attributes
-    row = Atom(told(table.width + 2), (str(table.loading), "n", *columns, "t"))
+    row = Atom(answers_table(table.width + 2), (str(table.loading), "n", *columns, "t"))
     arguments = [f"(node i{index})" for index in range(table.arity)] + table.attributes
     made = " ".join(arguments)
     return f"""
@@ -258,7 +258,9 @@ def _type_tables(table: NodeTable, node: Atom) -> str:
     want = Atom(want_of(table.width), (number, *columns))
     text = relation(typing.table, ["T", *sorts])
     text += rule_text([typing], want.stated, "facts", f"asking_{name}")  # tells what it asked for
-    text += _fact([typing, Atom(told(table.width + 1), (number, *columns, "y"))], "(type_of e y)")
+    text += _fact(
+        [typing, Atom(answers_table(table.width + 1), (number, *columns, "y"))], "(type_of e y)"
+    )
     if table.op.name == "item":
         return text
     if table.op.name == "host":

@@ -121,10 +121,10 @@ def lonely_work(classes: EClasses, node: ENode, lanes: int) -> Work:
     if node.op == "recurrence":
         return _recurrence_work(classes, node, lanes)
     rows, *_ = _shape(classes.sized[node.operands[0]])
-    return ((rate("hop", DType.F32), _touched(classes, node)),), float(rows)
+    return ((rate("hop", DType.F32), _operand_elements(classes, node)),), float(rows)
 
 
-def _touched(classes: EClasses, node: ENode) -> float:
+def _operand_elements(classes: EClasses, node: ENode) -> float:
     """How many elements the operands have."""
     return sum(size_of(classes.sized[operand]) for operand in node.operands)
 

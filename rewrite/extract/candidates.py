@@ -58,7 +58,7 @@ def candidates(classes: EClasses, model: CostModel, rounds: int = MAX_ROUNDS) ->
     ProgramError where an output cannot be computed.
     """
     width = WIDTH if rounds and is_small(classes) else 1
-    return varied(enumerated(classes, Templates(model), width), rounds * width)
+    return add_variants(enumerate_fragments(classes, Templates(model), width), rounds * width)
 
 
 def is_small(classes: EClasses) -> bool:
@@ -66,7 +66,7 @@ def is_small(classes: EClasses) -> bool:
     return classes.node_count <= SMALL
 
 
-def enumerated(classes: EClasses, templates: Templates, width: int = 1) -> Candidates:
+def enumerate_fragments(classes: EClasses, templates: Templates, width: int = 1) -> Candidates:
     """The fragments that an enumeration of some `width` finds, without variants.
 
     Raises ProgramError where an output cannot be computed.
@@ -86,7 +86,7 @@ def enumerated(classes: EClasses, templates: Templates, width: int = 1) -> Candi
     return Candidates(enumeration, graph, tuple(made.found), folding, start, picks)
 
 
-def varied(before: Candidates, rounds: int = MAX_ROUNDS) -> Candidates:
+def add_variants(before: Candidates, rounds: int = MAX_ROUNDS) -> Candidates:
     """Some candidates with the variants of those that a local search would choose."""
     enumeration, graph, result, picks = before.enumeration, before.graph, before.start, before.picks
     made = _Made(before.classes)

@@ -38,7 +38,7 @@ def exact(graph: ChoiceGraph) -> Result:
     return _Model(graph, found, best).solved()
 
 
-def relaxed(graph: ChoiceGraph) -> Result:
+def relax(graph: ChoiceGraph) -> Result:
     """What a local search chooses, with the bound that the integer program's relaxation gives.
 
     It takes seconds where the integer program may take hours. Without scipy the bound is that of
@@ -61,7 +61,7 @@ class _Model:
         # What makes even the bound dearer than the start is not in a cheaper choice.
         limit = start.cost * (1 + OPTIMAL) - found.bound
         usable = [k for k in range(len(graph.homes)) if found.left[k] <= limit]
-        self.candidates = _reached(graph, usable)
+        self.candidates = _reachable(graph, usable)
         self.column = {k: number for number, k in enumerate(self.candidates)}
         classes = dict.fromkeys(graph.homes[k] for k in self.candidates)
         self.needed = {c: len(self.candidates) + number for number, c in enumerate(classes)}
@@ -152,7 +152,7 @@ class _Model:
         return chosen, bound
 
 
-def _reached(graph: ChoiceGraph, usable: list[int]) -> list[int]:
+def _reachable(graph: ChoiceGraph, usable: list[int]) -> list[int]:
     """The usable candidates that the goals reach and that read nothing that none computes."""
     kept, before = set(usable), -1
     while len(kept) != before:

@@ -12,10 +12,10 @@ from satura.rewrite.extract.assemble import Assembly, assemble
 from satura.rewrite.extract.candidates import (
     MAX_ROUNDS,
     Candidates,
+    add_variants,
     candidates,
-    enumerated,
+    enumerate_fragments,
     is_small,
-    varied,
 )  # fmt: skip
 from satura.rewrite.extract.choice_graph import Extractor, Result
 from satura.rewrite.extract.cost import CostModel
@@ -68,7 +68,7 @@ def appraiser(model: CostModel | None = None) -> Callable[[EClasses], Appraised]
 
     @without_collections()
     def appraise(classes: EClasses) -> Appraised:
-        found = enumerated(_priced(classes, templates.model), templates)
+        found = enumerate_fragments(_with_sizes(classes, templates.model), templates)
         return Appraised(schedule(found, found.start), found)
 
     return appraise
@@ -90,7 +90,7 @@ class Appraised:
         """What `choices` finds in `classes`, for which this was found."""
         if self.found is None or is_small(classes):
             return choices(classes, model)
-        return varied(self.found)
+        return add_variants(self.found)
 
     def __reduce__(self) -> tuple[type[Appraised], tuple[Schedule, None]]:
         """Leave candidates behind on the way to another process: they are found again sooner."""
@@ -102,10 +102,10 @@ def choices(
 ) -> Candidates:
     """The candidates of an e-graph. Raises ProgramError where an output cannot be computed."""
     chosen = model or CostModel()
-    return candidates(_priced(classes, chosen), chosen, rounds)
+    return candidates(_with_sizes(classes, chosen), chosen, rounds)
 
 
-def _priced(classes: EClasses, model: CostModel) -> EClasses:
+def _with_sizes(classes: EClasses, model: CostModel) -> EClasses:
     """The classes at the sizes of a cost model; what is folded has no symbols."""
     static = zip(classes.known, classes.types, strict=True)
     known = tuple(known and not type_.symbols for known, type_ in static)

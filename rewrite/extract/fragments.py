@@ -288,14 +288,14 @@ def _stored_elsewhere(classes: EClasses, base: Fragment, part: Fragment) -> Frag
     source = classes.types[base.node.operands[0]].shape
     shape = classes.types[base.cls].shape
     result = classes.types[part.anchor.cls].shape
-    stored = _moved(base.node.op, base.node.attributes, part.stored, shape, source, result)
+    stored = _move_result(base.node.op, base.node.attributes, part.stored, shape, source, result)
     if stored is None:
         return None
     return base.but(form=part.form, anchor=part.anchor, stored=stored)
 
 
 @lru_cache(maxsize=1 << 14)
-def _moved(
+def _move_result(
     op: str,
     attributes: tuple[Attribute, ...],
     stored: Index | None,

@@ -54,7 +54,7 @@ def contest(found: Candidates, result: Result, cls: int, most: int = MOST) -> Co
     before = _terms(found, result.choice)
     losers = []
     for candidate in ranked[:most]:
-        forced = _forced(graph, result, cls, candidate)
+        forced = _force(graph, result, cls, candidate)
         if forced is not None:
             after = _terms(found, forced.choice)
             shifts = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in before | after}
@@ -73,7 +73,7 @@ def _unpaid(graph: ChoiceGraph, choice: Mapping[int, int], candidate: int) -> fl
     return sum(graph.costs[first] for (first,) in cheapest if graph.homes[first] not in choice)
 
 
-def _forced(graph: ChoiceGraph, result: Result, cls: int, candidate: int) -> Result | None:
+def _force(graph: ChoiceGraph, result: Result, cls: int, candidate: int) -> Result | None:
     """The best choice found in which `candidate` computes `cls`; None where there is none."""
     kept = [k for k, home in enumerate(graph.homes) if home != cls or k == candidate]
     number = {k: position for position, k in enumerate(kept)}

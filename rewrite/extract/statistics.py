@@ -40,14 +40,14 @@ def moved_bytes(schedule: Schedule, dispatch: Dispatch) -> float:
     program = schedule.program
     itemsize = program.nodes[dispatch.root].type.dtype.itemsize
 
-    def moved(node: int) -> float:
+    def plain_loads(node: int) -> float:
         """Elements of `node` that are plain loads."""
         if node in dispatch.operands:
             return size_of(program.nodes[node].type)
         op = program.nodes[node].op
         if op.kind is not Kind.LAYOUT:
             return 0.0
-        parts = [moved(operand) for operand in program.nodes[node].operands]
+        parts = [plain_loads(operand) for operand in program.nodes[node].operands]
         if op.name == "concat":
             return sum(parts)
         size = size_of(program.nodes[node].type)
@@ -55,7 +55,7 @@ def moved_bytes(schedule: Schedule, dispatch: Dispatch) -> float:
             return min(size, parts[0])
         return size if parts[0] else 0.0
 
-    return moved(dispatch.root) * itemsize if dispatch.form is Form.LOOP else 0.0
+    return plain_loads(dispatch.root) * itemsize if dispatch.form is Form.LOOP else 0.0
 
 
 def _flops(schedule: Schedule, index: int) -> float:

@@ -51,7 +51,7 @@ def _may_decide(type_: TensorType) -> bool:
     return type_.rank <= 1 and (isinstance(type_.size, SymbolicDim) or type_.size <= LARGEST)
 
 
-def bound(
+def bind_inputs(
     types: Mapping[str, TensorType], values: Mapping[str, Array]
 ) -> tuple[dict[str, TensorType], dict[str, Array]]:
     """The types of the inputs that stay, and the `values` of those that do not.

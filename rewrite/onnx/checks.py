@@ -155,11 +155,11 @@ def check_declared_type(output: ValueInfoProto, found: TensorType) -> None:
                 fits = fits and dim.dim_value == extent
     if not fits:
         raise ModelError(
-            f"output '{output.name}' is declared as {_shown(output)}, but computed is {found}"
+            f"output '{output.name}' is declared as {_describe(output)}, but computed is {found}"
         )
 
 
-def _shown(value: ValueInfoProto) -> str:
+def _describe(value: ValueInfoProto) -> str:
     tensor = value.type.tensor_type
     dims = [str(d.dim_value) if d.HasField("dim_value") else d.dim_param for d in tensor.shape.dim]
     return f"{element_name(tensor.elem_type)}[{', '.join(dims)}]"

@@ -93,7 +93,7 @@ def _loop(node: Context, body: Body) -> list[int]:
     wanted = len(graph.output) - 1 - len(state)
     if wanted and not collected:
         raise node.unsupported("its result has no rows, whose type is not known")
-    return [*state, *(_stacked(node, rows, 0) for rows in zip(*collected, strict=True))]
+    return [*state, *(_stack(node, rows, 0) for rows in zip(*collected, strict=True))]
 
 
 def _scan(node: Context, body: Body) -> list[int]:
@@ -107,17 +107,17 @@ def _scan(node: Context, body: Body) -> list[int]:
     if not 0 <= first < len(operands) or len(_graph(node, "body").output) < first:
         raise node.wrong("num_scan_inputs does not fit its inputs and its body")
     if node.opset > 8:
-        return _scanned(node, body, operands[:first], operands[first:])
+        return _scan_results(node, body, operands[:first], operands[first:])
     if node.optional(0) is not None:
         raise node.unsupported("sequence_lens is not supported; export with a newer opset")
     runs = []
     for at in range(_steps(node, build.shape(operands[-1])[0])):
         own = [build.drop(build.one_axis_slice(x, 0, at, 1), [0]) for x in operands]
-        runs.append(_scanned(node, body, own[:first], own[first:]))
-    return [_stacked(node, rows, 0) for rows in zip(*runs, strict=True)]
+        runs.append(_scan_results(node, body, own[:first], own[first:]))
+    return [_stack(node, rows, 0) for rows in zip(*runs, strict=True)]
 
 
-def _scanned(node: Context, body: Body, state: list[int], sources: list[int]) -> list[int]:
+def _scan_results(node: Context, body: Body, state: list[int], sources: list[int]) -> list[int]:
     """What the state ends as, and what the steps give."""
     build, graph = node.build, _graph(node, "body")
     first, scanned = len(state), len(sources)
@@ -146,7 +146,7 @@ def _scanned(node: Context, body: Body, state: list[int], sources: list[int]) ->
         if back:
             column.reverse()
     places = _per_input(node, "scan_output_axes", outputs)
-    return [*state, *(_stacked(node, column, at) for column, at in zip(rows, places, strict=True))]
+    return [*state, *(_stack(node, column, at) for column, at in zip(rows, places, strict=True))]
 
 
 def _per_input(node: Context, name: str, count: int) -> tuple[int, ...]:
@@ -164,7 +164,7 @@ def _steps(node: Context, count: object) -> int:
     return static(count)
 
 
-def _stacked(node: Context, rows: Sequence[int], axis: int) -> int:
+def _stack(node: Context, rows: Sequence[int], axis: int) -> int:
     build = node.build
     if min(rows) < 0:
         raise node.unsupported("its steps give sequences; only tensors are supported")

@@ -23,7 +23,7 @@ from satura.rewrite.errors import (
     UnsupportedError,
     warn_caller,
 )
-from satura.rewrite.onnx.asked import Asked, bound
+from satura.rewrite.onnx.asked import Asked, bind_inputs
 from satura.rewrite.onnx.checks import (
     LARGEST_VERSION,
     check_declared_type,
@@ -37,23 +37,23 @@ from satura.rewrite.onnx.lower.context import Context, Lowered, NoLowering, Unkn
 from satura.rewrite.onnx.lower.fallback import (
     function_body,
     host,
-    renamed,
     with_attributes,
     with_defaults,
+    with_new_name,
 )
 from satura.rewrite.onnx.lower.sequences import check_operands, check_output
 from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.narrow import check_readers
 from satura.rewrite.onnx.order import in_order, label, short_label
-from satura.rewrite.onnx.upgrade import upgraded
+from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.onnx.user_ops import custom
 from satura.rewrite.onnx.values import Values
 from satura.rewrite.ops import Kind
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import HostCall
-from satura.rewrite.types.dims import Dim, substituted
+from satura.rewrite.types.dims import Dim, substitute
 from satura.rewrite.types.tensor_type import MOST_AXES, Array
 from satura.rewrite.user_ops.declare import find
 
@@ -77,14 +77,14 @@ def load(
     Inputs whose `values` are given are constants of the program. Raises CallError where they are
     no inputs or of other types.
     """
-    return _imported(model, values or {}, asks=False)[0]
+    return _import(model, values or {}, asks=False)[0]
 
 
 def load_asking(
     model: str | Path | bytes | ModelProto, values: Mapping[str, Array] | None = None
 ) -> Program:
     """As `load`, but raises Asked where the values of inputs decide a shape and are not given."""
-    return _imported(model, values or {}, asks=True)[0]
+    return _import(model, values or {}, asks=True)[0]
 
 
 def load_for(
@@ -102,23 +102,23 @@ def load_for(
             raise CallError(f"input {name!r}, which decides shapes, is missing")
         try:
             values = {name: arguments[name] for name in names}
-            return _imported(model, values, asks=True)[0], names
+            return _import(model, values, asks=True)[0], names
         except Asked as asked:
             names |= asked.names
 
 
 def load_at(model: ModelApart, sizes: Mapping[str, int]) -> Program:
     """The program of a model for these sizes of its symbols only. Raises as `load` does."""
-    return _imported(model, {}, asks=False, sizes=sizes)[0]
+    return _import(model, {}, asks=False, sizes=sizes)[0]
 
 
 def load_with_names(model: str | Path | bytes | ModelProto) -> tuple[Program, dict[int, str]]:
     """The program of an ONNX model, and per node of it the ONNX node that it was made for."""
-    program, importer = _imported(model, {}, asks=False)
+    program, importer = _import(model, {}, asks=False)
     return program, importer.names(program)
 
 
-def _imported(
+def _import(
     model: str | Path | bytes | ModelProto | ModelApart,
     values: Mapping[str, Array],
     asks: bool,
@@ -126,7 +126,7 @@ def _imported(
 ) -> tuple[Program, _Importer]:
     try:
         found = model if isinstance(model, ModelApart) else read_apart(model)
-        apart = upgraded(found)
+        apart = upgrade(found)
         known: dict[str, Dim] = dict(sizes or {})
         while True:
             try:
@@ -134,7 +134,7 @@ def _imported(
                 return importer.program(), importer
             except SameSize as same:
                 known = {
-                    name: substituted(dim, {same.name: same.dim}) for name, dim in known.items()
+                    name: substitute(dim, {same.name: same.dim}) for name, dim in known.items()
                 }
                 known[same.name] = same.dim
     except RecursionError:
@@ -210,9 +210,9 @@ class _Importer:
             if tensor.name in constants:
                 raise ModelError(f"two initializers are called '{tensor.name}'")
             constants[tensor.name] = tensor
-        types, given = bound(input_types(graph, constants), self.given)
+        types, given = bind_inputs(input_types(graph, constants), self.given)
         for name, type_ in types.items():
-            shape = [substituted(dim, self.sizes) for dim in type_.shape]
+            shape = [substitute(dim, self.sizes) for dim in type_.shape]
             scope[name] = self.build.input(name, type_.dtype, shape)
         for name, value in given.items():
             scope[name] = self.build.constant(value)
@@ -272,7 +272,7 @@ class _Importer:
         if function is not None:
             return self._inline(node, function, operands, None, depth)
         opset = check_node(node, domain, opsets, self.model.ir_version)
-        context = renamed(Context(self.build, self.values, node, opset, operands))
+        context = with_new_name(Context(self.build, self.values, node, opset, operands))
         check_operands(context)
         results = control_flow(context, self._body_of(context, scope, opsets, depth))
         if results is not None:

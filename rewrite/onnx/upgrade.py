@@ -9,7 +9,7 @@ from satura.rewrite.onnx.checks import OLDEST_OPSET
 from satura.rewrite.onnx.files import ModelApart
 
 
-def upgraded(found: ModelApart) -> ModelApart:
+def upgrade(found: ModelApart) -> ModelApart:
     """A model, converted by the onnx package where its opset is older than lowerings know.
 
     Raises UnsupportedError where that fails.

@@ -37,17 +37,17 @@ def custom(node: Context, op: Op) -> int:
     Raises ModelError where inputs or attributes are missing or too many.
     """
     if len(node.operands) != op.arity:
-        raise node.wrong(f"{_shown(op)} takes {op.arity} inputs, not {len(node.operands)}")
+        raise node.wrong(f"{_title(op)} takes {op.arity} inputs, not {len(node.operands)}")
     if node.wanted != (True,):
-        raise node.wrong(f"{_shown(op)} has one output")
+        raise node.wrong(f"{_title(op)} has one output")
     found = {attribute.name: attribute for attribute in node.proto.attribute}
     for name in found:
         if name not in op.attribute_names:
-            raise node.wrong(f"{_shown(op)} has no attribute '{name}'")
+            raise node.wrong(f"{_title(op)} has no attribute '{name}'")
     attributes: list[Attribute] = []
     for name, sort in zip(op.attribute_names, op.attributes, strict=True):
         if name not in found:
-            raise node.wrong(f"{_shown(op)} needs the attribute '{name}', a {sort.__name__}")
+            raise node.wrong(f"{_title(op)} needs the attribute '{name}', a {sort.__name__}")
         attributes.append(_read(node, op, found[name], sort))
     operands = node.given
     if op.kind is Kind.ELEMENTWISE:
@@ -55,7 +55,7 @@ def custom(node: Context, op: Op) -> int:
     return node.build.add(op, operands, *attributes)
 
 
-def _shown(op: Op) -> str:
+def _title(op: Op) -> str:
     assert op.user is not None
     return f"op '{op.name}' ({op.user.place})"
 
@@ -88,7 +88,7 @@ def _read(node: Context, op: Op, proto: AttributeProto, sort: type) -> Attribute
         accepted = f"is of type {' or '.join(forms)}" if forms else "has no form in ONNX"
         raise node.wrong(
             f"attribute '{proto.name}' is of type {given}, but a {sort.__name__}, which"
-            f" {_shown(op)} takes, {accepted}"
+            f" {_title(op)} takes, {accepted}"
         )
     try:
         return reader(proto)
@@ -105,14 +105,14 @@ def _scalar(array: Array) -> Scalar:
 # Writing
 
 
-def written(emit: Emitter, op: Op, site: Site) -> str:
+def write_user_op(emit: Emitter, op: Op, site: Site) -> str:
     """A node of the op's own domain; the result's name."""
     assert op.user is not None
     result = emit.fresh()
     operands = [site.operand(position) for position in range(len(site.reads))]
     node = helper.make_node(op.user.op_type, operands, [result], domain=op.user.domain)
     for name, value in zip(op.attribute_names, attributes_of(op, site), strict=True):
-        node.attribute.append(_written(op, name, value))
+        node.attribute.append(_attribute_proto(op, name, value))
     emit.nodes.append(node)
     return result
 
@@ -122,7 +122,7 @@ def attributes_of(op: Op, site: Site) -> tuple[Attribute, ...]:
     return site.node.attributes if site.node.op is op else ()
 
 
-def _written(op: Op, name: str, value: Attribute) -> AttributeProto:
+def _attribute_proto(op: Op, name: str, value: Attribute) -> AttributeProto:
     if isinstance(value, Scalar):
         if value.dtype is DType.F32:
             return helper.make_attribute(name, float(value.value))
@@ -144,7 +144,7 @@ def _written(op: Op, name: str, value: Attribute) -> AttributeProto:
     integers = _integers(value)
     if integers is None:
         raise UnsupportedError(
-            f"{_shown(op)}: its attribute {name} = {value} has no form in ONNX, so that the program"
+            f"{_title(op)}: its attribute {name} = {value} has no form in ONNX, so that the program"
             " cannot be saved"
         )
     return helper.make_attribute(name, integers, attr_type=AttributeProto.INTS)

@@ -105,14 +105,14 @@ def phases(cell: Cell, parameters: int) -> tuple[Phase, ...]:
             lines.append(Line(name, used, tuple(names)))
             names.append(name)
             known.append(name)
-        found.append(Phase(vector, gates, tuple(map(_trimmed, lines))))
+        found.append(Phase(vector, gates, tuple(map(_trim, lines))))
     return tuple(found)
 
 
 Text = tuple[str, tuple[int, ...], Sequence[tuple[str, str]]]
 
 
-def _trimmed(line: Line) -> Line:
+def _trim(line: Line) -> Line:
     """The line with only those operands that its formula names."""
     used = [name for name in line.operands if name in _words(line.formula.text)]
     return Line(line.name, Formula(line.formula.text, parse(line.formula.text, used, ())), (*used,))
@@ -135,7 +135,7 @@ def _lstm(cell: Cell, has_holes: bool) -> Iterator[Text]:
         ("forget", "1 - enter" if cell.variant else seen(2, 2, "c")),
         ("fresh", _gate(cell, 1, "x3 + r3")),
         ("new_c", "forget * c + enter * fresh"),
-        ("new_h", f"{seen(1, 1, 'new_c')} * {_applied(cell.functions[2], 'new_c')}"),
+        ("new_h", f"{seen(1, 1, 'new_c')} * {_apply(cell.functions[2], 'new_c')}"),
     )  # fmt: skip
 
 
@@ -159,10 +159,10 @@ def _gate(cell: Cell, number: int, sums: str) -> str:
     """Activation function `number` of clipped sums."""
     if cell.clip != inf:
         sums = f"min(max({sums}, {-cell.clip!r}), {cell.clip!r})"
-    return _applied(cell.functions[number], f"({sums})")
+    return _apply(cell.functions[number], f"({sums})")
 
 
-def _applied(function: Activation, x: str) -> str:
+def _apply(function: Activation, x: str) -> str:
     name, alpha, beta = function
     refuse_unless(name in ACTIVATIONS, f"there is no activation function '{name}'")
     text = ACTIVATIONS[name].replace("alpha", repr(alpha)).replace("beta", repr(beta))

@@ -80,7 +80,7 @@ def _winograd(x: Array, w: Array, window: Window) -> Array:
     with np.errstate(all="ignore"):
         seen = _of_tiles(wide, (n, down, across)).reshape(TILE, TILE, -1, x.shape[-1])
         products = np.matmul(seen, transformed_kernel(w))
-        results = _transformed(_transformed(products, OF_RESULTS, 0), OF_RESULTS, 1)
+        results = _transform(_transform(products, OF_RESULTS, 0), OF_RESULTS, 1)
     usual = (np.abs(results) < HUGE).all(axis=(0, 1), keepdims=True)
     found, whole = (
         values.reshape(RESULTS, RESULTS, n, down, across, columns)
@@ -101,10 +101,10 @@ def _of_tiles(x: NDArray[np.float32], counts: tuple[int, int, int]) -> NDArray[n
         ]
         for i in range(TILE)
     ]
-    return _transformed(_transformed(np.array(seen), OF_TILE, 0), OF_TILE, 1)
+    return _transform(_transform(np.array(seen), OF_TILE, 0), OF_TILE, 1)
 
 
-def _transformed(
+def _transform(
     values: NDArray[np.float32], sums: NDArray[np.float64], axis: int
 ) -> NDArray[np.float32]:
     """Sums of the parts of `values` along `axis`, from the first part to the last."""

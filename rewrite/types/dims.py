@@ -228,7 +228,7 @@ def _atom_value(atom: Atom, sizes: Mapping[str, int]) -> int:
     return sizes[atom]
 
 
-def substituted(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
+def substitute(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
     """`dim` with the sizes named in `sizes` replaced."""
     if not isinstance(dim, SymbolicDim) or not dim.symbols & sizes.keys():
         return dim

@@ -107,7 +107,7 @@ class Container:
                 )
             text = file.read(length)
             if hashlib.sha256(start[: _HEAD.size] + text).digest() != start[_HEAD.size :]:
-                raise damaged(path, "header")
+                raise damage(path, "header")
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self.path = path
         self.is_private = is_private(status)
@@ -119,20 +119,20 @@ class Container:
             self._sums = [of(str, digest) for _, digest in table]
             self._sizes = [natural(section_size) for section_size, _ in table]
         except (ValueError, RecursionError, ArtifactError) as error:
-            raise damaged(path, "header") from error
+            raise damage(path, "header") from error
         self._offsets = _offsets(length, self._sizes)
         if self._offsets[-1] != size:
-            raise damaged(path, "table of sections")
+            raise damage(path, "table of sections")
 
     def section(self, number: int) -> Bytes:
         """The bytes of a section, checked when it is first taken. They cannot be written to."""
         if not 0 <= number < len(self._sizes):
-            raise damaged(self.path, "table of sections")
+            raise damage(self.path, "table of sections")
         start = self._offsets[number]
         content = self._bytes[start : start + self._sizes[number]]
         if number not in self._checked:
             if checksum(content) != self._sums[number]:
-                raise damaged(self.path, f"section {number}")
+                raise damage(self.path, f"section {number}")
             self._checked.add(number)
         return content
 
@@ -157,7 +157,7 @@ def is_artifact(path: Path) -> bool:
         return file.read(len(ARTIFACT)) == ARTIFACT
 
 
-def damaged(path: Path, part: str) -> ArtifactError:
+def damage(path: Path, part: str) -> ArtifactError:
     """The error for a file whose `part` is not what was written."""
     return ArtifactError(f"{path} is damaged: its {part} is not as it was written; save it again")
 
@@ -203,11 +203,11 @@ def _bytes(array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> Bytes:
 
 def _offsets(header: int, sizes: Iterable[int]) -> list[int]:
     """Where each section starts, and the end of the file."""
-    offsets = [_aligned(_START + header)]
+    offsets = [_align(_START + header)]
     for size in sizes:
-        offsets.append(_aligned(offsets[-1] + size))
+        offsets.append(_align(offsets[-1] + size))
     return offsets
 
 
-def _aligned(offset: int) -> int:
+def _align(offset: int) -> int:
     return -(-offset // _ALIGNMENT) * _ALIGNMENT

@@ -22,7 +22,7 @@ from satura.artifact.container import Container, natural, of
 from satura.artifact.types import type_of
 from satura.backend.cores import usable_threads
 from satura.backend.jit.kernel import CompiledKernel, environment
-from satura.backend.jit.machine_code import loaded
+from satura.backend.jit.machine_code import load_all
 from satura.backend.run.bound import Bound
 from satura.backend.run.calls import Runnable
 from satura.backend.run.instances import Instances
@@ -103,7 +103,7 @@ class _Kernels:
         kernels = [_kernel(file, *of(list, row)) for row in of(list, header["kernels"])]
         rows = [of(dict, row) for row in of(list, header["routines"])]
         checked = [self._routine(row, constants, len(kernels)) for row in rows]
-        addresses = loaded(kernels)
+        addresses = load_all(kernels)
         for sizes, routine in checked:
             launches = tuple(
                 Launch(addresses[launch.kernel], launch.arguments, launch.width)

@@ -15,7 +15,7 @@ from satura.commands.terminal import print_json_parts, print_line, print_table, 
 from satura.pipeline.rule_file import load_rules
 from satura.rewrite.check.coverage import KINDS
 from satura.rewrite.check.report import DirectionReport, RuleReport
-from satura.rewrite.check.testing import DEEP, PROOF_STEPS, check, proved
+from satura.rewrite.check.testing import DEEP, PROOF_STEPS, add_proof, check
 from satura.rewrite.errors import RuleError, SaturaError
 from satura.rewrite.isolation.process import Doing, KilledError, call
 from satura.rewrite.language.dsl import RuleSet
@@ -131,7 +131,7 @@ def _report(
         steps = STEPS if deep else PROOF_STEPS
         if found.is_sound and PROVING not in without:
             doing(PROVING, seconds)
-            found = proved(rule, found, steps)
+            found = add_proof(rule, found, steps)
         if found.verdict != "refuted" or SHRINKING in without:
             return found
         doing(SHRINKING, seconds)

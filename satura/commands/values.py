@@ -11,7 +11,7 @@ from onnx import ModelProto, numpy_helper
 
 from satura.pipeline.inputs import read_input
 from satura.rewrite.errors import CallError
-from satura.rewrite.onnx.asked import bound
+from satura.rewrite.onnx.asked import bind_inputs
 from satura.rewrite.onnx.checks import input_types
 from satura.rewrite.onnx.files import read_model
 from satura.rewrite.types.tensor_type import Array, TensorType
@@ -34,7 +34,9 @@ def with_values(
     types = input_types(graph, {tensor.name: tensor for tensor in graph.initializer})
     if others:
         given = {name: text for name, text in given.items() if name in types}
-    _, values = bound(types, {name: _value(name, text, types) for name, text in given.items()})
+    _, values = bind_inputs(
+        types, {name: _value(name, text, types) for name, text in given.items()}
+    )
     sizes = {
         dim.dim_param: extent
         for info in graph.input

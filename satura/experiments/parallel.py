@@ -85,11 +85,11 @@ class RulesOfFiles:
 _loaded = lru_cache(load_rules)  # a file is run once per process: it may declare ops
 
 
-def sent(rules: Rules) -> str | RulesOfFiles:
+def pack_rules(rules: Rules) -> str | RulesOfFiles:
     """The rules as they are sent to another process."""
     return rules if isinstance(rules, str) else RulesOfFiles.of(rules)
 
 
-def received(rules: Rules | RulesOfFiles) -> RuleSet:
+def unpack_rules(rules: Rules | RulesOfFiles) -> RuleSet:
     """The rules that were sent, or were here."""
     return rules.rules() if isinstance(rules, RulesOfFiles) else rule_set(rules)

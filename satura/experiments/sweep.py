@@ -10,7 +10,7 @@ from time import process_time
 from typing import TypeAlias
 
 from satura.distributed import Client, each_on_workers
-from satura.experiments.parallel import RulesOfFiles, beside, in_turn, received, sent
+from satura.experiments.parallel import RulesOfFiles, beside, in_turn, pack_rules, unpack_rules
 from satura.pipeline.models import Model, load
 from satura.pipeline.rates import cost_model
 from satura.pipeline.rule_sets import Rules, check
@@ -19,7 +19,7 @@ from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Extractor, Result
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.exact import relaxed
+from satura.rewrite.extract.exact import relax
 from satura.rewrite.extract.extract import EXTRACTORS, choices, schedule
 from satura.rewrite.extract.statistics import statistics
 
@@ -88,7 +88,7 @@ class _Cell:
         assert not isinstance(self.rules, RulesOfFiles)
         is_path = isinstance(self.model, str | Path)
         model = Path(self.model).resolve() if is_path else self.model  # type: ignore[arg-type]
-        return replace(self, rules=sent(self.rules), model=model)
+        return replace(self, rules=pack_rules(self.rules), model=model)
 
 
 def trials(
@@ -163,11 +163,11 @@ def _cells(
 def _on_model(cell: _Cell, model: Model) -> Iterator[Trial]:
     program = load(model)
     started = process_time()
-    classes = saturate(program, received(cell.rules), cell.limits, cost=cell.cost).classes
+    classes = saturate(program, unpack_rules(cell.rules), cell.limits, cost=cell.cost).classes
     saturated = process_time()
     found = choices(classes, cell.cost)
     listed = process_time()
-    bound = relaxed(found.graph).bound
+    bound = relax(found.graph).bound
     for extractor, choose in cell.extractors.items():
         before = process_time()
         result = _chosen(extractor, choose, found.graph)
@@ -183,7 +183,7 @@ def _on_model(cell: _Cell, model: Model) -> Iterator[Trial]:
 
 
 def _on_graph(cell: _Cell, graph: ChoiceGraph) -> Iterator[Trial]:
-    bound, count = relaxed(graph).bound, len(graph.homes)
+    bound, count = relax(graph).bound, len(graph.homes)
     for extractor, choose in cell.extractors.items():
         before = process_time()
         result = _chosen(extractor, choose, graph)

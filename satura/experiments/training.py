@@ -69,7 +69,7 @@ def _matmul(build: Builder, random: Random, name: str, dtype: DType) -> int:
     return build.matmul(x, _constant(build, random, (depth, columns), dtype))
 
 
-def _biased(build: Builder, random: Random, name: str, dtype: DType) -> int:
+def _biased_matmul(build: Builder, random: Random, name: str, dtype: DType) -> int:
     y = _matmul(build, random, name, dtype)
     shape = build.type(y).shape
     bias = _constant(build, random, (1, static(shape[1])), dtype)
@@ -81,14 +81,14 @@ def _gelu(build: Builder, random: Random, name: str, dtype: DType) -> int:
     return build.binary("mul", y, build.unary("erf", y))
 
 
-def _batched(build: Builder, random: Random, name: str, dtype: DType) -> int:
+def _batched_matmul(build: Builder, random: Random, name: str, dtype: DType) -> int:
     batch, rows, depth = (_size(random, *limits) for limits in ((1, 100), (16, 200), (8, 128)))
     x = build.input(name, dtype, (batch, rows, depth))
     y = build.input(f"{name}_right", dtype, (batch, depth, _size(random, 16, 200)))
     return build.matmul(x, y)
 
 
-def _transposed(build: Builder, random: Random, name: str, dtype: DType) -> int:
+def _transposed_matmul(build: Builder, random: Random, name: str, dtype: DType) -> int:
     batch, rows, depth = (_size(random, *limits) for limits in ((1, 100), (16, 200), (8, 128)))
     x = build.input(name, dtype, (batch, rows, depth))
     y = build.input(f"{name}_right", dtype, (batch, _size(random, 16, 200), depth))
@@ -98,22 +98,22 @@ def _transposed(build: Builder, random: Random, name: str, dtype: DType) -> int:
 def _conv(build: Builder, random: Random, name: str, dtype: DType) -> int:
     taps = int(random.choice([1, 1, 3, 3, 5]))
     edge, inner = _size(random, 6, 80), _size(random, 3, 300 // taps)
-    return _convolved(build, random, name, dtype, taps, edge, inner, _size(random, 8, 300), 1)
+    return _conv_of(build, random, name, dtype, taps, edge, inner, _size(random, 8, 300), 1)
 
 
-def _grouped(build: Builder, random: Random, name: str, dtype: DType) -> int:
+def _grouped_conv(build: Builder, random: Random, name: str, dtype: DType) -> int:
     groups, inner = _size(random, 2, 16), int(random.choice([4, 8, 16, 32]))
     edge, outer = _size(random, 6, 60), inner * groups
-    return _convolved(build, random, name, dtype, 3, edge, inner * groups, outer, groups)
+    return _conv_of(build, random, name, dtype, 3, edge, inner * groups, outer, groups)
 
 
 def _depthwise(build: Builder, random: Random, name: str, dtype: DType) -> int:
     taps, channels = int(random.choice([3, 3, 5, 7])), _size(random, 8, 600)
     edge = _size(random, 6, 60)
-    return _convolved(build, random, name, dtype, taps, edge, channels, channels, channels)
+    return _conv_of(build, random, name, dtype, taps, edge, channels, channels, channels)
 
 
-def _convolved(
+def _conv_of(
     build: Builder, random: Random, name: str, dtype: DType, taps: int, edge: int, inner: int,
     outer: int, groups: int,
 ) -> int:  # fmt: skip
@@ -138,7 +138,7 @@ def _cheap(build: Builder, random: Random, name: str, dtype: DType) -> int:
     return build.binary("max", build.binary("add", x, y), build.binary("mul", x, y))
 
 
-def _added(build: Builder, random: Random, name: str, dtype: DType) -> int:
+def _addition(build: Builder, random: Random, name: str, dtype: DType) -> int:
     x = _tensor(build, random, name, dtype, 2)
     return build.binary("add", x, build.input(f"{name}_right", dtype, build.type(x).shape))
 
@@ -158,20 +158,20 @@ def _erf(build: Builder, random: Random, name: str, dtype: DType) -> int:
     return build.unary("erf", _tensor(build, random, name, dtype, 2))
 
 
-def _turned(build: Builder, random: Random, name: str, dtype: DType) -> int:
+def _transpose_inner(build: Builder, random: Random, name: str, dtype: DType) -> int:
     return build.transpose(_tensor(build, random, name, dtype, 3), (0, 2, 1))
 
 
-def _swapped(build: Builder, random: Random, name: str, dtype: DType) -> int:
+def _transpose_outer(build: Builder, random: Random, name: str, dtype: DType) -> int:
     return build.transpose(_tensor(build, random, name, dtype, 3), (1, 0, 2))
 
 
-def _padded(build: Builder, random: Random, name: str, dtype: DType) -> int:
+def _padding(build: Builder, random: Random, name: str, dtype: DType) -> int:
     x = _tensor(build, random, name, dtype, 3)
     return build.pad(x, (0, 1, 1), (0, 1, 1))
 
 
-def _gathered(build: Builder, random: Random, name: str, dtype: DType) -> int:
+def _gather(build: Builder, random: Random, name: str, dtype: DType) -> int:
     table = _constant(build, random, (_size(random, 50, 3000), _size(random, 8, 800)), dtype)
     return build.gather(table, build.input(name, DType.I64, (_size(random, 8, 2000),)), 0)
 
@@ -190,7 +190,7 @@ def _softmax(build: Builder, random: Random, name: str, dtype: DType) -> int:
     return build.binary("div", y, _row(build, "sum", y))
 
 
-def _normalised(build: Builder, random: Random, name: str, dtype: DType) -> int:
+def _normalisation(build: Builder, random: Random, name: str, dtype: DType) -> int:
     x = _tensor(build, random, name, dtype, 2)
     y = build.binary("sub", x, _row(build, "sum", x))
     square = _row(build, "sum", build.binary("mul", y, y))
@@ -204,10 +204,10 @@ def _row(build: Builder, function: str, x: int) -> int:
 
 
 _OF_F32: dict[str, Pattern] = {
-    "matmul": _matmul, "biased matmul": _biased, "erf of matmul": _gelu, "batched": _batched,
-    "transposed": _transposed, "conv": _conv, "conv again": _conv, "grouped": _grouped,
-    "depthwise": _depthwise, "pool": _pool, "cheap": _cheap, "add": _added, "chain": _chain,
-    "exp": _dear, "erf": _erf, "turned": _turned, "swapped": _swapped, "padded": _padded,
-    "gathered": _gathered, "sum": _sum, "column sum": _columns, "softmax": _softmax,
-    "normalised": _normalised,
+    "matmul": _matmul, "biased matmul": _biased_matmul, "erf of matmul": _gelu, "batched":
+    _batched_matmul, "transposed": _transposed_matmul, "conv": _conv, "conv again": _conv,
+    "grouped": _grouped_conv, "depthwise": _depthwise, "pool": _pool, "cheap": _cheap, "add":
+    _addition, "chain": _chain, "exp": _dear, "erf": _erf, "turned": _transpose_inner, "swapped":
+    _transpose_outer, "padded": _padding, "gathered": _gather, "sum": _sum, "column sum":
+    _columns, "softmax": _softmax, "normalised": _normalisation,
 }  # fmt: skip

@@ -206,7 +206,7 @@ def computed_wide(lower: Lowering) -> Lowering:
         dtype = build.dtype(node[0])
         if dtype is dtype.compute:
             return lower(node)
-        wide = [x if x is None else _widened(build, x) for x in node.operands]
+        wide = [x if x is None else _widen(build, x) for x in node.operands]
         results = lower(replace(node, operands=tuple(wide)))
         if isinstance(results, int):
             return build.converted(results, dtype)
@@ -215,5 +215,5 @@ def computed_wide(lower: Lowering) -> Lowering:
     return lower_wide
 
 
-def _widened(build: Tensors, x: int) -> int:
+def _widen(build: Tensors, x: int) -> int:
     return build.converted(x, build.dtype(x).compute)

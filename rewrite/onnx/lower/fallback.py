@@ -49,7 +49,7 @@ class _Bodies(Protocol):
     ) -> bytes: ...
 
 
-def renamed(node: Context) -> Context:
+def with_new_name(node: Context) -> Context:
     """A node whose op has another name since some opset, as one of that opset."""
     if node.proto.domain not in ("", "ai.onnx") or node.proto.op_type not in NEW_NAMES:
         return node

@@ -100,7 +100,7 @@ def weights(ratio: _Line, cubic: float | None) -> list[tuple[float, _Line]]:
     ]  # fmt: skip
 
 
-def gathered(x: int, axis: int, at: _Line, weight: _Line | None) -> int:
+def gather_weighted(x: int, axis: int, at: _Line, weight: _Line | None) -> int:
     """The elements of x at whole positions along an axis, times their weights."""
     build = at.node.build
     part = build.gather(x, build.cast(at.index, DType.I64), axis)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.contraction import add_bias, conv, matmul
-from satura.rewrite.onnx.lower.elementwise import narrowed
+from satura.rewrite.onnx.lower.elementwise import narrow
 from satura.rewrite.onnx.types import dtype_of
 from satura.rewrite.types.tensor_type import DType
 
@@ -76,7 +76,7 @@ def _round_and_clamp(node: Context, x: int, zero: int | None, target: DType) -> 
     """f32 x rounded, moved by the zero point and clamped to `target`."""
     build = node.build
     if target.is_float:
-        return narrowed(build, x if zero is None else build.binary("add", x, zero), target)
+        return narrow(build, x if zero is None else build.binary("add", x, zero), target)
     rounded = build.unary("round", x)
     moved = rounded if zero is None else build.binary("add", rounded, zero)
     lowest, highest = target.bounds
@@ -90,10 +90,10 @@ def _subtract_zero_point(node: Context, x: int, zero: int | None, axis: int) -> 
     wide = build.cast(x, DType.I32)
     if zero is None:
         return wide
-    return build.binary("sub", wide, _laid(node, build.cast(zero, DType.I32), wide, axis))
+    return build.binary("sub", wide, _lay(node, build.cast(zero, DType.I32), wide, axis))
 
 
-def _laid(node: Context, x: int, like: int, axis: int) -> int:
+def _lay(node: Context, x: int, like: int, axis: int) -> int:
     """A scalar, a vector along `axis`, or a tensor that broadcasts, in the shape of `like`."""
     build = node.build
     shape = build.shape(like)
@@ -146,6 +146,6 @@ def _rescale(node: Context, total: int, scales: tuple[int, int, int], zero: int,
     result = build.cast(total, DType.F32)
     first_axis = -2 if axis == -1 else axis
     for f, scale, at in zip(("mul", "mul", "div"), scales, (first_axis, axis, axis), strict=True):
-        result = build.binary(f, result, _laid(node, build.converted(scale, DType.F32), result, at))
-    offset = _laid(node, build.cast(zero, DType.F32), result, axis)
+        result = build.binary(f, result, _lay(node, build.converted(scale, DType.F32), result, at))
+    offset = _lay(node, build.cast(zero, DType.F32), result, axis)
     return _round_and_clamp(node, result, offset, build.dtype(zero))

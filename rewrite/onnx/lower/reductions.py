@@ -120,7 +120,7 @@ def running(node: Context) -> int:
         return x
     backward = bool(node.integer("reverse"))
     if node.integer("exclusive"):
-        x = _shifted(build, f, x, axis, backward)
+        x = _shift(build, f, x, axis, backward)
     return _running(build, f, x, axis, backward)
 
 
@@ -144,7 +144,7 @@ def _running(build: Tensors, f: str, x: int, axis: int, backward: bool, depth: i
     sums = _under_window(build, f, build.reshape(x, blocks), axis + 1, backward)
     last = 0 if backward else _SCAN_BLOCK - 1
     totals = build.one_axis_slice(sums, axis + 1, last, 1)
-    shifted = _shifted(build, f, totals, axis, backward)
+    shifted = _shift(build, f, totals, axis, backward)
     before = _running(build, f, shifted, axis, backward, depth + 1)
     both = "add" if f == "sum" else "mul"
     sums = build.binary(both, sums, build.expand(before, blocks))
@@ -155,7 +155,7 @@ def _nothing(build: Tensors, f: str, x: int) -> int:
     return build.constant(0 if f == "sum" else 1, build.dtype(x))
 
 
-def _shifted(build: Tensors, f: str, x: int, axis: int, backward: bool) -> int:
+def _shift(build: Tensors, f: str, x: int, axis: int, backward: bool) -> int:
     """x moved on by one element along an axis, with 0, or 1 for products, in front (at the end if
     `backward`)."""
     extent = build.shape(x)[axis]

@@ -18,7 +18,7 @@ from satura.rewrite.errors import ProgramError
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.open_resize import (
     COORDINATES,
-    gathered,
+    gather_weighted,
     line_of,
     nearest,
     position,
@@ -254,10 +254,12 @@ def _resample_open(node: Context, x: int, plan: AxisPlan, sampling: Sampling) ->
         is_finer = plan.scale is None or plan.scale >= 1
         simple = "floor" if is_finer else "ceil"
         rounding = simple if sampling.nearest == "simple" else sampling.nearest
-        return gathered(x, plan.axis, nearest(at, rounding).clipped(top), None)
+        return gather_weighted(x, plan.axis, nearest(at, rounding).clipped(top), None)
     below = at.function("ceil") - 1.0
     taps = weights(at - below, sampling.cubic if sampling.mode == "cubic" else None)
-    parts = [gathered(x, plan.axis, (below + far).clipped(top), weight) for far, weight in taps]
+    parts = [
+        gather_weighted(x, plan.axis, (below + far).clipped(top), weight) for far, weight in taps
+    ]
     return reduce(lambda total, part: node.build.binary("add", total, part), parts)
 
 

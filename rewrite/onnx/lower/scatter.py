@@ -21,7 +21,7 @@ def scatter_elements(node: Context) -> int:
     if build.shape(indices) != build.shape(updates) or build.rank(indices) != len(shape):
         raise node.wrong(f"indices {build.type(indices)} do not fit {build.type(updates)}")
     places = flat_places(build, shape, indices, axis)
-    return _scattered(node, x, _inside(build, indices, shape[axis], places), updates, len(shape))
+    return _scatter_last(node, x, _inside(build, indices, shape[axis], places), updates, len(shape))
 
 
 @lowering("ScatterND")
@@ -42,7 +42,7 @@ def scatter_nd(node: Context) -> int:
         places = build.binary("add", places, build.binary("mul", parts[-1], stride))
     for at, part in enumerate(parts):
         places = _inside(build, part, shape[at], places)
-    return _scattered(node, x, places, updates, depth)
+    return _scatter_last(node, x, places, updates, depth)
 
 
 def _inside(build: Tensors, index: int, extent: Dim, places: int) -> int:
@@ -53,7 +53,7 @@ def _inside(build: Tensors, index: int, extent: Dim, places: int) -> int:
     return build.select(is_inside, places, build.number(-1, places))
 
 
-def _scattered(node: Context, x: int, places: int, updates: int, depth: int) -> int:
+def _scatter_last(node: Context, x: int, places: int, updates: int, depth: int) -> int:
     """x with updates at places of its first `depth` axes, one after another."""
     build, shape, dtype = node.build, node.build.shape(x), node.build.dtype(x)
     reduction = node.text("reduction", "none")
@@ -88,7 +88,7 @@ def max_unpool(node: Context) -> int:
     parts = zip(spatial, strides, kernel, borders, strict=True)
     outer = [(n - 1) * stride + size - border for n, stride, size, border in parts]
     shape = (batch, channels, *outer)
-    return _scattered(node, build.full(0, shape, build.dtype(x)), node[1], x, len(shape))
+    return _scatter_last(node, build.full(0, shape, build.dtype(x)), node[1], x, len(shape))
 
 
 @lowering("TensorScatter")

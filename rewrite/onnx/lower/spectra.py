@@ -41,7 +41,7 @@ def discrete_fourier(node: Context) -> int:
     if back_to_real:
         result = _real_signal(node, moved, period)
     else:
-        result = _transformed(node, moved, inverse, one_sided)
+        result = _fourier(node, moved, inverse, one_sided)
     return build.transpose(result, [order.index(axis) for axis in range(rank)])
 
 
@@ -70,10 +70,10 @@ def short_time_fourier(node: Context) -> int:
     frames = build.gather(x, build.constant(places.astype(np.int64)), 1)
     if window is not None:
         frames = build.binary("mul", frames, build.along(window, 2, build.shape(frames)))
-    return _transformed(node, frames, False, bool(node.integer("onesided", 1)))
+    return _fourier(node, frames, False, bool(node.integer("onesided", 1)))
 
 
-def _transformed(node: Context, x: int, inverse: bool, one_sided: bool) -> int:
+def _fourier(node: Context, x: int, inverse: bool, one_sided: bool) -> int:
     """The transform along the last axis but one, whose extent is fixed."""
     build = node.build
     *before, length, parts = build.shape(x)

@@ -185,7 +185,7 @@ class Tensors(Builder):
         if any(cut_lo) or any(cut_hi):
             sizes = [dim - a - b for dim, a, b in zip(self.shape(x), cut_lo, cut_hi, strict=True)]
             x = self.slice(x, cut_lo, sizes)
-        keep_lo, keep_hi = (tuple(map(_kept, side)) for side in (lo, hi))
+        keep_lo, keep_hi = (tuple(map(_at_least_zero, side)) for side in (lo, hi))
         return self.add("pad", (x, value), Padding(keep_lo, keep_hi))
 
     def one_axis_slice(self, x: int, axis: int, start: Dim, size: Dim, step: int = 1) -> int:
@@ -201,7 +201,7 @@ def _cut(amount: Dim) -> int:
     return -amount if isinstance(amount, int) and amount < 0 else 0
 
 
-def _kept(amount: Dim) -> Dim:
+def _at_least_zero(amount: Dim) -> Dim:
     return 0 if isinstance(amount, int) and amount < 0 else amount
 
 

@@ -104,14 +104,14 @@ def conv_transpose(node: Context) -> int:
     weights = _weights(node, w, groups)
     parameters = zip(spatial, kernel, strides, dilations, lo, ends, strict=True)
     axes = [_Axis(*each) for each in parameters]
-    lowered = _over_zeros if prod(strides) > MOST_PHASES else _interleaved
+    lowered = _over_zeros if prod(strides) > MOST_PHASES else _interleave
     result = lowered(build, last, weights, axes, groups)
     result = build.transpose(result, (0, rank - 1, *range(1, rank - 1)))
     bias = node.optional(2)
     return result if bias is None else add_bias(build, result, bias)
 
 
-def _interleaved(build: Tensors, x: int, weights: int, axes: Sequence[_Axis], groups: int) -> int:
+def _interleave(build: Tensors, x: int, weights: int, axes: Sequence[_Axis], groups: int) -> int:
     """The results of all phases, side by side along new axes, as one tensor."""
     n, channels = build.shape(x)[0], build.shape(weights)[-1]
     alone = [n, *(dim for axis in axes for dim in (axis.per_phase, 1)), channels]

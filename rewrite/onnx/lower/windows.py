@@ -28,7 +28,7 @@ def _kernel(node: Context) -> tuple[int, ...]:
     return kernel
 
 
-def _padded(node: Context, x: int, fill: object) -> tuple[int, Geometry, Geometry]:
+def _pad_declared(node: Context, x: int, fill: object) -> tuple[int, Geometry, Geometry]:
     """x with borders that depend on sizes, the window with declared borders and as it is used."""
     x, declared = padded_geometry(node, x, _kernel(node), fill)
     return x, declared, _rounded_up(node, declared, node.build.shape(x)[2:])
@@ -72,7 +72,7 @@ def _pool(build: Tensors, f: str, x: int, window: Geometry, fill: object = 0) ->
 def max_pool(node: Context) -> list[int]:
     """The largest element under the window; positions outside count as -inf."""
     fill = reduction_identity("max", node.build.dtype(node[0]))
-    x, _, window = _padded(node, node[0], fill)
+    x, _, window = _pad_declared(node, node[0], fill)
     result = _pool(node.build, "max", x, window, fill)
     return [result, _places(node, window, result)] if sum(node.wanted) > 1 else [result]
 
@@ -129,7 +129,7 @@ def _elements_under(
 def average_pool(node: Context) -> int:
     """The sum under the window divided by how many positions count."""
     build = node.build
-    x, declared, window = _padded(node, node[0], 0)
+    x, declared, window = _pad_declared(node, node[0], 0)
     total = _pool(build, "sum", x, window)
     return build.binary("div", total, _count(node, x, declared, window, total))
 
@@ -189,7 +189,7 @@ def _axis_counts(
 def lp_pool(node: Context) -> int:
     """The p-norm of the elements under the window."""
     p = node.integer("p", 2)
-    powers, _, window = _padded(node, _power(node.build, node[0], p), 0)
+    powers, _, window = _pad_declared(node, _power(node.build, node[0], p), 0)
     return _root(node.build, _pool(node.build, "sum", powers, window), p)
 
 

@@ -171,7 +171,7 @@ class Emitter:
         key = (value.digest, tuple(order))
         if key not in self._interned:
             self._interned[key] = self.fresh()
-            self.constants[self._interned[key]] = _permuted(value, key[1]) if key[1] else value
+            self.constants[self._interned[key]] = _permute(value, key[1]) if key[1] else value
         return self._interned[key]
 
     def scalar(self, value: float | int | bool, dtype: DType) -> str:
@@ -243,7 +243,7 @@ class Emitter:
         return self.shared("Div", even, below)
 
 
-def _permuted(value: Constant, order: tuple[int, ...]) -> Constant:
+def _permute(value: Constant, order: tuple[int, ...]) -> Constant:
     """`value` with its axes in this order, made when it is written."""
     type_ = TensorType(value.type.dtype, tuple(value.type.shape[axis] for axis in order))
     digest = content_digest(type_, [value.digest, repr(order).encode()])

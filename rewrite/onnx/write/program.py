@@ -114,7 +114,7 @@ class _Names:
     def _written(self, index: int, site: Site) -> str:
         found = user_op(site.node.op, site.node.attributes)
         if found is not None:
-            return user_ops.written(self._emit, found, site)
+            return user_ops.write_user_op(self._emit, found, site)
         op = raised(self._nodes, index)
         if op is not None:
             return op.written(self._emit, site)
