@@ -418,6 +418,53 @@ def test_ops_of_many_small_ones_come_back() -> None:
     check(program, arguments_of(program, n=2), arguments_of(program, special=False, n=3))
 
 
+RAISED: tuple[tuple[str, dict[str, object], tuple[tuple[int, ...], ...]], ...] = (
+    ("Softmax", {"axis": 0}, ()), ("LogSoftmax", {"axis": 0}, ()), ("LogSoftmax", {"axis": 2}, ()),
+    ("Gelu", {"approximate": "none"}, ()), ("Gelu", {"approximate": "tanh"}, ()),
+    ("LayerNormalization", {"axis": 2, "epsilon": 0.1}, ((2,), (2,))),
+    ("LayerNormalization", {"axis": 1, "epsilon": 1e-5}, ((4, 2),)),
+    ("InstanceNormalization", {"epsilon": 1e-3}, ((4,), (4,))),
+    ("LpNormalization", {"axis": 1, "p": 2}, ()), ("LpNormalization", {"axis": 2, "p": 1}, ()),
+    ("LeakyRelu", {"alpha": 0.2}, ()), ("LeakyRelu", {"alpha": -1.5}, ()), ("Selu", {}, ()),
+    ("Elu", {"alpha": 1.0}, ()), ("Elu", {"alpha": -0.3}, ()), ("Celu", {"alpha": 2.0}, ()),
+    ("HardSwish", {}, ()), ("HardSigmoid", {"alpha": 0.3, "beta": 0.0}, ()), ("Softplus", {}, ()),
+    ("HardSigmoid", {"alpha": 1.0, "beta": 0.4}, ()), ("ThresholdedRelu", {"alpha": 0.7}, ()),
+    ("Softsign", {}, ()), ("Clip", {}, ((), ())),
+)  # fmt: skip
+"""Ops that programs spell out in small ones: attributes, and the shapes of the constants."""
+
+
+@pytest.mark.parametrize("op_type, attributes, shapes", RAISED)
+def test_an_op_comes_back_of_what_has_its_type(
+    op_type: str, attributes: dict[str, object], shapes: tuple[tuple[int, ...], ...]
+) -> None:
+    constants = {f"c{at}": values(DType.F32, s, at, special=False) for at, s in enumerate(shapes)}
+    one = node(op_type, " ".join(["x", *constants]), "y", **attributes)
+    alone = load(make_model([one], {"x": ("n", 4, 2)}, constants, opset=22))
+    (written,) = to_model(alone).graph.node
+    found = {a.name: onnx.helper.get_attribute_value(a) for a in written.attribute}
+    wanted = {a.name: onnx.helper.get_attribute_value(a) for a in one.attribute}
+    assert written.op_type == op_type
+    assert {"approximate": b"none", **found} == {"approximate": b"none", **wanted} | {
+        name: pytest.approx(value) for name, value in wanted.items() if isinstance(value, float)
+    }
+    check(alone, *(arguments_of(alone, n, special=n % 2 == 1, n=n) for n in (1, 3, 4)))
+    one.input[0] = "wide"
+    spread = load(
+        make_model([node("Expand", "x shape", "wide"), one], {"x": (1, 4, 1)},
+                   constants | {"shape": [3, 1, 2]}, opset=22)
+    )  # fmt: skip
+    check(spread, arguments_of(spread))
+
+
+@pytest.mark.parametrize("dtype", [DType.F32, DType.BOOL])
+def test_extrema_along_an_axis_that_is_empty_at_some_sizes(dtype: DType) -> None:
+    build = Builder()
+    x = build.input("x", dtype, (symbol("n"), 3))
+    program = build.program({name: build.reduce(name, x, (0,)) for name in ("max", "min")})
+    check(program, *(arguments_of(program, n=n) for n in (0, 1, 4)))
+
+
 def test_what_stands_between_transposes_is_done_without_them() -> None:
     build = Builder()
     x = build.input("x", DType.F32, (2, 3, 4, 5))

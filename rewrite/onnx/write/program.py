@@ -17,7 +17,7 @@ from satura.rewrite.onnx.write import (
     selections,
     windows,
 )
-from satura.rewrite.onnx.write.emitter import Emitter, Site
+from satura.rewrite.onnx.write.emitter import OPSET, Emitter, Site
 from satura.rewrite.onnx.write.folding import with_constants
 from satura.rewrite.onnx.write.raised import raised
 from satura.rewrite.ops.registry import user_op
@@ -27,7 +27,6 @@ from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import DType
 
-OPSET = 21  # the newest that every onnxruntime which satura is tested with knows
 IR_VERSION = 10
 
 _EMITTERS: dict[str, Callable[[Emitter, Site], str]] = {

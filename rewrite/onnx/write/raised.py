@@ -1,24 +1,72 @@
-"""Ops that programs spell out in small ones, and that ONNX has: Softmax, Gelu, LayerNormalization.
+"""Ops of ONNX that programs spell out in small ones: each is its lowering read backwards.
 
-A runtime has a kernel for each of them, and cannot always find it in the small ones.
+A runtime has a kernel for each of them, and cannot always find it in the small ones. The formula of
+an op is what the loader makes of a node of it, so that there is no other statement of its meaning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isclose, sqrt
+from functools import lru_cache
 
-import numpy as np
+from onnx import helper
 
-from satura.rewrite.onnx.write.emitter import Emitter, Site
+from satura.rewrite.errors import SaturaError
+from satura.rewrite.onnx.lower.context import Context
+from satura.rewrite.onnx.lower.table import LOWERINGS
+from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.onnx.values import Values
+from satura.rewrite.onnx.write.emitter import OPSET, Emitter, Site
+from satura.rewrite.onnx.write.formula import Formula, found, root_kind
 from satura.rewrite.program.program import Node
-from satura.rewrite.types.attributes import Axes, BinaryFn, ReduceFn, UnaryFn
 from satura.rewrite.types.constant import Constant
-from satura.rewrite.types.dims import product
-from satura.rewrite.types.tensor_type import DType
+from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.tensor_type import DType, TensorType
 
-Nodes = Sequence[Node]
+_UNKNOWN = (0.84765625, 1.30078125)
+"""Numbers that stand in formulas for attributes; no lowering has them, and f32 holds them."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form of an ONNX op whose first operand and result have one type.
+
+    `numbers` are attributes that are read from the program. An op that has an `axis` is tried along
+    each. `constants` says what the other operands are, which are constants: scalars, a vector of
+    the channels, or a tensor of the axes from `axis` on.
+    """
+
+    op_type: str
+    numbers: tuple[str, ...] = ()
+    fixed: tuple[tuple[str, object], ...] = ()
+    constants: tuple[str, ...] = ()
+    has_axis: bool = False
+    least_rank: int = 0
+
+
+_FORMS = (
+    Form("Softmax", has_axis=True),
+    Form("LogSoftmax", has_axis=True),
+    Form("Gelu"),
+    Form("Gelu", fixed=(("approximate", "tanh"),)),
+    Form("LayerNormalization", ("epsilon",), constants=("last", "last"), has_axis=True),
+    Form("LayerNormalization", ("epsilon",), constants=("last",), has_axis=True),
+    Form("InstanceNormalization", ("epsilon",), constants=("line", "line"), least_rank=3),
+    Form("LpNormalization", fixed=(("p", 2),), has_axis=True),
+    Form("LpNormalization", fixed=(("p", 1),), has_axis=True),
+    Form("LeakyRelu", ("alpha",)),
+    Form("Elu", ("alpha",)),
+    Form("Celu", ("alpha",)),
+    Form("Selu"),
+    Form("HardSwish"),
+    Form("HardSigmoid", ("alpha", "beta")),
+    Form("Softplus"),
+    Form("Softsign"),
+    Form("ThresholdedRelu", ("alpha",)),
+    Form("Clip", constants=("scalar", "scalar")),
+)
 
 
 @dataclass(frozen=True)
@@ -27,165 +75,78 @@ class Raised:
 
     op_type: str
     reads: tuple[int, ...]
-    attributes: tuple[tuple[str, object], ...]
+    attributes: Mapping[str, object]
     constants: tuple[Constant, ...] = ()
 
     def written(self, emit: Emitter, site: Site) -> str:
         """The name of the op's result."""
         operands = [site.operand(position) for position in range(len(self.reads))]
         operands += map(emit.constant, self.constants)
-        return emit.node(self.op_type, *operands, **dict(self.attributes))
+        return emit.node(self.op_type, *operands, **self.attributes)
 
 
-def raised(nodes: Nodes, index: int) -> Raised | None:
+def raised(nodes: Sequence[Node], index: int) -> Raised | None:
     """The op that computes node `index` from nodes far behind it, if there is one."""
     node = nodes[index]
-    if node.op.name != "binary" or node.type.dtype is not DType.F32:
+    if node.op.name not in ("unary", "binary", "select") or node.type.dtype is not DType.F32:
         return None
-    return _softmax(nodes, index) or _gelu(nodes, index) or _layer_norm(nodes, index)
-
-
-def _softmax(nodes: Nodes, index: int) -> Raised | None:
-    """exp(x - max(x)) / sum of that"""
-    for powers, total in _of_binary(nodes, index, "div"):
-        axes = _of_reduce(nodes, total, "sum", powers)
-        for x, largest in _of_binary(nodes, _of_unary(nodes, powers, "exp"), "sub"):
-            if axes is not None and axes == _of_reduce(nodes, largest, "max", x) and len(axes) == 1:
-                return Raised("Softmax", (x,), (("axis", axes[0]),))
+    for form, fixed, formula in _formulas(root_kind(node), node.type):
+        match = found(formula, nodes, index)
+        if match is not None:
+            numbers = {name: match.numbers[at] for at, name in enumerate(form.numbers)}
+            constants = tuple(match.constants[at] for at in range(len(form.constants)))
+            return Raised(form.op_type, (match.x,), {**fixed, **numbers}, constants)
     return None
 
 
-def _gelu(nodes: Nodes, index: int) -> Raised | None:
-    """x · (1 + erf(x / sqrt(2))) · 0.5 in any order"""
-    for outer, rest in _of_binary(nodes, index, "mul"):
-        for one, two in _of_binary(nodes, outer, "mul"):
-            for half, x, factor in ((rest, one, two), (one, rest, two), (one, two, rest)):
-                if _is_number(nodes, half, 0.5) and _is_erf_of(nodes, factor, x):
-                    return Raised("Gelu", (x,), ())
-    return None
+@lru_cache(maxsize=1024)
+def _formulas(kind: str, type_: TensorType) -> Sequence[tuple[Form, Mapping[str, object], Formula]]:
+    """All forms for an operand of this type whose result a node of this kind computes."""
+    result = []
+    for form in _FORMS_OF.get(kind, ()):
+        for axis in range(type_.rank) if form.has_axis else [0]:
+            fixed = dict(form.fixed) | ({"axis": axis} if form.has_axis else {})
+            formula = _formula(form, type_, axis, fixed)
+            if formula is not None:
+                result.append((form, fixed, formula))
+    return result
 
 
-def _is_erf_of(nodes: Nodes, index: int, x: int) -> bool:
-    """Whether a node is 1 + erf(x / sqrt(2))."""
-    for inner, one in _of_binary(nodes, index, "add"):
-        scaled = _of_unary(nodes, inner, "erf")
-        if scaled is not None and _is_number(nodes, one, 1.0):
-            divided = [pair for pair in _of_binary(nodes, scaled, "div") if pair[0] == x]
-            times = [pair for pair in _of_binary(nodes, scaled, "mul") if pair[0] == x]
-            return any(_is_number(nodes, by, sqrt(2)) for _, by in divided) or any(
-                _is_number(nodes, by, sqrt(0.5)) for _, by in times
-            )
-    return False
-
-
-def _layer_norm(nodes: Nodes, index: int) -> Raised | None:
-    """(x - mean) / sqrt(variance + epsilon) · scale, with a bias or without, along the last axes"""
-    for scaled, bias in [*_of_binary(nodes, index, "add"), (index, None)]:
-        for normal, scale in _of_binary(nodes, scaled, "mul"):
-            for centred, deviation in _of_binary(nodes, normal, "div"):
-                found = _normalised(nodes, centred, _of_unary(nodes, deviation, "sqrt"))
-                if found is None:
-                    continue
-                x, axes, epsilon = found
-                constants = [
-                    _along(nodes, each, axes) for each in (scale, bias) if each is not None
-                ]
-                if all(constant is not None for constant in constants):
-                    return Raised(
-                        "LayerNormalization", (x,), (("axis", axes[0]), ("epsilon", epsilon)),
-                        tuple(constant for constant in constants if constant is not None),
-                    )  # fmt: skip
-    return None
-
-
-def _normalised(
-    nodes: Nodes, centred: int, variance: int | None
-) -> tuple[int, tuple[int, ...], float] | None:
-    """x, the axes and epsilon, where `centred` is x less its mean, `variance` that plus epsilon."""
-    for mean_square, more in _of_binary(nodes, variance, "add"):
-        epsilon = _number(nodes, more)
-        square, axes = _mean(nodes, mean_square)
-        if (
-            epsilon is None
-            or not axes
-            or (centred, centred) not in _of_binary(nodes, square, "mul")
-        ):
-            continue
-        for x, mean in _of_binary(nodes, centred, "sub"):
-            rank = nodes[x].type.rank
-            if _mean(nodes, mean) == (x, axes) and axes == tuple(range(axes[0], rank)):
-                return x, axes, epsilon
-    return None
-
-
-def _mean(nodes: Nodes, index: int) -> tuple[int, tuple[int, ...]]:
-    """x and the axes where a node is the mean of x along them; no axes where it is not."""
-    for function in ("mul", "div"):
-        for total, by in _of_binary(nodes, index, function):
-            node, number = nodes[total], _number(nodes, by)
-            if node.op.name != "reduce" or node.attributes[0] != ReduceFn("sum") or not number:
-                continue
-            (x,), axes = node.operands, node.attributes[1]
-            assert isinstance(axes, Axes)
-            count = product(nodes[x].type.shape[axis] for axis in axes.indices)
-            share = 1 / number if function == "mul" else number
-            if isinstance(count, int) and isclose(share, count, rel_tol=1e-6):
-                return x, tuple(axes.indices)
-    return index, ()
-
-
-def _along(nodes: Nodes, index: int, axes: tuple[int, ...]) -> Constant | None:
-    """A constant of the last axes only, without the others."""
-    node = nodes[index]
-    if node.op.name != "constant" or any(dim != 1 for dim in node.type.shape[: axes[0]]):
+def _formula(form: Form, type_: TensorType, axis: int, fixed: dict[str, object]) -> Formula | None:
+    """What the loader makes of a node of this form; None where it refuses it."""
+    if type_.rank < form.least_rank or 0 in type_.shape:
         return None
-    return Constant(node.constant.array.reshape(node.constant.array.shape[axes[0] :]))
-
-
-def _of_binary(nodes: Nodes, index: int | None, function: str) -> Iterator[tuple[int, int]]:
-    """The operands of a node of `function`, and the other way round where that is the same."""
-    if index is None or nodes[index].op.name != "binary":
-        return
-    if nodes[index].attributes[0] == BinaryFn(function):
-        x, y = (_spread(nodes, at) for at in nodes[index].operands)
-        yield x, y
-        if function in ("add", "mul"):
-            yield y, x
-
-
-def _of_unary(nodes: Nodes, index: int, function: str) -> int | None:
-    node = nodes[index]
-    is_of = node.op.name == "unary" and node.attributes[0] == UnaryFn(function)
-    return node.operands[0] if is_of else None
-
-
-def _of_reduce(nodes: Nodes, index: int, function: str, x: int) -> tuple[int, ...] | None:
-    """The axes along which a node reduces x."""
-    node = nodes[index]
-    if (
-        node.op.name != "reduce"
-        or node.attributes[0] != ReduceFn(function)
-        or node.operands != (x,)
-    ):
+    build = Tensors()
+    shapes: dict[str, tuple[Dim, ...]] = {
+        "scalar": (), "line": type_.shape[1:2], "last": type_.shape[axis:],
+    }  # fmt: skip
+    x = build.input("x", type_.dtype, type_.shape)
+    others = [
+        build.input(f"c{at}", type_.dtype, shapes[kind]) for at, kind in enumerate(form.constants)
+    ]
+    unknown: dict[str, object] = dict(zip(form.numbers, _UNKNOWN, strict=False))
+    names = [build.nodes[each].input_name for each in (x, *others)]
+    proto = helper.make_node(form.op_type, names, ["y"])
+    for pair in (fixed | unknown).items():
+        proto.attribute.append(helper.make_attribute(*pair))
+    try:
+        results = LOWERINGS[form.op_type](Context(build, Values(build), proto, OPSET, (x, *others)))
+    except SaturaError:
         return None
-    axes = node.attributes[1]
-    assert isinstance(axes, Axes)
-    return tuple(axes.indices)
+    result = results if isinstance(results, int) else results[0]
+    known = {number: at for at, number in enumerate(_UNKNOWN[: len(form.numbers)])}
+    return Formula(tuple(build.nodes), result, x, tuple(others), known)
 
 
-def _spread(nodes: Nodes, index: int) -> int:
-    """What is repeated to become a node."""
-    return nodes[index].operands[0] if nodes[index].op.name == "broadcast" else index
+def _by_kind() -> Mapping[str, Sequence[Form]]:
+    """The forms by the kind of the node that computes their results."""
+    result = defaultdict(list)
+    for form in _FORMS:
+        fixed = dict(form.fixed) | ({"axis": 0} if form.has_axis else {})
+        formula = _formula(form, TensorType(DType.F32, (2, 2, 2)), 0, fixed)
+        assert formula is not None
+        result[root_kind(formula.nodes[formula.result])].append(form)
+    return result
 
 
-def _number(nodes: Nodes, index: int) -> float | None:
-    """The value of all elements of a constant."""
-    node = nodes[index]
-    if node.op.name != "constant" or product(node.type.shape) != 1:
-        return None
-    return float(np.asarray(node.constant.array).ravel()[0])
-
-
-def _is_number(nodes: Nodes, index: int, value: float) -> bool:
-    found = _number(nodes, index)
-    return found is not None and isclose(found, value, rel_tol=1e-6)
+_FORMS_OF = _by_kind()
