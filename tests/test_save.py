@@ -429,7 +429,8 @@ RAISED: tuple[tuple[str, dict[str, object], tuple[tuple[int, ...], ...]], ...] =
     ("Elu", {"alpha": 1.0}, ()), ("Elu", {"alpha": -0.3}, ()), ("Celu", {"alpha": 2.0}, ()),
     ("HardSwish", {}, ()), ("HardSigmoid", {"alpha": 0.3, "beta": 0.0}, ()), ("Softplus", {}, ()),
     ("HardSigmoid", {"alpha": 1.0, "beta": 0.4}, ()), ("ThresholdedRelu", {"alpha": 0.7}, ()),
-    ("Softsign", {}, ()), ("Clip", {}, ((), ())),
+    ("Softsign", {}, ()), ("Clip", {}, ((), ())), ("Trilu", {"upper": 1}, ()),
+    ("Trilu", {"upper": 0}, ()),
 )  # fmt: skip
 """Ops that programs spell out in small ones: attributes, and the shapes of the constants."""
 
@@ -455,6 +456,19 @@ def test_an_op_comes_back_of_what_has_its_type(
                    constants | {"shape": [3, 1, 2]}, opset=22)
     )  # fmt: skip
     check(spread, arguments_of(spread))
+
+
+def test_sums_so_far_and_repeated_elements_come_back() -> None:
+    nodes = [
+        node("CumSum", "x one", "a"), node("CumSum", "a one", "b", reverse=1, exclusive=1),
+        node("Resize", "b scales", "y", mode="nearest"),
+    ]  # fmt: skip
+    nodes[2].input.insert(1, "")
+    constants = {"one": 1, "scales": np.array([1, 2, 3], np.float32)}
+    program = load(make_model(nodes, {"x": ("n", 4, 2)}, constants))
+    assert [each.op_type for each in to_model(program).graph.node] == ["CumSum", "CumSum", "Resize"]
+    check(program, *(arguments_of(program, special=False, n=n) for n in (1, 3)), tolerance=1e-5)
+    check(program, arguments_of(program, n=2))
 
 
 @pytest.mark.parametrize("dtype", [DType.F32, DType.BOOL])
