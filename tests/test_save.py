@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -18,7 +19,7 @@ from satura.rewrite.ops.reductions import REDUCTIONS
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.attributes import Padding
+from satura.rewrite.types.attributes import BinaryFn, Padding
 from satura.rewrite.types.dims import static, symbol
 from satura.rewrite.types.tensor_type import COMPUTED, Array, DType
 from tests.onnx_models import make_model, node
@@ -456,6 +457,39 @@ def test_an_op_comes_back_of_what_has_its_type(
                    constants | {"shape": [3, 1, 2]}, opset=22)
     )  # fmt: skip
     check(spread, arguments_of(spread))
+
+
+_OTHER = {"add": "sub", "sub": "add", "mul": "div", "div": "mul", "max": "min", "min": "max",
+          "lt": "le", "le": "eq", "eq": "lt"}  # fmt: skip
+
+
+@pytest.mark.parametrize("op_type, attributes, shapes", RAISED)
+def test_what_is_not_quite_an_op_is_saved_as_it_is(
+    op_type: str, attributes: dict[str, object], shapes: tuple[tuple[int, ...], ...]
+) -> None:
+    """One binary of its formula is turned round, or of another function."""
+    constants = {f"c{at}": values(DType.F32, s, at, special=False) for at, s in enumerate(shapes)}
+    one = node(op_type, " ".join(["x", *constants]), "y", **attributes)
+    program = load(make_model([one], {"x": (3, 4, 2)}, constants, opset=22))
+    nodes = list(program.nodes)
+    results: list[tuple[str, int]] = []
+    for index, each in enumerate(program.nodes):
+        if each.op.name != "binary":
+            continue
+        (function,) = each.attributes
+        assert isinstance(function, BinaryFn)
+        turned = replace(each, operands=each.operands[::-1])
+        for other in (turned, replace(each, attributes=(BinaryFn(_OTHER[function.name]),))):
+            start = len(nodes) - program.inputs[-1] - 1
+            assert program.inputs == (0,)
+            nodes += [
+                replace(n, operands=tuple(at and at + start for at in n.operands))
+                for n in [*program.nodes[:index], other, *program.nodes[index + 1 :]][1:]
+            ]
+            results.append((f"y{len(results)}", program.outputs[0][1] + start))
+    mutants = Program(tuple(nodes), program.inputs, tuple(results))
+    x = values(DType.F32, (3, 4, 2), special=False)
+    check(mutants, {"x": np.multiply(x, 0.25, dtype=np.float32)}, tolerance=1e-4)
 
 
 def test_sums_so_far_and_repeated_elements_come_back() -> None:

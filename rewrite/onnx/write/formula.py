@@ -56,9 +56,7 @@ def root_kind(node: Node) -> str:
     """What two nodes have in common of which one may be written as the other."""
     if node.op.name not in ("unary", "binary"):
         return node.op.name
-    function = node.attributes[0]
-    assert isinstance(function, UnaryFn | BinaryFn)
-    return _KINDS.get(function.name, function.name)
+    return _KINDS.get(_function(node), _function(node))
 
 
 @dataclass(frozen=True)
@@ -94,11 +92,9 @@ class _Comparison:
         """Both apply one op to operands that agree."""
         ours, theirs = self.formula.nodes[wanted], self.nodes[index]
         if ours.op is theirs.op and ours.attributes == theirs.attributes:
-            orders = [theirs.operands]
-            if ours.op.name == "binary" and root_kind(ours) in _COMMUTATIVE:
-                orders += [theirs.operands[::-1]] * (ours.attributes[0] != BinaryFn("sub"))
-            for operands in orders:
-                yield from self._all(ours.operands, operands, match)
+            yield from self._all(ours.operands, theirs.operands, match)
+            if ours.op.name == "binary" and _function(ours) in _COMMUTATIVE:
+                yield from self._all(ours.operands, theirs.operands[::-1], match)
         elif _is(ours, "max") and _is(theirs, "relu"):
             x, least = ours.operands
             for after in self._value(least, 0.0, match):
@@ -250,10 +246,13 @@ def _shifts(nodes: Nodes, index: int) -> Iterator[tuple[int, float, int]]:
 
 
 def _is(node: Node, function: str) -> bool:
-    return node.op.name in ("unary", "binary") and node.attributes[0] in (
-        BinaryFn(function),
-        UnaryFn(function),
-    )
+    return node.op.name in ("unary", "binary") and _function(node) == function
+
+
+def _function(node: Node) -> str:
+    function = node.attributes[0]
+    assert isinstance(function, UnaryFn | BinaryFn)
+    return function.name
 
 
 def _spread(nodes: Nodes, index: int) -> int:
