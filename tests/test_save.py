@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -18,7 +19,7 @@ from satura.rewrite.ops.reductions import REDUCTIONS
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.attributes import Padding
+from satura.rewrite.types.attributes import BinaryFn, Padding
 from satura.rewrite.types.dims import static, symbol
 from satura.rewrite.types.tensor_type import COMPUTED, Array, DType
 from tests.onnx_models import make_model, node
@@ -416,6 +417,100 @@ def test_ops_of_many_small_ones_come_back() -> None:
     ops = [each.op_type for each in to_model(program).graph.node]
     assert ops == ["LayerNormalization", "LayerNormalization", "Gelu", "Softmax"]
     check(program, arguments_of(program, n=2), arguments_of(program, special=False, n=3))
+
+
+RAISED: tuple[tuple[str, dict[str, object], tuple[tuple[int, ...], ...]], ...] = (
+    ("Softmax", {"axis": 0}, ()), ("LogSoftmax", {"axis": 0}, ()), ("LogSoftmax", {"axis": 2}, ()),
+    ("Gelu", {"approximate": "none"}, ()), ("Gelu", {"approximate": "tanh"}, ()),
+    ("LayerNormalization", {"axis": 2, "epsilon": 0.1}, ((2,), (2,))),
+    ("LayerNormalization", {"axis": 1, "epsilon": 1e-5}, ((4, 2),)),
+    ("InstanceNormalization", {"epsilon": 1e-3}, ((4,), (4,))),
+    ("LpNormalization", {"axis": 1, "p": 2}, ()), ("LpNormalization", {"axis": 2, "p": 1}, ()),
+    ("LeakyRelu", {"alpha": 0.2}, ()), ("LeakyRelu", {"alpha": -1.5}, ()), ("Selu", {}, ()),
+    ("Elu", {"alpha": 1.0}, ()), ("Elu", {"alpha": -0.3}, ()), ("Celu", {"alpha": 2.0}, ()),
+    ("HardSwish", {}, ()), ("HardSigmoid", {"alpha": 0.3, "beta": 0.0}, ()), ("Softplus", {}, ()),
+    ("HardSigmoid", {"alpha": 1.0, "beta": 0.4}, ()), ("ThresholdedRelu", {"alpha": 0.7}, ()),
+    ("Softsign", {}, ()), ("Clip", {}, ((), ())), ("Trilu", {"upper": 1}, ()),
+    ("Trilu", {"upper": 0}, ()),
+)  # fmt: skip
+"""Ops that programs spell out in small ones: attributes, and the shapes of the constants."""
+
+
+@pytest.mark.parametrize("op_type, attributes, shapes", RAISED)
+def test_an_op_comes_back_of_what_has_its_type(
+    op_type: str, attributes: dict[str, object], shapes: tuple[tuple[int, ...], ...]
+) -> None:
+    constants = {f"c{at}": values(DType.F32, s, at, special=False) for at, s in enumerate(shapes)}
+    one = node(op_type, " ".join(["x", *constants]), "y", **attributes)
+    alone = load(make_model([one], {"x": ("n", 4, 2)}, constants, opset=22))
+    (written,) = to_model(alone).graph.node
+    found = {a.name: onnx.helper.get_attribute_value(a) for a in written.attribute}
+    wanted = {a.name: onnx.helper.get_attribute_value(a) for a in one.attribute}
+    assert written.op_type == op_type
+    assert {"approximate": b"none", **found} == {"approximate": b"none", **wanted} | {
+        name: pytest.approx(value) for name, value in wanted.items() if isinstance(value, float)
+    }
+    check(alone, *(arguments_of(alone, n, special=n % 2 == 1, n=n) for n in (1, 3, 4)))
+    one.input[0] = "wide"
+    spread = load(
+        make_model([node("Expand", "x shape", "wide"), one], {"x": (1, 4, 1)},
+                   constants | {"shape": [3, 1, 2]}, opset=22)
+    )  # fmt: skip
+    check(spread, arguments_of(spread))
+
+
+_OTHER = {"add": "sub", "sub": "add", "mul": "div", "div": "mul", "max": "min", "min": "max",
+          "lt": "le", "le": "eq", "eq": "lt"}  # fmt: skip
+
+
+@pytest.mark.parametrize("op_type, attributes, shapes", RAISED)
+def test_what_is_not_quite_an_op_is_saved_as_it_is(
+    op_type: str, attributes: dict[str, object], shapes: tuple[tuple[int, ...], ...]
+) -> None:
+    """One binary of its formula is turned round, or of another function."""
+    constants = {f"c{at}": values(DType.F32, s, at, special=False) for at, s in enumerate(shapes)}
+    one = node(op_type, " ".join(["x", *constants]), "y", **attributes)
+    program = load(make_model([one], {"x": (3, 4, 2)}, constants, opset=22))
+    nodes = list(program.nodes)
+    results: list[tuple[str, int]] = []
+    for index, each in enumerate(program.nodes):
+        if each.op.name != "binary":
+            continue
+        (function,) = each.attributes
+        assert isinstance(function, BinaryFn)
+        turned = replace(each, operands=each.operands[::-1])
+        for other in (turned, replace(each, attributes=(BinaryFn(_OTHER[function.name]),))):
+            start = len(nodes) - program.inputs[-1] - 1
+            assert program.inputs == (0,)
+            nodes += [
+                replace(n, operands=tuple(at and at + start for at in n.operands))
+                for n in [*program.nodes[:index], other, *program.nodes[index + 1 :]][1:]
+            ]
+            results.append((f"y{len(results)}", program.outputs[0][1] + start))
+    mutants = Program(tuple(nodes), program.inputs, tuple(results))
+    x = values(DType.F32, (3, 4, 2), special=False)
+    check(mutants, {"x": np.multiply(x, 0.25, dtype=np.float32)}, tolerance=1e-4)
+
+
+def test_sums_so_far_and_repeated_elements_come_back() -> None:
+    nodes = [
+        node("CumSum", "x one", "a"), node("CumSum", "a one", "b", reverse=1, exclusive=1),
+        node("Resize", "b scales", "y", mode="nearest"),
+    ]  # fmt: skip
+    nodes[2].input.insert(1, "")
+    constants = {"one": 1, "scales": np.array([1, 2, 3], np.float32)}
+    program = load(make_model(nodes, {"x": ("n", 4, 2)}, constants))
+    assert [each.op_type for each in to_model(program).graph.node] == ["CumSum", "CumSum", "Resize"]
+    check(program, *(arguments_of(program, special=False, n=n) for n in (1, 3)), tolerance=1e-5)
+    check(program, arguments_of(program, n=2))
+
+
+@pytest.mark.parametrize("dtype", [DType.F32, DType.BOOL])
+def test_extrema_along_an_axis_that_is_empty_at_some_sizes(dtype: DType) -> None:
+    build = Builder()
+    x = build.input("x", dtype, (symbol("n"), 3))
+    program = build.program({name: build.reduce(name, x, (0,)) for name in ("max", "min")})
+    check(program, *(arguments_of(program, n=n) for n in (0, 1, 4)))
 
 
 def test_what_stands_between_transposes_is_done_without_them() -> None:

@@ -20,17 +20,19 @@ from satura.rewrite.types.constant import Constant, content_digest
 from satura.rewrite.types.dims import Dim, Monomial, Quotient, SymbolicDim, static
 from satura.rewrite.types.tensor_type import DType, TensorType
 
+OPSET = 21  # the newest that every onnxruntime which satura is tested with knows
 _WITH_WHERE = {
     DType.BF16: DType.F32, DType.I16: DType.I32, DType.U16: DType.I32, DType.U64: DType.I64,
 }  # fmt: skip
 REDUCTIONS = {"ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceMean"}
 COMMUTING = {
-    "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitwiseAnd",
-    "BitwiseNot", "BitwiseOr", "BitwiseXor", "BitShift", "Cast", "Ceil", "Concat", "Cos", "Cosh",
-    "Div", "Equal", "Erf", "Exp", "Floor", "Gelu", "Greater", "GreaterOrEqual", "IsInf", "IsNaN",
-    "Less", "LessOrEqual", "Log", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "Pow", "Relu",
-    "Round", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Sqrt", "Sub", "Tan", "Tanh", "Where",
-    "Xor",
+    "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitShift",
+    "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "Ceil", "Celu", "Clip",
+    "Concat", "Cos", "Cosh", "Div", "Elu", "Equal", "Erf", "Exp", "Floor", "Gelu", "Greater",
+    "GreaterOrEqual", "HardSigmoid", "HardSwish", "IsInf", "IsNaN", "LeakyRelu", "Less",
+    "LessOrEqual", "Log", "LogSoftmax", "LpNormalization", "Max", "Min", "Mod", "Mul", "Neg",
+    "Not", "Or", "Pow", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax",
+    "Softplus", "Softsign", "Sqrt", "Sub", "Tan", "Tanh", "ThresholdedRelu", "Where", "Xor",
 }  # fmt: skip
 """Ops of which the transpose of the result is the result of transposes."""
 ConstantKey = tuple[bytes, tuple[int, ...]]  # a constant's digest, and the order of its axes

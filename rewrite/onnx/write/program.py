@@ -17,9 +17,9 @@ from satura.rewrite.onnx.write import (
     selections,
     windows,
 )
-from satura.rewrite.onnx.write.emitter import Emitter, Site
+from satura.rewrite.onnx.write.emitter import OPSET, Emitter, Site
 from satura.rewrite.onnx.write.folding import with_constants
-from satura.rewrite.onnx.write.raised import raised
+from satura.rewrite.onnx.write.raised import Raised, raised
 from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.attributes import Count, HostCall
@@ -27,7 +27,6 @@ from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import DType
 
-OPSET = 21  # the newest that every onnxruntime which satura is tested with knows
 IR_VERSION = 10
 
 _EMITTERS: dict[str, Callable[[Emitter, Site], str]] = {
@@ -96,13 +95,13 @@ class _Names:
         self._emit = emit
         self._names: dict[int, str] = {}
         self._results: dict[int, list[str]] = {}
-        for index, reads in _needed_nodes(program).items():
+        for index, (reads, op) in _needed_nodes(program).items():
             node = program.nodes[index]
             if node.op.name == "input":
                 self._names[index] = node.input_name
             elif node.op.name != "constant":
                 site = Site(node, reads, program.nodes, self.of)
-                self._names[index] = self._written(index, site)
+                self._names[index] = op.written(emit, site) if op else self._written(index, site)
 
     def of(self, index: int) -> str:
         """The tensor of a node; a constant is stored when it is first asked for."""
@@ -115,9 +114,6 @@ class _Names:
         found = user_op(site.node.op, site.node.attributes)
         if found is not None:
             return user_ops.write_user_op(self._emit, found, site)
-        op = raised(self._nodes, index)
-        if op is not None:
-            return op.written(self._emit, site)
         attribute = site.node.attributes[0] if site.node.attributes else None
         if isinstance(attribute, HostCall):
             self._results[index] = self._host(attribute, site)
@@ -140,23 +136,23 @@ class _Names:
         return [name for name in outputs if name]
 
 
-def _needed_nodes(program: Program) -> dict[int, tuple[int, ...]]:
-    """The nodes that the outputs depend on, in order, and what the ONNX op of each reads."""
+def _needed_nodes(program: Program) -> dict[int, tuple[tuple[int, ...], Raised | None]]:
+    """The nodes that the outputs depend on, in order; what the ONNX op of each reads, and which op
+    that is where it is one of many nodes."""
     wanted = set(program.output_nodes)
-    reads: dict[int, tuple[int, ...]] = {}
+    needed: dict[int, tuple[tuple[int, ...], Raised | None]] = {}
     for index in range(len(program.nodes) - 1, -1, -1):
         if index in wanted:
-            reads[index] = _reads(program, index)
-            wanted.update(reads[index])
-    return dict(sorted(reads.items()))
+            op = raised(program.nodes, index)
+            reads = op.reads if op else _reads(program, index)
+            needed[index] = reads, op
+            wanted.update(reads)
+    return dict(sorted(needed.items()))
 
 
 def _reads(program: Program, index: int) -> tuple[int, ...]:
     """What the ONNX op of a node reads: it broadcasts and joins many tensors by itself."""
     node = program.nodes[index]
-    op = raised(program.nodes, index)
-    if op is not None:
-        return op.reads
     if node.op.name == "concat":
         return _parts_of_concat(program, node)
     if node.op.name == "recurrence":

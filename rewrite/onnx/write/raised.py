@@ -1,191 +1,213 @@
-"""Ops that programs spell out in small ones, and that ONNX has: Softmax, Gelu, LayerNormalization.
+"""Ops of ONNX that programs spell out in small ones: each is its lowering read backwards.
 
-A runtime has a kernel for each of them, and cannot always find it in the small ones.
+A runtime has a kernel for each of them, and cannot always find it in the small ones. The formula of
+an op is what the loader makes of a node of it, so that there is no other statement of its meaning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from math import isclose, sqrt
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import product as cartesian
 
 import numpy as np
+from onnx import helper
 
-from satura.rewrite.onnx.write.emitter import Emitter, Site
+from satura.rewrite.errors import SaturaError
+from satura.rewrite.onnx.lower.context import Context
+from satura.rewrite.onnx.lower.table import LOWERINGS
+from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.onnx.values import Values
+from satura.rewrite.onnx.write.emitter import OPSET, Emitter, Site
+from satura.rewrite.onnx.write.formula import Formula, Match, found, root_kind
 from satura.rewrite.program.program import Node
-from satura.rewrite.types.attributes import Axes, BinaryFn, ReduceFn, UnaryFn
 from satura.rewrite.types.constant import Constant
-from satura.rewrite.types.dims import product
-from satura.rewrite.types.tensor_type import DType
+from satura.rewrite.types.dims import Dim, exact_quotient, symbol
+from satura.rewrite.types.tensor_type import DType, TensorType
 
-Nodes = Sequence[Node]
+_UNKNOWN = (0.84765625, 1.30078125)
+"""Numbers that stand in formulas for attributes; no lowering has them, and f32 holds them."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form of an ONNX op.
+
+    `numbers` are attributes that are read from the program. An op that `has_axis` is tried along
+    each. `operands` says what those after the first are, which are constants or left out. The first
+    has the type of the result, or it stands so many nodes `behind` it.
+    """
+
+    op_type: str
+    numbers: tuple[str, ...] = ()
+    fixed: tuple[tuple[str, object], ...] = ()
+    operands: tuple[str, ...] = ()
+    has_axis: bool = False
+    least_rank: int = 0
+    behind: int = 0
+
+
+_FORMS = (
+    Form("Softmax", has_axis=True),
+    Form("LogSoftmax", has_axis=True),
+    Form("Gelu"),
+    Form("Gelu", fixed=(("approximate", "tanh"),)),
+    Form("LayerNormalization", ("epsilon",), operands=("last", "last"), has_axis=True),
+    Form("LayerNormalization", ("epsilon",), operands=("last",), has_axis=True),
+    Form("InstanceNormalization", ("epsilon",), operands=("line", "line"), least_rank=3),
+    Form("LpNormalization", fixed=(("p", 2),), has_axis=True),
+    Form("LpNormalization", fixed=(("p", 1),), has_axis=True),
+    Form("LeakyRelu", ("alpha",)),
+    Form("Elu", ("alpha",)),
+    Form("Celu", ("alpha",)),
+    Form("Selu"),
+    Form("HardSwish"),
+    Form("HardSigmoid", ("alpha", "beta")),
+    Form("Softplus"),
+    Form("Softsign"),
+    Form("ThresholdedRelu", ("alpha",)),
+    Form("Clip", operands=("scalar", "scalar")),
+    Form("Trilu", fixed=(("upper", 0),), least_rank=2),
+    Form("Trilu", fixed=(("upper", 1),), least_rank=2),
+    *(
+        Form("CumSum", fixed=(("exclusive", a), ("reverse", b)), operands=("axis",), has_axis=True)
+        for a in (1, 0)  # the longer formula first
+        for b in (0, 1)
+    ),
+    Form(
+        "Resize",
+        fixed=(
+            ("mode", "nearest"),
+            ("nearest_mode", "floor"),
+            ("coordinate_transformation_mode", "asymmetric"),
+        ),
+        operands=("absent", "scales"),
+        behind=3,
+    ),
+)
+_UNKNOWN_SHAPES: Mapping[str, Callable[[tuple[Dim, ...], int], tuple[Dim, ...]]] = {
+    "scalar": lambda shape, axis: (),
+    "line": lambda shape, axis: shape[1:2],
+    "last": lambda shape, axis: shape[axis:],
+}
 
 
 @dataclass(frozen=True)
 class Raised:
-    """An op of ONNX and the nodes that it reads; constants have the shapes that it wants."""
+    """An op of ONNX and the nodes that it reads; then come constants, and what is left out."""
 
     op_type: str
     reads: tuple[int, ...]
-    attributes: tuple[tuple[str, object], ...]
-    constants: tuple[Constant, ...] = ()
+    attributes: Mapping[str, object]
+    constants: tuple[Constant | None, ...] = ()
 
     def written(self, emit: Emitter, site: Site) -> str:
         """The name of the op's result."""
         operands = [site.operand(position) for position in range(len(self.reads))]
-        operands += map(emit.constant, self.constants)
-        return emit.node(self.op_type, *operands, **dict(self.attributes))
+        operands += ["" if each is None else emit.constant(each) for each in self.constants]
+        return emit.node(self.op_type, *operands, **self.attributes)
 
 
-def raised(nodes: Nodes, index: int) -> Raised | None:
+@dataclass(frozen=True)
+class _Candidate:
+    """A form at one type: the attributes and constants that are known, and its formula."""
+
+    form: Form
+    fixed: Mapping[str, object]
+    constants: tuple[Constant | None, ...]
+    formula: Formula
+
+    def raised(self, match: Match) -> Raised:
+        """The op with what the formula's unknown parts are."""
+        numbers = {name: match.numbers[at] for at, name in enumerate(self.form.numbers)}
+        unknown = iter(match.constants[at] for at in range(len(match.constants)))
+        constants = tuple(
+            next(unknown) if kind in _UNKNOWN_SHAPES else known
+            for kind, known in zip(self.form.operands, self.constants, strict=True)
+        )
+        return Raised(self.form.op_type, (match.x,), {**self.fixed, **numbers}, constants)
+
+
+def raised(nodes: Sequence[Node], index: int) -> Raised | None:
     """The op that computes node `index` from nodes far behind it, if there is one."""
     node = nodes[index]
-    if node.op.name != "binary" or node.type.dtype is not DType.F32:
+    if node.type.dtype not in (DType.F32, DType.F16) or 0 in node.type.shape:
         return None
-    return _softmax(nodes, index) or _gelu(nodes, index) or _layer_norm(nodes, index)
-
-
-def _softmax(nodes: Nodes, index: int) -> Raised | None:
-    """exp(x - max(x)) / sum of that"""
-    for powers, total in _of_binary(nodes, index, "div"):
-        axes = _of_reduce(nodes, total, "sum", powers)
-        for x, largest in _of_binary(nodes, _of_unary(nodes, powers, "exp"), "sub"):
-            if axes is not None and axes == _of_reduce(nodes, largest, "max", x) and len(axes) == 1:
-                return Raised("Softmax", (x,), (("axis", axes[0]),))
+    for form in _by_kind().get(root_kind(node), ()):
+        x = index
+        for _ in range(form.behind):
+            x = next(iter(nodes[x].operands), x)
+        for candidate in _candidates(form, nodes[x].type, node.type):
+            match = found(candidate.formula, nodes, index)
+            if match is not None:
+                return candidate.raised(match)
     return None
 
 
-def _gelu(nodes: Nodes, index: int) -> Raised | None:
-    """x · (1 + erf(x / sqrt(2))) · 0.5 in any order"""
-    for outer, rest in _of_binary(nodes, index, "mul"):
-        for one, two in _of_binary(nodes, outer, "mul"):
-            for half, x, factor in ((rest, one, two), (one, rest, two), (one, two, rest)):
-                if _is_number(nodes, half, 0.5) and _is_erf_of(nodes, factor, x):
-                    return Raised("Gelu", (x,), ())
-    return None
+@lru_cache(maxsize=4096)
+def _candidates(form: Form, x: TensorType, result: TensorType) -> Sequence[_Candidate]:
+    """A form for an operand and a result of these types, along each axis."""
+    if x.dtype is not result.dtype or x.rank != result.rank or x.rank < form.least_rank:
+        return ()
+    axes = range(x.rank) if form.has_axis else [0]
+    found = (_candidate(form, x, result, axis) for axis in axes)
+    return tuple(each for each in found if each is not None)
 
 
-def _is_erf_of(nodes: Nodes, index: int, x: int) -> bool:
-    """Whether a node is 1 + erf(x / sqrt(2))."""
-    for inner, one in _of_binary(nodes, index, "add"):
-        scaled = _of_unary(nodes, inner, "erf")
-        if scaled is not None and _is_number(nodes, one, 1.0):
-            divided = [pair for pair in _of_binary(nodes, scaled, "div") if pair[0] == x]
-            times = [pair for pair in _of_binary(nodes, scaled, "mul") if pair[0] == x]
-            return any(_is_number(nodes, by, sqrt(2)) for _, by in divided) or any(
-                _is_number(nodes, by, sqrt(0.5)) for _, by in times
-            )
-    return False
-
-
-def _layer_norm(nodes: Nodes, index: int) -> Raised | None:
-    """(x - mean) / sqrt(variance + epsilon) · scale, with a bias or without, along the last axes"""
-    for scaled, bias in [*_of_binary(nodes, index, "add"), (index, None)]:
-        for normal, scale in _of_binary(nodes, scaled, "mul"):
-            for centred, deviation in _of_binary(nodes, normal, "div"):
-                found = _normalised(nodes, centred, _of_unary(nodes, deviation, "sqrt"))
-                if found is None:
-                    continue
-                x, axes, epsilon = found
-                constants = [
-                    _along(nodes, each, axes) for each in (scale, bias) if each is not None
-                ]
-                if all(constant is not None for constant in constants):
-                    return Raised(
-                        "LayerNormalization", (x,), (("axis", axes[0]), ("epsilon", epsilon)),
-                        tuple(constant for constant in constants if constant is not None),
-                    )  # fmt: skip
-    return None
-
-
-def _normalised(
-    nodes: Nodes, centred: int, variance: int | None
-) -> tuple[int, tuple[int, ...], float] | None:
-    """x, the axes and epsilon, where `centred` is x less its mean, `variance` that plus epsilon."""
-    for mean_square, more in _of_binary(nodes, variance, "add"):
-        epsilon = _number(nodes, more)
-        square, axes = _mean(nodes, mean_square)
-        if (
-            epsilon is None
-            or not axes
-            or (centred, centred) not in _of_binary(nodes, square, "mul")
-        ):
-            continue
-        for x, mean in _of_binary(nodes, centred, "sub"):
-            rank = nodes[x].type.rank
-            if _mean(nodes, mean) == (x, axes) and axes == tuple(range(axes[0], rank)):
-                return x, axes, epsilon
-    return None
-
-
-def _mean(nodes: Nodes, index: int) -> tuple[int, tuple[int, ...]]:
-    """x and the axes where a node is the mean of x along them; no axes where it is not."""
-    for function in ("mul", "div"):
-        for total, by in _of_binary(nodes, index, function):
-            node, number = nodes[total], _number(nodes, by)
-            if node.op.name != "reduce" or node.attributes[0] != ReduceFn("sum") or not number:
-                continue
-            (x,), axes = node.operands, node.attributes[1]
-            assert isinstance(axes, Axes)
-            count = product(nodes[x].type.shape[axis] for axis in axes.indices)
-            share = 1 / number if function == "mul" else number
-            if isinstance(count, int) and isclose(share, count, rel_tol=1e-6):
-                return x, tuple(axes.indices)
-    return index, ()
-
-
-def _along(nodes: Nodes, index: int, axes: tuple[int, ...]) -> Constant | None:
-    """A constant of the last axes only, without the others."""
-    node = nodes[index]
-    if node.op.name != "constant" or any(dim != 1 for dim in node.type.shape[: axes[0]]):
+def _candidate(form: Form, x: TensorType, result: TensorType, axis: int) -> _Candidate | None:
+    """What the loader makes of a node of this form; None where it refuses it."""
+    build = Tensors()
+    fixed = dict(form.fixed)
+    if form.has_axis and "axis" not in form.operands:
+        fixed["axis"] = axis
+    operands: list[int | None] = [build.input("x", x.dtype, x.shape)]
+    constants: list[Constant | None] = []
+    unknown: list[int] = []
+    for kind in form.operands:
+        known: Constant | None = None
+        if kind == "axis":
+            known = Constant(np.array(axis))
+        elif kind == "scales":
+            scales = [exact_quotient(a, b) for a, b in zip(result.shape, x.shape, strict=True)]
+            if not scales or scales[-1] == 1 or not all(isinstance(each, int) for each in scales):
+                return None  # a runtime repeats what is more than single elements as fast
+            known = Constant(np.array(scales, np.float32))
+        constants.append(known)
+        if kind in _UNKNOWN_SHAPES:
+            shape = _UNKNOWN_SHAPES[kind](x.shape, axis)
+            unknown.append(build.input(f"c{len(unknown)}", x.dtype, shape))
+            operands.append(unknown[-1])
+        else:
+            operands.append(None if known is None else build.constant(known.array))
+    numbers = dict(zip(form.numbers, _UNKNOWN, strict=False))
+    names = ["" if each is None else f"v{each}" for each in operands]
+    proto = helper.make_node(form.op_type, names, ["y"])
+    for pair in [*fixed.items(), *numbers.items()]:
+        proto.attribute.append(helper.make_attribute(*pair))
+    try:
+        results = LOWERINGS[form.op_type](
+            Context(build, Values(build), proto, OPSET, tuple(operands))
+        )
+    except SaturaError:
         return None
-    return Constant(node.constant.array.reshape(node.constant.array.shape[axes[0] :]))
+    at = results if isinstance(results, int) else results[0]
+    places = {_UNKNOWN[place]: place for place in range(len(form.numbers))}
+    formula = Formula(tuple(build.nodes), at, 0, tuple(unknown), places)
+    return _Candidate(form, fixed, tuple(constants), formula)
 
 
-def _of_binary(nodes: Nodes, index: int | None, function: str) -> Iterator[tuple[int, int]]:
-    """The operands of a node of `function`, and the other way round where that is the same."""
-    if index is None or nodes[index].op.name != "binary":
-        return
-    if nodes[index].attributes[0] == BinaryFn(function):
-        x, y = (_spread(nodes, at) for at in nodes[index].operands)
-        yield x, y
-        if function in ("add", "mul"):
-            yield y, x
-
-
-def _of_unary(nodes: Nodes, index: int, function: str) -> int | None:
-    node = nodes[index]
-    is_of = node.op.name == "unary" and node.attributes[0] == UnaryFn(function)
-    return node.operands[0] if is_of else None
-
-
-def _of_reduce(nodes: Nodes, index: int, function: str, x: int) -> tuple[int, ...] | None:
-    """The axes along which a node reduces x."""
-    node = nodes[index]
-    if (
-        node.op.name != "reduce"
-        or node.attributes[0] != ReduceFn(function)
-        or node.operands != (x,)
-    ):
-        return None
-    axes = node.attributes[1]
-    assert isinstance(axes, Axes)
-    return tuple(axes.indices)
-
-
-def _spread(nodes: Nodes, index: int) -> int:
-    """What is repeated to become a node."""
-    return nodes[index].operands[0] if nodes[index].op.name == "broadcast" else index
-
-
-def _number(nodes: Nodes, index: int) -> float | None:
-    """The value of all elements of a constant."""
-    node = nodes[index]
-    if node.op.name != "constant" or product(node.type.shape) != 1:
-        return None
-    return float(np.asarray(node.constant.array).ravel()[0])
-
-
-def _is_number(nodes: Nodes, index: int, value: float) -> bool:
-    found = _number(nodes, index)
-    return found is not None and isclose(found, value, rel_tol=1e-6)
+@lru_cache(maxsize=1)
+def _by_kind() -> Mapping[str, Sequence[Form]]:
+    """The forms by the kinds of the nodes that compute their results, at several extents."""
+    kinds: dict[str, list[Form]] = defaultdict(list)
+    extents: tuple[Dim, ...] = (2, 1000, symbol("n"))
+    for form, extent in cartesian(_FORMS, extents):
+        x = TensorType(DType.F32, (extent, 2, 2))
+        result = replace(x, shape=(extent, 2, 4)) if form.behind else x
+        for some in _candidates(form, x, result)[:1]:
+            of_kind = kinds[root_kind(some.formula.nodes[some.formula.result])]
+            if form not in of_kind:
+                of_kind.append(form)
+    return kinds

@@ -58,14 +58,20 @@ def _write_reduction(emit: Emitter, function: str, x: str, axes: Sequence[int]) 
 
 def _with_nan(emit: Emitter, x: str, result: str, axes: Sequence[int], dtype: DType) -> str:
     """`result`, but NaN where x holds one along `axes`."""
-    found = _write_reduction(emit, "max", emit.node("IsNaN", x), axes)
+    found = _write_any(emit, "max", emit.node("IsNaN", x), axes)
     return emit.node("Where", found, emit.scalar(np.nan, dtype), result)
+
+
+def _write_any(emit: Emitter, function: str, x: str, axes: Sequence[int]) -> str:
+    """Whether any or all of bools hold: in f32, whose reductions may be of nothing."""
+    number = _write_reduction(emit, function, emit.cast(x, DType.BOOL, DType.F32), axes)
+    return emit.node("Greater", number, emit.scalar(0, DType.F32))
 
 
 def _write_extremum(emit: Emitter, function: str, x: str, dtype: DType, axes: Sequence[int]) -> str:
     """Maximum or minimum of integers or bools; u64 is compared as i64 with its top bit flipped."""
     if dtype is DType.BOOL:
-        return _write_reduction(emit, function, x, axes)
+        return _write_any(emit, function, x, axes)
     work = carrier(dtype)
     if work is DType.I32:
         return emit.cast(
