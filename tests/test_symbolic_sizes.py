@@ -225,8 +225,18 @@ def test_sizes_that_must_be_the_same_are_one() -> None:
     assert types == ["f32[n, m]", "f32[m, 3]", "f32[n]"]
     x, y, z = random_input(2, 4), random_input(4, 3), random_input(2)
     assert_close(interpret(program, {"x": x, "y": y, "z": z})["out"], (x @ y) * z[:, None], 1e-5)
-    with pytest.raises(CallError, match="is 5 here and 4 elsewhere"):
+    with pytest.raises(CallError, match="input 'y': axis 0 is 5, but must be 4 as axis 1 of input 'x'"):
         interpret(program, {"x": x, "y": random_input(5, 3), "z": z})
+
+
+def test_sizes_taken_for_equal_may_broadcast_in_calls() -> None:
+    model = make_model([node("Add", "x b")], {"x": ("m", 3), "b": ("n", 3)})
+    compiled = satura.compile(model)
+    for rows, more in ((4, 4), (4, 1), (1, 5), (4, 1)):
+        x, b = random_input(rows, 3), random_input(more, 3)
+        np.testing.assert_array_equal(compiled(x, b), x + b)
+    with pytest.raises(CallError, match="axis 0 is 3, but must be 4 as axis 0 of input 'x' is"):
+        compiled(random_input(4, 3), random_input(3, 3))
 
 
 def test_a_batch_that_a_model_fixes_is_fixed() -> None:
