@@ -247,7 +247,9 @@ def test_sizes_that_must_be_the_same_are_one() -> None:
     assert types == ["f32[n, m]", "f32[m, 3]", "f32[n]"]
     x, y, z = random_input(2, 4), random_input(4, 3), random_input(2)
     assert_close(interpret(program, {"x": x, "y": y, "z": z})["out"], (x @ y) * z[:, None], 1e-5)
-    with pytest.raises(CallError, match="input 'y': axis 0 is 5, but must be 4 as axis 1 of input 'x'"):
+    with pytest.raises(
+        CallError, match="input 'y': axis 0 is 5, but must be 4 as axis 1 of input 'x'"
+    ):
         interpret(program, {"x": x, "y": random_input(5, 3), "z": z})
 
 
