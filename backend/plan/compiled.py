@@ -32,7 +32,7 @@ class CompiledSchedule:
         self.threads = threads
         nodes = (schedule.program.nodes[index] for index in schedule.program.inputs)
         self._signatures = Signatures({node.input_name: node.type for node in nodes})
-        self._declared = elsewhere and Signatures(elsewhere.types)
+        self._declared = None if elsewhere is None else Signatures(elsewhere.types)
         self._plans = Plans(schedule, threads, elsewhere, merging)
         self._lock = threading.Lock()  # of the plans that there are
         self._making = threading.Lock()  # of new ones: calls of known sizes do not wait for them

@@ -118,7 +118,7 @@ class Plans:
             else:
                 plan = self._alone(self.schedule, progress)
         except ProgramError:
-            schedule = self.elsewhere and self.elsewhere.at(sizes)
+            schedule = None if self.elsewhere is None else self.elsewhere.at(sizes)
             if schedule is None:
                 raise
             plan = self._alone(fold_constants(schedule), progress)
