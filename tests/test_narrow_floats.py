@@ -110,7 +110,7 @@ def test_a_long_float_is_rounded_once(dtype: DType) -> None:
     build = Builder()
     program = build.program({"y": build.cast(build.input("x", DType.F64, x.shape), dtype)})
     expected = interpret(program, {"x": x})["y"]
-    result = satura.compile(program)(x)
+    result = satura.compile(program).run({"x": x})["y"]
     np.testing.assert_array_equal(result.astype(np.float64), expected.astype(np.float64))
     if dtype is DType.F16:
         with np.errstate(over="ignore", under="ignore"):

@@ -85,5 +85,6 @@ def tensor_type(proto: TypeProto, named: Mapping[str, Dim]) -> TensorType:
         elif dim.dim_param in named:
             dims.append(named[dim.dim_param])
         else:
-            raise UnsupportedError(f"the extent of axis {axis} depends on data")
+            shown = f", '{dim.dim_param}', is a size of no input: it" if dim.dim_param else ""
+            raise UnsupportedError(f"the extent of axis {axis}{shown} depends on data")
     return TensorType(dtype, tuple(dims))
