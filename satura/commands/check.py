@@ -62,8 +62,8 @@ def check_rules(
 ) -> bool:
     """Check rules and print reports. Returns whether every rule is proved or tested.
 
-    Without files, the rule book is checked. `names` picks rules and families; `seconds` is the limit for each
-    test and each proof. What is known of a rule is printed as soon as it is.
+    Without files, the rule book is checked. `names` picks rules and families; `seconds` is the
+    limit for each test and each proof. What is known of a rule is printed as soon as it is.
     Raises RuleError for a file that cannot be loaded, and for names that no source has.
     """
     limit = seconds or SECONDS * (DEEP if deep else 1)

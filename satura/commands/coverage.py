@@ -16,8 +16,8 @@ WAYS = {
     "native": "Lowered to canonical ops",
     "body": "Lowered through the body that ONNX defines",
     "control": "Lowered by copying their own bodies, where the number of steps is known",
-    "host": "Run on the host, slowly and with a warning, where shapes are known, or declared by"
-    " sizes of the inputs: a size that only the result has is not known before it is computed",
+    "host": "Run on the host, slowly and with a warning; where only data decide extents, between"
+    " two programs",
     "unsupported": "Refused with an error that names the node",
 }
 DIFFERENCES = {
@@ -56,7 +56,8 @@ CASES_REFUSED = {
     " LabelEncoder, RegexFullMatch, StringConcat, StringNormalizer, StringSplit, Equal, Cast",
     "only tensors": "sequences and optionals are neither inputs nor outputs: SequenceInsert,"
     " SequenceMap, SplitToSequence, OptionalGetElement, OptionalHasElement, Identity, If, Loop",
-    "depends on data": "the number of results depends on data, and is not declared: Unique",
+    "depends on data": "the number of results depends on data, and is not declared: Unique, which"
+    " `satura.compile` runs between two programs, and `satura.load` refuses",
     "control flow": "a graph inside a node of another domain: FlexAttention",
     "no reference": "it is of training: Gradient",
 }

@@ -8,11 +8,13 @@ from typing import NoReturn, TypeVar
 from satura.backend.plan.plans import Elsewhere
 from satura.backend.run.bound import Bound
 from satura.pipeline.compiled import Compiled
+from satura.pipeline.cut import CompiledParts
 from satura.pipeline.models import Model
 from satura.rewrite.errors import CallError, ModelError, UnsupportedError
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.onnx.asked import Asked
 from satura.rewrite.onnx.checks import declared_inputs
+from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.files import ModelApart, read_apart
 from satura.rewrite.onnx.load import load_at, load_for
 from satura.rewrite.program.arguments import as_arrays
@@ -161,3 +163,8 @@ def compiled_or_specialised(
     except Asked as asked:
         assert not isinstance(model, Program)
         return Specialised(read_apart(model), asked, make, threads)
+    except OpenExtents as found:
+        assert not isinstance(model, Program)
+        return CompiledParts(
+            read_apart(model), found, lambda part: compiled_or_specialised(part, make, threads)
+        )
