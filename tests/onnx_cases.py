@@ -23,6 +23,7 @@ from onnx.backend.test.case.test_case import TestCase
 from onnx.backend.test.loader import load_model_tests
 
 import satura
+from satura.pipeline.cut import CompiledParts
 from satura.pipeline.specialised import Specialised
 from satura.rewrite.errors import SaturaError, UnsupportedError
 from satura.rewrite.onnx.load import load_for
@@ -174,6 +175,8 @@ def compiled(model: ModelProto, arguments: Arrays) -> tuple[Program, dict[str, A
     results = result.run(arguments)
     if isinstance(result, Specialised):
         result = result.for_values(arguments)
+    if isinstance(result, CompiledParts):
+        result = result.parts[0]
     return result.source, results
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from satura.cli import main
+from satura.commands.check import _source_of_book as book_as_source
 from satura.pipeline.rule_file import load_rules
 from satura.rewrite.errors import RuleError
 from satura.rules import DEFAULT
@@ -191,7 +192,7 @@ def test_several_files_and_one_rule(
     assert cli("check", *files, "--rule", "undo", "--json") == 0
     assert len(json.loads(capsys.readouterr().out)["rules"]) == 1
     assert cli("check", *files, "--rule", "redo") == 1
-    assert "there is no rule 'redo'" in capsys.readouterr().err
+    assert "is called 'redo'; those of the rule book" in capsys.readouterr().err
     assert cli("check", *files, "--rule", "undoo") == 1
     assert "did you mean 'undo'?" in capsys.readouterr().err
 
@@ -264,6 +265,21 @@ def test_rule_files_import_their_neighbours(tmp_path: Path) -> None:
     sys.modules.pop("neighbour_rules")
     with pytest.raises(RuleError, match="cannot be read"):
         load_rules(tmp_path / "missing.py")
+
+
+def test_families_are_known_by_name_and_what_is_unknown_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    book = book_as_source()
+    chosen = [name for name, _, _ in book.only(["transpose_past", "cancel_negations"]).rules]
+    assert "transpose_past" in book.names and "transpose_past_cast" in chosen
+    assert len(chosen) == 5
+    asked = ["--rule", "transpose_past", "--rule", "redo", "--rule", "cancel_negation"]
+    assert cli("check", *asked) == 1
+    assert re.search(
+        r"called 'redo', 'cancel_negation'; did you mean 'cancel_negations'\?; `satura rules`",
+        " ".join(capsys.readouterr().err.split()),
+    )
 
 
 def test_wrong_usage_exits_with_2() -> None:

@@ -94,6 +94,25 @@ def test_a_loop_ends_where_its_condition_is_known_to_fail() -> None:
     assert results["rows"].shape == (3, 3)
 
 
+@pytest.mark.parametrize(("of_rows", "expected"), [(0, (0, 3)), (1, (3, 0))])
+def test_no_steps_make_no_rows_of_the_type_that_their_body_says(
+    of_rows: int, expected: tuple[int, int]
+) -> None:
+    model = make_model([counted()], {"x": (3,)}, {"count": np.int64(0)}, outputs=("y", "rows"))
+    results = interpret(load(model), {"x": floats([0, 1, 2])})
+    assert results["y"].tolist() == [0, 1, 2] and results["rows"].shape == (0, 3)
+    inner = body([make_node("Add", "s e", "t"), make_node("Tanh", "t", "row")],
+                 {"s": F32, "e": F32}, {"t": F32, "row": F32})  # fmt: skip
+    scan = make_node("Scan", "s0 x", "y rows", body=inner, num_scan_inputs=1,
+                     scan_output_axes=[of_rows])  # fmt: skip
+    program = load(
+        make_model([scan], {"x": (0, 3)}, {"s0": floats([1, 2, 3])}, outputs=("y", "rows"))
+    )
+    results = interpret(program, {"x": np.zeros((0, 3), np.float32)})
+    assert results["y"].tolist() == [1, 2, 3] and results["rows"].shape == expected
+    assert results["rows"].dtype == np.float32
+
+
 @pytest.mark.parametrize("start", [0.0, 0.5, 3.0])
 def test_a_loop_keeps_its_state_where_the_condition_depends_on_data(start: float) -> None:
     nodes = [

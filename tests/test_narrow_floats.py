@@ -8,6 +8,7 @@ from onnx import ModelProto, NodeProto, TensorProto
 
 import satura
 from satura.rewrite.onnx.load import load
+from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.types.tensor_type import Array, DType
 from tests.onnx_models import floats, make_model, node
@@ -98,3 +99,22 @@ def test_kernels_round_once_too(name: str) -> None:
     result = satura.compile(narrow_model(name, DType.F16, x), threads=1).run({"x": x})["y"]
     expected = wide_result(name, x)
     assert_close(result, expected, 4e-3)
+
+
+@pytest.mark.parametrize("dtype", [DType.F16, DType.BF16])
+def test_a_long_float_is_rounded_once(dtype: DType) -> None:
+    """Just above the middle of two short floats an f32 is on it, and would go to the even one."""
+    middle = (1 + EPS[dtype] / 2) * np.float64(2.0) ** np.array([-30, -20, -14, 0, 3, 7])
+    x = np.concatenate([middle, middle * (1 + 2**-40), middle * (1 - 2**-40), [1e-300, 1e300, 0]])
+    x = np.concatenate([x, -x, [np.nan, np.inf, -np.inf, 65519.9999999, 65520]])
+    build = Builder()
+    program = build.program({"y": build.cast(build.input("x", DType.F64, x.shape), dtype)})
+    expected = interpret(program, {"x": x})["y"]
+    result = satura.compile(program).run({"x": x})["y"]
+    np.testing.assert_array_equal(result.astype(np.float64), expected.astype(np.float64))
+    if dtype is DType.F16:
+        with np.errstate(over="ignore", under="ignore"):
+            np.testing.assert_array_equal(expected, x.astype(np.float16))
+    else:
+        ahead = expected[len(middle) : 2 * len(middle)].astype(np.float64)
+        np.testing.assert_array_equal(ahead, (1 + EPS[dtype]) * middle / (1 + EPS[dtype] / 2))

@@ -41,6 +41,21 @@ def image(scales: Sequence[float] | None = None, **attributes: object) -> Kind:
     return kind([resize], IMAGES, shape, {"s": values})
 
 
+def cropped() -> Kind:
+    """A part of open images that reaches beyond them, to three elements and to one."""
+    resize = node(
+        "Resize", "x roi - s", mode="linear", extrapolation_value=7.0, axes=[2, 3],
+        coordinate_transformation_mode="tf_crop_and_resize",
+    )  # fmt: skip
+    constants = {"roi": np.array([0.1, 0.2, 1.3, 0.7], np.float32), "s": [3, 1]}
+    return kind([resize], IMAGES, ("n", 2, "h", "w"), constants)
+
+
+def transposed(auto: str) -> Kind:
+    conv = node("ConvTranspose", "x w", strides=[2, 3], auto_pad=auto)
+    return kind([conv], IMAGES, ("n", 2, "h", "w"), {"w": random_input(2, 2, 4, 3)})
+
+
 def running(**attributes: int) -> Kind:
     sizes = [*LINES, (1, 0, 3), (1, 16, 2), (1, 257, 2)]
     return kind([node("CumSum", "x a", "y", **attributes)], sizes, constants={"a": np.int64(1)})
@@ -129,6 +144,11 @@ KINDS = {
         [1, 1, 1, 0.3], mode="linear", coordinate_transformation_mode="pytorch_half_pixel"
     ),
     "cubic": image([1, 1, 2, 0.5], mode="cubic", cubic_coeff_a=-0.5),
+    "cubic of what is inside": image([1, 1, 1.5, 0.5], mode="cubic", exclude_outside=1),
+    "linear about the middle": image(
+        [1, 1, 1.3, 0.7], mode="linear", coordinate_transformation_mode="half_pixel_symmetric"
+    ),
+    "a part": cropped(),
     "nearest to fixed sizes": image(
         mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"
     ),
@@ -156,6 +176,8 @@ KINDS = {
     ),
     "a convolution of the same extent": same_extent("SAME_UPPER"),
     "a convolution with its border below": same_extent("SAME_LOWER"),
+    "a transposed convolution of the same extent": transposed("SAME_UPPER"),
+    "a transposed convolution with its border below": transposed("SAME_LOWER"),
     "the largest along an open axis": kind(
         [node("TopK", "x k", "y z", axis=1)],
         [(1, 3, 2), (2, 17, 1), (0, 5, 2), (2, 500, 2)],
@@ -225,8 +247,20 @@ def test_sizes_that_must_be_the_same_are_one() -> None:
     assert types == ["f32[n, m]", "f32[m, 3]", "f32[n]"]
     x, y, z = random_input(2, 4), random_input(4, 3), random_input(2)
     assert_close(interpret(program, {"x": x, "y": y, "z": z})["out"], (x @ y) * z[:, None], 1e-5)
-    with pytest.raises(CallError, match="is 5 here and 4 elsewhere"):
+    with pytest.raises(
+        CallError, match="input 'y': axis 0 is 5, but must be 4 as axis 1 of input 'x'"
+    ):
         interpret(program, {"x": x, "y": random_input(5, 3), "z": z})
+
+
+def test_sizes_taken_for_equal_may_broadcast_in_calls() -> None:
+    model = make_model([node("Add", "x b")], {"x": ("m", 3), "b": ("n", 3)})
+    compiled = satura.compile(model)
+    for rows, more in ((4, 4), (4, 1), (1, 5), (4, 1)):
+        x, b = random_input(rows, 3), random_input(more, 3)
+        np.testing.assert_array_equal(compiled(x, b), x + b)
+    with pytest.raises(CallError, match="axis 0 is 3, but must be 4 as axis 0 of input 'x' is"):
+        compiled(random_input(4, 3), random_input(3, 3))
 
 
 def test_a_batch_that_a_model_fixes_is_fixed() -> None:
@@ -244,6 +278,7 @@ def test_sizes_that_are_typical_fulfil_the_conditions() -> None:
     assert set(program.typical.values()) == {64}
     seventh = program.where((SizeCondition(x // 7 * 7, x, False, "here"),))
     assert seventh.typical["n"] == 7
+    assert program.where((SizeCondition(x, 300, True, "here"),)).typical["n"] == 300
     assert satura.compile(seventh).statistics["host-count"] == 0
 
 

@@ -19,6 +19,7 @@ from satura.backend.helpers.site import (
     INT8,
     INT16,
     INT32,
+    INT64,
     KIND,
     STORED,
     Site,
@@ -131,7 +132,8 @@ def _cast(dtype: DType, site: Site, a: ir.Value) -> ir.Value:
         return builder.uitofp(a, target) if dtype.is_float else builder.zext(a, target)
     if dtype.is_float:
         if site.is_float:
-            converted = _resize_float(builder, a, target)
+            is_shorter = a.type == F64 and dtype in (DType.F16, DType.BF16)
+            converted = (_to_odd if is_shorter else _resize_float)(builder, a, target)
         else:
             convert = builder.sitofp if site.is_signed else builder.uitofp
             converted = convert(a, target)
@@ -149,7 +151,21 @@ def _cast(dtype: DType, site: Site, a: ir.Value) -> ir.Value:
     return builder.sext(a, target) if site.is_signed else builder.zext(a, target)
 
 
-def _limit(builder: ir.IRBuilder, dtype: DType, a: ir.Value) -> ir.Value:
+def _to_odd(builder: ir.IRBuilder, a: ir.Value, target: ir.Type) -> ir.Value:
+    """Of the two f32 around an f64 the one with an odd last digit, where neither is equal.
+
+    To a shorter float it rounds as the f64 itself.
+    """
+    near = builder.fptrunc(a, target)
+    back, bits = builder.fpext(near, F64), builder.bitcast(near, INT32)
+    sizes = (builder.shl(builder.bitcast(each, INT64), INT64(1)) for each in (back, a))
+    is_beyond = builder.icmp_unsigned(">", *sizes)
+    odd = builder.or_(builder.sub(bits, builder.zext(is_beyond, INT32)), INT32(1))
+    is_between = builder.fcmp_ordered("!=", back, a)
+    return builder.bitcast(builder.select(is_between, odd, bits), target)
+
+
+def _limited(builder: ir.IRBuilder, dtype: DType, a: ir.Value) -> ir.Value:
     """A float within the bounds of an integer type; 0 for NaN."""
     least, most = (ir.Constant(a.type, float(bound)) for bound in dtype.bounds)
     if not dtype.is_signed:  # 0 is the least one, too

@@ -14,6 +14,7 @@ from satura.backend.plan.plan import Plan
 from satura.backend.plan.plans import ClassReport, Elsewhere, Planned, Plans
 from satura.backend.run.bound import Bound
 from satura.backend.run.signatures import Signatures, Sizes
+from satura.rewrite.errors import CallError, ProgramError
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.system.forks import renew_after_fork
 from satura.rewrite.system.heap import give_back_freed
@@ -31,6 +32,7 @@ class CompiledSchedule:
         self.threads = threads
         nodes = (schedule.program.nodes[index] for index in schedule.program.inputs)
         self._signatures = Signatures({node.input_name: node.type for node in nodes})
+        self._declared = None if elsewhere is None else Signatures(elsewhere.types)
         self._plans = Plans(schedule, threads, elsewhere, merging)
         self._lock = threading.Lock()  # of the plans that there are
         self._making = threading.Lock()  # of new ones: calls of known sizes do not wait for them
@@ -48,7 +50,7 @@ class CompiledSchedule:
         Raises CallError where the arguments do not fit the inputs, or arrays of `out` the outputs,
         or an index leaves its axis.
         """
-        return self._planned(self._signatures.sizes(arguments)).instances.run(arguments, out)
+        return self._planned_for(arguments).instances.run(arguments, out)
 
     def release(self) -> None:
         """Give back the memory that no call uses at the moment, and plans of sizes."""
@@ -57,7 +59,7 @@ class CompiledSchedule:
 
     def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:
         """A call on these arrays. Raises CallError as `run` does."""
-        return self._planned(self._signatures.sizes(arguments)).instances.bind(arguments, out)
+        return self._planned_for(arguments).instances.bind(arguments, out)
 
     def prepare(self, sizes: Mapping[str, int], progress: Progress | None = None) -> Plan:
         """The plan for these sizes of all symbols, its kernels compiled."""
@@ -66,9 +68,9 @@ class CompiledSchedule:
     def measure(
         self, arguments: Mapping[str, Array], rounds: int, is_warm: bool = False
     ) -> Measured:
-        """What one call does and how long each of its launches takes; see `measure`."""
-        plan = self._planned(self._signatures.sizes(arguments)).plan
-        return measure(plan, arguments, rounds, is_warm)
+        """What one call does and how long each of its launches takes; see `measured`."""
+        plan = self._planned_for(arguments).plan
+        return measured(plan, arguments, rounds, is_warm)
 
     def executables(self, sizes: Mapping[str, int] | None = None) -> tuple[Executable, ...]:
         """The distinct kernels for `sizes` (default: typical ones)."""
@@ -101,6 +103,20 @@ class CompiledSchedule:
     def constant_count(self) -> int:
         """How many constants that is."""
         return self._plans.store.count
+
+    def _planned_for(self, arguments: Mapping[str, Array]) -> Planned:
+        """The plan for what arguments look like. Raises CallError where they do not fit."""
+        try:
+            key = self._signatures.sizes(arguments)
+        except CallError as error:
+            if self._declared is None:
+                raise
+            key = self._declared.sizes(arguments)  # as they fit what was declared
+            try:
+                return self._planned(key)
+            except ProgramError:
+                raise error from None
+        return self._planned(key)
 
     def _planned(self, key: Sizes, progress: Progress | None = None) -> Planned:
         with self._lock:

@@ -17,6 +17,7 @@ from satura.backend.sizes.size import Fact
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.system.heap import give_back_freed
+from satura.rewrite.types.tensor_type import TensorType
 
 MOST_BYTES = 32 << 20  # of plans: those that were longest not used go first
 
@@ -64,8 +65,17 @@ class ClassReport:
         return f"class of {shown} ({why}): {self.plans} sizes, {self.uses} uses\n{facts}"
 
 
-Elsewhere = Callable[[Mapping[str, int]], Schedule | None]
-"""The schedule for sizes at which that for all others does not run; None where there is none."""
+@dataclass(frozen=True)
+class Elsewhere:
+    """What runs where the schedule for all other sizes does not.
+
+    `types` are those of the inputs as they were declared: their sizes may be more than the
+    schedule's, where it takes some for equal. `at` gives the schedule for sizes of all of them, or
+    None where there is none.
+    """
+
+    types: Mapping[str, TensorType]
+    at: Callable[[Mapping[str, int]], Schedule | None]
 
 
 class Plans:
@@ -98,6 +108,8 @@ class Plans:
         sizes = dict(key)
         record = None
         try:
+            if not sizes.keys() <= self.schedule.program.symbols:
+                raise ProgramError(f"the program takes some of {sorted(sizes)} for equal")
             if sizes:
                 record = self._class(sizes, progress)
                 plan = record.found.plan(sizes)
@@ -106,7 +118,7 @@ class Plans:
             else:
                 plan = self._alone(self.schedule, progress)
         except ProgramError:
-            schedule = self.elsewhere and self.elsewhere(sizes)
+            schedule = None if self.elsewhere is None else self.elsewhere.at(sizes)
             if schedule is None:
                 raise
             plan = self._alone(fold_constants(schedule), progress)

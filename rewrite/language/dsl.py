@@ -27,12 +27,15 @@ value. Any other attribute class matches an attribute of that class.
   to rounding means: where the left side is finite the right one is, too, a few roundings of the
   largest number in either computation away, and what is not a float is equal. What is infinite or
   NaN on the left is the same on the right, but NaN may stand for an infinity, and an infinity for
-  NaN, where no NaN went in.
+  NaN, where no NaN went in. Nothing is promised where a number in between is subnormal, or where
+  it only just overflows in one computation and not in the other; tests are of ordinary numbers,
+  and of numbers so large or so small that what overflows does so by far.
 
 A law above many ops is a `@family`, see `families.py`: its parameters may be an op (`Elementwise`,
 `Arithmetic`, `Contraction`) and the op's operands (`Operands`, `Some` and `Others`, `Scalars`), and
 it is a rule for each op.
 
+A rule's function runs once, where it is declared: its helpers must stand above it in the file.
 Rules are collected by `RuleSet(rule_a, rule_b)` or, a whole module, `RuleSet.of_module(__name__)`.
 """
 

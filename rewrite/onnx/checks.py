@@ -82,6 +82,11 @@ def input_types(graph: GraphProto, constants: Mapping[str, object]) -> dict[str,
     return types
 
 
+def declared_inputs(graph: GraphProto) -> dict[str, TensorType]:
+    """Types of the inputs that have no initializer, by name in call order."""
+    return input_types(graph, {tensor.name: tensor for tensor in graph.initializer})
+
+
 def _named_dim(text: str, names: set[str]) -> Dim:
     """The size called `text`, or its value where it is arithmetic on sizes of other axes."""
     if len(text) > _LONGEST_DIM:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from onnx import GraphProto
 
 from satura.rewrite.onnx.lower.context import Context
+from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import DType
 
@@ -92,8 +93,10 @@ def _loop(node: Context, body: Body) -> list[int]:
         state, alive = new, goes_on
     wanted = len(graph.output) - 1 - len(state)
     if wanted and not collected:
-        raise node.unsupported("its result has no rows, whose type is not known")
-    return [*state, *(_stack(node, rows, 0) for rows in zip(*collected, strict=True))]
+        number = build.constant(0, DType.I64)
+        rows = body(graph, (number, alive, *state))[1 + len(state) :]
+        return [*state, *(_no_rows(node, row, 0) for row in rows)]
+    return [*state, *(_stacked(node, rows, 0) for rows in zip(*collected, strict=True))]
 
 
 def _scan(node: Context, body: Body) -> list[int]:
@@ -139,14 +142,16 @@ def _scan_results(node: Context, body: Body, state: list[int], sources: list[int
         state = list(results[:first])
         collected.append(results[first:])
     outputs = len(graph.output) - first
+    places = _per_input(node, "scan_output_axes", outputs)
     if outputs and not collected:
-        raise node.unsupported("its result has no rows, whose type is not known")
+        elements = [_element(build, x, axis) for x, axis in zip(sources, axes, strict=True)]
+        made = body(graph, (*state, *elements))[first:]
+        return [*state, *(_no_rows(node, x, at) for x, at in zip(made, places, strict=True))]
     rows = [list(column) for column in zip(*collected, strict=True)]
     for column, back in zip(rows, _per_input(node, "scan_output_directions", outputs), strict=True):
         if back:
             column.reverse()
-    places = _per_input(node, "scan_output_axes", outputs)
-    return [*state, *(_stack(node, column, at) for column, at in zip(rows, places, strict=True))]
+    return [*state, *(_stacked(node, column, at) for column, at in zip(rows, places, strict=True))]
 
 
 def _per_input(node: Context, name: str, count: int) -> tuple[int, ...]:
@@ -164,7 +169,22 @@ def _steps(node: Context, count: object) -> int:
     return static(count)
 
 
-def _stack(node: Context, rows: Sequence[int], axis: int) -> int:
+def _element(build: Tensors, x: int, axis: int) -> int:
+    """What stands for an element along an axis without any: only its type counts."""
+    shape = build.shape(x)
+    return build.full(0, (*shape[:axis], *shape[axis + 1 :]), build.dtype(x))
+
+
+def _no_rows(node: Context, row: int, axis: int) -> int:
+    """The stack of no rows that would have the type of `row`, which no program computes."""
+    build = node.build
+    if row < 0:
+        raise node.unsupported("its steps give sequences; only tensors are supported")
+    shape, at = list(build.shape(row)), node.axis(axis, build.rank(row) + 1)
+    return build.full(0, (*shape[:at], 0, *shape[at:]), build.dtype(row))
+
+
+def _stacked(node: Context, rows: Sequence[int], axis: int) -> int:
     build = node.build
     if min(rows) < 0:
         raise node.unsupported("its steps give sequences; only tensors are supported")

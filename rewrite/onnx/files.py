@@ -50,12 +50,14 @@ def read_model(model: str | Path | bytes | ModelProto) -> ModelProto:
     return read_apart(model).whole()
 
 
-def read_apart(model: str | Path | bytes | ModelProto) -> ModelApart:
+def read_apart(model: str | Path | bytes | ModelProto | ModelApart) -> ModelApart:
     """`model` and its larger weights, which are not read.
 
     Raises ModelError for a missing, empty, truncated or foreign file, and for external data that is
     missing, too short or outside the model's folder.
     """
+    if isinstance(model, ModelApart):
+        return model
     if isinstance(model, ModelProto):
         if any(t.external_data or t.data_location == t.EXTERNAL for t in _tensors(model)):
             raise ModelError("the model has external data: load it by its path, not as an object")

@@ -32,6 +32,7 @@ from satura.rewrite.onnx.checks import (
     opset_versions,
 )
 from satura.rewrite.onnx.control_flow import Body, control_flow
+from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.files import ModelApart, array_of, initializer, read_apart
 from satura.rewrite.onnx.lower.context import Context, Lowered, NoLowering, UnknownValue
 from satura.rewrite.onnx.lower.fallback import (
@@ -66,7 +67,7 @@ Scope = dict[str, int]
 
 
 def load(
-    model: str | Path | bytes | ModelProto, values: Mapping[str, Array] | None = None
+    model: str | Path | bytes | ModelProto | ModelApart, values: Mapping[str, Array] | None = None
 ) -> Program:
     """The program of an ONNX model, given as a path, its bytes, or a ModelProto.
 
@@ -81,7 +82,7 @@ def load(
 
 
 def load_asking(
-    model: str | Path | bytes | ModelProto, values: Mapping[str, Array] | None = None
+    model: str | Path | bytes | ModelProto | ModelApart, values: Mapping[str, Array] | None = None
 ) -> Program:
     """As `load`, but raises Asked where the values of inputs decide a shape and are not given."""
     return _import(model, values or {}, asks=True)[0]
@@ -112,7 +113,9 @@ def load_at(model: ModelApart, sizes: Mapping[str, int]) -> Program:
     return _import(model, {}, asks=False, sizes=sizes)[0]
 
 
-def load_with_names(model: str | Path | bytes | ModelProto) -> tuple[Program, dict[int, str]]:
+def load_with_names(
+    model: str | Path | bytes | ModelProto | ModelApart,
+) -> tuple[Program, dict[int, str]]:
     """The program of an ONNX model, and per node of it the ONNX node that it was made for."""
     program, importer = _import(model, {}, asks=False)
     return program, importer.names(program)
@@ -310,6 +313,8 @@ class _Importer:
             declared = {} if depth else self.declared
             results, host_call = host(context, domain, self.random_count, declared)
         except UnsupportedError as error:
+            if isinstance(error, OpenExtents) and not depth:
+                raise
             raise (refused or error) from None
         self.host_calls[host_call] = str(refused or f"{label(context.proto)} has no lowering")
         return results

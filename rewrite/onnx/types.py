@@ -64,6 +64,10 @@ def dim_param(dim: SymbolicDim) -> str:
     return str(dim) if dim.name is None else dim.name
 
 
+class DataExtentError(UnsupportedError):
+    """A type with an extent that is neither a number nor a size of an input."""
+
+
 def tensor_type(proto: TypeProto, named: Mapping[str, Dim]) -> TensorType:
     """The type that `proto` states, with `named` giving the dims of its dim_params.
 
@@ -85,5 +89,7 @@ def tensor_type(proto: TypeProto, named: Mapping[str, Dim]) -> TensorType:
         elif dim.dim_param in named:
             dims.append(named[dim.dim_param])
         else:
-            raise UnsupportedError(f"the extent of axis {axis} depends on data")
+            name = dim.dim_param if not dim.dim_param.startswith("unk__") else ""  # ONNX's own
+            shown = f", '{name}', is a size of no input: it" if name else ""
+            raise DataExtentError(f"the extent of axis {axis}{shown} depends on data")
     return TensorType(dtype, tuple(dims))

@@ -318,8 +318,21 @@ def convert(x: Array, dtype: DType) -> Array:
             return codes.astype(np.uint8).astype(dtype.numpy)
         if dtype.is_float and dtype.compute is not dtype:
             x = np.where(np.isnan(x), 0, x) if dtype is DType.F4E2M1 else x  # it has no NaN
-            return x.astype(np.float32).astype(dtype.numpy)
+            once = x.dtype == np.float64 and dtype in (DType.F16, DType.BF16)
+            return (_to_odd(x) if once else x.astype(np.float32)).astype(dtype.numpy)
         return x.astype(dtype.numpy)
+
+
+def _to_odd(x: Array) -> Array:
+    """Of the two f32 around each f64 the one with an odd last digit, where neither is equal.
+
+    To a shorter float these round as the f64 themselves.
+    """
+    near = x.astype(np.float32)
+    back, bits = near.astype(np.float64), near.view(np.int32)
+    odd = (bits - (np.abs(back) > np.abs(x)).astype(np.int32)) | np.int32(1)
+    is_between = (back != x) & ~np.isnan(x)
+    return np.where(is_between, odd, bits).view(np.float32)
 
 
 @op(kind=Kind.ELEMENTWISE, reference=convert, flops=lambda result, *_: size_of(result))

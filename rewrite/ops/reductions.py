@@ -114,7 +114,8 @@ def _arg_reduce(x: Array, f: ReduceFn, axis: Axis, last: Count) -> Array:
 def arg_reduce(x: TensorType, f: ReduceFn, axis: Axis, last: Count) -> TensorType:
     """Index (i64) of the max or min along `axis`, which stays with extent 1.
 
-    The first NaN wins; of equal elements the first, or the last where `last` is 1.
+    NaN wins. Of several NaN, or else of equal elements, the first one counts, or the last one where
+    `last` is 1.
     """
     refuse_unless(f.name in SELECTIONS and 0 <= axis.index < x.rank, "wrong f or axis")
     refuse_unless(x.shape[axis.index] != 0, "the axis is empty")

@@ -54,6 +54,7 @@ def sizes_of(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) ->
     if unknown:
         raise CallError(f"there is no input {unknown[0]!r}; the inputs are {list(types)}")
     sizes: dict[str, int] = {}
+    first: dict[str, str] = {}
     pending: list[tuple[str, int, Dim, int]] = []
     for name, expected in types.items():
         if name not in arguments:
@@ -66,9 +67,13 @@ def sizes_of(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) ->
             raise CallError(f"input {name!r} must be {expected}, not {shown}")
         for axis, (dim, extent) in enumerate(zip(expected.shape, array.shape, strict=True)):
             if isinstance(dim, SymbolicDim) and dim.name is not None:
+                where = first.setdefault(dim.name, f"axis {axis} of input {name!r}")
                 known = sizes.setdefault(dim.name, extent)
                 if known != extent:
-                    raise CallError(f"input {name!r}: {dim} is {extent} here and {known} elsewhere")
+                    raise CallError(
+                        f"input {name!r}: axis {axis} is {extent}, but must be {known} as {where}"
+                        f" is: the program has one size for both, {dim}"
+                    )
             else:
                 pending.append((name, axis, dim, extent))
     for name, axis, dim, extent in pending:

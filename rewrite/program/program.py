@@ -128,7 +128,10 @@ class Program:
     def typical(self) -> dict[str, int]:
         """A size for each symbol: what costs count, or the least that all conditions allow."""
         usual = representative(symbol("usual"))
-        for size in (usual, *range(1, 2 * usual)):
+        least = [each.right for each in self.conditions if each.is_more]
+        more = sorted(bound for bound in least if isinstance(bound, int) and bound > usual)
+        more += [usual << doublings for doublings in range(1, 20)]
+        for size in (usual, *range(1, 2 * usual), *more):
             sizes = dict.fromkeys(sorted(self.symbols), size)
             if all(condition.holds(sizes) for condition in self.conditions):
                 return sizes

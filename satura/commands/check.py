@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from satura.commands.terminal import print_json_parts, print_line, print_table, progress
 from satura.pipeline.rule_file import load_rules
 from satura.rewrite.check.coverage import KINDS
@@ -31,14 +33,21 @@ SHRINKING = "looking for a smaller counterexample"
 
 @dataclass(frozen=True)
 class Source:
-    """Rules to be checked: where they stand, how to load them, their names and places."""
+    """Rules to be checked: where they stand, how to load them, their names, places and families."""
 
     name: str
     load: Callable[[], RuleSet]
-    rules: tuple[tuple[str, str], ...]
+    rules: tuple[tuple[str, str, str], ...]
+
+    @property
+    def names(self) -> set[str]:
+        """What its rules and families are called."""
+        return {each for name, _, family in self.rules for each in (name, family) if each}
 
     def only(self, names: Sequence[str]) -> Source:
-        chosen = tuple(each for each in self.rules if each[0] in names or not names)
+        chosen = tuple(
+            each for each in self.rules if each[0] in names or each[2] in names or not names
+        )
         return Source(self.name, self.load, chosen)
 
 
@@ -53,9 +62,9 @@ def check_rules(
 ) -> bool:
     """Check rules and print reports. Returns whether every rule is proved or tested.
 
-    Without files, the rule book is checked. `names` picks rules; `seconds` is the limit for each
-    test and each proof. What is known of a rule is printed as soon as it is.
-    Raises RuleError for a file that cannot be loaded, and for a name that no source has.
+    Without files, the rule book is checked. `names` picks rules and families; `seconds` is the
+    limit for each test and each proof. What is known of a rule is printed as soon as it is.
+    Raises RuleError for a file that cannot be loaded, and for names that no source has.
     """
     limit = seconds or SECONDS * (DEEP if deep else 1)
     distinct = {file.resolve(): file for file in files}
@@ -64,7 +73,7 @@ def check_rules(
         sources.append(_source_of_book())
     _refuse_unknown(names, sources)
     chosen = [source.only(names) for source in sources]
-    numbered = [(source, name, place) for source in chosen for name, place in source.rules]
+    numbered = [(source, name, place) for source in chosen for name, place, _ in source.rules]
     found: dict[str, list[RuleReport]] = {source.name: [] for source in chosen}
 
     def every() -> Iterator[RuleReport]:
@@ -89,13 +98,17 @@ def check_rules(
 def _source_of_book() -> Source:
     from satura.rules import DEFAULT
 
-    return Source(BOOK, lambda: DEFAULT, tuple((rule.name, rule.place) for rule in DEFAULT))
+    return Source(BOOK, lambda: DEFAULT, _names_in(DEFAULT))
+
+
+def _names_in(rules: RuleSet) -> tuple[tuple[str, str, str], ...]:
+    return tuple((rule.name, rule.place, rule.family) for rule in rules)
 
 
 def _source_of_file(path: Path, seconds: float) -> Source:
-    def names(doing: Doing) -> tuple[tuple[str, str], ...]:
+    def names(doing: Doing) -> tuple[tuple[str, str, str], ...]:
         doing(f"running {path}", seconds)
-        return tuple((rule.name, rule.place) for rule in load_rules(path))
+        return _names_in(load_rules(path))
 
     try:
         found = call(names, seconds, MEMORY)
@@ -105,11 +118,16 @@ def _source_of_file(path: Path, seconds: float) -> Source:
 
 
 def _refuse_unknown(names: Sequence[str], sources: Sequence[Source]) -> None:
-    known = {name for source in sources for name, _ in source.rules}
-    for name in names:
-        if name not in known:
-            places = ", ".join(source.name for source in sources)
-            raise RuleError(f"there is no rule '{name}' in {places}{suggestion(name, known)}")
+    known = set().union(*(source.names for source in sources))
+    unknown = [name for name in dict.fromkeys(names) if name not in known]
+    if unknown:
+        places = ", ".join(source.name for source in sources)
+        shown = ", ".join(f"'{name}'{suggestion(name, known)}" for name in unknown)
+        if all(source.name != BOOK for source in sources):
+            advice = "those of the rule book are checked with --book"
+        else:
+            advice = "`satura rules` lists those of the rule book"
+        raise RuleError(f"no rule or family in {places} is called {shown}; {advice}")
 
 
 def _report(
@@ -123,6 +141,7 @@ def _report(
 ) -> RuleReport:
     """The verdict on one rule, found in a process of its own, `without` some stages."""
 
+    @np.errstate(all="ignore")  # NaN and infinities are drawn everywhere
     def check_in_child(doing: Doing) -> RuleReport:
         doing(f"loading '{name}'", seconds)
         rule = source.load()[name]

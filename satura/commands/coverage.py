@@ -16,7 +16,8 @@ WAYS = {
     "native": "Lowered to canonical ops",
     "body": "Lowered through the body that ONNX defines",
     "control": "Lowered by copying their own bodies, where the number of steps is known",
-    "host": "Run on the host, slowly and with a warning, where shapes are known or declared",
+    "host": "Run on the host, slowly and with a warning; where only data decide extents, between"
+    " two programs",
     "unsupported": "Refused with an error that names the node",
 }
 DIFFERENCES = {
@@ -26,6 +27,8 @@ DIFFERENCES = {
     "Slice": "a backward slice that ends at 2^31 - 1 is empty. ONNX: `INT_MIN` means the end of a"
     " backward slice.",
     "Resize": "`align_corners` and `tf_crop_and_resize` follow the onnx package's reference.",
+    "DynamicQuantizeLinear": "of zeros alone `y_scale` is 0.0, as the function in ONNX's definition"
+    " computes it, and not 1.0.",
     "ConvTranspose": "under `auto_pad` SAME the result is the input's extent times the stride, also"
     " where the kernel is shorter than the stride.",
     "MaxPool": "`auto_pad` SAME regards dilations. NaN under a window is its maximum, and -inf that"
@@ -53,7 +56,8 @@ CASES_REFUSED = {
     " LabelEncoder, RegexFullMatch, StringConcat, StringNormalizer, StringSplit, Equal, Cast",
     "only tensors": "sequences and optionals are neither inputs nor outputs: SequenceInsert,"
     " SequenceMap, SplitToSequence, OptionalGetElement, OptionalHasElement, Identity, If, Loop",
-    "depends on data": "the number of results depends on data, and is not declared: Unique",
+    "depends on data": "the number of results depends on data, and is not declared: Unique, which"
+    " `satura.compile` runs between two programs, and `satura.load` refuses",
     "control flow": "a graph inside a node of another domain: FlexAttention",
     "no reference": "it is of training: Gradient",
 }

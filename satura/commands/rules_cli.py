@@ -25,7 +25,7 @@ def check(
     ] = None,
     book: Annotated[bool, typer.Option("--book", help="Check the rule book, too.")] = False,
     rule: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this rule; repeatable.")
+        list[str] | None, typer.Option(metavar="NAME", help="Only this rule or family; repeatable.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same report.")] = 0,
     deep: Annotated[bool, typer.Option("--deep", help="Ten times as many instances.")] = False,

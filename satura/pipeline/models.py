@@ -14,7 +14,9 @@ from satura.rewrite.system.interrupts import import_whole
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-Model: TypeAlias = "str | Path | bytes | ModelProto | Program"
+    from satura.rewrite.onnx.files import ModelApart
+
+Model: TypeAlias = "str | Path | bytes | ModelProto | ModelApart | Program"
 """A path to an ONNX file, its bytes, the parsed model, or a program."""
 
 

@@ -34,9 +34,8 @@ def typical_sizes(program: Program, dims: Dims | None) -> dict[str, int]:
             raise CallError(f"dims[{name!r}] must be a size or a range (low, high), not {given!r}")
         low, high = limits
         if not 1 <= low <= high <= 2**LARGEST:
-            raise CallError(
-                f"dims[{name!r}] is {given!r}; sizes are from 1 to 2**{LARGEST}, the lower first"
-            )
+            order = ", the lower first" if isinstance(given, tuple) else ""
+            raise CallError(f"dims[{name!r}] is {given!r}; sizes are from 1 to 2**{LARGEST}{order}")
         found[name] = low if low == high else isqrt(low * high)
     return found
 

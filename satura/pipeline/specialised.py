@@ -8,11 +8,13 @@ from typing import NoReturn, TypeVar
 from satura.backend.plan.plans import Elsewhere
 from satura.backend.run.bound import Bound
 from satura.pipeline.compiled import Compiled
+from satura.pipeline.cut import CompiledParts
 from satura.pipeline.models import Model
 from satura.rewrite.errors import CallError, ModelError, UnsupportedError
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.onnx.asked import Asked
-from satura.rewrite.onnx.checks import input_types
+from satura.rewrite.onnx.checks import declared_inputs
+from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.files import ModelApart, read_apart
 from satura.rewrite.onnx.load import load_at, load_for
 from satura.rewrite.program.arguments import as_arrays
@@ -79,8 +81,7 @@ class Specialised(Compiled):
     @property
     def inputs(self) -> dict[str, TensorType]:
         """Types of all inputs by name, in call order."""
-        graph = self._model.proto.graph
-        return input_types(graph, {tensor.name: tensor for tensor in graph.initializer})
+        return declared_inputs(self._model.proto.graph)
 
     @property
     def threads(self) -> int:
@@ -133,11 +134,16 @@ def elsewhere(
 ) -> Elsewhere | None:
     """What gives the schedule for sizes that the program `source` of `model` excludes.
 
-    None where it excludes none, or where nothing but a program is given.
+    Those are sizes that do not fulfil its conditions, or differ where it takes them for equal. None
+    where it excludes none, or where nothing but a program is given.
     """
-    if isinstance(model, Program) or not source.conditions:
+    if isinstance(model, Program):
         return None
     apart = read_apart(model)
+    declared = declared_inputs(apart.proto.graph)
+    nodes = (source.nodes[index] for index in source.inputs)
+    if not source.conditions and declared == {node.input_name: node.type for node in nodes}:
+        return None
 
     def at(sizes: Mapping[str, int]) -> Schedule | None:
         try:
@@ -145,7 +151,7 @@ def elsewhere(
         except (ModelError, UnsupportedError):
             return None  # what excludes them says why
 
-    return at
+    return Elsewhere(declared, at)
 
 
 def compiled_or_specialised(
@@ -157,3 +163,8 @@ def compiled_or_specialised(
     except Asked as asked:
         assert not isinstance(model, Program)
         return Specialised(read_apart(model), asked, make, threads)
+    except OpenExtents as found:
+        assert not isinstance(model, Program)
+        return CompiledParts(
+            read_apart(model), found, lambda part: compiled_or_specialised(part, make, threads)
+        )

@@ -20,8 +20,9 @@ from onnx import (
 )
 
 from satura.rewrite.errors import UnsupportedError
+from satura.rewrite.onnx.cut import OpenExtents, with_open_sizes
 from satura.rewrite.onnx.lower.context import Context
-from satura.rewrite.onnx.types import dim_param, tensor_type, type_proto
+from satura.rewrite.onnx.types import DataExtentError, dim_param, tensor_type, type_proto
 from satura.rewrite.program.host_call import check
 from satura.rewrite.types.attributes import HostCall
 from satura.rewrite.types.dims import Dim, SymbolicDim
@@ -149,6 +150,9 @@ def _result_types(
     try:
         inferred = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
         names = [name for name in node.proto.output if name]
+        found = {
+            name: output.type for name, output in zip(names, inferred.graph.output, strict=True)
+        }
         return [
             _type_of(output.type, declared.get(name), named)
             for name, output in zip(names, inferred.graph.output, strict=True)
@@ -157,9 +161,14 @@ def _result_types(
         reason = str(error).strip().splitlines()[-1]
         raise node.wrong(f"its types do not fit: {reason}") from None
     except UnsupportedError as error:
-        raise node.unsupported(
+        refused = node.unsupported(
             f"it has no lowering, and the type of its result is not known: {error}"
-        ) from None
+        )
+        is_open = all(type_.tensor_type.HasField("shape") for type_ in found.values())
+        if isinstance(error, DataExtentError) and is_open:
+            outputs = {name: with_open_sizes(name, type_, named) for name, type_ in found.items()}
+            raise OpenExtents(str(refused), outputs) from None
+        raise refused from None
 
 
 def _type_of(
@@ -168,7 +177,7 @@ def _type_of(
     try:
         return tensor_type(inferred, named)
     except UnsupportedError:
-        if declared is None:
+        if declared is None or declared.WhichOneof("value") is None:
             raise
         return tensor_type(declared, named)
 

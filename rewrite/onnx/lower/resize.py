@@ -17,8 +17,9 @@ import numpy as np
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.open_resize import (
-    COORDINATES,
-    gather_weighted,
+    OpenLine,
+    gathered,
+    inside,
     line_of,
     nearest,
     position,
@@ -240,15 +241,12 @@ def _resample(node: Context, x: int, plan: AxisPlan, sampling: Sampling) -> int:
 
 def _resample_open(node: Context, x: int, plan: AxisPlan, sampling: Sampling) -> int:
     """As `_resample`, with positions and weights that depend on sizes."""
-    special = sampling.antialias or sampling.exclude_outside
-    if special or sampling.coordinates not in COORDINATES:
+    if sampling.antialias:
         raise node.unsupported(
-            f"axis {plan.axis} is resized from {plan.extent} to {plan.outer}; with such options"
-            " both must be fixed: give the input a size"
+            f"axis {plan.axis} is resized from {plan.extent} to {plan.outer}; with antialias both"
+            " must be fixed: give the input a size"
         )
-    x_line = line_of(node, plan.outer)
-    extent, outer = (size_along(x_line, dim) for dim in (plan.extent, plan.outer))
-    at = position(x_line, extent, outer, plan.scale, sampling.coordinates)
+    at, extent = _open_positions(node, plan, sampling)
     top = extent - 1.0
     if sampling.mode == "nearest":
         is_finer = plan.scale is None or plan.scale >= 1
@@ -257,19 +255,30 @@ def _resample_open(node: Context, x: int, plan: AxisPlan, sampling: Sampling) ->
         return gather_weighted(x, plan.axis, nearest(at, rounding).clipped(top), None)
     below = at.function("ceil") - 1.0
     taps = weights(at - below, sampling.cubic if sampling.mode == "cubic" else None)
-    parts = [
-        gather_weighted(x, plan.axis, (below + far).clipped(top), weight) for far, weight in taps
-    ]
+    if sampling.exclude_outside:
+        taps = inside(taps, below, extent)
+    parts = [gathered(x, plan.axis, (below + far).clipped(top), weight) for far, weight in taps]
     return reduce(lambda total, part: node.build.binary("add", total, part), parts)
+
+
+def _open_positions(node: Context, plan: AxisPlan, sampling: Sampling) -> tuple[OpenLine, OpenLine]:
+    """As `_positions`, and the extent, of an axis whose extents depend on sizes."""
+    x = line_of(node, plan.outer)
+    extent, outer = (size_along(x, dim) for dim in (plan.extent, plan.outer))
+    return position(x, extent, outer, plan.scale, sampling.coordinates, plan.roi), extent
 
 
 def _extrapolate(node: Context, x: int, plans: Sequence[AxisPlan], sampling: Sampling) -> int:
     """The extrapolation value wherever a position lies outside the input."""
     build = node.build
     for plan in plans:
-        position = _positions(plan, sampling.coordinates)
-        outside = (position < 0) | (position > static(plan.extent) - 1)
-        mask = build.along(build.constant(outside), plan.axis, build.shape(x))
+        if isinstance(plan.extent, int) and isinstance(plan.outer, int):
+            at = _positions(plan, sampling.coordinates)
+            outside = build.constant((at < 0) | (at > plan.extent - 1))
+        else:
+            line, extent = _open_positions(node, plan, sampling)
+            outside = line.outside(extent)
+        mask = build.along(outside, plan.axis, build.shape(x))
         x = build.select(mask, build.number(sampling.extrapolation, x), x)
     return x
 

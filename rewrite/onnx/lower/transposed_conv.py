@@ -182,13 +182,12 @@ def _transposed_pads(
         raise node.wrong(f"pads or output_shape do not fit {axes} kernel axes")
     if wanted is None and not auto.startswith("SAME"):
         return list(pads[:axes]), list(pads[axes:])
-    sizes = node.static(spatial, "the spatial extents")
-    if wanted is None:
-        wanted = tuple(n * s for n, s in zip(sizes, strides, strict=True))
     lo, hi = [], []
     for axis in range(axes):
-        full = strides[axis] * (sizes[axis] - 1) + extra[axis] + reach[axis] + 1
-        total = full - wanted[len(wanted) - axes + axis]
+        total = extra[axis] + reach[axis] + 1 - strides[axis]  # results beyond extent · stride
+        if wanted is not None:
+            (extent,) = node.static(spatial[axis : axis + 1], "the spatial extents")
+            total += extent * strides[axis] - wanted[len(wanted) - axes + axis]
         smaller = total // 2
         first = smaller if auto == "SAME_UPPER" else total - smaller
         lo.append(first)

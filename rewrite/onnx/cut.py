@@ -1,0 +1,132 @@
+"""A model cut at a node whose results have extents that only its data decide."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
+
+from satura.rewrite.errors import UnsupportedError
+from satura.rewrite.onnx.files import ModelApart
+from satura.rewrite.onnx.order import uses
+from satura.rewrite.onnx.types import tensor_type, type_proto
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.tensor_type import TensorType
+
+
+class OpenExtents(UnsupportedError):
+    """The node that computes `outputs` has results whose extents depend on data."""
+
+    def __init__(self, message: str, outputs: Mapping[str, TypeProto]) -> None:
+        super().__init__(message)
+        self.outputs = outputs
+
+    @property
+    def types(self) -> dict[str, TensorType]:
+        """The types of the results, with a size of its own for each open extent."""
+        sizes = {
+            dim.dim_param: symbol(dim.dim_param)
+            for type_ in self.outputs.values()
+            for dim in type_.tensor_type.shape.dim
+        }
+        return {name: tensor_type(type_, sizes) for name, type_ in self.outputs.items()}
+
+
+def with_open_sizes(name: str, type_: TypeProto, sizes: Collection[str]) -> TypeProto:
+    """The type of value `name` with a size of its own for each extent that `sizes` do not give."""
+    result = TypeProto()
+    result.CopyFrom(type_)
+    for axis, dim in enumerate(result.tensor_type.shape.dim):
+        if dim.WhichOneof("value") != "dim_value" and dim.dim_param not in sizes:
+            dim.dim_param = f"{name}[{axis}]"
+    return result
+
+
+@dataclass(frozen=True)
+class Cut:
+    """`before` computes what `node` reads, and whatever else of it comes after the node."""
+
+    model: ModelApart
+    before: ModelApart
+    node: ModelProto
+    known: frozenset[str]
+    open: Mapping[str, TypeProto]
+
+    def after(self, passed: Mapping[str, TensorType]) -> ModelApart | None:
+        """What reads the results of `before`, of these types, and of the node; None for nothing."""
+        graph = self.model.proto.graph
+        done = self.known | self.open.keys()
+        outputs = [value for value in graph.output if value.name not in done]
+        nodes = [node for node in graph.node if not done & set(node.output)]
+        types = {**{name: type_proto(each) for name, each in passed.items()}, **self.open}
+        read = _read(nodes) - {value.name for value in graph.input}
+        inputs = [
+            helper.make_value_info(name, type_) for name, type_ in types.items() if name in read
+        ]
+        return _part(self.model, nodes, inputs, outputs) if outputs else None
+
+
+def cut(model: ModelApart, outputs: Mapping[str, TypeProto]) -> Cut:
+    """`model` cut at the node that computes `outputs`."""
+    graph = model.proto.graph
+    producers = {name: node for node in graph.node for name in node.output if name}
+    node = producers[next(iter(outputs))]
+    needed: dict[str, NodeProto] = {}
+    pending = [name for name in uses(node) if name in producers]
+    while pending:
+        name = pending.pop()
+        if name not in needed:
+            needed |= dict.fromkeys(filter(None, producers[name].output), producers[name])
+            pending += [each for each in uses(producers[name]) if each in producers]
+    first = [each for each in graph.node if needed.keys() & set(each.output)]
+    done = needed.keys() | outputs.keys()
+    rest = [each for each in graph.node if not done & set(each.output)]
+    wanted = {name for name in node.input if name}
+    wanted |= (_read(rest) | {value.name for value in graph.output}) & needed.keys()
+    ends = [ValueInfoProto(name=name) for name in sorted(wanted)]
+    return Cut(
+        model, _part(model, first, [], ends),
+        _alone(node, model.proto),
+        frozenset(needed), outputs,
+    )  # fmt: skip
+
+
+def _alone(node: NodeProto, model: ModelProto) -> ModelProto:
+    """The model of one node, for the reference implementation, which needs both limits of boxes."""
+    named = NodeProto.FromString(node.SerializeToString())
+    graph = GraphProto(name="node")
+    if node.op_type == "NonMaxSuppression":
+        named.input.extend([""] * (4 - len(named.input)))
+        for at, default in ((2, np.zeros(1, np.int64)), (3, np.zeros(1, np.float32))):
+            if not named.input[at]:
+                named.input[at] = f"default {at}"
+                graph.initializer.append(numpy_helper.from_array(default, named.input[at]))
+    graph.node.append(named)
+    graph.input.extend(ValueInfoProto(name=name) for name in dict.fromkeys(node.input) if name)
+    graph.output.extend(ValueInfoProto(name=name) for name in node.output if name)
+    return helper.make_model(graph, opset_imports=model.opset_import)
+
+
+def _read(nodes: Iterable[NodeProto]) -> set[str]:
+    return {name for node in nodes for name in uses(node)}
+
+
+def _part(
+    model: ModelApart, nodes: Collection[NodeProto], inputs: Iterable[ValueInfoProto],
+    outputs: Collection[ValueInfoProto],
+) -> ModelApart:  # fmt: skip
+    """The model of some nodes, with what they read."""
+    whole = model.proto
+    read = _read(nodes) | {value.name for value in outputs}
+    graph = GraphProto(name=whole.graph.name)
+    graph.node.extend(nodes)
+    graph.initializer.extend(each for each in whole.graph.initializer if each.name in read)
+    graph.input.extend(each for each in whole.graph.input if each.name in read)
+    graph.input.extend(inputs)
+    graph.output.extend(outputs)
+    proto = helper.make_model(graph, opset_imports=whole.opset_import, functions=whole.functions)
+    proto.ir_version = whole.ir_version
+    weights = {name: stored for name, stored in model.weights.items() if name in read}
+    return ModelApart(proto, weights)

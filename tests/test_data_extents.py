@@ -1,0 +1,66 @@
+"""Nodes whose results have extents that only data decide: between two programs, on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from onnx import ModelProto
+
+import satura
+from satura.pipeline.cut import CompiledParts
+from satura.rewrite.errors import CallError, UnsupportedError
+from satura.rewrite.onnx.load import load
+from satura.rewrite.program.host_call import HostFallbackWarning
+from satura.rewrite.types.tensor_type import Array
+from tests.onnx_models import make_model, node, random_input
+from tests.onnxruntime_reference import assert_close, run
+
+
+def detector() -> tuple[ModelProto, list[dict[str, Array]]]:
+    """Boxes that are kept, with their scores: what comes before is read after it, too."""
+    nodes = [
+        node("Relu", "x", "boxes"), node("Sigmoid", "s", "scores"),
+        node("NonMaxSuppression", "boxes scores most", "kept"),
+        node("Gather", "kept last", "at", axis=1), node("Gather", "boxes at", "found", axis=1),
+        node("Mul", "found two", "y"),
+    ]  # fmt: skip
+    constants: dict[str, object] = {
+        "most": [3], "last": np.int64(2), "two": np.float32(2),
+    }  # fmt: skip
+    model = make_model(nodes, {"x": (1, "n", 4), "s": (1, 2, "n")}, constants, 18, ("y", "kept"))
+    return model, [{"x": random_input(1, n, 4), "s": random_input(1, 2, n)} for n in (10, 3)]
+
+
+def twice() -> tuple[ModelProto, list[dict[str, Array]]]:
+    """The elements above 0, and of these the distinct ones."""
+    nodes = [
+        node("Relu", "x", "r"), node("NonZero", "r", "places"),
+        node("Transpose", "places", "rows", perm=[1, 0]), node("GatherND", "r rows", "some"),
+        node("Round", "some", "whole"), node("Unique", "whole", "y", sorted=1),
+    ]  # fmt: skip
+    model = make_model(nodes, {"x": ("n", 5)}, opset=18)
+    return model, [{"x": 3 * random_input(4, 5)}, {"x": -np.ones((2, 5), np.float32)}]
+
+
+@pytest.mark.parametrize("make", [detector, twice])
+def test_a_model_runs_in_parts_around_what_depends_on_data(
+    make: Callable[[], tuple[ModelProto, list[dict[str, Array]]]],
+) -> None:
+    model, calls = make()
+    with pytest.warns(HostFallbackWarning, match="on the host, between two programs"):
+        compiled = satura.compile(model)
+    for arguments in calls:
+        results = compiled.run(arguments)
+        for result, expected in zip(results.values(), run(model, arguments), strict=True):
+            assert result.dtype == expected.dtype and result.shape == expected.shape
+            assert_close(result, expected, 1e-6)
+    with pytest.raises(CallError, match="several programs"):
+        _ = compiled.statistics
+    assert isinstance(compiled, CompiledParts)
+    assert all(not part.statistics["host-count"] for part in compiled.parts[:1])
+    with pytest.raises(CallError, match="input 'x'"):
+        compiled.run({name: x for name, x in calls[0].items() if name != "x"})
+    with pytest.raises(UnsupportedError, match="the extent of axis"):
+        load(model)
