@@ -165,7 +165,7 @@ def _to_odd(builder: ir.IRBuilder, a: ir.Value, target: ir.Type) -> ir.Value:
     return builder.bitcast(builder.select(is_between, odd, bits), target)
 
 
-def _limited(builder: ir.IRBuilder, dtype: DType, a: ir.Value) -> ir.Value:
+def _limit(builder: ir.IRBuilder, dtype: DType, a: ir.Value) -> ir.Value:
     """A float within the bounds of an integer type; 0 for NaN."""
     least, most = (ir.Constant(a.type, float(bound)) for bound in dtype.bounds)
     if not dtype.is_signed:  # 0 is the least one, too

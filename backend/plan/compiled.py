@@ -68,9 +68,9 @@ class CompiledSchedule:
     def measure(
         self, arguments: Mapping[str, Array], rounds: int, is_warm: bool = False
     ) -> Measured:
-        """What one call does and how long each of its launches takes; see `measured`."""
+        """What one call does and how long each of its launches takes; see `measure`."""
         plan = self._planned_for(arguments).plan
-        return measured(plan, arguments, rounds, is_warm)
+        return measure(plan, arguments, rounds, is_warm)
 
     def executables(self, sizes: Mapping[str, int] | None = None) -> tuple[Executable, ...]:
         """The distinct kernels for `sizes` (default: typical ones)."""

@@ -96,7 +96,7 @@ def _loop(node: Context, body: Body) -> list[int]:
         number = build.constant(0, DType.I64)
         rows = body(graph, (number, alive, *state))[1 + len(state) :]
         return [*state, *(_no_rows(node, row, 0) for row in rows)]
-    return [*state, *(_stacked(node, rows, 0) for rows in zip(*collected, strict=True))]
+    return [*state, *(_stack(node, rows, 0) for rows in zip(*collected, strict=True))]
 
 
 def _scan(node: Context, body: Body) -> list[int]:
@@ -151,7 +151,7 @@ def _scan_results(node: Context, body: Body, state: list[int], sources: list[int
     for column, back in zip(rows, _per_input(node, "scan_output_directions", outputs), strict=True):
         if back:
             column.reverse()
-    return [*state, *(_stacked(node, column, at) for column, at in zip(rows, places, strict=True))]
+    return [*state, *(_stack(node, column, at) for column, at in zip(rows, places, strict=True))]
 
 
 def _per_input(node: Context, name: str, count: int) -> tuple[int, ...]:
@@ -184,7 +184,7 @@ def _no_rows(node: Context, row: int, axis: int) -> int:
     return build.full(0, (*shape[:at], 0, *shape[at:]), build.dtype(row))
 
 
-def _stacked(node: Context, rows: Sequence[int], axis: int) -> int:
+def _stack(node: Context, rows: Sequence[int], axis: int) -> int:
     build = node.build
     if min(rows) < 0:
         raise node.unsupported("its steps give sequences; only tensors are supported")

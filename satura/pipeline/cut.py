@@ -15,7 +15,7 @@ from satura.rewrite.errors import CallError, warn_caller
 from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.cut import OpenExtents, cut
 from satura.rewrite.onnx.files import ModelApart
-from satura.rewrite.onnx.upgrade import upgraded
+from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.program.arguments import as_arrays
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.types.tensor_type import Array, TensorType
@@ -30,7 +30,7 @@ class CompiledParts(Compiled):
     def __init__(
         self, model: ModelApart, found: OpenExtents, make: Callable[[Model], Compiled]
     ) -> None:
-        apart = upgraded(model)
+        apart = upgrade(model)
         parts = cut(apart, found.outputs)
         graph = apart.proto.graph
         self._inputs = declared_inputs(graph)

@@ -135,7 +135,7 @@ def weights(ratio: OpenLine, cubic: float | None) -> list[tuple[float, OpenLine]
     ]  # fmt: skip
 
 
-def gathered(x: int, axis: int, at: OpenLine, weight: OpenLine | None) -> int:
+def gather_weighted(x: int, axis: int, at: OpenLine, weight: OpenLine | None) -> int:
     """The elements of x at whole positions along an axis, times their weights."""
     build = at.node.build
     part = build.gather(x, build.cast(at.index, DType.I64), axis)

@@ -18,7 +18,7 @@ from satura.rewrite.errors import ProgramError
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.open_resize import (
     OpenLine,
-    gathered,
+    gather_weighted,
     inside,
     line_of,
     nearest,
@@ -257,7 +257,9 @@ def _resample_open(node: Context, x: int, plan: AxisPlan, sampling: Sampling) ->
     taps = weights(at - below, sampling.cubic if sampling.mode == "cubic" else None)
     if sampling.exclude_outside:
         taps = inside(taps, below, extent)
-    parts = [gathered(x, plan.axis, (below + far).clipped(top), weight) for far, weight in taps]
+    parts = [
+        gather_weighted(x, plan.axis, (below + far).clipped(top), weight) for far, weight in taps
+    ]
     return reduce(lambda total, part: node.build.binary("add", total, part), parts)
 
 
