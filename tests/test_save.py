@@ -505,6 +505,23 @@ def test_sums_so_far_and_repeated_elements_come_back() -> None:
     check(program, arguments_of(program, n=2))
 
 
+def test_activations_and_repeated_elements_between_convolutions_are_single_nodes() -> None:
+    nodes = [
+        node("Conv", "x w", "a", pads=[1, 1, 1, 1]), node("LeakyRelu", "a", "b", alpha=0.1),
+        node("Resize", "b scales", "c", mode="nearest"), node("Conv", "c w2", "d"),
+        node("HardSwish", "d", "y"),
+    ]  # fmt: skip
+    nodes[2].input.insert(1, "")
+    constants = {
+        "w": values(DType.F32, (4, 3, 3, 3), special=False), "scales": np.array([1, 1, 2, 2], np.float32),
+        "w2": values(DType.F32, (2, 4, 1, 1), special=False),
+    }  # fmt: skip
+    program = satura.optimize(make_model(nodes, {"x": ("n", 3, 5, 6)}, constants))
+    ops = [each.op_type for each in to_model(program).graph.node]
+    assert ops == ["Conv", "LeakyRelu", "Resize", "Conv", "HardSwish"]
+    check(program, arguments_of(program, special=False, n=2), tolerance=2e-5)
+
+
 @pytest.mark.parametrize("dtype", [DType.F32, DType.BOOL])
 def test_extrema_along_an_axis_that_is_empty_at_some_sizes(dtype: DType) -> None:
     build = Builder()

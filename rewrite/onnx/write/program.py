@@ -17,6 +17,7 @@ from satura.rewrite.onnx.write import (
     selections,
     windows,
 )
+from satura.rewrite.onnx.write.axes_of_one import with_early_transposes
 from satura.rewrite.onnx.write.emitter import OPSET, Emitter, Site
 from satura.rewrite.onnx.write.folding import with_constants
 from satura.rewrite.onnx.write.raised import Raised, raised
@@ -61,7 +62,7 @@ def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
 
     Raises UnsupportedError for a host node whose op means something else in the model's opset.
     """
-    program = with_constants(program)
+    program = with_early_transposes(with_constants(program))
     emit = Emitter(program)
     names = _Names(program, emit)
     outputs = {name: emit.ready(names.of(index)) for name, index in program.outputs}

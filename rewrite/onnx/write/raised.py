@@ -202,7 +202,7 @@ def _candidate(form: Form, x: TensorType, result: TensorType, axis: int) -> _Can
 def _by_kind() -> Mapping[str, Sequence[Form]]:
     """The forms by the kinds of the nodes that compute their results, at several extents."""
     kinds: dict[str, list[Form]] = defaultdict(list)
-    extents: tuple[Dim, ...] = (2, 1000, symbol("n"))
+    extents: tuple[Dim, ...] = (2, 1000, 1024, symbol("n"))
     for form, extent in cartesian(_FORMS, extents):
         x = TensorType(DType.F32, (extent, 2, 2))
         result = replace(x, shape=(extent, 2, 4)) if form.behind else x
