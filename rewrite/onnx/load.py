@@ -314,7 +314,7 @@ class _Importer:
             results, host_call = host(context, domain, self.random_count, declared)
         except UnsupportedError as error:
             if isinstance(error, OpenExtents) and not depth:
-                raise
+                raise OpenExtents(str(refused or error), error.outputs) from None
             raise (refused or error) from None
         self.host_calls[host_call] = str(refused or f"{label(context.proto)} has no lowering")
         return results

@@ -157,14 +157,18 @@ def elsewhere(
 def compiled_or_specialised(
     model: Model, make: Callable[[Model], Compiled], threads: int
 ) -> Compiled:
-    """What `make` makes of the model, at once or, where inputs decide shapes, for their values."""
-    try:
+    """What `make` makes of the model, which is read once.
+
+    Where inputs decide shapes that is for their values, and where data do it is of two parts.
+    """
+    if isinstance(model, Program):
         return make(model)
+    apart = read_apart(model)
+    try:
+        return make(apart)
     except Asked as asked:
-        assert not isinstance(model, Program)
-        return Specialised(read_apart(model), asked, make, threads)
+        return Specialised(apart, asked, make, threads)
     except OpenExtents as found:
-        assert not isinstance(model, Program)
         return CompiledParts(
-            read_apart(model), found, lambda part: compiled_or_specialised(part, make, threads)
+            apart, found, lambda part: compiled_or_specialised(part, make, threads)
         )
