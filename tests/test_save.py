@@ -513,9 +513,10 @@ def test_activations_and_repeated_elements_between_convolutions_are_single_nodes
     ]  # fmt: skip
     nodes[2].input.insert(1, "")
     constants = {
-        "w": values(DType.F32, (4, 3, 3, 3), special=False), "scales": np.array([1, 1, 2, 2], np.float32),
+        "w": values(DType.F32, (4, 3, 3, 3), special=False),
+        "scales": np.array([1, 1, 2, 2], np.float32),
         "w2": values(DType.F32, (2, 4, 1, 1), special=False),
-    }  # fmt: skip
+    }
     program = satura.optimize(make_model(nodes, {"x": ("n", 3, 5, 6)}, constants))
     ops = [each.op_type for each in to_model(program).graph.node]
     assert ops == ["Conv", "LeakyRelu", "Resize", "Conv", "HardSwish"]
