@@ -60,6 +60,7 @@ _FORMS = (
     Form("LpNormalization", fixed=(("p", 2),), has_axis=True),
     Form("LpNormalization", fixed=(("p", 1),), has_axis=True),
     Form("LeakyRelu", ("alpha",)),
+    Form("PRelu", operands=("along",), has_axis=True),
     Form("Elu", ("alpha",)),
     Form("Celu", ("alpha",)),
     Form("Selu"),
@@ -91,6 +92,7 @@ _UNKNOWN_SHAPES: Mapping[str, Callable[[tuple[Dim, ...], int], tuple[Dim, ...]]]
     "scalar": lambda shape, axis: (),
     "line": lambda shape, axis: shape[1:2],
     "last": lambda shape, axis: shape[axis:],
+    "along": lambda shape, axis: (*(1,) * axis, shape[axis], *(1,) * (len(shape) - axis - 1)),
 }
 
 
@@ -160,7 +162,7 @@ def _candidate(form: Form, x: TensorType, result: TensorType, axis: int) -> _Can
     """What the loader makes of a node of this form; None where it refuses it."""
     build = Tensors()
     fixed = dict(form.fixed)
-    if form.has_axis and "axis" not in form.operands:
+    if form.has_axis and not {"axis", "along"} & {*form.operands}:
         fixed["axis"] = axis
     operands: list[int | None] = [build.input("x", x.dtype, x.shape)]
     constants: list[Constant | None] = []
