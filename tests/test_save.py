@@ -524,6 +524,16 @@ def test_activations_and_repeated_elements_between_convolutions_are_single_nodes
     check(program, arguments_of(program, special=False), tolerance=3e-4)
 
 
+def test_ops_of_f16_come_back() -> None:
+    build = Builder()
+    x = build.input("x", DType.F16, (3, 4))
+    six = build.broadcast(build.constant(np.full((1, 1), 6, np.float16)), (3, 4))
+    clipped = build.binary("min", build.unary("relu", x), six)
+    program = build.program({"y": clipped})
+    assert [each.op_type for each in to_model(program).graph.node] == ["Clip"]
+    check(program, arguments_of(program))
+
+
 @pytest.mark.parametrize("dtype", [DType.F32, DType.BOOL])
 def test_extrema_along_an_axis_that_is_empty_at_some_sizes(dtype: DType) -> None:
     build = Builder()

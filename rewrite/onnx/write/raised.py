@@ -16,9 +16,9 @@ import numpy as np
 from onnx import helper
 
 from satura.rewrite.errors import SaturaError
-from satura.rewrite.onnx.lower.context import Context
+from satura.rewrite.onnx.lower.context import Context, NoLowering
 from satura.rewrite.onnx.lower.table import LOWERINGS
-from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.values import Values
 from satura.rewrite.onnx.write.emitter import OPSET, Emitter, Site
 from satura.rewrite.onnx.write.formula import Formula, Match, found, root_kind
@@ -192,7 +192,7 @@ def _candidate(form: Form, x: TensorType, result: TensorType, axis: int) -> _Can
         results = LOWERINGS[form.op_type](
             Context(build, Values(build), proto, OPSET, tuple(operands))
         )
-    except SaturaError:
+    except (SaturaError, NoLowering, SameSize):
         return None
     at = results if isinstance(results, int) else results[0]
     places = {_UNKNOWN[place]: place for place in range(len(form.numbers))}
