@@ -31,8 +31,9 @@ COMMUTING = {
     "Concat", "Cos", "Cosh", "Div", "Elu", "Equal", "Erf", "Exp", "Floor", "Gelu", "Greater",
     "GreaterOrEqual", "HardSigmoid", "HardSwish", "IsInf", "IsNaN", "LeakyRelu", "Less",
     "LessOrEqual", "Log", "LogSoftmax", "LpNormalization", "Max", "Min", "Mod", "Mul", "Neg",
-    "Not", "Or", "Pow", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax",
-    "Softplus", "Softsign", "Sqrt", "Sub", "Tan", "Tanh", "ThresholdedRelu", "Where", "Xor",
+    "Not", "Or", "PRelu", "Pow", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh",
+    "Softmax", "Softplus", "Softsign", "Sqrt", "Sub", "Tan", "Tanh", "ThresholdedRelu", "Where",
+    "Xor",
 }  # fmt: skip
 """Ops of which the transpose of the result is the result of transposes."""
 ConstantKey = tuple[bytes, tuple[int, ...]]  # a constant's digest, and the order of its axes

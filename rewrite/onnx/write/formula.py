@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product as cartesian
-from math import isclose, isfinite
+from math import isclose
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import SymbolicDim, product, static
 
 Nodes = Sequence[Node]
+_LARGEST = 1e38  # what f32, the type of attributes, surely holds
 _COMMUTATIVE = ("add", "mul", "max", "min", "eq")
 _KINDS = {"div": "mul", "sub": "add", "relu": "max"}
 
@@ -113,9 +114,9 @@ class _Comparison:
         """A number of the formula, or a constant that is one, is `value`."""
         at, number = self._constant(wanted), _number(self.formula.nodes, wanted)
         if at is not None:
-            constant = Constant(np.array(value, np.float32))
-            if product(self.formula.nodes[at].type.shape) == 1:
-                yield replace(match, constants={**match.constants, self._place(at): constant})
+            type_ = self.formula.nodes[at].type
+            if not type_.shape:
+                yield from self._with(at, Constant(np.array(value, type_.dtype.numpy)), match)
         elif number is not None:
             yield from self._numbers([(number, 1)], value, match)
 
@@ -136,7 +137,7 @@ class _Comparison:
         if unknown is None:
             if isclose(rest, 1.0, rel_tol=1e-6):
                 yield match
-        elif isfinite(rest) and (rest or unknown[1] > 0):
+        elif abs(rest) < _LARGEST and (rest or unknown[1] > 0):
             yield replace(match, numbers={**match.numbers, unknown[0]: rest ** unknown[1]})
 
     # Products and sums with numbers
@@ -212,9 +213,6 @@ class _Comparison:
             wanted = self.formula.nodes[wanted].operands[0]
         return wanted if wanted in self.formula.constants else None
 
-    def _place(self, constant: int) -> int:
-        return self.formula.constants.index(constant)
-
     def _bound(self, wanted: int, index: int, match: Match) -> Iterator[Match]:
         """A constant of the formula is one of the program, reshaped or repeated alike."""
         at = self._constant(wanted)
@@ -230,7 +228,13 @@ class _Comparison:
             return  # ONNX leaves open what a bound that is NaN does
         whole = np.broadcast_to(theirs.constant.array, tuple(map(static, wide)))
         array = whole.reshape(tuple(map(static, self.formula.nodes[at].type.shape)))
-        yield replace(match, constants={**match.constants, self._place(at): Constant(array)})
+        yield from self._with(at, Constant(array), match)
+
+    def _with(self, constant: int, value: Constant, match: Match) -> Iterator[Match]:
+        """A constant of the formula is `value`, as wherever it stands."""
+        place = self.formula.constants.index(constant)
+        if match.constants.get(place, value) == value:
+            yield replace(match, constants={**match.constants, place: value})
 
 
 def _shifts(nodes: Nodes, index: int) -> Iterator[tuple[int, float, int]]:

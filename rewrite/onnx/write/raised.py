@@ -16,9 +16,9 @@ import numpy as np
 from onnx import helper
 
 from satura.rewrite.errors import SaturaError
-from satura.rewrite.onnx.lower.context import Context
+from satura.rewrite.onnx.lower.context import Context, NoLowering
 from satura.rewrite.onnx.lower.table import LOWERINGS
-from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.values import Values
 from satura.rewrite.onnx.write.emitter import OPSET, Emitter, Site
 from satura.rewrite.onnx.write.formula import Formula, Match, found, root_kind
@@ -60,6 +60,7 @@ _FORMS = (
     Form("LpNormalization", fixed=(("p", 2),), has_axis=True),
     Form("LpNormalization", fixed=(("p", 1),), has_axis=True),
     Form("LeakyRelu", ("alpha",)),
+    Form("PRelu", operands=("along",), has_axis=True),
     Form("Elu", ("alpha",)),
     Form("Celu", ("alpha",)),
     Form("Selu"),
@@ -91,6 +92,7 @@ _UNKNOWN_SHAPES: Mapping[str, Callable[[tuple[Dim, ...], int], tuple[Dim, ...]]]
     "scalar": lambda shape, axis: (),
     "line": lambda shape, axis: shape[1:2],
     "last": lambda shape, axis: shape[axis:],
+    "along": lambda shape, axis: (*(1,) * axis, shape[axis], *(1,) * (len(shape) - axis - 1)),
 }
 
 
@@ -160,7 +162,7 @@ def _candidate(form: Form, x: TensorType, result: TensorType, axis: int) -> _Can
     """What the loader makes of a node of this form; None where it refuses it."""
     build = Tensors()
     fixed = dict(form.fixed)
-    if form.has_axis and "axis" not in form.operands:
+    if form.has_axis and not {"axis", "along"} & {*form.operands}:
         fixed["axis"] = axis
     operands: list[int | None] = [build.input("x", x.dtype, x.shape)]
     constants: list[Constant | None] = []
@@ -190,7 +192,7 @@ def _candidate(form: Form, x: TensorType, result: TensorType, axis: int) -> _Can
         results = LOWERINGS[form.op_type](
             Context(build, Values(build), proto, OPSET, tuple(operands))
         )
-    except SaturaError:
+    except (SaturaError, NoLowering, SameSize):
         return None
     at = results if isinstance(results, int) else results[0]
     places = {_UNKNOWN[place]: place for place in range(len(form.numbers))}
