@@ -267,6 +267,26 @@ def test_rule_files_import_their_neighbours(tmp_path: Path) -> None:
         load_rules(tmp_path / "missing.py")
 
 
+def test_what_numpy_says_of_drawn_numbers_is_silent(tmp_path: Path) -> None:
+    loud = """
+import numpy as np
+
+@attribute_function
+def loud(p: Perm) -> Perm:
+    return p if np.float32(3e38) * np.float32(len(p.order) + 9) else p
+
+@rule
+def undo(x: Tensor, p: Perm) -> Law:
+    \"\"\"transpose(transpose(x, p), p inverted) = x\"\"\"
+    return rewrites(transpose(transpose(x, p), loud(p).inverse), x)
+"""
+    file = write(tmp_path / "loud.py", loud)
+    checked = subprocess.run(
+        [sys.executable, "-m", "satura", "check", str(file)], capture_output=True, text=True
+    )
+    assert checked.returncode == 0 and "encountered" not in checked.stderr
+
+
 def test_families_are_known_by_name_and_what_is_unknown_is_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

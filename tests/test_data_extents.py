@@ -44,7 +44,20 @@ def twice() -> tuple[ModelProto, list[dict[str, Array]]]:
     return model, [{"x": 3 * random_input(4, 5)}, {"x": -np.ones((2, 5), np.float32)}]
 
 
-@pytest.mark.parametrize("make", [detector, twice])
+def beside() -> tuple[ModelProto, list[dict[str, Array]]]:
+    """Two numbers of places, which differ, and a range up to a number that is computed."""
+    nodes = [
+        node("NonZero", "x", "a"), node("NonZero", "b", "c"), node("Shape", "a", "s"),
+        node("Shape", "c", "t"), node("Concat", "s t", "u", axis=0),
+        node("ReduceMax", "u", "most", keepdims=0), node("Range", "zero most one", "y"),
+    ]  # fmt: skip
+    numbers: dict[str, object] = {"zero": np.int64(0), "one": np.int64(1)}
+    model = make_model(nodes, {"x": ("n", 5), "b": ("n", 5)}, numbers)
+    x = random_input(4, 5)
+    return model, [{"x": x, "b": np.eye(4, 5, dtype=np.float32)}, {"x": x, "b": x}]
+
+
+@pytest.mark.parametrize("make", [detector, twice, beside])
 def test_a_model_runs_in_parts_around_what_depends_on_data(
     make: Callable[[], tuple[ModelProto, list[dict[str, Array]]]],
 ) -> None:

@@ -8,12 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from onnx import (
-    FunctionProto,
-    GraphProto,
-    ModelProto,
-    NodeProto,
-)
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from satura.rewrite.errors import (
     CallError,
@@ -64,11 +59,10 @@ MOST_INLINED = 100_000
 _MOST_NESTED = 64
 
 Scope = dict[str, int]
+Source = str | Path | bytes | ModelProto | ModelApart
 
 
-def load(
-    model: str | Path | bytes | ModelProto | ModelApart, values: Mapping[str, Array] | None = None
-) -> Program:
+def load(model: Source, values: Mapping[str, Array] | None = None) -> Program:
     """The program of an ONNX model, given as a path, its bytes, or a ModelProto.
 
     Raises ModelError for a model that is broken, UnsupportedError for one that uses something
@@ -81,9 +75,7 @@ def load(
     return _import(model, values or {}, asks=False)[0]
 
 
-def load_asking(
-    model: str | Path | bytes | ModelProto | ModelApart, values: Mapping[str, Array] | None = None
-) -> Program:
+def load_asking(model: Source, values: Mapping[str, Array] | None = None) -> Program:
     """As `load`, but raises Asked where the values of inputs decide a shape and are not given."""
     return _import(model, values or {}, asks=True)[0]
 
@@ -113,16 +105,14 @@ def load_at(model: ModelApart, sizes: Mapping[str, int]) -> Program:
     return _import(model, {}, asks=False, sizes=sizes)[0]
 
 
-def load_with_names(
-    model: str | Path | bytes | ModelProto | ModelApart,
-) -> tuple[Program, dict[int, str]]:
+def load_with_names(model: Source) -> tuple[Program, dict[int, str]]:
     """The program of an ONNX model, and per node of it the ONNX node that it was made for."""
     program, importer = _import(model, {}, asks=False)
     return program, importer.names(program)
 
 
-def _import(
-    model: str | Path | bytes | ModelProto | ModelApart,
+def _imported(
+    model: Source,
     values: Mapping[str, Array],
     asks: bool,
     sizes: Mapping[str, int] | None = None,
