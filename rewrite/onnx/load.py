@@ -111,7 +111,7 @@ def load_with_names(model: Source) -> tuple[Program, dict[int, str]]:
     return program, importer.names(program)
 
 
-def _imported(
+def _import(
     model: Source,
     values: Mapping[str, Array],
     asks: bool,
