@@ -109,7 +109,7 @@ def write_user_op(emit: Emitter, op: Op, site: Site) -> str:
     """A node of the op's own domain; the result's name."""
     assert op.user is not None
     result = emit.fresh()
-    operands = [site.operand(position) for position in range(len(site.reads))]
+    operands = [emit.ready(site.operand(position)) for position in range(len(site.reads))]
     node = helper.make_node(op.user.op_type, operands, [result], domain=op.user.domain)
     for name, value in zip(op.attribute_names, attributes_of(op, site), strict=True):
         node.attribute.append(_attribute_proto(op, name, value))
