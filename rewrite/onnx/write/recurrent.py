@@ -119,7 +119,8 @@ def recurrence(emit: Emitter, site: Site) -> str:
         lengths, *first, *([holes] if holes else []),
     ]  # fmt: skip
     outputs = [emit.fresh() for _ in range(1 + states)]
-    made = helper.make_node(cell.kind.upper(), operands, outputs, hidden_size=hidden)
+    ready = [emit.ready(each) for each in operands]
+    made = helper.make_node(cell.kind.upper(), ready, outputs, hidden_size=hidden)
     made.attribute.extend(
         helper.make_attribute(*pair) for pair in _attributes(cell, direction).items()
     )
