@@ -53,6 +53,9 @@ QUICKER = {
     "python -m benchmarks memory": "python -m benchmarks memory tiny_rope",
     "python -m benchmarks scaling": "python -m benchmarks scaling tiny_rope",
     "python -m benchmarks search": "python -m benchmarks search tiny_rope",
+    "python -m benchmarks executables": (
+        "python -m benchmarks executables --threads 1 --rounds 1 tiny_rope"
+    ),
     CHECK: f"{CHECK} --rule relu_of_never_negative",
 }
 
