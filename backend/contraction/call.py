@@ -30,7 +30,7 @@ from satura.backend.contraction.spec import (
     parameters,
 )  # fmt: skip
 from satura.backend.contraction.views import View
-from satura.backend.emit.body import Code, Form
+from satura.backend.emit.body import Code, KernelForm
 from satura.backend.lower.body import Nest, Pointer
 from satura.backend.lower.canonical import renumber
 from satura.backend.lower.reductions import anchor_of, epilogue_nest
@@ -91,7 +91,7 @@ class ContractionForm:
     spec: ContractionSpec
     body: tuple[str, ...]
 
-    def may_serve(self, other: Form) -> bool:
+    def may_serve(self, other: KernelForm) -> bool:
         if not isinstance(other, ContractionForm) or self.body != other.body:
             return False
         return self != other and len(self.spec.windowed) >= len(other.spec.windowed)
@@ -119,6 +119,12 @@ class _Problem:
         reading = self.reading
         scattered = self.left_depth != reading.left.itemsize
         return reading.left_packed or scattered or self.depth % reading.products.per_word != 0
+
+    @property
+    def pieces_of_a_row(self) -> tuple[int, int]:
+        """How many pieces of a row lie apart, and how long each is: one of a copied row."""
+        taps = prod(axis.row.taps for axis in self.rows)
+        return (1, taps * self.depth) if self.left_packed else (taps, self.depth)
 
     @property
     def groups_of_a_vector(self) -> int:
@@ -175,9 +181,7 @@ class _Problem:
                 store, digest, reading.weights, batches, spec
             )
             if reading.products is Products.OCTETS:
-                taps = prod(axis.row.taps for axis in self.rows)
-                in_place = (1, taps * self.depth) if self.left_packed else (taps, self.depth)
-                head_lines = table_lines(*in_place, panel_columns(spec.tile))
+                head_lines = table_lines(*self.pieces_of_a_row, panel_columns(spec.tile))
         call = ContractionCall(
             left=reading.left.pointer,
             right=pointer,
@@ -229,15 +233,15 @@ class _Problem:
         shape = tuple(map(int, extents))  # a constant may be spread over a size
         steps = tuple(int(stride // size) for stride in strides)
         start = reading.right.pointer.offset // size
-        in_place = 1 if self.left_packed else taps  # those of a copied row are one
-        key = f"{digest.hex()} {start} {shape} {steps} {groups} {width} {reading.key} {in_place}"
+        pieces, _ = self.pieces_of_a_row
+        key = f"{digest.hex()} {start} {shape} {steps} {groups} {width} {reading.key} {pieces}"
 
         def pack() -> Array:
             array = weights.array if isinstance(weights, Constant) else weights
             flat = array.reshape(-1)[start:]
             strides = tuple(step * array.itemsize for step in steps)
             seen = np.lib.stride_tricks.as_strided(flat, shape, strides)
-            return reading.packed(seen.reshape(-1, *shape[-2:]), groups, width, in_place)
+            return reading.packed(seen.reshape(-1, *shape[-2:]), groups, width, pieces)
 
         number = store.derived(key.encode(), pack)
         lines = -(-taps * self.depth // reading.products.per_word) + spec.heads

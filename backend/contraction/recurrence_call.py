@@ -5,6 +5,7 @@ from __future__ import annotations
 from satura.backend.constants import ConstantStore
 from satura.backend.contraction.recurrence import Writer
 from satura.backend.contraction.recurrence_panels import TALLEST, pack_phases, panel_of
+from satura.backend.contraction.scratch import Layout
 from satura.backend.emit.alone import tensor_words
 from satura.backend.emit.body import Code
 from satura.backend.lower.body import Argument, Pointer
@@ -43,25 +44,19 @@ def recurrence_code(
     for title, node in (("x", x), ("first", first), ("held", parameters), ("ends", lengths)):
         given |= tensor_words(title, schedule, node)
     given |= tensor_words("result", schedule, dispatch.root)
-    offset = 0
-
-    def take(size: int) -> int:
-        nonlocal offset
-        offset += -(-size // _LINE) * _LINE
-        return offset - -(-size // _LINE) * _LINE
-
+    layout = Layout()
     size = dtype.itemsize
     line = -(-hidden * size // _LINE) * _LINE
     given |= {
         "scratch": Pointer(("scratch", 0)), "line": line, "pitch": most * line,
-        "buffer": len(cell.states) * most * line, "hops_at": take(_WORD),
-        "sums_at": take(max(panel.sums for panel in panels)),
-        "states_at": take(2 * len(cell.states) * most * line),
-        "table_at": take((most + TALLEST) * _WORD),
+        "buffer": len(cell.states) * most * line, "hops_at": layout.take(_WORD),
+        "sums_at": layout.take(max(panel.sums for panel in panels)),
+        "states_at": layout.take(2 * len(cell.states) * most * line),
+        "table_at": layout.take((most + TALLEST) * _WORD),
     }  # fmt: skip
     for title in writer.kept:
-        given[f"{title}_values_at"] = take(most * line)
-        given[f"{title}_table_at"] = take((most + TALLEST) * _WORD)
+        given[f"{title}_values_at"] = layout.take(most * line)
+        given[f"{title}_table_at"] = layout.take((most + TALLEST) * _WORD)
     total = 0
     for number, panel in enumerate(panels):
         given[f"packed{number}_at"] = total
@@ -73,10 +68,12 @@ def recurrence_code(
         given |= {"packed": Pointer(("constant", place)), "packed_side": total}
     else:
         given |= tensor_words("weights", schedule, weights)
-        given |= {"packed_at": take(total)}
-    given["scratch_pitch"] = offset
+        given |= {"packed_at": layout.take(total)}
+    given["scratch_pitch"] = layout.size
     work = steps * batch * sides * cell.gates * hidden * hidden
-    return Code(name, writer.text(given), (*given.values(), *writer.numbers), work // 8, offset)
+    return Code(
+        name, writer.text(given), (*given.values(), *writer.numbers), work // 8, layout.size
+    )
 
 
 @defer

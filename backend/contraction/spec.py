@@ -22,13 +22,13 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from satura.backend.contraction.scratch import Layout
 from satura.backend.lower.body import Argument
 from satura.backend.sizes.size import defer
 from satura.backend.target import Target, host_target
 from satura.rewrite.types.tensor_type import DType
 
 _F32, _WORD = 4, 8
-_LINE = 64
 _PANEL_BYTES = 640 * 1024  # of one weight panel between two changes of tiles: stays in L2
 _TABLE_BYTES = 64 * 1024  # of row addresses
 _LEFT_BYTES = 384 * 1024  # of rows in flight
@@ -330,7 +330,7 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     joins = last.taps > 1 and last.dilation == 1 and steps == 1
     joins = joins and last.stride == depth * _F32 and spec.shared == 1 and not spec.tile.part
 
-    layout = _Layout()
+    layout = Layout()
     tile_pitch = tallest * width * _F32 if steps > 1 else 0
     layout.take(tallest * width * _F32 if steps == 1 else tiles * tile_pitch)
     table_pitch = taps * tallest * _WORD
@@ -374,18 +374,6 @@ def _fill_word(spec: ContractionSpec, fill: float) -> int:
     if not spec.is_integer:
         return int(np.float32(fill).view(np.uint32))
     return int(fill) if spec.left_packed else int(fill) * 0x01010101
-
-
-class _Layout:
-    """Hands out pieces of scratch memory, each on its own cache lines."""
-
-    def __init__(self) -> None:
-        self.size = 0
-
-    def take(self, size: int) -> int:
-        offset = self.size
-        self.size += -(-size // _LINE) * _LINE
-        return offset
 
 
 def _panel_steps(taps: int, depth: int, width: int) -> tuple[int, int]:

@@ -22,11 +22,11 @@ _OPERAND = re.compile(r"\b[ab]\b")
 _FUNCTIONS = {**UNARY, **BINARY}
 
 
-class Form(Protocol):
+class KernelForm(Protocol):
     """What the text of a kernel depends on, where another one can do the same with other
     arguments."""
 
-    def may_serve(self, other: Form) -> bool:
+    def may_serve(self, other: KernelForm) -> bool:
         """Whether a kernel of this form may run what one of the form `other` runs."""
 
 
@@ -43,7 +43,7 @@ class Code:
     arguments: tuple[Argument, ...]
     work: int
     scratch: int = 0
-    form: Form | None = None
+    form: KernelForm | None = None
     more: float = 0.0
 
 

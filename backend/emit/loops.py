@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from satura.backend.emit.body import Arguments, BodyText, Code, Form
+from satura.backend.emit.body import Arguments, BodyText, Code, KernelForm
 from satura.backend.emit.text import indent
 from satura.backend.lower.body import Argument, Nest
 from satura.backend.lower.canonical import LONGEST_RUN, Canonical, canonical
@@ -23,7 +23,7 @@ class LoopForm:
 
     outer: int
 
-    def may_serve(self, other: Form) -> bool:
+    def may_serve(self, other: KernelForm) -> bool:
         return isinstance(other, LoopForm) and 0 < other.outer < self.outer
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from satura.backend.emit.body import Code, Form
+from satura.backend.emit.body import Code, KernelForm
 
 MERGING = ("none", "exact", "generic", "cost")
 _COMPILATION = 0.4  # seconds of a processor per kernel
@@ -51,7 +51,7 @@ def executables(codes: Sequence[Code]) -> tuple[Executable, ...]:
 
 
 def merge_kernels(
-    codes: Mapping[int, Code], merging: str, formed: Callable[[int, Form], Code | None]
+    codes: Mapping[int, Code], merging: str, formed: Callable[[int, KernelForm], Code | None]
 ) -> dict[int, Code]:
     """The codes of dispatches, of which some run kernels that are made for others.
 
@@ -79,8 +79,9 @@ def merge_kernels(
 
 
 def _move_users(
-    text: str, users: Sequence[int], codes: Mapping[int, Code], forms: Mapping[str, Form | None],
-    formed: Callable[[int, Form], Code | None], limit: float,
+    text: str, users: Sequence[int], codes: Mapping[int, Code],
+    forms: Mapping[str, KernelForm | None],
+    formed: Callable[[int, KernelForm], Code | None], limit: float,
 ) -> dict[int, Code] | None:  # fmt: skip
     """The users of a kernel as users of others; None where one has to keep it, or all together
     compute more than `limit`."""

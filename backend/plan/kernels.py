@@ -8,7 +8,7 @@ from satura.backend.constants import ConstantStore
 from satura.backend.contraction.call import ContractionForm, contraction_code
 from satura.backend.contraction.recurrence_call import recurrence_code
 from satura.backend.contraction.winograd_call import winograd_code
-from satura.backend.emit.body import Code, Form
+from satura.backend.emit.body import Code, KernelForm
 from satura.backend.emit.first_places import first_places_code
 from satura.backend.emit.loops import LoopForm, loop_code
 from satura.backend.emit.planes import plane_code
@@ -22,8 +22,7 @@ from satura.backend.lower.loop_nests import lower
 from satura.backend.lower.planes import planes
 from satura.backend.lower.walk import shape_of
 from satura.backend.plan.executables import merge_kernels
-from satura.rewrite.extract.schedule import Dispatch, Schedule
-from satura.rewrite.extract.schedule import Form as Dispatched
+from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
 from satura.rewrite.types.attributes import BinaryFn, ReduceFn, UnaryFn
 
 LONGEST_NAME = 4  # ops
@@ -35,13 +34,13 @@ def kernel_codes(
     """The kernels of dispatches by number, merged as `executables.py` says; host calls and
     dispatches that have nothing to compute have none."""
 
-    def code_in_form(number: int, wanted: Form | None) -> Code | None:
+    def code_in_form(number: int, wanted: KernelForm | None) -> Code | None:
         dispatch = schedule.dispatches[number]
         return kernel_code(schedule, dispatch, threads, store, any_sizes, wanted)
 
     codes: dict[int, Code] = {}
     for number, dispatch in enumerate(schedule.dispatches):
-        code = None if dispatch.form is Dispatched.HOST else code_in_form(number, None)
+        code = None if dispatch.form is Form.HOST else code_in_form(number, None)
         if code is not None:
             codes[number] = code
     return merge_kernels(codes, merging, code_in_form)
@@ -49,7 +48,7 @@ def kernel_codes(
 
 def kernel_code(
     schedule: Schedule, dispatch: Dispatch, threads: int, store: ConstantStore, any_sizes: bool,
-    wanted: Form | None = None,
+    wanted: KernelForm | None = None,
 ) -> Code | None:  # fmt: skip
     """The kernel of a dispatch that is not a host call; None where there is nothing to compute.
 
@@ -59,19 +58,19 @@ def kernel_code(
     if 0 in shape_of(schedule, dispatch.root):
         return None
     name = kernel_name(schedule, dispatch)
-    if dispatch.form is Dispatched.ALONE:
+    if dispatch.form is Form.ALONE:
         op = schedule.program.nodes[dispatch.root].op.name
         if op == "recurrence":
             return recurrence_code(schedule, dispatch, threads, store, name)
         return (scatter_code if op == "scatter" else first_places_code)(schedule, dispatch, name)
-    if dispatch.form is Dispatched.CONTRACTION:
+    if dispatch.form is Form.CONTRACTION:
         code = winograd_code(schedule, dispatch, threads, store, name, any_sizes)
         if code is None:
             spec = wanted if isinstance(wanted, ContractionForm) else None
             code = contraction_code(schedule, dispatch, threads, store, name, any_sizes, spec)
         if code is not None or wanted is not None:
             return code
-    if dispatch.form is Dispatched.WINDOW:
+    if dispatch.form is Form.WINDOW:
         found = planes(schedule, dispatch)
         if found is not None:
             return plane_code(name, found, found.work)
@@ -80,7 +79,7 @@ def kernel_code(
     if nests[0].reductions:
         form = canonical(nests[0])
         # Taps are written out: of a reduction over a size that would be a kernel for each.
-        if is_small_window(form) and not (any_sizes and dispatch.form is Dispatched.ROW):
+        if is_small_window(form) and not (any_sizes and dispatch.form is Form.ROW):
             return window_code(name, form, threads, work)
         if not any_sizes:
             form = with_constants_relaid(form, schedule.program, store)

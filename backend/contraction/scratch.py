@@ -1,0 +1,18 @@
+"""The scratch memory of a contraction's thread."""
+
+from __future__ import annotations
+
+_LINE = 64
+
+
+class Layout:
+    """Hands out pieces of scratch memory, each on its own cache lines."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+    def take(self, size: int) -> int:
+        """The offset of a new piece of `size` bytes."""
+        offset = self.size
+        self.size += -(-size // _LINE) * _LINE
+        return offset
