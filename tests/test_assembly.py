@@ -6,6 +6,8 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import cache, lru_cache
 from itertools import product
 from subprocess import PIPE
@@ -43,11 +45,23 @@ LIBRARY = {
 """Functions of f32 that are the C library's, element by element."""
 
 
+STARTED = ExitStack()
+"""Ends the process that was started last."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_compiler_is_left() -> Iterator[None]:
+    yield
+    STARTED.close()
+    compiler.cache_clear()
+
+
 @lru_cache(maxsize=1)
 def compiler(cpu: str) -> tuple[IO[str], IO[str]]:
-    """Where a process that compiles for `cpu` reads and writes; it ends where the first is lost."""
+    """Where a process that compiles for `cpu` reads and writes; the next one ends it."""
+    STARTED.close()
     command = [sys.executable, "-m", "tests.assembly", cpu, str(CPUS[cpu])]
-    process = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True)
+    process = STARTED.enter_context(subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True))
     assert process.stdin is not None and process.stdout is not None
     return process.stdin, process.stdout
 
