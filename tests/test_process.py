@@ -20,8 +20,8 @@ from typing import NoReturn
 
 import numpy as np
 import pytest
-from egglog import bindings
 
+from satura.rewrite.egraph.bindings import bindings
 from satura.rewrite.egraph.saturate import saturate
 from satura.rewrite.errors import SaturaError
 from satura.rewrite.isolation.process import FORKS, Doing, KilledError, call
