@@ -308,7 +308,15 @@ def test_wrong_usage_exits_with_2() -> None:
 
 
 @pytest.mark.deep
-def test_checking_starts_without_the_backend() -> None:
-    script = "import sys, satura.commands.check; print({'numba', 'onnx', 'z3'} & set(sys.modules))"
+def test_checking_starts_without_the_backend_and_the_language_of_the_engine() -> None:
+    script = """
+import sys
+import satura.commands.check
+from satura.rewrite.egraph.bindings import bindings
+print({"numba", "onnx", "z3", "egglog"} & set(sys.modules))
+from egglog import EGraph
+import egglog.bindings
+print(egglog.bindings is bindings)
+"""
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert run.stdout == "set()\n"
+    assert run.stdout == "set()\nTrue\n"

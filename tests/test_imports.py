@@ -6,7 +6,7 @@ Every import statement counts, also one inside a function or only for types.
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -56,11 +56,19 @@ def read_sources() -> dict[str, str]:
     return found
 
 
+def statements(outer: ast.AST) -> Iterator[ast.AST]:
+    """All statements inside, however deep; no expression has one."""
+    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for node in getattr(outer, block, ()):
+            yield node
+            yield from statements(node)
+
+
 @cache
 def named_in(source: str) -> frozenset[tuple[str, str]]:
     """What the import statements name: a module, and a name in it or nothing."""
     found: set[tuple[str, str]] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in statements(ast.parse(source)):
         if isinstance(node, ast.ImportFrom):
             assert node.module is not None and not node.level, "imports are absolute"
             found |= {(node.module, alias.name) for alias in node.names}
@@ -71,14 +79,17 @@ def named_in(source: str) -> frozenset[tuple[str, str]]:
 
 def imports(sources: Sources) -> dict[str, set[str]]:
     """The modules of `sources` that each of them imports."""
-    found: dict[str, set[str]] = {}
-    for module, source in sources.items():
-        named = ((outer, f"{outer}.{name}") for outer, name in named_in(source))
-        targets = {inner if inner in sources else outer for outer, inner in named}
-        found[module] = targets & sources.keys()
-    return found
+    assert sources.keys() == SOURCES.keys()
+    return {module: imported_by(source) for module, source in sources.items()}
 
 
+@cache
+def imported_by(source: str) -> set[str]:
+    named = ((outer, f"{outer}.{name}") for outer, name in named_in(source))
+    return {inner if inner in SOURCES else outer for outer, inner in named} & SOURCES.keys()
+
+
+@cache
 def place(module: str) -> tuple[int, str] | None:
     """The line of `module` in ORDER and its folder there; None where it has none."""
     inside = module.removeprefix("satura.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import ctypes
 import faulthandler
 import gc
@@ -21,8 +22,8 @@ from typing import NoReturn
 
 import numpy as np
 import pytest
-from egglog import bindings
 
+from satura.rewrite.egraph.bindings import bindings
 from satura.rewrite.egraph.saturate import saturate
 from satura.rewrite.errors import SaturaError
 from satura.rewrite.isolation.process import FORKS, Doing, KilledError, call
@@ -120,7 +121,12 @@ def test_exceptions_arrive_as_they_are() -> None:
     assert "in fails" in str(caught.value.__cause__)
 
 
-def test_exceptions_that_cannot_be_pickled_arrive_as_text() -> None:
+def test_exceptions_that_cannot_be_pickled_arrive_as_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A library that another test imports may have taught `pickle` all exceptions.
+    monkeypatch.delitem(copyreg.dispatch_table, _Unpicklable, raising=False)
+
     def fails(doing: Doing) -> None:
         doing("adding", 10)
         raise _Unpicklable(1, 2)

@@ -14,8 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter
 
-from egglog import bindings
-
+from satura.rewrite.egraph.bindings import bindings
 from satura.rewrite.egraph.fork import fresh_bindings
 
 Row = tuple[int, ...]

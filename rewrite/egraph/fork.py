@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from types import ModuleType
 
-from egglog import bindings
+from satura.rewrite.egraph.bindings import bindings
 
 _LIBRARY = Path(str(bindings.__file__)).resolve()  # as the system names it: without links
 _forks = 0
