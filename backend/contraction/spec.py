@@ -21,6 +21,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from satura.backend.cache_lines import aligned_empty
 from satura.backend.contraction.scratch import Layout
 from satura.backend.contraction.tile import Products, Tile, panel_columns, slowness, tile_name
 from satura.backend.lower.body import Argument
@@ -195,7 +196,7 @@ def pack_panels(weights: Array, groups: int, width: int) -> Array:
     columns = weights.shape[-1] // groups
     flat = weights.reshape(-1, groups, columns)
     panels = -(-columns // width)
-    result = np.empty((groups, panels, flat.shape[0], width), weights.dtype)
+    result = aligned_empty((groups, panels, flat.shape[0], width), weights.dtype)
     for panel in range(panels):  # no copy beside the result: it may be as large as all memory
         part = flat[:, :, panel * width : (panel + 1) * width].transpose(1, 0, 2)
         result[:, panel, :, : part.shape[-1]] = part
