@@ -32,10 +32,10 @@ def elementwise() -> Program:
     return build.program({"y": build.unary("sqrt", x)})
 
 
-def contraction() -> Program:
+def contraction(dtype: DType = DType.F32) -> Program:
     """A microkernel, and a loop over its results that LLVM vectorises."""
     build = Builder()
-    x, w = (build.input(name, DType.F32, (96, 96)) for name in "xw")
+    x, w = (build.input(name, dtype, (96, 96)) for name in "xw")
     return build.program({"y": build.unary("sqrt", build.matmul(x, w))})
 
 
@@ -133,6 +133,11 @@ def octets(columns: int = 96, largest: int = 127) -> Program:
     return build.program({"y": build.matmul(*(build.cast(each, DType.I32) for each in (x, w)))})
 
 
+def doubles() -> Program:
+    """A microkernel of f64."""
+    return contraction(DType.F64)
+
+
 PROGRAMS = {
     "depthwise": depthwise, "groups": groups, "pool": pool, "upsampled": upsampled,
     "elementwise": elementwise, "contraction": contraction, "winograd": winograd,
@@ -140,7 +145,7 @@ PROGRAMS = {
     "octets": octets, "few_columns": few_columns, "few_octets": lambda: octets(24),
     "small_octets": lambda: octets(largest=64),
     "few_small_octets": lambda: octets(24, largest=64),
-    "activated": activated,
+    "activated": activated, "doubles": doubles,
 }  # fmt: skip
 SUM_FOUR_PRODUCTS = ("icelake-server", "sapphirerapids", "znver4", "znver5")
 

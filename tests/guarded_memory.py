@@ -21,11 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from satura.api import rewritten
+from satura.backend.cache_lines import CACHE_LINE
 from satura.backend.constants import ConstantStore, fold_constants
 from satura.backend.plan import plan as planning
 from satura.backend.plan.buffers import Arena, Lifetime
 from satura.backend.run.routine import Instance
-from satura.backend.run.workspace import ALIGNMENT, Workspace
+from satura.backend.run.workspace import Workspace
 from satura.experiments.training import programs
 from satura.pipeline.inputs import random_inputs
 from satura.rewrite.extract.schedule import Schedule
@@ -85,7 +86,7 @@ class GuardedWorkspace(Workspace):
         self.arena = memory.bytes
 
     def fit(self, arena: int, scratch: int) -> None:
-        edge = Guarded([-(-scratch // ALIGNMENT) * ALIGNMENT], at_end=True)
+        edge = Guarded([-(-scratch // CACHE_LINE) * CACHE_LINE], at_end=True)
         self._edge = edge.bytes[edge.offsets[0] :]
         self.addresses = int(self.arena.ctypes.data), int(self._edge.ctypes.data)
 

@@ -30,10 +30,12 @@ FEW = ["skylake-avx512", "haswell"]
 FEW_VECTORS = [
     *((cpu, program) for cpu in FEW for program in ("elementwise", "contraction", "depthwise")),
     ("haswell", "winograd"),
+    ("skylake-avx512", "doubles"),
 ]
 REGISTERS = {64: "zmm", 32: "ymm"}
 INSTRUCTIONS = {
     "elementwise": ["sqrtps"], "contraction": ["sqrtps", "fmadd"],
+    "doubles": ["sqrtpd", r"fmadd\w*pd"],
     "winograd": ["addps", "subps", "fmadd"], "softmax": ["addps", "divps"],
     "depthwise": ["fmadd"], "groups": ["fmadd"], "pool": ["pmaxsd"],
     "functions": ["fmadd", "sqrtps", "divps", "addps"], "quantized": ["divps", "cvttps2dq"],
@@ -101,8 +103,10 @@ def test_windows_move_no_single_elements(cpu: str, program: str) -> None:
 
 @pytest.mark.deep
 def test_vectors_of_an_arm_cpu() -> None:
-    for program in ("contraction", "functions", "softmax"):
-        assert len(re.findall(r"\tfmla\tv\d+\.4s", assembly_for(NEON, program))) > 4, program
+    for program in ("contraction", "functions", "softmax", "doubles"):
+        lanes = "2d" if program == "doubles" else "4s"
+        found = re.findall(rf"\tfmla\tv\d+\.{lanes}", assembly_for(NEON, program))
+        assert len(found) > 4, program
 
 
 @pytest.mark.parametrize("cpu", deep_but(FEW[:1], CPUS))
@@ -113,7 +117,7 @@ def test_functions_are_no_calls(cpu: str) -> None:
 
 @pytest.mark.parametrize("cpu", deep_but(FEW, CPUS))
 @pytest.mark.parametrize(
-    "program", ["contraction", pytest.param("few_columns", marks=pytest.mark.deep)]
+    "program", ["contraction", *deep_but(["doubles"], ["doubles", "few_columns"])]
 )
 def test_microkernels_keep_their_sums_in_registers(cpu: str, program: str) -> None:
     steps = [

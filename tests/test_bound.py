@@ -73,6 +73,13 @@ def test_arrays_that_do_not_fit_are_refused(out: dict[str, Array], message: str)
         compiled().bind({"x": X}, out=out)
 
 
+def test_large_outputs_start_at_a_cache_line() -> None:
+    """Where each vector of a row that is stored lies on one line."""
+    program, x = compiled(), np.ones((2001, 4), np.float32)
+    found = [program.run({"x": x})["sum"] for _ in range(8)]
+    assert not any(each.ctypes.data % 64 for each in found)
+
+
 def test_an_output_over_an_input_is_refused() -> None:
     memory = room((4, 4))
     for call in (compiled().run, compiled().bind):

@@ -13,32 +13,32 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from satura.backend.contraction.emit import contraction_source
 from satura.backend.contraction.spec import (
     ContractionCall,
     ContractionSpec,
-    Products,
     RowAxis,
-    Tile,
-    choose_tile,
     contraction_plan,
     pack_panels,
-    panel_columns,
     parameters,
 )  # fmt: skip
+from satura.backend.contraction.tile import Products, Tile, choose_tile, panel_columns
 from satura.backend.jit.machine_code import kernel_address, kernel_function
 from satura.backend.target import host_target
 from satura.rewrite.ops.reductions import _conv
 from satura.rewrite.types.attributes import Groups, Window
 from satura.rewrite.types.constant import Scalar
-from satura.rewrite.types.tensor_type import DType
+from satura.rewrite.types.tensor_type import Array, DType
 from tests.tiers import deep_but
 
-Floats = NDArray[np.float32]
 # Property tests use one tile, since each kind of kernel takes a second to compile.
-_TILE = Tile((6, 5), 4)
+_TILES = {
+    DType.F32: Tile((6, 5), 4), DType.F64: Tile((6, 5), 4, products=Products.F64),
+}  # fmt: skip
+_TILE = _TILES[DType.F32]
+_FLOATS = deep_but([DType.F32], [DType.F32, DType.F64])
+_NEAR = {DType.F32: 1e-5, DType.F64: 1e-14}
 _GUARD = 4096  # bytes on both sides of what a kernel may write
 
 
@@ -48,36 +48,40 @@ class Store:
 
     first: int
     coordinates: int
+    dtype: DType = DType.F32
 
     def setup_lines(self) -> Iterable[str]:
         names = ["e_out", "e_bias", *(f"e_stride{i}" for i in range(self.coordinates)), "e_least"]
         for word, name in enumerate(names, start=self.first):
             yield f"{name} = load_int64(args, {word})"
-        yield "e_minimum = f32_of_bits(e_least)"
+        yield f"e_minimum = scalar_{self.dtype.value}(e_least)"
 
     def row_lines(
         self, batches: tuple[str, ...], rows: tuple[str, ...], first_column: str
     ) -> Iterable[str]:
         terms = [f"{name} * e_stride{i}" for i, name in enumerate((*batches, *rows))]
-        yield f"e_line = e_out + 4 * ({first_column}) + {' + '.join(terms)}"
-        yield f"e_biases = e_bias + 4 * ({first_column})"
+        size = self.dtype.itemsize
+        yield f"e_line = e_out + {size} * ({first_column}) + {' + '.join(terms)}"
+        yield f"e_biases = e_bias + {size} * ({first_column})"
 
     def fetch_lines(self, count: str) -> Iterable[str]:
         yield "prefetch_to_write(e_line)"
 
     def column_lines(self, first_column: str, index: str, accumulator: str) -> Iterable[str]:
-        yield f"e_value = {accumulator} + load_f32(e_biases, {index})"
-        yield f"store_f32(e_line, {index}, max(e_value, e_minimum))"
+        dtype = self.dtype.value
+        yield f"e_value = {accumulator} + read_{dtype}(e_biases, {index})"
+        yield f"write_{dtype}(e_line, {index}, max(e_value, e_minimum))"
 
 
 def computed(
-    spec: ContractionSpec, call: ContractionCall, out: Floats, bias: Floats, least: float,
+    spec: ContractionSpec, call: ContractionCall, out: Array, bias: Array, least: float,
     threads: int, planned_for: int | None = None,
 ) -> None:  # fmt: skip
     """Runs the kernel; `out` has the batch axes, the row axes and the columns."""
     plan = contraction_plan(spec, call, planned_for or threads)
     strides = out.strides[: spec.batches - spec.grouped + len(spec.windowed)]
-    source = contraction_source("test", spec, Store(len(parameters(spec)), len(strides)))
+    epilogue = Store(len(parameters(spec)), len(strides), spec.word)
+    source = contraction_source("test", spec, epilogue)
     kernel = kernel_function(kernel_address(source))
     scratch = np.full(plan.scratch_size * threads + 2 * _GUARD, 0x7F, np.uint8)
     start = -scratch.ctypes.data % 64 + 64
@@ -89,7 +93,7 @@ def computed(
             out.ctypes.data,
             bias.ctypes.data,
             *strides,
-            int(np.float32(least).view(np.uint32)),
+            int.from_bytes(np.asarray(least, out.dtype).tobytes(), "little", signed=True),
         ],
         np.int64,
     )
@@ -99,13 +103,11 @@ def computed(
     assert (scratch[start + plan.scratch_size * threads :] == 0x7F).all()
 
 
-def draw(shape: tuple[int, ...], seed: int) -> Floats:
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+def draw(shape: tuple[int, ...], seed: int, dtype: DType = DType.F32) -> Array:
+    return np.random.default_rng(seed).normal(size=shape).astype(dtype.numpy)
 
 
-def conv_call(
-    x: Floats, panels: Floats, window: Window, groups: int, out: Floats
-) -> ContractionCall:
+def conv_call(x: Array, panels: Array, window: Window, groups: int, out: Array) -> ContractionCall:
     n, *space, channels = x.shape
     outer = out.shape[1:-1]
     return ContractionCall(
@@ -127,24 +129,23 @@ def conv_call(
     )  # fmt: skip
 
 
-def check_conv(
-    x: Floats, w: Floats, window: Window, groups: int, tile: Tile, threads: int
-) -> Floats:
+def check_conv(x: Array, w: Array, window: Window, groups: int, tile: Tile, threads: int) -> Array:
     exact = _conv(x.astype(np.float64), w.astype(np.float64), in_f64(window), Groups(groups))
-    memory = np.full(exact.size + _GUARD // 2, np.nan, np.float32)
+    memory = np.full(exact.size + _GUARD // 2, np.nan, x.dtype)
     out = memory[_GUARD // 4 :][: exact.size].reshape(exact.shape)
-    bias = draw((out.shape[-1],), 7)
+    bias = draw((out.shape[-1],), 7, DType.of(x.dtype))
     spec = ContractionSpec(
-        2, (True,) * window.rank, tile, grouped=True, left_packed=x.strides[-1] != 4
-    )
+        2, (True,) * window.rank, tile, True, x.strides[-1] != x.itemsize,
+        dtype=DType.of(x.dtype), result=DType.of(x.dtype),
+    )  # fmt: skip
     panels = pack_panels(w, groups, panel_columns(tile))
     computed(spec, conv_call(x, panels, window, groups, out), out, bias, -0.5, threads)
     assert np.isnan(memory[: _GUARD // 4]).all()
     assert np.isnan(memory[_GUARD // 4 + exact.size :]).all()
-    expected = np.maximum(exact.astype(np.float64) + bias, -0.5)
-    np.testing.assert_allclose(
-        out, expected, rtol=1e-5, atol=1e-5 * (1 + abs(expected).max(initial=0))
-    )
+    expected = np.maximum(exact + bias.astype(np.float64), -0.5)
+    near = _NEAR[DType.of(x.dtype)]
+    atol = near * (1 + abs(expected).max(initial=0))
+    np.testing.assert_allclose(out.astype(np.float64), expected, rtol=near, atol=atol)
     return out
 
 
@@ -170,21 +171,22 @@ def windows(
     return Window(sizes, strides, dilations, lo_, hi_, fill), extents
 
 
+@pytest.mark.parametrize("dtype", _FLOATS)
 @given(
     st.integers(1, 3).flatmap(lambda rank: windows(rank, 1)),
     st.integers(0, 2), st.integers(1, 5), st.integers(1, 70), st.sampled_from([1, 1, 2, 3]),
     st.integers(1, 3), st.booleans(),
 )  # fmt: skip
 def test_convolutions(
-    shapes: tuple[Window, tuple[int, ...]], n: int, channels: int, columns: int, groups: int,
-    threads: int, channels_first: bool,
+    dtype: DType, shapes: tuple[Window, tuple[int, ...]], n: int, channels: int, columns: int,
+    groups: int, threads: int, channels_first: bool,
 ) -> None:  # fmt: skip
     window, extents = shapes
-    x = draw((n, *extents, channels * groups), 1)
+    x = draw((n, *extents, channels * groups), 1, dtype)
     if channels_first:
         x = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, -1, 1)), 1, -1)
-    w = draw((*window.sizes, channels, columns * groups), 2)
-    check_conv(x, w, window, groups, _TILE, threads)
+    w = draw((*window.sizes, channels, columns * groups), 2, dtype)
+    check_conv(x, w, window, groups, _TILES[dtype], threads)
 
 
 @pytest.mark.parametrize(
@@ -231,7 +233,7 @@ def test_real_layer_shapes(
     zero = Scalar.of(0.0, DType.F32)
     window = Window((kernel,) * 2, (stride,) * 2, (1, 1), (border,) * 2, (border,) * 2, zero)
     x = draw((1, *space, channels), 3)
-    w = draw((kernel, kernel, channels, columns), 4) / np.float32(np.sqrt(channels))
+    w = draw((kernel, kernel, channels, columns), 4)
     tile = choose_tile(None, columns)
     check_conv(x, w, window, 1, tile, threads)
 
@@ -243,7 +245,7 @@ def test_a_slice_of_channels_is_read_in_place() -> None:
     check_conv(x, draw((3, 3, 20, 33), 6), window, 1, _TILE, 2)
 
 
-def matmul_call(x: Floats, y: Floats) -> ContractionCall:
+def matmul_call(x: Array, y: Array) -> ContractionCall:
     return ContractionCall(
         left=x.ctypes.data,
         right=y.ctypes.data,
@@ -260,6 +262,7 @@ def matmul_call(x: Floats, y: Floats) -> ContractionCall:
     )
 
 
+@pytest.mark.parametrize("dtype", _FLOATS)
 @given(
     st.lists(st.integers(1, 3), max_size=2), st.integers(0, 40), st.integers(0, 80),
     st.integers(0, 70), st.booleans(), st.booleans(), st.integers(1, 3),
@@ -267,19 +270,24 @@ def matmul_call(x: Floats, y: Floats) -> ContractionCall:
 @example([2], 130, 64, 128, False, True, 2)
 @example([], 700, 3000, 70, True, False, 3)
 def test_matmuls_of_two_computed_operands(
-    batches: list[int], m: int, k: int, n: int, x_turned: bool, y_turned: bool, threads: int,
+    dtype: DType, batches: list[int], m: int, k: int, n: int, x_turned: bool, y_turned: bool,
+    threads: int,
 ) -> None:  # fmt: skip
-    x = draw((*batches, k, m), 1).swapaxes(-1, -2) if x_turned else draw((*batches, m, k), 1)
-    y = draw((*batches, n, k), 2).swapaxes(-1, -2) if y_turned else draw((*batches, k, n), 2)
-    left_packed = x.strides[-1] != 4
-    spec = ContractionSpec(
-        len(batches), (False,), _TILE, left_packed=left_packed, right_packed=True
+    x, y = draw((*batches, m, k), 1, dtype), draw((*batches, k, n), 2, dtype)
+    x, y = (
+        np.ascontiguousarray(each.swapaxes(-1, -2)).swapaxes(-1, -2) if is_turned else each
+        for each, is_turned in ((x, x_turned), (y, y_turned))
     )
-    out = np.full((*batches, m, n), np.nan, np.float32)
-    bias = draw((n,), 3)
+    spec = ContractionSpec(
+        len(batches), (False,), _TILES[dtype], left_packed=x.strides[-1] != x.itemsize,
+        right_packed=True, dtype=dtype, result=dtype,
+    )  # fmt: skip
+    out = np.full((*batches, m, n), np.nan, dtype.numpy)
+    bias = draw((n,), 3, dtype)
     computed(spec, matmul_call(x, y), out, bias, -1e30, threads)
     expected = np.matmul(x.astype(np.float64), y.astype(np.float64)) + bias
-    np.testing.assert_allclose(out, expected, rtol=1e-5, atol=1e-5 * (1 + k**0.5))
+    near = _NEAR[dtype]
+    np.testing.assert_allclose(out, expected, rtol=near, atol=near * (1 + k**0.5))
 
 
 @pytest.mark.parametrize(
@@ -308,16 +316,18 @@ def test_results_do_not_depend_on_threads_tiles_or_blocks(tile: Tile) -> None:
     np.testing.assert_allclose(results[0], reference, rtol=1e-6, atol=1e-5)
 
 
-def test_special_values_pass_as_in_numpy() -> None:
-    x, w = np.ones((8, 4), np.float32), np.ones((4, 70), np.float32)
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F64])
+def test_special_values_pass_as_in_numpy(dtype: DType) -> None:
+    x, w = np.ones((8, 4), dtype.numpy), np.ones((4, 70), dtype.numpy)
     x[1, 2], x[2, 0], x[3, 1], w[3, 5] = np.nan, np.inf, -np.inf, np.inf
-    out = np.zeros((8, 70), np.float32)
-    tile = _TILE
-    panels = pack_panels(w, 1, panel_columns(tile))
+    out = np.zeros((8, 70), dtype.numpy)
+    spec = ContractionSpec(0, (False,), _TILES[dtype], dtype=dtype, result=dtype)
+    panels = pack_panels(w, 1, spec.width)
+    rows = (RowAxis(8, x.strides[0]),)
     call = ContractionCall(
-        x.ctypes.data, panels.ctypes.data, 0, (), (), (), (RowAxis(8, 16),), columns=70, depth=4
+        x.ctypes.data, panels.ctypes.data, 0, (), (), (), rows, columns=70, depth=4
     )
-    computed(ContractionSpec(0, (False,), tile), call, out, np.zeros(70, np.float32), -np.inf, 1)
+    computed(spec, call, out, np.zeros(70, dtype.numpy), -np.inf, 1)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(out, np.matmul(x, w))
 
@@ -326,7 +336,7 @@ NARROW = """
 import numpy as np
 from satura.backend.target import host_target
 from tests.test_contraction import check_conv
-from satura.backend.contraction.spec import choose_tile
+from satura.backend.contraction.tile import choose_tile
 from satura.rewrite.types.attributes import Window
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType

@@ -19,7 +19,8 @@ from benchmarks.models.quantized import quantize
 from satura.backend.contraction import call, readings
 from satura.backend.contraction.readings import Reading
 from satura.backend.contraction.sorted_words import fits_halves
-from satura.backend.contraction.spec import Products, pack_products
+from satura.backend.contraction.spec import pack_products
+from satura.backend.contraction.tile import Products
 from satura.backend.target import host_target
 from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.program.builder import Builder

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from satura.backend.contraction.spec import Tile
+from satura.backend.contraction.tile import Tile
 from satura.backend.contraction.winograd import PARAMETERS, WinogradCall, winograd_plan
 from satura.backend.plan.compiled import compile_schedule
 from satura.pipeline.stages import best_schedule, saturate

@@ -1,6 +1,6 @@
 """conv and matmul for the register-tiled kernel of `contraction/emit.py`.
 
-The operands must be plain strided views of f32, or of f16 or bf16, which are packed as f32; or
+The operands must be plain strided views of f32 or f64, or of f16 or bf16, packed as f32; or
 integers that come from 8 bits (see `readings.py`). Weights that are constants are packed into
 panels at compile time; other right operands are packed by the kernel. Depthwise convolutions and
 all other dtypes are plain loops, see `lower/reductions.py`.
@@ -22,27 +22,22 @@ from satura.backend.contraction.sorted_words import table_lines
 from satura.backend.contraction.spec import (
     ContractionCall,
     ContractionSpec,
-    Products,
     RowAxis,
-    choose_tile,
     contraction_plan,
-    panel_columns,
     parameters,
 )  # fmt: skip
+from satura.backend.contraction.tile import Products, choose_tile, lanes_of, panel_columns
 from satura.backend.contraction.views import View
 from satura.backend.emit.body import Code, KernelForm
 from satura.backend.lower.body import Nest, Pointer
 from satura.backend.lower.canonical import renumber
 from satura.backend.lower.reductions import anchor_of, epilogue_nest
 from satura.backend.lower.walk import shape_of
-from satura.backend.target import host_target
 from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.program.program import Node
 from satura.rewrite.types.attributes import Groups, Window
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.tensor_type import Array
-
-_WORD = 4
 
 
 @dataclass(frozen=True)
@@ -129,8 +124,8 @@ class _Problem:
     @property
     def groups_of_a_vector(self) -> int:
         """How many groups can have their columns in one vector."""
-        lanes = host_target().lanes
-        plain = self.reading.products is Products.F32 and not self.left_packed
+        products = self.reading.products
+        lanes, plain = lanes_of(products), not products.word.is_integer and not self.left_packed
         packed = self.reading.weights is not None
         if not plain or not packed or self.groups < 2 or self.columns != self.depth:
             return 1
@@ -163,8 +158,8 @@ class _Problem:
         full = not any_columns and self.columns % panel_columns(tile) == 0
         spec = ContractionSpec(
             len(batches) + grouped, tuple(axis.is_windowed for axis in rows), tile, grouped,
-            self.left_packed, reading.weights is None, reading.left_dtype, reading.products,
-            reading.right_dtype, reading.result, self.shared, full,
+            self.left_packed, reading.weights is None, reading.left_dtype, reading.right_dtype,
+             reading.result, self.shared, full,
         )  # fmt: skip
         best = spec
         if wanted is not None:
@@ -181,7 +176,7 @@ class _Problem:
                 store, digest, reading.weights, batches, spec
             )
             if reading.products is Products.OCTETS:
-                head_lines = table_lines(*self.pieces_of_a_row, panel_columns(spec.tile))
+                head_lines = table_lines(*self.pieces_of_a_row, spec.width)
         call = ContractionCall(
             left=reading.left.pointer,
             right=pointer,
@@ -223,7 +218,7 @@ class _Problem:
         batches: Sequence[Axis], spec: ContractionSpec,
     ) -> tuple[Pointer, tuple[int, ...], int, int]:  # fmt: skip
         """The weights as panels in `store`, their strides along batches and groups, their lines."""
-        reading, width = self.reading, panel_columns(spec.tile)
+        reading, width = self.reading, spec.width
         taps = prod(axis.row.taps for axis in self.rows)
         moving = [axis for axis in batches if axis.right]
         groups = max(1, self.groups)
@@ -248,7 +243,7 @@ class _Problem:
         if spec.tile.part:  # the weights themselves decide it
             store.made(number)
             lines = store.arrays[number].shape[-2]
-        group_stride = -(-self.columns // width) * lines * width * _WORD
+        group_stride = -(-self.columns // width) * lines * spec.line
         batch_stride = group_stride * groups
         right: list[int] = []
         for axis in reversed(batches):

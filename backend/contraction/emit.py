@@ -26,12 +26,12 @@ from satura.backend.contraction.gathering import (
     tile_lines,
     tile_size,
 )  # fmt: skip
-from satura.backend.contraction.spec import ContractionSpec, panel_columns, parameters
+from satura.backend.contraction.spec import ContractionSpec, parameters
 from satura.backend.emit.text import INDENT, indent
 from satura.backend.jit.machine_code import KernelSource
 from satura.rewrite.types.tensor_type import DType
 
-_F32, _WORD, _LINE = 4, 8, 64
+_WORD, _LINE = 8, 64
 _SHALLOW = 512  # rows of greater depth are streams that the CPU fetches ahead itself
 
 
@@ -81,7 +81,7 @@ def _kernel(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
 
 
 def _unit(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
-    tallest, width = spec.tile.rows[0], panel_columns(spec.tile)
+    tallest, width = spec.tile.rows[0], spec.width
     yield "panel = unit % panels"
     yield "place = unit // panels"
     yield "block = place % blocks"
@@ -101,51 +101,54 @@ def _unit(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
         yield "new_rows = place != built"
     yield "if place != built:"
     yield from indent(1, ["built = place", *row_lines(spec)])
-    yield from panel_lines(spec, width)
+    yield from panel_lines(spec)
     group = f"batch{spec.batches - 1} * columns + " if spec.grouped else ""
     yield f"first_column = {group}panel * {width}"
     if not spec.full:
         yield f"column_count = min({width}, columns - panel * {width})"
     yield "for step in range(steps):"
-    yield from indent(1, _step(spec, epilogue, width))
+    yield from indent(1, _step(spec, epilogue))
 
 
-def _step(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str]:
+def _step(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     yield "first_tap = step // depth_steps * tap_step"
     yield "first_depth = step % depth_steps * depth_step"
-    yield f"step_weights = weights + (first_tap * depth + first_depth) * {width * _F32}"
+    yield f"step_weights = weights + (first_tap * depth + first_depth) * {spec.line}"
     yield "step_taps = min(tap_step, taps - first_tap)"
     yield "step_depth = min(depth_step, depth - first_depth)"
     if not spec.right_packed:
         yield "next_weights = step_weights"
         yield "if step + 1 < steps:"
-        yield f"{INDENT}next_weights += step_taps * step_depth * {width * _F32}"
+        yield f"{INDENT}next_weights += step_taps * step_depth * {spec.line}"
         yield "elif unit + 1 < end:"
         following = "(panel + 1 if panel + 1 < panels else 0)"
-        yield f"{INDENT}next_weights = weights + ({following} - panel) * {panel_bytes(spec, width)}"
+        yield f"{INDENT}next_weights = weights + ({following} - panel) * {panel_bytes(spec)}"
     yield "for tile in range(tiles):"
     body = [tile_size(spec)]
-    body += ["if step == steps - 1:", *indent(1, _fetches(spec, epilogue, width))]
+    body += ["if step == steps - 1:", *indent(1, _fetches(spec, epilogue))]
     body += ["accumulators = scratch + tile * tile_pitch", *tile_lines(spec)]
     body += ["ahead = step_weights"]  # or the next tile's rows, if they lie one after another
     if not spec.left_packed:
-        following = f"load_int64(table, table_pitch // {_WORD}) + first_depth * {_F32}"
+        following = (
+            f"load_int64(table, table_pitch // {_WORD}) + first_depth * {spec.word.itemsize}"
+        )
         condition = f"new_rows and tile + 1 < tiles and tile_depth <= {_SHALLOW}"
         body += [f"if {condition}:", f"{INDENT}ahead = {following}"]
     if spec.tile.part:
         body += ["if tile == 0:", f"{INDENT}ahead = next_weights"]
     elif not spec.right_packed:  # each of the first tiles fetches its part of what comes next
-        body += [f"if tile < {width * _F32 // _LINE}:"]
+        body += [f"if tile < {spec.line // _LINE}:"]
         body += [f"{INDENT}ahead = next_weights + tile * tile_taps * tile_depth * {_LINE}"]
     body += [*_microkernels(spec), "if step == steps - 1:"]
-    body += indent(1, _epilogue(spec, epilogue, width))
+    body += indent(1, _epilogue(spec, epilogue))
     yield from indent(1, body)
 
 
 def _microkernels(spec: ContractionSpec) -> Iterator[str]:
     """The call of the microkernel whose number of rows is that of the tile."""
     arguments = (
-        f"table, pitch, hops, tile_taps, tile_depth, first_depth * {_F32}, step_weights, ahead, "
+        "table, pitch, hops, tile_taps, tile_depth, "
+        f"first_depth * {spec.word.itemsize}, step_weights, ahead, "
         "accumulators, step"
     )
     if spec.is_integer:
@@ -171,16 +174,16 @@ def _first_of_tile(spec: ContractionSpec) -> str:
     return "first_row + tile * least + min(tile, larger)"
 
 
-def _count(spec: ContractionSpec, width: int) -> str:
+def _count(spec: ContractionSpec) -> str:
     """How many columns of a panel there are."""
-    return str(width) if spec.full else "column_count"
+    return str(spec.width) if spec.full else "column_count"
 
 
-def _fetches(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str]:
+def _fetches(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     """What the epilogue will need comes into the cache while the microkernel runs."""
     yield from coordinates(spec, _first_of_tile(spec))
     yield "for slot in range(size):"
-    body = [*_row_lines(spec, epilogue), *epilogue.fetch_lines(_count(spec, width)), *advance(spec)]
+    body = [*_row_lines(spec, epilogue), *epilogue.fetch_lines(_count(spec)), *advance(spec)]
     yield from indent(1, body)
 
 
@@ -190,13 +193,13 @@ def _row_lines(spec: ContractionSpec, epilogue: Epilogue) -> Iterable[str]:
     return epilogue.row_lines(batches, rows, "first_column")
 
 
-def _epilogue(spec: ContractionSpec, epilogue: Epilogue, width: int) -> Iterator[str]:
+def _epilogue(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     yield from coordinates(spec, _first_of_tile(spec))
     yield "for slot in range(size):"
-    body = [*_row_lines(spec, epilogue), f"for index in range({_count(spec, width)}):"]
-    accumulator = f"get_{'i32' if spec.is_integer else 'f32'}(accumulators, index)"
+    body = [*_row_lines(spec, epilogue), f"for index in range({_count(spec)}):"]
+    accumulator = f"get_{spec.word.value}(accumulators, index)"
     if spec.result is DType.I64:
         accumulator = f"cast_i64({accumulator})"
     body += indent(1, epilogue.column_lines("first_column", "index", accumulator))
-    body += [f"accumulators += {width * _F32}", *advance(spec)]
+    body += [f"accumulators += {spec.line}", *advance(spec)]
     yield from indent(1, body)

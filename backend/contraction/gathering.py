@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from satura.backend.contraction.spec import ContractionSpec, Products
+from satura.backend.contraction.spec import ContractionSpec
+from satura.backend.contraction.tile import Products
 from satura.backend.emit.text import INDENT, indent
-from satura.rewrite.types.tensor_type import DType
 
-_F32, _WORD = 4, 8
+_WORD = 8
 
 
 def gathers(spec: ContractionSpec) -> bool:
@@ -40,7 +40,7 @@ def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
     yield "kinds = scratch + kinds_offset"
     yield "fill_page = scratch + fill_offset"
     yield f"for i in range(depth{f' * {spec.shared}' if spec.shared > 1 else ''}):"
-    yield f"{INDENT}store_f32(fill_page, i, fill_value)"
+    yield f"{INDENT}put_{spec.word.value}(fill_page, i, fill_value)"
     yield "line = 0"
     axes = _window_parameters(spec)
     for level, axis in enumerate(axes):
@@ -60,7 +60,7 @@ def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
 def _fill_value(spec: ContractionSpec) -> str:
     if spec.is_integer and spec.left_packed:
         return f"cast_{_packed_dtype(spec)}(fill)"
-    return "f32_of_bits(fill)"
+    return f"scalar_{spec.word.value}(fill)"
 
 
 def _packed_dtype(spec: ContractionSpec) -> str:
@@ -68,11 +68,11 @@ def _packed_dtype(spec: ContractionSpec) -> str:
     return "i16" if spec.products is Products.PAIRS else "u8"
 
 
-def panel_bytes(spec: ContractionSpec, width: int) -> str:
+def panel_bytes(spec: ContractionSpec) -> str:
     """The size of one panel."""
     if spec.tile.part:
-        return f"panel_lines * {width * _F32}"
-    return f"(taps * depth + {spec.heads}) * {width * _F32}"
+        return f"panel_lines * {spec.line}"
+    return f"(taps * depth + {spec.heads}) * {spec.line}"
 
 
 def row_lines(spec: ContractionSpec) -> Iterator[str]:
@@ -90,10 +90,11 @@ def row_lines(spec: ContractionSpec) -> Iterator[str]:
         "table = tables + tile * table_pitch",
     ]
     if spec.left_packed:
+        following = f"origin += depth * {spec.word.itemsize}"
         body += ["for slot in range(slots):"]
         body += indent(1, ["store_int64(table, slot, origin)"])
-        body += indent(1, ["if slot + 1 < size:", f"{INDENT}origin += depth * {_F32}"])
-        body += [f"origin += depth * {_F32}"]
+        body += indent(1, ["if slot + 1 < size:", f"{INDENT}{following}"])
+        body += [following]
     else:
         body += _origins(spec)
     yield from indent(1, body)
@@ -119,55 +120,57 @@ def tile_lines(spec: ContractionSpec) -> Iterator[str]:
     yield f"{INDENT}tile_depth = depth * taps{last}"
 
 
-def panel_lines(spec: ContractionSpec, width: int) -> Iterator[str]:
+def panel_lines(spec: ContractionSpec) -> Iterator[str]:
     """Once per unit: `weights`, the address of the panel's weights."""
+    width = spec.width
     strides = (f" + batch{axis} * right_batch{axis}" for axis in range(spec.batches))
     here = f"right{''.join(strides)}"
     if not spec.right_packed:
-        yield f"heads = {here} + panel * {panel_bytes(spec, width)}"
+        yield f"heads = {here} + panel * {panel_bytes(spec)}"
         lines = "table_lines" if spec.tile.part else str(spec.heads)
-        yield f"weights = heads + {lines} * {width * _F32}"
+        yield f"weights = heads + {lines} * {spec.line}"
         return
     yield "heads = scratch + panel_offset"
-    yield f"weights = heads + {spec.heads * width * _F32}"
+    yield f"weights = heads + {spec.heads * spec.line}"
     yield f"source = {here} + panel * {width} * right_column_stride"
     yield f"valid = min({width}, columns - panel * {width})"
     yield "if place // blocks * panels + panel != packed:"
     lanes = width // spec.tile.vectors
     if spec.is_integer:
         yield f"{INDENT}packed = place // blocks * panels + panel"
-        yield from indent(1, integer_panel_lines(spec, width))
+        yield from indent(1, _integer_panel_lines(spec))
         return
     copy = ["packed = place // blocks * panels + panel", "done = 0"]
-    if spec.dtype is DType.F32:
-        copy += _transposing_lines(width, lanes)
-    read = f"read_{spec.dtype.value}"
+    if spec.dtype is spec.word:
+        copy += _transposing_lines(spec, lanes)
+    read, put = f"read_{spec.dtype.value}", f"put_{spec.word.value}"
     copy += [
         f"for k in range(done if valid == {width} else 0, taps * depth):",
-        f"{INDENT}line = weights + k * {width * _F32}",
+        f"{INDENT}line = weights + k * {spec.line}",
         f"{INDENT}origin = source + k * right_depth_stride",
         f"{INDENT}if right_column_stride == {spec.dtype.itemsize}:",
         f"{INDENT * 2}for n in range(valid):",
-        f"{INDENT * 3}store_f32(line, n, {read}(origin, n))",
+        f"{INDENT * 3}{put}(line, n, {read}(origin, n))",
         f"{INDENT}else:",
         f"{INDENT * 2}for n in range(valid // {lanes} * {lanes} if k < done else 0, valid):",
-        f"{INDENT * 3}store_f32(line, n, {read}(origin + n * right_column_stride, 0))",
+        f"{INDENT * 3}{put}(line, n, {read}(origin + n * right_column_stride, 0))",
         f"{INDENT}for n in range(valid, {width}):",
-        f"{INDENT * 2}store_f32(line, n, f32(0))",
+        f"{INDENT * 2}{put}(line, n, scalar_{spec.word.value}(0))",
     ]
     yield from indent(1, copy)
 
 
-def _transposing_lines(width: int, lanes: int) -> list[str]:
+def _transposing_lines(spec: ContractionSpec, lanes: int) -> list[str]:
     """`done` rows of the panel's whole vectors, where the depth is contiguous."""
+    word = spec.word.itemsize
     return [
-        f"if right_depth_stride == {_F32}:",
+        f"if right_depth_stride == {word}:",
         f"{INDENT}done = taps * depth // {lanes} * {lanes}",
         f"{INDENT}for n in range(0, valid - {lanes - 1}, {lanes}):",
         f"{INDENT * 2}for k in range(0, done, {lanes}):",
-        f"{INDENT * 3}origin = source + n * right_column_stride + k * {_F32}",
-        f"{INDENT * 3}line = weights + k * {width * _F32} + n * {_F32}",
-        f"{INDENT * 3}transpose_block_32(origin, right_column_stride, line, {width * _F32})",
+        f"{INDENT * 3}origin = source + n * right_column_stride + k * {word}",
+        f"{INDENT * 3}line = weights + k * {spec.line} + n * {word}",
+        f"{INDENT * 3}transpose_block_{8 * word}(origin, right_column_stride, line, {spec.line})",
     ]
 
 
@@ -270,7 +273,7 @@ def _taps(spec: ContractionSpec, outside: str, body: list[str]) -> Iterator[str]
 
 
 def _row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
-    """Copies of the block's rows as f32 or integers, all taps of a row side by side."""
+    """Copies of the block's rows as words, all taps of a row side by side."""
     if spec.is_integer:
         yield from _integer_row_packing_lines(spec)
         return
@@ -285,32 +288,32 @@ def _row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
             *indent(1, _depth_copy_lines(spec, "address", "tap_depth")),
             "else:",
             f"{INDENT}for k in range(tap_depth):",
-            f"{INDENT * 2}store_f32(copy, k, fill_value)",
-            f"copy += tap_depth * {_F32}",
+            f"{INDENT * 2}put_{spec.word.value}(copy, k, fill_value)",
+            f"copy += tap_depth * {spec.word.itemsize}",
         ]
         yield from indent(1, _taps(spec, "0", copied))
     else:
         yield from indent(1, _depth_copy_lines(spec, "origin", "depth"))
-        yield f"{INDENT}copy += depth * {_F32}"
+        yield f"{INDENT}copy += depth * {spec.word.itemsize}"
     yield from indent(1, advance(spec))
 
 
 def _depth_copy_lines(spec: ContractionSpec, source: str, count: str) -> list[str]:
     """A loop that vectorises where the depth is contiguous, and one for other strides."""
-    read = f"read_{spec.dtype.value}"
+    read, put = f"read_{spec.dtype.value}", f"put_{spec.word.value}"
     return [
         f"if left_depth_stride == {spec.dtype.itemsize}:",
         f"{INDENT}for k in range({count}):",
-        f"{INDENT * 2}store_f32(copy, k, {read}({source}, k))",
+        f"{INDENT * 2}{put}(copy, k, {read}({source}, k))",
         "else:",
         f"{INDENT}for k in range({count}):",
-        f"{INDENT * 2}store_f32(copy, k, {read}({source} + k * left_depth_stride, 0))",
+        f"{INDENT * 2}{put}(copy, k, {read}({source} + k * left_depth_stride, 0))",
     ]
 
 
 def _integer_row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
     """Copies of the block's rows, less their zero point; the last word's rest is any."""
-    kind, size = _packed_dtype(spec), _F32 // spec.products.per_word
+    kind, size = _packed_dtype(spec), spec.word.itemsize // spec.products.per_word
     yield "rows_here = scratch + rows_offset"
     yield f"zero = cast_{kind}(left_zero)"
     yield "for row in range(row_count):"
@@ -336,14 +339,14 @@ def _integer_row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
     yield from indent(1, [*body, *advance(spec)])
 
 
-def integer_panel_lines(spec: ContractionSpec, width: int) -> Iterator[str]:
+def _integer_panel_lines(spec: ContractionSpec) -> Iterator[str]:
     """A panel of pairs of i16, less their zero point, after a line of zeros."""
-    dtype = (spec.right or spec.dtype).value
+    width, dtype = spec.width, (spec.right or spec.dtype).value
     yield f"for n in range({width}):"
     yield f"{INDENT}put_i32(heads, n, np.int32(0))"
     yield "zero_right = cast_i16(right_zero)"
     yield "for k in range(taps * depth * 2):"
-    yield f"{INDENT}line = weights + k // 2 * {width * _F32} + k % 2 * 2"
+    yield f"{INDENT}line = weights + k // 2 * {spec.line} + k % 2 * 2"
     yield f"{INDENT}origin = source + k * right_depth_stride"
     yield f"{INDENT}kept = valid if k < right_depth else 0"
     value = f"cast_i16(cast_i16(read_{dtype}(origin + n * right_column_stride, 0)) - zero_right)"

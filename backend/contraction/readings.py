@@ -1,9 +1,9 @@
 """What the words of a contraction's operands are, chosen by their dtypes and values.
 
-f32, f16 and bf16 are multiplied as f32. Integers that come from 8 bits are multiplied in pairs of
-i16, or, where the CPU has instructions for it and the weights are constants that fit i8, as four
-u8 and i8 each. Then rows are read as they lie in memory, their zero point included; what that adds
-too much is known from the weights.
+f32 and f64 are multiplied as they are, f16 and bf16 as f32. Integers that come from 8 bits are
+multiplied in pairs of i16, or, where the CPU has instructions for it and the weights are constants
+that fit i8, as four u8 and i8 each. Then rows are read as they lie in memory, their zero point
+included; what that adds too much is known from the weights.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import numpy as np
 
 from satura.backend.contraction.narrow import Narrow, known_integers, narrow_operand
 from satura.backend.contraction.sorted_words import is_sorted_faster, sorted_panels, stack_panels
-from satura.backend.contraction.spec import Products, pack_panels, pack_products
+from satura.backend.contraction.spec import pack_panels, pack_products
+from satura.backend.contraction.tile import Products
 from satura.backend.contraction.views import View, view_of
 from satura.backend.lower.body import Pointer
 from satura.backend.target import host_target
@@ -67,15 +68,16 @@ class Reading:
         return packed[0][None] if len(packed) == 1 else np.stack(packed)
 
     def _packed(self, weights: Array, groups: int, width: int) -> Array:
-        if self.products is Products.F32:
-            return pack_panels(weights.astype(np.float32, copy=False), groups, width)
+        if not self.products.word.is_integer:
+            words = weights.astype(self.products.word.numpy, copy=False)
+            return pack_panels(words, groups, width)
         integers = weights.astype(np.int64, copy=False)
         return pack_products(integers, groups, width, self.products, self.shift)
 
 
 def reading_of(schedule: Schedule, dispatch: Dispatch, node: Node) -> Reading | None:
     """How a contraction's operands are read; None where no microkernel takes them."""
-    if node.type.dtype.compute is DType.F32:
+    if node.type.dtype.is_float:
         return _floats(schedule, dispatch, node)
     if node.type.dtype in (DType.I32, DType.I64):
         return _integers(schedule, dispatch, node)
@@ -90,9 +92,10 @@ def _floats(schedule: Schedule, dispatch: Dispatch, node: Node) -> Reading | Non
         return None
     known = nodes[right.node].op.name == "constant"
     dtype = node.type.dtype
+    products = Products.F64 if dtype is DType.F64 else Products.F32
     return Reading(
-        left, right, dtype, dtype, DType.F32, nodes[right.node].constant if known else None,
-        left_packed=dtype is not DType.F32, fill=_fill(node),
+        left, right, dtype, dtype, products.word, nodes[right.node].constant if known else None,
+        products, left_packed=dtype is not products.word, fill=_fill(node),
     )  # fmt: skip
 
 

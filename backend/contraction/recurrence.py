@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from satura.backend.contraction.recurrence_panels import TALLEST, Panel
-from satura.backend.contraction.spec import tile_name
+from satura.backend.contraction.tile import Products, tile_name
 from satura.backend.emit.body import op_text
 from satura.backend.emit.loops import kernel_text
 from satura.backend.emit.text import indent
@@ -178,8 +178,6 @@ class Writer:
 
     def _phase(self, number: int) -> Iterator[str]:
         phase, panel = self.phases[number], self.panels[number]
-        if self.dtype is not DType.F32:
-            yield "atomic_add(hops, 0)"
         tallest = panel.heights[0]
         yield f"tiles = (rows + {tallest - 1}) // {tallest}"
         yield "least = rows // tiles"
@@ -204,31 +202,18 @@ class Writer:
         yield f"for part in range({panel.parts}):"
         yield f"    weights_part = panel_weights + part * {panel.part_size}"
         yield f"    sums_part = sums + part * {panel.sums // panel.parts}"
-        if self.dtype is DType.F32:
-            yield from indent(1, self._microkernels(panel, offset))
-            return
-        name, width = self.dtype.value, panel.part
-        yield "    for slot in range(size):"
-        yield f"        sum = sums_part + slot * {width * panel.itemsize}"
-        yield f"        for index in range({width}):"
-        yield f"            put_{name}(sum, index, {name}(0))"
-        yield f"        origin = load_int64(lines, slot) + {offset}"
-        yield "        for k in range(hidden):"
-        yield f"            factor = read_{name}(origin, k)"
-        yield f"            row_weights = weights_part + k * {width * panel.itemsize}"
-        yield f"            for index in range({width}):"
-        product = f"mul_add(factor, read_{name}(row_weights, index), get_{name}(sum, index))"
-        yield f"                put_{name}(sum, index, {product})"
+        yield from indent(1, self._microkernels(panel, offset))
 
     def _microkernels(self, panel: Panel, offset: str) -> Iterator[str]:
         """The call of the microkernel with as many rows as the tile has, or a few more."""
         ahead = f"weights_part + {panel.part_size}"
         arguments = f"lines, 0, hops, 1, hidden, {offset}, weights_part, {ahead}, sums_part, 0"
-        *taller, last = panel.heights
-        for place, height in enumerate(taller):
+        products = Products.F64 if self.dtype is DType.F64 else Products.F32
+        *taller, last = (tile_name(height, panel.vectors, products) for height in panel.heights)
+        for place, name in enumerate(taller):
             yield f"{'elif' if place else 'if'} size > {panel.heights[place + 1]}:"
-            yield f"    {tile_name(height, panel.vectors)}({arguments})"
-        final = f"{tile_name(last, panel.vectors)}({arguments})"
+            yield f"    {name}({arguments})"
+        final = f"{last}({arguments})"
         yield from ["else:", f"    {final}"] if taller else [final]
 
     def _formulas(self, phase: Phase, panel: Panel) -> Iterator[str]:

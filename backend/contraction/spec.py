@@ -5,8 +5,8 @@ left[b, r, t, k] · right[b, t, k, n]. Rows run over one or more axes. Along a w
 convolution) a row sees several input positions, one per tap, and positions outside the input
 count as the fill value. Groups of a convolution are its last batch axis.
 
-Operands are read as words of four bytes: an f32, or several neighbours along the depth of integers
-(see `Products`). Depths and steps below count words.
+Operands are read as words: an f32, an f64, or several neighbours along the depth of integers in
+four bytes (see `Products`). Depths and steps below count words.
 
 `ContractionSpec` is what the text of a kernel depends on. Everything else is an argument:
 `ContractionCall` describes one call, and `contraction_plan` turns it into the argument table's
@@ -16,59 +16,25 @@ first words and the bytes of scratch that each thread needs.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import Enum
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from satura.backend.cache_lines import aligned_empty
 from satura.backend.contraction.scratch import Layout
+from satura.backend.contraction.tile import Products, Tile, panel_columns, slowness, tile_name
 from satura.backend.lower.body import Argument
 from satura.backend.sizes.size import defer
-from satura.backend.target import Target, host_target
-from satura.rewrite.types.tensor_type import DType
+from satura.rewrite.types.tensor_type import Array, DType
 
-_F32, _WORD = 4, 8
+_WORD = 8
 _PANEL_BYTES = 640 * 1024  # of one weight panel between two changes of tiles: stays in L2
 _TABLE_BYTES = 64 * 1024  # of row addresses
 _LEFT_BYTES = 384 * 1024  # of rows in flight
 _MOST_ROWS = 480
-_TALLEST_OF_32 = {4: 6, 3: 8, 2: 12, 1: 10}  # rows of the tile by vectors, by registers
-_TALLEST_OF_16 = {3: 4, 2: 6, 1: 8}
-_TALLEST_OF_16_PAIRS = {3: 3, 2: 6, 1: 8}  # their products need a register
-_OCTETS_OF_32 = {4: 4, 3: 6, 2: 8, 1: 10}  # rows that are in registers at a time
-_OCTETS_OF_16 = {3: 2, 2: 4, 1: 6}
-_OCTET_ROWS = 24  # of a tile
-_SLOWER_OF_32 = {4: 1.0, 3: 1.01, 2: 1.03, 1: 1.15}  # narrow tiles load more per product
-_SLOWER_OF_16 = {3: 1.03, 2: 1.0, 1: 1.35}  # wide ones of few rows read more of a deep panel
 _OF_AN_AXIS, _OF_A_COUNT = 0.003, 0.01  # of a kernel's time: one more row axis, counted columns
 _BALANCED_UNITS = 8  # with so many units per thread, one more or less does not matter
-
-
-class Products(Enum):
-    """What a word holds, and so how the microkernel adds products: the name of its helper."""
-
-    F32 = "tile"
-    PAIRS = "pairs"  # two i16 each, added as i32
-    QUADS = "quads"  # four u8 of rows and four i8 of weights, added as i32
-    OCTETS = "octets"  # the same, as two i16 first where these cannot saturate
-
-    @property
-    def per_word(self) -> int:
-        return {Products.F32: 1, Products.PAIRS: 2}.get(self, 4)
-
-
-@dataclass(frozen=True)
-class Tile:
-    """What a microkernel holds in registers: some number of rows by `vectors` vectors.
-
-    A kernel has one microkernel per entry of `rows` (descending), so that tiles can share the rows
-    of a block evenly; or one that takes `part` of the rows at a time.
-    """
-
-    rows: tuple[int, ...]
-    vectors: int
-    part: int = 0
 
 
 @dataclass(frozen=True)
@@ -76,8 +42,8 @@ class ContractionSpec:
     """What the text of a contraction kernel depends on, besides its epilogue.
 
     `windowed` has one entry per row axis, `dtype` is that of the operands in memory. The left
-    operand is read in place, or copied row by row as f32 first (`left_packed`: its depth is not
-    contiguous, or it is not f32). The right operand comes as weight panels
+    operand is read in place, or copied row by row as words first (`left_packed`: its depth is not
+    contiguous, or its elements are none). The right operand comes as weight panels
     (see `pack_panels`), or is copied to a panel by the kernel (`right_packed`); its elements have
     the dtype `right`, where that is another. Panels of integers start with a line of what is added
     to the sums. `result` is the dtype of the sums. As many small groups of a convolution as
@@ -92,15 +58,33 @@ class ContractionSpec:
     left_packed: bool = False
     right_packed: bool = False
     dtype: DType = DType.F32
-    products: Products = Products.F32
     right: DType | None = None
     result: DType = DType.F32
     shared: int = 1
     full: bool = False
 
     @property
+    def products(self) -> Products:
+        return self.tile.products
+
+    @property
+    def word(self) -> DType:
+        """The dtype of words and sums."""
+        return self.products.word
+
+    @property
     def is_integer(self) -> bool:
-        return self.products is not Products.F32
+        return self.word.is_integer
+
+    @property
+    def width(self) -> int:
+        """How many columns a panel has."""
+        return panel_columns(self.tile)
+
+    @property
+    def line(self) -> int:
+        """The bytes of a panel's columns at one depth."""
+        return self.width * self.word.itemsize
 
     @property
     def heads(self) -> int:
@@ -116,27 +100,28 @@ class ContractionSpec:
         missing = len(self.windowed) - len(other.windowed)
         if missing < 0 or any(self.windowed[:missing]) or self.windowed[missing:] != other.windowed:
             return False
+        if self.products is not other.products:
+            return False
         if self.tile != other.tile and (any_sizes or self.tile.part):
             return False  # how many rows there are is not asked; sorted words stand in panels
-        if self.full and (not other.full or columns % panel_columns(self.tile)):
+        if self.full and (not other.full or columns % self.width):
             return False
         return self == replace(other, windowed=self.windowed, tile=self.tile, full=self.full)
 
     def computed(self, rows: int, columns: int) -> float:
         """About how many results the tiles compute, those beyond the last included, in units of
         the fastest tile's."""
-        slower = _SLOWER_OF_32 if host_target().registers == 32 else _SLOWER_OF_16
-        panels = -(-columns // panel_columns(self.tile))
+        panels = -(-columns // self.width)
         rows = max(rows, self.tile.rows[-1])
         kind = 1 + _OF_AN_AXIS * len(self.windowed) + _OF_A_COUNT * (not self.full)
-        return rows * panels * panel_columns(self.tile) * slower[self.tile.vectors] * kind
+        return rows * panels * self.width * slowness(self.tile) * kind
 
     @property
     def tile_names(self) -> tuple[str, ...]:
         """The microkernels, one per entry of the tile's rows."""
         if self.tile.part:
             return (tile_name(self.tile.part, self.tile.vectors, self.products),)
-        depth = panel_columns(self.tile) // self.shared if self.shared > 1 else 0
+        depth = self.width // self.shared if self.shared > 1 else 0
         return tuple(
             tile_name(rows, self.tile.vectors, self.products, depth) for rows in self.tile.rows
         )
@@ -178,7 +163,7 @@ class ContractionCall:
     columns: int
     depth: int
     fill: float = 0.0
-    left_depth_stride: int = _F32
+    left_depth_stride: int = 4
     right_depth_stride: int = 0
     right_column_stride: int = 0
     left_zero: int = 0
@@ -203,51 +188,7 @@ class ContractionPlan:
     scratch_size: int
 
 
-def tile_name(rows: int, vectors: int, products: Products = Products.F32, depth: int = 0) -> str:
-    """The helper that computes a tile of `rows` rows by `vectors` vectors.
-
-    With `depth`, every so many columns are a group that sees as many elements of its own.
-    """
-    return f"{products.value}_{rows}x{vectors}" + (f"g{depth}" if depth else "")
-
-
-def choose_tile(
-    rows: int | None, columns: int, target: Target | None = None, any_columns: bool = False,
-    products: Products = Products.F32,
-) -> Tile:  # fmt: skip
-    """A tile that wastes little on `rows` (None: not known) by `columns`.
-
-    Its width is the one that computes the fewest columns beyond the last; with `any_columns` it
-    depends only on whether the columns fill the fastest. Few rows get a tile of just their number.
-    """
-    target = target or host_target()
-    many = target.registers == 32
-    few = _TALLEST_OF_16_PAIRS if products is Products.PAIRS else _TALLEST_OF_16
-    tallest_of = _TALLEST_OF_32 if many else few
-    slower = _SLOWER_OF_32 if many else _SLOWER_OF_16
-    filled = -(-columns // target.lanes)
-    if any_columns:
-        best = min(slower, key=lambda count: slower[count])
-        vectors = int(min(best, max(1, filled)))
-    else:
-        vectors = min(tallest_of, key=lambda count: -(-filled // count) * count * slower[count])
-    tallest = tallest_of[vectors]
-    if products is Products.OCTETS:
-        tallest = min(_OCTET_ROWS, _OCTET_ROWS if rows is None else max(1, rows))
-        parts = -(-tallest // (_OCTETS_OF_32 if many else _OCTETS_OF_16)[vectors])
-        part = -(-tallest // parts)
-        return Tile((parts * part,), vectors, part)
-    if rows is not None and rows < tallest:
-        return Tile((max(1, rows),), vectors)
-    return Tile((tallest, tallest - 1), vectors)
-
-
-def panel_columns(tile: Tile, target: Target | None = None) -> int:
-    """How many columns a weight panel has."""
-    return tile.vectors * (target or host_target()).lanes
-
-
-def pack_panels(weights: NDArray[np.float32], groups: int, width: int) -> NDArray[np.float32]:
+def pack_panels(weights: Array, groups: int, width: int) -> Array:
     """Weights [*taps, depth, columns of all groups] as [groups, panels, taps · depth, width].
 
     The last panel of each group is filled up with zeros.
@@ -255,7 +196,7 @@ def pack_panels(weights: NDArray[np.float32], groups: int, width: int) -> NDArra
     columns = weights.shape[-1] // groups
     flat = weights.reshape(-1, groups, columns)
     panels = -(-columns // width)
-    result = np.empty((groups, panels, flat.shape[0], width), np.float32)
+    result = aligned_empty((groups, panels, flat.shape[0], width), weights.dtype)
     for panel in range(panels):  # no copy beside the result: it may be as large as all memory
         part = flat[:, :, panel * width : (panel + 1) * width].transpose(1, 0, 2)
         result[:, panel, :, : part.shape[-1]] = part
@@ -313,26 +254,26 @@ def parameters(spec: ContractionSpec) -> tuple[str, ...]:
 
 def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int) -> ContractionPlan:
     """Blocking and arguments of one call that up to `threads` threads share."""
-    tallest, width = spec.tile.rows[0], panel_columns(spec.tile)
+    tallest, word = spec.tile.rows[0], spec.word.itemsize
     taps, depth = (1, call.taps * call.depth) if spec.left_packed else (call.taps, call.depth)
     depth = -(-depth // spec.products.per_word)
-    tap_step, depth_step = _panel_steps(taps, depth, width)
+    tap_step, depth_step = _panel_steps(taps, depth, spec.line)
     if spec.tile.part:  # where the words of a tap begin is in the panel's table
         tap_step, depth_step = taps, max(1, depth)
     tap_steps, depth_steps = -(-taps // tap_step), -(-depth // depth_step)
     steps = max(1, tap_steps * depth_steps)
-    panels = -(-call.columns // width)
+    panels = -(-call.columns // spec.width)
     units = prod(call.batches) * panels
-    blocks = _row_blocks(tallest, call.row_count, units, threads, taps, depth)
+    blocks = _row_blocks(tallest, call.row_count, units, threads, taps, depth * word)
     most_rows = -(-call.row_count // blocks)
     tiles = -(-most_rows // tallest)
     last = call.rows[-1]
     joins = last.taps > 1 and last.dilation == 1 and steps == 1
-    joins = joins and last.stride == depth * _F32 and spec.shared == 1 and not spec.tile.part
+    joins = joins and last.stride == depth * word and spec.shared == 1 and not spec.tile.part
 
     layout = Layout()
-    tile_pitch = tallest * width * _F32 if steps > 1 else 0
-    layout.take(tallest * width * _F32 if steps == 1 else tiles * tile_pitch)
+    tile_pitch = tallest * spec.line if steps > 1 else 0
+    layout.take(tallest * spec.line if steps == 1 else tiles * tile_pitch)
     table_pitch = taps * tallest * _WORD
     values: dict[str, Argument] = {
         "left": call.left, "right": call.right, "scratch": call.scratch,
@@ -343,7 +284,7 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         "table_offset": layout.take(tiles * table_pitch),
         "table_pitch": table_pitch, "tile_pitch": tile_pitch,
         "fill": _fill_word(spec, call.fill),
-        "fill_offset": layout.take(depth * spec.shared * _F32),
+        "fill_offset": layout.take(depth * spec.shared * word),
         "joins": int(joins), "kinds_offset": layout.take(tiles * _WORD),
         "hops_offset": layout.take(3 * taps * _WORD),
         "left_depth_stride": call.left_depth_stride,
@@ -354,9 +295,9 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         "panel_lines": call.panel_lines, "table_lines": call.table_lines,
     }  # fmt: skip
     if spec.left_packed:
-        values["rows_offset"] = layout.take(most_rows * depth * _F32)
+        values["rows_offset"] = layout.take(most_rows * depth * word)
     if spec.right_packed:
-        values["panel_offset"] = layout.take((taps * depth + spec.heads) * width * _F32)
+        values["panel_offset"] = layout.take((taps * depth + spec.heads) * spec.line)
     for axis, extent in enumerate(call.batches):
         values[f"batch_extent{axis}"] = extent
         values[f"left_batch{axis}"] = call.left_strides[axis]
@@ -372,13 +313,14 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
 def _fill_word(spec: ContractionSpec, fill: float) -> int:
     """What stands for positions outside: a word of the fill page, or one packed integer."""
     if not spec.is_integer:
-        return int(np.float32(fill).view(np.uint32))
+        bits = np.uint32 if spec.word is DType.F32 else np.int64
+        return int(np.asarray(fill, spec.word.numpy).view(bits))
     return int(fill) if spec.left_packed else int(fill) * 0x01010101
 
 
-def _panel_steps(taps: int, depth: int, width: int) -> tuple[int, int]:
+def _panel_steps(taps: int, depth: int, line: int) -> tuple[int, int]:
     """How many taps, and how much depth of each, a step over a weight panel takes."""
-    limit = max(1, _PANEL_BYTES // (width * _F32))
+    limit = max(1, _PANEL_BYTES // line)
     if depth > limit:
         pieces = -(-depth // limit)
         return 1, -(-depth // pieces)
@@ -386,10 +328,10 @@ def _panel_steps(taps: int, depth: int, width: int) -> tuple[int, int]:
 
 
 @defer
-def _row_blocks(tallest: int, rows: int, units: int, threads: int, taps: int, depth: int) -> int:
+def _row_blocks(tallest: int, rows: int, units: int, threads: int, taps: int, tap: int) -> int:
     """Into how many blocks the rows of one batch are cut: what fits the caches, and an even share
-    of the work for each thread."""
-    fits = min(_TABLE_BYTES // (_WORD * taps), _LEFT_BYTES // (_F32 * max(1, depth)), _MOST_ROWS)
+    of the work for each thread. Of a row a tap sees `tap` bytes."""
+    fits = min(_TABLE_BYTES // (_WORD * taps), _LEFT_BYTES // max(1, tap), _MOST_ROWS)
     blocks = max(1, -(-rows // max(fits, 8 * tallest)))
     if rows < 2 * tallest * threads:
         return blocks

@@ -20,15 +20,10 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from satura.backend.contraction.emit import Epilogue
-from satura.backend.contraction.spec import (
-    Tile,
-    pack_panels,
-    panel_columns,
-    tile_name,
-)  # fmt: skip
+from satura.backend.contraction.spec import pack_panels
+from satura.backend.contraction.tile import Tile, panel_columns, tile_name
 from satura.backend.emit.text import INDENT, indent
 from satura.backend.jit.machine_code import KernelSource
 from satura.backend.lower.body import Argument
@@ -77,7 +72,7 @@ class WinogradCall:
         return self.images * prod(-(-extent // RESULTS) for extent in self.space)
 
 
-def pack_transformed(w: Array, width: int) -> NDArray[np.float32]:
+def pack_transformed(w: Array, width: int) -> Array:
     """w [3, 3, depth, columns] transformed, as [panels, 16, depth, width]."""
     depth, columns = w.shape[-2:]
     flat = transformed_kernel(w).reshape(_SUMS * depth, columns)

@@ -11,7 +11,8 @@ import numpy as np
 from satura.backend.constants import ConstantStore
 from satura.backend.contraction.call import Axis, over_axes
 from satura.backend.contraction.epilogue import NestEpilogue
-from satura.backend.contraction.spec import RowAxis, choose_tile, panel_columns
+from satura.backend.contraction.spec import RowAxis
+from satura.backend.contraction.tile import choose_tile, panel_columns
 from satura.backend.contraction.views import View, view_of
 from satura.backend.contraction.winograd import (
     LARGEST_WEIGHT,

@@ -22,11 +22,12 @@ from llvmlite import ir
 
 from satura.backend.helpers.kinds import Helper
 from satura.backend.helpers.octet_tile import added_pairs, octet_tile
-from satura.backend.helpers.vector import F32, INT32, INT64, Code, outlined_helper
+from satura.backend.helpers.vector import F32, F64, INT32, INT64, Code, outlined_helper
 from satura.backend.target import host_target
 
-_NAME = re.compile(r"(tile|pairs|quads|octets)_(\d+)x(\d+)(?:g(\d+))?")
-_F32, _LINE = 4, 64
+_NAME = re.compile(r"(tile|doubles|pairs|quads|octets)_(\d+)x(\d+)(?:g(\d+))?")
+_ELEMENTS = {"tile": F32, "doubles": F64}
+_LINE = 64
 
 MultiplyAdd = Callable[[Code, ir.Value, ir.Value, ir.Value], ir.Value]
 
@@ -40,6 +41,7 @@ def tile_helper(name: str) -> Helper | None:
     `hops` that of [taps] distances; `offset` bytes are added to each. `panel` [taps, depth,
     columns] and `tile` [R, columns] are f32; with `resume` 0 the sums start from 0, otherwise from
     `tile`. Each step fetches one more cache line from `ahead` on: weights that are needed soon.
+    `doubles_RxV` is the same for f64.
     `tile_Rx1gD`: every D columns, of one vector, see their own D elements of as many as there are
     columns, and `depth` is D.
 
@@ -55,13 +57,14 @@ def tile_helper(name: str) -> Helper | None:
     rows, vectors, group = (int(part or 0) for part in match.groups()[1:])
     if kind == "octets":
         write_octets = partial(octet_tile, rows=rows, vectors=vectors)
-        return outlined_helper(name, host_target().lanes, write_octets, arguments=9)
-    multiply_add = {"tile": Code.fma, "pairs": _add_pairs, "quads": _add_quads}[kind]
+        return outlined_helper(name, write_octets, 9, INT32)
+    multiply_add = {"pairs": _add_pairs, "quads": _add_quads}.get(kind, Code.fma)
+    element = _ELEMENTS.get(kind, INT32)
 
     def write(code: Code, *arguments: ir.Value) -> None:
         _tile(code, rows, vectors, group, multiply_add, *arguments)
 
-    return outlined_helper(name, host_target().lanes, write, arguments=10 + (kind != "tile"))
+    return outlined_helper(name, write, 10 + (kind not in _ELEMENTS), element)
 
 
 def _add_quads(code: Code, row: ir.Value, column: ir.Value, total: ir.Value) -> ir.Value:
@@ -89,17 +92,16 @@ def _tile(
     panel: ir.Value, ahead: ir.Value, tile: ir.Value, resume: ir.Value,
     heads: ir.Value | None = None,
 ) -> None:  # fmt: skip
-    element = F32 if heads is None else INT32
-    vector = ir.VectorType(element, code.lanes)
-    width = code.integer(vectors * code.lanes * _F32)
+    width = code.integer(vectors * host_target().vector_bytes)
     line_bytes = code.integer(_LINE)
     before = code.builder.icmp_signed("!=", resume, code.integer(0))
     places = range(rows * vectors)
     start = code.either(
         before,
-        lambda: [code.load(tile, i, vector) for i in places],
+        lambda: [code.load(tile, i, code.vector) for i in places],
         lambda: [
-            code.zero() if heads is None else code.load(heads, i % vectors, vector) for i in places
+            code.zero() if heads is None else code.load(heads, i % vectors, code.vector)
+            for i in places
         ],
     )
 
@@ -111,9 +113,9 @@ def _tile(
         def step(k: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
             weights, soon, *sums = state
             code.prefetch(soon)
-            columns = [code.load(weights, n, vector) for n in range(vectors)]
+            columns = [code.load(weights, n, code.vector) for n in range(vectors)]
             for m in range(rows):
-                value = code.broadcast(seen[m], k, element)
+                value = code.broadcast(seen[m], k)
                 for n in range(vectors):
                     place = m * vectors + n
                     sums[place] = multiply_add(code, value, columns[n], sums[place])

@@ -66,7 +66,7 @@ def octet_tile(
     panel: ir.Value, ahead: ir.Value, tile: ir.Value, heads: ir.Value, *, rows: int, vectors: int,
 ) -> None:  # fmt: skip
     """`parts` times so many rows: as many as registers hold the sums of."""
-    vector = ir.VectorType(INT32, code.lanes)
+    vector = code.vector
     line = vectors * code.lanes * _WORD
     places = range(rows * vectors)
 
@@ -109,7 +109,7 @@ def _couples(code: Code, seen: list[ir.Value], state: list[ir.Value]) -> list[ir
     places = [code.builder.sext(code.load(order, i, INT32), INT64) for i in range(2)]
     columns = [code.load(weights, n, sums[0].type) for n in range(vectors)]
     for m, address in enumerate(seen):
-        first, second = (code.broadcast(address, place, INT32) for place in places)
+        first, second = (code.broadcast(address, place) for place in places)
         here = code.opaque(weights)  # read for each row anew: registers are few
         for n in range(vectors):
             below = _halves(code, second, code.load(here, vectors + n, sums[0].type))
@@ -157,7 +157,7 @@ def _products(
     columns = [code.load(weights, n, sums[0].type) for n in range(vectors)]
     result = []
     for m, address in enumerate(seen):
-        value = change(code.broadcast(address, place, INT32))
+        value = change(code.broadcast(address, place))
         for n, column in enumerate(columns):
             result.append(code.add(sums[m * vectors + n], added(code, value, column)))
     return result

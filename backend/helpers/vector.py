@@ -17,22 +17,27 @@ from satura.backend.helpers.kinds import Helper, Kind, float32, int64, void
 from satura.backend.target import MICROKERNEL, host_target
 
 INT1, INT32, INT64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
-F32 = ir.FloatType()
+F32, F64 = ir.FloatType(), ir.DoubleType()
 VOID = ir.VoidType()
+_BYTES = {F32: 4, F64: 8, INT32: 4}
 KERNEL = ir.FunctionType(VOID, [INT64] * 3)
 
 
 @dataclass(frozen=True)
 class Code:
-    """Writes instructions at the end of the function being built; `lanes` f32 make a vector."""
+    """Writes instructions at the end of the function being built.
+
+    A vector has `lanes` elements of `scalar`.
+    """
 
     builder: ir.IRBuilder
     lanes: int
+    scalar: ir.Type = F32
 
     @property
     def vector(self) -> ir.VectorType:
         """The type of one vector."""
-        return ir.VectorType(F32, self.lanes)
+        return ir.VectorType(self.scalar, self.lanes)
 
     def integer(self, value: int) -> ir.Value:
         return ir.Constant(INT64, value)
@@ -67,11 +72,11 @@ class Code:
         written = self.builder.store(value, self.element(address, place, value.type))
         written.align = _alignment(value.type)
 
-    def broadcast(self, address: ir.Value, index: ir.Value, kind: ir.Type = F32) -> ir.Value:
-        """A vector whose lanes all hold element `index` of the array of `kind` at `address`."""
-        undefined = ir.Constant(ir.VectorType(kind, self.lanes), ir.Undefined)
-        value = self.load(address, index, kind)
-        if kind == INT32:
+    def broadcast(self, address: ir.Value, index: ir.Value) -> ir.Value:
+        """A vector whose lanes all hold element `index` of the array at `address`."""
+        undefined = ir.Constant(self.vector, ir.Undefined)
+        value = self.load(address, index, self.scalar)
+        if self.scalar == INT32:
             value.align = 1  # four octets, wherever they stand
         first = self.builder.insert_element(undefined, value, INT32(0))
         lanes = ir.Constant(ir.VectorType(INT32, self.lanes), [0] * self.lanes)
@@ -85,8 +90,8 @@ class Code:
 
     def fma(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
         """a * b + c, rounded once."""
-        suffix = f"v{self.lanes}f32" if isinstance(a.type, ir.VectorType) else "f32"
-        return self.call(f"llvm.fma.{suffix}", a.type, [a, b, c])
+        count = f"v{self.lanes}" if isinstance(a.type, ir.VectorType) else ""
+        return self.call(f"llvm.fma.{count}f{8 * _BYTES[self.scalar]}", a.type, [a, b, c])
 
     def call(self, name: str, result: ir.Type, arguments: list[ir.Value]) -> ir.Value:
         """A call of a function that exists elsewhere."""
@@ -186,7 +191,7 @@ def native(write: Writer, arguments: tuple[Kind, ...], result: Kind = void) -> H
     return Helper(len(arguments), emit, lambda *_: result, arguments)
 
 
-def outlined_helper(name: str, lanes: int, write: Writer, arguments: int) -> Helper:
+def outlined_helper(name: str, write: Writer, arguments: int, scalar: ir.Type = F32) -> Helper:
     """A microkernel: a helper with int64 arguments that is compiled once, for all kernels.
 
     Its registers are allocated apart from those of the kernels that call it.
@@ -201,7 +206,8 @@ def outlined_helper(name: str, lanes: int, write: Writer, arguments: int) -> Hel
         function = ir.Function(module, kind, symbol)
         prefer_wide(function)
         builder = ir.IRBuilder(function.append_basic_block())
-        write(Code(builder, lanes), *function.args)
+        lanes = host_target().vector_bytes // _BYTES[scalar]
+        write(Code(builder, lanes, scalar), *function.args)
         builder.ret_void()
 
     return replace(native(call, (int64,) * arguments), body=body)

@@ -24,7 +24,6 @@ from llvmlite import ir
 
 from satura.backend.helpers.kinds import Helper
 from satura.backend.helpers.vector import F32, INT64, Code, outlined_helper
-from satura.backend.target import host_target
 from satura.rewrite.ops.winograd import HUGE
 
 _NAME = re.compile(r"winograd_results_(\d+)")
@@ -34,9 +33,8 @@ _EDGE, _RESULTS, _F32 = 4, 2, 4
 @cache
 def winograd_helper(name: str) -> Helper | None:
     """The helper of that name, or None if it is not one of these."""
-    lanes = host_target().lanes
     if name == "winograd_tile":
-        return outlined_helper(name, lanes, _tile, arguments=4)
+        return outlined_helper(name, _tile, arguments=4)
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -45,7 +43,7 @@ def winograd_helper(name: str) -> Helper | None:
     def write(code: Code, *arguments: ir.Value) -> None:
         _results(code, vectors, *arguments)
 
-    return outlined_helper(name, lanes, write, arguments=3)
+    return outlined_helper(name, write, arguments=3)
 
 
 def _tile(code: Code, points: ir.Value, target: ir.Value, pitch: ir.Value, depth: ir.Value) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from satura.backend.run.workspace import ALIGNMENT
+from satura.backend.cache_lines import CACHE_LINE
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.types.dims import static
 
@@ -76,7 +76,7 @@ class Packing:
 
     def arena(self, sizes: Sequence[int]) -> Arena:
         """Where the buffers start when they have these sizes."""
-        rounded = [-(-max(size, 1) // ALIGNMENT) * ALIGNMENT for size in sizes]
+        rounded = [-(-max(size, 1) // CACHE_LINE) * CACHE_LINE for size in sizes]
         starts, stops = [0] * len(rounded), [0] * len(rounded)
         for buffer in sorted(self._order, key=lambda i: -sizes[i]):
             size = rounded[buffer]

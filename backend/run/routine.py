@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from satura.backend.cache_lines import aligned_empty
 from satura.backend.run.out import refuse_unfit
 from satura.backend.run.runtime import Executor, Status, Step
 from satura.backend.run.workspace import Workspace
@@ -140,7 +141,7 @@ class Instance:
         for name, shape, dtype, region in self._outputs:
             array = out.get(name)
             if array is None:
-                array = np.empty(shape, dtype)
+                array = aligned_empty(shape, dtype)
             self._results[name] = array
             if region >= first_constant:
                 self._copies.append((array, routine.constants[region - first_constant]))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
-import numpy as np
-from numpy.typing import NDArray
+from satura.backend.cache_lines import aligned_bytes
 
-ALIGNMENT = 64  # bytes of a cache line
 MOST_IDLE = 256  # calls after which memory that none of them took is given back
 PERIOD = 64  # calls after which memory that none of them needed is given back
 
@@ -16,8 +14,8 @@ class Workspace:
     """An arena for intermediate tensors, and scratch memory of all threads."""
 
     def __init__(self) -> None:
-        self.arena = _aligned_bytes(0)
-        self._scratch = _aligned_bytes(0)
+        self.arena = aligned_bytes(0)
+        self._scratch = aligned_bytes(0)
         self._largest = (0, 0)
         self._calls = 0
         self._set_addresses()
@@ -43,9 +41,9 @@ class Workspace:
 
     def _resize(self, arena: int, scratch: int) -> None:
         if arena != self.arena.size:
-            self.arena = _aligned_bytes(arena)
+            self.arena = aligned_bytes(arena)
         if scratch != self._scratch.size:
-            self._scratch = _aligned_bytes(scratch)
+            self._scratch = aligned_bytes(scratch)
         self._set_addresses()
 
     def _set_addresses(self) -> None:
@@ -94,10 +92,3 @@ class Workspaces:
     def forget(self) -> None:
         """Give back the memory that no call uses."""
         self._free.clear()
-
-
-def _aligned_bytes(size: int) -> NDArray[np.uint8]:
-    """Uninitialised bytes that start at a cache line."""
-    memory = np.empty(size + ALIGNMENT, np.uint8)
-    start = -int(memory.ctypes.data) % ALIGNMENT
-    return memory[start : start + size]

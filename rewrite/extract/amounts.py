@@ -22,7 +22,8 @@ from satura.rewrite.types.tensor_type import DType, TensorType
 NOTHING: Amount = ("cheap.f32", 0.0)
 
 _DEAR = 4.0  # weights above are polynomials
-_TILED = (DType.F32, DType.F16, DType.BF16)
+_WIDENED = (DType.F16, DType.BF16)
+_TILED = (DType.F32, DType.F64, *_WIDENED)
 _IN_FLIGHT = 8.0  # multiply-adds that hide their latency
 _WIDE_LANES = 16  # vectors of so many f32 come with twice the registers
 _TALLEST = {True: {1: 10, 2: 12, 3: 8, 4: 6}, False: {1: 8, 2: 6}}
@@ -95,7 +96,7 @@ def contraction_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Wo
     packed = sum(
         classes.bytes[operand] for operand in node.operands[1:] if not classes.known[operand]
     )
-    if dtype is not DType.F32:
+    if dtype in _WIDENED:
         packed += classes.bytes[node.operands[0]]
     amounts, tiles = tile_amounts(dtype, batches, rows, columns, depth, taps, lanes)
     return (*amounts, *((("packed", packed),) if packed else ())), tiles
@@ -134,11 +135,8 @@ def _recurrence_work(classes: EClasses, node: ENode, lanes: int) -> Work:
     x, weights, _, parameters, _ = (classes.sized[operand] for operand in node.operands)
     (cell,) = node.attributes
     assert isinstance(cell, Cell)
-    (steps, batch, width), (sides, depth, columns) = _shape(x), _shape(weights)
+    (steps, batch, _), (sides, depth, columns) = _shape(x), _shape(weights)
     amounts, _ = tile_amounts(x.dtype, steps * sides, batch, columns, depth, 1, lanes)
-    if x.dtype not in _TILED:
-        flops = 2.0 * steps * batch * width * depth
-        amounts = ((rate("product", x.dtype), flops), NOTHING)
     flops = size_of(x) / cell.gates * cell_flops(cell, _shape(parameters)[1])
     return (*amounts, (rate("dear", x.dtype), flops)), float(sides * batch)
 
@@ -148,6 +146,7 @@ def tile_amounts(
 ) -> tuple[tuple[Amount, Amount], float]:
     """What register tiles compute for so many `rows` by `columns`, and how many tiles there are."""
     wide = lanes >= _WIDE_LANES
+    lanes //= max(1, dtype.itemsize // DType.F32.itemsize)
     vectors = ceil(columns / lanes)
     width = max(1, min(4 if wide else 2, vectors))
     height = max(1, min(rows, _TALLEST[wide][width]))

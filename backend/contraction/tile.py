@@ -1,0 +1,107 @@
+"""Register tiles: what a microkernel holds in registers, and how it adds products."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from satura.backend.target import Target, host_target
+from satura.rewrite.types.tensor_type import DType
+
+_TALLEST_OF_32 = {4: 6, 3: 8, 2: 12, 1: 10}  # rows of the tile by vectors, by registers
+_TALLEST_OF_16 = {3: 4, 2: 6, 1: 8}
+_TALLEST_OF_16_PAIRS = {3: 3, 2: 6, 1: 8}  # their products need a register
+_OCTETS_OF_32 = {4: 4, 3: 6, 2: 8, 1: 10}  # rows that are in registers at a time
+_OCTETS_OF_16 = {3: 2, 2: 4, 1: 6}
+_OCTET_ROWS = 24  # of a tile
+_SLOWER_OF_32 = {4: 1.0, 3: 1.01, 2: 1.03, 1: 1.15}  # narrow tiles load more per product
+_SLOWER_OF_16 = {3: 1.03, 2: 1.0, 1: 1.35}  # wide ones of few rows read more of a deep panel
+
+
+class Products(Enum):
+    """What a word holds, and so how the microkernel adds products: the name of its helper."""
+
+    F32 = "tile"
+    F64 = "doubles"
+    PAIRS = "pairs"  # two i16 each, added as i32
+    QUADS = "quads"  # four u8 of rows and four i8 of weights, added as i32
+    OCTETS = "octets"  # the same, as two i16 first where these cannot saturate
+
+    @property
+    def per_word(self) -> int:
+        """How many elements of an operand a word holds."""
+        return {Products.F32: 1, Products.F64: 1, Products.PAIRS: 2}.get(self, 4)
+
+    @property
+    def word(self) -> DType:
+        """The dtype that a word is held as, and that of the sums."""
+        return {Products.F32: DType.F32, Products.F64: DType.F64}.get(self, DType.I32)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """What a microkernel holds in registers: some number of rows by `vectors` vectors.
+
+    A kernel has one microkernel per entry of `rows` (descending), so that tiles can share the rows
+    of a block evenly; or one that takes `part` of the rows at a time.
+    """
+
+    rows: tuple[int, ...]
+    vectors: int
+    part: int = 0
+    products: Products = Products.F32
+
+
+def tile_name(rows: int, vectors: int, products: Products = Products.F32, depth: int = 0) -> str:
+    """The helper that computes a tile of `rows` rows by `vectors` vectors.
+
+    With `depth`, every so many columns are a group that sees as many elements of its own.
+    """
+    return f"{products.value}_{rows}x{vectors}" + (f"g{depth}" if depth else "")
+
+
+def choose_tile(
+    rows: int | None, columns: int, target: Target | None = None, any_columns: bool = False,
+    products: Products = Products.F32,
+) -> Tile:  # fmt: skip
+    """A tile that wastes little on `rows` (None: not known) by `columns`.
+
+    Its width is the one that computes the fewest columns beyond the last; with `any_columns` it
+    depends only on whether the columns fill the fastest. Few rows get a tile of just their number.
+    """
+    target = target or host_target()
+    many = target.registers == 32
+    few = _TALLEST_OF_16_PAIRS if products is Products.PAIRS else _TALLEST_OF_16
+    tallest_of = _TALLEST_OF_32 if many else few
+    slower = _SLOWER_OF_32 if many else _SLOWER_OF_16
+    filled = -(-columns // lanes_of(products, target))
+    if any_columns:
+        best = min(slower, key=lambda count: slower[count])
+        vectors = int(min(best, max(1, filled)))
+    else:
+        vectors = min(tallest_of, key=lambda count: -(-filled // count) * count * slower[count])
+    tallest = tallest_of[vectors]
+    if products is Products.OCTETS:
+        tallest = min(_OCTET_ROWS, _OCTET_ROWS if rows is None else max(1, rows))
+        parts = -(-tallest // (_OCTETS_OF_32 if many else _OCTETS_OF_16)[vectors])
+        part = -(-tallest // parts)
+        return Tile((parts * part,), vectors, part, products)
+    if rows is not None and rows < tallest:
+        return Tile((max(1, rows),), vectors, 0, products)
+    return Tile((tallest, tallest - 1), vectors, 0, products)
+
+
+def slowness(tile: Tile) -> float:
+    """How much longer a product takes than in the fastest tile."""
+    slower = _SLOWER_OF_32 if host_target().registers == 32 else _SLOWER_OF_16
+    return slower[tile.vectors]
+
+
+def lanes_of(products: Products, target: Target | None = None) -> int:
+    """How many words a vector holds."""
+    return (target or host_target()).vector_bytes // products.word.itemsize
+
+
+def panel_columns(tile: Tile, target: Target | None = None) -> int:
+    """How many columns a weight panel has."""
+    return tile.vectors * lanes_of(tile.products, target)
