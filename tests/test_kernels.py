@@ -161,6 +161,19 @@ def test_approximations_keep_their_bounds(name: str, step: int) -> None:
     check_functions([name], DType.F32, [np.concatenate(given)])
 
 
+def test_exp_below_a_maximum_keeps_its_bound() -> None:
+    """Every 32771st f32 that is not above 0, less the maximum, 0, of its row."""
+    bits = np.arange(1 << 31, (255 << 23) + (1 << 31), 32771, dtype=np.uint64).astype(np.uint32)
+    below = np.concatenate([bits.view(np.float32), np.linspace(-110, 0, 100_001, dtype=np.float32)])
+    build = Builder()
+    x = build.input("x", DType.F32, (1, below.size))
+    most = build.broadcast(build.reduce("max", x, (1,)), (1, below.size))
+    program = build.program({"y": build.unary("exp", build.binary("sub", x, most))})
+    got = computed(program, {"x": below[None]}, threads=1)[0]
+    exact = np.exp(below.astype(np.float64))
+    assert_close("exp", DType.F32, got, exact.astype(np.float32), exact)
+
+
 def test_pow_keeps_its_bound() -> None:
     """Powers of every magnitude, near 1 to large exponents, and of any two bit patterns."""
     random = np.random.default_rng(0)
