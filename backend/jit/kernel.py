@@ -13,6 +13,8 @@ from satura.backend.target import MICROKERNEL, processor
 from satura.rewrite.errors import SaturaError
 from satura.rewrite.system.versions import installed_version
 
+ADDRESS_BYTES = 8
+
 
 class KernelError(SaturaError):
     """A kernel that does not compile: a fault of satura, not of the model."""
@@ -93,6 +95,7 @@ def environment() -> str:
     digest = hashlib.sha256()
     folder = Path(__file__).parent.parent
     for path in sorted(folder.rglob("*.py")):
-        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+        name = str(path).removeprefix(str(folder))
+        digest.update(name.encode() + b"\0" + path.read_bytes())
     versions = f"numba {installed_version('numba')} llvmlite {installed_version('llvmlite')}"
     return f"{versions} code {digest.hexdigest()} processor {processor()}"

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-ADDRESS_BYTES = 8
+from satura.backend.jit.kernel import ADDRESS_BYTES
 
 _FILE = struct.Struct("<4sBB10xHH4xQQQ10xHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")

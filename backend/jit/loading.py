@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import groupby
 
-from satura.backend.jit.kernel import CompiledKernel, KernelError
-from satura.backend.jit.linking import ADDRESS_BYTES
+from satura.backend.jit.kernel import ADDRESS_BYTES, CompiledKernel, KernelError
 from satura.rewrite.system.forks import renew_after_fork
 from satura.rewrite.system.interrupts import to_the_end
 
