@@ -5,16 +5,27 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import lru_cache
-
-import llvmlite.binding as llvm
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from satura.backend.cores import usable_threads
 from satura.rewrite.errors import CallError, UnsupportedError, warn_caller
 from satura.rewrite.system.interrupts import to_the_end
 
+if TYPE_CHECKING:
+    import llvmlite.binding as llvm
+
 F32_BYTES = 4
 LARGEST_BLOCK = 16  # rows, a register each
 MICROKERNEL = "satura_microkernel_"  # what symbols of microkernels begin with; a name follows
+
+_INFORMATION = Path("/proc/cpuinfo")
+# What LLVM's name of the processor and of its features follow from.
+_TELLING = {
+    "x86_64": ("vendor_id", "cpu family", "model", "stepping", "flags"),
+    "aarch64": ("CPU implementer", "CPU architecture", "CPU variant", "CPU part", "Features"),
+}
 
 
 @dataclass(frozen=True)
@@ -62,9 +73,11 @@ class Target:
         return f"{self.triple} {self.cpu} {self.features} {self.vector_bytes}"
 
     def machine(self) -> llvm.TargetMachine:
-        """A code generator for this CPU."""
+        """A code generator for this CPU: of code that runs at any address, see `jit/linking.py`."""
+        import llvmlite.binding as llvm
+
         return llvm.Target.from_triple(self.triple).create_target_machine(
-            cpu=self.cpu, features=self.features, opt=3, reloc="static", codemodel="jitdefault",
+            cpu=self.cpu, features=self.features, opt=3, reloc="pic", codemodel="small",
             jit=True,
         )  # fmt: skip
 
@@ -94,6 +107,8 @@ def host_target() -> Target:
 
 
 def _host_target() -> Target:
+    import llvmlite.binding as llvm
+
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     features = dict(llvm.get_host_cpu_features())
@@ -103,6 +118,25 @@ def _host_target() -> Target:
         features=",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items())),
         vector_bytes=min(_vector_bytes(features), _widest_allowed()),
     )
+
+
+def processor(information: Path = _INFORMATION) -> str:
+    """A line that differs wherever machine code does, told without LLVM where the system can."""
+    told = _told_by_system(information)
+    return host_target().identity if told is None else f"{told} {_widest_allowed()}"
+
+
+def _told_by_system(information: Path) -> str | None:
+    """None where the system does not tell all, as where it imitates another processor."""
+    try:
+        kind = os.uname().machine
+        with information.open(errors="replace") as lines:
+            first = [line.partition(":") for line in takewhile(str.strip, lines)]
+    except (OSError, AttributeError):
+        return None
+    found = {name.strip(): value.strip() for name, _, value in first}
+    telling = [found.get(name) for name in _TELLING.get(kind, [""])]
+    return None if None in telling else f"{kind} {telling}"
 
 
 def threads_for(asked: int | None) -> int:

@@ -31,7 +31,7 @@ from tests.random_programs import compare, random_program
 from tests.tiers import deep_but, seeds
 
 HEAVY = [
-    "numba", "egglog", "z3", "onnx", "asyncio", "ssl", "satura.rewrite.egraph",
+    "numba", "llvmlite", "egglog", "z3", "onnx", "asyncio", "ssl", "satura.rewrite.egraph",
     "satura.backend.lower", "satura.rewrite.types.attributes",
 ]  # fmt: skip
 ELSEWHERE = f"""
@@ -157,7 +157,7 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "its first bytes": (lambda data: data[:40], "ends in its first bytes"),
     "its first half": (lambda data: data[: len(data) // 2], r"has \d+ bytes, not \d+"),
     "more": (lambda data: data + b"\0", r"has \d+ bytes, not \d+"),
-    "a newer version": (lambda data: data[:16] + b"\3" + data[17:], "version 3 of the format"),
+    "a newer version": (lambda data: data[:16] + b"\4" + data[17:], "version 4 of the format"),
     "another digest": (lambda data: flipped(data, _HEAD.size + 3), "its header is not"),
     "another header": (lambda data: flipped(data, _START + 9), "its header is not"),
     "no sections": (rewritten(lambda header: header.pop("sections")), "header is not"),

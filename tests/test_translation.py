@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -17,6 +18,7 @@ from satura.backend.helpers.namespace import meaning
 from satura.backend.jit import machine_code, translate
 from satura.backend.jit.frontend import numba_module
 from satura.backend.jit.kernel import CompiledKernel, KernelError, KernelSource, Microkernel
+from satura.backend.jit.loading import Loader
 from satura.backend.jit.lowering import translate_kernel
 from satura.backend.jit.machine_code import kernel_function
 from satura.backend.jit.operators import Untranslatable
@@ -205,7 +207,7 @@ def test_models_compute_what_they_compute_through_numba(
 
 def forget_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a new process: no kernel is loaded."""
-    monkeypatch.setattr(machine_code, "_loader", machine_code._Singleton().get)
+    monkeypatch.setattr(machine_code, "loader", cache(Loader))
 
 
 REFUSED = {

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from satura.backend.target import MICROKERNEL, host_target
+from satura.backend.target import MICROKERNEL, processor
 from satura.rewrite.errors import SaturaError
 from satura.rewrite.system.versions import installed_version
+
+ADDRESS_BYTES = 8
 
 
 class KernelError(SaturaError):
@@ -55,10 +57,14 @@ class Microkernel(KernelSource):
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """Object code that exports `symbol`, and the functions of others that it calls."""
+    """Machine code for `symbol`, and the functions of others that it calls.
+
+    It is an image that starts at byte `entry`, or object code for LLVM to load if that is None.
+    """
 
     symbol: str
     externals: tuple[str, ...]
+    entry: int | None
     code: bytes
 
     @property
@@ -68,15 +74,14 @@ class CompiledKernel:
 
     def packed(self) -> bytes:
         """This kernel as bytes for the cache."""
-        header = json.dumps({"symbol": self.symbol, "externals": list(self.externals)})
-        return header.encode() + b"\n" + self.code
+        return json.dumps([self.symbol, self.externals, self.entry]).encode() + b"\n" + self.code
 
     @staticmethod
     def unpacked(data: bytes) -> CompiledKernel:
         """The kernel that `packed` wrote."""
         header, _, code = data.partition(b"\n")
-        fields = json.loads(header)
-        return CompiledKernel(fields["symbol"], tuple(fields["externals"]), code)
+        symbol, externals, entry = json.loads(header)
+        return CompiledKernel(symbol, tuple(externals), entry, code)
 
 
 def microkernels_of(externals: Iterable[str]) -> tuple[Microkernel, ...]:
@@ -90,6 +95,7 @@ def environment() -> str:
     digest = hashlib.sha256()
     folder = Path(__file__).parent.parent
     for path in sorted(folder.rglob("*.py")):
-        digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes())
+        name = str(path).removeprefix(str(folder))
+        digest.update(name.encode() + b"\0" + path.read_bytes())
     versions = f"numba {installed_version('numba')} llvmlite {installed_version('llvmlite')}"
-    return f"{versions} code {digest.hexdigest()} target {host_target().identity}"
+    return f"{versions} code {digest.hexdigest()} processor {processor()}"

@@ -8,105 +8,18 @@ hash of all that determines it.
 from __future__ import annotations
 
 import ctypes
-import os
-import threading
 from collections.abc import Callable, Sequence
-
-import llvmlite.binding as llvm
 
 from satura.backend.jit.cache import default_cache
 from satura.backend.jit.kernel import CompiledKernel, KernelError, KernelSource
-from satura.backend.target import host_target
-from satura.rewrite.system.interrupts import to_the_end
-
-_MATH_LIBRARIES = ("libm.so.6", "libm.so", "libSystem.dylib")
+from satura.backend.jit.loading import loader
 
 Progress = Callable[[int, int], None]
 
 
-class _Loader:
-    """The process's engine: object code in, addresses out. Addresses stay valid for ever."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self._addresses: dict[str, int] = {}
-        self._objects: list[llvm.ObjectFileRef] = []
-        target = host_target()
-        for name in _MATH_LIBRARIES:
-            try:
-                llvm.load_library_permanently(name)
-                break
-            except RuntimeError:
-                continue  # another platform's name
-        module = llvm.parse_assembly("")
-        module.triple = target.triple
-        self._engine = llvm.create_mcjit_compiler(module, target.machine())
-
-    def known(self, symbol: str) -> int | None:
-        """The address of a symbol loaded before."""
-        return self._addresses.get(symbol)
-
-    def load(self, kernels: Sequence[CompiledKernel]) -> list[int]:
-        """The addresses of kernels, which come behind what they call.
-
-        Raises KernelError where they call what this process lacks.
-        """
-        return to_the_end(lambda: self._load(kernels))
-
-    def _load(self, kernels: Sequence[CompiledKernel]) -> list[int]:
-        defined = {kernel.symbol for kernel in kernels} | self._addresses.keys()
-        missing = [
-            name
-            for kernel in kernels
-            for name in kernel.externals
-            if name not in defined and not llvm.address_of_symbol(name)
-        ]
-        if missing:  # LLVM would end the process
-            raise KernelError(f"a kernel calls {', '.join(missing)}, which no library here has")
-        with self.lock:
-            new = {k.symbol: k for k in kernels if k.symbol not in self._addresses}
-            for kernel in new.values():
-                compiled = llvm.ObjectFileRef.from_data(kernel.code)
-                self._engine.add_object_file(compiled)
-                self._objects.append(compiled)
-            if new:
-                self._engine.finalize_object()
-            for symbol in new:
-                address = self._engine.get_function_address(symbol)
-                if not address:
-                    raise KernelError(f"the object code does not define {symbol}")
-                self._addresses[symbol] = int(address)
-            return [self._addresses[kernel.symbol] for kernel in kernels]
-
-
-class _Singleton:
-    """The process's loader, made when first needed."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loader: _Loader | None = None
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._renew_locks)
-
-    def get(self) -> _Loader:
-        with self._lock:
-            if self._loader is None:
-                self._loader = to_the_end(_Loader)
-            return self._loader
-
-    def _renew_locks(self) -> None:
-        """Another thread of the parent may have held them, and that thread is gone."""
-        self._lock = threading.Lock()
-        if self._loader is not None:
-            self._loader.lock = threading.Lock()
-
-
-_loader = _Singleton().get
-
-
 def is_compiled(source: KernelSource) -> bool:
     """Whether `kernel_address` would answer without compiling anything."""
-    return _loader().known(source.symbol) is not None or _read_cache(source) is not None
+    return loader().known(source.symbol) is not None or _read_cache(source) is not None
 
 
 def kernel_address(source: KernelSource) -> int:
@@ -114,8 +27,7 @@ def kernel_address(source: KernelSource) -> int:
 
     Taken from this process, else from the disk cache, else compiled (and cached).
     """
-    loader = _loader()
-    address = loader.known(source.symbol)
+    address = loader().known(source.symbol)
     if address is not None:
         return address
     kernel = _read_cache(source)
@@ -129,10 +41,9 @@ def compile_all(sources: Sequence[KernelSource], progress: Progress | None = Non
 
     What is in no cache is compiled, by several processes where that pays.
     """
-    loader = _loader()
     missing = []
     for source in sources:
-        if loader.known(source.symbol) is None:
+        if loader().known(source.symbol) is None:
             kernel = _read_cache(source)
             if kernel is None:
                 missing.append(source)
@@ -166,9 +77,9 @@ def objects_of(sources: Sequence[KernelSource]) -> list[CompiledKernel]:
 def load_all(kernels: Sequence[CompiledKernel]) -> list[int]:
     """The addresses of kernels, which come behind what they call.
 
-    Raises KernelError where they call what this process lacks.
+    Raises KernelError as `Loader.load` does.
     """
-    return _loader().load(kernels)
+    return loader().load(kernels)
 
 
 def kernel_function(address: int) -> Callable[[int, int, int], None]:
@@ -182,7 +93,7 @@ def _load(kernel: CompiledKernel) -> int:
     """The address of the kernel, for which the microkernels that it calls are loaded, too."""
     for part in kernel.microkernels:
         kernel_address(part)
-    return _loader().load([kernel])[0]
+    return loader().load([kernel])[0]
 
 
 def _read_cache(source: KernelSource) -> CompiledKernel | None:

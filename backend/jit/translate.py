@@ -16,6 +16,7 @@ from satura.backend.jit.kernel import (
     Microkernel,
     microkernels_of,
 )
+from satura.backend.jit.linking import Unlinkable, linked
 from satura.backend.jit.lowering import translate_kernel
 from satura.backend.jit.operators import Untranslatable
 from satura.backend.target import host_target
@@ -27,7 +28,12 @@ def compile_kernel(source: KernelSource) -> CompiledKernel:
     """The kernel's object code. KernelError where the text does not type or lower."""
     module = optimised_module(source)
     code = host_target().machine().emit_object(module)
-    return CompiledKernel(source.symbol, _externals(module), code)
+    try:
+        image = linked(code, source.symbol)
+    except Unlinkable as reason:
+        _LOGGER.info("LLVM loads kernel %s: %s", source.name, reason)
+        return CompiledKernel(source.symbol, _externals(module), None, code)
+    return CompiledKernel(source.symbol, image.externals, image.entry, image.content)
 
 
 def optimised_module(source: KernelSource) -> llvm.ModuleRef:

@@ -120,7 +120,7 @@ def _ask(helper: subprocess.Popen[bytes], source: KernelSource) -> CompiledKerne
         if not 0 < length <= _LONGEST_ANSWER:
             return None
         answer = CompiledKernel.unpacked(helper.stdout.read(length))
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, TypeError):
         return None
     return answer if answer.symbol == source.symbol else None
 

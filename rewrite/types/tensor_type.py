@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
-import ml_dtypes
 import numpy as np
 
+from satura.rewrite.system.interrupts import import_whole
 from satura.rewrite.types.dims import Dim, evaluate, product, representative, symbols_of
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
@@ -51,6 +51,8 @@ class DType(Enum):
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
+        if self not in _NUMPY:
+            _name_others()
         return _NUMPY[self]
 
     @property
@@ -91,7 +93,10 @@ class DType(Enum):
     @staticmethod
     def of(dtype: np.dtype[np.generic]) -> DType:
         """The DType of a NumPy dtype; KeyError when satura has none for it."""
-        return _FROM_NUMPY[np.dtype(dtype)]
+        found = np.dtype(dtype)
+        if found not in _FROM_NUMPY:
+            _name_others()
+        return _FROM_NUMPY[found]
 
 
 _NARROW_BITS = {
@@ -106,7 +111,6 @@ _NUMPY: dict[DType, np.dtype[np.generic]] = {
     DType.F64: np.dtype(np.float64),
     DType.F32: np.dtype(np.float32),
     DType.F16: np.dtype(np.float16),
-    DType.BF16: np.dtype(ml_dtypes.bfloat16),
     DType.I8: np.dtype(np.int8),
     DType.I16: np.dtype(np.int16),
     DType.I32: np.dtype(np.int32),
@@ -116,17 +120,30 @@ _NUMPY: dict[DType, np.dtype[np.generic]] = {
     DType.U32: np.dtype(np.uint32),
     DType.U64: np.dtype(np.uint64),
     DType.BOOL: np.dtype(np.bool_),
-    DType.F8E4M3: np.dtype(ml_dtypes.float8_e4m3fn),
-    DType.F8E4M3Z: np.dtype(ml_dtypes.float8_e4m3fnuz),
-    DType.F8E5M2: np.dtype(ml_dtypes.float8_e5m2),
-    DType.F8E5M2Z: np.dtype(ml_dtypes.float8_e5m2fnuz),
-    DType.F4E2M1: np.dtype(ml_dtypes.float4_e2m1fn),
-    DType.I4: np.dtype(ml_dtypes.int4),
-    DType.U4: np.dtype(ml_dtypes.uint4),
-    DType.I2: np.dtype(ml_dtypes.int2),
-    DType.U2: np.dtype(ml_dtypes.uint2),
 }
 _FROM_NUMPY = {numpy: dtype for dtype, numpy in _NUMPY.items()}
+
+
+def _name_others() -> None:
+    """Enter the types that NumPy lacks: their package is seldom needed, and slow to import."""
+    import_whole("ml_dtypes")
+    import ml_dtypes
+
+    others = {
+        DType.BF16: ml_dtypes.bfloat16,
+        DType.F8E4M3: ml_dtypes.float8_e4m3fn,
+        DType.F8E4M3Z: ml_dtypes.float8_e4m3fnuz,
+        DType.F8E5M2: ml_dtypes.float8_e5m2,
+        DType.F8E5M2Z: ml_dtypes.float8_e5m2fnuz,
+        DType.F4E2M1: ml_dtypes.float4_e2m1fn,
+        DType.I4: ml_dtypes.int4,
+        DType.U4: ml_dtypes.uint4,
+        DType.I2: ml_dtypes.int2,
+        DType.U2: ml_dtypes.uint2,
+    }
+    for dtype, kind in others.items():
+        _FROM_NUMPY[np.dtype(kind)] = dtype
+        _NUMPY[dtype] = np.dtype(kind)
 
 
 @dataclass(frozen=True)

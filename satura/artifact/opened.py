@@ -21,7 +21,7 @@ import numpy as np
 from satura.artifact.container import Container, natural, of
 from satura.artifact.types import type_of
 from satura.backend.cores import usable_threads
-from satura.backend.jit.kernel import CompiledKernel, environment
+from satura.backend.jit.kernel import CompiledKernel, KernelError, environment
 from satura.backend.jit.machine_code import load_all
 from satura.backend.run.bound import Bound
 from satura.backend.run.calls import Runnable
@@ -57,7 +57,7 @@ class Opened(Runnable):
                 self._kernels.load()
             else:
                 warn_caller(f"{file.path} {reason}: its kernels are compiled again")
-        except (ArtifactError, ProgramError, ValueError, KeyError, TypeError) as error:
+        except (ArtifactError, KernelError, ProgramError, ValueError, KeyError, TypeError) as error:
             if str(file.path) in str(error):
                 raise
             raise ArtifactError(f"{file.path} is damaged: {error}; save it again") from error
@@ -204,6 +204,9 @@ def _array(file: Container, row: object, section: object) -> Array:
     return content.view(type_.dtype.numpy).reshape(shape)
 
 
-def _kernel(file: Container, symbol: object, externals: object, section: object) -> CompiledKernel:
+def _kernel(
+    file: Container, symbol: object, externals: object, entry: object, section: object
+) -> CompiledKernel:
     names = tuple(of(str, name) for name in of(list, externals))
-    return CompiledKernel(of(str, symbol), names, bytes(file.section(natural(section)).data))
+    place = None if entry is None else natural(entry)
+    return CompiledKernel(of(str, symbol), names, place, bytes(file.section(natural(section)).data))

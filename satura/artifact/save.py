@@ -50,7 +50,9 @@ def save(
         "inputs": {name: type_row(type_) for name, type_ in inputs.items()},
         "outputs": {name: type_row(type_) for name, type_ in outputs.items()},
         "environment": environment(),
-        "kernels": [[each.symbol, list(each.externals), writer.add(each.code)] for each in objects],
+        "kernels": [
+            [each.symbol, each.externals, each.entry, writer.add(each.code)] for each in objects
+        ],
         "constants": [
             [type_row(TensorType(DType.of(array.dtype), array.shape)), writer.add(array)]
             for array in arrays
