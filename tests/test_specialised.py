@@ -9,10 +9,9 @@ import pytest
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 import satura
-from satura.pipeline import specialised
-from satura.pipeline.specialised import Specialised
 from satura.rewrite.errors import CallError
 from satura.rewrite.onnx.load import load_for
+from satura.rewrite.program.program import Program
 from tests.tiers import deep_but
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -34,9 +33,9 @@ def sum_over_axes() -> ModelProto:
     return model_of([helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)], inputs)
 
 
-def compiled(model: ModelProto) -> Specialised:
+def compiled(model: ModelProto) -> satura.Compiled:
     result = satura.compile(model, threads=1)
-    assert isinstance(result, Specialised)
+    assert result.deciding
     return result
 
 
@@ -50,9 +49,9 @@ def test_each_value_has_its_program() -> None:
 
 def test_equal_values_share_a_program() -> None:
     result = compiled(sum_over_axes())
-    first = result.for_values({"axes": np.array([1])})
-    assert result.for_values({"axes": np.array([1]), "x": X}) is first
-    assert result.for_values({"axes": np.array([2])}) is not first
+    first = result.for_values({"axes": np.array([1])}).program
+    assert result.for_values({"axes": np.array([1]), "x": X}).program is first
+    assert result.for_values({"axes": np.array([2])}).program is not first
 
 
 def test_results_go_where_the_caller_says() -> None:
@@ -66,13 +65,19 @@ def test_results_go_where_the_caller_says() -> None:
 
 
 def test_few_programs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(specialised, "MOST_PROGRAMS", 2)
     result = compiled(sum_over_axes())
-    first, second, third = (result.for_values({"axes": np.array([axis])}) for axis in range(3))
-    assert result.for_values({"axes": np.array([2])}) is third
-    assert result.for_values({"axes": np.array([1])}) is second
-    assert result.for_values({"axes": np.array([0])}) is not first
-    assert result.for_values({"axes": np.array([1])}) is second  # of the others called last
+    size = result.for_values({"axes": np.array([0])})._part.program.size
+
+    def program(axis: int) -> Program:
+        return result.for_values({"axes": np.array([axis])}).program
+
+    monkeypatch.setattr("satura.backend.plan.part.MOST_PROGRAMS", 5 * size // 2)
+    result = compiled(sum_over_axes())
+    first, second, third = map(program, range(3))
+    assert program(2) is third
+    assert program(1) is second
+    assert program(0) is not first
+    assert program(1) is second  # of the others called last
 
 
 def test_interface() -> None:
@@ -181,7 +186,7 @@ def test_pads_that_come_with_a_call_are_what_they_are_then() -> None:
         wide = wide[:, max(-before, 0) : wide.shape[1] - max(-after, 0)]
         np.testing.assert_array_equal(result(x, np.array(pads)), wide.sum(1))
         program = result.for_values({"pads": np.array(pads)})
-        assert programs.setdefault(pads, program) is program
+        assert programs.setdefault(pads, program).program is program.program
         ops = {node.op.name for node in program.program.nodes}
         assert ("pad" in ops, "slice" in ops) == (max(pads) > 0, min(pads) < 0)
         classes = []

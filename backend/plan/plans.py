@@ -1,17 +1,17 @@
-"""Plans of one schedule for all sizes that calls came with, and the classes that they are of."""
+"""Plans of one program for all sizes that calls come with, and the classes that they are of."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from satura.backend.constants import ConstantStore, fold_constants
 from satura.backend.plan.lowered import Progress
 from satura.backend.plan.plan import Plan, make_plan
 from satura.backend.plan.size_class import SizeClass, size_class
 from satura.backend.run.instances import Instances
-from satura.backend.run.signatures import Sizes
+from satura.backend.run.signatures import Signatures, Sizes, Values
 from satura.backend.run.workspace import Workspaces
 from satura.backend.sizes.size import Fact
 from satura.rewrite.errors import ProgramError
@@ -19,7 +19,8 @@ from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.system.heap import give_back_freed
 from satura.rewrite.types.tensor_type import TensorType
 
-MOST_BYTES = 32 << 20  # of plans: those that were longest not used go first
+Given = TypeVar("Given")
+_NODE = 1 << 13  # bytes of a node, in the program and in what was made of it
 
 
 @dataclass(frozen=True)
@@ -79,29 +80,42 @@ class Elsewhere:
 
 
 class Plans:
-    """Finds, makes and keeps plans. One thread at a time may make them, and one find or keep."""
+    """Makes plans of one program, one thread at a time; `values` are those that decided it, and
+    `made` is what it was made as."""
 
     def __init__(
         self, schedule: Schedule, threads: int, elsewhere: Elsewhere | None = None,
-        merging: str = "cost",
+        merging: str = "cost", values: Values = (), made: object = None,
     ) -> None:  # fmt: skip
-        self.schedule = schedule
+        self.source = schedule
+        self.schedule = fold_constants(schedule)
         self.elsewhere = elsewhere
         self.threads = threads
         self.merging = merging
+        self.values = values
+        self.made = made
         self.store = ConstantStore()
         self.workspaces = Workspaces()
         self.classes: tuple[ClassRecord, ...] = ()  # the last that was searched or made comes first
-        self._plans: OrderedDict[Sizes, Planned] = OrderedDict()
-        self._size = 0
+        nodes = (schedule.program.nodes[index] for index in schedule.program.inputs)
+        self.inputs = {node.input_name: node.type for node in nodes}
+        self.signatures = Signatures(self.inputs, elsewhere.types if elsewhere else None)
 
-    def get(self, key: Sizes) -> Planned | None:
-        """The plan for these sizes, where it is there."""
-        found = self._plans.get(key)
-        if found is not None and found.record is not None:
-            self._plans.move_to_end(key)
-            found.record.uses += 1
-        return found
+    @property
+    def size(self) -> int:
+        """About its bytes, without plans."""
+        return self.store.size + _NODE * len(self.schedule.program.nodes)
+
+    @property
+    def outputs(self) -> dict[str, TensorType]:
+        """Types of the outputs by name."""
+        nodes = self.schedule.program.nodes
+        return {name: nodes[index].type for name, index in self.schedule.program.outputs}
+
+    def others(self, arguments: Mapping[str, Given]) -> dict[str, Given]:
+        """The arguments that did not decide the program."""
+        bound = {name for name, *_ in self.values}
+        return {name: each for name, each in arguments.items() if name not in bound}
 
     def make(self, key: Sizes, progress: Progress | None) -> Planned:
         """The plan for new sizes."""
@@ -130,14 +144,6 @@ class Plans:
         give_back_freed(self.store.size)
         return plan
 
-    def keep(self, key: Sizes, made: Planned) -> None:
-        """Give this plan to later calls; those that were longest not used may have to go."""
-        self._plans[key] = made
-        self._size += made.size
-        while self._size > MOST_BYTES and len(self._plans) > 1:
-            _, oldest = self._plans.popitem(last=False)
-            self._size -= oldest.size
-
     @property
     def reports(self) -> tuple[ClassReport, ...]:
         """What there is to say of every class, the one that new sizes were of last comes first."""
@@ -165,17 +171,6 @@ class Plans:
         others = (each for each in self.classes if each is not record)
         self.classes = (record, *others)  # at once: `reports` takes no lock
         return record
-
-    def ready(self) -> list[tuple[Sizes, Plan]]:
-        """The plans that are kept, each with its sizes."""
-        return [(sizes, planned.plan) for sizes, planned in self._plans.items()]
-
-    def forget(self) -> None:
-        """Drop unused memory, and all plans but that of a schedule without symbols."""
-        self.workspaces.forget()
-        if self.schedule.program.symbols:
-            self._plans.clear()
-            self._size = 0
 
 
 def _bytes(plan: Plan) -> int:
