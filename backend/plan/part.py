@@ -22,7 +22,7 @@ from satura.backend.plan.executables import Executable
 from satura.backend.plan.lowered import Progress
 from satura.backend.plan.measure import Measured, measure
 from satura.backend.plan.plan import Plan
-from satura.backend.plan.plans import ClassReport, Planned, Plans
+from satura.backend.plan.plans import ClassReport, Planned, Plans, Record
 from satura.backend.plan.recent import Recent
 from satura.backend.run.bound import Bound
 from satura.backend.run.signatures import Sizes, Values, values_of
@@ -104,11 +104,11 @@ class Table:
         with self._lock:
             return [program for _, program in reversed(self._programs.items())]
 
-    def ready(self, program: Plans) -> list[tuple[Sizes, Plan]]:
+    def ready(self, program: Plans) -> list[tuple[Sizes, Planned]]:
         """The plans of a program that are kept, each with its sizes."""
         with self._lock:
             entries = self._plans.items()
-        return [(sizes, found.plan) for (owner, sizes), found in entries if owner is program]
+        return [(sizes, found) for (owner, sizes), found in entries if owner is program]
 
     def release(self) -> None:
         """Give back memory that no call uses, and all plans but those without sizes."""
@@ -215,12 +215,20 @@ class Part:
 
     def ready(self, program: Plans) -> list[tuple[Sizes, Plan]]:
         """The plans of one of its programs that are kept, each with its sizes."""
-        return self._table.ready(program)
+        return [(sizes, found.plan) for sizes, found in self._table.ready(program)]
 
     @property
     def classes(self) -> tuple[ClassReport, ...]:
-        """The classes of sizes so far, the one that new sizes were of last comes first."""
-        return tuple(report for program in self.programs for report in program.reports)
+        """The classes of sizes so far, the one that new sizes were of last comes first.
+
+        Those of one size each come behind them, as long as their plans are kept.
+        """
+        found: list[ClassReport] = []
+        for program in self.programs:
+            kept = [each.record for _, each in self._table.ready(program)]
+            alone = [each for each in kept if type(each) is Record]
+            found += map(program.report, (*program.classes, *alone))
+        return tuple(found)
 
     def release(self) -> None:
         """Give back the memory that no call uses at the moment, and plans of sizes."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
+
+import numpy as np
 
 from satura.backend.constants import ConstantStore, fold_constants
 from satura.backend.plan.lowered import Progress
@@ -13,10 +15,11 @@ from satura.backend.plan.size_class import SizeClass, size_class
 from satura.backend.run.instances import Instances
 from satura.backend.run.signatures import Signatures, Sizes, Values
 from satura.backend.run.workspace import Workspaces
-from satura.backend.sizes.size import Fact
+from satura.backend.sizes.size import is_equal
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.system.heap import give_back_freed
+from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import TensorType
 
 Given = TypeVar("Given")
@@ -30,18 +33,25 @@ class Planned:
     plan: Plan
     size: int
     instances: Instances
-    record: ClassRecord | None
+    record: Record | None
 
 
 @dataclass
-class ClassRecord:
-    """A class, the sizes that made it, and what did not hold in the class that was used last."""
+class Record:
+    """The first sizes of a class, what holds for all of them, and what did not hold elsewhere."""
 
-    found: SizeClass
     sizes: Mapping[str, int]
-    missed: Fact | None
-    plans: int = 0
-    uses: int = 0
+    facts: Sequence[object]
+    missed: object | None
+    plans: int = 1
+    uses: int = 1
+
+
+@dataclass
+class ClassRecord(Record):
+    """A class with its lowering; sizes that have a program of their own have a plain Record."""
+
+    found: SizeClass = field(kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -50,7 +60,8 @@ class ClassReport:
 
     `sizes` were the first, `facts` say which others are of the class. `missed` is the fact of the
     class used before that did not hold for `sizes`; None for the first class. `plans` counts how
-    often sizes of the class were new, `uses` how often they were asked for.
+    often sizes of the class were new, `uses` how often they were asked for. `values` are those of
+    the inputs that decide shapes.
     """
 
     sizes: Mapping[str, int]
@@ -58,9 +69,11 @@ class ClassReport:
     missed: str | None
     plans: int
     uses: int
+    values: Mapping[str, object]
 
     def __str__(self) -> str:
-        shown = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
+        given = {**self.values, **self.sizes}
+        shown = ", ".join(f"{name}={each}" for name, each in given.items())
         why = f"not {self.missed}" if self.missed else "first sizes"
         facts = "\n".join(f"  {fact}" for fact in self.facts)
         return f"class of {shown} ({why}): {self.plans} sizes, {self.uses} uses\n{facts}"
@@ -120,21 +133,23 @@ class Plans:
     def make(self, key: Sizes, progress: Progress | None) -> Planned:
         """The plan for new sizes."""
         sizes = dict(key)
-        record = None
+        record: Record | None = None
         try:
             if not sizes.keys() <= self.schedule.program.symbols:
                 raise ProgramError(f"the program takes some of {sorted(sizes)} for equal")
             if sizes:
-                record = self._class(sizes, progress)
-                plan = record.found.plan(sizes)
+                record = found = self._class(sizes, progress)
+                plan = found.found.plan(sizes)
                 record.plans += 1
                 record.uses += 1
             else:
                 plan = self._alone(self.schedule, progress)
-        except ProgramError:
+        except ProgramError as error:
             schedule = None if self.elsewhere is None else self.elsewhere.at(sizes)
             if schedule is None:
                 raise
+            facts = [is_equal(symbol(name), size) for name, size in key]
+            record = Record(sizes, facts, f"in the program of other sizes: {error}")
             plan = self._alone(fold_constants(schedule), progress)
         return Planned(plan, _bytes(plan), Instances(plan.instance, self.workspaces), record)
 
@@ -144,15 +159,16 @@ class Plans:
         give_back_freed(self.store.size)
         return plan
 
-    @property
-    def reports(self) -> tuple[ClassReport, ...]:
-        """What there is to say of every class, the one that new sizes were of last comes first."""
-        return tuple(
-            ClassReport(
-                dict(each.sizes), tuple(map(str, each.found.facts)),
-                None if each.missed is None else str(each.missed), each.plans, each.uses,
-            )
-            for each in self.classes
+    def report(self, record: Record) -> ClassReport:
+        """What there is to say of a class."""
+        missed = None if record.missed is None else str(record.missed)
+        values = {
+            name: np.frombuffer(data, dtype).reshape(shape).tolist()
+            for name, dtype, shape, data in self.values
+        }
+        return ClassReport(
+            dict(record.sizes), tuple(map(str, record.facts)), missed, record.plans, record.uses,
+            values,
         )  # fmt: skip
 
     def _class(self, sizes: Mapping[str, int], progress: Progress | None) -> ClassRecord:
@@ -166,10 +182,10 @@ class Plans:
             found = size_class(
                 self.schedule, sizes, self.store, self.threads, progress, self.merging
             )
-            record = ClassRecord(found, sizes, missed)
+            record = ClassRecord(sizes, found.facts, missed, 0, 0, found=found)
             give_back_freed(self.store.size)
         others = (each for each in self.classes if each is not record)
-        self.classes = (record, *others)  # at once: `reports` takes no lock
+        self.classes = (record, *others)  # at once: reports take no lock
         return record
 
 
