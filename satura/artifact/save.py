@@ -29,7 +29,8 @@ def save(path: Path, part: Part) -> None:
     if not programs:
         raise CallError(
             f"there is a program for each value of {', '.join(part.deciding)}, and so far for none:"
-            " ask for_values({...}) for those that the file is to hold"
+            " ask for_values({...}) for those that the file is to hold, or give"
+            f" --value {part.deciding[0]}=... on the command line"
         )
     writer = Writer()
     plans = {program: part.ready(program) for program in programs}
