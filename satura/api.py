@@ -177,17 +177,16 @@ def compile(
     Where inputs decide shapes by their values, as axes and sizes do, the model is compiled for the
     values of each call, and the programs for the last few are kept.
     """
-    import_whole("satura.pipeline.compiled")
+    import_whole("satura.pipeline.parts")
     import_whole("satura.pipeline.remembered")
-    import_whole("satura.pipeline.specialised")
     from satura.backend.plan.executables import MERGING
     from satura.backend.target import threads_for
     from satura.pipeline.compiled import Compiled
+    from satura.pipeline.parts import Making
     from satura.pipeline.rates import cost_model
     from satura.pipeline.remembered import rewrite_once
     from satura.pipeline.rule_sets import exact
     from satura.pipeline.sizes import typical_sizes
-    from satura.pipeline.specialised import compiled_or_specialised, elsewhere
 
     if precision not in PRECISIONS:
         raise CallError(f"there is no precision {precision!r}; choose from {list(PRECISIONS)}")
@@ -197,25 +196,18 @@ def compile(
     count = threads_for(threads)
     chosen = exact(rules) if precision == "exact" else rules
 
-    def rewrite_at(model: Model, dims: Dims | None, progress: Progress | None) -> Rewritten:
+    def search(model: Model, dims: Dims | None, progress: Progress | None) -> Rewritten:
         return rewrite_once(
             model, chosen, limits, progress, strict,
             lambda program: cost_model(cost, count, typical_sizes(program, dims)),
         )  # fmt: skip
 
-    def make(model: Model) -> Compiled:
-        rewritten = rewrite_at(model, dims, progress)
-        others = elsewhere(
-            model, rewritten.source, lambda each: rewrite_at(each, None, None).schedule
-        )
-        compiled = Compiled(rewritten, count, progress, others, executables)
-        if verify:
-            from satura.pipeline.verify import verify as verify_stages
-
-            verify_stages(compiled)
-        return compiled
-
-    return compiled_or_specialised(model, make, count)
+    making = Making(
+        lambda model: search(model, dims, progress),
+        lambda program: search(program, None, None).schedule,
+        count, progress, executables, verify,
+    )  # fmt: skip
+    return Compiled(making.kernels(model))
 
 
 def rewritten(

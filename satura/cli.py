@@ -77,6 +77,7 @@ def demo(threads: Threads = None, json: AsJson = False) -> None:
 def compile_model(
     model: ModelPath,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write it.")],
+    value: Values = None,
     dim: Dims = None,
     size: Annotated[
         list[str] | None,
@@ -97,7 +98,7 @@ def compile_model(
     from satura.commands.compiling import compiling
 
     chosen = compiling("default", files, threads, precision, cost, dim, limits, executables)
-    compile_to(model, output, size or [], chosen, json)
+    compile_to(model, output, size or [], value or [], chosen, json)
 
 
 @app.command()

@@ -23,8 +23,6 @@ from onnx.backend.test.case.test_case import TestCase
 from onnx.backend.test.loader import load_model_tests
 
 import satura
-from satura.pipeline.cut import CompiledParts
-from satura.pipeline.specialised import Specialised
 from satura.rewrite.errors import SaturaError, UnsupportedError
 from satura.rewrite.onnx.load import load_for
 from satura.rewrite.program.host_call import missing_package
@@ -173,10 +171,8 @@ def compiled(model: ModelProto, arguments: Arrays) -> tuple[Program, dict[str, A
     """The model's program for these arguments, run by kernels."""
     result = satura.compile(model, threads=1)
     results = result.run(arguments)
-    if isinstance(result, Specialised):
-        result = result.for_values(arguments)
-    if isinstance(result, CompiledParts):
-        result = result.parts[0]
+    result = result.parts[0]
+    result = result.for_values(arguments)
     return result.source, results
 
 

@@ -134,14 +134,14 @@ def rewritten(change: Callable[[dict[str, object]], object]) -> Callable[[bytes]
 
 
 def routine_with(key: str, value: object) -> Callable[[bytes], bytes]:
-    return rewritten(lambda header: header["routines"][0].update({key: value}))  # type: ignore[index]
+    return rewritten(lambda header: header["programs"][0]["routines"][0].update({key: value}))  # type: ignore[index]
 
 
 def output_with(region: int, dtype: str) -> Callable[[bytes], bytes]:
     """A file whose output y is in another region, or of another element type."""
 
     def change(header: dict[str, object]) -> None:
-        outputs = header["routines"][0]["outputs"]  # type: ignore[index]
+        outputs = header["programs"][0]["routines"][0]["outputs"]  # type: ignore[index]
         outputs["y"] = [region, [dtype, outputs["y"][1][1]]]
 
     return rewritten(change)
@@ -157,7 +157,7 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "its first bytes": (lambda data: data[:40], "ends in its first bytes"),
     "its first half": (lambda data: data[: len(data) // 2], r"has \d+ bytes, not \d+"),
     "more": (lambda data: data + b"\0", r"has \d+ bytes, not \d+"),
-    "a newer version": (lambda data: data[:16] + b"\4" + data[17:], "version 4 of the format"),
+    "a newer version": (lambda data: data[:16] + b"\7" + data[17:], "version 7 of the format"),
     "another digest": (lambda data: flipped(data, _HEAD.size + 3), "its header is not"),
     "another header": (lambda data: flipped(data, _START + 9), "its header is not"),
     "no sections": (rewritten(lambda header: header.pop("sections")), "header is not"),
@@ -194,8 +194,9 @@ def test_each_section_is_checked_before_it_is_used(
     data = saved.read_bytes()
     whole = Container(saved)
     base = whole._bytes.ctypes.data
-    used = {row[-1] for key in ("kernels", "constants") for row in whole.header[key]}
-    used |= {whole.header["routines"][0][key] for key in ("numbers", "regions")}
+    (program,) = whole.header["programs"]
+    used = {row[-1] for row in (*whole.header["kernels"], *program["constants"])}
+    used |= {program["routines"][0][key] for key in ("numbers", "regions")}
     assert len(used) > 5
     for number in used:
         content = whole.section(number)
@@ -229,8 +230,7 @@ def test_code_of_others_is_not_run_without_trust(
 def test_what_is_compiled_again_is_checked(saved: Path) -> None:
     whole = Container(saved)
     data = saved.read_bytes()
-    sections = {"schedule": whole.header["schedule"], "source": whole.header["sources"][0][-1]}
-    for section in sections.values():
+    for section in (whole.header["programs"][0]["schedule"], whole.header["sources"][0][-1]):
         at = int(whole.section(section).ctypes.data) - whole._bytes.ctypes.data + 5
         changed = saved.with_name("changed")
         changed.write_bytes(flipped(data, at))

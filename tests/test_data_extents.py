@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from onnx import ModelProto
 
 import satura
-from satura.pipeline.cut import CompiledParts
 from satura.rewrite.errors import CallError, UnsupportedError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.host_call import HostFallbackWarning
@@ -71,9 +72,37 @@ def test_a_model_runs_in_parts_around_what_depends_on_data(
             assert_close(result, expected, 1e-6)
     with pytest.raises(CallError, match="several programs"):
         _ = compiled.statistics
-    assert isinstance(compiled, CompiledParts)
     assert all(not part.statistics["host-count"] for part in compiled.parts[:1])
     with pytest.raises(CallError, match="input 'x'"):
         compiled.run({name: x for name, x in calls[0].items() if name != "x"})
     with pytest.raises(UnsupportedError, match="the extent of axis"):
         load(model)
+
+
+def test_parts_have_what_a_compiled_model_has(tmp_path: Path) -> None:
+    model, (first, second) = twice()
+    with pytest.warns(HostFallbackWarning):
+        compiled = satura.compile(model, threads=1)
+    expected = compiled.run(first)["y"]
+    assert "<satura.Compiled (x: f32[n, 5]) -> (y: " in repr(compiled)
+    assert len(compiled.parts) == 2 and compiled.deciding == ()
+    sizes = [dict(each.sizes) for each in compiled.cache]
+    assert sizes == [{"n": 4}, {"n": 4, "places[1]": sizes[1]["places[1]"]}]  # before each node
+    room = np.empty_like(expected)
+    assert compiled.run(first, out={"y": room})["y"] is room
+    np.testing.assert_array_equal(room, expected)
+    with pytest.raises(CallError, match=rf"'y' must be f32\[0\], not float32\[{len(room)}\]"):
+        compiled.run(second, out={"y": room})
+    with pytest.raises(CallError, match="'y' shares memory with an input"):
+        compiled.run(first, out={"y": first["x"].reshape(-1)[: len(room)]})
+    with pytest.raises(CallError, match="use run, not bind"):
+        compiled.bind(first)
+    with pytest.raises(UnsupportedError, match=r"two programs \('NonZero'\) runs in Python"):
+        compiled.save(tmp_path / "parts.satura")
+    with pytest.raises(CallError, match=r"cannot be pickled or copied"):
+        pickle.dumps(compiled)
+    with pytest.raises(CallError, match=r"several programs .* its `parts`"):
+        compiled.prepare({"n": 4})
+    assert list(tmp_path.iterdir()) == []
+    compiled.release()
+    np.testing.assert_array_equal(compiled(first["x"]), expected)

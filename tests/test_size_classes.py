@@ -294,7 +294,7 @@ def test_the_cache_says_which_classes_there_are_and_why() -> None:
 
 def test_calls_of_many_sizes_keep_few_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans go by bytes, the one longest not used first; classes stay, and memory is shared."""
-    monkeypatch.setattr("satura.backend.plan.plans.MOST_BYTES", 20_000)
+    monkeypatch.setattr("satura.backend.plan.part.MOST_PLANS", 20_000)
     build = Builder()
     x = build.input("x", DType.F32, (N, 8))
     total = build.broadcast(build.reduce("sum", x, (1,)), (N, 8))
@@ -304,4 +304,4 @@ def test_calls_of_many_sizes_keep_few_plans(monkeypatch: pytest.MonkeyPatch) -> 
         kernels.run({"x": np.ones((n, 8), np.float32)})
     (found,) = kernels.classes
     assert found.plans == 41 and found.uses == 41  # 20 had gone
-    assert len(kernels._plans._plans) < 8 and kernels._plans.workspaces.idle == 1
+    assert len(kernels.ready(kernels.program)) < 8 and kernels.program.workspaces.idle == 1

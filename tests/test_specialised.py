@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +11,12 @@ import pytest
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 import satura
-from satura.pipeline import specialised
-from satura.pipeline.specialised import Specialised
+from satura.backend.plan.plan import Plan
+from satura.backend.run.signatures import Signatures, Sizes, values_of
 from satura.rewrite.errors import CallError
 from satura.rewrite.onnx.load import load_for
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.tensor_type import Array
 from tests.tiers import deep_but
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -34,9 +38,9 @@ def sum_over_axes() -> ModelProto:
     return model_of([helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)], inputs)
 
 
-def compiled(model: ModelProto) -> Specialised:
+def compiled(model: ModelProto) -> satura.Compiled:
     result = satura.compile(model, threads=1)
-    assert isinstance(result, Specialised)
+    assert result.deciding
     return result
 
 
@@ -50,9 +54,107 @@ def test_each_value_has_its_program() -> None:
 
 def test_equal_values_share_a_program() -> None:
     result = compiled(sum_over_axes())
-    first = result.for_values({"axes": np.array([1])})
-    assert result.for_values({"axes": np.array([1]), "x": X}) is first
-    assert result.for_values({"axes": np.array([2])}) is not first
+    first = result.for_values({"axes": np.array([1])}).program
+    assert result.for_values({"axes": np.array([1]), "x": X}).program is first
+    assert result.for_values({"axes": np.array([2])}).program is not first
+
+
+def test_threads_that_ask_at_once_share_a_program() -> None:
+    result = compiled(sum_over_axes())
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(result.for_values, [{"axes": [2]}] * 4))
+    assert len({id(each.program) for each in found}) == 1
+
+
+ROWS = [(np.full((n, n + 2), 2, np.float32), np.array(pads)) for n, pads in (
+    (3, [0, 1]), (3, [1, 0]), (4, [0, 1]), (3, [0, 1]), (1, [0, 1]), (4, [1, 0]),
+)]  # fmt: skip
+
+
+def padded_rows() -> ModelProto:
+    """Twice the rows, padded: `n` and `m` are open, and `pads` decides."""
+    nodes = [
+        helper.make_node("Add", ["x", "x"], ["t"]),
+        helper.make_node("Pad", ["t", "pads", "", "axes"], ["y"]),
+    ]
+    model = model_of(nodes, [value("x", ["n", "m"]), value("pads", [2], TensorProto.INT64)])
+    model.graph.initializer.append(numpy_helper.from_array(np.array([1]), "axes"))
+    return model
+
+
+def wrong_rows() -> list[int]:
+    """Which of the calls give something else than NumPy."""
+    result = compiled(padded_rows())
+    wrong = []
+    for number, (x, pads) in enumerate(ROWS):
+        expected = np.pad(2 * x, ((0, 0), tuple(pads)))
+        try:
+            is_right = np.array_equal(result.run({"x": x, "pads": pads})["y"], expected)
+        except (ValueError, CallError):
+            is_right = False
+        wrong += [] if is_right else [number]
+    return wrong
+
+
+def test_equal_keys_have_one_plan_and_what_a_key_lacks_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    result = compiled(padded_rows())
+    plans: dict[object, Plan] = {}
+    for x, pads in ROWS:
+        result(x, pads)
+        program = result.for_values({"pads": pads})._part
+        plan = dict(program.ready(program.program))[("m", x.shape[1]), ("n", len(x))]
+        assert plans.setdefault((len(x), tuple(pads)), plan) is plan
+    assert len({id(plan) for plan in plans.values()}) == len(plans) == 5
+    assert all(each.values in ({"pads": [0, 1]}, {"pads": [1, 0]}) for each in result.cache)
+    heads = [str(each).partition(":")[0] for each in result.cache]
+    assert "class of pads=[0, 1], m=5, n=3 (first sizes)" in heads
+    assert not wrong_rows()
+    sizes = Signatures.sizes
+
+    def without_values(arguments: Mapping[str, Array], names: Set[str]) -> object:
+        found = values_of(arguments, names)
+        return found and tuple((name, dtype, shape, bytes(16)) for name, dtype, shape, _ in found)
+
+    def without_a_size(self: Signatures, arguments: Mapping[str, Array]) -> Sizes:
+        return (("m", 5), *sizes(self, arguments)[1:])
+
+    with monkeypatch.context() as patch:
+        for module in ("satura.backend.plan.part", "satura.pipeline.parts"):
+            patch.setattr(f"{module}.values_of", without_values)
+        assert wrong_rows() == [1, 5]
+    with monkeypatch.context() as patch:
+        patch.setattr(Signatures, "sizes", without_a_size)
+        assert wrong_rows() == [2, 4, 5]
+
+
+def test_a_file_has_the_programs_for_values_that_there_were(tmp_path: Path) -> None:
+    result, path = compiled(padded_rows()), tmp_path / "rows.satura"
+    with pytest.raises(CallError, match="each value of pads, and so far for none"):
+        result.save(path)
+    for x, pads in ROWS[:2]:
+        result(x, pads)
+    result.save(path)
+    opened = satura.open(path)
+    assert opened.inputs == result.inputs and opened.deciding == result.deciding == ("pads",)
+    bound = opened.bind({"x": ROWS[0][0], "pads": ROWS[0][1]})
+    path.chmod(0o666)
+    with pytest.warns(UserWarning, match="compiled again"):
+        again = satura.open(path)
+    for program in (opened, again):
+        for x, pads in ROWS:
+            np.testing.assert_array_equal(program(x, pads), result(x, pads))
+    np.testing.assert_array_equal(bound()["y"], result(*ROWS[0]))
+    with pytest.raises(CallError, match=r"no program for pads=\[1, 1\], but for 2 other values"):
+        opened(ROWS[0][0], np.array([1, 1]))
+    with pytest.raises(CallError, match="'pads', which decides shapes, is missing"):
+        opened(ROWS[0][0])
+    with pytest.raises(CallError, match="no input 'z'"):
+        opened.run({"x": ROWS[0][0], "pads": ROWS[0][1], "z": ROWS[0][0]})
+    only = tmp_path / "one.satura"
+    result.for_values({"pads": [1, 0]}).save(only)
+    np.testing.assert_array_equal(satura.open(only)(ROWS[1][0]), result(*ROWS[1]))
 
 
 def test_results_go_where_the_caller_says() -> None:
@@ -66,13 +168,19 @@ def test_results_go_where_the_caller_says() -> None:
 
 
 def test_few_programs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(specialised, "MOST_PROGRAMS", 2)
     result = compiled(sum_over_axes())
-    first, second, third = (result.for_values({"axes": np.array([axis])}) for axis in range(3))
-    assert result.for_values({"axes": np.array([2])}) is third
-    assert result.for_values({"axes": np.array([1])}) is second
-    assert result.for_values({"axes": np.array([0])}) is not first
-    assert result.for_values({"axes": np.array([1])}) is second  # of the others called last
+    size = result.for_values({"axes": np.array([0])})._part.program.size
+
+    def program(axis: int) -> Program:
+        return result.for_values({"axes": np.array([axis])}).program
+
+    monkeypatch.setattr("satura.backend.plan.part.MOST_PROGRAMS", 5 * size // 2)
+    result = compiled(sum_over_axes())
+    first, second, third = map(program, range(3))
+    assert program(2) is third
+    assert program(1) is second
+    assert program(0) is not first
+    assert program(1) is second  # of the others called last
 
 
 def test_interface() -> None:
@@ -181,7 +289,7 @@ def test_pads_that_come_with_a_call_are_what_they_are_then() -> None:
         wide = wide[:, max(-before, 0) : wide.shape[1] - max(-after, 0)]
         np.testing.assert_array_equal(result(x, np.array(pads)), wide.sum(1))
         program = result.for_values({"pads": np.array(pads)})
-        assert programs.setdefault(pads, program) is program
+        assert programs.setdefault(pads, program).program is program.program
         ops = {node.op.name for node in program.program.nodes}
         assert ("pad" in ops, "slice" in ops) == (max(pads) > 0, min(pads) < 0)
         classes = []
@@ -230,6 +338,25 @@ def test_sizes_that_no_program_runs_at_are_refused() -> None:
     with pytest.raises(CallError, match=r"does not run at these sizes: .* at least 0"):
         result(np.ones(3, np.float32))
     assert np.array_equal(result(np.ones(1, np.float32)), np.full(4, 2, np.float32))
+
+
+def test_a_file_has_sizes_that_are_taken_for_equal_elsewhere(tmp_path: Path) -> None:
+    """Rows and columns are mostly equal; where they are not, one of them is 1."""
+    model = model_of(
+        [helper.make_node("Add", ["x", "z"], ["y"])], [value("x", ["a"]), value("z", ["b"])]
+    )
+    result, path = satura.compile(model, threads=1), tmp_path / "sum.satura"
+    line, one = np.arange(5, dtype=np.float32), np.ones(1, np.float32)
+    for x, z in ((line, line), (line, one)):
+        np.testing.assert_array_equal(result(x, z), x + z)
+    alone = result.cache[-1]
+    assert alone.facts == ("a == 5", "b == 1") and "takes some of" in str(alone.missed)
+    result.save(path)
+    opened = satura.open(path)
+    for x, z in ((line, line), (line, one), (line[:3], line[:3])):
+        np.testing.assert_array_equal(opened(x, z), x + z)
+    with pytest.raises(CallError, match="but must be 3 as axis 0 of input 'x' is"):
+        opened(line[:3], one)
 
 
 def test_a_file_has_the_sizes_that_the_program_for_all_others_excludes(tmp_path: Path) -> None:

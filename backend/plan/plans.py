@@ -1,25 +1,29 @@
-"""Plans of one schedule for all sizes that calls came with, and the classes that they are of."""
+"""Plans of one program for all sizes that calls come with, and the classes that they are of."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
 
 from satura.backend.constants import ConstantStore, fold_constants
 from satura.backend.plan.lowered import Progress
 from satura.backend.plan.plan import Plan, make_plan
 from satura.backend.plan.size_class import SizeClass, size_class
 from satura.backend.run.instances import Instances
-from satura.backend.run.signatures import Sizes
+from satura.backend.run.signatures import Signatures, Sizes, Values
 from satura.backend.run.workspace import Workspaces
-from satura.backend.sizes.size import Fact
+from satura.backend.sizes.size import is_equal
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.system.heap import give_back_freed
+from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import TensorType
 
-MOST_BYTES = 32 << 20  # of plans: those that were longest not used go first
+Given = TypeVar("Given")
+_NODE = 1 << 13  # bytes of a node, in the program and in what was made of it
 
 
 @dataclass(frozen=True)
@@ -29,18 +33,25 @@ class Planned:
     plan: Plan
     size: int
     instances: Instances
-    record: ClassRecord | None
+    record: Record | None
 
 
 @dataclass
-class ClassRecord:
-    """A class, the sizes that made it, and what did not hold in the class that was used last."""
+class Record:
+    """The first sizes of a class, what holds for all of them, and what did not hold elsewhere."""
 
-    found: SizeClass
     sizes: Mapping[str, int]
-    missed: Fact | None
-    plans: int = 0
-    uses: int = 0
+    facts: Sequence[object]
+    missed: object | None
+    plans: int = 1
+    uses: int = 1
+
+
+@dataclass
+class ClassRecord(Record):
+    """A class with its lowering; sizes that have a program of their own have a plain Record."""
+
+    found: SizeClass = field(kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -49,7 +60,8 @@ class ClassReport:
 
     `sizes` were the first, `facts` say which others are of the class. `missed` is the fact of the
     class used before that did not hold for `sizes`; None for the first class. `plans` counts how
-    often sizes of the class were new, `uses` how often they were asked for.
+    often sizes of the class were new, `uses` how often they were asked for. `values` are those of
+    the inputs that decide shapes.
     """
 
     sizes: Mapping[str, int]
@@ -57,9 +69,11 @@ class ClassReport:
     missed: str | None
     plans: int
     uses: int
+    values: Mapping[str, object]
 
     def __str__(self) -> str:
-        shown = ", ".join(f"{name}={size}" for name, size in self.sizes.items())
+        given = {**self.values, **self.sizes}
+        shown = ", ".join(f"{name}={each}" for name, each in given.items())
         why = f"not {self.missed}" if self.missed else "first sizes"
         facts = "\n".join(f"  {fact}" for fact in self.facts)
         return f"class of {shown} ({why}): {self.plans} sizes, {self.uses} uses\n{facts}"
@@ -79,48 +93,63 @@ class Elsewhere:
 
 
 class Plans:
-    """Finds, makes and keeps plans. One thread at a time may make them, and one find or keep."""
+    """Makes plans of one program, one thread at a time; `values` are those that decided it, and
+    `made` is what it was made as."""
 
     def __init__(
         self, schedule: Schedule, threads: int, elsewhere: Elsewhere | None = None,
-        merging: str = "cost",
+        merging: str = "cost", values: Values = (), made: object = None,
     ) -> None:  # fmt: skip
-        self.schedule = schedule
+        self.source = schedule
+        self.schedule = fold_constants(schedule)
         self.elsewhere = elsewhere
         self.threads = threads
         self.merging = merging
+        self.values = values
+        self.made = made
         self.store = ConstantStore()
         self.workspaces = Workspaces()
         self.classes: tuple[ClassRecord, ...] = ()  # the last that was searched or made comes first
-        self._plans: OrderedDict[Sizes, Planned] = OrderedDict()
-        self._size = 0
+        nodes = (schedule.program.nodes[index] for index in schedule.program.inputs)
+        self.inputs = {node.input_name: node.type for node in nodes}
+        self.signatures = Signatures(self.inputs, elsewhere.types if elsewhere else None)
 
-    def get(self, key: Sizes) -> Planned | None:
-        """The plan for these sizes, where it is there."""
-        found = self._plans.get(key)
-        if found is not None and found.record is not None:
-            self._plans.move_to_end(key)
-            found.record.uses += 1
-        return found
+    @property
+    def size(self) -> int:
+        """About its bytes, without plans."""
+        return self.store.size + _NODE * len(self.schedule.program.nodes)
+
+    @property
+    def outputs(self) -> dict[str, TensorType]:
+        """Types of the outputs by name."""
+        nodes = self.schedule.program.nodes
+        return {name: nodes[index].type for name, index in self.schedule.program.outputs}
+
+    def others(self, arguments: Mapping[str, Given]) -> dict[str, Given]:
+        """The arguments that did not decide the program."""
+        bound = {name for name, *_ in self.values}
+        return {name: each for name, each in arguments.items() if name not in bound}
 
     def make(self, key: Sizes, progress: Progress | None) -> Planned:
         """The plan for new sizes."""
         sizes = dict(key)
-        record = None
+        record: Record | None = None
         try:
             if not sizes.keys() <= self.schedule.program.symbols:
                 raise ProgramError(f"the program takes some of {sorted(sizes)} for equal")
             if sizes:
-                record = self._class(sizes, progress)
-                plan = record.found.plan(sizes)
+                record = found = self._class(sizes, progress)
+                plan = found.found.plan(sizes)
                 record.plans += 1
                 record.uses += 1
             else:
                 plan = self._alone(self.schedule, progress)
-        except ProgramError:
+        except ProgramError as error:
             schedule = None if self.elsewhere is None else self.elsewhere.at(sizes)
             if schedule is None:
                 raise
+            facts = [is_equal(symbol(name), size) for name, size in key]
+            record = Record(sizes, facts, f"in the program of other sizes: {error}")
             plan = self._alone(fold_constants(schedule), progress)
         return Planned(plan, _bytes(plan), Instances(plan.instance, self.workspaces), record)
 
@@ -130,23 +159,16 @@ class Plans:
         give_back_freed(self.store.size)
         return plan
 
-    def keep(self, key: Sizes, made: Planned) -> None:
-        """Give this plan to later calls; those that were longest not used may have to go."""
-        self._plans[key] = made
-        self._size += made.size
-        while self._size > MOST_BYTES and len(self._plans) > 1:
-            _, oldest = self._plans.popitem(last=False)
-            self._size -= oldest.size
-
-    @property
-    def reports(self) -> tuple[ClassReport, ...]:
-        """What there is to say of every class, the one that new sizes were of last comes first."""
-        return tuple(
-            ClassReport(
-                dict(each.sizes), tuple(map(str, each.found.facts)),
-                None if each.missed is None else str(each.missed), each.plans, each.uses,
-            )
-            for each in self.classes
+    def report(self, record: Record) -> ClassReport:
+        """What there is to say of a class."""
+        missed = None if record.missed is None else str(record.missed)
+        values = {
+            name: np.frombuffer(data, dtype).reshape(shape).tolist()
+            for name, dtype, shape, data in self.values
+        }
+        return ClassReport(
+            dict(record.sizes), tuple(map(str, record.facts)), missed, record.plans, record.uses,
+            values,
         )  # fmt: skip
 
     def _class(self, sizes: Mapping[str, int], progress: Progress | None) -> ClassRecord:
@@ -160,22 +182,11 @@ class Plans:
             found = size_class(
                 self.schedule, sizes, self.store, self.threads, progress, self.merging
             )
-            record = ClassRecord(found, sizes, missed)
+            record = ClassRecord(sizes, found.facts, missed, 0, 0, found=found)
             give_back_freed(self.store.size)
         others = (each for each in self.classes if each is not record)
-        self.classes = (record, *others)  # at once: `reports` takes no lock
+        self.classes = (record, *others)  # at once: reports take no lock
         return record
-
-    def ready(self) -> list[tuple[Sizes, Plan]]:
-        """The plans that are kept, each with its sizes."""
-        return [(sizes, planned.plan) for sizes, planned in self._plans.items()]
-
-    def forget(self) -> None:
-        """Drop unused memory, and all plans but that of a schedule without symbols."""
-        self.workspaces.forget()
-        if self.schedule.program.symbols:
-            self._plans.clear()
-            self._size = 0
 
 
 def _bytes(plan: Plan) -> int:

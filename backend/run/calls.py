@@ -110,8 +110,7 @@ class Runnable(ABC):
 
     def __call__(self, *arguments: object, **named: object) -> Array | tuple[Array, ...]:
         """Call by position, by keyword, or mixed: the output's array, or a tuple of several."""
-        results = self.run(self._mixed(arguments, named))
-        arrays = [results[name] for name in self.outputs]
+        arrays = list(self.run(self._mixed(arguments, named)).values())  # in their order
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
 
     def _mixed(

@@ -100,9 +100,11 @@ def load_for(
             names |= asked.names
 
 
-def load_at(model: ModelApart, sizes: Mapping[str, int]) -> Program:
+def load_at(
+    model: ModelApart, sizes: Mapping[str, int], values: Mapping[str, Array] | None = None
+) -> Program:
     """The program of a model for these sizes of its symbols only. Raises as `load` does."""
-    return _import(model, {}, asks=False, sizes=sizes)[0]
+    return _import(model, values or {}, asks=False, sizes=sizes)[0]
 
 
 def load_with_names(model: Source) -> tuple[Program, dict[int, str]]:

@@ -15,10 +15,11 @@ from satura.rewrite.types.tensor_type import TensorType
 
 
 def schedule_in(
-    file: Container, inputs: Mapping[str, TensorType], outputs: Mapping[str, TensorType]
-) -> Schedule:
-    """The schedule in the file, checked: its types are inferred, and each of its dispatches looked
-    at. Raises ArtifactError where it is none, or has other inputs or outputs.
+    file: Container, number: int, inputs: Mapping[str, TensorType],
+    outputs: Mapping[str, TensorType],
+) -> Schedule:  # fmt: skip
+    """The schedule in section `number` of the file, checked: its types are inferred, and each of
+    its dispatches looked at. Raises ArtifactError where it is none, or has other inputs or outputs.
     """
     try:
         header = file.header
@@ -30,7 +31,7 @@ def schedule_in(
             if constant.label != label:
                 raise ProgramError(f"the constant {label} is another one")
             sources[of(str, label)] = constant
-        content = bytes(file.section(natural(header["schedule"])).data)
+        content = bytes(file.section(number).data)
         schedule = parse_schedule(content.decode(errors="surrogatepass"), sources)
         program = schedule.program
         nodes = program.nodes

@@ -10,7 +10,7 @@ anew where the first half is not used, and for sizes that the file is not ready 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -27,14 +27,14 @@ from satura.backend.run.bound import Bound
 from satura.backend.run.calls import Runnable
 from satura.backend.run.instances import Instances
 from satura.backend.run.routine import FIRST_TENSOR, Instance, Launch, Output, Routine
-from satura.backend.run.signatures import Signatures, Sizes
+from satura.backend.run.signatures import Signatures, Sizes, values_of
 from satura.backend.run.workspace import Workspaces
-from satura.rewrite.errors import ArtifactError, ProgramError, warn_caller
+from satura.rewrite.errors import ArtifactError, CallError, ProgramError, warn_caller
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 if TYPE_CHECKING:
-    from satura.backend.plan.compiled import CompiledSchedule
+    from satura.backend.plan.part import Part
 
 _MOST_THREADS = 1 << 10
 
@@ -42,16 +42,17 @@ _MOST_THREADS = 1 << 10
 class Opened(Runnable):
     """A saved program, ready to run. It may be called from several threads at once."""
 
+    _kernels: _Kernels
+
     def __init__(self, file: Container, is_trusted: bool) -> None:
         """Raises ArtifactError for a damaged file; warns where its machine code is not used."""
         try:
             header = file.header
-            self._inputs = _types(header.get("inputs"))
-            self._outputs = _types(header.get("outputs"))
             threads = natural(header.get("threads"))
             if not 1 <= threads <= _MOST_THREADS:
                 raise ArtifactError(f"{threads} threads are out of range")
-            self._kernels = _Kernels(file, self._inputs, self._outputs, threads)
+            self._inputs = _types(header.get("inputs"))
+            self._kernels = _Kernels(file, threads)
             reason = self._why_not(file, is_trusted)
             if reason is None:
                 self._kernels.load()
@@ -77,57 +78,114 @@ class Opened(Runnable):
         return dict(self._inputs)
 
     @property
+    def deciding(self) -> tuple[str, ...]:
+        """The inputs that decide shapes by their values: there is a program for some of these."""
+        return self._kernels.deciding
+
+    @property
     def outputs(self) -> dict[str, TensorType]:
-        """Types of the outputs by name."""
-        return dict(self._outputs)
+        """Types of the outputs by name. Raises CallError where values of inputs decide them."""
+        return dict(self._kernels.outputs)
 
 
 class _Kernels:
-    """Runs the routines of a file, and for other sizes what is compiled of its schedule."""
+    """Runs the programs of a file: the only one, or that for the values of each call."""
 
-    def __init__(
-        self, file: Container, inputs: Mapping[str, TensorType], outputs: Mapping[str, TensorType],
-        threads: int,
-    ) -> None:  # fmt: skip
+    def __init__(self, file: Container, threads: int) -> None:
         self.threads = min(threads, usable_threads())
         self._file = file
-        self._types = (inputs, outputs)
-        self._signatures = Signatures(inputs)
-        self._ready: dict[Sizes, Instances] = {}
-        self._workspaces = Workspaces()
+        self.deciding = tuple(of(str, name) for name in of(list, file.header["deciding"]))
+        rows = [of(dict, row) for row in of(list, file.header["programs"])]
+        workspaces = Workspaces()
+        programs = [_Program(file, row, self.threads, workspaces) for row in rows]
+        self._programs = {each.values: each for each in programs}
+        names = [tuple(sorted(name for name, *_ in values)) for values in self._programs]
+        if not names or set(names) != {tuple(sorted(self.deciding))}:
+            raise ArtifactError("its programs are not for values of the same inputs")
+
+    @property
+    def outputs(self) -> Mapping[str, TensorType]:
+        """Types of the outputs of the only program. Raises CallError where there may be others."""
+        if self.deciding:
+            raise CallError(f"the values of {', '.join(self.deciding)} decide what the outputs are")
+        return self._programs[()].outputs
 
     def load(self) -> None:
         """Take the routines of the file, all of it checked before the first code is loaded."""
-        file, header = self._file, self._file.header
-        constants = [_array(file, *of(list, row)) for row in of(list, header["constants"])]
-        kernels = [_kernel(file, *of(list, row)) for row in of(list, header["kernels"])]
-        rows = [of(dict, row) for row in of(list, header["routines"])]
-        checked = [self._routine(row, constants, len(kernels)) for row in rows]
+        rows = of(list, self._file.header["kernels"])
+        kernels = [_kernel(self._file, *of(list, row)) for row in rows]
+        checked = [(each, each.routines(len(kernels))) for each in self._programs.values()]
         addresses = load_all(kernels)
-        for sizes, routine in checked:
+        for program, routines in checked:
+            program.take(routines, addresses)
+
+    def _program(self, arguments: Mapping[str, Array]) -> tuple[_Program, Mapping[str, Array]]:
+        """The program for these arguments, and those of them that it takes."""
+        names = frozenset(self.deciding)
+        if not names:
+            return self._programs[()], arguments
+        for name in sorted(names - arguments.keys()):
+            raise CallError(f"input {name!r}, which decides shapes, is missing")
+        found = self._programs.get(values_of(arguments, names) or ())
+        if found is None:
+            shown = ", ".join(f"{name}={arguments[name].tolist()}" for name in self.deciding)
+            raise CallError(
+                f"{self._file.path} has no program for {shown}, but for {len(self._programs)} other"
+                " values: keep the model, and save it compiled for these too, see for_values"
+            )
+        return found, {name: x for name, x in arguments.items() if name not in names}
+
+    def run(
+        self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None
+    ) -> dict[str, Array]:
+        """Outputs by name. Raises CallError where arguments or `out` do not fit."""
+        program, others = self._program(arguments)
+        return program.kernels(others).run(others, out)
+
+    def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:
+        """A call on these arrays. Raises CallError as `run` does."""
+        program, others = self._program(arguments)
+        return program.kernels(others).bind(others, out)
+
+
+class _Program:
+    """Runs the routines of one program, and for other sizes what is compiled of its schedule."""
+
+    def __init__(
+        self, file: Container, row: dict[str, object], threads: int, workspaces: Workspaces
+    ) -> None:
+        self._file, self._row, self._threads = file, row, threads
+        self.inputs = _types(row["inputs"])
+        self.outputs = _types(row["outputs"])
+        self._declared = None if row["declared"] is None else _types(row["declared"])
+        self.values = tuple(_value(*of(list, each)) for each in of(list, row["values"]))
+        self._signatures = Signatures(self.inputs, self._declared)
+        self._ready: dict[Sizes, Instances] = {}
+        self._workspaces = workspaces
+
+    def routines(self, kernels: int) -> list[tuple[Sizes, Routine]]:
+        """Its routines, checked, with numbers of kernels for addresses."""
+        constants = [
+            _array(self._file, *of(list, each)) for each in of(list, self._row["constants"])
+        ]
+        rows = of(list, self._row["routines"])
+        return [self._routine(of(dict, row), constants, kernels) for row in rows]
+
+    def take(self, routines: list[tuple[Sizes, Routine]], addresses: Sequence[int]) -> None:
+        """Run these routines, by kernels at these addresses."""
+        for sizes, routine in routines:
             launches = tuple(
                 Launch(addresses[launch.kernel], launch.arguments, launch.width)
                 for launch in routine.launches
             )
             self._ready[sizes] = _instances(routine, launches, self._workspaces)
 
-    def run(
-        self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None
-    ) -> dict[str, Array]:
-        """Outputs by name. Raises CallError where arguments or `out` do not fit."""
-        ready = self._for(arguments)
-        return self._compiled.run(arguments, out) if ready is None else ready.run(arguments, out)
-
-    def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:
-        """A call on these arrays. Raises CallError as `run` does."""
-        ready = self._for(arguments)
-        return self._compiled.bind(arguments, out) if ready is None else ready.bind(arguments, out)
-
-    def _for(self, arguments: Mapping[str, Array]) -> Instances | None:
-        return self._ready.get(self._signatures.sizes(arguments))
+    def kernels(self, arguments: Mapping[str, Array]) -> Instances | Part:
+        """What runs these arguments. Raises CallError where they do not fit."""
+        return self._ready.get(self._signatures.sizes(arguments)) or self._compiled
 
     @cached_property
-    def _compiled(self) -> CompiledSchedule:
+    def _compiled(self) -> Part:
         """What the other half of the file makes, for sizes that are not ready.
 
         Raises ArtifactError where that half is not a schedule of these inputs and outputs.
@@ -135,20 +193,24 @@ class _Kernels:
         from satura.artifact.again import schedule_in
         from satura.backend.plan.compiled import compile_schedule
 
-        return compile_schedule(schedule_in(self._file, *self._types), self.threads)
+        number = natural(self._row["schedule"])
+        return compile_schedule(
+            schedule_in(self._file, number, self.inputs, self.outputs), self._threads
+        )
 
     def _routine(
         self, row: Mapping[str, object], constants: list[Array], kernels: int
     ) -> tuple[Sizes, Routine]:
         """A routine whose launches have numbers of kernels for addresses."""
         sizes = {name: natural(size) for name, size in of(dict, row["sizes"]).items()}
-        inputs = {name: type_.concrete(sizes) for name, type_ in self._types[0].items()}
+        symbols = frozenset().union(*(type_.symbols for type_ in self.inputs.values()))
+        types = self.inputs if sizes.keys() == symbols else self._declared or {}
+        inputs = {name: type_.concrete(sizes) for name, type_ in types.items()}
         given = {name: of(list, each) for name, each in of(dict, row["outputs"]).items()}
         regions = {name: natural(region) for name, (region, _) in given.items()}
         outputs = {name: type_of(each) for name, (_, each) in given.items()}
         kinds = [
-            {name: type_.dtype for name, type_ in each.items()}
-            for each in (outputs, self._types[1])
+            {name: type_.dtype for name, type_ in each.items()} for each in (outputs, self.outputs)
         ]
         if kinds[0] != kinds[1] or any(type_.symbols for type_ in outputs.values()):
             raise ArtifactError("a routine has other outputs")
@@ -158,7 +220,7 @@ class _Kernels:
         count = natural(row["constants"])
         routine = Routine(
             inputs,
-            tuple(Output(name, outputs[name], regions[name]) for name in self._types[1]),
+            tuple(Output(name, outputs[name], regions[name]) for name in self.outputs),
             natural(row["computed"]),
             tuple(constants[:count]),
             launches,
@@ -166,7 +228,7 @@ class _Kernels:
             places,
             natural(row["arena"]),
             natural(row["scratch"]),
-            self.threads,
+            self._threads,
         )
         last = routine.first_constant + len(routine.constants)
         inside = (
@@ -194,6 +256,14 @@ def _instances(routine: Routine, launches: tuple[Launch, ...], workspaces: Works
 
 def _types(value: object) -> dict[str, TensorType]:
     return {of(str, name): type_of(row) for name, row in of(dict, value).items()}
+
+
+def _value(
+    name: object, dtype: object, shape: object, data: object
+) -> tuple[str, str, tuple[int, ...], bytes]:
+    """An array by name, as keys have it."""
+    extents = tuple(map(natural, of(list, shape)))
+    return of(str, name), of(str, dtype), extents, bytes.fromhex(of(str, data))
 
 
 def _array(file: Container, row: object, section: object) -> Array:

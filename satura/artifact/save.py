@@ -9,27 +9,74 @@ from satura.artifact.container import Writer
 from satura.artifact.types import type_row
 from satura.backend.jit.kernel import KernelSource, environment
 from satura.backend.jit.machine_code import kernel_address, objects_of
-from satura.backend.plan.compiled import CompiledSchedule
+from satura.backend.plan.part import Part
 from satura.backend.plan.plan import Plan
 from satura.backend.run import pool
-from satura.rewrite.errors import ProgramError, UnsupportedError
+from satura.rewrite.errors import CallError, ProgramError, UnsupportedError
 from satura.rewrite.extract.schedule import Form, Schedule
 from satura.rewrite.extract.schedule_text import parse_schedule, schedule_text
 from satura.rewrite.types.attributes import HostCall
+from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 
-def save(
-    path: Path, schedule: Schedule, kernels: CompiledSchedule,
-    inputs: Mapping[str, TensorType], outputs: Mapping[str, TensorType],
-) -> None:  # fmt: skip
-    """Write `schedule` and the `kernels` made of it, with the sizes that they are ready for.
+def save(path: Path, part: Part) -> None:
+    """Write the programs of a part and their kernels, with the sizes that they are ready for.
 
     Raises UnsupportedError for what calls Python: it would have to be in the file, and run.
     """
+    programs = part.programs
+    if not programs:
+        raise CallError(
+            f"there is a program for each value of {', '.join(part.deciding)}, and so far for none:"
+            " ask for_values({...}) for those that the file is to hold, or give"
+            f" --value {part.deciding[0]}=... on the command line"
+        )
+    writer = Writer()
+    plans = {program: part.ready(program) for program in programs}
+    used = [kernel for each in plans.values() for _, plan in each for kernel in plan.executables]
+    sources = [KernelSource(kernel.name, kernel.source) for kernel in used]
+    objects = objects_of([*pool.SOURCES, *dict.fromkeys(sources)])
+    places = {kernel.symbol: place for place, kernel in enumerate(objects)}
+    large: dict[str, Constant] = {}
+    rows = []
+    for program, ready in plans.items():
+        arrays = max((plan.routine.constants for _, plan in ready), key=len, default=())
+        values = program.values if part.deciding else ()
+        rows.append({
+            "values": [[name, dtype, shape, data.hex()] for name, dtype, shape, data in values],
+            "inputs": _types(program.inputs),
+            "outputs": _types(program.outputs),
+            "declared": _types(program.elsewhere.types) if program.elsewhere else None,
+            "constants": [
+                [type_row(TensorType(DType.of(array.dtype), array.shape)), writer.add(array)]
+                for array in arrays
+            ],
+            "routines": [_routine(writer, plan, dict(sizes), places) for sizes, plan in ready],
+            "schedule": writer.add(_text(program.source, large).encode(errors="surrogatepass")),
+        })  # fmt: skip
+    header: dict[str, object] = {
+        "threads": part.threads,
+        "inputs": _types(part.inputs),
+        "deciding": list(part.deciding),
+        "environment": environment(),
+        "kernels": [
+            [each.symbol, each.externals, each.entry, writer.add(each.code)] for each in objects
+        ],
+        "programs": rows,
+        "sources": [
+            [label, type_row(constant.type), writer.add_constant(constant)]
+            for label, constant in large.items()
+        ],
+    }
+    writer.write(path, header)
+
+
+def _text(schedule: Schedule, large: dict[str, Constant]) -> str:
+    """The text of a schedule; the constants that it leaves out are added to those by label."""
     _refuse_python(schedule)
     constants = (node.constant for node in schedule.program.nodes if node.op.name == "constant")
-    large = {str(constant.label): constant for constant in constants if constant.label is not None}
+    large |= {str(constant.label): constant for constant in constants if constant.label is not None}
     text = schedule_text(schedule)
     try:
         is_complete = parse_schedule(text, large) == schedule
@@ -37,34 +84,11 @@ def save(
         is_complete = False
     if not is_complete:
         raise UnsupportedError("the program cannot be saved: its text does not tell all of it")
-    writer = Writer()
-    plans = kernels.plans
-    used = [kernel for _, plan in plans for kernel in plan.executables]
-    sources = [KernelSource(kernel.name, kernel.source) for kernel in used]
-    objects = objects_of([*pool.SOURCES, *dict.fromkeys(sources)])
-    places = {kernel.symbol: place for place, kernel in enumerate(objects)}
-    routines = [_routine(writer, plan, dict(sizes), places) for sizes, plan in plans]
-    arrays = max((plan.routine.constants for _, plan in plans), key=len, default=())
-    header: dict[str, object] = {
-        "threads": kernels.threads,
-        "inputs": {name: type_row(type_) for name, type_ in inputs.items()},
-        "outputs": {name: type_row(type_) for name, type_ in outputs.items()},
-        "environment": environment(),
-        "kernels": [
-            [each.symbol, each.externals, each.entry, writer.add(each.code)] for each in objects
-        ],
-        "constants": [
-            [type_row(TensorType(DType.of(array.dtype), array.shape)), writer.add(array)]
-            for array in arrays
-        ],
-        "routines": routines,
-        "schedule": writer.add(text.encode(errors="surrogatepass")),
-        "sources": [
-            [label, type_row(constant.type), writer.add_constant(constant)]
-            for label, constant in large.items()
-        ],
-    }
-    writer.write(path, header)
+    return text
+
+
+def _types(types: Mapping[str, TensorType]) -> dict[str, object]:
+    return {name: type_row(type_) for name, type_ in types.items()}
 
 
 def _refuse_python(schedule: Schedule) -> None:

@@ -9,19 +9,23 @@ from math import prod
 import satura
 from satura.commands.models import file_or_light
 from satura.commands.terminal import print_json, print_line, progress
+from satura.commands.values import with_values
 from satura.pipeline.sizes import parse_dims, typical_sizes
 from satura.rewrite.errors import CallError
 
 MOST_SIZES = 10_000
 
 
-def show_classes(model: str, nodes: list[str], rules: str, texts: list[str], as_json: bool) -> None:
+def show_classes(
+    model: str, values: list[str], nodes: list[str], rules: str, texts: list[str], as_json: bool
+) -> None:
     """Print the classes of all combinations of the sizes that `texts` name."""
     if nodes:
         raise CallError("explain takes numbers of nodes or --sizes, not both")
     given = parse_dims(texts)
     with progress(f"explaining {model}") as phase:
-        compiled = satura.compile(file_or_light(model), 1, rules=rules, progress=phase)
+        source = with_values(file_or_light(model), values)
+        compiled = satura.compile(source, 1, rules=rules, progress=phase)
         program = compiled.program
         typical_sizes(program, given)  # refuses what is no size of the model
         limits = {

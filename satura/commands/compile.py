@@ -6,20 +6,17 @@ from pathlib import Path
 
 from satura.commands.compiling import Compiling
 from satura.commands.terminal import number, print_json, print_line, progress
+from satura.commands.values import with_values
 from satura.pipeline.inputs import parse_sizes
 
 
 def compile_to(
-    model: Path,
-    output: Path,
-    sizes: list[str],
-    compiling: Compiling,
-    json: bool,
+    model: Path, output: Path, sizes: list[str], values: list[str], compiling: Compiling, json: bool
 ) -> None:
     """Compile `model` and write it to `output`, ready for each of `sizes` of its symbols."""
     ready = [parse_sizes(text.split(",")) for text in sizes]
     with progress(f"compiling {model.name}") as phase:
-        compiled = compiling.compile(model, phase)
+        compiled = compiling.compile(with_values(model, values), phase)
         compiled.save(output, ready)
     size = output.stat().st_size
     if json:

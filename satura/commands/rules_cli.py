@@ -103,7 +103,7 @@ def explain(
     if sizes:
         from satura.commands.classes import show_classes
 
-        show_classes(model, nodes or [], rules, sizes, json)
+        show_classes(model, value or [], nodes or [], rules, sizes, json)
         return
     from satura.commands.explain import explain as explain_nodes
 

@@ -7,11 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import NoReturn
 
-from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
 from satura.backend.plan.measure import Measured
-from satura.backend.plan.plans import ClassReport, Elsewhere
+from satura.backend.plan.part import Part
+from satura.backend.plan.plans import ClassReport
 from satura.backend.run.calls import Runnable
-from satura.pipeline.phases import Phases, Progress
+from satura.pipeline.chain import Chain, Kernels
 from satura.pipeline.rewritten import Rewritten
 from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import CallError, ProgramError, file_errors
@@ -27,25 +27,52 @@ STATISTICS = (
 
 
 class Compiled(Runnable):
-    """A compiled program. It may be called from several threads at once."""
+    """A compiled model. It may be called from several threads at once.
 
-    _kernels: CompiledSchedule
+    Where inputs decide shapes, and where it has several `parts`, there is no single program: what
+    one has (`program`, `statistics`, `report`) is asked of `for_values(...)`, or of a part.
+    """
 
-    def __init__(
-        self,
-        rewritten: Rewritten,
-        threads: int | None,
-        progress: Progress | None = None,
-        elsewhere: Elsewhere | None = None,
-        merging: str = "cost",
-    ) -> None:
-        self.rewritten = rewritten
-        phases = Phases(progress, dict(rewritten.phases))
-        with phases.phase("kernels"):
-            self._kernels = compile_schedule(
-                rewritten.schedule, threads, progress, elsewhere, merging
-            )
-        self.phases = phases.seconds
+    def __init__(self, kernels: Kernels) -> None:
+        self._kernels: Kernels = kernels
+
+    @property
+    def _part(self) -> Part:
+        """What runs the one program. Raises CallError where there is no such."""
+        _ = self._kernels.program
+        assert isinstance(self._kernels, Part)
+        return self._kernels
+
+    @cached_property
+    def parts(self) -> tuple[Compiled, ...]:
+        """What is compiled: before a node whose results have extents that only data decide, and
+        after it where anything reads them; mostly there is none, and this is all."""
+        kernels = self._kernels
+        return (self,) if isinstance(kernels, Part) else tuple(map(Compiled, kernels.parts))
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """The inputs that are known to decide shapes by their values, in call order."""
+        return self._kernels.deciding
+
+    def for_values(self, values: Mapping[str, object]) -> Compiled:
+        """The program for these values of the inputs that decide shapes, without these inputs.
+
+        Other inputs are left aside. Raises CallError where the value of one is missing.
+        """
+        return Compiled(self._kernels.for_values(as_arrays(values)))
+
+    @property
+    def rewritten(self) -> Rewritten:
+        """What the stages before the kernels made."""
+        made = self._part.program.made
+        assert isinstance(made, Rewritten)
+        return made
+
+    @property
+    def phases(self) -> dict[str, float]:
+        """The seconds that each stage took."""
+        return self.rewritten.phases
 
     @property
     def source(self) -> Program:
@@ -70,13 +97,12 @@ class Compiled(Runnable):
     @cached_property
     def inputs(self) -> dict[str, TensorType]:
         """Types of the inputs by name, in call order."""
-        nodes = self.source.nodes
-        return {nodes[i].input_name: nodes[i].type for i in self.source.inputs}
+        return dict(self._kernels.inputs)
 
     @cached_property
     def outputs(self) -> dict[str, TensorType]:
         """Types of the outputs by name."""
-        return {name: self.source.nodes[i].type for name, i in self.source.outputs}
+        return dict(self._kernels.outputs)
 
     @cached_property
     def statistics(self) -> dict[str, int]:
@@ -84,34 +110,34 @@ class Compiled(Runnable):
         counted = statistics(self.rewritten.schedule)
         measured = {
             "executable-count": len(self.executables),
-            "transient-memory-size": self._kernels.transient_memory_size(self.source.typical),
-            "constant-count": self._kernels.constant_count,
-            "constant-size": self._kernels.constant_size,
+            "transient-memory-size": self._part.transient_memory_size(self.source.typical),
+            "constant-count": self._part.program.store.count,
+            "constant-size": self._part.program.store.size,
         }
         return {key: measured.get(key, counted.get(key, 0)) for key in STATISTICS}
 
     @cached_property
     def executables(self) -> dict[str, int]:
         """The distinct kernels by name, and how many dispatches each of them runs."""
-        kernels = self._kernels.executables(self.source.typical)
+        kernels = self._part.executables(self.source.typical)
         return {kernel.name: kernel.dispatches for kernel in kernels}
 
     def prepare(self, sizes: Mapping[str, int] | Iterable[Mapping[str, int]]) -> None:
         """Make ready for calls of these sizes, each a size for every symbol: their first calls
         then wait for no kernel. Raises CallError for sizes that the program is not made for.
         """
-        symbols = self.program.symbols
         several = [sizes] if isinstance(sizes, Mapping) else sizes
         if not isinstance(several, Iterable):
             raise CallError(f"sizes are a dict by name, or several, not {type(sizes).__name__}")
         for each in several:
             check_named(each, "sizes")
+            symbols = self.program.symbols
             if set(each) != symbols:
                 raise CallError(f"prepare needs a size for each of {sorted(symbols)}, got {each}")
             if not all(type(size) is int and size >= 0 for size in each.values()):
                 raise CallError(f"prepare: sizes are whole numbers and not negative, got {each}")
             try:
-                self._kernels.prepare(each)
+                self._part.prepare(each)
             except ProgramError as error:
                 raise CallError(f"the program does not run at {each}: {error}") from None
 
@@ -137,7 +163,7 @@ class Compiled(Runnable):
         """
         if type(rounds) is not int or rounds < 1:
             raise CallError(f"rounds is {rounds!r}, but must be a number from 1 on")
-        return self._kernels.measure(as_arrays(arguments), rounds, is_warm)
+        return self._part.measure(as_arrays(arguments), rounds, is_warm)
 
     def save(
         self, path: str | Path, sizes: Mapping[str, int] | Iterable[Mapping[str, int]] = ()
@@ -150,9 +176,18 @@ class Compiled(Runnable):
         """
         from satura.artifact.save import save
 
+        if isinstance(self._kernels, Chain):
+            self._kernels.refuse_saving()
         self.prepare(sizes)
         with file_errors("write", path):
-            save(as_path(path), self.rewritten.schedule, self._kernels, self.inputs, self.outputs)
+            save(as_path(path), self._kernels)
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.deciding)
+        if not names:
+            return super().__repr__()
+        inputs = ", ".join(f"{name}: {type_}" for name, type_ in self.inputs.items())
+        return f"<satura.Compiled ({inputs}) for each value of {names}, threads={self.threads}>"
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled: kernels are machine code of this process."""

@@ -1,0 +1,104 @@
+"""How a model becomes what a Compiled runs: one part, for all values or each, or a chain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from satura.backend.plan.compiled import compile_schedule
+from satura.backend.plan.part import Part, Table
+from satura.backend.plan.plans import Elsewhere, Plans
+from satura.backend.run.signatures import values_of
+from satura.pipeline.chain import Chain, Kernels
+from satura.pipeline.compiled import Compiled
+from satura.pipeline.models import Model
+from satura.pipeline.phases import Phases, Progress
+from satura.pipeline.rewritten import Rewritten
+from satura.rewrite.errors import ModelError, UnsupportedError
+from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.onnx.asked import Asked, bind_inputs
+from satura.rewrite.onnx.checks import declared_inputs
+from satura.rewrite.onnx.cut import OpenExtents
+from satura.rewrite.onnx.files import ModelApart, read_apart
+from satura.rewrite.onnx.load import load_at, load_for
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.tensor_type import Array
+
+
+@dataclass(frozen=True)
+class Making:
+    """How programs are searched and compiled."""
+
+    search: Callable[[Model], Rewritten]
+    search_elsewhere: Callable[[Program], Schedule]
+    threads: int
+    progress: Progress | None
+    merging: str
+    verify: bool
+
+    def kernels(self, model: Model) -> Kernels:
+        """What runs the model, which is read once.
+
+        Where inputs decide shapes it is compiled for the values of each call, and where data do it
+        in parts.
+        """
+        if isinstance(model, Program):
+            return self._part(model)
+        apart = read_apart(model)
+        try:
+            return self._part(apart, apart)
+        except Asked as asked:
+            table = Table(asked.names, lambda *given: self._for_values(apart, *given))
+            return Part(table, self.threads, types=declared_inputs(apart.proto.graph))
+        except OpenExtents as found:
+            return Chain(apart, found, self.kernels)
+
+    def _for_values(
+        self, model: ModelApart, table: Table, arguments: Mapping[str, Array], names: frozenset[str]
+    ) -> tuple[Plans, frozenset[str]]:
+        """The program for these values of the inputs that decide shapes, and the names of these."""
+        program, deciding = load_for(model, arguments, names)
+        values = {name: arguments[name] for name in deciding}
+        return self._part(program, model, values, table).program, deciding
+
+    def _part(
+        self, model: Model, whole: ModelApart | None = None,
+        values: Mapping[str, Array] | None = None, table: Table | None = None,
+    ) -> Part:  # fmt: skip
+        """The part that runs `model`, which is the `whole` for these values."""
+        rewritten = self.search(model)
+        given = values or {}
+        others = None if whole is None else self._elsewhere(whole, rewritten.source, given)
+        phases = Phases(self.progress, dict(rewritten.phases))
+        made = replace(rewritten, phases=phases.seconds)
+        key = values_of(given, given.keys())
+        with phases.phase("kernels"):
+            part = compile_schedule(
+                made.schedule, self.threads, self.progress, others, self.merging, table, key, made
+            )
+        if self.verify:
+            from satura.pipeline.verify import verify as verify_stages
+
+            verify_stages(Compiled(part))
+        return part
+
+    def _elsewhere(
+        self, model: ModelApart, source: Program, values: Mapping[str, Array]
+    ) -> Elsewhere | None:
+        """What gives the schedule for sizes that the program `source` of `model` excludes.
+
+        Those are sizes that do not fulfil its conditions, or differ where it takes them for equal.
+        None where it excludes none.
+        """
+        declared, _ = bind_inputs(declared_inputs(model.proto.graph), values)
+        nodes = (source.nodes[index] for index in source.inputs)
+        if not source.conditions and declared == {node.input_name: node.type for node in nodes}:
+            return None
+
+        def at(sizes: Mapping[str, int]) -> Schedule | None:
+            try:
+                return self.search_elsewhere(load_at(model, sizes, values))
+            except (ModelError, UnsupportedError):
+                return None  # what excludes them says why
+
+        return Elsewhere(declared, at)
