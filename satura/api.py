@@ -108,7 +108,11 @@ def optimize(
     A limit that cuts the search short is a warning: the best program found so far is returned.
     Rules of your own are tried in a process that is stopped when they do not end: see `compile`.
     """
-    return rewritten(model, rules, limits, strict=strict).schedule.program
+    import_whole("satura.pipeline.written")
+    _check(limits, strict=strict)
+    from satura.pipeline.written import rewrite_for_file
+
+    return rewrite_for_file(model, rules, limits, strict=strict).schedule.program
 
 
 def why(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -540,6 +541,33 @@ def test_extrema_along_an_axis_that_is_empty_at_some_sizes(dtype: DType) -> None
     x = build.input("x", dtype, (symbol("n"), 3))
     program = build.program({name: build.reduce(name, x, (0,)) for name in ("max", "min")})
     check(program, *(arguments_of(program, n=n) for n in (0, 1, 4)))
+
+
+def test_nodes_of_a_model_come_back_where_nothing_is_cheaper() -> None:
+    nodes = [
+        node("DynamicQuantizeLinear", "rows", "q s z"), node("MatMulInteger", "q w z", "a"),
+        node("ArgMax", "rows", "b", axis=-1), node("ReduceL2", "rows", "c", axes=[1]),
+        node("DepthToSpace", "x", "d", blocksize=2), node("TopK", "rows two", "e f"),
+        node("GridSample", "x grid", "g", mode="bilinear"),
+        node("Resize", "x none scales", "h", mode="linear"),
+        node("QuantizeLinear", "x step zero", "x8"), node("DequantizeLinear", "x8 step zero", "xq"),
+        node("DequantizeLinear", "k step nought", "kq"),
+        node("Conv", "xq kq bias", "cq", pads=[1, 1, 1, 1]), node("Relu", "cq", "rq"),
+        node("QuantizeLinear", "rq step zero", "i"),
+    ]  # fmt: skip
+    nodes[7].input[1] = ""
+    constants = {
+        "w": np.arange(-6, 6, dtype=np.int8).reshape(4, 3), "two": [2],
+        "scales": np.array([1, 1, 2, 3], np.float32), "step": np.float32(0.25),
+        "zero": np.uint8(128), "nought": np.int8(0), "bias": np.array([0.5, 1, 2, 0], np.float32),
+        "k": np.arange(-72, 72, dtype=np.int8).reshape(4, 4, 3, 3),
+    }  # fmt: skip
+    inputs = {"x": (1, 4, 5, 6), "grid": (1, 3, 4, 2), "rows": (3, 4)}
+    model = make_model(nodes, inputs, constants, outputs=tuple("abcdefghi"))
+    program = satura.optimize(model, limits=satura.Limits(rounds=1))
+    written = Counter(each.op_type for each in to_model(program).graph.node)
+    assert written == Counter(each.op_type for each in nodes)
+    check(program, arguments_of(program, special=False), tolerance=2e-5)
 
 
 def test_what_stands_between_transposes_is_done_without_them() -> None:

@@ -19,6 +19,7 @@ from satura.rewrite.errors import (
     warn_caller,
 )
 from satura.rewrite.onnx.asked import Asked, bind_inputs
+from satura.rewrite.onnx.calls import Call, calls_of
 from satura.rewrite.onnx.checks import (
     LARGEST_VERSION,
     check_declared_type,
@@ -113,6 +114,15 @@ def load_with_names(model: Source) -> tuple[Program, dict[int, str]]:
     return program, importer.names(program)
 
 
+def load_with_calls(model: Source, opset: int) -> tuple[Program, tuple[Call, ...]]:
+    """The program of an ONNX model, and its nodes that became many, as they are in `opset`.
+
+    A newer opset of the model takes its place.
+    """
+    program, importer = _import(model, {}, asks=False)
+    return program, importer.calls(program, opset)
+
+
 def _import(
     model: Source,
     values: Mapping[str, Array],
@@ -155,6 +165,7 @@ class _Importer:
         self.checked = 0
         self.outputs: dict[str, int] = {}
         self.labels: dict[int, str] = {}
+        self.lowered: list[tuple[Context, Sequence[int]]] = []
         values = (*model.graph.value_info, *model.graph.output)
         self.declared = {value.name: value.type for value in values}
 
@@ -185,6 +196,17 @@ class _Importer:
 
     def names(self, program: Program) -> dict[int, str]:
         """Per node of the program that was built last the ONNX node that it was made for."""
+        built = self._built(program)
+        return {index: self.labels[old] for index, old in built.items() if old in self.labels}
+
+    def calls(self, program: Program, opset: int) -> tuple[Call, ...]:
+        """The ONNX nodes that became many of the program that was built last."""
+        places = {old: index for index, old in self._built(program).items()}
+        own = opset_versions(self.model.opset_import).get("", opset)
+        return calls_of(self.lowered, places, max(opset, own))
+
+    def _built(self, program: Program) -> dict[int, int]:
+        """Per node of the program that was built last the node of the builder that it was."""
         stack = [(index, self.outputs[name]) for name, index in program.outputs]
         built: dict[int, int] = {}
         while stack:
@@ -193,7 +215,7 @@ class _Importer:
                 built[index] = old
                 operands = self.build.nodes[old].operands
                 stack.extend(zip(program.nodes[index].operands, operands, strict=True))
-        return {index: self.labels[old] for index, old in built.items() if old in self.labels}
+        return built
 
     def _inputs(self, graph: GraphProto) -> Scope:
         """Values of the graph's inputs and initializers; an initializer makes an input constant."""
@@ -275,7 +297,9 @@ class _Importer:
         refused: SaturaError | None = None
         if domain == "" and context.proto.op_type in LOWERINGS:
             try:
-                return _sequence(LOWERINGS[context.proto.op_type](context))
+                made = _sequence(LOWERINGS[context.proto.op_type](context))
+                self.lowered.append((context, made))
+                return made
             except NoLowering:
                 pass
             except UnknownValue as error:
@@ -297,7 +321,9 @@ class _Importer:
         if body is not None:
             try:
                 call = with_defaults(context.proto, context.opset, domain)
-                return self._inline(call, body, context.operands, opsets, depth)
+                made = self._inline(call, body, context.operands, opsets, depth)
+                self.lowered.append((context, made))
+                return made
             except (UnsupportedError, ProgramError) as error:
                 refused = refused or error
         self.random_count += 1

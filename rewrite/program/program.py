@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from satura.rewrite.errors import ProgramError
@@ -56,12 +56,14 @@ class Program:
     """Nodes in topological order; inputs in call order; outputs by name.
 
     Equal nodes are one node. `str(program)` is readable text that `parse.py` reads back, and
-    `program.python()` can be pasted.
+    `program.python()` can be pasted. `written` is what ONNX files have in its place: the same
+    outputs, with nodes of the model as host calls where these are cheaper for a runtime.
     """
 
     nodes: tuple[Node, ...]
     inputs: tuple[int, ...]
     outputs: tuple[tuple[str, int], ...]
+    written: Program | None = field(default=None, compare=False, repr=False)
 
     @property
     def output_nodes(self) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from satura.commands.terminal import print_line, progress
 from satura.commands.timing import medians
 from satura.commands.values import with_values
 from satura.pipeline.inputs import random_inputs
-from satura.pipeline.stages import rewrite
+from satura.pipeline.written import rewrite_for_file
 from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.onnx.files import read_model
@@ -31,7 +31,7 @@ def optimize(
     """Write the cheapest program found for `model` to `output`, and time both where asked to."""
     source = with_values(model, values)
     with progress(f"optimizing {model.name}") as phase:
-        rewritten = rewrite(source, rules, limits, phase)
+        rewritten = rewrite_for_file(source, rules, limits, phase)
     program = rewritten.schedule.program
     arguments = random_inputs(rewritten.source, dict(timing.sizes)) if timing is not None else {}
     save(program, output)

@@ -28,12 +28,12 @@ REDUCTIONS = {"ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceMean"}
 COMMUTING = {
     "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitShift",
     "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "Ceil", "Celu", "Clip",
-    "Concat", "Cos", "Cosh", "Div", "Elu", "Equal", "Erf", "Exp", "Floor", "Gelu", "Greater",
-    "GreaterOrEqual", "HardSigmoid", "HardSwish", "IsInf", "IsNaN", "LeakyRelu", "Less",
-    "LessOrEqual", "Log", "LogSoftmax", "LpNormalization", "Max", "Min", "Mod", "Mul", "Neg",
-    "Not", "Or", "PRelu", "Pow", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh",
-    "Softmax", "Softplus", "Softsign", "Sqrt", "Sub", "Tan", "Tanh", "ThresholdedRelu", "Where",
-    "Xor",
+    "Concat", "Cos", "Cosh", "DequantizeLinear", "Div", "Elu", "Equal", "Erf", "Exp", "Floor",
+    "Gelu", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "IsInf", "IsNaN",
+    "LeakyRelu", "Less", "LessOrEqual", "Log", "LogSoftmax", "LpNormalization", "Max", "Min",
+    "Mod", "Mul", "Neg", "Not", "Or", "PRelu", "Pow", "QuantizeLinear", "Relu", "Round", "Selu",
+    "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt", "Sub", "Tan",
+    "Tanh", "ThresholdedRelu", "Where", "Xor",
 }  # fmt: skip
 """Ops of which the transpose of the result is the result of transposes."""
 ConstantKey = tuple[bytes, tuple[int, ...]]  # a constant's digest, and the order of its axes

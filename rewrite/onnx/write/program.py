@@ -18,7 +18,7 @@ from satura.rewrite.onnx.write import (
     windows,
 )
 from satura.rewrite.onnx.write.axes_of_one import with_early_transposes
-from satura.rewrite.onnx.write.emitter import OPSET, Emitter, Site
+from satura.rewrite.onnx.write.emitter import COMMUTING, OPSET, REDUCTIONS, Emitter, Site
 from satura.rewrite.onnx.write.folding import with_constants
 from satura.rewrite.onnx.write.raised import Raised, raised
 from satura.rewrite.ops.registry import user_op
@@ -55,6 +55,7 @@ _EMITTERS: dict[str, Callable[[Emitter, Site], str]] = {
     "first_places": selections.first_places,
 }
 _BROADCASTING = ("binary", "select")
+_MOVING = COMMUTING | REDUCTIONS
 
 
 def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
@@ -62,7 +63,7 @@ def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
 
     Raises UnsupportedError for a host node whose op means something else in the model's opset.
     """
-    program = with_early_transposes(with_constants(program))
+    program = with_early_transposes(with_constants(program.written or program))
     emit = Emitter(program)
     names = _Names(program, emit)
     outputs = {name: emit.ready(names.of(index)) for name, index in program.outputs}
@@ -127,6 +128,9 @@ class _Names:
     def _host(self, call: HostCall, site: Site) -> list[str]:
         """The results of a host call: its node, reading and writing this graph's tensors."""
         node = NodeProto.FromString(call.proto)
+        if not call.domain and call.op_type in _MOVING and all(node.input):
+            attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+            return [self._emit.node(call.op_type, *map(self.of, site.reads), **attributes)]
         operands = (self._emit.ready(self.of(index)) for index in site.reads)
         inputs = [next(operands) if name else "" for name in node.input]
         outputs = [self._emit.fresh() if name else "" for name in node.output]

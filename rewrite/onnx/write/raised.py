@@ -16,6 +16,7 @@ import numpy as np
 from onnx import helper
 
 from satura.rewrite.errors import SaturaError
+from satura.rewrite.onnx.calls import Call
 from satura.rewrite.onnx.lower.context import Context, NoLowering
 from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
@@ -23,6 +24,7 @@ from satura.rewrite.onnx.values import Values
 from satura.rewrite.onnx.write.emitter import OPSET, Emitter, Site
 from satura.rewrite.onnx.write.formula import Formula, Match, found, root_kind
 from satura.rewrite.program.program import Node
+from satura.rewrite.types.attributes import HostCall
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import Dim, exact_quotient, symbol
 from satura.rewrite.types.tensor_type import DType, TensorType
@@ -110,6 +112,16 @@ class Raised:
         operands = [site.operand(position) for position in range(len(self.reads))]
         operands += ["" if each is None else emit.constant(each) for each in self.constants]
         return emit.node(self.op_type, *operands, **self.attributes)
+
+    def call(self, index: int, type_: TensorType) -> Call:
+        """The op as a node of ONNX that computes node `index` of this type."""
+        operands = [*self.reads, *self.constants]
+        names = ["" if x is None else f"i{at}" for at, x in enumerate(operands)]
+        proto = helper.make_node(self.op_type, names, ["o0"])
+        proto.attribute.extend(helper.make_attribute(*pair) for pair in self.attributes.items())
+        content = proto.SerializeToString(deterministic=True)
+        host = HostCall(self.op_type, "", OPSET, content, (type_,))
+        return Call(host, tuple(x for x in operands if x is not None), (index,))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,261 @@
+"""What ONNX files have in place of a rewritten program: nodes of the model come back.
+
+A runtime has a kernel for a node that the loader made many small ones of. The rewritten program,
+the program as it was loaded and the model's own nodes meet in the classes of the e-graph; among
+them a choice is made anew, by what nodes cost a runtime that fuses little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+
+from satura.pipeline.models import Model
+from satura.pipeline.phases import Phases, Progress
+from satura.pipeline.rule_sets import Rules, rule_set
+from satura.pipeline.stages import Searched, search
+from satura.rewrite.egraph.classes import ENode
+from satura.rewrite.egraph.saturate import Limits, Saturation
+from satura.rewrite.errors import SaturaError
+from satura.rewrite.extract.choice_graph import ChoiceGraph
+from satura.rewrite.extract.greedy import cheapest_dags, chosen
+from satura.rewrite.extract.local_search import local_search
+from satura.rewrite.onnx.calls import Call
+from satura.rewrite.onnx.load import load_with_calls
+from satura.rewrite.onnx.write.emitter import OPSET
+from satura.rewrite.onnx.write.folding import with_constants
+from satura.rewrite.onnx.write.program import write_program
+from satura.rewrite.onnx.write.raised import raised
+from satura.rewrite.ops import REGISTRY, Op
+from satura.rewrite.program.program import Node, Program, ProgramBuilder
+from satura.rewrite.types.attributes import Attribute, Count, Parameter, Perm
+from satura.rewrite.types.constant import Constant
+from satura.rewrite.types.tensor_type import TensorType, bytes_of
+
+_NODE = 16_384.0  # bytes that a runtime moves in the time that it takes to start a node
+_FLOP = 0.2  # bytes moved in the time of one
+_TURNED = 0.25  # of a transpose's bytes: most vanish when a program is written
+_NEW = 1.000_001  # what is as cheap as a part of the rewritten program does not take its place
+_MARKS = ("QuantizeLinear", "DequantizeLinear")  # runtimes compute in integers between them
+_MOVING = ("Transpose", "Reshape", "Identity")
+_FREE = ("input", "constant", "item", "broadcast")
+_PRODUCTS = ("matmul", "conv", "winograd", "recurrence")
+
+_Make = Callable[[ProgramBuilder, Sequence[int]], int]
+
+
+def rewrite_for_file(
+    model: Model,
+    rules: Rules,
+    limits: Limits | None = None,
+    progress: Progress | None = None,
+    strict: bool = False,
+) -> Searched:
+    """As `rewrite`; the program knows what is written in its place."""
+    phases = Phases(progress)
+    source, calls = model, tuple[Call, ...]()
+    with phases.phase("load"):
+        if not isinstance(source, Program):
+            source, calls = load_with_calls(source, OPSET)
+    found = search(source, rule_set(rules), limits, phases, strict)
+    if not calls:
+        return found
+    made = found.schedule.program
+    written = _Choice(made, source, calls, found.saturation).program()
+    schedule = replace(found.schedule, program=replace(made, written=written))
+    return replace(found, schedule=schedule)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A way to compute a class from others, its leaves."""
+
+    home: int
+    leaves: tuple[int, ...]
+    cost: float
+    make: _Make
+
+
+class _Choice:
+    """The candidates for the classes of one saturation, and the program of the cheapest."""
+
+    def __init__(
+        self, made: Program, source: Program, calls: Iterable[Call], saturation: Saturation
+    ) -> None:
+        self.made = with_constants(made)
+        self.size = len(saturation.classes.nodes)
+        classes = dict(saturation.classes.homes)
+        for home, nodes in enumerate(saturation.hidden):
+            classes |= {node: home for node, _ in nodes}
+        homes: list[int] = []
+        for node in made.nodes:
+            key = ENode(node.op.name, tuple(homes[x] for x in node.operands), node.attributes)
+            homes.append(classes[key] if key in classes else self.fresh())
+        known = [self.fresh() if home is None else home for home in saturation.program_classes]
+        self.candidates = [
+            *_of_program(made, homes, self.made),
+            *_of_program(source, known, source, _NEW),
+        ]
+        for call in (*calls, *_spelled_out(source)):
+            self.candidates += self.of_call(call, source, known)
+        for call in _spelled_out(self.made):
+            self.candidates += self.of_call(call, self.made, homes)
+        self.goals = [(name, homes[index]) for name, index in made.outputs]
+        self.inputs = [homes[index] for index in made.inputs]
+
+    def fresh(self) -> int:
+        """A class that nothing has."""
+        self.size += 1
+        return self.size - 1
+
+    def of_call(self, call: Call, source: Program, homes: Sequence[int]) -> Iterator[_Candidate]:
+        """The call in a class of its own, and its results."""
+        reads = [x for x in call.operands if isinstance(x, int)]
+        results = [x for x in call.results if x is not None]
+        itself = self.fresh()
+        cost = 0.0
+        if call.host.op_type not in _MARKS and not all(source.known[x] for x in results):
+            cost = _NODE + _bytes(source, {*reads, *results}) + _products(source, reads, results)
+        leaves = tuple(homes[x] for x in reads)
+        given = [x if isinstance(x, Constant) else None for x in call.operands]
+
+        def make(build: ProgramBuilder, operands: Sequence[int]) -> int:
+            rest = iter(operands)
+            whole = [next(rest) if x is None else build.add("constant", (), x) for x in given]
+            return build.add("host", whole, call.host)
+
+        yield _Candidate(itself, leaves, cost * _NEW, make)
+        for number, result in enumerate(call.results):
+            if result is not None:
+                yield _Candidate(homes[result], (itself,), 0.0, _item(number))
+
+    def program(self) -> Program:
+        """The program of the cheapest choice."""
+        graph = ChoiceGraph(
+            self.size,
+            tuple(each.home for each in self.candidates),
+            tuple(each.leaves for each in self.candidates),
+            tuple(each.cost for each in self.candidates),
+            tuple(home for _, home in self.goals),
+        )
+        own = {self.candidates[at].home: at for at in reversed(range(len(self.made.nodes)))}
+        picks = cheapest_dags(graph)
+        start = min(chosen(graph, own), chosen(graph, picks), key=lambda each: each.cost)
+        best = local_search(graph, start, picks)
+        build = ProgramBuilder()
+        places = {}
+        for index, home in zip(self.made.inputs, self.inputs, strict=True):
+            places[home] = build.add("input", (), *self.made.nodes[index].attributes)
+        for _, goal in self.goals:
+            stack = [goal]
+            while stack:
+                home = stack[-1]
+                candidate = self.candidates[best.choice[home]]
+                missing = [leaf for leaf in candidate.leaves if leaf not in places]
+                if home not in places and not missing:
+                    places[home] = candidate.make(build, [places[x] for x in candidate.leaves])
+                stack = [*stack, *missing] if missing else stack[:-1]
+        return build.program({name: places[home] for name, home in self.goals})
+
+
+def _of_program(
+    program: Program, homes: Sequence[int], folded: Program, times: float = 1.0
+) -> list[_Candidate]:
+    """The nodes of a program as they are in the `folded` one."""
+    return [
+        _Candidate(
+            homes[at], tuple(homes[x] for x in node.operands), _cost(program, at) * times,
+            partial(_add, node),
+        )
+        for at, node in enumerate(folded.nodes)
+    ]  # fmt: skip
+
+
+def _add(node: Node, build: ProgramBuilder, operands: Sequence[int]) -> int:
+    return build.add(node.op, operands, *node.attributes)
+
+
+def _spelled_out(program: Program) -> Iterator[Call]:
+    """The ops of ONNX that nodes of a program compute together with nodes behind them."""
+    for index, node in enumerate(program.nodes):
+        op = raised(program.nodes, index)
+        if op is not None:
+            yield op.call(index, node.type)
+
+
+def _item(number: int) -> _Make:
+    """The result of this number of a call."""
+
+    def make(build: ProgramBuilder, operands: Sequence[int]) -> int:
+        (call,) = operands
+        return build.add("item", (call,), Count(number)) if number else call
+
+    return make
+
+
+def _cost(program: Program, index: int) -> float:
+    """What a node costs a runtime that runs what it is written as, in bytes moved."""
+    node = program.nodes[index]
+    if node.op.name in _FREE:
+        return 0.0
+    if program.known[index]:
+        return 1.0
+    if node.op.name == "reshape":
+        return _NODE / 4
+    each = _NODE + _bytes(program, {index, *node.operands})
+    if node.op.name == "transpose":
+        return each * (_TURNED if _moves_one_axis(node.attributes[0]) else 1.0)
+    types = tuple(program.nodes[x].type for x in node.operands)
+    count = _count_written(node.op, node.attributes, types)
+    return count * each + _products(program, node.operands, [index])
+
+
+def _moves_one_axis(perm: Attribute) -> bool:
+    """Whether the others keep their order, as between channels first and channels last."""
+    assert isinstance(perm, Perm)
+    order = list(perm.order)
+    rests = ([axis for axis in order if axis != moved] for moved in order)
+    return any(rest == sorted(rest) for rest in rests)
+
+
+@lru_cache(maxsize=4096)
+def _count_written(op: Op, attributes: tuple[Attribute, ...], types: tuple[TensorType, ...]) -> int:
+    """How many nodes of ONNX a node is written as, beside those that only move elements."""
+    build = ProgramBuilder()
+    operands = [
+        build.add("input", (), Parameter(f"x{at}", type_)) for at, type_ in enumerate(types)
+    ]
+    try:
+        model, _ = write_program(build.program({"y": build.add(op, operands, *attributes)}))
+    except SaturaError:
+        return 1
+    return sum(node.op_type not in _MOVING for node in model.graph.node)
+
+
+def _bytes(program: Program, indices: Iterable[int]) -> float:
+    """The bytes of some tensors; what is broadcast is read as it was."""
+    total = 0.0
+    for index in indices:
+        node = program.nodes[index]
+        source = node.operands[0] if node.op.name == "broadcast" else index
+        total += bytes_of(program.nodes[source].type.typical(program.typical))
+    return total
+
+
+def _products(program: Program, reads: Sequence[int], results: Sequence[int]) -> float:
+    """The cost of the products between operands and results."""
+    total, seen, stack = 0.0, {*reads}, [*results]
+    while stack:
+        index = stack.pop()
+        if index in seen:
+            continue
+        seen.add(index)
+        node = program.nodes[index]
+        stack.extend(node.operands)
+        if node.op.name in _PRODUCTS:
+            types = [program.nodes[x].type.typical(program.typical) for x in node.operands]
+            result = node.type.typical(program.typical)
+            op = REGISTRY["conv"] if node.op.name == "winograd" else node.op  # as it is written
+            total += _FLOP * op.flops(tuple(types), node.attributes, result)
+    return total
