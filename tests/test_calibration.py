@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 
@@ -28,13 +29,14 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SATURA_CACHE", str(tmp_path / "cache"))
 
 
-def training_features() -> list[Features]:
+@functools.cache
+def training_features() -> tuple[Features, ...]:
     found = []
     for _, program in programs(seed=1):
         for dispatch in extract(unrewritten(program), MODEL, "dag").dispatches:
             assert dispatch.features is not None
             found.append(dispatch.features)
-    return found
+    return tuple(found)
 
 
 def test_training_programs_tell_every_form_and_most_rates() -> None:

@@ -376,7 +376,10 @@ WRONG = [
     pad_by_two,
     outer_product,
 ]
-DEAR = (pads_of_equal_values, moved_batches, pool_of_one, there_and_back, reshaped_positions)
+DEAR = (
+    pads_of_equal_values, moved_batches, pool_of_one, there_and_back, reshaped_positions,
+    round_once, position_in_bytes, one_mod,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("seed", deep_but([0], range(2)))

@@ -340,9 +340,10 @@ def test_a_limit_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         why(false_condition, a_program(), DEFAULT, Limits(rounds=1))
     )
     monkeypatch.setattr(matcher, "MOST_MATCHES", 1)
-    (direction,) = why(same_tensor, a_program(), RuleSet()).directions
+    limited = why(same_tensor, a_program(), RuleSet())
+    (direction,) = limited.directions
     assert not direction.steps[0].exact
-    assert "1+ binary(x, x, f)" in str(why(same_tensor, a_program(), RuleSet()))
+    assert "1+ binary(x, x, f)" in str(limited)
 
 
 def test_a_rule_that_fails_is_an_error_with_its_values() -> None:
