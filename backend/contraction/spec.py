@@ -31,7 +31,7 @@ from satura.rewrite.types.tensor_type import Array, DType
 _WORD = 8
 _PANEL_BYTES = 640 * 1024  # of one weight panel between two changes of tiles: stays in L2
 _TABLE_BYTES = 64 * 1024  # of row addresses
-_LEFT_BYTES = 384 * 1024  # of rows in flight
+_LEFT_BYTES = 2 * 1024 * 1024  # of rows in flight, which all panels see: stay in the last cache
 _MOST_ROWS = 480
 _OF_AN_AXIS, _OF_A_COUNT = 0.003, 0.01  # of a kernel's time: one more row axis, counted columns
 _BALANCED_UNITS = 8  # with so many units per thread, one more or less does not matter
