@@ -49,8 +49,8 @@ def measure(
     readable = {name: np.require(each, requirements=("C", "A")) for name, each in arguments.items()}
     instance = plan.instance()
     launches, executor = plan.launched, instance.executor
-    # On one thread what other processes run does not count.
-    clock = thread_time if instance.routine.threads == 1 else perf_counter
+    is_alone = instance.routine.threads == 1  # what others run need not count then
+    clock = thread_time if is_alone else perf_counter
     before = executor.launched
     results = instance.run(readable)
     launched = executor.launched - before

@@ -3,7 +3,7 @@
 A cost model is additive over dispatches. `seconds` is the only place where features become time:
 for candidates, for the copies that a placement needs, and for what is reported as predicted. The
 default rates are those of one core of a current server CPU with AVX-512, and no machine is asked
-for them; `of_vectors` has those of CPUs with narrower vectors.
+for them; `of_vectors` has those of CPUs with narrower vectors, as far as they were measured.
 """
 
 from __future__ import annotations
@@ -30,12 +30,23 @@ _SLOWER: Mapping[str, float] = {
 
 _OTHERS: Mapping[str, float] = {
     "launch": 2.5e-6, "host": 100e-6, "barrier": 3e-6, "row": 1.8e-9,
-    "guard": 1 / 8e9, "turned": 1 / 16e9, "gathered": 1 / 40e9, "packed": 1 / 16e9,
-    "octets": 1 / 330e9, "transformed": 1 / 5e9,
+    "guard": 1 / 8e9, "masked": 1 / 0.4e9, "turned": 1 / 16e9, "scattered": 1 / 1.4e9,
+    "gathered": 1 / 40e9, "packed": 1 / 16e9, "octets": 1 / 330e9, "transformed": 1 / 5e9,
     "near": 1 / 12e9, "far": 1 / 12e9, "constant": 1 / 12e9,
 }  # fmt: skip
 """Bytes are as slow as where all cores share the memory: a tensor that is stored may displace what
 others need, and a default that errs on this side fuses."""
+
+
+_OF_8_LANES: Mapping[str, float] = {
+    "launch": 1.3e-6, "contraction.f32": 1 / 80e9, "contraction.f16": 1 / 80e9,
+    "contraction.bf16": 1 / 80e9, "tile.f32": 10e-9, "depthwise.f32": 1 / 24e9,
+    "reduction.f32": 1 / 50e9, "cheap.f32": 1 / 30e9, "dear.f32": 1 / 20e9,
+    "turned": 1 / 12e9, "packed": 1 / 6e9, "near": 1 / 40e9, "far": 1 / 20e9,
+    "constant": 1 / 16e9,
+}  # fmt: skip
+"""What was measured on a CPU with AVX2; all else takes twice as long as with vectors of twice the
+width."""
 
 
 def _is_widened(kind: str, dtype: str) -> bool:
@@ -90,6 +101,8 @@ class CostModel:
             name: seconds * slower if _is_vectorised(name) else seconds
             for name, seconds in REFERENCE_RATES.items()
         }
+        if lanes == 8:
+            rates |= _OF_8_LANES
         return CostModel(rates, lanes, threads=threads)
 
     def with_rates(self, rates: Mapping[str, float]) -> CostModel:

@@ -12,8 +12,10 @@ A rate is named by what is done and, after a dot, by the element type that it is
     reduction     elements that a row's reductions read; `row` counts the rows, and the runs of a
                   copy between which addresses jump
     cheap, dear   elementwise work: a few instructions each, or a polynomial as exp has
-    guard         elements of pads and concats, which are read behind comparisons
-    turned        bytes whose innermost axis is another one where they are read
+    guard         elements of pads and concats of plain loops, which are cut where a part ends
+    masked        those of rows and epilogues, each of which is compared, and chosen from all parts
+    turned        bytes whose innermost axis is another one where plain loops read them, in blocks
+    scattered     such bytes where others read them, one by one
     gathered      bytes that are read where data says
     packed        bytes of a varying operand that are copied to panels
     near, far     bytes read and stored, of tensors that caches hold and the rest of larger ones
@@ -35,7 +37,11 @@ Amount = tuple[str, float]
 TYPED = (
     "contraction", "tile", "product", "depthwise", "pool", "hop", "reduction", "cheap", "dear",
 )  # fmt: skip
-UNTYPED = ("octets", "transformed", "row", "guard", "turned", "gathered", "packed")
+UNTYPED = (
+    "octets", "transformed", "row", "guard", "masked", "turned", "scattered", "gathered", "packed",
+)  # fmt: skip
+INNERMOST = {"guard": "masked", "turned": "scattered"}
+"""What plain loops do as a whole, and what that is where it is done element by element."""
 MEMORY = ("near", "far", "constant")
 NEAR_BYTES = 2.0**20  # of one tensor
 _COUNTED = {*TYPED, "octets"} - {"tile"}

@@ -27,7 +27,7 @@ from satura.rewrite.extract.amounts import (
     winograd_work,
 )  # fmt: skip
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.features import NEAR_BYTES, Amount, Features
+from satura.rewrite.extract.features import INNERMOST, NEAR_BYTES, Amount, Features
 from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
 from satura.rewrite.extract.octets import sums_octets
 from satura.rewrite.extract.readable import is_readable
@@ -131,6 +131,7 @@ class Fragment:
         if self.anchor is not None:
             work = (*work, *self.anchor.work)
             units = self.anchor.units
+            work = [(INNERMOST.get(name, name), amount) for name, amount in work]
         dtype = classes.types[self.cls].dtype.value
         return Features(self.form.value, dtype, work, near, far, constants, max(1.0, units))
 
@@ -380,8 +381,9 @@ def _anchor(classes: EClasses, base: Fragment, model: CostModel) -> Fragment | N
         done = winograd_work
     elif sums_octets(classes, base):
         done = octet_work
+    packs = dict.fromkeys(base.work, NOTHING)  # reads in any order, and widens
     return base.but(
-        work=dict.fromkeys(base.work, NOTHING),  # packing reads in any order, and widens
+        work=base.work if window else packs,
         form=Fused.WINDOW if window else Fused.CONTRACTION,
         anchor=Anchor(base.cls, *done(classes, base.node, base.cls, model.lanes)),
     )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from satura.rewrite.ops.cells import Cell
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import static
@@ -41,6 +42,7 @@ def _patterns() -> Iterator[tuple[str, DType, Pattern]]:
     for dtype in (DType.F64, DType.I32, DType.I64):
         yield "sum", dtype, _sum
     yield "exp", DType.F64, _dear
+    yield "matmul of", DType.U8, _octets
 
 
 def _size(random: Random, low: float, high: float) -> int:
@@ -126,6 +128,44 @@ def _conv_of(
     return build.conv(x, weight, window, groups)
 
 
+def _winograd(build: Builder, random: Random, name: str, dtype: DType) -> int:
+    edge, inner, outer = (_size(random, *limits) for limits in ((6, 80), (8, 200), (8, 200)))
+    x = build.input(name, dtype, (1, edge, edge, inner))
+    weight = _constant(build, random, (3, 3, inner, outer), dtype)
+    return build.winograd(x, weight, build.window(dtype, (3, 3), lo=(1, 1), hi=(1, 1)))
+
+
+def _octets(build: Builder, random: Random, name: str, dtype: DType) -> int:
+    rows, depth, columns = (_size(random, *limits) for limits in ((1, 1600), (8, 800), (8, 800)))
+    x = build.cast(build.input(name, dtype, (rows, depth)), DType.I32)
+    weight = build.cast(_constant(build, random, (depth, columns), DType.I8), DType.I32)
+    return build.matmul(x, weight)
+
+
+def _recurrence(build: Builder, random: Random, name: str, dtype: DType) -> int:
+    steps, batch, units = (_size(random, *limits) for limits in ((5, 200), (1, 16), (8, 300)))
+    cell = Cell("rnn", (("tanh", 0.0, 0.0),))
+    x = build.input(name, dtype, (steps, batch, units))
+    weight = _constant(build, random, (1, units, units), dtype)
+    first, none = (
+        build.constant(np.zeros(s, np.float32)) for s in ((1, 1, batch, units), (1, 0, units))
+    )
+    return build.recurrence(x, weight, first, none, build.constant(np.zeros(0, np.int64)), cell)
+
+
+def _scatter(build: Builder, random: Random, name: str, dtype: DType) -> int:
+    rows, width = _size(random, 10, 3000), _size(random, 8, 600)
+    count = _size(random, 8, 2000)
+    x = build.input(name, dtype, (rows, width))
+    places = build.constant(random.integers(0, rows, count))
+    return build.scatter(x, places, build.input(f"{name}_new", dtype, (count, width)), "sum")
+
+
+def _first_places(build: Builder, random: Random, name: str, dtype: DType) -> int:
+    x = build.input(name, dtype, (_size(random, 1, 300), _size(random, 30, 3000)))
+    return build.first_places(x, _size(random, 1, 20))
+
+
 def _pool(build: Builder, random: Random, name: str, dtype: DType) -> int:
     taps, edge, channels = int(random.choice([2, 3])), _size(random, 8, 80), _size(random, 8, 300)
     x = build.input(name, dtype, (1, edge, edge, channels))
@@ -209,5 +249,6 @@ _OF_F32: dict[str, Pattern] = {
     "grouped": _grouped_conv, "depthwise": _depthwise, "pool": _pool, "cheap": _cheap, "add":
     _addition, "chain": _chain, "exp": _dear, "erf": _erf, "turned": _transpose_inner, "swapped":
     _transpose_outer, "padded": _padding, "gathered": _gather, "sum": _sum, "column sum":
-    _columns, "softmax": _softmax, "normalised": _normalisation,
+    _columns, "softmax": _softmax, "normalised": _normalisation, "winograd": _winograd,
+    "recurrence": _recurrence, "scatter": _scatter, "first places": _first_places,
 }  # fmt: skip
