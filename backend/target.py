@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
@@ -30,7 +30,10 @@ _TELLING = {
 
 @dataclass(frozen=True)
 class Target:
-    """A CPU as LLVM names it. `vector_bytes` is the widest register kernels may use."""
+    """A CPU as LLVM or the system names it. `vector_bytes` is the widest register kernels may use.
+
+    The features that are asked for here have one name in both.
+    """
 
     triple: str
     cpu: str
@@ -76,16 +79,17 @@ class Target:
         """A code generator for this CPU: of code that runs at any address, see `jit/linking.py`."""
         import llvmlite.binding as llvm
 
-        return llvm.Target.from_triple(self.triple).create_target_machine(
-            cpu=self.cpu, features=self.features, opt=3, reloc="pic", codemodel="small",
+        named = _named_by_llvm() if self.cpu == host_target().cpu else self
+        return llvm.Target.from_triple(named.triple).create_target_machine(
+            cpu=named.cpu, features=named.features, opt=3, reloc="pic", codemodel="small",
             jit=True,
         )  # fmt: skip
 
 
-def _vector_bytes(features: dict[str, bool]) -> int:
-    if features.get("avx512f"):
+def _vector_bytes(features: set[str]) -> int:
+    if "avx512f" in features:
         return 64
-    if features.get("avx2") and features.get("fma"):
+    if features >= {"avx2", "fma"}:
         return 32
     return 16
 
@@ -99,34 +103,14 @@ def _widest_allowed() -> int:
 
 @lru_cache(maxsize=1)
 def host_target() -> Target:
-    """This machine. LLVM is initialised on the first call.
+    """This machine: LLVM is asked only where the system does not tell all of it.
 
     $SATURA_VECTOR_BYTES (16, 32 or 64) narrows the vectors, to compare or to test.
     """
-    return to_the_end(_host_target)
+    return named_by_system() or to_the_end(_named_by_llvm)
 
 
-def _host_target() -> Target:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    features = dict(llvm.get_host_cpu_features())
-    return Target(
-        triple=llvm.get_process_triple(),
-        cpu=llvm.get_host_cpu_name(),
-        features=",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items())),
-        vector_bytes=min(_vector_bytes(features), _widest_allowed()),
-    )
-
-
-def processor(information: Path = _INFORMATION) -> str:
-    """A line that differs wherever machine code does, told without LLVM where the system can."""
-    told = _told_by_system(information)
-    return host_target().identity if told is None else f"{told} {_widest_allowed()}"
-
-
-def _told_by_system(information: Path) -> str | None:
+def named_by_system(information: Path = _INFORMATION) -> Target | None:
     """None where the system does not tell all, as where it imitates another processor."""
     try:
         kind = os.uname().machine
@@ -135,8 +119,29 @@ def _told_by_system(information: Path) -> str | None:
     except (OSError, AttributeError):
         return None
     found = {name.strip(): value.strip() for name, _, value in first}
-    telling = [found.get(name) for name in _TELLING.get(kind, [""])]
-    return None if None in telling else f"{kind} {telling}"
+    *model, flags = (found.get(name, "") for name in _TELLING.get(kind, [""]))
+    if not flags or not all(model):
+        return None
+    features = {flag.replace("_", "") for flag in flags.split()}
+    return _target(f"{kind}-unknown-linux-gnu", " ".join(model), features)
+
+
+@lru_cache(maxsize=1)
+def _named_by_llvm() -> Target:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    features = llvm.get_host_cpu_features()
+    on = {name for name, is_on in features.items() if is_on}
+    found = _target(llvm.get_process_triple(), llvm.get_host_cpu_name(), on)
+    off = [f"-{name}" for name in sorted(features.keys() - on)]
+    return replace(found, features=",".join([found.features, *off]))
+
+
+def _target(triple: str, cpu: str, features: set[str]) -> Target:
+    told = ",".join(f"+{name}" for name in sorted(features))
+    return Target(triple, cpu, told, min(_vector_bytes(features), _widest_allowed()))
 
 
 def threads_for(asked: int | None) -> int:

@@ -80,11 +80,12 @@ def test_helpers_import_nothing_from_the_current_folder(
     monkeypatch.chdir(trap)
     monkeypatch.setattr(sys, "path", ["", *sys.path])  # as in an interactive session
     waiting = deque(map(number, range(3)))
-    results: SimpleQueue[workers.Result] = SimpleQueue()
-    workers._drive(waiting, results)
+    results: SimpleQueue[workers.Result | None] = SimpleQueue()
+    with workers._started() as helper:
+        workers._drive(helper, waiting, results)
     assert list(trap.glob("*.imported")) == []
     assert not waiting
-    assert results.qsize() == 3
+    assert results.qsize() == 3 + 1
 
 
 @pytest.mark.deep
@@ -104,6 +105,30 @@ def test_commands_import_nothing_from_the_current_folder(trap: Path) -> None:
     )  # fmt: skip
     assert list(trap.glob("*.imported")) == []
     assert default_cache().statistics().entries >= 2 * workers._KERNELS_PER_HELPER
+
+
+WITHOUT_LLVM = """
+import sys
+import numpy as np
+import satura
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.tensor_type import DType
+
+build = Builder()
+x = build.input("x", DType.F32, (9, 70))
+w = build.constant(np.eye(70, dtype=np.float32), DType.F32)
+program = build.program({"y": build.unary("neg", build.matmul(x, w))})
+(y,) = satura.compile(program, threads=1).run({"x": np.ones((9, 70), np.float32)}).values()
+assert (y == -1).all()
+assert "llvmlite.binding" not in sys.modules
+"""
+
+
+@pytest.mark.deep
+def test_a_process_whose_helpers_compile_does_not_load_llvm() -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "SATURA_COMPILERS"}
+    subprocess.run([sys.executable, "-c", WITHOUT_LLVM], env=environment, check=True)
+    assert default_cache().statistics().entries >= 3
 
 
 def test_one_wrong_kernel_among_many_is_named() -> None:

@@ -38,7 +38,7 @@ def loaded_by_llvm(kernels: Sequence[CompiledKernel], known: Mapping[str, int]) 
 
 @cache
 def _engine() -> llvm.ExecutionEngine:
-    target = host_target()
+    machine = host_target().machine()
     for name in _MATH_LIBRARIES:
         try:
             llvm.load_library_permanently(name)
@@ -46,5 +46,5 @@ def _engine() -> llvm.ExecutionEngine:
         except RuntimeError:
             continue  # another platform's name
     module = llvm.parse_assembly("")
-    module.triple = target.triple
-    return llvm.create_mcjit_compiler(module, target.machine())
+    module.triple = machine.triple
+    return llvm.create_mcjit_compiler(module, machine)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from satura.backend.target import MICROKERNEL, processor
+from satura.backend.target import MICROKERNEL, host_target
 from satura.rewrite.errors import SaturaError
 from satura.rewrite.system.versions import installed_version
 
@@ -98,4 +98,4 @@ def environment() -> str:
         name = str(path).removeprefix(str(folder))
         digest.update(name.encode() + b"\0" + path.read_bytes())
     versions = f"numba {installed_version('numba')} llvmlite {installed_version('llvmlite')}"
-    return f"{versions} code {digest.hexdigest()} processor {processor()}"
+    return f"{versions} code {digest.hexdigest()} target {host_target().identity}"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from satura.backend.jit.cache import default_cache
 from satura.backend.jit.kernel import CompiledKernel, KernelError, KernelSource
 from satura.backend.jit.loading import loader
+from satura.backend.jit.workers import Compilers
 
 Progress = Callable[[int, int], None]
 
@@ -27,13 +28,7 @@ def kernel_address(source: KernelSource) -> int:
 
     Taken from this process, else from the disk cache, else compiled (and cached).
     """
-    address = loader().known(source.symbol)
-    if address is not None:
-        return address
-    kernel = _read_cache(source)
-    if kernel is None:
-        kernel = _compile(source)
-    return _load(kernel)
+    return compile_all([source])[0]
 
 
 def compile_all(sources: Sequence[KernelSource], progress: Progress | None = None) -> list[int]:
@@ -41,36 +36,54 @@ def compile_all(sources: Sequence[KernelSource], progress: Progress | None = Non
 
     What is in no cache is compiled, by several processes where that pays.
     """
-    missing = []
-    for source in sources:
-        if loader().known(source.symbol) is None:
-            kernel = _read_cache(source)
-            if kernel is None:
-                missing.append(source)
-            else:
-                _load(kernel)
-    ready = len(sources) - len(missing)
-    if progress is not None:
-        progress(ready, len(sources))
-    if missing:
-        from satura.backend.jit.workers import compiled_by_all
+    known = loader().known
+    missing = [source for source in sources if known(source.symbol) is None]
 
-        for source, kernel in compiled_by_all(missing):
-            default_cache().store(source.key, kernel.packed())
-            _load(kernel)
-            ready += 1
-            if progress is not None:
-                progress(ready, len(sources))
-    return [kernel_address(source) for source in sources]
+    def report(left: int) -> None:
+        if progress is not None:
+            progress(len(sources) - left, len(sources))
+
+    if missing:
+        loader().load(_gathered(missing, lambda symbol: known(symbol) is not None, report))
+    else:
+        report(0)
+    addresses = (known(source.symbol) for source in sources)
+    return [address for address in addresses if address is not None]
 
 
 def objects_of(sources: Sequence[KernelSource]) -> list[CompiledKernel]:
-    """The object code of kernels, each behind the microkernels that it calls."""
+    """The machine code of kernels, each behind the microkernels that it calls."""
+    return _gathered(sources, lambda symbol: False, lambda left: None)
+
+
+def _gathered(
+    sources: Sequence[KernelSource], is_known: Callable[[str], bool],
+    report: Callable[[int], None],
+) -> list[CompiledKernel]:  # fmt: skip
+    """Kernels and the microkernels that they call, but for known ones, from the cache or compiled.
+
+    What is called comes before what calls it. `report` is told how many sources are not ready.
+    """
     found: dict[str, CompiledKernel] = {}
-    for source in sources:
-        kernel = _read_cache(source) or _compile(source)
-        found |= {part.symbol: part for part in objects_of(kernel.microkernels)}
-        found[kernel.symbol] = kernel
+    wanted = list(sources)
+    with Compilers() as compilers:
+        while wanted:
+            cached = {source: _read_cache(source) for source in wanted}
+            missing = [source for source, kernel in cached.items() if kernel is None]
+            batch = {kernel.symbol: kernel for kernel in cached.values() if kernel is not None}
+            report(left := len(missing))
+            for source, kernel in compilers.compiled(missing):
+                default_cache().store(source.key, kernel.packed())
+                batch[kernel.symbol] = kernel
+                report(left := left - 1)
+            found = batch | found
+            called = (each for kernel in batch.values() for each in kernel.microkernels)
+            wanted = [
+                each
+                for each in dict.fromkeys(called)
+                if each.symbol not in found and not is_known(each.symbol)
+            ]
+            report = _nothing
     return list(found.values())
 
 
@@ -89,24 +102,13 @@ def kernel_function(address: int) -> Callable[[int, int, int], None]:
     return function
 
 
-def _load(kernel: CompiledKernel) -> int:
-    """The address of the kernel, for which the microkernels that it calls are loaded, too."""
-    for part in kernel.microkernels:
-        kernel_address(part)
-    return loader().load([kernel])[0]
+def _nothing(left: int) -> None:
+    """Tells nobody."""
 
 
 def _read_cache(source: KernelSource) -> CompiledKernel | None:
     data = default_cache().load(source.key)
     return None if data is None else CompiledKernel.unpacked(data)
-
-
-def _compile(source: KernelSource) -> CompiledKernel:
-    from satura.backend.jit.workers import compiled_here
-
-    kernel = compiled_here(source)
-    default_cache().store(source.key, kernel.packed())
-    return kernel
 
 
 __all__ = [

@@ -1,8 +1,9 @@
-"""Compiling many kernels: by this process and, where that pays, by helpers beside it.
+"""Compiling kernels: by helpers, and by this process where it has loaded LLVM anyway.
 
 Compilation holds the interpreter lock and takes about a tenth of a second per kernel, so threads do
-not help. Helpers are fresh interpreters, not forks: a fork would inherit locks of other threads.
-They read sources from their standard input and write object code to their standard output.
+not help; and LLVM would stay in this process with some 80 MB. Helpers are fresh interpreters, not
+forks: a fork would inherit locks of other threads. They read sources from their standard input and
+write machine code to their standard output.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from queue import SimpleQueue
+from threading import Thread
 
 from satura.backend.cores import usable_threads
-from satura.backend.jit.kernel import CompiledKernel, KernelError, KernelSource
+from satura.backend.jit.kernel import CompiledKernel, KernelError, KernelSource, microkernels_of
 from satura.rewrite.system.interrupts import to_the_end
 
 _KERNELS_PER_HELPER = 4  # a helper first spends the time of about two on its imports
@@ -32,35 +33,51 @@ _LONGEST_ANSWER = 1 << 26
 Result = tuple[KernelSource, CompiledKernel]
 
 
-def compiled_by_all(sources: Sequence[KernelSource]) -> Iterator[Result]:
-    """Every source with its object code, as they get ready. KernelError where one is wrong."""
-    waiting = deque(sources)
-    results: SimpleQueue[Result] = SimpleQueue()
-    count = min(_most_helpers(), len(sources) // _KERNELS_PER_HELPER)
-    helpers = [
-        threading.Thread(target=_drive, args=(waiting, results), daemon=True)
-        for _ in range(count if sys.executable else 0)
-    ]
-    for helper in helpers:
-        helper.start()
-    try:
-        while True:
-            while (source := _take(waiting)) is not None:
+class Compilers:
+    """Helpers, started when first needed, which serve until the context ends."""
+
+    def __init__(self) -> None:
+        self._helpers: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> Compilers:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        for helper in self._helpers:
+            if error is not None:  # it is at work, and nobody asks for that any more
+                helper.kill()
+            with helper:  # closes its input, which ends it, and waits
+                pass
+
+    def compiled(self, sources: Sequence[KernelSource]) -> Iterator[Result]:
+        """Every source with its machine code, as they get ready. KernelError where one is wrong."""
+        waiting = deque(sources)
+        results: SimpleQueue[Result | None] = SimpleQueue()
+        is_here = "llvmlite.binding" in sys.modules
+        count = _helpers_for(len(sources), is_here)
+        while len(self._helpers) < count:
+            self._helpers.append(_started())
+        helpers = self._helpers[:count]
+        for helper in helpers:
+            Thread(target=_drive, args=(helper, waiting, results), daemon=True).start()
+        busy = len(helpers)
+        try:
+            while is_here and (source := _take(waiting)) is not None:
                 yield source, compiled_here(source)
-                while not results.empty():
-                    yield results.get()
-            for helper in helpers:
-                helper.join()
-            while not results.empty():
-                yield results.get()
-            if not waiting:  # a helper that failed has put its source back
-                return
-    finally:
-        waiting.clear()  # nobody asks for the rest after an interrupt
+            while busy:
+                result = results.get()
+                if result is None:
+                    busy -= 1
+                else:
+                    yield result
+            while (source := _take(waiting)) is not None:  # a helper that failed has put it back
+                yield source, compiled_here(source)
+        finally:
+            waiting.clear()  # nobody asks for the rest after an interrupt
 
 
 def compiled_here(source: KernelSource) -> CompiledKernel:
-    """The kernel's object code, compiled by this process. KernelError where its text is wrong."""
+    """The kernel's machine code, compiled by this process. KernelError where its text is wrong."""
 
     def work() -> CompiledKernel:
         from satura.backend.jit.translate import compile_kernel
@@ -70,9 +87,16 @@ def compiled_here(source: KernelSource) -> CompiledKernel:
     return to_the_end(work)
 
 
-def _most_helpers() -> int:
-    """One per further core, or what SATURA_COMPILERS says."""
-    return int(os.environ.get("SATURA_COMPILERS", usable_threads() - 1))
+def _helpers_for(kernels: int, is_here: bool) -> int:
+    """Of the cores, or of what SATURA_COMPILERS says, as many as that many kernels are worth.
+
+    Where this process has LLVM it compiles, too.
+    """
+    if not sys.executable:
+        return 0
+    least = 0 if is_here else 1
+    most = int(os.environ.get("SATURA_COMPILERS", usable_threads() - 1 + least))
+    return min(most, max(least, kernels // _KERNELS_PER_HELPER))
 
 
 def serve() -> None:
@@ -85,28 +109,36 @@ def serve() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever prints does not get between the answers
     for line in sys.stdin.buffer:
-        name, text = json.loads(line)
+        name, text, symbol = json.loads(line)
+        source = next(iter(microkernels_of([symbol])), KernelSource(name, text))
         try:
-            answer = compile_kernel(KernelSource(name, text)).packed()
+            answer = compile_kernel(source).packed()
         except KernelError:
             answer = b""
         answers.write(len(answer).to_bytes(_LENGTH_BYTES, "little") + answer)
         answers.flush()
 
 
-def _drive(waiting: deque[KernelSource], results: SimpleQueue[Result]) -> None:
-    """Feeds one helper until nothing waits or the helper fails."""
-    with subprocess.Popen(
+def _started() -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
         [sys.executable, "-c", _COMMAND, *filter(None, sys.path)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-    ) as helper:  # fmt: skip
-        while (source := _take(waiting)) is not None:
-            answer = _ask(helper, source)
-            if answer is None:
-                waiting.append(source)
-                helper.kill()
-                return
-            results.put((source, answer))
+    )  # fmt: skip
+
+
+def _drive(
+    helper: subprocess.Popen[bytes], waiting: deque[KernelSource],
+    results: SimpleQueue[Result | None],
+) -> None:  # fmt: skip
+    """Feeds one helper until nothing waits or the helper fails; the last result is None."""
+    while (source := _take(waiting)) is not None:
+        answer = _ask(helper, source)
+        if answer is None:
+            waiting.append(source)
+            helper.kill()
+            break
+        results.put((source, answer))
+    results.put(None)
 
 
 def _ask(helper: subprocess.Popen[bytes], source: KernelSource) -> CompiledKernel | None:
@@ -114,7 +146,7 @@ def _ask(helper: subprocess.Popen[bytes], source: KernelSource) -> CompiledKerne
     if helper.stdin is None or helper.stdout is None:
         return None
     try:
-        helper.stdin.write(json.dumps([source.name, source.text]).encode() + b"\n")
+        helper.stdin.write(json.dumps([source.name, source.text, source.symbol]).encode() + b"\n")
         helper.stdin.flush()
         length = int.from_bytes(helper.stdout.read(_LENGTH_BYTES), "little")
         if not 0 < length <= _LONGEST_ANSWER:
