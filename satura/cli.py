@@ -281,6 +281,7 @@ def show(
     rules: RuleSetName = "default",
     files: With = None,
     limits: Limits = "",
+    executables: Executables = "cost",
     threads: Threads = None,
     assembly: Annotated[
         bool, typer.Option("--assembly", help="With --stage kernels: their machine code, too.")
@@ -294,7 +295,9 @@ def show(
     from satura.commands.show import show as show_stage
 
     chosen, limited = with_files(rules, files or []), parse_limits(limits)
-    show_stage(model, value or [], stage, node, chosen, limited, threads, assembly, json)
+    show_stage(
+        model, value or [], stage, node, chosen, limited, threads, assembly, json, executables
+    )
 
 
 @app.command()

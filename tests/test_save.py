@@ -570,6 +570,22 @@ def test_nodes_of_a_model_come_back_where_nothing_is_cheaper() -> None:
     check(program, arguments_of(program, special=False), tolerance=2e-5)
 
 
+def test_open_extents_of_reshapes_need_no_nodes() -> None:
+    build = Builder()
+    n, m = symbol("n"), symbol("m")
+    x = build.input("x", DType.F32, (n, m, 6))
+    turned = build.transpose(build.input("z", DType.F32, (1, n, 4)), (1, 0, 2))
+    results = {
+        "a": build.reshape(x, (n, m, 2, 3)), "b": build.reshape(turned, (1, n, 2, 2)),
+        "c": build.reshape(turned, (n * 4,)), "d": build.reshape(x, (m, n, 6)),
+    }  # fmt: skip
+    program = build.program(results)
+    model = to_model(program)
+    shapes = [each.op_type for each in model.graph.node if each.op_type == "Shape"]
+    assert len(shapes) == 2  # for d
+    check(program, *(arguments_of(program, n=n, m=m) for n in (0, 1, 3) for m in (0, 2)))
+
+
 def test_what_stands_between_transposes_is_done_without_them() -> None:
     build = Builder()
     x = build.input("x", DType.F32, (2, 3, 4, 5))

@@ -218,3 +218,12 @@ def test_errors_are_one_line(model: Path, tmp_path: Path, shown: Shown) -> None:
     assert "is in none of the dispatches" in shown.error(model, "--node", 1)
     assert "--assembly is for --stage kernels" in shown.error(model, "--assembly")
     assert "neither an ONNX file" in shown.error(tmp_path / "missing.onnx")
+
+
+def test_kernels_are_shown_at_a_level_of_sharing(twins: Path, shown: Shown) -> None:
+    counts = [
+        len(shown.json(twins, "--stage", "kernels", "--executables", level)["kernels"])
+        for level in ("none", "exact")
+    ]
+    assert counts == [3, 2]
+    assert "executables is 'all'; choose from" in shown.error(twins, "--executables", "all")

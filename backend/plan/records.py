@@ -34,14 +34,16 @@ class KernelRecord:
         return "\n\n".join([head, self.source.rstrip(), *filter(None, [self.assembly])])
 
 
-def kernel_records(schedule: Schedule, threads: int) -> tuple[KernelRecord, ...]:
+def kernel_records(
+    schedule: Schedule, threads: int, level: str = "cost"
+) -> tuple[KernelRecord, ...]:
     """The distinct kernels of `schedule`; symbolic sizes count as representative ones.
 
-    Nothing is compiled.
+    `level` says which dispatches share one: see `MERGING`. Nothing is compiled.
     """
     sizes = schedule.program.typical
     concrete = fold_constants(schedule).concrete(sizes)
-    codes = kernel_codes(concrete, threads, ConstantStore(), bool(sizes), "cost")
+    codes = kernel_codes(concrete, threads, ConstantStore(), bool(sizes), level)
     records = []
     for kernel in executables(list(codes.values())):
         users = [number for number, code in codes.items() if code.text == kernel.source]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from json import dumps
 from pathlib import Path
 
 import numpy as np
@@ -59,19 +60,21 @@ def check_rules(
     deep: bool,
     seconds: float | None,
     json: bool,
+    json_lines: bool = False,
 ) -> bool:
     """Check rules and print reports. Returns whether every rule is proved or tested.
 
     Without files, the rule book is checked. `names` picks rules and families; `seconds` is the
-    limit for each test and each proof. What is known of a rule is printed as soon as it is.
-    Raises RuleError for a file that cannot be loaded, and for names that no source has.
+    limit for each test and each proof. What is known of a rule is printed as soon as it is; with
+    `json_lines` as a line of JSON. Raises RuleError for a file that cannot be loaded, and for names
+    that no source has, after the others are checked.
     """
     limit = seconds or SECONDS * (DEEP if deep else 1)
     distinct = {file.resolve(): file for file in files}
     sources = [_source_of_file(file, limit) for file in distinct.values()]
     if book or not files:
         sources.append(_source_of_book())
-    _refuse_unknown(names, sources)
+    unknown = _unknown(names, sources)
     chosen = [source.only(names) for source in sources]
     numbered = [(source, name, place) for source in chosen for name, place, _ in source.rules]
     found: dict[str, list[RuleReport]] = {source.name: [] for source in chosen}
@@ -84,7 +87,12 @@ def check_rules(
                 found[source.name].append(report)
                 yield report
 
-    if json:
+    if unknown and not numbered:
+        raise RuleError(unknown)
+    if json_lines:
+        for report in every():
+            print_line(dumps(report.as_json(), allow_nan=False))
+    elif json:
         print_json_parts({"seed": seed, "deep": deep}, "rules", map(RuleReport.as_json, every()))
     else:
         for report in every():
@@ -92,6 +100,8 @@ def check_rules(
                 print_line(f"{report.rule}: {report.said}")
         for name, reports in found.items():
             _print_reports(name, reports)
+    if unknown:
+        raise RuleError(f"{unknown}; the other rules were checked")
     return all(report.is_sound for reports in found.values() for report in reports)
 
 
@@ -117,17 +127,19 @@ def _source_of_file(path: Path, seconds: float) -> Source:
     return Source(str(path), lambda: load_rules(path), found)
 
 
-def _refuse_unknown(names: Sequence[str], sources: Sequence[Source]) -> None:
+def _unknown(names: Sequence[str], sources: Sequence[Source]) -> str:
+    """Which of `names` no source has, and what is like them; empty where there is none."""
     known = set().union(*(source.names for source in sources))
     unknown = [name for name in dict.fromkeys(names) if name not in known]
-    if unknown:
-        places = ", ".join(source.name for source in sources)
-        shown = ", ".join(f"'{name}'{suggestion(name, known)}" for name in unknown)
-        if all(source.name != BOOK for source in sources):
-            advice = "those of the rule book are checked with --book"
-        else:
-            advice = "`satura rules` lists those of the rule book"
-        raise RuleError(f"no rule or family in {places} is called {shown}; {advice}")
+    if not unknown:
+        return ""
+    places = ", ".join(source.name for source in sources)
+    shown = ", ".join(f"'{name}'{suggestion(name, known)}" for name in unknown)
+    if all(source.name != BOOK for source in sources):
+        advice = "those of the rule book are checked with --book"
+    else:
+        advice = "`satura rules` lists those of the rule book"
+    return f"no rule or family in {places} is called {shown}; {advice}"
 
 
 def _report(

@@ -93,6 +93,10 @@ def _entry(name: str) -> list[str]:
     elif name in _SAID:
         text = _SAID[name]
     entry = [f"- `{name}{_signature(name, value)}`: {text}"]
+    if name == "Builder":
+        made = sorted(method for method in dir(value) if not method.startswith("_"))
+        calls = [(each, getattr(value, each)) for each in made]
+        entry += [f"  - `.{each}{_call(each, call)}`" for each, call in calls if callable(call)]
     if name in ATTRIBUTES and name != "DType":
         entry += [f"  - {line}" for line in _members(cast(type, value))]
     return entry
@@ -104,8 +108,12 @@ def _members(class_: type) -> Iterator[str]:
         text = (inspect.getdoc(member) or "").partition("\n\n")[0]
         inner = getattr(member, "__func__", member)
         if not name.startswith("_") and (isinstance(member, property) or inspect.isfunction(inner)):
-            call = _signature(name, inner).replace("(self, ", "(").replace("(self)", "()")
-            yield f"`.{name}{call}`{': ' * bool(text)}{' '.join(text.split())}"
+            yield f"`.{name}{_call(name, inner)}`{': ' * bool(text)}{' '.join(text.split())}"
+
+
+def _call(name: str, method: object) -> str:
+    """How a method is called."""
+    return _signature(name, method).replace("(self, ", "(").replace("(self)", "()")
 
 
 _SAID = {

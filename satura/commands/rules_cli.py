@@ -34,12 +34,15 @@ def check(
         typer.Option(min=0.1, help="The limit for each rule; 60, or 600 with --deep."),
     ] = None,
     json: AsJson = False,
+    json_lines: Annotated[
+        bool, typer.Option("--json-lines", help="A line of JSON for each rule, when it is judged.")
+    ] = False,
 ) -> None:
     """Test rules on random instances, and prove those that can be proved; exits with 1 where one is
     refuted, vacuous, or does not come to an end."""
     from satura.commands.check import check_rules
 
-    sound = check_rules(files or [], book, rule or [], seed, deep, seconds, json)
+    sound = check_rules(files or [], book, rule or [], seed, deep, seconds, json, json_lines)
     raise typer.Exit(0 if sound else 1)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from satura.backend.cores import usable_threads
+from satura.backend.plan.executables import MERGING
 from satura.backend.plan.records import KernelRecord, kernel_records, with_assembly
 from satura.commands.models import file_or_light, node_number
 from satura.commands.terminal import print_json, print_line, progress
@@ -53,7 +54,7 @@ class Stage:
 
 def show(
     model: str, values: list[str], stage: str, node: str | None, rules: RuleSet,
-    limits: Limits, threads: int | None, assembly: bool, json: bool,
+    limits: Limits, threads: int | None, assembly: bool, json: bool, executables: str = "cost",
 ) -> None:  # fmt: skip
     """Print what `stage` makes of `model`, or only what concerns `node`.
 
@@ -62,12 +63,14 @@ def show(
     """
     if stage not in STAGES:
         raise CallError(f"there is no stage {stage!r}; choose from {list(STAGES)}")
+    if executables not in MERGING:
+        raise CallError(f"executables is {executables!r}; choose from {list(MERGING)}")
     if assembly and stage != "kernels":
         raise CallError("--assembly is for --stage kernels")
     number = None if node is None else node_number(node)
     source = with_values(file_or_light(model), values)
     with progress(f"showing {model}") as phase:
-        made = _stage(source, stage, rules, limits, threads or usable_threads(), phase)
+        made = _stage(source, stage, rules, limits, threads or usable_threads(), phase, executables)
         if number is not None:
             made = made.only(number, STAGES[stage])
         records = made.records
@@ -85,8 +88,9 @@ def show(
 
 
 def _stage(
-    source: Model, stage: str, rules: RuleSet, limits: Limits, threads: int, phase: Progress
-) -> Stage:
+    source: Model, stage: str, rules: RuleSet, limits: Limits, threads: int, phase: Progress,
+    executables: str,
+) -> Stage:  # fmt: skip
     if stage == "program":
         phase("load", 0.0)
         program = load(source)
@@ -99,4 +103,4 @@ def _stage(
         return Stage(schedule.program, node_records(schedule.program))
     if stage == "schedule":
         return Stage(schedule.program, dispatch_records(schedule))
-    return Stage(schedule.program, kernel_records(schedule, threads))
+    return Stage(schedule.program, kernel_records(schedule, threads, executables))

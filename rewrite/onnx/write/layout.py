@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 
 from satura.rewrite.onnx.write.emitter import Emitter, Site
 from satura.rewrite.types.attributes import (
@@ -12,7 +13,7 @@ from satura.rewrite.types.attributes import (
     Shape,
     Slices,
 )
-from satura.rewrite.types.dims import Dim, product
+from satura.rewrite.types.dims import Dim, SymbolicDim, product
 from satura.rewrite.types.tensor_type import DType
 
 _WITH_EXPAND = {DType.BF16: DType.F32}
@@ -24,9 +25,23 @@ def write_transpose(emit: Emitter, x: str, order: Sequence[int]) -> str:
     return emit.turned(x, order)
 
 
-def write_reshape(emit: Emitter, x: str, dims: Sequence[Dim]) -> str:
-    """x under another shape; an extent of 0 means 0."""
+def write_reshape(emit: Emitter, x: str, dims: Sequence[Dim], old: Sequence[Dim] = ()) -> str:
+    """x, of shape `old` where that is known, under another shape.
+
+    Open extents need no node to compute them where they stay at their place or one follows.
+    """
+    open_ = [at for at, dim in enumerate(dims) if isinstance(dim, SymbolicDim)]
+    if open_ and 0 not in dims:
+        if all(at < len(old) and dims[at] == old[at] for at in open_):
+            return emit.node("Reshape", x, emit.integers(_with(dims, 0)), allowzero=0)
+        if len(open_) == 1:
+            return emit.node("Reshape", x, emit.integers(_with(dims, -1)), allowzero=1)
     return emit.node("Reshape", x, emit.shape(dims), allowzero=1)
+
+
+def _with(dims: Sequence[Dim], code: int) -> list[int]:
+    """`dims` with a number for those that are open."""
+    return [dim if isinstance(dim, int) else code for dim in dims]
 
 
 def write_expand(emit: Emitter, x: str, dims: Sequence[Dim], dtype: DType) -> str:
@@ -70,9 +85,12 @@ def transpose(emit: Emitter, site: Site) -> str:
 def reshape(emit: Emitter, site: Site) -> str:
     """reshape(x, shape); that of a transpose which only moves axes of extent 1 is its source's."""
     source, order = emit.source(site.operand(0))
-    moved = [axis for axis, dim in zip(order, site.type(0).shape, strict=False) if dim != 1]
-    x = source if moved == sorted(moved) else site.operand(0)
-    return write_reshape(emit, x, site.node.type.shape)
+    shape = site.type(0).shape
+    moved = [axis for axis, dim in zip(order, shape, strict=False) if dim != 1]
+    if not order or moved != sorted(moved):
+        return write_reshape(emit, site.operand(0), site.node.type.shape, shape)
+    old = [dim for _, dim in sorted(zip(order, shape, strict=True), key=itemgetter(0))]
+    return write_reshape(emit, source, site.node.type.shape, old)
 
 
 def broadcast(emit: Emitter, site: Site) -> str:
