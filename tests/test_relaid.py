@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from satura.backend.plan.compiled import compile_schedule
-from satura.backend.plan.part import Part
+from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
@@ -34,7 +33,7 @@ def softmax_with_bias(perm: tuple[int, ...], start: int, dtype: DType) -> Progra
     return build.program({"y": build.binary("div", grown, total)})
 
 
-def checked(program: Program, dtype: DType, threads: int) -> Part:
+def checked(program: Program, dtype: DType, threads: int) -> CompiledSchedule:
     compiled = compile_schedule(one_dispatch(program), threads)
     x = RANDOM.normal(size=(2, 3, 5, 49)).astype(dtype.numpy)
     x[1, 0, 2, 7], x[0, 2, 4, 0] = np.nan, -np.inf

@@ -92,7 +92,7 @@ def wrong_plans(program: Program, every: Sequence[Mapping[str, int]]) -> list[st
         what = difference(found, make_plan(concrete, plans.store, 2, True))
         if what:
             wrong.append(f"{what} at {named}")
-    assert all(record.found.is_traced for record in plans.classes)
+    assert all(found.is_traced for _, found in plans.classes)
     return wrong
 
 
@@ -174,7 +174,7 @@ def test_convolutions_of_many_sizes_are_of_few_classes(
         n, m = random.integers(32, 400, 2).tolist()
         sizes = {"batch": batch, "n": n, "m": m}
         plans.make(tuple((name, sizes[name]) for name in sorted(program.symbols)), None)
-    assert len(plans.classes) == 2, [str(each.missed) for each in plans.classes]
+    assert len(plans.classes) == 2, [each.missed for each, _ in plans.classes]
     small = [(8, 1, 3), (2, 4, 2), (9, 5, 8), (1, 64, 2), (3, 2, 2), (70, 33, 31)]
     assert not wrong_plans(program, [{"batch": batch, "n": n, "m": m} for batch, n, m in small])
 
@@ -294,7 +294,7 @@ def test_the_cache_says_which_classes_there_are_and_why() -> None:
 
 def test_calls_of_many_sizes_keep_few_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans go by bytes, the one longest not used first; classes stay, and memory is shared."""
-    monkeypatch.setattr("satura.backend.plan.part.MOST_PLANS", 20_000)
+    monkeypatch.setattr("satura.backend.run.part.MOST_PLANS", 20_000)
     build = Builder()
     x = build.input("x", DType.F32, (N, 8))
     total = build.broadcast(build.reduce("sum", x, (1,)), (N, 8))

@@ -115,13 +115,13 @@ def test_equal_keys_have_one_plan_and_what_a_key_lacks_is_seen(
 
     def without_values(arguments: Mapping[str, Array], names: Set[str]) -> object:
         found = values_of(arguments, names)
-        return found and tuple((name, dtype, shape, bytes(16)) for name, dtype, shape, _ in found)
+        return tuple((name, dtype, shape, bytes(16)) for name, dtype, shape, _ in found)
 
     def without_a_size(self: Signatures, arguments: Mapping[str, Array]) -> Sizes:
         return (("m", 5), *sizes(self, arguments)[1:])
 
     with monkeypatch.context() as patch:
-        for module in ("satura.backend.plan.part", "satura.pipeline.parts"):
+        for module in ("satura.backend.run.part", "satura.pipeline.parts"):
             patch.setattr(f"{module}.values_of", without_values)
         assert wrong_rows() == [1, 5]
     with monkeypatch.context() as patch:
@@ -174,7 +174,7 @@ def test_few_programs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     def program(axis: int) -> Program:
         return result.for_values({"axes": np.array([axis])}).program
 
-    monkeypatch.setattr("satura.backend.plan.part.MOST_PROGRAMS", 5 * size // 2)
+    monkeypatch.setattr("satura.backend.run.part.MOST_PROGRAMS", 5 * size // 2)
     result = compiled(sum_over_axes())
     first, second, third = map(program, range(3))
     assert program(2) is third

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +21,18 @@ class Kernels(Protocol):
     def threads(self) -> int:
         """How many threads a call runs on."""
 
+    @property
+    def inputs(self) -> Mapping[str, TensorType]:
+        """Types of the inputs by name, in call order."""
+
+    @property
+    def outputs(self) -> Mapping[str, TensorType]:
+        """Types of the outputs by name."""
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """The inputs that are known to decide shapes, in call order."""
+
     def run(
         self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None
     ) -> dict[str, Array]:
@@ -30,20 +42,26 @@ class Kernels(Protocol):
         """A call on these arrays."""
 
 
-class Runnable(ABC):
+class Runnable:
     """What can be called. It may be called from several threads at once."""
 
     _kernels: Kernels
 
-    @property
-    @abstractmethod
+    @cached_property
     def inputs(self) -> dict[str, TensorType]:
         """Types of the inputs by name, in call order."""
+        return dict(self._kernels.inputs)
+
+    @cached_property
+    def outputs(self) -> dict[str, TensorType]:
+        """Types of the outputs by name. Raises CallError where there are some for each value of an
+        input."""
+        return dict(self._kernels.outputs)
 
     @property
-    @abstractmethod
-    def outputs(self) -> dict[str, TensorType]:
-        """Types of the outputs by name."""
+    def deciding(self) -> tuple[str, ...]:
+        """The inputs that are known to decide shapes by their values, in call order."""
+        return self._kernels.deciding
 
     @property
     def threads(self) -> int:
@@ -51,11 +69,10 @@ class Runnable(ABC):
         return self._kernels.threads
 
     def __repr__(self) -> str:
-        inputs, outputs = (
-            ", ".join(f"{name}: {type_}" for name, type_ in types.items())
-            for types in (self.inputs, self.outputs)
-        )
-        return f"<satura.{type(self).__name__} ({inputs}) -> ({outputs}), threads={self.threads}>"
+        names = ", ".join(self.deciding)
+        result = f"for each value of {names}" if names else f"-> ({_shown(self.outputs)})"
+        kind = type(self).__name__
+        return f"<satura.{kind} ({_shown(self.inputs)}) {result}, threads={self.threads}>"
 
     def run(
         self, arguments: Mapping[str, object] | Sequence[object] | Array = (), *more: object,
@@ -140,3 +157,7 @@ class Runnable(ABC):
         if len(arguments) > len(names):
             raise CallError(f"{len(arguments)} arguments for the {len(names)} inputs {names}")
         return dict(zip(names, arguments, strict=False))
+
+
+def _shown(types: Mapping[str, TensorType]) -> str:
+    return ", ".join(f"{name}: {type_}" for name, type_ in types.items())

@@ -9,7 +9,7 @@ from satura.artifact.container import Writer
 from satura.artifact.types import type_row
 from satura.backend.jit.kernel import KernelSource, environment
 from satura.backend.jit.machine_code import kernel_address, objects_of
-from satura.backend.plan.part import Part
+from satura.backend.plan.compiled import CompiledSchedule
 from satura.backend.plan.plan import Plan
 from satura.backend.run import pool
 from satura.rewrite.errors import CallError, ProgramError, UnsupportedError
@@ -20,7 +20,7 @@ from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 
-def save(path: Path, part: Part) -> None:
+def save(path: Path, part: CompiledSchedule) -> None:
     """Write the programs of a part and their kernels, with the sizes that they are ready for.
 
     Raises UnsupportedError for what calls Python: it would have to be in the file, and run.

@@ -8,10 +8,9 @@ from typing import NoReturn, TypeAlias
 import numpy as np
 from onnx.reference import ReferenceEvaluator
 
-from satura.backend.plan.part import Part
-from satura.backend.plan.plans import ClassReport
+from satura.backend.plan.compiled import CompiledSchedule
 from satura.backend.run.out import refuse_unfit
-from satura.rewrite.errors import CallError, UnsupportedError, warn_caller
+from satura.rewrite.errors import CallError, warn_caller
 from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.cut import OpenExtents, cut
 from satura.rewrite.onnx.files import ModelApart
@@ -19,11 +18,6 @@ from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.program.arguments import sizes_of
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
-
-_SEVERAL = (
-    "sizes of results depend on data, so there are several programs and not one to look at or to"
-    " prepare: ask each of its `parts`"
-)
 
 
 class Chain:
@@ -51,7 +45,7 @@ class Chain:
         self.inputs = declared_inputs(graph)
         self._results = found.types
         self._node = ReferenceEvaluator(parts.node)
-        self._op = parts.node.graph.node[0].op_type
+        self.op = parts.node.graph.node[0].op_type
         ends = {} if after is None else after.outputs
         types = {**before.outputs, **self._results, **ends}
         self.outputs = {value.name: types[value.name] for value in graph.output}
@@ -87,40 +81,14 @@ class Chain:
         raise CallError("sizes of results depend on data: use run, not bind")
 
     @property
-    def program(self) -> NoReturn:
-        """Raises CallError: there is more than one."""
-        raise CallError(_SEVERAL)
-
-    @property
     def deciding(self) -> tuple[str, ...]:
         """The inputs that are known to decide shapes of some part, in call order."""
         return tuple(
             name for name in self.inputs if any(name in part.deciding for part in self.parts)
         )
 
-    def for_values(self, arguments: Mapping[str, Array]) -> NoReturn:
-        """Raises CallError as `program` does."""
-        raise CallError(_SEVERAL)
 
-    def refuse_saving(self) -> NoReturn:
-        """Raises UnsupportedError: a file has programs, and what is between these is Python."""
-        raise UnsupportedError(
-            f"the node between two programs ('{self._op}') runs in Python, which a saved program"
-            " does not hold: keep the model, and compile it where it runs"
-        )
-
-    @property
-    def classes(self) -> tuple[ClassReport, ...]:
-        """The classes of sizes of all parts, those of the first come first."""
-        return tuple(report for part in self.parts for report in part.classes)
-
-    def release(self) -> None:
-        """Give back memory that no call uses at the moment."""
-        for part in self.parts:
-            part.release()
-
-
-Kernels: TypeAlias = "Part | Chain"
+Kernels: TypeAlias = "CompiledSchedule | Chain"
 """What runs a model."""
 
 

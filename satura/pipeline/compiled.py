@@ -7,18 +7,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import NoReturn
 
+from satura.backend.plan.compiled import CompiledSchedule
 from satura.backend.plan.measure import Measured
-from satura.backend.plan.part import Part
-from satura.backend.plan.plans import ClassReport
 from satura.backend.run.calls import Runnable
+from satura.backend.run.part import ClassReport
 from satura.pipeline.chain import Chain, Kernels
 from satura.pipeline.rewritten import Rewritten
 from satura.rewrite.egraph.report import Report
-from satura.rewrite.errors import CallError, ProgramError, file_errors
+from satura.rewrite.errors import CallError, ProgramError, UnsupportedError, file_errors
 from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.program.arguments import as_arrays, as_path, check_named
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.tensor_type import TensorType
 
 STATISTICS = (
     "dispatch-count", "executable-count", "fill-count", "copy-count", "host-count", "moved-bytes",
@@ -37,10 +36,13 @@ class Compiled(Runnable):
         self._kernels: Kernels = kernels
 
     @property
-    def _part(self) -> Part:
-        """What runs the one program. Raises CallError where there is no such."""
-        _ = self._kernels.program
-        assert isinstance(self._kernels, Part)
+    def _part(self) -> CompiledSchedule:
+        """The only part. Raises CallError where there are more."""
+        if isinstance(self._kernels, Chain):
+            raise CallError(
+                "sizes of results depend on data, so there are several programs and not one to look"
+                " at or to prepare: ask each of its `parts`"
+            )
         return self._kernels
 
     @cached_property
@@ -48,19 +50,14 @@ class Compiled(Runnable):
         """What is compiled: before a node whose results have extents that only data decide, and
         after it where anything reads them; mostly there is none, and this is all."""
         kernels = self._kernels
-        return (self,) if isinstance(kernels, Part) else tuple(map(Compiled, kernels.parts))
-
-    @property
-    def deciding(self) -> tuple[str, ...]:
-        """The inputs that are known to decide shapes by their values, in call order."""
-        return self._kernels.deciding
+        return tuple(map(Compiled, kernels.parts)) if isinstance(kernels, Chain) else (self,)
 
     def for_values(self, values: Mapping[str, object]) -> Compiled:
         """The program for these values of the inputs that decide shapes, without these inputs.
 
         Other inputs are left aside. Raises CallError where the value of one is missing.
         """
-        return Compiled(self._kernels.for_values(as_arrays(values)))
+        return Compiled(self._part.for_values(as_arrays(values)))
 
     @property
     def rewritten(self) -> Rewritten:
@@ -95,22 +92,12 @@ class Compiled(Runnable):
         return self.rewritten.is_remembered
 
     @cached_property
-    def inputs(self) -> dict[str, TensorType]:
-        """Types of the inputs by name, in call order."""
-        return dict(self._kernels.inputs)
-
-    @cached_property
-    def outputs(self) -> dict[str, TensorType]:
-        """Types of the outputs by name."""
-        return dict(self._kernels.outputs)
-
-    @cached_property
     def statistics(self) -> dict[str, int]:
         """Counts and sizes, see `satura stats`; symbolic sizes count as 64 each."""
         counted = statistics(self.rewritten.schedule)
         measured = {
             "executable-count": len(self.executables),
-            "transient-memory-size": self._part.transient_memory_size(self.source.typical),
+            "transient-memory-size": self._part.prepare(self.source.typical).arena.size,
             "constant-count": self._part.program.store.count,
             "constant-size": self._part.program.store.size,
         }
@@ -148,11 +135,14 @@ class Compiled(Runnable):
         For all sizes of a class the same kernels serve, and nothing is compiled. Each says which
         facts make a class, how often it was met, and what kept its first sizes from another one.
         """
+        if isinstance(self._kernels, Chain):
+            return tuple(report for part in self.parts for report in part.cache)
         return self._kernels.classes
 
     def release(self) -> None:
         """Give back memory that no call uses at the moment; later calls take what they need."""
-        self._kernels.release()
+        for part in self.parts:
+            part._part.release() if part is self else part.release()
 
     def measure(
         self, arguments: Mapping[str, object], rounds: int = 15, is_warm: bool = False
@@ -177,17 +167,13 @@ class Compiled(Runnable):
         from satura.artifact.save import save
 
         if isinstance(self._kernels, Chain):
-            self._kernels.refuse_saving()
+            raise UnsupportedError(
+                f"the node between two programs ('{self._kernels.op}') runs in Python, which a"
+                " saved program does not hold: keep the model, and compile it where it runs"
+            )
         self.prepare(sizes)
         with file_errors("write", path):
             save(as_path(path), self._kernels)
-
-    def __repr__(self) -> str:
-        names = ", ".join(self.deciding)
-        if not names:
-            return super().__repr__()
-        inputs = ", ".join(f"{name}: {type_}" for name, type_ in self.inputs.items())
-        return f"<satura.Compiled ({inputs}) for each value of {names}, threads={self.threads}>"
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled: kernels are machine code of this process."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from satura.backend.plan.compiled import compile_schedule
-from satura.backend.plan.part import Part, Table
+from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
 from satura.backend.plan.plans import Elsewhere, Plans
+from satura.backend.run.part import Table
 from satura.backend.run.signatures import values_of
 from satura.pipeline.chain import Chain, Kernels
 from satura.pipeline.compiled import Compiled
@@ -48,23 +48,25 @@ class Making:
         try:
             return self._part(apart, apart)
         except Asked as asked:
-            table = Table(asked.names, lambda *given: self._for_values(apart, *given))
-            return Part(table, self.threads, types=declared_inputs(apart.proto.graph))
+            return self._for_each_value(apart, asked.names)
         except OpenExtents as found:
             return Chain(apart, found, self.kernels)
 
-    def _for_values(
-        self, model: ModelApart, table: Table, arguments: Mapping[str, Array], names: frozenset[str]
-    ) -> tuple[Plans, frozenset[str]]:
-        """The program for these values of the inputs that decide shapes, and the names of these."""
-        program, deciding = load_for(model, arguments, names)
-        values = {name: arguments[name] for name in deciding}
-        return self._part(program, model, values, table).program, deciding
+    def _for_each_value(self, model: ModelApart, names: frozenset[str]) -> CompiledSchedule:
+        """What runs the model by a program for each value of these inputs, and maybe of others."""
+
+        def search(arguments: Mapping[str, Array], known: frozenset[str]) -> Plans:
+            program, deciding = load_for(model, arguments, known)
+            values = {name: arguments[name] for name in deciding}
+            return self._part(program, model, values, table).program
+
+        table = Table(names, search)
+        return CompiledSchedule(table, self.threads, types=declared_inputs(model.proto.graph))
 
     def _part(
         self, model: Model, whole: ModelApart | None = None,
-        values: Mapping[str, Array] | None = None, table: Table | None = None,
-    ) -> Part:  # fmt: skip
+        values: Mapping[str, Array] | None = None, table: Table[Plans] | None = None,
+    ) -> CompiledSchedule:  # fmt: skip
         """The part that runs `model`, which is the `whole` for these values."""
         rewritten = self.search(model)
         given = values or {}

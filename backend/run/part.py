@@ -16,37 +16,103 @@ programs go by bytes, those that were longest not used first.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Self, TypeVar
 
-from satura.backend.plan.executables import Executable
-from satura.backend.plan.lowered import Progress
-from satura.backend.plan.measure import Measured, measure
-from satura.backend.plan.plan import Plan
-from satura.backend.plan.plans import ClassReport, Planned, Plans, Record
-from satura.backend.plan.recent import Recent
 from satura.backend.run.bound import Bound
-from satura.backend.run.signatures import Sizes, Values, values_of
+from satura.backend.run.instances import Instances
+from satura.backend.run.recent import Recent
+from satura.backend.run.signatures import Signatures, Sizes, Values, values_of
 from satura.rewrite.errors import CallError, ProgramError
 from satura.rewrite.program.arguments import sizes_of
 from satura.rewrite.system.forks import renew_after_fork
 from satura.rewrite.types.tensor_type import Array, TensorType
 
+Progress = Callable[[str, float], None]
 MOST_PLANS = 32 << 20  # bytes
 MOST_PROGRAMS = 1 << 30  # bytes of programs for values, with their constants
 
-Search = Callable[["Table", Mapping[str, Array], frozenset[str]], tuple[Plans, frozenset[str]]]
-"""Makes the program for values of the inputs that decide shapes: of those named at least. It gives
-their names, too, and raises CallError where the value of one is missing."""
+
+@dataclass
+class ClassReport:
+    """A class of sizes: sizes for which one lowering and the same kernels serve.
+
+    `sizes` were the first, `facts` say which others are of the class. `missed` is the fact of the
+    class used before that did not hold for `sizes`; None for the first class. `plans` counts how
+    often sizes of the class were new, `uses` how often they were asked for. `values` are those of
+    the inputs that decide shapes.
+    """
+
+    sizes: Mapping[str, int]
+    facts: tuple[str, ...]
+    missed: str | None
+    plans: int
+    uses: int
+    values: Mapping[str, object]
+
+    def __str__(self) -> str:
+        given = {**self.values, **self.sizes}
+        shown = ", ".join(f"{name}={each}" for name, each in given.items())
+        why = f"not {self.missed}" if self.missed else "first sizes"
+        facts = "\n".join(f"  {fact}" for fact in self.facts)
+        return f"class of {shown} ({why}): {self.plans} sizes, {self.uses} uses\n{facts}"
 
 
-class Table:
+@dataclass(frozen=True)
+class Planned:
+    """What runs calls of some sizes, and its bytes; `report` is of their class."""
+
+    instances: Instances
+    size: int = 0
+    report: ClassReport | None = None
+
+
+class Program(ABC):
+    """A program, for the `values` of the inputs that decide shapes: these are none of `inputs`."""
+
+    def __init__(
+        self, values: Values, inputs: Mapping[str, TensorType], outputs: Mapping[str, TensorType],
+        declared: Mapping[str, TensorType] | None,
+    ) -> None:  # fmt: skip
+        self.values, self.inputs, self.outputs = values, inputs, outputs
+        self.signatures = Signatures(inputs, declared)
+        self._bound = {name for name, *_ in values}
+
+    def others(self, arguments: Mapping[str, Array]) -> Mapping[str, Array]:
+        """The arguments that did not decide the program."""
+        return {name: each for name, each in arguments.items() if name not in self._bound}
+
+    @property
+    def size(self) -> int:
+        """About its bytes, without plans."""
+        return 0
+
+    @abstractmethod
+    def make(self, key: Sizes, progress: Progress | None) -> Planned:
+        """The plan for new sizes, one thread at a time. Raises ProgramError where it has none."""
+
+
+P = TypeVar("P", bound=Program)
+Search = Callable[[Mapping[str, Array], frozenset[str]], P]
+"""Makes the program for values of the inputs that decide shapes: of those named at least. Raises
+CallError where the value of another is missing."""
+
+
+class Table(Generic[P]):
     """Programs by values, and plans by program and sizes."""
 
-    def __init__(self, deciding: frozenset[str] = frozenset(), search: Search | None = None):
+    def __init__(
+        self, deciding: frozenset[str] = frozenset(), search: Search[P] | None = None,
+        programs: Sequence[P] = (),
+    ) -> None:  # fmt: skip
         self.deciding = deciding
         self._search = search
-        self._programs: Recent[Values, Plans] = Recent(MOST_PROGRAMS)
-        self._plans: Recent[tuple[Plans, Sizes], Planned] = Recent(MOST_PLANS)
+        self._programs: Recent[Values, P] = Recent(MOST_PROGRAMS)
+        self._plans: Recent[tuple[P, Sizes], Planned] = Recent(MOST_PLANS)
+        for program in programs:
+            self._programs.keep(program.values, program, program.size)
         self.renew_locks()
         renew_after_fork(self)
 
@@ -55,29 +121,29 @@ class Table:
         self._lock = threading.Lock()  # of what there is
         self._making = threading.RLock()  # of what is new: what makes a program may run it
 
-    def program(self, arguments: Mapping[str, Array]) -> Plans:
+    def program(self, arguments: Mapping[str, Array]) -> P:
         """The program for the values of the inputs that decide shapes, among others."""
         found = self._known(arguments)
-        if found is not None:
-            return found
-        with self._making:
-            found = self._known(arguments)  # another thread may have made it meanwhile
-            if found is None:
-                assert self._search is not None
-                found, names = self._search(self, arguments, self.deciding)
-                with self._lock:
-                    if names != self.deciding:  # these led where more of them are needed
-                        self.deciding = names
-                        self._programs.clear()
-                    self._programs.keep(found.values, found, found.size)
-            return found
+        if found is None:
+            with self._making:
+                found = self._known(arguments)  # another thread may have made it meanwhile
+                if found is None:
+                    assert self._search is not None
+                    found = self._search(arguments, self.deciding)
+                    names = frozenset(name for name, *_ in found.values)
+                    with self._lock:
+                        if names != self.deciding:  # these led where more of them are needed
+                            self.deciding = names
+                            self._programs.clear()
+                        self._programs.keep(found.values, found, found.size)
+        return found
 
-    def _known(self, arguments: Mapping[str, Array]) -> Plans | None:
+    def _known(self, arguments: Mapping[str, Array]) -> P | None:
         key = values_of(arguments, self.deciding)
         with self._lock:
-            return None if key is None else self._programs.get(key)
+            return self._programs.get(key)
 
-    def planned(self, program: Plans, sizes: Sizes, progress: Progress | None = None) -> Planned:
+    def planned(self, program: P, sizes: Sizes, progress: Progress | None = None) -> Planned:
         """The plan of a program for these sizes. Raises ProgramError where it has none."""
         key = program, sizes
         found = self._used(key)
@@ -92,52 +158,53 @@ class Table:
                             self._programs.keep(program.values, program, program.size)
         return found
 
-    def _used(self, key: tuple[Plans, Sizes]) -> Planned | None:
+    def _used(self, key: tuple[P, Sizes]) -> Planned | None:
         with self._lock:
             found = self._plans.get(key)
-            if found is not None and found.record is not None:
-                found.record.uses += 1
+            if found is not None and found.report is not None:
+                found.report.uses += 1
             return found
 
-    def programs(self) -> list[Plans]:
+    @property
+    def programs(self) -> list[P]:
         """The programs for values, the last used comes first."""
         with self._lock:
             return [program for _, program in reversed(self._programs.items())]
 
-    def ready(self, program: Plans) -> list[tuple[Sizes, Planned]]:
+    def ready(self, program: P) -> list[tuple[Sizes, Planned]]:
         """The plans of a program that are kept, each with its sizes."""
         with self._lock:
             entries = self._plans.items()
         return [(sizes, found) for (owner, sizes), found in entries if owner is program]
 
     def release(self) -> None:
-        """Give back memory that no call uses, and all plans but those without sizes."""
+        """Drop all plans but those without sizes."""
         with self._lock:
             entries = self._plans.items()
             self._plans.clear()
-            for (program, sizes), found in entries:
-                program.workspaces.forget()
-                if not sizes:
-                    self._plans.keep((program, sizes), found, found.size)
+            for key, found in entries:
+                if not key[1]:
+                    self._plans.keep(key, found, found.size)
 
 
-class Part:
+class Part(Generic[P]):
     """Runs one program, or without `program` that of its table for the values of each call.
 
-    Several threads may call it at once; results do not depend on that.
+    `types` are those of the inputs, where there is no one program. Several threads may call it at
+    once; results do not depend on that.
     """
 
     def __init__(
-        self, table: Table, threads: int, program: Plans | None = None,
+        self, table: Table[P], threads: int, program: P | None = None,
         types: Mapping[str, TensorType] | None = None,
     ) -> None:  # fmt: skip
         self._table = table
         self._program = program
-        self._types = types or {}
         self.threads = threads
+        self.inputs = types or {} if program is None else program.inputs
 
     @property
-    def program(self) -> Plans:
+    def program(self) -> P:
         """The one program. Raises CallError where there is one for each value of an input."""
         if self._program is None:
             names = ", ".join(self.deciding)
@@ -149,14 +216,9 @@ class Part:
         return self._program
 
     @property
-    def programs(self) -> list[Plans]:
+    def programs(self) -> list[P]:
         """The programs that there are, the last used comes first."""
-        return self._table.programs() if self._program is None else [self._program]
-
-    @property
-    def inputs(self) -> Mapping[str, TensorType]:
-        """Types of the inputs by name, in call order."""
-        return self._types if self._program is None else self._program.inputs
+        return self._table.programs if self._program is None else [self._program]
 
     @property
     def outputs(self) -> Mapping[str, TensorType]:
@@ -169,11 +231,11 @@ class Part:
         names = self._table.deciding if self._program is None else ()
         return tuple(name for name in self.inputs if name in names)
 
-    def for_values(self, arguments: Mapping[str, Array]) -> Part:
+    def for_values(self, arguments: Mapping[str, Array]) -> Self:
         """The part that runs the program for these values; other inputs are left aside."""
         if self._program is not None:
             return self
-        return Part(self._table, self.threads, self._table.program(arguments))
+        return type(self)(self._table, self.threads, self._table.program(arguments))
 
     def run(
         self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None
@@ -183,58 +245,19 @@ class Part:
         Raises CallError where the arguments do not fit the inputs, or arrays of `out` the outputs,
         or an index leaves its axis.
         """
-        planned, others = self._planned_for(arguments)
+        planned, others = self.planned_for(arguments)
         return planned.instances.run(others, out)
 
     def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:
         """A call on these arrays. Raises CallError as `run` does."""
-        planned, others = self._planned_for(arguments)
+        planned, others = self.planned_for(arguments)
         return planned.instances.bind(others, out)
 
-    def measure(
-        self, arguments: Mapping[str, Array], rounds: int, is_warm: bool = False
-    ) -> Measured:
-        """What one call does and how long each of its launches takes; see `measure`."""
-        planned, others = self._planned_for(arguments)
-        return measure(planned.plan, others, rounds, is_warm)
+    def planned(self, sizes: Mapping[str, int], progress: Progress | None = None) -> Planned:
+        """The plan for these sizes of all symbols of the one program."""
+        return self._table.planned(self.program, tuple(sorted(sizes.items())), progress)
 
-    def prepare(self, sizes: Mapping[str, int], progress: Progress | None = None) -> Plan:
-        """The plan for these sizes of all symbols, its kernels compiled."""
-        return self._table.planned(self.program, tuple(sorted(sizes.items())), progress).plan
-
-    def executables(self, sizes: Mapping[str, int] | None = None) -> tuple[Executable, ...]:
-        """The distinct kernels for `sizes` (default: typical ones)."""
-        return self.prepare(self._typical(sizes)).executables
-
-    def transient_memory_size(self, sizes: Mapping[str, int] | None = None) -> int:
-        """Bytes of the arena that holds intermediate tensors, for `sizes` (default: typical)."""
-        return self.prepare(self._typical(sizes)).arena.size
-
-    def _typical(self, sizes: Mapping[str, int] | None) -> Mapping[str, int]:
-        return self.program.schedule.program.typical if sizes is None else sizes
-
-    def ready(self, program: Plans) -> list[tuple[Sizes, Plan]]:
-        """The plans of one of its programs that are kept, each with its sizes."""
-        return [(sizes, found.plan) for sizes, found in self._table.ready(program)]
-
-    @property
-    def classes(self) -> tuple[ClassReport, ...]:
-        """The classes of sizes so far, the one that new sizes were of last comes first.
-
-        Those of one size each come behind them, as long as their plans are kept.
-        """
-        found: list[ClassReport] = []
-        for program in self.programs:
-            kept = [each.record for _, each in self._table.ready(program)]
-            alone = [each for each in kept if type(each) is Record]
-            found += map(program.report, (*program.classes, *alone))
-        return tuple(found)
-
-    def release(self) -> None:
-        """Give back the memory that no call uses at the moment, and plans of sizes."""
-        self._table.release()
-
-    def _planned_for(self, arguments: Mapping[str, Array]) -> tuple[Planned, Mapping[str, Array]]:
+    def planned_for(self, arguments: Mapping[str, Array]) -> tuple[Planned, Mapping[str, Array]]:
         """The plan for what arguments look like, and those of them that its program takes.
 
         Raises CallError where they do not fit.
