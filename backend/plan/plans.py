@@ -14,7 +14,6 @@ from satura.backend.plan.size_class import SizeClass, size_class
 from satura.backend.run.instances import Instances
 from satura.backend.run.part import ClassReport, Planned, Program
 from satura.backend.run.signatures import Sizes, Values
-from satura.backend.run.workspace import Workspaces
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.system.heap import give_back_freed
@@ -28,6 +27,12 @@ class PlannedHere(Planned):
     """A plan that was made in this process."""
 
     plan: Plan
+
+
+def plan_of(planned: Planned) -> Plan:
+    """The plan of what was made in this process."""
+    assert isinstance(planned, PlannedHere)
+    return planned.plan
 
 
 @dataclass(frozen=True)
@@ -65,14 +70,18 @@ class Plans(Program):
         self.threads = threads
         self.merging = merging
         self.store = ConstantStore()
-        self.workspaces = Workspaces()
-        self.classes: tuple[tuple[ClassReport, SizeClass], ...] = ()  # the last used comes first
+        self.known: tuple[tuple[ClassReport, SizeClass], ...] = ()  # the last used comes first
 
     @property
     def size(self) -> int:
-        return self.store.size + _NODE * len(self.schedule.program.nodes)
+        return self.store.size + _NODE * len(self.schedule.program.nodes) + super().size
 
-    def make(self, key: Sizes, progress: Progress | None) -> PlannedHere:
+    @property
+    def classes(self) -> list[ClassReport]:
+        own = [report for report, _ in self.known]
+        return own + [each for each in super().classes if all(each is not one for one in own)]
+
+    def _made(self, key: Sizes, progress: Progress | None) -> PlannedHere:
         """The plan for new sizes: of their class, or where the program excludes them, of another
         program. Raises ProgramError where there is none."""
         sizes = dict(key)
@@ -95,7 +104,7 @@ class Plans(Program):
             facts = [f"{name} == {size}" for name, size in key]
             report = self._report(sizes, facts, f"in the program of other sizes: {error}", 1)
         instances = Instances(plan.instance, self.workspaces)
-        return PlannedHere(instances, _bytes(plan), report, plan=plan)
+        return PlannedHere(instances.run, instances.bind, _bytes(plan), report, plan=plan)
 
     def _alone(self, schedule: Schedule, progress: Progress | None) -> Plan:
         """The plan of a schedule for these sizes only."""
@@ -107,7 +116,7 @@ class Plans(Program):
         self, sizes: Mapping[str, int], progress: Progress | None
     ) -> tuple[ClassReport, SizeClass]:
         missed = None
-        for known in self.classes:
+        for known in self.known:
             fact = known[1].failing(sizes)
             if fact is None:
                 break
@@ -118,8 +127,8 @@ class Plans(Program):
             )
             known = self._report(sizes, map(str, found.facts), missed, 0), found
             give_back_freed(self.store.size)
-        others = (each for each in self.classes if each is not known)
-        self.classes = (known, *others)  # at once: reports take no lock
+        others = (each for each in self.known if each is not known)
+        self.known = (known, *others)  # at once: reports take no lock
         return known
 
     def _report(

@@ -4,48 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
 from satura.backend.run.bound import Bound
+from satura.backend.run.part import Part
 from satura.rewrite.errors import CallError, ProgramError
 from satura.rewrite.program.arguments import as_arrays, check_named
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 
-class Kernels(Protocol):
-    """What runs arguments that are arrays by name."""
-
-    @property
-    def threads(self) -> int:
-        """How many threads a call runs on."""
-
-    @property
-    def inputs(self) -> Mapping[str, TensorType]:
-        """Types of the inputs by name, in call order."""
-
-    @property
-    def outputs(self) -> Mapping[str, TensorType]:
-        """Types of the outputs by name."""
-
-    @property
-    def deciding(self) -> tuple[str, ...]:
-        """The inputs that are known to decide shapes, in call order."""
-
-    def run(
-        self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None
-    ) -> dict[str, Array]:
-        """Outputs by name, in the arrays of `out` or in new ones."""
-
-    def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:
-        """A call on these arrays."""
-
-
 class Runnable:
     """What can be called. It may be called from several threads at once."""
 
-    _kernels: Kernels
+    _kernels: Part
 
     @cached_property
     def inputs(self) -> dict[str, TensorType]:

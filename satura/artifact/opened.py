@@ -25,7 +25,7 @@ from satura.backend.jit.kernel import CompiledKernel, environment
 from satura.backend.jit.machine_code import load_all
 from satura.backend.run.calls import Runnable
 from satura.backend.run.instances import Instances
-from satura.backend.run.part import Part, Planned, Program, Table
+from satura.backend.run.part import Part, Planned, Program
 from satura.backend.run.routine import FIRST_TENSOR, Instance, Launch, Output, Routine
 from satura.backend.run.signatures import Sizes
 from satura.backend.run.workspace import Workspaces
@@ -49,10 +49,13 @@ class Opened(Runnable):
             threads = natural(header.get("threads"))
             if not 1 <= threads <= _MOST_THREADS:
                 raise ArtifactError(f"{threads} threads are out of range")
-            self._kernels = part = _part(file, min(threads, usable_threads()))
+            threads = min(threads, usable_threads())
+            rows = [of(dict, row) for row in of(list, header["programs"])]
+            programs = [_Program(file, row, threads) for row in rows]
+            self._kernels = _part(file, programs, threads)
             reason = self._why_not(file, is_trusted)
             if reason is None:
-                _load(file, part.programs)
+                _load(file, programs)
             else:
                 warn_caller(f"{file.path} {reason}: its kernels are compiled again")
         except (ArtifactError, ProgramError, ValueError, KeyError, TypeError) as error:
@@ -70,14 +73,9 @@ class Opened(Runnable):
         return None
 
 
-def _part(file: Container, threads: int) -> Part[_Program]:
+def _part(file: Container, programs: Sequence[_Program], threads: int) -> Part:
     """What runs the programs of a file: the only one, or that for the values of each call."""
-    header = file.header
-    deciding = frozenset(of(str, name) for name in of(list, header["deciding"]))
-    workspaces = Workspaces()
-    programs = [
-        _Program(file, of(dict, row), threads, workspaces) for row in of(list, header["programs"])
-    ]
+    deciding = frozenset(of(str, name) for name in of(list, file.header["deciding"]))
 
     def search(arguments: Mapping[str, Array], names: frozenset[str]) -> _Program:
         shown = ", ".join(f"{name}={arguments[name].tolist()}" for name in sorted(names))
@@ -88,8 +86,7 @@ def _part(file: Container, threads: int) -> Part[_Program]:
 
     if not programs or any({name for name, *_ in each.values} != deciding for each in programs):
         raise ArtifactError("its programs are not for values of the same inputs")
-    table = Table(deciding, search, programs)
-    return Part(table, threads, None if deciding else programs[0], _types(header["inputs"]))
+    return Part(threads, programs, deciding, search, _types(file.header["inputs"]))
 
 
 def _load(file: Container, programs: Sequence[_Program]) -> None:
@@ -105,18 +102,18 @@ def _load(file: Container, programs: Sequence[_Program]) -> None:
 class _Program(Program):
     """Runs the routines of one program, and for other sizes what is compiled of its schedule."""
 
-    def __init__(
-        self, file: Container, row: dict[str, object], threads: int, workspaces: Workspaces
-    ) -> None:
+    def __init__(self, file: Container, row: dict[str, object], threads: int) -> None:
         self._declared = None if row["declared"] is None else _types(row["declared"])
         values = tuple(_value(*of(list, each)) for each in of(list, row["values"]))
         super().__init__(values, _types(row["inputs"]), _types(row["outputs"]), self._declared)
-        self._file, self._row, self._threads, self._workspaces = file, row, threads, workspaces
+        self._file, self._row, self._threads = file, row, threads
         self._ready: dict[Sizes, Instances] = {}
 
-    def make(self, key: Sizes, progress: object = None) -> Planned:
-        ready = self._ready.get(key)
-        return self._compiled.planned(dict(key)) if ready is None else Planned(ready)
+    def _made(self, sizes: Sizes, progress: object = None) -> Planned:
+        ready = self._ready.get(sizes)
+        if ready is None:
+            return self._compiled.plans.planned(sizes)
+        return Planned(ready.run, ready.bind)
 
     def routines(self, kernels: int) -> list[tuple[Sizes, Routine]]:
         """Its routines, checked, with numbers of kernels for addresses."""
@@ -133,7 +130,7 @@ class _Program(Program):
                 Launch(addresses[launch.kernel], launch.arguments, launch.width)
                 for launch in routine.launches
             )
-            self._ready[sizes] = _instances(routine, launches, self._workspaces)
+            self._ready[sizes] = _instances(routine, launches, self.workspaces)
 
     @cached_property
     def _compiled(self) -> CompiledSchedule:

@@ -11,10 +11,10 @@ from satura.backend.plan.compiled import CompiledSchedule
 from satura.backend.plan.measure import Measured
 from satura.backend.run.calls import Runnable
 from satura.backend.run.part import ClassReport
-from satura.pipeline.chain import Chain, Kernels
+from satura.pipeline.chain import Chain
 from satura.pipeline.rewritten import Rewritten
 from satura.rewrite.egraph.report import Report
-from satura.rewrite.errors import CallError, ProgramError, UnsupportedError, file_errors
+from satura.rewrite.errors import CallError, ProgramError, file_errors
 from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.program.arguments import as_arrays, as_path, check_named
 from satura.rewrite.program.program import Program
@@ -32,37 +32,31 @@ class Compiled(Runnable):
     one has (`program`, `statistics`, `report`) is asked of `for_values(...)`, or of a part.
     """
 
-    def __init__(self, kernels: Kernels) -> None:
-        self._kernels: Kernels = kernels
+    _kernels: CompiledSchedule
 
-    @property
-    def _part(self) -> CompiledSchedule:
-        """The only part. Raises CallError where there are more."""
-        if isinstance(self._kernels, Chain):
-            raise CallError(
-                "sizes of results depend on data, so there are several programs and not one to look"
-                " at or to prepare: ask each of its `parts`"
-            )
-        return self._kernels
+    def __init__(self, kernels: CompiledSchedule) -> None:
+        self._kernels = kernels
 
     @cached_property
     def parts(self) -> tuple[Compiled, ...]:
         """What is compiled: before a node whose results have extents that only data decide, and
         after it where anything reads them; mostly there is none, and this is all."""
-        kernels = self._kernels
-        return tuple(map(Compiled, kernels.parts)) if isinstance(kernels, Chain) else (self,)
+        for program in self._kernels.programs:
+            if isinstance(program, Chain):
+                return tuple(map(Compiled, program.parts))
+        return (self,)
 
     def for_values(self, values: Mapping[str, object]) -> Compiled:
         """The program for these values of the inputs that decide shapes, without these inputs.
 
         Other inputs are left aside. Raises CallError where the value of one is missing.
         """
-        return Compiled(self._part.for_values(as_arrays(values)))
+        return Compiled(self._kernels.for_values(as_arrays(values)))
 
     @property
     def rewritten(self) -> Rewritten:
         """What the stages before the kernels made."""
-        made = self._part.program.made
+        made = self._kernels.plans.made
         assert isinstance(made, Rewritten)
         return made
 
@@ -97,16 +91,16 @@ class Compiled(Runnable):
         counted = statistics(self.rewritten.schedule)
         measured = {
             "executable-count": len(self.executables),
-            "transient-memory-size": self._part.prepare(self.source.typical).arena.size,
-            "constant-count": self._part.program.store.count,
-            "constant-size": self._part.program.store.size,
+            "transient-memory-size": self._kernels.prepare(self.source.typical).arena.size,
+            "constant-count": self._kernels.plans.store.count,
+            "constant-size": self._kernels.plans.store.size,
         }
         return {key: measured.get(key, counted.get(key, 0)) for key in STATISTICS}
 
     @cached_property
     def executables(self) -> dict[str, int]:
         """The distinct kernels by name, and how many dispatches each of them runs."""
-        kernels = self._part.executables(self.source.typical)
+        kernels = self._kernels.executables(self.source.typical)
         return {kernel.name: kernel.dispatches for kernel in kernels}
 
     def prepare(self, sizes: Mapping[str, int] | Iterable[Mapping[str, int]]) -> None:
@@ -124,7 +118,7 @@ class Compiled(Runnable):
             if not all(type(size) is int and size >= 0 for size in each.values()):
                 raise CallError(f"prepare: sizes are whole numbers and not negative, got {each}")
             try:
-                self._part.prepare(each)
+                self._kernels.prepare(each)
             except ProgramError as error:
                 raise CallError(f"the program does not run at {each}: {error}") from None
 
@@ -135,14 +129,11 @@ class Compiled(Runnable):
         For all sizes of a class the same kernels serve, and nothing is compiled. Each says which
         facts make a class, how often it was met, and what kept its first sizes from another one.
         """
-        if isinstance(self._kernels, Chain):
-            return tuple(report for part in self.parts for report in part.cache)
         return self._kernels.classes
 
     def release(self) -> None:
         """Give back memory that no call uses at the moment; later calls take what they need."""
-        for part in self.parts:
-            part._part.release() if part is self else part.release()
+        self._kernels.release()
 
     def measure(
         self, arguments: Mapping[str, object], rounds: int = 15, is_warm: bool = False
@@ -153,7 +144,7 @@ class Compiled(Runnable):
         """
         if type(rounds) is not int or rounds < 1:
             raise CallError(f"rounds is {rounds!r}, but must be a number from 1 on")
-        return self._part.measure(as_arrays(arguments), rounds, is_warm)
+        return self._kernels.measure(as_arrays(arguments), rounds, is_warm)
 
     def save(
         self, path: str | Path, sizes: Mapping[str, int] | Iterable[Mapping[str, int]] = ()
@@ -166,11 +157,6 @@ class Compiled(Runnable):
         """
         from satura.artifact.save import save
 
-        if isinstance(self._kernels, Chain):
-            raise UnsupportedError(
-                f"the node between two programs ('{self._kernels.op}') runs in Python, which a"
-                " saved program does not hold: keep the model, and compile it where it runs"
-            )
         self.prepare(sizes)
         with file_errors("write", path):
             save(as_path(path), self._kernels)

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
 from satura.backend.plan.plans import Elsewhere, Plans
-from satura.backend.run.part import Table
 from satura.backend.run.signatures import values_of
-from satura.pipeline.chain import Chain, Kernels
+from satura.pipeline.chain import Chain
 from satura.pipeline.compiled import Compiled
 from satura.pipeline.models import Model
 from satura.pipeline.phases import Phases, Progress
@@ -36,7 +35,7 @@ class Making:
     merging: str
     verify: bool
 
-    def kernels(self, model: Model) -> Kernels:
+    def kernels(self, model: Model) -> CompiledSchedule:
         """What runs the model, which is read once.
 
         Where inputs decide shapes it is compiled for the values of each call, and where data do it
@@ -50,7 +49,7 @@ class Making:
         except Asked as asked:
             return self._for_each_value(apart, asked.names)
         except OpenExtents as found:
-            return Chain(apart, found, self.kernels)
+            return CompiledSchedule(self.threads, [Chain(apart, found, self.kernels)])
 
     def _for_each_value(self, model: ModelApart, names: frozenset[str]) -> CompiledSchedule:
         """What runs the model by a program for each value of these inputs, and maybe of others."""
@@ -58,14 +57,14 @@ class Making:
         def search(arguments: Mapping[str, Array], known: frozenset[str]) -> Plans:
             program, deciding = load_for(model, arguments, known)
             values = {name: arguments[name] for name in deciding}
-            return self._part(program, model, values, table).program
+            return self._part(program, model, values).plans
 
-        table = Table(names, search)
-        return CompiledSchedule(table, self.threads, types=declared_inputs(model.proto.graph))
+        types = declared_inputs(model.proto.graph)
+        return CompiledSchedule(self.threads, [], names, search, types)
 
     def _part(
         self, model: Model, whole: ModelApart | None = None,
-        values: Mapping[str, Array] | None = None, table: Table[Plans] | None = None,
+        values: Mapping[str, Array] | None = None,
     ) -> CompiledSchedule:  # fmt: skip
         """The part that runs `model`, which is the `whole` for these values."""
         rewritten = self.search(model)
@@ -76,7 +75,7 @@ class Making:
         key = values_of(given, given.keys())
         with phases.phase("kernels"):
             part = compile_schedule(
-                made.schedule, self.threads, self.progress, others, self.merging, table, key, made
+                made.schedule, self.threads, self.progress, others, self.merging, key, made
             )
         if self.verify:
             from satura.pipeline.verify import verify as verify_stages
