@@ -14,9 +14,8 @@ from benchmarks.models import build, example_inputs
 from benchmarks.statistics import ratio, time_in_turns
 from satura.backend.jit.kernel import KernelSource
 from satura.backend.jit.translate import compile_kernel as compiled_kernel
-from satura.backend.plan.compiled import compile_schedule
+from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
 from satura.backend.plan.executables import MERGING
-from satura.backend.plan.part import Part
 from satura.commands.terminal import print_table, progress
 
 
@@ -50,7 +49,7 @@ def _of_levels(name: str, threads: int, rounds: int, sizes: dict[str, int]) -> l
 
 
 def _costs(
-    found: Part, sizes: dict[str, int], known: dict[str, tuple[float, int]]
+    found: CompiledSchedule, sizes: dict[str, int], known: dict[str, tuple[float, int]]
 ) -> list[tuple[float, int]]:
     """Seconds to compile each kernel, and bytes of its code; `known` are those met before."""
     costs = []

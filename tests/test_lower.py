@@ -13,8 +13,7 @@ import pytest
 from satura.backend.lower.canonical import canonical
 from satura.backend.lower.loop_nests import lower
 from satura.backend.plan.buffers import Lifetime, plan_arena
-from satura.backend.plan.compiled import compile_schedule
-from satura.backend.plan.part import Part
+from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.schedule import Dispatch, Form, Home, Schedule
 from satura.rewrite.program.builder import Builder
@@ -39,7 +38,7 @@ def nests_of(program: Program) -> list[tuple[int, ...]]:
     return [canonical(nest).nest.extents for nest in lower(schedule, schedule.dispatches[0])]
 
 
-def check(program: Program, **arguments: Array) -> Part:
+def check(program: Program, **arguments: Array) -> CompiledSchedule:
     """The program in one dispatch equals the interpreter."""
     compiled = compile_schedule(one_dispatch(program), 2)
     out = compiled.run(arguments)

@@ -93,7 +93,7 @@ def test_a_fork_plans_sizes_that_its_parent_was_planning() -> None:
     x = build_.input("x", DType.F32, (symbol("n"),))
     rewritten = rewrite(build_.program({"y": build_.unary("neg", x)}), "default", None, None)
     compiled = compile_schedule(rewritten.schedule, 1)
-    with compiled._table._lock:  # as another thread of the parent may hold it
+    with compiled._lock, compiled.plans._lock:  # as another thread of the parent may hold it
         got = call(lambda doing: compiled.run({"x": np.ones(3, np.float32)})["y"], 60)
     assert got.tolist() == [-1] * 3
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from satura.backend.plan.compiled import compile_schedule
-from satura.backend.plan.part import Part
+from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
@@ -34,7 +33,7 @@ def softmax_with_bias(perm: tuple[int, ...], start: int, dtype: DType) -> Progra
     return build.program({"y": build.binary("div", grown, total)})
 
 
-def checked(program: Program, dtype: DType, threads: int) -> Part:
+def checked(program: Program, dtype: DType, threads: int) -> CompiledSchedule:
     compiled = compile_schedule(one_dispatch(program), threads)
     x = RANDOM.normal(size=(2, 3, 5, 49)).astype(dtype.numpy)
     x[1, 0, 2, 7], x[0, 2, 4, 0] = np.nan, -np.inf
@@ -53,7 +52,7 @@ def test_softmax_with_a_turned_bias(perm: tuple[int, ...], dtype: DType) -> None
     for start, threads in ((0, 1), (2, 3)):
         compiled = checked(softmax_with_bias(perm, start, dtype), dtype, threads)
         if is_turned:  # the copy is all that is kept
-            assert compiled.program.store.size <= (3 * 5 * 49 + 8) * dtype.itemsize
+            assert compiled.plans.store.size <= (3 * 5 * 49 + 8) * dtype.itemsize
 
 
 def test_a_loop_over_a_turned_constant() -> None:
@@ -66,7 +65,7 @@ def test_a_loop_over_a_turned_constant() -> None:
         given = {"x": RANDOM.normal(size=shape).astype(np.float32)}
         compiled = compile_schedule(one_dispatch(program), 2)
         np.testing.assert_array_equal(compiled.run(given)["y"], interpret(program, given)["y"])
-        assert compiled.program.store.size == 4 * shape[0] * shape[1]
+        assert compiled.plans.store.size == 4 * shape[0] * shape[1]
 
 
 def test_a_constant_that_is_read_again_and_again_is_not_made_larger() -> None:
@@ -77,4 +76,4 @@ def test_a_constant_that_is_read_again_and_again_is_not_made_larger() -> None:
     y = build.binary("mul", x, build.broadcast(column, (2, 3, 5, 49)))
     program = build.program({"y": build.reduce("sum", y, (3,))})
     compiled = checked(program, DType.F32, 1)
-    assert compiled.program.store.size <= 4 * 49 * 4
+    assert compiled.plans.store.size <= 4 * 49 * 4

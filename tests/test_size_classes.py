@@ -21,7 +21,7 @@ from satura.backend.plan import kernels, lowered
 from satura.backend.plan.compiled import compile_schedule
 from satura.backend.plan.kernels import kernel_code
 from satura.backend.plan.plan import Plan, make_plan
-from satura.backend.plan.plans import Plans
+from satura.backend.plan.plans import Plans, plan_of
 from satura.backend.sizes.size import Relation, Trace
 from satura.pipeline.rule_sets import rule_set
 from satura.pipeline.stages import rewrite
@@ -86,13 +86,13 @@ def wrong_plans(program: Program, every: Sequence[Mapping[str, int]]) -> list[st
             concrete = schedule.concrete(named)
         except ProgramError:
             with pytest.raises(ProgramError):
-                plans.make(tuple(named.items()), None)
+                plans.planned(tuple(named.items()))
             continue
-        found = plans.make(tuple(named.items()), None).plan
+        found = plan_of(plans.planned(tuple(named.items())))
         what = difference(found, make_plan(concrete, plans.store, 2, True))
         if what:
             wrong.append(f"{what} at {named}")
-    assert all(record.found.is_traced for record in plans.classes)
+    assert all(found.is_traced for _, found in plans.known)
     return wrong
 
 
@@ -173,8 +173,8 @@ def test_convolutions_of_many_sizes_are_of_few_classes(
     for batch in (*range(1, 20), 31, 32, 33, 64, 100):
         n, m = random.integers(32, 400, 2).tolist()
         sizes = {"batch": batch, "n": n, "m": m}
-        plans.make(tuple((name, sizes[name]) for name in sorted(program.symbols)), None)
-    assert len(plans.classes) == 2, [str(each.missed) for each in plans.classes]
+        plans.planned(tuple((name, sizes[name]) for name in sorted(program.symbols)))
+    assert len(plans.known) == 2, [each.missed for each, _ in plans.known]
     small = [(8, 1, 3), (2, 4, 2), (9, 5, 8), (1, 64, 2), (3, 2, 2), (70, 33, 31)]
     assert not wrong_plans(program, [{"batch": batch, "n": n, "m": m} for batch, n, m in small])
 
@@ -222,9 +222,9 @@ def test_sizes_of_one_class_are_not_lowered(
     for number in range(200):
         drawn = {"batch": random.integers(8, 33), "wide": random.integers(40, 400)}
         sizes = {each: int(drawn.get(each, random.integers(40, 64))) for each in symbols_of}
-        plans.make(tuple(sizes.items()), None)
+        plans.planned(tuple(sizes.items()))
         found_first = found_first if number else calls
-        assert calls == found_first >= len(plans.schedule.dispatches) and len(plans.classes) == 1
+        assert calls == found_first >= len(plans.schedule.dispatches) and len(plans.known) == 1
 
 
 @pytest.mark.deep
@@ -239,8 +239,8 @@ def test_random_programs_have_few_classes(no_kernels: None) -> None:
             drawn = dict(zip("mn", random.integers(20, 300, 2).tolist(), strict=True))
             sizes = {name: drawn[name] for name in sorted(program.symbols)}
             with suppress(ProgramError):
-                plans.make(tuple(sizes.items()), None)
-        counts.append(len(plans.classes))
+                plans.planned(tuple(sizes.items()))
+        counts.append(len(plans.known))
     assert sum(counts) <= 20, counts
 
 
@@ -294,7 +294,7 @@ def test_the_cache_says_which_classes_there_are_and_why() -> None:
 
 def test_calls_of_many_sizes_keep_few_plans(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plans go by bytes, the one longest not used first; classes stay, and memory is shared."""
-    monkeypatch.setattr("satura.backend.plan.part.MOST_PLANS", 20_000)
+    monkeypatch.setattr("satura.backend.run.part.MOST_PLANS", 20_000)
     build = Builder()
     x = build.input("x", DType.F32, (N, 8))
     total = build.broadcast(build.reduce("sum", x, (1,)), (N, 8))
@@ -304,4 +304,4 @@ def test_calls_of_many_sizes_keep_few_plans(monkeypatch: pytest.MonkeyPatch) -> 
         kernels.run({"x": np.ones((n, 8), np.float32)})
     (found,) = kernels.classes
     assert found.plans == 41 and found.uses == 41  # 20 had gone
-    assert len(kernels.ready(kernels.program)) < 8 and kernels.program.workspaces.idle == 1
+    assert len(kernels.plans.ready) < 8 and kernels.plans.workspaces.idle == 1

@@ -11,7 +11,7 @@ import pytest
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 import satura
-from satura.backend.plan.plan import Plan
+from satura.backend.run.part import Planned
 from satura.backend.run.signatures import Signatures, Sizes, values_of
 from satura.rewrite.errors import CallError
 from satura.rewrite.onnx.load import load_for
@@ -100,11 +100,11 @@ def test_equal_keys_have_one_plan_and_what_a_key_lacks_is_seen(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     result = compiled(padded_rows())
-    plans: dict[object, Plan] = {}
+    plans: dict[object, Planned] = {}
     for x, pads in ROWS:
         result(x, pads)
-        program = result.for_values({"pads": pads})._part
-        plan = dict(program.ready(program.program))[("m", x.shape[1]), ("n", len(x))]
+        program = result.for_values({"pads": pads})._kernels
+        plan = dict(program.plans.ready)[("m", x.shape[1]), ("n", len(x))]
         assert plans.setdefault((len(x), tuple(pads)), plan) is plan
     assert len({id(plan) for plan in plans.values()}) == len(plans) == 5
     assert all(each.values in ({"pads": [0, 1]}, {"pads": [1, 0]}) for each in result.cache)
@@ -115,13 +115,13 @@ def test_equal_keys_have_one_plan_and_what_a_key_lacks_is_seen(
 
     def without_values(arguments: Mapping[str, Array], names: Set[str]) -> object:
         found = values_of(arguments, names)
-        return found and tuple((name, dtype, shape, bytes(16)) for name, dtype, shape, _ in found)
+        return tuple((name, dtype, shape, bytes(16)) for name, dtype, shape, _ in found)
 
     def without_a_size(self: Signatures, arguments: Mapping[str, Array]) -> Sizes:
         return (("m", 5), *sizes(self, arguments)[1:])
 
     with monkeypatch.context() as patch:
-        for module in ("satura.backend.plan.part", "satura.pipeline.parts"):
+        for module in ("satura.backend.run.part", "satura.pipeline.parts"):
             patch.setattr(f"{module}.values_of", without_values)
         assert wrong_rows() == [1, 5]
     with monkeypatch.context() as patch:
@@ -169,12 +169,12 @@ def test_results_go_where_the_caller_says() -> None:
 
 def test_few_programs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     result = compiled(sum_over_axes())
-    size = result.for_values({"axes": np.array([0])})._part.program.size
+    size = result.for_values({"axes": np.array([0])})._kernels.plans.size
 
     def program(axis: int) -> Program:
         return result.for_values({"axes": np.array([axis])}).program
 
-    monkeypatch.setattr("satura.backend.plan.part.MOST_PROGRAMS", 5 * size // 2)
+    monkeypatch.setattr("satura.backend.run.part.MOST_PROGRAMS", 5 * size // 2)
     result = compiled(sum_over_axes())
     first, second, third = map(program, range(3))
     assert program(2) is third

@@ -2,13 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from satura.backend.cores import usable_threads
+from satura.backend.plan.executables import Executable
 from satura.backend.plan.lowered import Progress
-from satura.backend.plan.part import Part, Table
-from satura.backend.plan.plans import Elsewhere, Plans
+from satura.backend.plan.measure import Measured, measure
+from satura.backend.plan.plan import Plan
+from satura.backend.plan.plans import Elsewhere, Plans, plan_of
+from satura.backend.run.part import Part
 from satura.backend.run.signatures import Values
+from satura.rewrite.errors import CallError
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.system.heap import give_back_freed
+from satura.rewrite.types.tensor_type import Array
+
+
+class CompiledSchedule(Part):
+    """A part that is compiled in this process."""
+
+    @property
+    def plans(self) -> Plans:
+        """The one program. Raises CallError where there are more."""
+        program = self.program
+        if not isinstance(program, Plans):
+            raise CallError(
+                "sizes of results depend on data, so there are several programs and not one to look"
+                " at or to prepare: ask each of its `parts`"
+            )
+        return program
+
+    def prepare(self, sizes: Mapping[str, int], progress: Progress | None = None) -> Plan:
+        """The plan for these sizes of all symbols, its kernels compiled."""
+        return plan_of(self.plans.planned(tuple(sorted(sizes.items())), progress))
+
+    def measure(
+        self, arguments: Mapping[str, Array], rounds: int, is_warm: bool = False
+    ) -> Measured:
+        """What one call does and how long each of its launches takes; see `measure`."""
+        planned, others = self.planned_for(arguments)
+        return measure(plan_of(planned), others, rounds, is_warm)
+
+    def executables(self, sizes: Mapping[str, int] | None = None) -> tuple[Executable, ...]:
+        """The distinct kernels for `sizes` (default: typical ones)."""
+        typical = self.plans.schedule.program.typical
+        return self.prepare(typical if sizes is None else sizes).executables
 
 
 def compile_schedule(
@@ -17,23 +55,21 @@ def compile_schedule(
     progress: Progress | None = None,
     elsewhere: Elsewhere | None = None,
     merging: str = "cost",
-    table: Table | None = None,
-    values: Values | None = None,
+    values: Values = (),
     made: object = None,
-) -> Part:
+) -> CompiledSchedule:
     """Compile `schedule` for `threads` threads (default: every CPU this process may use).
 
     A program without symbols is compiled at once, another one with the first call of each new
     sizes (its kernels are mostly shared by all sizes). `progress` gets a text and a fraction, and
     `elsewhere` the sizes at which the schedule does not run. `merging` says which dispatches share
-    a kernel, see `executables.py`. `table` keeps the plans; `values` decided the schedule, which
-    was `made` so.
+    a kernel, see `executables.py`. `values` decided the schedule, which was `made` so.
     """
     constants = (node.constant for node in schedule.program.nodes if node.op.name == "constant")
     give_back_freed(sum(constant.nbytes for constant in constants))  # what the search has left
     count = threads or usable_threads()
-    program = Plans(schedule, count, elsewhere, merging, values or (), made)
-    part = Part(table or Table(), count, program)
+    program = Plans(schedule, count, elsewhere, merging, values, made)
+    part = CompiledSchedule(count, [program])
     if not schedule.program.symbols:
         part.prepare({}, progress)
     return part

@@ -2,48 +2,38 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from functools import cached_property
 
 import numpy as np
 
 from satura.backend.run.bound import Bound
+from satura.backend.run.part import Part
 from satura.rewrite.errors import CallError, ProgramError
 from satura.rewrite.program.arguments import as_arrays, check_named
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 
-class Kernels(Protocol):
-    """What runs arguments that are arrays by name."""
-
-    @property
-    def threads(self) -> int:
-        """How many threads a call runs on."""
-
-    def run(
-        self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None
-    ) -> dict[str, Array]:
-        """Outputs by name, in the arrays of `out` or in new ones."""
-
-    def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:
-        """A call on these arrays."""
-
-
-class Runnable(ABC):
+class Runnable:
     """What can be called. It may be called from several threads at once."""
 
-    _kernels: Kernels
+    _kernels: Part
 
-    @property
-    @abstractmethod
+    @cached_property
     def inputs(self) -> dict[str, TensorType]:
         """Types of the inputs by name, in call order."""
+        return dict(self._kernels.inputs)
+
+    @cached_property
+    def outputs(self) -> dict[str, TensorType]:
+        """Types of the outputs by name. Raises CallError where there are some for each value of an
+        input."""
+        return dict(self._kernels.outputs)
 
     @property
-    @abstractmethod
-    def outputs(self) -> dict[str, TensorType]:
-        """Types of the outputs by name."""
+    def deciding(self) -> tuple[str, ...]:
+        """The inputs that are known to decide shapes by their values, in call order."""
+        return self._kernels.deciding
 
     @property
     def threads(self) -> int:
@@ -51,11 +41,10 @@ class Runnable(ABC):
         return self._kernels.threads
 
     def __repr__(self) -> str:
-        inputs, outputs = (
-            ", ".join(f"{name}: {type_}" for name, type_ in types.items())
-            for types in (self.inputs, self.outputs)
-        )
-        return f"<satura.{type(self).__name__} ({inputs}) -> ({outputs}), threads={self.threads}>"
+        names = ", ".join(self.deciding)
+        result = f"for each value of {names}" if names else f"-> ({_shown(self.outputs)})"
+        kind = type(self).__name__
+        return f"<satura.{kind} ({_shown(self.inputs)}) {result}, threads={self.threads}>"
 
     def run(
         self, arguments: Mapping[str, object] | Sequence[object] | Array = (), *more: object,
@@ -140,3 +129,7 @@ class Runnable(ABC):
         if len(arguments) > len(names):
             raise CallError(f"{len(arguments)} arguments for the {len(names)} inputs {names}")
         return dict(zip(names, arguments, strict=False))
+
+
+def _shown(types: Mapping[str, TensorType]) -> str:
+    return ", ".join(f"{name}: {type_}" for name, type_ in types.items())

@@ -14,10 +14,10 @@ Values = tuple[tuple[str, str, tuple[int, ...], bytes], ...]
 _MOST_KNOWN = 1024
 
 
-def values_of(arguments: Mapping[str, Array], names: Set[str]) -> Values | None:
-    """The values of the arguments that are named; None where one is missing."""
-    if not names <= arguments.keys():
-        return None
+def values_of(arguments: Mapping[str, Array], names: Set[str]) -> Values:
+    """The values of the arguments that are named. Raises CallError where one is missing."""
+    for name in sorted(names - arguments.keys()):
+        raise CallError(f"input {name!r}, which decides shapes, is missing")
     chosen = ((name, arguments[name]) for name in sorted(names))
     return tuple([(name, x.dtype.str, x.shape, x.tobytes()) for name, x in chosen])
 

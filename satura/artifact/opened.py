@@ -23,26 +23,24 @@ from satura.artifact.types import type_of
 from satura.backend.cores import usable_threads
 from satura.backend.jit.kernel import CompiledKernel, KernelError, environment
 from satura.backend.jit.machine_code import load_all
-from satura.backend.run.bound import Bound
 from satura.backend.run.calls import Runnable
 from satura.backend.run.instances import Instances
+from satura.backend.run.part import Part, Planned, Program
 from satura.backend.run.routine import FIRST_TENSOR, Instance, Launch, Output, Routine
-from satura.backend.run.signatures import Signatures, Sizes, values_of
+from satura.backend.run.signatures import Sizes
 from satura.backend.run.workspace import Workspaces
 from satura.rewrite.errors import ArtifactError, CallError, ProgramError, warn_caller
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 if TYPE_CHECKING:
-    from satura.backend.plan.part import Part
+    from satura.backend.plan.compiled import CompiledSchedule
 
 _MOST_THREADS = 1 << 10
 
 
 class Opened(Runnable):
     """A saved program, ready to run. It may be called from several threads at once."""
-
-    _kernels: _Kernels
 
     def __init__(self, file: Container, is_trusted: bool) -> None:
         """Raises ArtifactError for a damaged file; warns where its machine code is not used."""
@@ -51,11 +49,13 @@ class Opened(Runnable):
             threads = natural(header.get("threads"))
             if not 1 <= threads <= _MOST_THREADS:
                 raise ArtifactError(f"{threads} threads are out of range")
-            self._inputs = _types(header.get("inputs"))
-            self._kernels = _Kernels(file, threads)
+            threads = min(threads, usable_threads())
+            rows = [of(dict, row) for row in of(list, header["programs"])]
+            programs = [_Program(file, row, threads) for row in rows]
+            self._kernels = _part(file, programs, threads)
             reason = self._why_not(file, is_trusted)
             if reason is None:
-                self._kernels.load()
+                _load(file, programs)
             else:
                 warn_caller(f"{file.path} {reason}: its kernels are compiled again")
         except (ArtifactError, KernelError, ProgramError, ValueError, KeyError, TypeError) as error:
@@ -72,96 +72,48 @@ class Opened(Runnable):
             return "was made on another CPU or by another version of satura"
         return None
 
-    @property
-    def inputs(self) -> dict[str, TensorType]:
-        """Types of the inputs by name, in call order."""
-        return dict(self._inputs)
 
-    @property
-    def deciding(self) -> tuple[str, ...]:
-        """The inputs that decide shapes by their values: there is a program for some of these."""
-        return self._kernels.deciding
+def _part(file: Container, programs: Sequence[_Program], threads: int) -> Part:
+    """What runs the programs of a file: the only one, or that for the values of each call."""
+    deciding = frozenset(of(str, name) for name in of(list, file.header["deciding"]))
 
-    @property
-    def outputs(self) -> dict[str, TensorType]:
-        """Types of the outputs by name. Raises CallError where values of inputs decide them."""
-        return dict(self._kernels.outputs)
+    def search(arguments: Mapping[str, Array], names: frozenset[str]) -> _Program:
+        shown = ", ".join(f"{name}={arguments[name].tolist()}" for name in sorted(names))
+        raise CallError(
+            f"{file.path} has no program for {shown}, but for {len(programs)} other values: keep"
+            " the model, and save it compiled for these too, see for_values"
+        )
 
-
-class _Kernels:
-    """Runs the programs of a file: the only one, or that for the values of each call."""
-
-    def __init__(self, file: Container, threads: int) -> None:
-        self.threads = min(threads, usable_threads())
-        self._file = file
-        self.deciding = tuple(of(str, name) for name in of(list, file.header["deciding"]))
-        rows = [of(dict, row) for row in of(list, file.header["programs"])]
-        workspaces = Workspaces()
-        programs = [_Program(file, row, self.threads, workspaces) for row in rows]
-        self._programs = {each.values: each for each in programs}
-        names = [tuple(sorted(name for name, *_ in values)) for values in self._programs]
-        if not names or set(names) != {tuple(sorted(self.deciding))}:
-            raise ArtifactError("its programs are not for values of the same inputs")
-
-    @property
-    def outputs(self) -> Mapping[str, TensorType]:
-        """Types of the outputs of the only program. Raises CallError where there may be others."""
-        if self.deciding:
-            raise CallError(f"the values of {', '.join(self.deciding)} decide what the outputs are")
-        return self._programs[()].outputs
-
-    def load(self) -> None:
-        """Take the routines of the file, all of it checked before the first code is loaded."""
-        rows = of(list, self._file.header["kernels"])
-        kernels = [_kernel(self._file, *of(list, row)) for row in rows]
-        checked = [(each, each.routines(len(kernels))) for each in self._programs.values()]
-        addresses = load_all(kernels)
-        for program, routines in checked:
-            program.take(routines, addresses)
-
-    def _program(self, arguments: Mapping[str, Array]) -> tuple[_Program, Mapping[str, Array]]:
-        """The program for these arguments, and those of them that it takes."""
-        names = frozenset(self.deciding)
-        if not names:
-            return self._programs[()], arguments
-        for name in sorted(names - arguments.keys()):
-            raise CallError(f"input {name!r}, which decides shapes, is missing")
-        found = self._programs.get(values_of(arguments, names) or ())
-        if found is None:
-            shown = ", ".join(f"{name}={arguments[name].tolist()}" for name in self.deciding)
-            raise CallError(
-                f"{self._file.path} has no program for {shown}, but for {len(self._programs)} other"
-                " values: keep the model, and save it compiled for these too, see for_values"
-            )
-        return found, {name: x for name, x in arguments.items() if name not in names}
-
-    def run(
-        self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None
-    ) -> dict[str, Array]:
-        """Outputs by name. Raises CallError where arguments or `out` do not fit."""
-        program, others = self._program(arguments)
-        return program.kernels(others).run(others, out)
-
-    def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:
-        """A call on these arrays. Raises CallError as `run` does."""
-        program, others = self._program(arguments)
-        return program.kernels(others).bind(others, out)
+    if not programs or any({name for name, *_ in each.values} != deciding for each in programs):
+        raise ArtifactError("its programs are not for values of the same inputs")
+    return Part(threads, programs, deciding, search, _types(file.header["inputs"]))
 
 
-class _Program:
+def _load(file: Container, programs: Sequence[_Program]) -> None:
+    """Take the routines of a file, all of it checked before the first code is loaded."""
+    rows = of(list, file.header["kernels"])
+    kernels = [_kernel(file, *of(list, row)) for row in rows]
+    checked = [(program, program.routines(len(kernels))) for program in programs]
+    addresses = load_all(kernels)
+    for program, routines in checked:
+        program.take(routines, addresses)
+
+
+class _Program(Program):
     """Runs the routines of one program, and for other sizes what is compiled of its schedule."""
 
-    def __init__(
-        self, file: Container, row: dict[str, object], threads: int, workspaces: Workspaces
-    ) -> None:
-        self._file, self._row, self._threads = file, row, threads
-        self.inputs = _types(row["inputs"])
-        self.outputs = _types(row["outputs"])
+    def __init__(self, file: Container, row: dict[str, object], threads: int) -> None:
         self._declared = None if row["declared"] is None else _types(row["declared"])
-        self.values = tuple(_value(*of(list, each)) for each in of(list, row["values"]))
-        self._signatures = Signatures(self.inputs, self._declared)
+        values = tuple(_value(*of(list, each)) for each in of(list, row["values"]))
+        super().__init__(values, _types(row["inputs"]), _types(row["outputs"]), self._declared)
+        self._file, self._row, self._threads = file, row, threads
         self._ready: dict[Sizes, Instances] = {}
-        self._workspaces = workspaces
+
+    def _made(self, sizes: Sizes, progress: object = None) -> Planned:
+        ready = self._ready.get(sizes)
+        if ready is None:
+            return self._compiled.plans.planned(sizes)
+        return Planned(ready.run, ready.bind)
 
     def routines(self, kernels: int) -> list[tuple[Sizes, Routine]]:
         """Its routines, checked, with numbers of kernels for addresses."""
@@ -178,14 +130,10 @@ class _Program:
                 Launch(addresses[launch.kernel], launch.arguments, launch.width)
                 for launch in routine.launches
             )
-            self._ready[sizes] = _instances(routine, launches, self._workspaces)
-
-    def kernels(self, arguments: Mapping[str, Array]) -> Instances | Part:
-        """What runs these arguments. Raises CallError where they do not fit."""
-        return self._ready.get(self._signatures.sizes(arguments)) or self._compiled
+            self._ready[sizes] = _instances(routine, launches, self.workspaces)
 
     @cached_property
-    def _compiled(self) -> Part:
+    def _compiled(self) -> CompiledSchedule:
         """What the other half of the file makes, for sizes that are not ready.
 
         Raises ArtifactError where that half is not a schedule of these inputs and outputs.

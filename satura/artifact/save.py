@@ -9,9 +9,10 @@ from satura.artifact.container import Writer
 from satura.artifact.types import type_row
 from satura.backend.jit.kernel import KernelSource, environment
 from satura.backend.jit.machine_code import kernel_address, objects_of
-from satura.backend.plan.part import Part
 from satura.backend.plan.plan import Plan
+from satura.backend.plan.plans import Plans, plan_of
 from satura.backend.run import pool
+from satura.backend.run.part import Part, Program
 from satura.rewrite.errors import CallError, ProgramError, UnsupportedError
 from satura.rewrite.extract.schedule import Form, Schedule
 from satura.rewrite.extract.schedule_text import parse_schedule, schedule_text
@@ -25,7 +26,7 @@ def save(path: Path, part: Part) -> None:
 
     Raises UnsupportedError for what calls Python: it would have to be in the file, and run.
     """
-    programs = part.programs
+    programs = [_compiled(program) for program in part.programs]
     if not programs:
         raise CallError(
             f"there is a program for each value of {', '.join(part.deciding)}, and so far for none:"
@@ -33,7 +34,9 @@ def save(path: Path, part: Part) -> None:
             f" --value {part.deciding[0]}=... on the command line"
         )
     writer = Writer()
-    plans = {program: part.ready(program) for program in programs}
+    plans = {
+        program: [(sizes, plan_of(each)) for sizes, each in program.ready] for program in programs
+    }
     used = [kernel for each in plans.values() for _, plan in each for kernel in plan.executables]
     sources = [KernelSource(kernel.name, kernel.source) for kernel in used]
     objects = objects_of([*pool.SOURCES, *dict.fromkeys(sources)])
@@ -70,6 +73,16 @@ def save(path: Path, part: Part) -> None:
         ],
     }
     writer.write(path, header)
+
+
+def _compiled(program: Program) -> Plans:
+    """The program as it was compiled. Raises UnsupportedError for one in parts."""
+    if not isinstance(program, Plans):
+        raise UnsupportedError(
+            f"{program} runs in Python, which a saved program does not hold: keep the model, and"
+            " compile it where it runs"
+        )
+    return program
 
 
 def _text(schedule: Schedule, large: dict[str, Constant]) -> str:

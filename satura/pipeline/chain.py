@@ -3,42 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NoReturn, TypeAlias
+from typing import NoReturn
 
 import numpy as np
 from onnx.reference import ReferenceEvaluator
 
-from satura.backend.plan.part import Part
-from satura.backend.plan.plans import ClassReport
+from satura.backend.plan.compiled import CompiledSchedule
 from satura.backend.run.out import refuse_unfit
-from satura.rewrite.errors import CallError, UnsupportedError, warn_caller
+from satura.backend.run.part import ClassReport, Part, Planned, Program
+from satura.backend.run.signatures import Sizes
+from satura.rewrite.errors import CallError, warn_caller
 from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.cut import OpenExtents, cut
 from satura.rewrite.onnx.files import ModelApart
 from satura.rewrite.onnx.upgrade import upgrade
-from satura.rewrite.program.arguments import sizes_of
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
-_SEVERAL = (
-    "sizes of results depend on data, so there are several programs and not one to look at or to"
-    " prepare: ask each of its `parts`"
-)
+_ENTRY = 1 << 12  # bytes of a table's entry
 
 
-class Chain:
-    """Runs what comes before the node, the node on the host, and what comes after it.
+class Chain(Program):
+    """What comes before the node, the node on the host, and what comes after it.
 
     The part after it takes the node's results as inputs, their extents as sizes of their own.
     """
 
-    parts: tuple[Kernels, ...]
-    inputs: Mapping[str, TensorType]
-    outputs: Mapping[str, TensorType]
-    threads: int
-
     def __init__(
-        self, model: ModelApart, found: OpenExtents, make: Callable[[ModelApart], Kernels]
+        self, model: ModelApart, found: OpenExtents, make: Callable[[ModelApart], CompiledSchedule]
     ) -> None:
         apart = upgrade(model)
         parts = cut(apart, found.outputs)
@@ -47,23 +39,35 @@ class Chain:
         rest = parts.after(before.outputs)
         after = None if rest is None else make(rest)
         self.parts = (before,) if after is None else (before, after)
-        self.threads = before.threads
-        self.inputs = declared_inputs(graph)
         self._results = found.types
         self._node = ReferenceEvaluator(parts.node)
         self._op = parts.node.graph.node[0].op_type
         ends = {} if after is None else after.outputs
         types = {**before.outputs, **self._results, **ends}
-        self.outputs = {value.name: types[value.name] for value in graph.output}
+        outputs = {value.name: types[value.name] for value in graph.output}
+        super().__init__((), declared_inputs(graph), outputs)
         warn_caller(
             f"{found}: the node runs on the host, between two programs", HostFallbackWarning
         )
+
+    def __str__(self) -> str:
+        return f"the node between two programs ('{self._op}')"
+
+    def _made(self, sizes: Sizes, progress: object = None) -> Planned:
+        return Planned(self.run, self.bind, _ENTRY)
+
+    @property
+    def classes(self) -> list[ClassReport]:
+        return [report for part in self.parts for report in part.classes]
+
+    def release(self) -> None:
+        for part in self.parts:
+            part.release()
 
     def run(
         self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None
     ) -> dict[str, Array]:
         """Outputs by name; those that `out` names are copied to its arrays. Raises CallError."""
-        sizes_of(self.inputs, arguments)  # checks them
         before, *after = self.parts
         values = dict(arguments) | before.run(_chosen(arguments, before))
         try:
@@ -86,45 +90,8 @@ class Chain:
         """Raises CallError: extents are not known before the call."""
         raise CallError("sizes of results depend on data: use run, not bind")
 
-    @property
-    def program(self) -> NoReturn:
-        """Raises CallError: there is more than one."""
-        raise CallError(_SEVERAL)
 
-    @property
-    def deciding(self) -> tuple[str, ...]:
-        """The inputs that are known to decide shapes of some part, in call order."""
-        return tuple(
-            name for name in self.inputs if any(name in part.deciding for part in self.parts)
-        )
-
-    def for_values(self, arguments: Mapping[str, Array]) -> NoReturn:
-        """Raises CallError as `program` does."""
-        raise CallError(_SEVERAL)
-
-    def refuse_saving(self) -> NoReturn:
-        """Raises UnsupportedError: a file has programs, and what is between these is Python."""
-        raise UnsupportedError(
-            f"the node between two programs ('{self._op}') runs in Python, which a saved program"
-            " does not hold: keep the model, and compile it where it runs"
-        )
-
-    @property
-    def classes(self) -> tuple[ClassReport, ...]:
-        """The classes of sizes of all parts, those of the first come first."""
-        return tuple(report for part in self.parts for report in part.classes)
-
-    def release(self) -> None:
-        """Give back memory that no call uses at the moment."""
-        for part in self.parts:
-            part.release()
-
-
-Kernels: TypeAlias = "Part | Chain"
-"""What runs a model."""
-
-
-def _chosen(values: Mapping[str, Array], part: Kernels) -> dict[str, Array]:
+def _chosen(values: Mapping[str, Array], part: Part) -> dict[str, Array]:
     return {name: values[name] for name in part.inputs}
 
 

@@ -7,18 +7,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import NoReturn
 
+from satura.backend.plan.compiled import CompiledSchedule
 from satura.backend.plan.measure import Measured
-from satura.backend.plan.part import Part
-from satura.backend.plan.plans import ClassReport
 from satura.backend.run.calls import Runnable
-from satura.pipeline.chain import Chain, Kernels
+from satura.backend.run.part import ClassReport
+from satura.pipeline.chain import Chain
 from satura.pipeline.rewritten import Rewritten
 from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import CallError, ProgramError, file_errors
 from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.program.arguments import as_arrays, as_path, check_named
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.tensor_type import TensorType
 
 STATISTICS = (
     "dispatch-count", "executable-count", "fill-count", "copy-count", "host-count", "moved-bytes",
@@ -33,27 +32,19 @@ class Compiled(Runnable):
     one has (`program`, `statistics`, `report`) is asked of `for_values(...)`, or of a part.
     """
 
-    def __init__(self, kernels: Kernels) -> None:
-        self._kernels: Kernels = kernels
+    _kernels: CompiledSchedule
 
-    @property
-    def _part(self) -> Part:
-        """What runs the one program. Raises CallError where there is no such."""
-        _ = self._kernels.program
-        assert isinstance(self._kernels, Part)
-        return self._kernels
+    def __init__(self, kernels: CompiledSchedule) -> None:
+        self._kernels = kernels
 
     @cached_property
     def parts(self) -> tuple[Compiled, ...]:
         """What is compiled: before a node whose results have extents that only data decide, and
         after it where anything reads them; mostly there is none, and this is all."""
-        kernels = self._kernels
-        return (self,) if isinstance(kernels, Part) else tuple(map(Compiled, kernels.parts))
-
-    @property
-    def deciding(self) -> tuple[str, ...]:
-        """The inputs that are known to decide shapes by their values, in call order."""
-        return self._kernels.deciding
+        for program in self._kernels.programs:
+            if isinstance(program, Chain):
+                return tuple(map(Compiled, program.parts))
+        return (self,)
 
     def for_values(self, values: Mapping[str, object]) -> Compiled:
         """The program for these values of the inputs that decide shapes, without these inputs.
@@ -65,7 +56,7 @@ class Compiled(Runnable):
     @property
     def rewritten(self) -> Rewritten:
         """What the stages before the kernels made."""
-        made = self._part.program.made
+        made = self._kernels.plans.made
         assert isinstance(made, Rewritten)
         return made
 
@@ -95,31 +86,21 @@ class Compiled(Runnable):
         return self.rewritten.is_remembered
 
     @cached_property
-    def inputs(self) -> dict[str, TensorType]:
-        """Types of the inputs by name, in call order."""
-        return dict(self._kernels.inputs)
-
-    @cached_property
-    def outputs(self) -> dict[str, TensorType]:
-        """Types of the outputs by name."""
-        return dict(self._kernels.outputs)
-
-    @cached_property
     def statistics(self) -> dict[str, int]:
         """Counts and sizes, see `satura stats`; symbolic sizes count as 64 each."""
         counted = statistics(self.rewritten.schedule)
         measured = {
             "executable-count": len(self.executables),
-            "transient-memory-size": self._part.transient_memory_size(self.source.typical),
-            "constant-count": self._part.program.store.count,
-            "constant-size": self._part.program.store.size,
+            "transient-memory-size": self._kernels.prepare(self.source.typical).arena.size,
+            "constant-count": self._kernels.plans.store.count,
+            "constant-size": self._kernels.plans.store.size,
         }
         return {key: measured.get(key, counted.get(key, 0)) for key in STATISTICS}
 
     @cached_property
     def executables(self) -> dict[str, int]:
         """The distinct kernels by name, and how many dispatches each of them runs."""
-        kernels = self._part.executables(self.source.typical)
+        kernels = self._kernels.executables(self.source.typical)
         return {kernel.name: kernel.dispatches for kernel in kernels}
 
     def prepare(self, sizes: Mapping[str, int] | Iterable[Mapping[str, int]]) -> None:
@@ -137,7 +118,7 @@ class Compiled(Runnable):
             if not all(type(size) is int and size >= 0 for size in each.values()):
                 raise CallError(f"prepare: sizes are whole numbers and not negative, got {each}")
             try:
-                self._part.prepare(each)
+                self._kernels.prepare(each)
             except ProgramError as error:
                 raise CallError(f"the program does not run at {each}: {error}") from None
 
@@ -163,7 +144,7 @@ class Compiled(Runnable):
         """
         if type(rounds) is not int or rounds < 1:
             raise CallError(f"rounds is {rounds!r}, but must be a number from 1 on")
-        return self._part.measure(as_arrays(arguments), rounds, is_warm)
+        return self._kernels.measure(as_arrays(arguments), rounds, is_warm)
 
     def save(
         self, path: str | Path, sizes: Mapping[str, int] | Iterable[Mapping[str, int]] = ()
@@ -176,18 +157,9 @@ class Compiled(Runnable):
         """
         from satura.artifact.save import save
 
-        if isinstance(self._kernels, Chain):
-            self._kernels.refuse_saving()
         self.prepare(sizes)
         with file_errors("write", path):
             save(as_path(path), self._kernels)
-
-    def __repr__(self) -> str:
-        names = ", ".join(self.deciding)
-        if not names:
-            return super().__repr__()
-        inputs = ", ".join(f"{name}: {type_}" for name, type_ in self.inputs.items())
-        return f"<satura.Compiled ({inputs}) for each value of {names}, threads={self.threads}>"
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled: kernels are machine code of this process."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from satura.backend.plan.compiled import compile_schedule
-from satura.backend.plan.part import Part, Table
+from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
 from satura.backend.plan.plans import Elsewhere, Plans
 from satura.backend.run.signatures import values_of
-from satura.pipeline.chain import Chain, Kernels
+from satura.pipeline.chain import Chain
 from satura.pipeline.compiled import Compiled
 from satura.pipeline.models import Model
 from satura.pipeline.phases import Phases, Progress
@@ -36,7 +35,7 @@ class Making:
     merging: str
     verify: bool
 
-    def kernels(self, model: Model) -> Kernels:
+    def kernels(self, model: Model) -> CompiledSchedule:
         """What runs the model, which is read once.
 
         Where inputs decide shapes it is compiled for the values of each call, and where data do it
@@ -48,23 +47,25 @@ class Making:
         try:
             return self._part(apart, apart)
         except Asked as asked:
-            table = Table(asked.names, lambda *given: self._for_values(apart, *given))
-            return Part(table, self.threads, types=declared_inputs(apart.proto.graph))
+            return self._for_each_value(apart, asked.names)
         except OpenExtents as found:
-            return Chain(apart, found, self.kernels)
+            return CompiledSchedule(self.threads, [Chain(apart, found, self.kernels)])
 
-    def _for_values(
-        self, model: ModelApart, table: Table, arguments: Mapping[str, Array], names: frozenset[str]
-    ) -> tuple[Plans, frozenset[str]]:
-        """The program for these values of the inputs that decide shapes, and the names of these."""
-        program, deciding = load_for(model, arguments, names)
-        values = {name: arguments[name] for name in deciding}
-        return self._part(program, model, values, table).program, deciding
+    def _for_each_value(self, model: ModelApart, names: frozenset[str]) -> CompiledSchedule:
+        """What runs the model by a program for each value of these inputs, and maybe of others."""
+
+        def search(arguments: Mapping[str, Array], known: frozenset[str]) -> Plans:
+            program, deciding = load_for(model, arguments, known)
+            values = {name: arguments[name] for name in deciding}
+            return self._part(program, model, values).plans
+
+        types = declared_inputs(model.proto.graph)
+        return CompiledSchedule(self.threads, [], names, search, types)
 
     def _part(
         self, model: Model, whole: ModelApart | None = None,
-        values: Mapping[str, Array] | None = None, table: Table | None = None,
-    ) -> Part:  # fmt: skip
+        values: Mapping[str, Array] | None = None,
+    ) -> CompiledSchedule:  # fmt: skip
         """The part that runs `model`, which is the `whole` for these values."""
         rewritten = self.search(model)
         given = values or {}
@@ -74,7 +75,7 @@ class Making:
         key = values_of(given, given.keys())
         with phases.phase("kernels"):
             part = compile_schedule(
-                made.schedule, self.threads, self.progress, others, self.merging, table, key, made
+                made.schedule, self.threads, self.progress, others, self.merging, key, made
             )
         if self.verify:
             from satura.pipeline.verify import verify as verify_stages

@@ -15,7 +15,7 @@ class Recent(Generic[Key, Value]):
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._size = 0
+        self.size = 0
         self._entries: OrderedDict[Key, tuple[Value, int]] = OrderedDict()
 
     def get(self, key: Key) -> Value | None:
@@ -30,10 +30,10 @@ class Recent(Generic[Key, Value]):
         """Give the key this value of `size` bytes, used now."""
         _, before = self._entries.pop(key, (None, 0))
         self._entries[key] = value, size
-        self._size += size - before
-        while self._size > self._most and len(self._entries) > 1:
+        self.size += size - before
+        while self.size > self._most and len(self._entries) > 1:
             _, (_, gone) = self._entries.popitem(last=False)
-            self._size -= gone
+            self.size -= gone
 
     def items(self) -> list[tuple[Key, Value]]:
         """Keys and values, the last used at the end."""
@@ -42,4 +42,4 @@ class Recent(Generic[Key, Value]):
     def clear(self) -> None:
         """Drop everything."""
         self._entries.clear()
-        self._size = 0
+        self.size = 0

@@ -1,0 +1,275 @@
+"""Parts: they find the program and the plan for a call, and make what is not there.
+
+Compiled and saved models run a part. What a call comes with is its key: values, and then sizes.
+
+    values of the inputs that decide shapes   a program, searched for these values
+    sizes                                     a plan: numbers, evaluated in a class of sizes
+    sizes of no class that there is           a class, lowered once, and the facts (equalities and
+                                              bounds of extents) that lowering has decided
+    sizes that the program excludes           a plan of a program for these sizes alone
+
+Programs are compiled, or those of a file, or chains: parts around a node on the host. One thread at
+a time makes what is missing, and calls of known keys do not wait for it. Plans and programs go by
+bytes, those that were longest not used first.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Self
+
+from satura.backend.run.bound import Bound
+from satura.backend.run.recent import Recent
+from satura.backend.run.signatures import Signatures, Sizes, Values, values_of
+from satura.backend.run.workspace import Workspaces
+from satura.rewrite.errors import CallError, ProgramError
+from satura.rewrite.program.arguments import sizes_of
+from satura.rewrite.system.forks import renew_after_fork
+from satura.rewrite.types.tensor_type import Array, TensorType
+
+Progress = Callable[[str, float], None]
+Out = Mapping[str, Array] | None
+MOST_PLANS = 32 << 20  # bytes
+MOST_PROGRAMS = 1 << 30  # bytes of programs for values, with their constants
+
+
+@dataclass
+class ClassReport:
+    """A class of sizes: sizes for which one lowering and the same kernels serve.
+
+    `sizes` were the first, `facts` say which others are of the class. `missed` is the fact of the
+    class used before that did not hold for `sizes`; None for the first class. `plans` counts how
+    often sizes of the class were new, `uses` how often they were asked for. `values` are those of
+    the inputs that decide shapes.
+    """
+
+    sizes: Mapping[str, int]
+    facts: tuple[str, ...]
+    missed: str | None
+    plans: int
+    uses: int
+    values: Mapping[str, object]
+
+    def __str__(self) -> str:
+        given = {**self.values, **self.sizes}
+        shown = ", ".join(f"{name}={each}" for name, each in given.items())
+        why = f"not {self.missed}" if self.missed else "first sizes"
+        facts = "\n".join(f"  {fact}" for fact in self.facts)
+        return f"class of {shown} ({why}): {self.plans} sizes, {self.uses} uses\n{facts}"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What runs calls of some sizes, and its bytes; `report` is of their class."""
+
+    run: Callable[[Mapping[str, Array], Out], dict[str, Array]]
+    bind: Callable[[Mapping[str, Array], Out], Bound]
+    size: int = 0
+    report: ClassReport | None = None
+
+
+class Program(ABC):
+    """A program, for the `values` of the inputs that decide shapes: these are none of `inputs`.
+
+    It finds and makes plans by sizes; `declared` are types of inputs with more sizes than it has.
+    """
+
+    def __init__(
+        self, values: Values, inputs: Mapping[str, TensorType], outputs: Mapping[str, TensorType],
+        declared: Mapping[str, TensorType] | None = None,
+    ) -> None:  # fmt: skip
+        self.values, self.inputs, self.outputs = values, inputs, outputs
+        self.workspaces = Workspaces()
+        self._signatures = Signatures(inputs, declared)
+        self._plans: Recent[Sizes, Planned] = Recent(MOST_PLANS)
+        self.renew_locks()
+        renew_after_fork(self)
+
+    def renew_locks(self) -> None:
+        """Unlock it, as it is made or as a child of fork has it."""
+        self._lock, self._making = Lock(), Lock()  # of what there is, and of what is new
+
+    def planned_for(self, arguments: Mapping[str, Array]) -> Planned:
+        """The plan for what arguments look like. Raises CallError where they do not fit."""
+        try:
+            return self.planned(self._signatures.sizes(arguments))
+        except ProgramError:
+            sizes_of(self.inputs, arguments)  # raises where it takes some sizes for equal
+            raise
+
+    def planned(self, sizes: Sizes, progress: Progress | None = None) -> Planned:
+        """The plan for these sizes. Raises ProgramError where there is none."""
+        found = self._used(sizes)
+        if found is None:
+            with self._making:
+                found = self._used(sizes)  # another thread may have made it meanwhile
+                if found is None:
+                    found = self._made(sizes, progress)
+                    with self._lock:
+                        self._plans.keep(sizes, found, found.size)
+        return found
+
+    def _used(self, sizes: Sizes) -> Planned | None:
+        with self._lock:
+            found = self._plans.get(sizes)
+            if found is not None and found.report is not None:
+                found.report.uses += 1
+            return found
+
+    @abstractmethod
+    def _made(self, sizes: Sizes, progress: Progress | None) -> Planned:
+        """A plan for new sizes, one at a time. Raises ProgramError where there is none."""
+
+    @property
+    def ready(self) -> list[tuple[Sizes, Planned]]:
+        """The plans that are kept, each with its sizes."""
+        with self._lock:
+            return self._plans.items()
+
+    @property
+    def size(self) -> int:
+        """About its bytes."""
+        return self._plans.size
+
+    @property
+    def classes(self) -> list[ClassReport]:
+        """The classes of the plans that are kept."""
+        kept = {id(each.report): each.report for _, each in self.ready if each.report is not None}
+        return list(kept.values())
+
+    def release(self) -> None:
+        """Give back the memory that no call uses at the moment, and plans of sizes."""
+        self.workspaces.forget()
+        with self._lock:
+            whole = self._plans.get(())
+            self._plans.clear()
+            if whole is not None:
+                self._plans.keep((), whole, whole.size)
+
+
+Search = Callable[[Mapping[str, Array], frozenset[str]], Program]
+"""Makes the program for values of the inputs that decide shapes: of those named at least. Raises
+CallError where the value of another is missing."""
+
+
+class Part:
+    """Runs one program, or for values of the inputs that decide shapes that of each call.
+
+    `programs` are those that there are. Several threads may call it at once; results do not depend
+    on that.
+    """
+
+    def __init__(
+        self, threads: int, programs: Sequence[Program], deciding: frozenset[str] = frozenset(),
+        search: Search | None = None, types: Mapping[str, TensorType] | None = None,
+    ) -> None:  # fmt: skip
+        self.threads = threads
+        self.inputs = programs[0].inputs if types is None else types
+        self._only = None if deciding else programs[0]
+        self._deciding = deciding
+        self._search = search
+        self._programs: Recent[Values, Program] = Recent(MOST_PROGRAMS)
+        for program in programs:
+            self._programs.keep(program.values, program, program.size)
+        self.renew_locks()
+        renew_after_fork(self)
+
+    def renew_locks(self) -> None:
+        """Unlock it, as it is made or as a child of fork has it."""
+        self._lock, self._making = Lock(), Lock()
+
+    @property
+    def program(self) -> Program:
+        """The one program. Raises CallError where there is one for each value of an input."""
+        if self._only is None:
+            names = ", ".join(self.deciding)
+            raise CallError(
+                f"the values of {names} decide shapes, so there is a program only for values of"
+                " them: ask for_values({...}), or load(model, values={...}), or give"
+                f" --value {self.deciding[0]}=... on the command line"
+            )
+        return self._only
+
+    @property
+    def programs(self) -> list[Program]:
+        """The programs that there are, the last used comes first."""
+        with self._lock:
+            return [program for _, program in reversed(self._programs.items())]
+
+    @property
+    def outputs(self) -> Mapping[str, TensorType]:
+        """Types of the outputs by name. Raises CallError as `program` does."""
+        return self.program.outputs
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """The inputs that are known to decide shapes, in call order."""
+        return tuple(name for name in self.inputs if name in self._deciding)
+
+    def for_values(self, arguments: Mapping[str, Array]) -> Self:
+        """The part that runs the program for these values; other inputs are left aside."""
+        return type(self)(self.threads, [self._program_for(arguments)])
+
+    def _program_for(self, arguments: Mapping[str, Array]) -> Program:
+        found = self._only or self._known(arguments)
+        if found is None:
+            with self._making:
+                found = self._known(arguments)  # another thread may have made it meanwhile
+                if found is None:
+                    assert self._search is not None
+                    found = self._search(arguments, self._deciding)
+                    names = frozenset(name for name, *_ in found.values)
+                    with self._lock:
+                        if names != self._deciding:  # these led where more of them are needed
+                            self._deciding = names
+                            self._programs.clear()
+                        for values, each in self._programs.items():  # they have grown
+                            self._programs.keep(values, each, each.size)
+                        self._programs.keep(found.values, found, found.size)
+        return found
+
+    def _known(self, arguments: Mapping[str, Array]) -> Program | None:
+        values = values_of(arguments, self._deciding)
+        with self._lock:
+            return self._programs.get(values)
+
+    def planned_for(self, arguments: Mapping[str, Array]) -> tuple[Planned, Mapping[str, Array]]:
+        """The plan for what arguments look like, and those of them that its program takes.
+
+        Raises CallError where they do not fit.
+        """
+        program = self._program_for(arguments)
+        if self._only is None:
+            bound = {name for name, *_ in program.values}
+            arguments = {name: each for name, each in arguments.items() if name not in bound}
+        return program.planned_for(arguments), arguments
+
+    def run(self, arguments: Mapping[str, Array], out: Out = None) -> dict[str, Array]:
+        """Outputs by name, in the arrays of `out` or in new ones, for arguments by name.
+
+        Raises CallError where the arguments do not fit the inputs, or arrays of `out` the outputs,
+        or an index leaves its axis.
+        """
+        planned, others = self.planned_for(arguments)
+        return planned.run(others, out)
+
+    def bind(self, arguments: Mapping[str, Array], out: Out = None) -> Bound:
+        """A call on these arrays. Raises CallError as `run` does."""
+        planned, others = self.planned_for(arguments)
+        return planned.bind(others, out)
+
+    @property
+    def classes(self) -> tuple[ClassReport, ...]:
+        """The classes of sizes so far, the one that new sizes were of last comes first.
+
+        Those of one size each come behind them, as long as their plans are kept.
+        """
+        return tuple(replace(report) for program in self.programs for report in program.classes)
+
+    def release(self) -> None:
+        """Give back the memory that no call uses at the moment, and plans of sizes."""
+        for program in self.programs:
+            program.release()
