@@ -11,12 +11,12 @@ import pytest
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 import satura
-from satura.backend.run.part import Planned
+from satura.backend.run.part import Part, Planned, Program
 from satura.backend.run.signatures import Signatures, Sizes, values_of
 from satura.rewrite.errors import CallError
 from satura.rewrite.onnx.load import load_for
-from satura.rewrite.program.program import Program
-from satura.rewrite.types.tensor_type import Array
+from satura.rewrite.program.program import Program as Source
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
 from tests.tiers import deep_but
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -171,7 +171,7 @@ def test_few_programs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     result = compiled(sum_over_axes())
     size = result.for_values({"axes": np.array([0])})._kernels.plans.size
 
-    def program(axis: int) -> Program:
+    def program(axis: int) -> Source:
         return result.for_values({"axes": np.array([axis])}).program
 
     monkeypatch.setattr("satura.backend.run.part.MOST_PROGRAMS", 5 * size // 2)
@@ -243,6 +243,28 @@ def test_a_branch_may_ask_for_more() -> None:
     assert np.array_equal(result(X, yes, k), X[:, None])
     assert np.array_equal(result(X, no, k), X)
     assert result.deciding == ("c", "k")
+
+
+class Unplanned(Program):
+    """A program that nobody runs."""
+
+    def _made(self, sizes: Sizes, progress: object = None) -> Planned:
+        raise AssertionError
+
+
+def test_programs_for_fewer_values_go_when_more_decide() -> None:
+    def search(arguments: Mapping[str, Array], names: Set[str]) -> Program:
+        return Unplanned(
+            values_of(arguments, {*names, *("b" if arguments["a"].any() else "")}), {}, {}
+        )
+
+    both = {"a": np.array([1]), "b": np.array([2])}
+    part = Part(1, [], frozenset("a"), search, dict.fromkeys("ab", TensorType(DType.I64, (1,))))
+    part.for_values({"a": np.array([0])})
+    assert ",".join(part.deciding) == "a"
+    assert part.for_values(both).programs == part.programs and ",".join(part.deciding) == "a,b"
+    with pytest.raises(CallError, match="'b', which decides shapes, is missing"):
+        part.for_values({"a": np.array([0])})
 
 
 def test_sizes_of_bound_inputs_are_known_elsewhere() -> None:

@@ -22,16 +22,9 @@ from satura.rewrite.types.tensor_type import TensorType
 _NODE = 1 << 13  # bytes of a node, in the program and in what was made of it
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlannedHere(Planned):
-    """A plan that was made in this process."""
-
-    plan: Plan
-
-
 def plan_of(planned: Planned) -> Plan:
     """The plan of what was made in this process."""
-    assert isinstance(planned, PlannedHere)
+    assert isinstance(planned.plan, Plan)
     return planned.plan
 
 
@@ -81,7 +74,7 @@ class Plans(Program):
         own = [report for report, _ in self.known]
         return own + [each for each in super().classes if all(each is not one for one in own)]
 
-    def _made(self, key: Sizes, progress: Progress | None) -> PlannedHere:
+    def _made(self, key: Sizes, progress: Progress | None) -> Planned:
         """The plan for new sizes: of their class, or where the program excludes them, of another
         program. Raises ProgramError where there is none."""
         sizes = dict(key)
@@ -104,7 +97,7 @@ class Plans(Program):
             facts = [f"{name} == {size}" for name, size in key]
             report = self._report(sizes, facts, f"in the program of other sizes: {error}", 1)
         instances = Instances(plan.instance, self.workspaces)
-        return PlannedHere(instances.run, instances.bind, _bytes(plan), report, plan=plan)
+        return Planned(instances.run, instances.bind, _bytes(plan), report, plan)
 
     def _alone(self, schedule: Schedule, progress: Progress | None) -> Plan:
         """The plan of a schedule for these sizes only."""

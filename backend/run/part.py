@@ -69,6 +69,7 @@ class Planned:
     bind: Callable[[Mapping[str, Array], Out], Bound]
     size: int = 0
     report: ClassReport | None = None
+    plan: object = None  # what it is made of
 
 
 class Program(ABC):
@@ -94,8 +95,9 @@ class Program(ABC):
 
     def planned_for(self, arguments: Mapping[str, Array]) -> Planned:
         """The plan for what arguments look like. Raises CallError where they do not fit."""
+        sizes = self._signatures.sizes(arguments)
         try:
-            return self.planned(self._signatures.sizes(arguments))
+            return self._used(sizes) or self.planned(sizes)
         except ProgramError:
             sizes_of(self.inputs, arguments)  # raises where it takes some sizes for equal
             raise
@@ -211,10 +213,10 @@ class Part:
 
     def for_values(self, arguments: Mapping[str, Array]) -> Self:
         """The part that runs the program for these values; other inputs are left aside."""
-        return type(self)(self.threads, [self._program_for(arguments)])
+        return type(self)(self.threads, [self._only or self._program_for(arguments)])
 
     def _program_for(self, arguments: Mapping[str, Array]) -> Program:
-        found = self._only or self._known(arguments)
+        found = self._known(arguments)
         if found is None:
             with self._making:
                 found = self._known(arguments)  # another thread may have made it meanwhile
@@ -241,11 +243,12 @@ class Part:
 
         Raises CallError where they do not fit.
         """
+        if self._only is not None:
+            return self._only.planned_for(arguments), arguments
         program = self._program_for(arguments)
-        if self._only is None:
-            bound = {name for name, *_ in program.values}
-            arguments = {name: each for name, each in arguments.items() if name not in bound}
-        return program.planned_for(arguments), arguments
+        bound = {name for name, *_ in program.values}
+        others = {name: each for name, each in arguments.items() if name not in bound}
+        return program.planned_for(others), others
 
     def run(self, arguments: Mapping[str, Array], out: Out = None) -> dict[str, Array]:
         """Outputs by name, in the arrays of `out` or in new ones, for arguments by name.
@@ -253,6 +256,8 @@ class Part:
         Raises CallError where the arguments do not fit the inputs, or arrays of `out` the outputs,
         or an index leaves its axis.
         """
+        if self._only is not None:  # as below, and sooner
+            return self._only.planned_for(arguments).run(arguments, out)
         planned, others = self.planned_for(arguments)
         return planned.run(others, out)
 
