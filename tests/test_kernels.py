@@ -109,7 +109,7 @@ def check_functions(names: Sequence[str], dtype: DType, operands: Sequence[Array
             assert_close(name, dtype, got[row], expected[row], exact)
 
 
-@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.BF16], COMPUTED))
+@pytest.mark.parametrize("dtype", deep_but([DType.F32], COMPUTED))
 def test_unary_functions(dtype: DType) -> None:
     values = special_values(dtype)
     if dtype.is_float:
@@ -391,7 +391,7 @@ def test_a_reduction_of_no_elements_reads_no_index(shape: tuple[int, ...]) -> No
     np.testing.assert_array_equal(computed(program, arguments), expected)
 
 
-@pytest.mark.parametrize("seed", deep_but([], range(50), range(20)))
+@pytest.mark.parametrize("seed", deep_but([], range(50), range(10)))
 def test_random_programs_one_kernel_per_node(seed: int) -> None:
     check_random_program(seed)
 
