@@ -335,7 +335,7 @@ def test_repeated_elements(dtype: DType, times: int) -> None:
         assert compare(expected, out[name], exact=True) is None, name
 
 
-@pytest.mark.parametrize("dtype", deep_but([DType.F16, DType.BOOL], STORED))
+@pytest.mark.parametrize("dtype", deep_but([DType.F16], STORED))
 def test_layout_and_indexing(dtype: DType) -> None:
     values = special_values(dtype)
     x = values[np.random.default_rng(3).integers(len(values), size=(4, 6, 10))]
