@@ -21,7 +21,7 @@ settings.register_profile(
     "patient", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 for _name, _examples, _is_repeatable in (
-    ("test", 15, True), ("deep", 150, True), ("long", 2000, False),
+    ("test", 15, True), ("deep", 100, True), ("long", 2000, False),
 ):  # fmt: skip
     settings.register_profile(
         _name, settings.get_profile("patient"), max_examples=_examples, derandomize=_is_repeatable

@@ -132,6 +132,7 @@ def test_a_program_that_only_the_grown_graph_has_is_found() -> None:
     assert best_schedule(saturation).seconds < 0.95 * met.seconds
 
 
+@pytest.mark.deep
 def test_rules_make_no_program_dearer() -> None:
     """Here a short search finds something cheaper after the rule, and a long one without it."""
     others = [rule.name for rule in DEFAULT if rule.name != "transpose_out_of_binary_xz"]

@@ -109,7 +109,7 @@ def check_functions(names: Sequence[str], dtype: DType, operands: Sequence[Array
             assert_close(name, dtype, got[row], expected[row], exact)
 
 
-@pytest.mark.parametrize("dtype", deep_but([DType.F32, DType.BF16], COMPUTED))
+@pytest.mark.parametrize("dtype", deep_but([DType.F32], COMPUTED))
 def test_unary_functions(dtype: DType) -> None:
     values = special_values(dtype)
     if dtype.is_float:
@@ -348,7 +348,7 @@ def test_repeated_elements(dtype: DType, times: int) -> None:
         assert compare(expected, out[name], exact=True) is None, name
 
 
-@pytest.mark.parametrize("dtype", deep_but([DType.F16, DType.BOOL], STORED))
+@pytest.mark.parametrize("dtype", deep_but([DType.F16], STORED))
 def test_layout_and_indexing(dtype: DType) -> None:
     values = special_values(dtype)
     x = values[np.random.default_rng(3).integers(len(values), size=(4, 6, 10))]
@@ -404,7 +404,7 @@ def test_a_reduction_of_no_elements_reads_no_index(shape: tuple[int, ...]) -> No
     np.testing.assert_array_equal(computed(program, arguments), expected)
 
 
-@pytest.mark.parametrize("seed", deep_but([], range(50), range(20)))
+@pytest.mark.parametrize("seed", deep_but([], range(50), range(10)))
 def test_random_programs_one_kernel_per_node(seed: int) -> None:
     check_random_program(seed)
 

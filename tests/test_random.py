@@ -63,12 +63,12 @@ def unsigned(values: Array) -> Array:
     return np.where(values == 0, np.zeros_like(values), values)
 
 
-@pytest.mark.parametrize("seed", deep_but([2], range(120), range(24)))
+@pytest.mark.parametrize("seed", deep_but([2], range(120), range(12)))
 def test_compiled_programs_equal_the_interpreter(seed: int) -> None:
     check(seed)
 
 
-@pytest.mark.parametrize("seed", deep_but(range(4, 7), range(240), range(48)))
+@pytest.mark.parametrize("seed", deep_but(range(4, 7), range(240), range(20)))
 def test_saved_programs_equal_the_interpreter(seed: int) -> None:
     check_saved(seed)
 

@@ -26,7 +26,7 @@ from tests.tiers import deep_but, seeds
 MODELS = {f"{number} {model.name}": model for number, model in enumerate(recurrent())}
 
 
-@pytest.mark.parametrize("seed", deep_but([19, 28], seeds(60)))
+@pytest.mark.parametrize("seed", deep_but([28], seeds(60), range(20)))
 def test_kernels_compute_what_the_interpreter_does(seed: int) -> None:
     program, arguments = random_recurrence(seed)
     expected = interpret(program, arguments)["y"]

@@ -60,7 +60,7 @@ def random_scatter(seed: int) -> tuple[Program, dict[str, Array]]:
     return build.program({"y": y, "first": first}), given
 
 
-@pytest.mark.parametrize("seed", deep_but([3, 11], seeds(80)))
+@pytest.mark.parametrize("seed", deep_but([3, 11], seeds(80), range(24)))
 def test_kernels_compute_what_the_interpreter_does(seed: int) -> None:
     program, given = random_scatter(seed)
     expected = interpret(program, given)
