@@ -196,10 +196,16 @@ def _row_lines(spec: ContractionSpec, epilogue: Epilogue) -> Iterable[str]:
 def _epilogue(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     yield from coordinates(spec, _first_of_tile(spec))
     yield "for slot in range(size):"
-    body = [*_row_lines(spec, epilogue), f"for index in range({_count(spec)}):"]
     accumulator = f"get_{spec.word.value}(accumulators, index)"
     if spec.result is DType.I64:
         accumulator = f"cast_i64({accumulator})"
-    body += indent(1, epilogue.column_lines("first_column", "index", accumulator))
+    columns = list(indent(1, epilogue.column_lines("first_column", "index", accumulator)))
+    whole = [f"for index in range({spec.width}):", *columns]
+    body = [*_row_lines(spec, epilogue)]
+    if spec.full:
+        body += whole
+    else:  # a loop of a known length is vectors alone
+        body += [f"if column_count == {spec.width}:", *indent(1, whole)]
+        body += ["else:", *indent(1, ["for index in range(column_count):", *columns])]
     body += [f"accumulators += {spec.line}", *advance(spec)]
     yield from indent(1, body)
