@@ -251,13 +251,15 @@ def test_windows_and_contractions(dtype: DType) -> None:
     ):  # fmt: skip
         weight = build.constant(draw(3, 2, 10 // groups, columns), dtype)
         outputs[f"conv{groups}"] = build.conv(x, weight, window, groups)
+    w = build.input("w", dtype, (3, 2, 5, 6))
+    outputs["varying weights"] = build.conv(x, w, filled, 2)
     y = build.input("y", dtype, (2, 7, 10, 33))
     outputs["matmul"] = build.matmul(x, y)
     if dtype is DType.F32:
         turned = build.transpose(y, (0, 1, 3, 2)), build.transpose(x, (0, 1, 3, 2))
         outputs["turned"] = build.matmul(*turned)
     program = build.program(outputs)
-    arguments = {"x": draw(2, 7, 6, 10), "y": draw(2, 7, 10, 33)}
+    arguments = {"x": draw(2, 7, 6, 10), "y": draw(2, 7, 10, 33), "w": draw(3, 2, 5, 6)}
     out = compile_schedule(one_dispatch_per_node(program), 2).run(arguments)
     for name, expected in interpret(program, arguments).items():
         assert compare(expected, out[name], not dtype.is_float) is None, (dtype, name)

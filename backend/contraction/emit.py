@@ -1,6 +1,6 @@
 """The text of a contraction kernel: blocks of rows, panels of columns, tiles, an epilogue.
 
-    for each unit (batch, block of rows, panel of columns) of this thread's share
+    for each unit (batch, block of rows, group, panel of columns) of this thread's share
         addresses of the block's rows                       (once per block; see emit/gathering)
         for each step over the panel's taps and depth       (what stays in L2)
             for each tile of rows
@@ -22,6 +22,7 @@ from satura.backend.contraction.gathering import (
     panel_lines,
     preparation_lines,
     row_lines,
+    shares_tables,
     slots,
     tile_lines,
     tile_size,
@@ -82,21 +83,13 @@ def _kernel(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
 
 def _unit(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     tallest, width = spec.tile.rows[0], spec.width
-    yield "panel = unit % panels"
-    yield "place = unit // panels"
-    yield "block = place % blocks"
+    yield from _place(spec)
     yield "first_row = rows * block // blocks"
     yield "row_count = rows * (block + 1) // blocks - first_row"
     yield f"tiles = (row_count + {tallest - 1}) // {tallest}"
     if not spec.tile.part:
         yield "least = row_count // max(tiles, 1)"
         yield "larger = row_count - least * tiles"
-    if spec.batches:
-        yield "batch = place // blocks"
-        for axis in reversed(range(1, spec.batches)):
-            yield f"batch{axis} = batch % batch_extent{axis}"
-            yield f"batch //= batch_extent{axis}"
-        yield "batch0 = batch"
     if not spec.left_packed:
         yield "new_rows = place != built"
     yield "if place != built:"
@@ -110,6 +103,29 @@ def _unit(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     yield from indent(1, _step(spec, epilogue))
 
 
+def _place(spec: ContractionSpec) -> Iterator[str]:
+    """Where a unit is: its `panel`, `block` and batches; what its rows and its panel depend on."""
+    batches = spec.batches
+    yield "panel = unit % panels"
+    yield "place = unit // panels"
+    group = ""
+    if shares_tables(spec):
+        batches -= 1
+        group = f" * batch_extent{batches} + batch{batches}"
+        yield f"batch{batches} = place % batch_extent{batches}"
+        yield f"place //= batch_extent{batches}"
+        yield f"shift = batch{batches} * left_batch{batches}"
+    yield "block = place % blocks"
+    yield "batch = place // blocks"
+    if spec.right_packed:
+        yield f"piece = (batch{group}) * panels + panel"
+    for axis in reversed(range(1, batches)):
+        yield f"batch{axis} = batch % batch_extent{axis}"
+        yield f"batch //= batch_extent{axis}"
+    if batches:
+        yield "batch0 = batch"
+
+
 def _step(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     yield "first_tap = step // depth_steps * tap_step"
     yield "first_depth = step % depth_steps * depth_step"
@@ -121,17 +137,17 @@ def _step(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
         yield "if step + 1 < steps:"
         yield f"{INDENT}next_weights += step_taps * step_depth * {spec.line}"
         yield "elif unit + 1 < end:"
-        following = "(panel + 1 if panel + 1 < panels else 0)"
-        yield f"{INDENT}next_weights = weights + ({following} - panel) * {panel_bytes(spec)}"
+        following = "1"  # the panels of all groups lie one after another
+        if not shares_tables(spec):
+            following = "(1 if panel + 1 < panels else -panel)"
+        yield f"{INDENT}next_weights = weights + {following} * {panel_bytes(spec)}"
     yield "for tile in range(tiles):"
     body = [tile_size(spec)]
     body += ["if step == steps - 1:", *indent(1, _fetches(spec, epilogue))]
     body += ["accumulators = scratch + tile * tile_pitch", *tile_lines(spec)]
     body += ["ahead = step_weights"]  # or the next tile's rows, if they lie one after another
     if not spec.left_packed:
-        following = (
-            f"load_int64(table, table_pitch // {_WORD}) + first_depth * {spec.word.itemsize}"
-        )
+        following = f"load_int64(table, table_pitch // {_WORD}) + {_offset(spec)}"
         condition = f"new_rows and tile + 1 < tiles and tile_depth <= {_SHALLOW}"
         body += [f"if {condition}:", f"{INDENT}ahead = {following}"]
     if spec.tile.part:
@@ -148,7 +164,7 @@ def _microkernels(spec: ContractionSpec) -> Iterator[str]:
     """The call of the microkernel whose number of rows is that of the tile."""
     arguments = (
         "table, pitch, hops, tile_taps, tile_depth, "
-        f"first_depth * {spec.word.itemsize}, step_weights, ahead, "
+        f"{_offset(spec)}, step_weights, ahead, "
         "accumulators, step"
     )
     if spec.is_integer:
@@ -166,6 +182,12 @@ def _microkernels(spec: ContractionSpec) -> Iterator[str]:
         yield f"{INDENT}{name}({arguments})"
     final = f"{last}({arguments})"
     yield from ["else:", INDENT + final] if taller else [final]
+
+
+def _offset(spec: ContractionSpec) -> str:
+    """What is added to the addresses of rows."""
+    depth = f"first_depth * {spec.word.itemsize}"
+    return f"{depth} + shift" if shares_tables(spec) else depth
 
 
 def _first_of_tile(spec: ContractionSpec) -> str:
@@ -196,10 +218,16 @@ def _row_lines(spec: ContractionSpec, epilogue: Epilogue) -> Iterable[str]:
 def _epilogue(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     yield from coordinates(spec, _first_of_tile(spec))
     yield "for slot in range(size):"
-    body = [*_row_lines(spec, epilogue), f"for index in range({_count(spec)}):"]
     accumulator = f"get_{spec.word.value}(accumulators, index)"
     if spec.result is DType.I64:
         accumulator = f"cast_i64({accumulator})"
-    body += indent(1, epilogue.column_lines("first_column", "index", accumulator))
+    columns = list(indent(1, epilogue.column_lines("first_column", "index", accumulator)))
+    whole = [f"for index in range({spec.width}):", *columns]
+    body = [*_row_lines(spec, epilogue)]
+    if spec.full:
+        body += whole
+    else:  # a loop of a known length is vectors alone
+        body += [f"if column_count == {spec.width}:", *indent(1, whole)]
+        body += ["else:", *indent(1, ["for index in range(column_count):", *columns])]
     body += [f"accumulators += {spec.line}", *advance(spec)]
     yield from indent(1, body)

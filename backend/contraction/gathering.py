@@ -27,6 +27,11 @@ def gathers(spec: ContractionSpec) -> bool:
     return any(spec.windowed) and not spec.left_packed
 
 
+def shares_tables(spec: ContractionSpec) -> bool:
+    """Whether the groups of a block have one table: they are a distance apart everywhere."""
+    return spec.grouped and not spec.left_packed and not spec.tile.part
+
+
 def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
     """Once per call: what all rows share."""
     yield "tables = scratch + table_offset"
@@ -39,7 +44,10 @@ def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
         return
     yield "kinds = scratch + kinds_offset"
     yield "fill_page = scratch + fill_offset"
-    yield f"for i in range(depth{f' * {spec.shared}' if spec.shared > 1 else ''}):"
+    words = "depth" if spec.shared == 1 else f"depth * {spec.shared}"
+    if shares_tables(spec):
+        words += f" * batch_extent{spec.batches - 1}"
+    yield f"for i in range({words}):"
     yield f"{INDENT}put_{spec.word.value}(fill_page, i, fill_value)"
     yield "line = 0"
     axes = _window_parameters(spec)
@@ -77,7 +85,8 @@ def panel_bytes(spec: ContractionSpec) -> str:
 
 def row_lines(spec: ContractionSpec) -> Iterator[str]:
     """Once per block: the tables of its tiles."""
-    strides = (f" + batch{axis} * left_batch{axis}" for axis in range(spec.batches))
+    batches = spec.batches - shares_tables(spec)
+    strides = (f" + batch{axis} * left_batch{axis}" for axis in range(batches))
     yield f"left_here = left{''.join(strides)}"
     yield from coordinates(spec, "first_row")
     if spec.left_packed:
@@ -134,13 +143,13 @@ def panel_lines(spec: ContractionSpec) -> Iterator[str]:
     yield f"weights = heads + {spec.heads * spec.line}"
     yield f"source = {here} + panel * {width} * right_column_stride"
     yield f"valid = min({width}, columns - panel * {width})"
-    yield "if place // blocks * panels + panel != packed:"
+    yield "if piece != packed:"
     lanes = width // spec.tile.vectors
     if spec.is_integer:
-        yield f"{INDENT}packed = place // blocks * panels + panel"
+        yield f"{INDENT}packed = piece"
         yield from indent(1, _integer_panel_lines(spec))
         return
-    copy = ["packed = place // blocks * panels + panel", "done = 0"]
+    copy = ["packed = piece", "done = 0"]
     if spec.dtype is spec.word:
         copy += _transposing_lines(spec, lanes)
     read, put = f"read_{spec.dtype.value}", f"put_{spec.word.value}"

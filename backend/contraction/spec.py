@@ -271,6 +271,7 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     joins = last.taps > 1 and last.dilation == 1 and steps == 1
     joins = joins and last.stride == depth * word and spec.shared == 1 and not spec.tile.part
 
+    groups = call.batches[-1] if spec.grouped else 1
     layout = Layout()
     tile_pitch = tallest * spec.line if steps > 1 else 0
     layout.take(tallest * spec.line if steps == 1 else tiles * tile_pitch)
@@ -284,7 +285,7 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         "table_offset": layout.take(tiles * table_pitch),
         "table_pitch": table_pitch, "tile_pitch": tile_pitch,
         "fill": _fill_word(spec, call.fill),
-        "fill_offset": layout.take(depth * spec.shared * word),
+        "fill_offset": layout.take(depth * spec.shared * word * groups),
         "joins": int(joins), "kinds_offset": layout.take(tiles * _WORD),
         "hops_offset": layout.take(3 * taps * _WORD),
         "left_depth_stride": call.left_depth_stride,

@@ -125,7 +125,7 @@ def _tile(
 
     def grouped_tap(t: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
         line, weights, soon, *sums = state
-        hop = code.load(hops, t, INT64)
+        hop = code.add(code.load(hops, t, INT64), offset)
         columns = [code.load(weights, k, code.vector) for k in range(group)]
         for m in range(rows):
             seen = code.load(code.add(code.load(line, m, INT64), hop), 0, code.vector)
