@@ -88,3 +88,13 @@ def pow_by_minus_half(x: Varying, ones: Shape, s: Shape) -> Law:
         binary("pow", x, _everywhere(-0.5, x, ones, s)),
         binary("div", _everywhere(1.0, x, ones, s), root),
     )
+
+
+@rule(reassociates=True)
+def pow_by_3_quarters(x: Varying, ones: Shape, s: Shape) -> Law:
+    """pow(x, 3/4) = r * sqrt(r) with r = pow(x, 1/2), on floats"""
+    root = binary("pow", x, _everywhere(0.5, x, ones, s))
+    return rewrites(
+        binary("pow", x, _everywhere(0.75, x, ones, s)),
+        binary("mul", root, unary("sqrt", root)),
+    )

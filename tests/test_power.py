@@ -12,7 +12,7 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import Array, DType
 from tests.tiers import deep_but
 
-NUMBERS = (2.0, 3.0, 4.0, -1.0, -2.0, 0.5, -0.5)
+NUMBERS = (2.0, 3.0, 4.0, -1.0, -2.0, 0.5, -0.5, 0.75)
 DTYPES = (DType.F64, DType.F32, DType.F16, DType.BF16)
 
 

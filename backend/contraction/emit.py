@@ -66,7 +66,6 @@ def contraction_source(name: str, spec: ContractionSpec, epilogue: Epilogue) -> 
 
 def _kernel(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     yield "prefer_wide_vectors()"
-    yield "hold_constants()"
     for word, name in enumerate(parameters(spec)):
         yield f"{name} = load_int64(args, {word})"
     yield "scratch += thread * scratch_pitch"

@@ -76,7 +76,7 @@ class Writer:
             "for unit in range(units * thread // threads, units * (thread + 1) // threads):",
             *indent(1, body),
         ]
-        return kernel_text(["hold_constants()", *lines])
+        return kernel_text(lines)
 
     @property
     def _regions(self) -> Iterator[str]:

@@ -80,7 +80,7 @@ def loop_code(
 
 def kernel_text(lines: Sequence[str], short: bool = False) -> str:
     """A whole kernel around `lines`; with `short`, its loops are of a few vectors each."""
-    hints = ["short_loops()", "hold_constants()"] if short else []
+    hints = ["short_loops()"] if short else []
     body = ["prefer_wide_vectors()", *hints, *lines]
     return "\n".join(["def kernel(args, thread, threads):", *indent(1, body), ""])
 

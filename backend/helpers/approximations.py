@@ -69,20 +69,21 @@ def _parts_of_exp(builder: ir.IRBuilder, x: ir.Value, bias: int) -> tuple[ir.Val
 
 
 def sigmoid(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    """1 / (1 + exp(-x))."""
-    below = builder.fadd(f32(1.0), exp(builder, builder.fneg(x)))
-    return builder.fdiv(f32(1.0), below)
+    """1 / (1 + t) with t = exp(-|x|), or t / (1 + t) below 0."""
+    decay = exp_up_to_0(builder, builder.fneg(call(builder, "llvm.fabs.f32", x)))
+    above = builder.select(builder.fcmp_ordered("<", x, f32(0.0)), decay, f32(1.0))
+    return builder.fdiv(above, builder.fadd(decay, f32(1.0)))
 
 
 def tanh(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    """A polynomial near 0, else 1 - 2 / (exp(2|x|) + 1) with the sign of x."""
+    """A polynomial near 0, else (1 - t) / (1 + t) with t = exp(-2|x|) and the sign of x."""
     size = call(builder, "llvm.fabs.f32", x)
     square = builder.fmul(x, x)
     tail = builder.fmul(square, polynomial(builder, square, _TANH))
     small = muladd(builder, tail, x, x)
-    grown = exp(builder, builder.fadd(size, size))
-    below = builder.fadd(grown, f32(1.0))
-    large = builder.fsub(f32(1.0), builder.fdiv(f32(2.0), below))
+    decay = exp_up_to_0(builder, builder.fmul(size, f32(-2.0)))
+    above, below = builder.fsub(f32(1.0), decay), builder.fadd(f32(1.0), decay)
+    large = builder.fdiv(above, below)
     result = builder.select(builder.fcmp_ordered("<", size, f32(0.6)), small, large)
     return call(builder, "llvm.copysign.f32", result, x)
 

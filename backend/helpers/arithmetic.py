@@ -8,7 +8,6 @@ from llvmlite import ir
 
 LONGEST_CHAIN = 12  # steps that wait for each other
 FIRST_TERMS = 3
-_HOLDS = '"satura-constants"="held"'
 F32, F64, INT32, INT64 = ir.FloatType(), ir.DoubleType(), ir.IntType(32), ir.IntType(64)
 
 
@@ -37,21 +36,11 @@ def muladd(builder: ir.IRBuilder, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.V
     return intrinsic(builder, "fmuladd", a, b, c)
 
 
-def hold_constants(function: ir.Function) -> None:
-    """From here on the function keeps the constants that `hold` is given.
-
-    That pays where loops are short: others share one load among the vectors of a step.
-    """
-    set.add(function.attributes, _HOLDS)  # llvmlite's own add admits only what it knows
-
-
-def hold(builder: ir.IRBuilder, constant: ir.Value, always: bool = False) -> ir.Value:
-    """A constant that loops keep as a vector, in a function that holds constants or `always`.
+def hold(builder: ir.IRBuilder, constant: ir.Value) -> ir.Value:
+    """A constant that loops keep as a vector.
 
     Where registers are short, LLVM would load its one element and spread it anew in every step.
     """
-    if not always and _HOLDS not in builder.function.attributes:
-        return constant
     return intrinsic(builder, "arithmetic.fence", constant)
 
 
@@ -62,7 +51,7 @@ def polynomial(builder: ir.IRBuilder, x: ir.Value, coefficients: Sequence[float]
     steps overlap. The first ones, which are largest, are rounded as in a single chain.
     """
     is_long = len(coefficients) > LONGEST_CHAIN
-    terms = [hold(builder, ir.Constant(x.type, each), is_long) for each in coefficients]
+    terms = [hold(builder, ir.Constant(x.type, each)) for each in coefficients]
     if not is_long:
         return _chain(builder, x, terms)
     rest, square = terms[FIRST_TERMS:], builder.fmul(x, x)

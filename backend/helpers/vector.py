@@ -12,7 +12,6 @@ from functools import lru_cache
 
 from llvmlite import ir
 
-from satura.backend.helpers.arithmetic import hold_constants
 from satura.backend.helpers.kinds import Helper, Kind, float32, int64, void
 from satura.backend.target import MICROKERNEL, host_target
 
@@ -227,7 +226,6 @@ def helpers() -> Mapping[str, Helper]:
         "f32_of_bits": native(_f32_of_bits, (i64,), f32),
         "call_kernel": native(_call_kernel, (i64, i64, i64, i64)),
         "prefer_wide_vectors": native(_prefer_wide_here, ()),
-        "hold_constants": native(_hold_constants_here, ()),
         "short_loops": native(_nothing, ()),
         "atomic_load": native(_atomic_load, (i64,), i64),
         "atomic_store": native(_atomic_store, (i64, i64)),
@@ -261,10 +259,6 @@ def _nothing(code: Code) -> None:
 
 def _prefer_wide_here(code: Code) -> None:
     prefer_wide(code.builder.function)
-
-
-def _hold_constants_here(code: Code) -> None:
-    hold_constants(code.builder.function)
 
 
 def prefer_wide(function: ir.Function) -> None:
