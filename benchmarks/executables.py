@@ -13,7 +13,6 @@ import satura
 from benchmarks.models import build, example_inputs
 from benchmarks.statistics import ratio, time_in_turns
 from satura.backend.jit.kernel import KernelSource
-from satura.backend.jit.translate import compile_kernel as compiled_kernel
 from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
 from satura.backend.plan.executables import MERGING
 from satura.commands.terminal import print_table, progress
@@ -31,6 +30,9 @@ def executables(names: list[str], threads: int, rounds: int, sizes: dict[str, in
 
 
 def _of_levels(name: str, threads: int, rounds: int, sizes: dict[str, int]) -> list[list[str]]:
+    # Not imported above: `memory`, beside it, measures processes that have not loaded LLVM.
+    from satura.backend.jit.translate import compile_kernel
+
     schedule = satura.compile(build(name), threads).rewritten.schedule
     levels = {level: compile_schedule(schedule, threads, merging=level) for level in MERGING}
     symbols = schedule.program.symbols
@@ -57,7 +59,7 @@ def _costs(
         text = kernel.source.partition("    # dispatch")[0]  # without what makes it a copy
         if text not in known:
             started = process_time()
-            made = compiled_kernel(KernelSource(kernel.name, text))
+            made = compile_kernel(KernelSource(kernel.name, text))
             known[text] = process_time() - started, len(made.code)
         costs.append(known[text])
     return costs
