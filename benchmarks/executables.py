@@ -30,9 +30,6 @@ def executables(names: list[str], threads: int, rounds: int, sizes: dict[str, in
 
 
 def _of_levels(name: str, threads: int, rounds: int, sizes: dict[str, int]) -> list[list[str]]:
-    # Not imported above: `memory`, beside it, measures processes that have not loaded LLVM.
-    from satura.backend.jit.translate import compile_kernel
-
     schedule = satura.compile(build(name), threads).rewritten.schedule
     levels = {level: compile_schedule(schedule, threads, merging=level) for level in MERGING}
     symbols = schedule.program.symbols
@@ -54,6 +51,9 @@ def _costs(
     found: CompiledSchedule, sizes: dict[str, int], known: dict[str, tuple[float, int]]
 ) -> list[tuple[float, int]]:
     """Seconds to compile each kernel, and bytes of its code; `known` are those met before."""
+    # Not imported above: `memory`, beside it, measures processes that have not loaded LLVM.
+    from satura.backend.jit.translate import compile_kernel
+
     costs = []
     for kernel in found.executables(sizes):
         text = kernel.source.partition("    # dispatch")[0]  # without what makes it a copy
