@@ -79,7 +79,8 @@ class Target:
         """A code generator for this CPU: of code that runs at any address, see `jit/linking.py`."""
         import llvmlite.binding as llvm
 
-        named = _named_by_llvm() if self.cpu == host_target().cpu else self
+        told = named_by_system()
+        named = self if told is None or told.cpu != self.cpu else _named_by_llvm()
         return llvm.Target.from_triple(named.triple).create_target_machine(
             cpu=named.cpu, features=named.features, opt=3, reloc="pic", codemodel="small",
             jit=True,

@@ -13,7 +13,6 @@ import satura
 from benchmarks.models import build, example_inputs
 from benchmarks.statistics import ratio, time_in_turns
 from satura.backend.jit.kernel import KernelSource
-from satura.backend.jit.translate import compile_kernel as compiled_kernel
 from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
 from satura.backend.plan.executables import MERGING
 from satura.commands.terminal import print_table, progress
@@ -52,12 +51,15 @@ def _costs(
     found: CompiledSchedule, sizes: dict[str, int], known: dict[str, tuple[float, int]]
 ) -> list[tuple[float, int]]:
     """Seconds to compile each kernel, and bytes of its code; `known` are those met before."""
+    # Not imported above: `memory`, beside it, measures processes that have not loaded LLVM.
+    from satura.backend.jit.translate import compile_kernel
+
     costs = []
     for kernel in found.executables(sizes):
         text = kernel.source.partition("    # dispatch")[0]  # without what makes it a copy
         if text not in known:
             started = process_time()
-            made = compiled_kernel(KernelSource(kernel.name, text))
+            made = compile_kernel(KernelSource(kernel.name, text))
             known[text] = process_time() - started, len(made.code)
         costs.append(known[text])
     return costs

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from satura.backend.jit.cache import default_cache
 from satura.backend.jit.kernel import CompiledKernel, KernelError, KernelSource
 from satura.backend.jit.loading import loader
-from satura.backend.jit.workers import Compilers
 
 Progress = Callable[[int, int], None]
 
@@ -64,6 +63,8 @@ def _gathered(
 
     What is called comes before what calls it. `report` is told how many sources are not ready.
     """
+    from satura.backend.jit.workers import Compilers  # what opens a saved program needs none
+
     found: dict[str, CompiledKernel] = {}
     wanted = list(sources)
     with Compilers() as compilers:
