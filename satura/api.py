@@ -106,7 +106,8 @@ def optimize(
     """The cheapest program that the rules can make of `model` within `limits`.
 
     A limit that cuts the search short is a warning: the best program found so far is returned.
-    Rules of your own are tried in a process that is stopped when they do not end: see `compile`.
+    `save` writes nodes of `model` where nothing is cheaper for a runtime. Rules of your
+    own are tried in a process that is stopped when they do not end: see `compile`.
     """
     import_whole("satura.pipeline.written")
     _check(limits, strict=strict)

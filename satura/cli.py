@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from satura.commands.failures import fail, leave, show_warning
+from satura.commands.failures import error_text, fail, leave, show_warning
 from satura.commands.options import (
     AsJson,
     Cost,
@@ -385,4 +385,4 @@ def main(arguments: list[str] | None = None) -> None:
     except MemoryError as error:
         fail(f"out of memory: {error or 'there is no more'}")
     except OSError as error:
-        fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        fail(error_text(error))

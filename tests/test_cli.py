@@ -353,14 +353,22 @@ FAILURES = {
     "unknown precision": (["run", "{model}", "--precision", "fast"], "'fast'"),
     "unknown size": (["run", "{model}", "--size", "columns=2"], "'columns'"),
     "malformed size": (["run", "{model}", "--size", "rows"], "NAME=N"),
-    "inputs that are not npz": (["run", "{model}", "--inputs", "{broken}"], "broken.onnx"),
+    "inputs that are not npz": (
+        ["run", "{model}", "--inputs", "{broken}"],
+        "broken.onnx is not an .npz file of plain arrays; write one with numpy.savez",
+    ),
+    "a result that is a folder": (["optimize", "{model}", "{folder}"], "directory: name a file"),
+    "a rule that there is not": (["why", "no_rule", "{model}"], "'no_rule'; `satura rules` lists"),
     "inputs of a wrong name": (["run", "{model}", "--inputs", "{wrong}"], "'z'"),
     "sizes beside inputs": (
         ["run", "{model}", "--inputs", "{wrong}", "--size", "rows=2"],
         "--size",
     ),
     "output in no folder": (["optimize", "{model}", "{folder}/no/out.onnx"], "/no/out.onnx: No"),
-    "results in no folder": (["run", "{model}", "--output", "{folder}/no/y.npz"], "/no/y.npz: No"),
+    "results in no folder": (
+        ["run", "{model}", "--output", "{folder}/no/y.npz"],
+        "directory: there is no folder '",
+    ),
     "inputs that are a device": (["run", "{model}", "--inputs", "/dev/zero"], "not a regular"),
     "bench of no model": (["bench", "nonsense"], "nonsense"),
 }

@@ -123,6 +123,14 @@ def same_extent(auto: str) -> Kind:
     return kind(nodes, sizes, ("n", 2, "h", "w"), {"w": random_input(3, 2, 3, 4)})
 
 
+def gaps_between_windows(auto: str) -> Kind:
+    """Windows that are smaller than their steps, at extents that onnxruntime pads."""
+    pool = node("MaxPool", "x", "a", kernel_shape=[2, 3], strides=[3, 5], auto_pad=auto)
+    mean = node("AveragePool", "x", "b", kernel_shape=[3, 4], strides=[4, 6], auto_pad=auto)
+    sizes = [(1, 2, *size) for size in ((1, 1), (2, 3), (5, 2), (5, 7), (7, 8), (1, 7))]
+    return kind([pool, mean], sizes, ("n", 2, "h", "w"), outputs=("a", "b"))
+
+
 def mean_of_same_extent(auto: str, include: int) -> Kind:
     attributes = {"kernel_shape": [3, 2], "strides": [2, 2], "count_include_pad": include}
     sizes = [(1, 2, 5, 7), (2, 2, 4, 6), (1, 2, 1, 1)]
@@ -168,6 +176,8 @@ KINDS = {
     "a largest of three": pooled("MaxPool", 3, 2, [1, 1]),
     "a mean rounded up": pooled("AveragePool", 3, 2, [1, 0], count_include_pad=0),
     "a mean with its border": pooled("AveragePool", 3, 2, [1, 1], count_include_pad=1),
+    "gaps above": gaps_between_windows("SAME_UPPER"),
+    "gaps below": gaps_between_windows("SAME_LOWER"),
     "a mean of the same extent": mean_of_same_extent("SAME_UPPER", 1),
     "a mean without its border": mean_of_same_extent("SAME_LOWER", 0),
     "parts of given extents": kind(

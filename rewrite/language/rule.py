@@ -351,7 +351,8 @@ class RuleSet:
 
     def __getitem__(self, name: str) -> Rule:
         if name not in self._rules:
-            raise RuleError(f"there is no rule '{name}'{suggestion(name, self._rules)}")
+            like = suggestion(name, self._rules) or "; `satura rules` lists those of the rule book"
+            raise RuleError(f"there is no rule '{name}'{like}")
         return self._rules[name]
 
     @cached_property

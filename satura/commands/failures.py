@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TextIO
 
@@ -16,6 +19,18 @@ def fail(message: str) -> None:
     """Say what is wrong, and exit with 1."""
     complain(message)
     sys.exit(1)
+
+
+def error_text(error: OSError) -> str:
+    """What the system says of a file, and what to do where its place is the reason."""
+    if not error.filename:
+        return str(error)
+    path, advice = Path(os.fsdecode(error.filename)), ""
+    if error.errno == errno.ENOENT and not path.parent.exists():
+        advice = f": there is no folder '{path.parent}'"
+    elif error.errno == errno.EISDIR:
+        advice = ": name a file in it"
+    return f"{path}: {error.strerror}{advice}"
 
 
 def complain(message: str) -> None:

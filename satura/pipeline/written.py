@@ -27,7 +27,7 @@ from satura.rewrite.onnx.write.emitter import OPSET
 from satura.rewrite.onnx.write.folding import with_constants
 from satura.rewrite.onnx.write.program import write_program
 from satura.rewrite.onnx.write.raised import raised
-from satura.rewrite.ops import REGISTRY, Op
+from satura.rewrite.ops import REGISTRY, Kind, Op
 from satura.rewrite.program.program import Node, Program, ProgramBuilder
 from satura.rewrite.types.attributes import Attribute, Count, Parameter, Perm
 from satura.rewrite.types.constant import Constant
@@ -97,7 +97,7 @@ class _Choice:
             *_of_program(made, homes, self.made),
             *_of_program(source, known, source, _NEW),
         ]
-        for call in (*calls, *_spelled_out(source)):
+        for call in calls:
             self.candidates += self.of_call(call, source, known)
         for call in _spelled_out(self.made):
             self.candidates += self.of_call(call, self.made, homes)
@@ -206,8 +206,10 @@ def _cost(program: Program, index: int) -> float:
     each = _NODE + _bytes(program, {index, *node.operands})
     if node.op.name == "transpose":
         return each * (_TURNED if _moves_one_axis(node.attributes[0]) else 1.0)
-    types = tuple(program.nodes[x].type for x in node.operands)
-    count = _count_written(node.op, node.attributes, types)
+    count = 1
+    if node.op.kind not in (Kind.ELEMENTWISE, Kind.LAYOUT, Kind.CONTRACTION):
+        types = tuple(program.nodes[x].type for x in node.operands)
+        count = _count_written(node.op, node.attributes, types)
     return count * each + _products(program, node.operands, [index])
 
 

@@ -83,8 +83,22 @@ def _same_pads(node: Context, spatial: Sequence[Dim], window: Geometry) -> tuple
         if isinstance(total, int):
             total = max(0, total)
         elif reach < stride:
-            node.static([extent], "a spatial extent under auto_pad")
+            lo.append(_gaps_before(extent, stride, reach if upper else reach + 1))
+            hi.append((extent + (stride - 1)) // stride * stride - extent - lo[-1])
+            continue
         smaller = total // 2
         lo.append(smaller if upper else total - smaller)
         hi.append(total - lo[-1])
     return (*lo, *hi)
+
+
+def _gaps_before(extent: Dim, stride: int, reach: int) -> Dim:
+    """Half of what windows reach beyond their last stride, rounded down; 0 where they do not.
+
+    That stride has 1 to `stride` elements of the extent. It has at most k where one more multiple
+    of the stride lies among `stride` - k further elements.
+    """
+    total: Dim = 0
+    for most in range(reach - 2, 0, -2):
+        total += 1 - (extent + (stride - most - 1)) // stride + (extent - 1) // stride
+    return total
