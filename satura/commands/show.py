@@ -13,6 +13,8 @@ from satura.commands.terminal import print_json, print_line, progress
 from satura.commands.values import with_values
 from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Progress
+from satura.pipeline.rates import cost_model
+from satura.pipeline.sizes import typical_sizes
 from satura.pipeline.stages import rewrite
 from satura.rewrite.egraph.records import ClassRecord, class_records
 from satura.rewrite.egraph.saturate import Limits
@@ -95,7 +97,10 @@ def _stage(
         phase("load", 0.0)
         program = load(source)
         return Stage(program, node_records(program))
-    rewritten = rewrite(source, rules, limits, phase)
+    cost = None
+    if stage == "kernels":  # those that run here; all else is the same on every machine
+        cost = cost_model(None, threads, typical_sizes(load(source), None))
+    rewritten = rewrite(source, rules, limits, phase, cost=cost)
     if stage == "egraph":
         return Stage(rewritten.source, class_records(rewritten.saturation))
     schedule = rewritten.schedule
