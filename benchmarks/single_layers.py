@@ -26,7 +26,11 @@ _CONVOLUTIONS = (
     ("MobileNetV2", 576, 576, 14, 3, 1, 576), ("MobileNetV2", 24, 144, 56, 1, 1, 1),
     ("MobileNetV2", 960, 160, 7, 1, 1, 1), ("EfficientNet", 240, 240, 28, 5, 2, 240),
     ("EfficientNet", 672, 672, 14, 5, 1, 672), ("EfficientNet", 40, 240, 28, 1, 1, 1),
+    ("ConvNeXt", 96, 96, 56, 7, 1, 96), ("ResNeXt-50", 128, 128, 56, 3, 1, 32),
+    ("ResNeXt-50", 256, 256, 28, 3, 1, 32), ("ResNeXt-50", 1024, 1024, 7, 3, 1, 32),
 )  # fmt: skip
+# network, then: channels in and out, edge, kernel and stride
+_TRANSPOSED = (("U-Net", 128, 64, 28, 2, 2), ("DCGAN", 256, 128, 14, 4, 2))
 # network, then: batch, rows, depth, columns
 _MATMULS = (
     ("BERT", 1, 128, 768, 768), ("BERT", 1, 128, 768, 3072), ("BERT", 1, 128, 3072, 768),
@@ -50,9 +54,16 @@ def layers(dtype: str) -> Iterator[tuple[str, onnx.ModelProto, dict[str, Array]]
             "group": groups,
         }
         weight = draw(outer, inner // groups, kernel, kernel)
-        kind = "depthwise" if groups == inner else "conv"
+        kind = "depthwise" if groups == inner else "grouped" if groups > 1 else "conv"
         name = f"{kind} {network} {inner}>{outer} {edge}² {kernel}×{kernel}/{stride}"
         yield _layer(name, "Conv", dtype, draw(1, inner, edge, edge), [weight], attributes)
+    for network, inner, outer, edge, kernel, stride in _TRANSPOSED:
+        border = (kernel - stride) // 2
+        attributes = {"strides": [stride] * 2, "pads": [border] * 4}
+        weight = draw(inner, outer, kernel, kernel)
+        name = f"transposed {network} {inner}>{outer} {edge}² {kernel}×{kernel}/{stride}"
+        image = draw(1, inner, edge, edge)
+        yield _layer(name, "ConvTranspose", dtype, image, [weight], attributes)
     for network, batch, rows, depth, columns in _MATMULS:
         name = f"matmul {network} {batch}×{rows}×{depth}×{columns}"
         shape = (depth, columns) if batch == 1 else (batch, depth, columns)
