@@ -13,6 +13,7 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import satura
+from satura.rewrite.errors import SaturaError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.onnx.write.save import to_model
 from satura.rewrite.ops.elementwise import BINARY, UNARY
@@ -23,6 +24,7 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import BinaryFn, Padding
 from satura.rewrite.types.dims import static, symbol
 from satura.rewrite.types.tensor_type import COMPUTED, Array, DType
+from tests.onnx_cases import sample
 from tests.onnx_models import make_model, node
 from tests.onnxruntime_reference import (
     WITHOUT_F64,
@@ -568,6 +570,33 @@ def test_nodes_of_a_model_come_back_where_nothing_is_cheaper() -> None:
     written = Counter(each.op_type for each in to_model(program).graph.node)
     assert written == Counter(each.op_type for each in nodes)
     check(program, arguments_of(program, special=False), tolerance=2e-5)
+
+
+@pytest.mark.deep
+def test_models_saved_again_give_what_they_gave() -> None:
+    """A part of the onnx package's own tests, where onnxruntime runs the original."""
+    same = 0
+    for case in list(sample().values())[::6]:
+        model = case.model
+        assert model is not None and case.data_sets is not None
+        names = [info.name for info in model.graph.input]
+        arguments = dict(zip(names, map(np.asarray, case.data_sets[0][0]), strict=False))
+        try:
+            expected = run(model, arguments)
+        except Exception:  # onnxruntime's errors have no class in common
+            continue
+        try:
+            saved = to_model(satura.optimize(model, limits=satura.Limits(rounds=1)))
+        except SaturaError:
+            continue
+        for found, wanted in zip(run(saved, arguments), expected, strict=True):
+            assert found.shape == wanted.shape and found.dtype == wanted.dtype, case.name
+            if DType.of(wanted.dtype).is_float:
+                assert_close(found, wanted, 1e-2 if wanted.itemsize < 4 else 1e-4, case.name)
+            else:
+                np.testing.assert_array_equal(found, wanted, err_msg=case.name)
+        same += 1
+    assert same > 30
 
 
 def test_open_extents_of_reshapes_need_no_nodes() -> None:
