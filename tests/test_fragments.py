@@ -12,18 +12,22 @@ from satura.pipeline.stages import rewrite
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract import templates
 from satura.rewrite.extract.assemble import assemble
-from satura.rewrite.extract.candidates import candidates
+from satura.rewrite.extract.candidates import candidates, enumerate_fragments
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.extract import choices
 from satura.rewrite.extract.folding import fold
 from satura.rewrite.extract.forms import INLINED
 from satura.rewrite.extract.fragments import Fragment, combine
+from satura.rewrite.extract.greedy import members
 from satura.rewrite.extract.placement import place
 from satura.rewrite.extract.schedule import Schedule
-from satura.rewrite.extract.templates import Instance
+from satura.rewrite.extract.templates import Instance, Templates
+from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import bind_sizes
 from satura.rewrite.types.attributes import Parameter
+from satura.rewrite.types.tensor_type import DType
 from tests.random_programs import random_program
+from tests.test_extract import unrewritten
 from tests.tiers import deep_but
 
 MODEL = CostModel()
@@ -85,4 +89,26 @@ def test_templates_say_what_their_fragments_are(seed: int) -> None:
         assert (fragment.form, fragment.anchor is None) == (template.form, template.anchor is None)
         assert list(fragment.reads) == instance.reads
         assert list(fragment.computed) == instance.computed
+        given = found.enumeration.given
+        assert list(members(instance.leaves)) == sorted(
+            k for k in fragment.reads if given[k] is None
+        )
+        assert instance.given == pytest.approx(sum(given[k] or 0.0 for k in fragment.reads))
         assert fragment.seconds(found.classes, found.model) == template.seconds
+
+
+@pytest.mark.parametrize(("times", "grows"), [(1, True), (4096, False)])
+def test_nothing_grows_from_what_is_better_read(times: int, grows: bool) -> None:
+    """Dear work on few elements is not repeated for each of the many that they are broadcast to."""
+    build = Builder()
+    few = build.input("few", DType.F32, (1, 4096))
+    many = build.input("many", DType.F32, (times, 4096))
+    worked = few
+    for _ in range(8):
+        worked = build.unary("erf", worked)
+    spread = build.broadcast(worked, (times, 4096))
+    classes = unrewritten(build.program({"y": build.binary("add", spread, many)}))
+    found = enumerate_fragments(classes, Templates(MODEL))
+    ((_, goal),) = classes.outputs
+    sizes = [found.fragment(candidate).size for candidate in found.graph.candidates[goal]]
+    assert (max(sizes) >= 9) is grows

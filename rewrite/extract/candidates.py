@@ -13,7 +13,7 @@ from satura.rewrite.extract.enumeration import Enumeration, Found
 from satura.rewrite.extract.folding import Folding, fold
 from satura.rewrite.extract.fragments import Fragment
 from satura.rewrite.extract.greedy import cheapest_dags, chosen
-from satura.rewrite.extract.local_search import improve
+from satura.rewrite.extract.local_search import LARGE, improve
 from satura.rewrite.extract.templates import Instance, Templates
 from satura.rewrite.extract.variants import Change, look, variants
 
@@ -76,26 +76,35 @@ def enumerate_fragments(classes: EClasses, templates: Templates, width: int = 1)
     for name, cls in classes.outputs:
         if not enumeration.is_computable(cls):
             raise ProgramError(f"output '{name}' cannot be computed from any e-node of its class")
-    made = _Made(classes)
+    made = _Made(enumeration)
+    picks: dict[int, int] = {}
     for dispatches in enumeration.dispatches:
         for leaves, (cost, found) in sorted(dispatches.items(), key=_cost):
-            made.add(leaves, cost, found)
+            candidate = made.add(leaves, cost, found)
+            if leaves == enumeration.best[found.cls]:
+                picks[found.cls] = candidate
     graph = made.graph()
-    picks = cheapest_dags(graph)
     start = improve(graph, chosen(graph, picks), picks, is_short=True)
     return Candidates(enumeration, graph, tuple(made.found), folding, start, picks)
 
 
 def add_variants(before: Candidates, rounds: int = MAX_ROUNDS) -> Candidates:
-    """Some candidates with the variants of those that a local search would choose."""
-    enumeration, graph, result, picks = before.enumeration, before.graph, before.start, before.picks
-    made = _Made(before.classes)
+    """Some candidates with the variants of those that a local search would choose.
+
+    In all but large graphs from two starts, whose variants are others.
+    """
+    enumeration, graph, picks = before.enumeration, before.graph, before.picks
+    results = [before.start]
+    if rounds and len(graph.homes) <= LARGE:
+        cheapest = cheapest_dags(graph)
+        results.append(improve(graph, chosen(graph, cheapest), picks, is_short=True))
+    made = _Made(enumeration)
     for leaves, cost, found in zip(graph.leaves, graph.costs, before.found, strict=True):
-        made.append(frozenset(leaves), cost, found)
+        made.append(sum([1 << leaf for leaf in leaves]), cost, found)
     seen: set[int] = set()
     gained: dict[object, set[Change]] = {}  # at the first of the places that look the same
     for _ in range(rounds):
-        for candidate in result.choice.values():
+        for candidate in [each for result in results for each in result.choice.values()]:
             found = made.found[candidate]
             if candidate not in seen and isinstance(found, Instance):
                 seen.add(candidate)
@@ -103,44 +112,46 @@ def add_variants(before: Candidates, rounds: int = MAX_ROUNDS) -> Candidates:
                 added = {
                     change
                     for change, variant in variants(enumeration, found, gained.get(place))
-                    if made.add(variant.leaves, variant.seconds, variant)
+                    if made.found[made.add(variant.leaves, variant.seconds, variant)] is variant
                 }
                 gained.setdefault(place, added)
         if len(made.found) == len(graph.homes):
             break
         known = len(graph.homes)
         graph = made.graph()
-        result = improve(graph, result, picks, True, near=graph.homes[known:])
+        new = graph.homes[known:]
+        results = [improve(graph, each, picks, True, near=new) for each in results]
+    result = min(results, key=lambda each: each.cost)
     return Candidates(enumeration, graph, tuple(made.found), before.folding, result, picks)
 
 
-def _cost(dispatch: tuple[frozenset[int], tuple[float, Found]]) -> float:
+def _cost(dispatch: tuple[int, tuple[float, Found]]) -> float:
     return dispatch[1][0]
 
 
 class _Made:
     """The arrays of a choice graph, to which candidates are added."""
 
-    def __init__(self, classes: EClasses) -> None:
-        self.classes = classes
+    def __init__(self, enumeration: Enumeration) -> None:
+        self.enumeration = enumeration
         self.found: list[Found] = []
         self.costs: list[float] = []
-        self.leaves: list[frozenset[int]] = []
-        self.of: list[list[int]] = [[] for _ in classes.nodes]
+        self.leaves: list[int] = []  # bit sets
+        self.of: list[list[int]] = [[] for _ in enumeration.classes.nodes]
 
     def prices(self, cls: int) -> tuple[float, ...]:
         """The costs of the candidates of a class."""
         return tuple([self.costs[candidate] for candidate in self.of[cls]])
 
-    def add(self, leaves: frozenset[int], cost: float, found: Found) -> bool:
-        """Add a candidate, unless one that costs no more reads no other classes."""
+    def add(self, leaves: int, cost: float, found: Found) -> int:
+        """Add a candidate; its number, or that of one that costs no more and reads no others."""
         for other in self.of[found.cls]:
-            if self.costs[other] <= cost and self.leaves[other] <= leaves:
-                return False
+            if self.costs[other] <= cost and not self.leaves[other] & ~leaves:
+                return other
         self.append(leaves, cost, found)
-        return True
+        return len(self.found) - 1
 
-    def append(self, leaves: frozenset[int], cost: float, found: Found) -> None:
+    def append(self, leaves: int, cost: float, found: Found) -> None:
         """Add a candidate."""
         self.of[found.cls].append(len(self.found))
         self.found.append(found)
@@ -148,11 +159,12 @@ class _Made:
         self.leaves.append(leaves)
 
     def graph(self) -> ChoiceGraph:
-        goals = dict.fromkeys(cls for _, cls in self.classes.outputs if self.of[cls])
+        classes = self.enumeration.classes
+        goals = dict.fromkeys(cls for _, cls in classes.outputs if self.of[cls])
         return ChoiceGraph(
-            len(self.classes.nodes),
+            len(classes.nodes),
             tuple([found.cls for found in self.found]),
-            tuple(tuple(sorted(leaves)) for leaves in self.leaves),
+            tuple(map(self.enumeration.members, self.leaves)),
             tuple(self.costs),
             tuple(goals),
         )

@@ -15,14 +15,15 @@ from typing import TypeAlias
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.folding import Folding
-from satura.rewrite.extract.forms import inlinable
-from satura.rewrite.extract.fragments import Fragment, placement
+from satura.rewrite.extract.forms import Fused, inlinable
+from satura.rewrite.extract.fragments import Fragment, copy_features, placement
 from satura.rewrite.extract.greedy import members
 from satura.rewrite.extract.octets import widens
 from satura.rewrite.extract.templates import Instance, Instances, Templates
 from satura.rewrite.ops import REGISTRY, Kind
 
 MAX_SWEEPS = 12
+_VIEWING = (Kind.ELEMENTWISE, Kind.REDUCTION)
 IMPROVEMENT = 1e-9  # relative; smaller gains are noise of floating point
 
 Found: TypeAlias = Instance | Fragment
@@ -33,8 +34,9 @@ class Enumeration:
 
     `options[c]` are those that others grow from, with their prices; `dispatches[c]` those that can
     be dispatched: per set of classes that they read, inputs and constants apart, the cheapest and
-    its cost. `width` says how many options of one form, and anchor, a class keeps that read
-    different classes.
+    its cost. `best[c]` is what the cheapest of these, with all below it, reads. All sets are bit
+    sets. `width` says how many options of one form, and anchor, a class keeps that read different
+    classes.
     """
 
     def __init__(
@@ -46,13 +48,14 @@ class Enumeration:
         self.width = width
         count = len(classes.nodes)
         self.options: list[dict[object, tuple[float, Instance]]] = [{} for _ in range(count)]
-        self.dispatches: list[dict[frozenset[int], tuple[float, Found]]] = [
-            {} for _ in range(count)
-        ]
+        self.dispatches: list[dict[int, tuple[float, Found]]] = [{} for _ in range(count)]
+        self.best: list[int | None] = [None] * count
+        self._copies: list[float | None] = [None] * count
         self._own = [inf] * count  # seconds of the cheapest dispatch of a class
         self._total = [inf if price is None else price for price in folding.given]
         self._closure = [0] * count  # bit set of the classes dispatched below and here
-        self._nearby: dict[frozenset[int], tuple[float, int]] = {}  # of `_below`, during one visit
+        self._nearby: dict[int, tuple[float, int]] = {}  # of `_below`, during one visit
+        self._members: dict[int, tuple[int, ...]] = {}
         self.instances = Instances(classes, templates, folding.given)
         self._combined: dict[tuple[object, ...], Instance | None] = {}
         self._sweep()
@@ -65,9 +68,14 @@ class Enumeration:
         """Whether a class is given or can be dispatched."""
         return self._total[cls] < inf
 
-    def _admit(
-        self, found: Found, leaves: frozenset[int], seconds: float, given: float
-    ) -> float | None:
+    def members(self, leaves: int) -> tuple[int, ...]:
+        """The classes of a bit set, remembered: few sets are read by most fragments."""
+        found = self._members.get(leaves)
+        if found is None:
+            found = self._members[leaves] = tuple(members(leaves))
+        return found
+
+    def _admit(self, found: Found, leaves: int, seconds: float, given: float) -> float | None:
         """Add a dispatch, unless its class is given; the price of everything below it.
 
         Of its `seconds`, `given` are for what it reads but its leaves. None where one of these is
@@ -91,14 +99,18 @@ class Enumeration:
         # fall, so reading what depends on this class cannot be cheaper than what it has.
         own = seconds - given
         if below + own < self._total[cls] * (1 - IMPROVEMENT):
-            self._own[cls], self._total[cls] = own, below + own
+            self._own[cls], self._total[cls], self.best[cls] = own, below + own, leaves
             self._closure[cls] = bits | 1 << cls
         return below
 
     def _sweep(self) -> None:
         users = _users(self.classes)
         order = _by_depth(self.classes)
-        dirty = {cls: set(range(len(self.classes.nodes[cls]))) for cls in order}
+        dirty: dict[int, set[int]] = {}
+        for cls in order:
+            nodes = self.classes.nodes[cls]
+            if useful := {at for at, node in enumerate(nodes) if cls not in node.operands}:
+                dirty[cls] = useful
         for _ in range(MAX_SWEEPS):
             if not dirty:
                 return
@@ -125,7 +137,7 @@ class Enumeration:
         """Admit a concat as a placement."""
         placed = placement(self.classes, cls, node)
         prices = {leaf: self.given[leaf] for leaf in placed.reads}
-        leaves = frozenset(leaf for leaf, price in prices.items() if price is None)
+        leaves = sum([1 << leaf for leaf, price in prices.items() if price is None])
         given = sum(price for price in prices.values() if price is not None)
         self._admit(placed, leaves, placed.seconds(self.classes, self.model) + given, given)
 
@@ -144,8 +156,15 @@ class Enumeration:
             if held := self.options[operand]:
                 forms = inlinable(node.op, dtype, position)
                 options += [each for _, each in held.values() if each.template.form in forms]
+                if len(options) > 1 and kind in _VIEWING and self._is_seen(operand):
+                    del options[0]
             ways.append(options)
         return cartesian(*ways)
+
+    def _is_seen(self, cls: int) -> bool:
+        """Whether storing a class takes a copy, and what is copied can be read in its place."""
+        view = self.options[cls].get(Fused.VIEW.value)
+        return view is not None and not view[1].template.work and view[0] <= self._total[cls]
 
     def _combine(
         self, cls: int, position: int, parts: tuple[Instance | None, ...]
@@ -162,6 +181,8 @@ class Enumeration:
         below = self._admit(found, found.leaves, found.seconds, found.given)
         if below is None or not template.grows:
             return False
+        if self._is_hopeless(found, below):
+            return False
         # What it costs in a larger one: its reads and its work, one after the other.
         price = below + template.inlined
         # Operands of one op fuse only when they share their anchor.
@@ -174,6 +195,24 @@ class Enumeration:
             return False
         options[kept] = (price, found)
         return held is None or held[1] is not found
+
+    def _is_hopeless(self, found: Instance, below: float) -> bool:
+        """Whether a fragment takes longer in a larger one than its class takes to be computed,
+        stored and read beside all that it reads."""
+        cls, work = found.cls, found.template.work
+        limit = self._saved(cls)
+        if below + work <= self._total[cls] + limit:
+            return False
+        more = self._closure[cls] & ~self._nearby[found.leaves][1]
+        return work > limit + sum([self._own[each] for each in members(more)])
+
+    def _saved(self, cls: int) -> float:
+        """What is saved at most where a class is not stored and read."""
+        saved = self._copies[cls]
+        if saved is None:
+            features = copy_features(self.classes.types[cls].dtype.value, self.classes.bytes[cls])
+            saved = self._copies[cls] = self.model.seconds(features)
+        return saved
 
     def _keep_wide(self, kept: object, found: Instance, price: float) -> bool:
         """Keep a fragment among the `width` best of its kind that read different classes; whether
@@ -193,11 +232,11 @@ class Enumeration:
         options[key] = (price, found)
         return held is None or held[1] is not found
 
-    def _below(self, leaves: frozenset[int]) -> tuple[float, int]:
+    def _below(self, leaves: int) -> tuple[float, int]:
         """Seconds of everything below `leaves`, and the classes dispatched there."""
         totals, closures, own = self._total, self._closure, self._own
         total, bits = 0.0, 0
-        for leaf in sorted(leaves, key=totals.__getitem__, reverse=True):
+        for leaf in sorted(self.members(leaves), key=totals.__getitem__, reverse=True):
             if not bits:
                 total, bits = totals[leaf], closures[leaf]
             elif more := closures[leaf] & ~bits:
@@ -207,12 +246,13 @@ class Enumeration:
 
 
 def _users(classes: EClasses) -> list[list[tuple[int, int]]]:
-    """The e-nodes that have each class as an operand: their classes, and their positions there."""
+    """The e-nodes that have each other class as an operand: their classes, and positions there."""
     users: list[list[tuple[int, int]]] = [[] for _ in classes.nodes]
     for cls, nodes in enumerate(classes.nodes):
         for position, node in enumerate(nodes):
-            for operand in node.operands:
-                users[operand].append((cls, position))
+            if cls not in node.operands:
+                for operand in dict.fromkeys(node.operands):
+                    users[operand].append((cls, position))
     return users
 
 

@@ -24,7 +24,7 @@ from satura.rewrite.extract.greedy import dag_greedy, tree_greedy
 from satura.rewrite.extract.local_search import local_search
 from satura.rewrite.extract.placement import place
 from satura.rewrite.extract.schedule import Schedule
-from satura.rewrite.extract.templates import Templates
+from satura.rewrite.extract.templates import Instance, Templates
 from satura.rewrite.system.garbage import without_collections
 
 Method = Literal["search", "exact", "dag", "tree"]
@@ -69,22 +69,33 @@ def appraiser(model: CostModel | None = None) -> Callable[[EClasses], Appraised]
     @without_collections()
     def appraise(classes: EClasses) -> Appraised:
         found = enumerate_fragments(_with_sizes(classes, templates.model), templates)
-        return Appraised(schedule(found, found.start), found)
+        parts = [found.found[candidate] for candidate in found.start.choice.values()]
+        dispatched = [part.template.seconds for part in parts if isinstance(part, Instance)]
+        if len(dispatched) == len(parts):
+            return Appraised(sum(dispatched), found)
+        made = schedule(found, found.start)  # which parts of a concat are copied is found here
+        return Appraised(made.seconds, found, made)
 
     return appraise
 
 
 @dataclass(frozen=True)
 class Appraised:
-    """A good schedule, and the candidates among which a longer search goes on."""
+    """A good schedule, and the candidates among which a longer search goes on.
 
-    schedule: Schedule
+    `seconds` are the predicted ones of one run; what was not `made` yet is made when asked for.
+    """
+
+    seconds: float
     found: Candidates | None
+    made: Schedule | None = None
 
     @property
-    def seconds(self) -> float:
-        """Predicted seconds of one run."""
-        return self.schedule.seconds
+    def schedule(self) -> Schedule:
+        if self.made is not None:
+            return self.made
+        assert self.found is not None
+        return schedule(self.found, self.found.start)
 
     def candidates(self, classes: EClasses, model: CostModel | None = None) -> Candidates:
         """What `choices` finds in `classes`, for which this was found."""
@@ -92,9 +103,9 @@ class Appraised:
             return choices(classes, model)
         return add_variants(self.found)
 
-    def __reduce__(self) -> tuple[type[Appraised], tuple[Schedule, None]]:
+    def __reduce__(self) -> tuple[type[Appraised], tuple[float, None, Schedule]]:
         """Leave candidates behind on the way to another process: they are found again sooner."""
-        return Appraised, (self.schedule, None)
+        return Appraised, (self.seconds, None, self.schedule)
 
 
 def choices(

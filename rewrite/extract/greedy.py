@@ -40,8 +40,11 @@ def cheapest_trees(graph: ChoiceGraph) -> dict[int, int]:
     return _visit(graph, price, settle)
 
 
-def cheapest_dags(graph: ChoiceGraph) -> dict[int, int]:
-    """The candidate of every class that is cheapest together with all classes below it."""
+def cheapest_dags(graph: ChoiceGraph, is_last: bool = False) -> dict[int, int]:
+    """The candidate of every class that is cheapest together with all classes below it.
+
+    Of equal ones the first, or the last.
+    """
     totals = [0.0] * graph.size
     own = [0.0] * graph.size
     below = [0] * graph.size  # bit set of the classes that are computed for this one, itself too
@@ -64,25 +67,27 @@ def cheapest_dags(graph: ChoiceGraph) -> dict[int, int]:
         totals[cls], own[cls] = total, graph.costs[candidate]
         below[cls] = union(candidate)[1] | 1 << cls
 
-    return _visit(graph, price, settle)
+    return _visit(graph, price, settle, -1 if is_last else 1)
 
 
 def _visit(
     graph: ChoiceGraph,
     price: Callable[[int], float],
     settle: Callable[[int, int, float], None],
+    order: int = 1,
 ) -> dict[int, int]:
     """The cheapest candidate of each class, classes in order of price.
 
     `price` is asked for candidates whose leaves are settled; `settle` is told class, candidate and
-    price.
+    price. `order` turns round which of equal ones comes first.
     """
     missing = list(map(len, graph.leaves))
-    heap = [(price(k), k) for k, count in enumerate(missing) if not count]
+    heap = [(price(k), order * k) for k, count in enumerate(missing) if not count]
     heapify(heap)
     picks: dict[int, int] = {}
     while heap:
-        total, candidate = heappop(heap)
+        total, number = heappop(heap)
+        candidate = order * number
         cls = graph.homes[candidate]
         if cls in picks:
             continue
@@ -91,7 +96,7 @@ def _visit(
         for reader in graph.readers[cls]:
             missing[reader] -= 1
             if not missing[reader] and graph.homes[reader] not in picks:
-                heappush(heap, (price(reader), reader))
+                heappush(heap, (price(reader), order * reader))
     return picks
 
 

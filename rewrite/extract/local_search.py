@@ -33,7 +33,7 @@ WORTH = 1e-5  # relative; a search that gained less is not repeated
 def local_search(
     graph: ChoiceGraph, start: Result | None = None, picks: Mapping[int, int] = {}
 ) -> Result:
-    """Search from both greedy choices, or from `start`, and in all but large graphs a greedy one.
+    """Search from all greedy choices, or from `start`, and in all but large graphs the DAGs'.
 
     In these `picks` without a cycle, where given, stand for the greedy ones of what is not chosen.
     Raises ProgramError where a goal cannot be computed.
@@ -42,7 +42,7 @@ def local_search(
     others = picks if picks and is_large else cheapest_dags(graph)
     starts = [start] if start else [tree_greedy(graph)]
     if not start or not is_large:
-        starts.append(chosen(graph, others))
+        starts += [chosen(graph, others), chosen(graph, cheapest_dags(graph, is_last=True))]
     found = [(improve(graph, each, others), each) for each in starts]
     best, before = min(found, key=lambda pair: pair[0].cost)
     while best.cost < before.cost * (1 - WORTH):

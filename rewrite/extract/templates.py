@@ -18,11 +18,12 @@ from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.forms import ANCHORED, INLINED, Fused
 from satura.rewrite.extract.fragments import MAX_NODES, Fragment, combine
+from satura.rewrite.extract.greedy import members
 from satura.rewrite.types.attributes import Attribute
 from satura.rewrite.types.tensor_type import TensorType
 
 _OWN = -1
-_Key: TypeAlias = tuple[object, ...]
+_Key: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,36 +44,41 @@ class Template:
     computed: tuple[int, ...]
     seconds: float
     inlined: float
+    work: float
     grows: bool
     kind: str | None
 
 
 @dataclass(slots=True, eq=False)
 class Instance:
-    """One fragment: a template, and the classes that stand in it, its own first.
+    """One fragment: a template, and where it stands.
 
-    `node` is the e-node at `position` of that class. It reads `leaves` and, for `given` seconds,
+    `node` is the e-node at `position` of class `cls`. It reads `leaves` and, for `given` seconds,
     what is there without a dispatch; `seconds` are its cost with these. Instances that share
-    `anchor` share the anchor of the fragments. `inner` is a bit set of the classes that are
-    computed here, `outer` one of those that are read.
+    `anchor` share the anchor of the fragments. `inner` is the set of the classes that are computed
+    here, `outer` that of those that are read; all sets are bit sets.
     """
 
     template: Template
+    cls: int
     position: int
     node: ENode
     parts: tuple[Instance | None, ...]
-    classes: tuple[int, ...]
     inner: int
     outer: int
-    leaves: frozenset[int]
+    leaves: int
     given: float
     seconds: float
     anchor: object = None
     fragment: Fragment | None = None
+    _classes: tuple[int, ...] | None = None
 
     @property
-    def cls(self) -> int:
-        return self.classes[0]
+    def classes(self) -> tuple[int, ...]:
+        """The classes that stand in the template, its own first."""
+        if self._classes is None:
+            self._classes = _standing(self.cls, self.node, self.parts)
+        return self._classes
 
     @property
     def reads(self) -> list[int]:
@@ -85,6 +91,21 @@ class Instance:
         return [self.classes[place] for place in self.template.computed]
 
 
+def _standing(cls: int, node: ENode, parts: tuple[Instance | None, ...]) -> tuple[int, ...]:
+    """A class, and those that stand in some parts or are read beside them, each once."""
+    return tuple(dict.fromkeys(_mentioned(cls, node, parts)))
+
+
+def _mentioned(cls: int, node: ENode, parts: tuple[Instance | None, ...]) -> list[int]:
+    mentioned = [cls]
+    for operand, part in zip(node.operands, parts, strict=True):
+        if part is None:
+            mentioned.append(operand)
+        else:
+            mentioned += part.classes
+    return mentioned
+
+
 class Templates:
     """The templates under one cost model; None stands for what does not fuse."""
 
@@ -92,15 +113,15 @@ class Templates:
         self.model = model
         self.found: dict[_Key, Template | None] = {}
         self._kinds: dict[tuple[TensorType, bool], int] = {}
-        self._ops: dict[tuple[str, int, tuple[Attribute, ...]], int] = {}
+        self._ops: dict[tuple[int, str, int, tuple[Attribute, ...]], int] = {}
 
     def kind(self, type_: TensorType, is_known: bool) -> int:
         """A number for classes of this type; constants have other ones."""
         return self._kinds.setdefault((type_, is_known), len(self._kinds))
 
-    def op(self, node: ENode) -> int:
-        """A number for e-nodes with this op and these attributes."""
-        key = node.op, len(node.operands), node.attributes
+    def op(self, kind: int, node: ENode) -> int:
+        """A number for e-nodes with this op and these attributes, of classes of one kind."""
+        key = kind, node.op, len(node.operands), node.attributes
         return self._ops.setdefault(key, len(self._ops))
 
 
@@ -114,62 +135,71 @@ class Instances:
         self.templates = templates
         self.given = given
         pairs = zip(classes.types, classes.known, strict=True)
-        self._kinds = [templates.kind(*pair) for pair in pairs]
-        self._ops = [tuple(map(templates.op, nodes)) for nodes in classes.nodes]
+        kinds = [templates.kind(*pair) for pair in pairs]
+        self._read = [-1 - kind for kind in kinds]  # stands for a class that is read
+        self._ops = [
+            tuple([templates.op(kind, node) for node in nodes])
+            for kind, nodes in zip(kinds, classes.nodes, strict=True)
+        ]
+        self._bits = [1 << cls for cls in range(len(kinds))]
+        self._free = sum([self._bits[cls] for cls, price in enumerate(given) if price is not None])
+        self._prices: dict[int, float] = {0: 0.0}  # of sets of given classes
 
     def combined(
         self, cls: int, position: int, parts: tuple[Instance | None, ...]
     ) -> Instance | None:
         """The e-node at a position of a class over some parts, None where these do not fuse."""
         node = self.classes.nodes[cls][position]
-        union = _union(cls, node, parts)
-        if union is None:
-            return None
-        kinds = self._kinds
-        mentioned = [cls]
-        key: list[object] = [kinds[cls], self._ops[cls][position]]
-        anchors = []
+        inner, outer, both, size, anchors = self._bits[cls], 0, 0, 1, []
+        key = [self._ops[cls][position]]
         for operand, part in zip(node.operands, parts, strict=True):
             if part is None:
-                mentioned.append(operand)
-                key.append(-1 - kinds[operand])
-            else:
-                mentioned += part.classes
-                key.append(part.template.number)
-                if part.anchor is not None:
-                    anchors.append(part.anchor)
-        inside = tuple(dict.fromkeys(mentioned))
-        if len(inside) < len(mentioned):
-            place = {each: number for number, each in enumerate(inside)}
+                bit = self._bits[operand]
+                both |= outer & bit
+                outer |= bit
+                key.append(self._read[operand])
+                continue
+            both |= (inner | outer) & (part.inner | part.outer)
+            inner |= part.inner
+            outer |= part.outer
+            template = part.template
+            size += len(template.computed)
+            key.append(template.number)
+            if part.anchor is not None:
+                anchors.append(part.anchor)
+        # As `combine` would: most of what is refused computes what it reads, or too much.
+        if inner & outer or both & self._bits[cls]:
+            return None
+        if size > MAX_NODES and inner.bit_count() > MAX_NODES:
+            return None
+        if both:
+            mentioned = _mentioned(cls, node, parts)
+            place = {each: number for number, each in enumerate(dict.fromkeys(mentioned))}
             key += [place[each] for each in mentioned]
         if len(anchors) > 1:
             key += [anchors.index(anchor) for anchor in anchors]
         found, made = self.templates.found, tuple(key)
-        fragment, template = None, found.get(made)
-        if template is None:
+        fragment, known = None, found.get(made)
+        if known is None:
             if made in found:
                 return None
             fragment = self._built(cls, node, parts)
             if fragment is not None:
-                template = self._template(fragment, inside, parts)
-            found[made] = template
-            if template is None:
+                known = self._template(fragment, _standing(cls, node, parts), parts)
+            found[made] = known
+            if known is None:
                 return None
-        leaves, given, seconds = [], 0.0, template.seconds
-        for number in template.reads:
-            leaf = inside[number]
-            price = self.given[leaf]
-            if price is None:
-                leaves.append(leaf)
-            else:
-                given += price
-                seconds += price
+        free = outer & self._free
+        given = self._prices.get(free)
+        if given is None:
+            given = self._prices[free] = sum([self.given[each] or 0.0 for each in members(free)])
         instance = Instance(
-            template, position, node, parts, inside, *union, frozenset(leaves), given, seconds
-        )
+            known, cls, position, node, parts, inner, outer, outer ^ free, given,
+            known.seconds + given,
+        )  # fmt: skip
         instance.fragment = fragment
-        if template.anchor is not None:
-            part = parts[template.anchor] if template.anchor != _OWN else None
+        if known.anchor is not None:
+            part = parts[known.anchor] if known.anchor != _OWN else None
             instance.anchor = part.anchor if part else instance
         return instance
 
@@ -199,23 +229,6 @@ class Instances:
             tuple(map(inside.index, fragment.reads)), tuple(map(inside.index, fragment.computed)),
             fragment.seconds(self.classes, model),
             fragment.inlined_seconds(self.classes, model) if grows else inf,
+            model.work(fragment.features(self.classes, False)) / model.threads,
             grows, None if form in ANCHORED else form.value,
         )  # fmt: skip
-
-
-def _union(cls: int, node: ENode, parts: tuple[Instance | None, ...]) -> tuple[int, int] | None:
-    """What a class over some parts computes and what it reads, as bit sets.
-
-    None where `combine` would refuse at once: most of what is tried computes too much, or reads
-    what it computes.
-    """
-    inner, outer = 1 << cls, 0
-    for operand, part in zip(node.operands, parts, strict=True):
-        if part is None:
-            outer |= 1 << operand
-        elif part.inner >> cls & 1:
-            return None
-        else:
-            inner |= part.inner
-            outer |= part.outer
-    return None if inner & outer or inner.bit_count() > MAX_NODES else (inner, outer)

@@ -66,7 +66,7 @@ def with_part(
             for operand, below in zip(old.node.operands, old.parts, strict=True):
                 if operand == cls:
                     parts.append(part)
-                elif below is None or cls not in below.classes:
+                elif below is None or not (below.inner | below.outer) >> cls & 1:
                     parts.append(below)
                 else:
                     changed = rebuild(below)

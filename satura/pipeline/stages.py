@@ -23,6 +23,7 @@ from satura.rewrite.system.garbage import without_collections
 
 _SMALL = 1500  # e-nodes: searching them takes less than half a second
 _CLOSE = 1.05  # times the best: a longer search may gain as much
+_ROUNDING = 1e-12  # sums in another order
 _VERY_CLOSE = 1.001  # the same of a large program, whose search takes a share of the time
 
 
@@ -63,8 +64,9 @@ def best_schedule(saturation: Saturation, cost: CostModel | None = None) -> Sche
     """The cheapest schedule that a saturation met on its way, or a longer search in its e-graph."""
     met = saturation.best
     assert isinstance(met, Appraised)
-    longer, *rest = [schedule(*each) for each in _searches(saturation, met, cost)]
-    return min(longer, met.schedule, *rest, key=lambda each: each.seconds)
+    longer = [schedule(*each) for each in _searches(saturation, met, cost)]
+    best = min(longer, key=lambda each: each.seconds)
+    return met.schedule if met.seconds < best.seconds * (1 - _ROUNDING) else best
 
 
 @without_collections()
