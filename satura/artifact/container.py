@@ -16,20 +16,23 @@ import mmap
 import os
 import struct
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from satura.rewrite.errors import ArtifactError
 from satura.rewrite.system.files import ARTIFACT, is_private, open_regular, output_file
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
     from satura.rewrite.types.constant import Constant
 
+    Bytes = NDArray[np.uint8]
+
 T = TypeVar("T")
-Bytes = NDArray[np.uint8]
 
 VERSION = 3
 _HEAD = struct.Struct("<16sQQQ")
@@ -94,7 +97,7 @@ class Writer:
 class Container:
     """An open file, mapped. `is_private` says that none but this user can have written it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str | Path) -> None:
         """Raises ArtifactError for what is not a whole file of this version, OSError for none."""
         with open_regular(path) as file:
             status = os.fstat(file.fileno())
@@ -137,7 +140,7 @@ class Container:
         return content
 
     @staticmethod
-    def _version_checked(path: Path, start: bytes) -> None:
+    def _version_checked(path: str | Path, start: bytes) -> None:
         magic = start[: len(ARTIFACT)]
         if magic != ARTIFACT[: len(start)] or not start:
             raise ArtifactError(f"{path} is not a program that `Compiled.save` has written")
@@ -157,7 +160,7 @@ def is_artifact(path: Path) -> bool:
         return file.read(len(ARTIFACT)) == ARTIFACT
 
 
-def damage(path: Path, part: str) -> ArtifactError:
+def damage(path: str | Path, part: str) -> ArtifactError:
     """The error for a file whose `part` is not what was written."""
     return ArtifactError(f"{path} is damaged: its {part} is not as it was written; save it again")
 
