@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.compare import SEQUENCE, TINY_SEQUENCE, compare, compare_alone
 from benchmarks.executables import executables
-from benchmarks.memory import DEFAULT, memory, memory_alone
+from benchmarks.memory import DEFAULT, memory
 from benchmarks.models import MODELS, TINY, build, example_inputs
 from benchmarks.opening import opening
 from benchmarks.scaling import scaling
@@ -50,7 +50,6 @@ def main() -> None:
         parser.add_argument("--only", default="", help="layers whose name has this")
     elif command == "memory":
         parser.add_argument("models", nargs="*", default=list(DEFAULT))
-        parser.add_argument("--alone", nargs=2, help=argparse.SUPPRESS)
     elif command == "opening":
         parser.add_argument("models", nargs="*", default=["light_resnet50", "minilm", "bert_base"])
         parser.add_argument("--json", action="store_true", help="print JSON")
@@ -72,11 +71,7 @@ def main() -> None:
     if unknown:
         parser.error(f"there is no model {unknown[0]!r}; choose from {', '.join(known)}")
     if command == "memory":
-        if arguments.alone:
-            step, path = arguments.alone
-            memory_alone(step, arguments.models[0], Path(path), threads)
-        else:
-            memory(arguments.models, threads)
+        memory(arguments.models, threads)
         return
     if command == "opening":
         opening(arguments.models, threads, rounds, arguments.json)

@@ -18,7 +18,7 @@ import numpy as np
 import onnx
 
 import satura
-from benchmarks.memory import SIZES
+from benchmarks.footprint import SIZES
 from benchmarks.models import build
 from benchmarks.statistics import Samples, ratio
 from satura.commands.bench import needs_onnxruntime
