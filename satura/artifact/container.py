@@ -51,32 +51,25 @@ class Writer:
     def __init__(self) -> None:
         self._sections: list[Callable[[], Bytes]] = []
         self._sizes: list[int] = []
-        self._numbers: dict[tuple[int, int], int] = {}
+        self._numbers: dict[bytes, int] = {}  # by what they hold
 
     def add(self, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]] | bytes) -> int:
-        """The number of the section that holds these bytes; an array is added once."""
+        """The number of the section that holds these bytes; equal ones are written once."""
         if isinstance(array, bytes):
             array = np.frombuffer(array, np.uint8)
         content = _bytes(array)
-        key = (int(content.ctypes.data), content.size)
-        if key not in self._numbers:
-            self._numbers[key] = self._added(content.size, lambda: content)  # it keeps its address
-        return self._numbers[key]
+        return self._number(content, lambda: content)
 
     def add_constant(self, constant: Constant) -> int:
         """The number of the section that holds a constant; what is not kept is read to write it."""
-        content = _bytes(constant.array)
-        known = self._numbers.get((int(content.ctypes.data), content.size))
-        if known is not None:
-            return known
-        if constant.kept is not None:
-            return self.add(constant.kept)
-        return self._added(constant.nbytes, lambda: _bytes(constant.array))
+        return self._number(_bytes(constant.array), lambda: _bytes(constant.array))
 
-    def _added(self, size: int, content: Callable[[], Bytes]) -> int:
-        self._sections.append(content)
-        self._sizes.append(size)
-        return len(self._sections) - 1
+    def _number(self, content: Bytes, again: Callable[[], Bytes]) -> int:
+        number = self._numbers.setdefault(hashlib.sha256(content).digest(), len(self._sections))
+        if number == len(self._sections):
+            self._sections.append(again)
+            self._sizes.append(content.size)
+        return number
 
     def write(self, path: Path, header: dict[str, object]) -> None:
         """Write the file, which appears complete or not at all; only its owner may write to it."""
