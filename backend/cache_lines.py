@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from satura.rewrite.types.tensor_type import Array
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from satura.rewrite.types.tensor_type import Array
 
 CACHE_LINE = 64
 _SMALL = 4096  # bytes, for which it is not worth the time

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from math import ceil
-from pathlib import Path
 
 from satura.rewrite.errors import UnsupportedError
 
-_CGROUPS = Path("/sys/fs/cgroup")
-_MEMBERSHIP = Path("/proc/self/cgroup")
-_CPUS = Path("/sys/devices/system/cpu")
+_CGROUPS = "/sys/fs/cgroup"
+_MEMBERSHIP = "/proc/self/cgroup"
+_CPUS = "/sys/devices/system/cpu"
+_AnyPath = str | os.PathLike[str]
 _V2_FOLDERS: tuple[str, ...] = ("", "unified")
 _V1_FOLDERS: tuple[str, ...] = ("cpu", "cpu,cpuacct", "cpuacct,cpu")
 
@@ -30,7 +30,7 @@ def usable_threads() -> int:
     return max(1, min(limit for limit in limits if limit is not None))
 
 
-def cgroup_quota(root: Path = _CGROUPS, membership: Path = _MEMBERSHIP) -> float | None:
+def cgroup_quota(root: _AnyPath = _CGROUPS, membership: _AnyPath = _MEMBERSHIP) -> float | None:
     """How many CPUs the cgroups of this process, and those around them, allow; None for all.
 
     `root` is where cgroups of version 1 or 2 are mounted, `membership` says which are its own.
@@ -41,9 +41,9 @@ def cgroup_quota(root: Path = _CGROUPS, membership: Path = _MEMBERSHIP) -> float
     return min(quotas, default=None)
 
 
-def physical_cores(cpus: Iterable[int], root: Path = _CPUS) -> int | None:
+def physical_cores(cpus: Iterable[int], root: _AnyPath = _CPUS) -> int | None:
     """How many cores `cpus` belong to; None where the system does not say."""
-    cores = {_text(root / f"cpu{cpu}" / "topology" / "thread_siblings_list") for cpu in cpus}
+    cores = {_text(f"{root}/cpu{cpu}/topology/thread_siblings_list") for cpu in cpus}
     return None if None in cores or not cores else len(cores)
 
 
@@ -62,7 +62,7 @@ def _asked_for() -> int | None:
     return int(asked)
 
 
-def _own_folders(root: Path, membership: Path) -> Iterator[Path]:
+def _own_folders(root: _AnyPath, membership: _AnyPath) -> Iterator[str]:
     """The folders of this process's CPU cgroups and of all around them.
 
     In a container the path may be the host's, which is not mounted: then what is there of it.
@@ -79,22 +79,23 @@ def _own_folders(root: Path, membership: Path) -> Iterator[Path]:
         parts = [part for part in path.split("/") if part not in ("", "..")]
         for mount in mounts:
             for count in range(len(parts) + 1):
-                yield root.joinpath(mount, *parts[:count])
+                yield os.path.join(root, mount, *parts[:count])
 
 
-def _quota(folder: Path) -> float | None:
+def _quota(folder: str) -> float | None:
     """The CPUs that one cgroup allows, of version 2 or 1."""
-    words = (_text(folder / "cpu.max") or "").split()
+    words = (_text(f"{folder}/cpu.max") or "").split()
     if not words:
-        words = [_text(folder / f"cpu.cfs_{name}_us") or "" for name in ("quota", "period")]
+        words = [_text(f"{folder}/cpu.cfs_{name}_us") or "" for name in ("quota", "period")]
     if len(words) != 2 or not all(word.isascii() and word.isdigit() for word in words):
         return None  # "max", or -1
     quota, period = (int(word) for word in words)
     return quota / period if quota and period else None
 
 
-def _text(file: Path) -> str | None:
+def _text(file: _AnyPath) -> str | None:
     try:
-        return file.read_text().strip()
+        with open(file) as text:
+            return text.read().strip()
     except (OSError, UnicodeDecodeError):
         return None

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import takewhile
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from satura.backend.cores import usable_threads
 from satura.rewrite.errors import CallError, UnsupportedError, warn_caller
@@ -20,7 +18,7 @@ F32_BYTES = 4
 LARGEST_BLOCK = 16  # rows, a register each
 MICROKERNEL = "satura_microkernel_"  # what symbols of microkernels begin with; a name follows
 
-_INFORMATION = Path("/proc/cpuinfo")
+_INFORMATION = "/proc/cpuinfo"
 # What LLVM's name of the processor and of its features follow from.
 _TELLING = {
     "x86_64": ("vendor_id", "cpu family", "model", "stepping", "flags"),
@@ -28,8 +26,7 @@ _TELLING = {
 }
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """A CPU as LLVM or the system names it. `vector_bytes` is the widest register kernels may use.
 
     The features that are asked for here have one name in both.
@@ -111,11 +108,11 @@ def host_target() -> Target:
     return named_by_system() or to_the_end(_named_by_llvm)
 
 
-def named_by_system(information: Path = _INFORMATION) -> Target | None:
+def named_by_system(information: str | os.PathLike[str] = _INFORMATION) -> Target | None:
     """None where the system does not tell all, as where it imitates another processor."""
     try:
         kind = os.uname().machine
-        with information.open(errors="replace") as lines:
+        with open(information, errors="replace") as lines:
             first = [line.partition(":") for line in takewhile(str.strip, lines)]
     except (OSError, AttributeError):
         return None
@@ -137,7 +134,7 @@ def _named_by_llvm() -> Target:
     on = {name for name, is_on in features.items() if is_on}
     found = _target(llvm.get_process_triple(), llvm.get_host_cpu_name(), on)
     off = [f"-{name}" for name in sorted(features.keys() - on)]
-    return replace(found, features=",".join([found.features, *off]))
+    return found._replace(features=",".join([found.features, *off]))
 
 
 def _target(triple: str, cpu: str, features: set[str]) -> Target:

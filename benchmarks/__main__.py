@@ -3,8 +3,8 @@
 Without a command the models are timed as `satura bench` times them, see its help. `compare` states
 how sure the ratio to the best peer is, and writes a CSV file and a plot; `executables` compares
 which dispatches share kernels; `layers` times single layers against onnxruntime; `memory` states
-what models take in memory; `scaling` simulates many cores; `search` times what `satura.compile`
-does before kernels.
+what models take in memory; `opening` times how saved models are opened; `scaling` simulates many
+cores; `search` times what `satura.compile` does before kernels.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from pathlib import Path
 
 from benchmarks.compare import SEQUENCE, TINY_SEQUENCE, compare, compare_alone
 from benchmarks.executables import executables
-from benchmarks.memory import DEFAULT, memory, memory_alone
+from benchmarks.memory import DEFAULT, memory
 from benchmarks.models import MODELS, TINY, build, example_inputs
+from benchmarks.opening import opening
 from benchmarks.scaling import scaling
 from benchmarks.search import search
 from benchmarks.single_layers import DTYPES, compare_layers
@@ -26,7 +27,7 @@ from satura.commands.bench import Case, print_results
 from satura.commands.bench import compare as compare_runtimes
 from satura.commands.compiling import Compiling
 
-COMMANDS = ("compare", "executables", "layers", "memory", "scaling", "search")
+COMMANDS = ("compare", "executables", "layers", "memory", "opening", "scaling", "search")
 
 
 def cases(names: list[str]) -> Iterator[Case]:
@@ -49,7 +50,9 @@ def main() -> None:
         parser.add_argument("--only", default="", help="layers whose name has this")
     elif command == "memory":
         parser.add_argument("models", nargs="*", default=list(DEFAULT))
-        parser.add_argument("--alone", nargs=2, help=argparse.SUPPRESS)
+    elif command == "opening":
+        parser.add_argument("models", nargs="*", default=["light_resnet50", "minilm", "bert_base"])
+        parser.add_argument("--json", action="store_true", help="print JSON")
     elif command == "scaling":
         parser.add_argument("models", nargs="*", default=["light_resnet50", "bert_base"])
         parser.add_argument("--bandwidth", type=float, default=200.0, help="GB/s of all cores")
@@ -68,11 +71,10 @@ def main() -> None:
     if unknown:
         parser.error(f"there is no model {unknown[0]!r}; choose from {', '.join(known)}")
     if command == "memory":
-        if arguments.alone:
-            step, path = arguments.alone
-            memory_alone(step, arguments.models[0], Path(path), threads)
-        else:
-            memory(arguments.models, threads)
+        memory(arguments.models, threads)
+        return
+    if command == "opening":
+        opening(arguments.models, threads, rounds, arguments.json)
         return
     if command == "scaling":
         scaling(arguments.models, arguments.bandwidth, min(rounds, 5))

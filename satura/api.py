@@ -6,13 +6,14 @@ An interrupt does not cut these imports in two: half of NumPy's would break all 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from satura.rewrite.errors import CallError, file_errors
 from satura.rewrite.system.interrupts import import_whole
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from satura.artifact.opened import Opened
     from satura.pipeline.compiled import Compiled
     from satura.pipeline.models import Model
@@ -79,11 +80,11 @@ def open(path: str | Path, trust: bool = False) -> Opened:
     """
     import_whole("satura.artifact.opened")
     from satura.artifact.opened import open_artifact
-    from satura.rewrite.program.arguments import as_path, check_flags
+    from satura.rewrite.program.arguments import check_flags, path_text
 
     check_flags(trust=trust)
     with file_errors("open", path):
-        return open_artifact(as_path(path), trust)
+        return open_artifact(path_text(path), trust)
 
 
 def interpret(program: Program, arguments: Mapping[str, Array]) -> dict[str, Array]:

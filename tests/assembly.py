@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from unittest.mock import patch
 
 import llvmlite.binding as llvm
@@ -156,8 +155,8 @@ def named_target(name: str, vector_bytes: int) -> target.Target:
     host = target.host_target()
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    return replace(
-        host, triple="".join(triple) or host.triple, cpu=cpu,
+    return host._replace(
+        triple="".join(triple) or host.triple, cpu=cpu,
         features="+avx512vnni" if cpu in SUM_FOUR_PRODUCTS else "",
         vector_bytes=vector_bytes,
     )  # fmt: skip

@@ -14,7 +14,6 @@ import ctypes
 import mmap
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -138,7 +137,7 @@ def run_guarded(
     assert not any(map(plan.is_host, plan.order))
     constants = tuple(guarded(array, at_end) for array in plan.routine.constants)
     ((memory, buffers),) = apart
-    instance = GuardedInstance(replace(plan.routine, constants=constants), GuardedWorkspace(memory))
+    instance = GuardedInstance(plan.routine._replace(constants=constants), GuardedWorkspace(memory))
     instance.buffers = [
         memory.bytes[at : at + buffer.size]
         for buffer, at in zip(buffers, memory.offsets, strict=True)

@@ -6,7 +6,7 @@ import ctypes
 import subprocess
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -371,7 +371,7 @@ def test_tiles_follow_the_shape() -> None:
 
 @pytest.mark.parametrize("vector_bytes", [16, 32, 64])
 def test_tiles_compute_few_columns_beyond_the_last(vector_bytes: int) -> None:
-    target = replace(host_target(), vector_bytes=vector_bytes)
+    target = host_target()._replace(vector_bytes=vector_bytes)
     for columns in range(1, 400):
         filled = -(-columns // target.lanes)
         width = choose_tile(None, columns, target).vectors
@@ -385,7 +385,7 @@ def test_tiles_compute_few_columns_beyond_the_last(vector_bytes: int) -> None:
 
 def test_few_registers_have_a_tile_for_24_columns() -> None:
     """Whose microkernel keeps its 12 sums, a row's element and the columns in 16 registers."""
-    target = replace(host_target(), vector_bytes=32, triple="x86_64-unknown-linux-gnu")
+    target = host_target()._replace(vector_bytes=32, triple="x86_64-unknown-linux-gnu")
     assert choose_tile(None, 24, target) == Tile((4, 3), 3)
     assert choose_tile(None, 49, target) == Tile((6, 5), 2)
     assert max(choose_tile(None, 24, target, products=Products.PAIRS).rows) < 4  # and products

@@ -51,6 +51,7 @@ QUICKER = {
         "python -m benchmarks layers --dtype f32 --only softmax --rounds 1"
     ),
     "python -m benchmarks memory": "python -m benchmarks memory tiny_rope",
+    "python -m benchmarks opening": "python -m benchmarks opening tiny_rope --rounds 1",
     "python -m benchmarks scaling": "python -m benchmarks scaling tiny_rope",
     "python -m benchmarks search": "python -m benchmarks search tiny_rope",
     "python -m benchmarks executables": (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -78,7 +77,7 @@ def test_images_do_what_llvm_loads(
     for key in keys:
         kernel = CompiledKernel.unpacked(entries.load(key) or b"")
         assert kernel.entry is not None
-        for_llvm = replace(kernel, entry=None, code=objects[kernel.symbol])
+        for_llvm = kernel._replace(entry=None, code=objects[kernel.symbol])
         entries.store(key, for_llvm.packed())
     monkeypatch.setattr(loading, "copied", None)
     assert results(model, monkeypatch) == got

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from unittest.mock import patch
 
@@ -176,7 +176,7 @@ SORTED = [
 @contextmanager
 def sorted_words(is_faster: bool | None = None) -> Iterator[None]:
     """A CPU that adds pairs of products of octets, and no four of them."""
-    target = replace(host_target(), features="+ssse3")
+    target = host_target()._replace(features="+ssse3")
     with ExitStack() as stack:
         stack.enter_context(patch.object(readings, "host_target", lambda: target))
         if is_faster is not None:

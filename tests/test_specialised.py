@@ -157,6 +157,24 @@ def test_a_file_has_the_programs_for_values_that_there_were(tmp_path: Path) -> N
     np.testing.assert_array_equal(satura.open(only)(ROWS[1][0]), result(*ROWS[1]))
 
 
+def test_a_file_has_equal_weights_of_its_programs_once(tmp_path: Path) -> None:
+    weights = np.random.default_rng(0).standard_normal((256, 256)).astype(np.float32)
+    nodes = [
+        helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(weights)),
+        helper.make_node("MatMul", ["x", "w"], ["product"]),
+        helper.make_node("Relu", ["product"], ["positive"]),
+        helper.make_node("ReduceSum", ["positive", "axes"], ["y"], keepdims=0),
+    ]
+    inputs = [value("x", [2, 256]), value("axes", ["k"], TensorProto.INT64)]
+    result, path = compiled(model_of(nodes, inputs)), tmp_path / "weights.satura"
+    sizes = []
+    for axis in (0, 1):
+        result(weights[:2], np.array([axis]))
+        result.save(path)
+        sizes.append(path.stat().st_size)
+    assert sizes[1] - sizes[0] < weights.nbytes <= sizes[0]
+
+
 def test_results_go_where_the_caller_says() -> None:
     result = compiled(sum_over_axes())
     x, axes, y = X.copy(), np.array([1]), np.empty((2, 4), np.float32)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
+from typing import NamedTuple
 
 from satura.backend.target import MICROKERNEL, host_target
 from satura.rewrite.errors import SaturaError
@@ -20,8 +20,7 @@ class KernelError(SaturaError):
     """A kernel that does not compile: a fault of satura, not of the model."""
 
 
-@dataclass(frozen=True)
-class KernelSource:
+class KernelSource(NamedTuple):
     """Text that defines `kernel(args, thread, threads)`; `name` is for people and messages.
 
     Sources with equal text share one piece of code, whatever their names.
@@ -55,8 +54,7 @@ class Microkernel(KernelSource):
         return MICROKERNEL + self.name
 
 
-@dataclass(frozen=True)
-class CompiledKernel:
+class CompiledKernel(NamedTuple):
     """Machine code for `symbol`, and the functions of others that it calls.
 
     It is an image that starts at byte `entry`, or object code for LLVM to load if that is None.
@@ -93,9 +91,10 @@ def microkernels_of(externals: Iterable[str]) -> tuple[Microkernel, ...]:
 def environment() -> str:
     """Versions and target: everything but the text that object code depends on."""
     digest = hashlib.sha256()
-    folder = Path(__file__).parent.parent
-    for path in sorted(folder.rglob("*.py")):
-        name = str(path).removeprefix(str(folder))
-        digest.update(name.encode() + b"\0" + path.read_bytes())
+    backend = os.path.dirname(os.path.dirname(__file__))
+    paths = [os.path.join(folder, name) for folder, _, names in os.walk(backend) for name in names]
+    for path in sorted(path for path in paths if path.endswith(".py")):
+        with open(path, "rb", 0) as file:
+            digest.update(path.removeprefix(backend).encode() + b"\0" + file.read())
     versions = f"numba {installed_version('numba')} llvmlite {installed_version('llvmlite')}"
     return f"{versions} code {digest.hexdigest()} target {host_target().identity}"

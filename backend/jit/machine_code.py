@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 
-from satura.backend.jit.cache import default_cache
 from satura.backend.jit.kernel import CompiledKernel, KernelError, KernelSource
 from satura.backend.jit.loading import loader
 
@@ -63,7 +62,8 @@ def _gathered(
 
     What is called comes before what calls it. `report` is told how many sources are not ready.
     """
-    from satura.backend.jit.workers import Compilers  # what opens a saved program needs none
+    from satura.backend.jit.cache import default_cache  # what opens a saved program needs neither
+    from satura.backend.jit.workers import Compilers
 
     found: dict[str, CompiledKernel] = {}
     wanted = list(sources)
@@ -108,6 +108,8 @@ def _nothing(left: int) -> None:
 
 
 def _read_cache(source: KernelSource) -> CompiledKernel | None:
+    from satura.backend.jit.cache import default_cache
+
     data = default_cache().load(source.key)
     return None if data is None else CompiledKernel.unpacked(data)
 

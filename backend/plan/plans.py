@@ -11,8 +11,9 @@ from satura.backend.constants import ConstantStore, fold_constants
 from satura.backend.plan.lowered import Progress
 from satura.backend.plan.plan import Plan, make_plan
 from satura.backend.plan.size_class import SizeClass, size_class
+from satura.backend.run.class_report import ClassReport
 from satura.backend.run.instances import Instances
-from satura.backend.run.part import ClassReport, Planned, Program
+from satura.backend.run.part import Planned, Program
 from satura.backend.run.signatures import Sizes, Values
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.schedule import Schedule

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from copy import copy
 from threading import Lock
-from typing import Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from satura.backend.run.bound import Bound
 from satura.backend.run.recent import Recent
@@ -30,39 +30,16 @@ from satura.rewrite.program.arguments import sizes_of
 from satura.rewrite.system.forks import renew_after_fork
 from satura.rewrite.types.tensor_type import Array, TensorType
 
+if TYPE_CHECKING:
+    from satura.backend.run.class_report import ClassReport
+
 Progress = Callable[[str, float], None]
 Out = Mapping[str, Array] | None
 MOST_PLANS = 32 << 20  # bytes
 MOST_PROGRAMS = 1 << 30  # bytes of programs for values, with their constants
 
 
-@dataclass
-class ClassReport:
-    """A class of sizes: sizes for which one lowering and the same kernels serve.
-
-    `sizes` were the first, `facts` say which others are of the class. `missed` is the fact of the
-    class used before that did not hold for `sizes`; None for the first class. `plans` counts how
-    often sizes of the class were new, `uses` how often they were asked for. `values` are those of
-    the inputs that decide shapes.
-    """
-
-    sizes: Mapping[str, int]
-    facts: tuple[str, ...]
-    missed: str | None
-    plans: int
-    uses: int
-    values: Mapping[str, object]
-
-    def __str__(self) -> str:
-        given = {**self.values, **self.sizes}
-        shown = ", ".join(f"{name}={each}" for name, each in given.items())
-        why = f"not {self.missed}" if self.missed else "first sizes"
-        facts = "\n".join(f"  {fact}" for fact in self.facts)
-        return f"class of {shown} ({why}): {self.plans} sizes, {self.uses} uses\n{facts}"
-
-
-@dataclass(frozen=True)
-class Planned:
+class Planned(NamedTuple):
     """What runs calls of some sizes, and its bytes; `report` is of their class."""
 
     run: Callable[[Mapping[str, Array], Out], dict[str, Array]]
@@ -272,7 +249,7 @@ class Part:
 
         Those of one size each come behind them, as long as their plans are kept.
         """
-        return tuple(replace(report) for program in self.programs for report in program.classes)
+        return tuple(copy(report) for program in self.programs for report in program.classes)
 
     def release(self) -> None:
         """Give back the memory that no call uses at the moment, and plans of sizes."""

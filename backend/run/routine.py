@@ -3,16 +3,18 @@
 Word i of the argument table is `numbers[i]` plus the address of region `regions[i]`. Regions are
 numbered: nothing, the arena, scratch memory, the status words, then a region for each tensor: the
 inputs, the outputs that are computed, and the constants.
+
+What is read from a saved program is made of named tuples here: to declare a dataclass takes eight
+times as long, and would be a part of the time to open one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from ctypes import addressof, c_char
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from satura.backend.cache_lines import aligned_empty
 from satura.backend.run.out import refuse_unfit
@@ -21,11 +23,13 @@ from satura.backend.run.workspace import Workspace
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, TensorType
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 NOTHING, ARENA, SCRATCH, STATUS, FIRST_TENSOR = range(5)
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """A kernel's address, where its arguments start, in words, and how many threads it may use."""
 
     kernel: int
@@ -33,8 +37,7 @@ class Launch:
     width: int
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(NamedTuple):
     """An output and the region that holds it: an input's, a constant's, or one that is computed.
 
     Where several outputs have one region, the first is computed and the others are copies.
@@ -45,8 +48,7 @@ class Output:
     region: int
 
 
-@dataclass(frozen=True)
-class Routine:
+class Routine(NamedTuple):
     """What a call does. `inputs` are types by name, in the order of their regions; `computed`
     outputs have the regions behind them. `arena` and `scratch` are bytes, `scratch` per thread."""
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from time import perf_counter_ns
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from satura.backend.run.pool import Job, pool, run_alone
 from satura.rewrite.errors import CallError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 ALL_THREADS = 1 << 30
 STATUS_WORDS = 2
@@ -29,8 +31,7 @@ Describe = Callable[[int, int], str]
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One launch: the addresses of a kernel and of its arguments, and how many threads it may use.
 
     A step of width 1 runs on thread 0 alone, which is right for kernels of a few microseconds.

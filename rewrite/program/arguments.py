@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from satura.rewrite.errors import CallError
 from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate
 from satura.rewrite.types.tensor_type import Array, TensorType
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def check_named(given: object, what: str) -> None:
@@ -27,9 +31,17 @@ def check_flags(**flags: object) -> None:
 
 def as_path(path: object) -> Path:
     """A path as it may be given. Raises CallError for what is none."""
-    if not isinstance(path, str | Path):
+    from pathlib import Path  # slow to import, and nothing that opens a saved program needs it
+
+    return Path(path_text(path))
+
+
+def path_text(path: object) -> str:
+    """The text of a path as it may be given. Raises CallError for what is none."""
+    text = os.fspath(path) if isinstance(path, os.PathLike) else path
+    if not isinstance(text, str):
         raise CallError(f"a path is text or a Path, not {type(path).__name__}")
-    return Path(path)
+    return text
 
 
 def as_arrays(arguments: Mapping[str, object]) -> dict[str, Array]:

@@ -9,8 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader, FileIO
-from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ARTIFACT = b"satura artifact\n"
 """What files of compiled programs begin with."""
@@ -23,7 +25,7 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
-def open_regular(path: Path, flags: int = 0) -> BinaryIO:
+def open_regular(path: str | Path, flags: int = 0) -> BinaryIO:
     """The regular file at `path`, opened to read; `flags` as for `os.open`.
 
     Raises OSError for anything else: a FIFO would block, a device may have no end.
@@ -71,6 +73,8 @@ def output_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
 
     What is not a regular file, say a device or a FIFO, is written into. An OSError names `path`.
     """
+    from pathlib import Path
+
     try:
         if is_special(path):
             with open(path, "wb", opener=_open_to_write) as file:
@@ -94,7 +98,7 @@ def is_special(path: Path) -> bool:
         raise _no_name(path, error) from None
 
 
-def _no_name(path: Path, error: ValueError) -> OSError:
+def _no_name(path: str | Path, error: ValueError) -> OSError:
     """The error for a name that no file can have, such as one that holds a null character."""
     return OSError(errno.EINVAL, str(error), str(path))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
-from pathlib import Path
 
 
 def installed_version(package: str) -> str:
@@ -14,10 +14,11 @@ def installed_version(package: str) -> str:
     """
     spec = find_spec(package)
     if spec is not None and spec.origin is not None:
-        site = Path(spec.origin).parent.parent
-        beside = [path.name for path in site.glob(f"{package}-*.dist-info")]
+        start, end = f"{package}-", ".dist-info"
+        names = os.listdir(os.path.dirname(os.path.dirname(spec.origin)))
+        beside = [name for name in names if name.startswith(start) and name.endswith(end)]
         if len(beside) == 1:
-            return beside[0].removeprefix(f"{package}-").removesuffix(".dist-info")
+            return beside[0].removeprefix(start).removesuffix(end)
     from importlib.metadata import version
 
     return version(package)

@@ -16,20 +16,23 @@ import mmap
 import os
 import struct
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from satura.rewrite.errors import ArtifactError
 from satura.rewrite.system.files import ARTIFACT, is_private, open_regular, output_file
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
     from satura.rewrite.types.constant import Constant
 
+    Bytes = NDArray[np.uint8]
+
 T = TypeVar("T")
-Bytes = NDArray[np.uint8]
 
 VERSION = 3
 _HEAD = struct.Struct("<16sQQQ")
@@ -48,32 +51,25 @@ class Writer:
     def __init__(self) -> None:
         self._sections: list[Callable[[], Bytes]] = []
         self._sizes: list[int] = []
-        self._numbers: dict[tuple[int, int], int] = {}
+        self._numbers: dict[bytes, int] = {}  # by what they hold
 
     def add(self, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]] | bytes) -> int:
-        """The number of the section that holds these bytes; an array is added once."""
+        """The number of the section that holds these bytes; equal ones are written once."""
         if isinstance(array, bytes):
             array = np.frombuffer(array, np.uint8)
         content = _bytes(array)
-        key = (int(content.ctypes.data), content.size)
-        if key not in self._numbers:
-            self._numbers[key] = self._added(content.size, lambda: content)  # it keeps its address
-        return self._numbers[key]
+        return self._number(content, lambda: content)
 
     def add_constant(self, constant: Constant) -> int:
         """The number of the section that holds a constant; what is not kept is read to write it."""
-        content = _bytes(constant.array)
-        known = self._numbers.get((int(content.ctypes.data), content.size))
-        if known is not None:
-            return known
-        if constant.kept is not None:
-            return self.add(constant.kept)
-        return self._added(constant.nbytes, lambda: _bytes(constant.array))
+        return self._number(_bytes(constant.array), lambda: _bytes(constant.array))
 
-    def _added(self, size: int, content: Callable[[], Bytes]) -> int:
-        self._sections.append(content)
-        self._sizes.append(size)
-        return len(self._sections) - 1
+    def _number(self, content: Bytes, again: Callable[[], Bytes]) -> int:
+        number = self._numbers.setdefault(hashlib.sha256(content).digest(), len(self._sections))
+        if number == len(self._sections):
+            self._sections.append(again)
+            self._sizes.append(content.size)
+        return number
 
     def write(self, path: Path, header: dict[str, object]) -> None:
         """Write the file, which appears complete or not at all; only its owner may write to it."""
@@ -94,7 +90,7 @@ class Writer:
 class Container:
     """An open file, mapped. `is_private` says that none but this user can have written it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: str | Path) -> None:
         """Raises ArtifactError for what is not a whole file of this version, OSError for none."""
         with open_regular(path) as file:
             status = os.fstat(file.fileno())
@@ -137,7 +133,7 @@ class Container:
         return content
 
     @staticmethod
-    def _version_checked(path: Path, start: bytes) -> None:
+    def _version_checked(path: str | Path, start: bytes) -> None:
         magic = start[: len(ARTIFACT)]
         if magic != ARTIFACT[: len(start)] or not start:
             raise ArtifactError(f"{path} is not a program that `Compiled.save` has written")
@@ -157,7 +153,7 @@ def is_artifact(path: Path) -> bool:
         return file.read(len(ARTIFACT)) == ARTIFACT
 
 
-def damage(path: Path, part: str) -> ArtifactError:
+def damage(path: str | Path, part: str) -> ArtifactError:
     """The error for a file whose `part` is not what was written."""
     return ArtifactError(f"{path} is damaged: its {part} is not as it was written; save it again")
 

@@ -11,9 +11,7 @@ anew where the first half is not used, and for sizes that the file is not ready 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +32,8 @@ from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from satura.backend.plan.compiled import CompiledSchedule
 
 _MOST_THREADS = 1 << 10
@@ -192,14 +192,14 @@ class _Program(Program):
         return tuple(sorted(sizes.items())), routine
 
 
-def open_artifact(path: Path, is_trusted: bool = False) -> Opened:
+def open_artifact(path: str | Path, is_trusted: bool = False) -> Opened:
     """The program in the file at `path`. Raises ArtifactError, or OSError where there is none."""
     return Opened(Container(path), is_trusted)
 
 
 def _instances(routine: Routine, launches: tuple[Launch, ...], workspaces: Workspaces) -> Instances:
     """Instances of a routine with these launches."""
-    return Instances(partial(Instance, replace(routine, launches=launches)), workspaces)
+    return Instances(partial(Instance, routine._replace(launches=launches)), workspaces)
 
 
 def _types(value: object) -> dict[str, TensorType]:

@@ -9,8 +9,9 @@ import numpy as np
 from onnx.reference import ReferenceEvaluator
 
 from satura.backend.plan.compiled import CompiledSchedule
+from satura.backend.run.class_report import ClassReport
 from satura.backend.run.out import refuse_unfit
-from satura.backend.run.part import ClassReport, Part, Planned, Program
+from satura.backend.run.part import Part, Planned, Program
 from satura.backend.run.signatures import Sizes
 from satura.rewrite.errors import CallError, warn_caller
 from satura.rewrite.onnx.checks import declared_inputs

@@ -10,7 +10,7 @@ from typing import NoReturn
 from satura.backend.plan.compiled import CompiledSchedule
 from satura.backend.plan.measure import Measured
 from satura.backend.run.calls import Runnable
-from satura.backend.run.part import ClassReport
+from satura.backend.run.class_report import ClassReport
 from satura.pipeline.chain import Chain
 from satura.pipeline.rewritten import Rewritten
 from satura.rewrite.egraph.report import Report
