@@ -18,7 +18,7 @@ REFERENCE_LANES = 16
 
 _OF_F32: Mapping[str, float] = {
     "contraction": 1 / 110e9, "tile": 13e-9, "product": 1 / 22e9, "depthwise": 1 / 24e9,
-    "pool": 1 / 9e9, "hop": 1 / 2e9, "reduction": 1 / 18e9, "cheap": 1 / 40e9, "dear": 1 / 36e9,
+    "planar": 1 / 60e9, "pool": 1 / 9e9, "hop": 1 / 2e9, "reduction": 1 / 18e9, "cheap": 1 / 40e9, "dear": 1 / 36e9,
 }  # fmt: skip
 """Seconds of one operation in f32. A `dear` operation is one of the ten or so of an exp."""
 

@@ -1,0 +1,104 @@
+"""Convolutions along the contiguous axis, of one channel per group: planes with weights.
+
+Rows come to scratch as those of a pool do. A microkernel sums the taps of several rows at a time,
+in whole vectors; what these have too much is overwritten by the next row. So the sums of a block
+lie side by side, and where the results do too they are finished as one long row.
+"""
+
+from __future__ import annotations
+
+from satura.backend.emit.body import BodyText, Code
+from satura.backend.emit.planes import LINE, PlaneWriter, positions
+from satura.backend.emit.text import indent
+from satura.backend.helpers.window_tile import window_tile_name
+from satura.backend.lower.body import Nest
+from satura.backend.lower.canonical import renumber
+from satura.backend.lower.planes import Planes
+from satura.backend.target import host_target
+
+ROWS = 4  # of results at a time
+
+
+def convolved_plane_code(name: str, planes: Planes, work: int) -> Code:
+    """The kernel of a convolution along the contiguous axis."""
+    return _Convolved(planes).code(name, work)
+
+
+class _Convolved(PlaneWriter):
+    """Writes one kernel; the last array of scratch has the sums, the weights and their hops."""
+
+    def _shares(self) -> bool:
+        return True
+
+    @property
+    def lanes(self) -> int:
+        return host_target().vector_bytes // self.size
+
+    @property
+    def sums_bytes(self) -> int:
+        """How many bytes the sums need, with what is too much."""
+        rows = -(-self.block // ROWS) * ROWS
+        return -(-(rows * self.wide.results + self.lanes) * self.size // LINE) * LINE
+
+    def _plane_bytes(self) -> int:
+        rows = positions(self.high, -(-self.block // ROWS) * ROWS)
+        seen = (rows * self.pitch + self.wide.span + self.lanes) * self.size
+        weights = self.high.taps * self.wide.taps * self.size + 8 * self.wide.taps
+        return max(seen, self.sums_bytes + weights)
+
+    def _rows_combined(self) -> list[str]:
+        """Lines that copy the weights of a channel, and sum the taps of all rows."""
+        new, kind = self.arguments.new, self.kind.value
+        high, wide = self.high.taps, self.wide.taps
+        sums = f"plane{self.arrays - 1}"
+        self.setup += [
+            f"hops = {sums} + {new(self.sums_bytes)}",
+            f"weights = hops + {new(8 * wide)}",
+        ]
+        for tap in range(wide):
+            hop, phase = self._place(tap)
+            distance = new(self.phases.index(phase) * self.plane + hop * self.size)
+            self.setup.append(f"store_int64(hops, {tap}, {distance})")
+        assert self.planes.factors is not None
+        nest = renumber(self.planes.factors)
+        body = BodyText(nest, ["i0", "tap"], (), "i", self.arguments, prefix="w_")
+        block = body.block([nest.result])
+        self.setup += body.setup
+        put = f"put_{kind}(weights + tap * {wide * self.size}, i, {block.names[nest.result]})"
+        copy = ["for i in range(" + new(wide) + "):", *indent(1, [*block.inner, put])]
+        bits, shape = 8 * self.size, (high, wide)
+        tile = window_tile_name(bits, ROWS, shape, self.high.stride, self.high.dilation)
+        pitch, step = new(self.wide.results * self.size), new(ROWS * self.high.stride)
+        vectors = new(-(-self.wide.results // self.lanes))
+        call = (
+            f"{tile}(plane0 + group * {step} * {self.line}, {self.line}, hops, weights, "
+            f"{sums} + group * {ROWS} * {pitch}, {pitch}, {vectors})"
+        )
+        return [
+            f"for tap in range({new(high)}):", *indent(1, [*block.row, *copy]),
+            f"for group in range((bottom - top + {ROWS - 1}) // {ROWS}):", *indent(1, [call]),
+        ]  # fmt: skip
+
+    def _finished(self, outer: list[str]) -> list[str]:
+        """Lines that finish and store the sums of all rows."""
+        nest = renumber(self.planes.after)
+        body = BodyText(nest, [*outer, "y"], (), "i", self.arguments, prefix="e_")
+        given = {i: "total" for i, value in enumerate(nest.values) if value.op == "accumulator"}
+        block = body.store(body.block([nest.result], given))
+        self.setup += body.setup
+        width = self.arguments.new(self.wide.results)
+        sums = f"plane{self.arrays - 1}"
+        if _is_flat(nest):
+            inner = [f"total = get_{self.kind.value}({sums}, i)", *block.inner]
+            loop = f"for i in range((bottom - top) * {width}):"
+            return ["y = top", *block.row, loop, *indent(1, inner)]
+        row = f"row = {sums} + (y - top) * {width} * {self.size}"
+        inner = [f"total = get_{self.kind.value}(row, i)", *block.inner]
+        lines = [row, *block.row, f"for i in range({width}):", *indent(1, inner)]
+        return ["for y in range(top, bottom):", *indent(1, lines)]
+
+
+def _is_flat(nest: Nest) -> bool:
+    """Whether the last two loops of a nest step evenly through all that it reads and stores."""
+    width = nest.extents[-1]
+    return all(each.strides[-2] == each.strides[-1] * width for each in nest.accesses())
