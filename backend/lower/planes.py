@@ -130,17 +130,20 @@ def _ordered(nest: Nest, order: Sequence[int]) -> Nest:
 
 
 def _factors(schedule: Schedule, dispatch: Dispatch, w: int, high: int, wide: int) -> Nest:
-    """The weights `w` of a convolution, over its channels and the last two axes of taps."""
+    """The weights `w` of a convolution, over its channels and the last two axes of taps; the last
+    loop is of one iteration."""
     *taps, _, channels = shape_of(schedule, w)
-    space = space_of((channels, high, wide))
+    space = space_of((channels, high, wide, 1))
     ranges = {variable.name: variable.length for variable in space.variables}
     walk = Walk(schedule, dispatch.operands, ranges, keep_units=True)
-    channel, *last = space.index
+    channel, *last, _ = space.index
     at = (*(0 for _ in taps[:-2]), *last[-len(taps) :])
     value = walk.value(w, (*at, 0, channel))
     dtype = schedule.program.nodes[w].type.dtype
-    nowhere = Access(0, (0, 0, 0))
-    return Nest((channels, high, wide), 0, tuple(walk.body.values), (), (), nowhere, value, dtype)
+    nowhere = Access(0, (0, 0, 0, 0))
+    return Nest(
+        (channels, high, wide, 1), 0, tuple(walk.body.values), (), (), nowhere, value, dtype
+    )
 
 
 def _is_windowed(axis: WindowAxis) -> bool:

@@ -36,7 +36,8 @@ Amount = tuple[str, float]
 """The name of a rate, and how often it is to be paid."""
 
 TYPED = (
-    "contraction", "tile", "product", "depthwise", "planar", "pool", "hop", "reduction", "cheap", "dear",
+    "contraction", "tile", "product", "depthwise", "planar", "pool", "hop", "reduction", "cheap",
+    "dear",
 )  # fmt: skip
 UNTYPED = (
     "octets", "transformed", "row", "guard", "masked", "turned", "scattered", "gathered", "packed",

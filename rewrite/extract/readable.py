@@ -44,7 +44,7 @@ def is_planar(classes: EClasses, base: Part, view: Part | None) -> bool:
     lie side by side in what it reads: as that of channels-first tensors."""
     if base.node.op != "conv" or view is None:
         return False
-    operand, w = base.node.operands
+    operand = base.node.operands[0]
     window, groups = base.node.attributes
     assert isinstance(window, Window) and isinstance(groups, Groups)
     shape, result = classes.types[operand].shape, classes.types[base.cls]
