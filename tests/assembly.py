@@ -97,6 +97,17 @@ def depthwise() -> Program:
     return build.program({"y": build.unary("relu", build.conv(x, weight, window, 64))})
 
 
+def planar(size: int = 5) -> Program:
+    """A window over channels that are planes, with an epilogue."""
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 64, 20, 20))
+    weight = build.constant(np.ones((size, size, 1, 64), np.float32))
+    border = (size // 2,) * 2
+    window = build.window(DType.F32, (size,) * 2, (2, 2), (1, 1), border, border, 0)
+    last = build.conv(build.transpose(x, (0, 2, 3, 1)), weight, window, 64)
+    return build.program({"y": build.transpose(build.unary("relu", last), (0, 3, 1, 2))})
+
+
 def groups() -> Program:
     """Groups of four channels."""
     build = Builder()
@@ -138,8 +149,9 @@ def doubles() -> Program:
 
 
 PROGRAMS = {
-    "depthwise": depthwise, "groups": groups, "pool": pool, "upsampled": upsampled,
-    "elementwise": elementwise, "contraction": contraction, "winograd": winograd,
+    "depthwise": depthwise, "planar": planar, "groups": groups, "pool": pool,
+    "upsampled": upsampled, "elementwise": elementwise, "contraction": contraction,
+    "winograd": winograd,
     "functions": functions, "softmax": softmax, "quantized": quantized,
     "octets": octets, "few_columns": few_columns, "few_octets": lambda: octets(24),
     "small_octets": lambda: octets(largest=64),

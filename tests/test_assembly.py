@@ -37,10 +37,11 @@ INSTRUCTIONS = {
     "elementwise": ["sqrtps"], "contraction": ["sqrtps", "fmadd"],
     "doubles": ["sqrtpd", r"fmadd\w*pd"],
     "winograd": ["addps", "subps", "fmadd"], "softmax": ["addps", "divps"],
-    "depthwise": ["fmadd"], "groups": ["fmadd"], "pool": ["pmaxsd"],
+    "depthwise": ["fmadd"], "planar": ["fmadd"], "groups": ["fmadd"], "pool": ["pmaxsd"],
     "functions": ["fmadd", "sqrtps", "divps", "addps"], "quantized": ["divps", "cvttps2dq"],
 }  # fmt: skip
 CALLS = re.compile(r"\t(?:call|bl)\w*\t(.*)")
+PLANES = ["depthwise", "planar", "groups"]
 LIBRARY = {
     "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "fmod", "mod",
 }  # fmt: skip
@@ -95,7 +96,7 @@ def test_vectors_are_as_wide_as_the_cpu_has_them(case: tuple[str, str]) -> None:
 
 
 @pytest.mark.parametrize("cpu", deep_but(FEW[:1], [cpu for cpu in CPUS if cpu != NEON]))
-@pytest.mark.parametrize("program", deep_but(["upsampled"], ["depthwise", "groups", "upsampled"]))
+@pytest.mark.parametrize("program", deep_but(["planar"], [*PLANES, "upsampled"]))
 def test_windows_move_no_single_elements(cpu: str, program: str) -> None:
     """What they step over or store between is a matter of shuffles."""
     assert not re.search(r"\tvp?(?:gather|scatter)", assembly_for(cpu, program))

@@ -115,9 +115,15 @@ def convolution(build: Builder, groups: int, channels: int = 64) -> int:
 
 
 def test_depthwise_has_a_rate_of_its_own() -> None:
-    one, two = Builder(), Builder()
+    one, two, first = Builder(), Builder(), Builder()
     assert set(amounts(only(one, convolution(one, 64)))) == {"depthwise.f32"}
     assert set(amounts(only(two, convolution(two, 1)))) == {"contraction.f32", "tile.f32"}
+    x = first.input("x", DType.F32, (1, 64, 32, 32))
+    weight = first.constant(np.ones((3, 3, 1, 64), np.float32))
+    last = first.transpose(x, (0, 2, 3, 1))
+    result = first.conv(last, weight, first.window(DType.F32, (3, 3)), 64)
+    planar = only(first, first.transpose(result, (0, 3, 1, 2)))
+    assert set(amounts(planar)) == {"planar.f32", "row"}
 
 
 def test_a_varying_right_side_is_packed() -> None:

@@ -104,6 +104,46 @@ def test_depthwise_convolutions(seed: int) -> None:
     check(program, {"x": draw(random, dtype, shape)}, True, exact=True)
 
 
+@pytest.mark.parametrize("seed", seeds(5, 200))
+def test_depthwise_convolutions_of_channels_first_tensors(seed: int) -> None:
+    """Along the contiguous axis, whose rows are cut by slices, with an epilogue that may read rows
+    at a distance."""
+    random = np.random.default_rng([seed, 1])
+    dtype = [DType.F32, DType.F64, DType.F16, DType.F32, DType.BF16][seed % 5]
+    rank = int(random.integers(1, 4))
+    parts, extents = geometry(random, rank)
+    if rank == 3:
+        extents = [min(extent, 9) for extent in extents]
+        parts[0] = (1, *parts[0][1:])
+        parts[1:] = [(1, *parts[1][1:]), (1, *parts[2][1:])] + [(0, *p[1:]) for p in parts[3:]]
+    channels, batch = int(random.choice([2, 3, 5])), int(random.integers(1, 3))
+    build = Builder()
+    shape = (batch, channels, *extents)
+    x = build.input("x", dtype, shape)
+    weight = draw(random, dtype, (*parts[0], 1, channels))
+    w = build.input("w", dtype, weight.shape)
+    sizes, strides, dilations, lo, hi = parts
+    fill = int(random.integers(0, 2))
+    window = build.window(dtype, sizes, strides, dilations, lo, hi, fill)
+    order = (0, *range(2, rank + 2), 1)
+    back = (0, rank + 1, *range(1, rank + 1))
+    result = build.conv(build.transpose(x, order), w, window, channels)
+    if random.random() < 0.5:
+        result = build.unary("relu", result)
+    result = build.transpose(result, back)
+    arguments = {"x": draw(random, dtype, shape), "w": weight}
+    if random.random() < 0.5:
+        wide = [
+            (extent + low + high - (size - 1) * dilation - 1) // stride + 1
+            for extent, size, stride, dilation, low, high in zip(extents, *parts, strict=True)
+        ]
+        one = (1, 1, *wide[:-1], int(random.choice([1, wide[-1]])))
+        row = build.input("row", dtype, one)
+        arguments["row"] = draw(random, dtype, one)
+        result = build.binary("add", result, build.broadcast(row, (batch, channels, *wide)))
+    check(build.program({"y": result}), arguments, True, exact=True)
+
+
 @pytest.mark.parametrize("depth", deep_but([4], [2, 4, 8]))
 def test_small_groups_share_a_vector(depth: int) -> None:
     """What is not finite stays in its own group."""

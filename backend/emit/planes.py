@@ -31,10 +31,10 @@ KEYS = {DType.F32: DType.I32, DType.F64: DType.I64}
 
 def plane_code(name: str, planes: Planes, work: int) -> Code:
     """The kernel of a pool along the contiguous axis."""
-    return _Planes(planes).code(name, work)
+    return PlaneWriter(planes).code(name, work)
 
 
-class _Planes:
+class PlaneWriter:
     """Writes one kernel."""
 
     def __init__(self, planes: Planes) -> None:
@@ -47,10 +47,10 @@ class _Planes:
         self.shift = -self.wide.lo % self.wide.stride  # the phases of an operand start together
         self.lo = self.wide.lo + self.shift
         self.phases = sorted({self._place(tap)[1] for tap in range(self.wide.taps)})
-        self.shares = min(self.wide.taps, self.high.taps) > 1
+        self.shares = self._shares()
         self.arrays = len(self.phases) + self.shares
-        positions = _positions(self.wide, self.wide.results) + self.shift
-        self.pitch = -(-positions // self.wide.stride)
+        seen = positions(self.wide, self.wide.results) + self.shift
+        self.pitch = -(-seen // self.wide.stride)
         self.block = self._block()
         self.arguments = Arguments()
         self.setup: list[str] = []
@@ -64,14 +64,23 @@ class _Planes:
         rows = max(1, SCRATCH // (self.pitch * self.size * self.arrays))
         return max(1, min(self.high.results, (rows - self.high.span) // self.high.stride + 1))
 
+    def _shares(self) -> bool:
+        """Whether what rows give to results is computed once, in an array of its own."""
+        return min(self.wide.taps, self.high.taps) > 1
+
+    def _plane_bytes(self) -> int:
+        """The size of one array of scratch."""
+        rows = positions(self.high, self.block)
+        return (rows * self.pitch + self.wide.span) * self.size
+
     def code(self, name: str, work: int) -> Code:
         """The kernel's text and arguments."""
         new = self.arguments.new
         outer = [f"i{axis}" for axis in range(len(self.planes.after.extents) - 2)]
         extents = [new(extent) for extent in self.planes.after.extents[:-2]]
         blocks, block = new(-(-self.high.results // self.block)), new(self.block)
-        rows = _positions(self.high, self.block)
-        plane = -(-(rows * self.pitch + self.wide.span) * self.size // LINE) * LINE
+        plane = -(-self._plane_bytes() // LINE) * LINE
+        self.plane = plane
         scratch = self.arrays * plane
         region, total, step = new(Pointer(("scratch", 0))), new(scratch), new(plane)
         self.setup.append(f"plane0 = {region} + thread * {total}")
@@ -221,6 +230,6 @@ class _Planes:
         return ["for y in range(top, bottom):", *indent(1, lines)]
 
 
-def _positions(axis: WindowAxis, results: int) -> int:
+def positions(axis: WindowAxis, results: int) -> int:
     """How many positions of an axis `results` neighbouring results see."""
     return (results - 1) * axis.stride + axis.span

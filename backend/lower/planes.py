@@ -1,20 +1,22 @@
-"""Pools whose windows move along the last axis, as two nests around a window of known size.
+"""Windows that move along the contiguous axis, as two nests around a window of known size.
 
-Channels-first tensors are pooled along the axis that is contiguous. The first nest computes the
-pool's operand at its own positions, the second one is what follows the pool.
+So channels-first tensors are pooled, and convolved where each channel is a group. The first nest
+computes the window's operand at its own positions, the second one is what follows the window.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from satura.backend.lower.body import Access, Nest
+from satura.backend.lower.body import MAX_TAPS, Access, Nest
 from satura.backend.lower.reductions import anchor_of, epilogue_nest
 from satura.backend.lower.space import space_of
 from satura.backend.lower.walk import Walk, shape_of
 from satura.rewrite.extract.schedule import Dispatch, Schedule
-from satura.rewrite.types.attributes import ReduceFn, Window
+from satura.rewrite.program.program import Node
+from satura.rewrite.types.attributes import Groups, ReduceFn, Window
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType
 
@@ -40,9 +42,11 @@ class WindowAxis:
 
 @dataclass(frozen=True)
 class Planes:
-    """A pool over the last two axes; `before` and `after` have a loop for every axis.
+    """A window over the last two loops of `before` and `after`, which have one for every axis.
 
-    The result of `before` is at value `before.result`; `after` reads the pool's as `accumulator`.
+    The result of `before` is at value `before.result`; `after` reads the window's as `accumulator`.
+    The elements that the taps see are multiplied by those of `factors`, whose last two loops run
+    over the taps.
     """
 
     function: str
@@ -52,6 +56,7 @@ class Planes:
     wide: WindowAxis
     before: Nest
     after: Nest
+    factors: Nest | None = None
 
     @property
     def work(self) -> int:
@@ -63,21 +68,23 @@ def planes(schedule: Schedule, dispatch: Dispatch) -> Planes | None:
     """The dispatch as planes; None where its window or its layout is another one."""
     anchor = anchor_of(dispatch)
     node = schedule.program.nodes[anchor]
-    function, window = node.attributes
-    assert isinstance(function, ReduceFn) and isinstance(window, Window)
     shape, result = shape_of(schedule, node.operands[0]), shape_of(schedule, anchor)
-    axes = [
-        WindowAxis(
-            shape[axis], result[axis], window.sizes[axis], window.strides[axis],
-            window.dilations[axis], window.lo[axis],
-        )
-        for axis in range(window.rank)
-    ]  # fmt: skip
+    window = next(each for each in node.attributes if isinstance(each, Window))
+    order = tuple(range(len(shape)))  # of the loops, by axis
+    function, first = "sum", 0
+    if node.op.name == "conv":
+        if not _is_depthwise(schedule, node):
+            return None
+        order, first = (order[-1], *order[:-1]), 1
+    else:
+        (named,) = (each for each in node.attributes if isinstance(each, ReduceFn))
+        function = named.name
+    axes = [_axis(window, axis - first, shape[axis], result[axis]) for axis in order]
     if len(axes) < 2 or 0 in shape or not _is_windowed(axes[-1]):
         return None
     if any(_is_windowed(axis) for axis in axes[:-2]):
         return None
-    if max(axis.taps for axis in axes) > MOST_TAPS:
+    if max(axis.taps for axis in axes) > MOST_TAPS or prod(a.taps for a in axes) > MAX_TAPS:
         return None
     space = space_of(shape)
     ranges = {variable.name: variable.length for variable in space.variables}
@@ -88,12 +95,55 @@ def planes(schedule: Schedule, dispatch: Dispatch) -> Planes | None:
     dtype = node.type.dtype
     nowhere = Access(0, (0,) * len(shape))
     before = Nest(shape, 0, tuple(walk.body.values), (), (), nowhere, value, dtype)
-    after = epilogue_nest(schedule, dispatch)
+    before, after = (_ordered(nest, order) for nest in (before, epilogue_nest(schedule, dispatch)))
     if not (_is_contiguous(before) and _is_contiguous(after)):
         return None
     if after.target.strides[-1] != after.dtype.itemsize and after.extents[-1] > 1:
         return None
-    return Planes(function.name, dtype, window.fill, axes[-2], axes[-1], before, after)
+    factors = None
+    if node.op.name == "conv":
+        taps = axes[-2].taps, axes[-1].taps
+        factors = _factors(schedule, dispatch, node.operands[1], *taps)
+    return Planes(function, dtype, window.fill, axes[-2], axes[-1], before, after, factors)
+
+
+def _axis(window: Window, at: int, extent: int, results: int) -> WindowAxis:
+    """How the window moves along one axis; it has none for batches and channels of a conv."""
+    if not 0 <= at < window.rank:
+        return WindowAxis(extent, results, 1, 1, 1, 0)
+    return WindowAxis(
+        extent, results, window.sizes[at], window.strides[at], window.dilations[at], window.lo[at]
+    )
+
+
+def _is_depthwise(schedule: Schedule, node: Node) -> bool:
+    """Whether every channel of floats is a group, with one channel of results."""
+    channels = shape_of(schedule, node.operands[0])[-1]
+    groups = next((each.count for each in node.attributes if isinstance(each, Groups)), 1)
+    return node.type.dtype.is_float and node.type.shape[-1] == groups == channels
+
+
+def _ordered(nest: Nest, order: Sequence[int]) -> Nest:
+    """The nest with its loops in another order."""
+    extents = [nest.extents[loop] for loop in order]
+    return nest.with_loops(extents, lambda strides: tuple(strides[loop] for loop in order), ())
+
+
+def _factors(schedule: Schedule, dispatch: Dispatch, w: int, high: int, wide: int) -> Nest:
+    """The weights `w` of a convolution, over its channels and the last two axes of taps; the last
+    loop is of one iteration."""
+    *taps, _, channels = shape_of(schedule, w)
+    space = space_of((channels, high, wide, 1))
+    ranges = {variable.name: variable.length for variable in space.variables}
+    walk = Walk(schedule, dispatch.operands, ranges, keep_units=True)
+    channel, *last, _ = space.index
+    at = (*(0 for _ in taps[:-2]), *last[-len(taps) :])
+    value = walk.value(w, (*at, 0, channel))
+    dtype = schedule.program.nodes[w].type.dtype
+    nowhere = Access(0, (0, 0, 0, 0))
+    return Nest(
+        (channels, high, wide, 1), 0, tuple(walk.body.values), (), (), nowhere, value, dtype
+    )
 
 
 def _is_windowed(axis: WindowAxis) -> bool:

@@ -9,6 +9,7 @@ from satura.backend.contraction.call import ContractionForm, contraction_code
 from satura.backend.contraction.recurrence_call import recurrence_code
 from satura.backend.contraction.winograd_call import winograd_code
 from satura.backend.emit.body import Code, KernelForm
+from satura.backend.emit.convolved_planes import convolved_plane_code
 from satura.backend.emit.first_places import first_places_code
 from satura.backend.emit.loops import LoopForm, loop_code
 from satura.backend.emit.planes import plane_code
@@ -70,10 +71,11 @@ def kernel_code(
             code = contraction_code(schedule, dispatch, threads, store, name, any_sizes, spec)
         if code is not None or wanted is not None:
             return code
-    if dispatch.form is Form.WINDOW:
+    if dispatch.form in (Form.WINDOW, Form.CONTRACTION):
         found = planes(schedule, dispatch)
         if found is not None:
-            return plane_code(name, found, found.work)
+            write = plane_code if found.factors is None else convolved_plane_code
+            return write(name, found, found.work)
     nests = lower(schedule, dispatch)
     work = sum(prod(nest.extents) for nest in nests)
     if nests[0].reductions:

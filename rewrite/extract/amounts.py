@@ -102,6 +102,18 @@ def contraction_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Wo
     return (*amounts, *((("packed", packed),) if packed else ())), tiles
 
 
+def planar_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
+    """What a convolution of one channel per group computes along the contiguous axis."""
+    window = next(each for each in node.attributes if isinstance(each, Window))
+    source, result = (_shape(classes.sized[each]) for each in (node.operands[0], cls))
+    dtype = classes.types[cls].dtype
+    lanes //= max(1, dtype.itemsize // DType.F32.itemsize)
+    lines = float(prod(result) // max(1, result[-2]))
+    flops = 2.0 * lines * ceil(result[-2] / lanes) * lanes * prod(window.sizes)
+    rows = float(prod(source) // max(1, source[-2]))
+    return ((rate("planar", dtype), flops), ("row", rows)), float(result[0] * result[-1])
+
+
 def octet_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
     """What a contraction of integers from 8 bits computes."""
     result = classes.sized[cls]

@@ -7,7 +7,8 @@ A rate is named by what is done and, after a dot, by the element type that it is
     octets        multiply-adds of integers that come from 8 bits
     transformed   elements of the tiles and results that a winograd transforms
     product       multiply-adds of contractions that plain loops compute
-    depthwise     multiply-adds of convolutions with one channel per group
+    depthwise     multiply-adds of convolutions with one channel per group; planar are those along
+                  the contiguous axis, idle lanes counted
     pool, hop     windows that vectorise, and those over a strided innermost axis
     reduction     elements that a row's reductions read; `row` counts the rows, and the runs of a
                   copy between which addresses jump
@@ -35,7 +36,8 @@ Amount = tuple[str, float]
 """The name of a rate, and how often it is to be paid."""
 
 TYPED = (
-    "contraction", "tile", "product", "depthwise", "pool", "hop", "reduction", "cheap", "dear",
+    "contraction", "tile", "product", "depthwise", "planar", "pool", "hop", "reduction", "cheap",
+    "dear",
 )  # fmt: skip
 UNTYPED = (
     "octets", "transformed", "row", "guard", "masked", "turned", "scattered", "gathered", "packed",

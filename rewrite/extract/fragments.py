@@ -20,6 +20,7 @@ from satura.rewrite.extract.amounts import (
     elementwise_work,
     lonely_work,
     octet_work,
+    planar_work,
     pool_work,
     reduction_work,
     row_work,
@@ -30,7 +31,7 @@ from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.features import INNERMOST, NEAR_BYTES, Amount, Features
 from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
 from satura.rewrite.extract.octets import sums_octets
-from satura.rewrite.extract.readable import is_readable
+from satura.rewrite.extract.readable import is_planar, is_readable
 from satura.rewrite.ops import REGISTRY, Kind
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.ops.winograd import WEIGHT_GROWTH
@@ -56,12 +57,14 @@ UNIT_BYTES = 16384.0  # stored by one thread at a time
 class Anchor:
     """Stands for one contraction, window or first reduction: fragments that share it are one.
 
-    `work` is what it does, and `units` how many parts of it threads can share.
+    `work` is what it does, and `units` how many parts of it threads can share. Elements that are
+    neighbours along the axis `inner` of its result, counted from the last, are stored side by side.
     """
 
     cls: int
     work: tuple[Amount, ...] = ()
     units: float = 1.0
+    inner: int = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +135,8 @@ class Fragment:
             work = (*work, *self.anchor.work)
             units = self.anchor.units
             work = [(INNERMOST.get(name, name), amount) for name, amount in work]
+            if is_stored and self.stored is None and self.anchor.inner != -1:
+                work.append(("scattered", stored))
         dtype = classes.types[self.cls].dtype.value
         return Features(self.form.value, dtype, work, near, far, constants, max(1.0, units))
 
@@ -289,7 +294,9 @@ def _stored_elsewhere(classes: EClasses, base: Fragment, part: Fragment) -> Frag
     source = classes.types[base.node.operands[0]].shape
     shape = classes.types[base.cls].shape
     result = classes.types[part.anchor.cls].shape
-    stored = _move_result(base.node.op, base.node.attributes, part.stored, shape, source, result)
+    stored = _move_result(
+        base.node.op, base.node.attributes, part.stored, shape, source, result, part.anchor.inner
+    )
     if stored is None:
         return None
     return base.but(form=part.form, anchor=part.anchor, stored=stored)
@@ -303,10 +310,11 @@ def _move_result(
     shape: Shape,
     source: Shape,
     result: Shape,
+    inner: int,
 ) -> Index | None:
     """Where an anchor's result is stored after a layout op from `source` to `shape`.
 
-    None where the store is not affine, or the innermost axis of `result` not contiguous in it.
+    None where the store is not affine, or the axis `inner` of `result` not contiguous in it.
     """
     identity, ranges = variables(result)
     before = identity if stored is None else stored
@@ -314,8 +322,8 @@ def _move_result(
     position = offset(index, row_major(shape))
     if not is_affine(position):
         return None
-    last = f"${len(result) - 1}"
-    return index if result[-1] == 1 or coefficient(position, last) == 1 else None
+    last = f"${len(result) + inner}"
+    return index if result[inner] == 1 or coefficient(position, last) == 1 else None
 
 
 def _agree(parts: tuple[Fragment | None, ...]) -> bool:
@@ -372,7 +380,7 @@ def _anchor(classes: EClasses, base: Fragment, model: CostModel) -> Fragment | N
         if not is_readable(classes, base, position, part):
             return None
     window = base.node.op == "pool"
-    done = contraction_work
+    done, inner = contraction_work, -1
     if window:
         done = pool_work
     elif base.node.op == "winograd":
@@ -381,9 +389,11 @@ def _anchor(classes: EClasses, base: Fragment, model: CostModel) -> Fragment | N
         done = winograd_work
     elif sums_octets(classes, base):
         done = octet_work
+    elif is_planar(classes, base, base.parts[0]):
+        done, inner = planar_work, -2
     packs = dict.fromkeys(base.work, NOTHING)  # reads in any order, and widens
     return base.but(
         work=base.work if window else packs,
         form=Fused.WINDOW if window else Fused.CONTRACTION,
-        anchor=Anchor(base.cls, *done(classes, base.node, base.cls, model.lanes)),
+        anchor=Anchor(base.cls, *done(classes, base.node, base.cls, model.lanes), inner),
     )

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from satura.rewrite.egraph.classes import EClasses
 from satura.rewrite.extract.octets import Part, octets, varying_operand
 from satura.rewrite.ops import REGISTRY, Kind
+from satura.rewrite.types.attributes import Groups, Window
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.index_map import (
     coefficient,
@@ -15,10 +18,14 @@ from satura.rewrite.types.index_map import (
     variables,
 )
 
+MOST_TAPS = 16  # of a planar window along one axis
+MOST_OF_ALL = 121
+
 
 def is_readable(classes: EClasses, base: Part, position: int, part: Part) -> bool:
     """Can the anchor read its operand through this view? Offsets must be affine, and a conv needs
-    the channels of its input side by side and its weights as a tensor of their own."""
+    the channels of its input side by side, or be `planar`, and its weights as a tensor of their
+    own."""
     operand = base.node.operands[position]
     shape = classes.types[operand].shape
     at, _ = _view_offset(classes, operand, part)
@@ -29,7 +36,25 @@ def is_readable(classes: EClasses, base: Part, position: int, part: Part) -> boo
     if position == 1:  # known integers are packed from wherever they stand
         return octets(classes, operand, part) and all(classes.known[leaf] for leaf in part.reads)
     last = f"${len(shape) - 1}"
-    return shape[-1] == 1 or coefficient(at, last) == 1
+    return shape[-1] == 1 or coefficient(at, last) == 1 or is_planar(classes, base, part)
+
+
+def is_planar(classes: EClasses, base: Part, view: Part | None) -> bool:
+    """Whether a convolution of one channel per group moves its window along the axis whose elements
+    lie side by side in what it reads: as that of channels-first tensors."""
+    if base.node.op != "conv" or view is None:
+        return False
+    operand = base.node.operands[0]
+    window, groups = base.node.attributes
+    assert isinstance(window, Window) and isinstance(groups, Groups)
+    shape, result = classes.types[operand].shape, classes.types[base.cls]
+    if not (result.dtype.is_float and shape[-1] == result.shape[-1] == groups.count > 1):
+        return False
+    plain = window.sizes[-1] == 1 or any(size != 1 for size in window.sizes[:-2])
+    if plain or max(window.sizes) > MOST_TAPS or prod(window.sizes) > MOST_OF_ALL:
+        return False
+    at, _ = _view_offset(classes, operand, view)
+    return is_affine(at) and coefficient(at, f"${len(shape) - 2}") == 1
 
 
 def _view_offset(classes: EClasses, cls: int, view: Part | None) -> tuple[Dim, dict[str, Dim]]:

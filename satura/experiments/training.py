@@ -115,11 +115,26 @@ def _depthwise(build: Builder, random: Random, name: str, dtype: DType) -> int:
     return _conv_of(build, random, name, dtype, taps, edge, channels, channels, channels)
 
 
+def _planar(build: Builder, random: Random, name: str, dtype: DType) -> int:
+    taps, channels = int(random.choice([3, 3, 5, 7])), _size(random, 8, 600)
+    edge = _size(random, 16, 60)
+    x = build.transpose(build.input(name, dtype, (1, channels, edge, edge)), (0, 2, 3, 1))
+    result = _conv_over(build, random, x, dtype, taps, channels, channels, channels)
+    return build.transpose(result, (0, 3, 1, 2))
+
+
 def _conv_of(
     build: Builder, random: Random, name: str, dtype: DType, taps: int, edge: int, inner: int,
     outer: int, groups: int,
 ) -> int:  # fmt: skip
     x = build.input(name, dtype, (1, edge, edge, inner))
+    return _conv_over(build, random, x, dtype, taps, inner, outer, groups)
+
+
+def _conv_over(
+    build: Builder, random: Random, x: int, dtype: DType, taps: int, inner: int, outer: int,
+    groups: int,
+) -> int:  # fmt: skip
     weight = _constant(build, random, (taps, taps, inner // groups, outer), dtype)
     border, stride = taps // 2, int(random.choice([1, 1, 2]))
     window = build.window(
@@ -246,9 +261,10 @@ def _row(build: Builder, function: str, x: int) -> int:
 _OF_F32: dict[str, Pattern] = {
     "matmul": _matmul, "biased matmul": _biased_matmul, "erf of matmul": _gelu, "batched":
     _batched_matmul, "transposed": _transposed_matmul, "conv": _conv, "conv again": _conv,
-    "grouped": _grouped_conv, "depthwise": _depthwise, "pool": _pool, "cheap": _cheap, "add":
-    _addition, "chain": _chain, "exp": _dear, "erf": _erf, "turned": _transpose_inner, "swapped":
-    _transpose_outer, "padded": _padding, "gathered": _gather, "sum": _sum, "column sum":
-    _columns, "softmax": _softmax, "normalised": _normalisation, "winograd": _winograd,
-    "recurrence": _recurrence, "scatter": _scatter, "first places": _first_places,
+    "grouped": _grouped_conv, "depthwise": _depthwise, "planar": _planar, "pool": _pool,
+    "cheap": _cheap, "add": _addition, "chain": _chain, "exp": _dear, "erf": _erf,
+    "turned": _transpose_inner, "swapped": _transpose_outer, "padded": _padding,
+    "gathered": _gather, "sum": _sum, "column sum": _columns, "softmax": _softmax,
+    "normalised": _normalisation, "winograd": _winograd, "recurrence": _recurrence,
+    "scatter": _scatter, "first places": _first_places,
 }  # fmt: skip

@@ -1,0 +1,140 @@
+"""Convolutions along the contiguous axis, of one channel per group: planes with weights.
+
+Rows come to scratch as those of a pool do. A microkernel sums the taps of several rows at a time,
+in whole vectors; what these have too much is overwritten by the next row. So the sums of a block
+lie side by side, and where the results do too they are finished as one long row.
+"""
+
+from __future__ import annotations
+
+from satura.backend.emit.body import BodyText, Code
+from satura.backend.emit.planes import LINE, PlaneWriter, positions
+from satura.backend.emit.text import indent
+from satura.backend.lower.body import Nest
+from satura.backend.lower.canonical import renumber
+from satura.backend.lower.planes import Planes
+from satura.backend.target import host_target
+
+ROWS = 4  # of results at a time
+
+
+def convolved_plane_code(name: str, planes: Planes, work: int) -> Code:
+    """The kernel of a convolution along the contiguous axis."""
+    return _Convolved(planes).code(name, work)
+
+
+class _Convolved(PlaneWriter):
+    """Writes one kernel; the last array has the sums, an element of the fill, and the weights."""
+
+    def _shares(self) -> bool:
+        return True
+
+    @property
+    def lanes(self) -> int:
+        return host_target().vector_bytes // self.size
+
+    @property
+    def sums_bytes(self) -> int:
+        """How many bytes the sums need, with what is too much."""
+        rows = -(-self.block // ROWS) * ROWS
+        return -(-(rows * self.wide.results + self.lanes) * self.size // LINE) * LINE
+
+    def _plane_bytes(self) -> int:
+        rows = positions(self.high, -(-self.block // ROWS) * ROWS)
+        seen = (rows * self.pitch + self.wide.span + self.lanes) * self.size
+        weights = self.high.taps * self.wide.taps * self.size + 8
+        return max(seen, self.sums_bytes + weights)
+
+    def _operand(self, outer: list[str]) -> list[str]:
+        """Lines that bring the rows of one unit to scratch: in whole vectors where they are read
+        as they are, as a row or as two."""
+        nest = renumber(self.planes.before)
+        (value, *others) = nest.values
+        access, step = value.access, self.wide.stride
+        plain = value.op == "load" and not (others or value.operands) and access is not None
+        is_even = step == 1 or (step == 2 and len(self.phases) == 2)
+        if not plain or access is None or access.extras or not is_even:
+            return super()._operand(outer)
+        if value.dtype is not self.kind or access.strides[-1] != self.size:
+            return super()._operand(outer)
+        new, kind = self.arguments.new, self.kind.value
+        body = BodyText(nest, [*outer, "seen"], (), "i", self.arguments, prefix="p_")
+        block = body.block([nest.result])
+        self.setup += body.setup
+        starts, ends = zip(*map(self._inside, self.phases), strict=True)
+        counts = [step * (end - starts[0] - 1) + at + 1 for at, end in enumerate(ends)]
+        start, height, pitch = new(starts[0] * self.size), new(self.high.extent), self.across
+        self.setup += [f"blank = plane{self.arrays - 1} + {new(self.sums_bytes)}"]
+        self.setup += [f"put_{kind}(blank, 0, fill)"]
+        blank = [
+            f"for i in range({pitch}):",
+            *indent(1, [f"put_{kind}(plane{at} + r * {self.line}, i, fill)"
+                        for at in range(len(self.phases))]),
+        ]  # fmt: skip
+        copy = (
+            f"rows_f{8 * self.size}_{step}({body.row_base(access)}, {new(access.strides[-2])}, "
+            f"inner - outer, plane0 + outer * {self.line} + {start}, {self.line}, "
+            f"{new(max(0, *counts))}, blank, {new(self.plane)})"
+        )
+        return [
+            "outer = min(max(0, 0 - first), rows)",
+            f"inner = max(outer, min(rows, {height} - first))",
+            "for r in range(outer):", *indent(1, blank),
+            "for r in range(inner, rows):", *indent(1, blank),
+            "seen = first + outer", *block.row, copy,
+        ]  # fmt: skip
+
+    def _rows_combined(self) -> list[str]:
+        """Lines that copy the weights of a channel, and sum the taps of all rows."""
+        new, kind = self.arguments.new, self.kind.value
+        high, wide = self.high.taps, self.wide.taps
+        sums = f"plane{self.arrays - 1}"
+        self.setup.append(f"weights = {sums} + {new(self.sums_bytes + 8)}")
+        assert self.planes.factors is not None
+        nest = renumber(self.planes.factors)
+        body = BodyText(nest, ["i0", "tap"], ("j",), "i", self.arguments, prefix="w_")
+        copy: list[str] = []
+        for tap in range(wide):
+            block = body.block([nest.result], taps=(str(tap),), suffix=f"t{tap}")
+            copy += [*block.row, *block.middle]
+            place = f"weights + tap * {wide * self.size}, {tap}"
+            copy.append(f"put_{kind}({place}, {block.names[nest.result]})")
+        self.setup += body.setup
+        found = (self._place(tap) for tap in range(wide))
+        places = "".join(f"_{hop}p{self.phases.index(phase)}" for hop, phase in found)
+        moves = f"{high}_{self.high.stride}_{self.high.dilation}"
+        tile = f"window_f{8 * self.size}_{moves}_at{places}"
+        pitch = new(self.wide.results * self.size)
+        vectors = new(-(-self.wide.results // self.lanes))
+        call = (
+            f"{tile}(plane0, {self.line}, {new(self.plane)}, weights, {sums}, {pitch}, {vectors}, "
+            f"(bottom - top + {ROWS - 1}) // {ROWS})"
+        )
+        return [
+            f"for tap in range({new(high)}):", *indent(1, copy),
+            call,
+        ]  # fmt: skip
+
+    def _finished(self, outer: list[str]) -> list[str]:
+        """Lines that finish and store the sums of all rows."""
+        nest = renumber(self.planes.after)
+        body = BodyText(nest, [*outer, "y"], (), "i", self.arguments, prefix="e_")
+        given = {i: "total" for i, value in enumerate(nest.values) if value.op == "accumulator"}
+        block = body.store(body.block([nest.result], given))
+        self.setup += body.setup
+        width = self.arguments.new(self.wide.results)
+        sums = f"plane{self.arrays - 1}"
+        if _is_flat(nest):
+            inner = [f"total = get_{self.kind.value}({sums}, i)", *block.inner]
+            loop = f"for i in range((bottom - top) * {width}):"
+            return ["y = top", *block.row, loop, *indent(1, inner)]
+        row = f"row = {sums} + (y - top) * {width} * {self.size}"
+        inner = [f"total = get_{self.kind.value}(row, i)", *block.inner]
+        lines = [row, *block.row, f"for i in range({width}):", *indent(1, inner)]
+        return ["for y in range(top, bottom):", *indent(1, lines)]
+
+
+def _is_flat(nest: Nest) -> bool:
+    """Whether the last two loops of a nest step evenly through all that it reads and stores."""
+    width = nest.extents[-1]
+    return all(each.strides[-2] == each.strides[-1] * width for each in nest.accesses())
