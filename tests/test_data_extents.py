@@ -5,18 +5,20 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
 import satura
 from satura.rewrite.errors import CallError, UnsupportedError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.types.tensor_type import Array
-from tests.onnx_models import make_model, node, random_input
+from tests.onnx_models import Integers, make_model, node, random_input
 from tests.onnxruntime_reference import assert_close, run
+from tests.tiers import deep_but
 
 
 def detector() -> tuple[ModelProto, list[dict[str, Array]]]:
@@ -106,3 +108,77 @@ def test_parts_have_what_a_compiled_model_has(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     compiled.release()
     np.testing.assert_array_equal(compiled(first["x"]), expected)
+
+
+COUNTS: dict[str, tuple[list[NodeProto], dict[str, Any], Callable[[Array, Array], Array]]] = {
+    "rows behind": (
+        [node("NonZero", "x", "a"), node("Transpose", "a", "b"), node("Slice", "b k most", "y")],
+        {"most": [99]}, lambda x, k: np.argwhere(x)[k[0] :],
+    ),
+    "rows before and behind": (
+        [
+            node("Add", "k zero", "first"), node("Slice", "x first most", "a"),
+            node("NonZero", "a", "b"), node("Transpose", "b", "c"),
+            node("Slice", "c first most", "y"),
+        ],
+        {"most": [99], "zero": [0]}, lambda x, k: np.argwhere(x[k[0] :])[k[0] :],
+    ),
+    "largest": (
+        [node("Unique", "x", "a"), node("TopK", "a k", "y places")],
+        {}, lambda x, k: np.unique(x)[::-1][: k[0]],
+    ),
+    "reshaped": (
+        [node("NonZero", "x", "a"), node("Concat", "k rest", "s", axis=0),
+         node("Reshape", "a s", "y")],
+        {"rest": [-1]}, lambda x, k: np.array(np.nonzero(x)).reshape(k[0], -1),
+    ),
+    "boxes": (
+        [node("Unsqueeze", "x zero", "a"), node("Unsqueeze", "scores zero", "b"),
+         node("NonMaxSuppression", "a b four", "c"), node("Slice", "c k most", "y")],
+        {"zero": [0], "four": [4], "most": [99], "scores": np.ones((1, 3), np.float32)},
+        lambda x, k: np.zeros((1 - k[0], 3), np.int64),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::satura.rewrite.program.host_call.HostFallbackWarning")
+@pytest.mark.parametrize("case", deep_but(["rows before and behind"], COUNTS))
+def test_values_of_inputs_decide_shapes_in_each_part(case: str, tmp_path: Path) -> None:
+    """NonZero as a result has no declared shape, and what decides may be computed of an input."""
+    nodes, constants, expected = COUNTS[case]
+    model = make_model(nodes, {"x": ("n", 4), "k": Integers([1])}, constants)
+    compiled = satura.compile(model, threads=1)
+    assert compiled.deciding == ("k",) and len(compiled.parts) == 1
+    x = np.array([[0, 0, 2, 3], [0, 0, 2, 3], [0, 0, 2, 3]], np.float32)
+    for k in (np.array([1]), np.array([2]) if case != "boxes" else np.array([0])):
+        wanted = expected(x, k)
+        np.testing.assert_array_equal(compiled(x, k), wanted)
+        program = compiled.for_values({"k": k})
+        np.testing.assert_array_equal(program(x), wanted)
+        assert [*program.inputs] == ["x"] and len(program.parts) > 1
+        room = np.empty(wanted.shape, wanted.dtype)
+        assert compiled.run({"x": x, "k": k}, out={"y": room})["y"] is room
+        np.testing.assert_array_equal(room, wanted)
+    with pytest.raises(CallError, match="use run, not bind"):
+        compiled.bind({"x": x, "k": k})
+    with pytest.raises(UnsupportedError, match="runs in Python"):
+        compiled.save(tmp_path / "parts.satura")
+
+
+def test_results_of_open_extent_need_no_declared_shape() -> None:
+    model = make_model([node("NonZero", "x", "y")], {"x": ("n", 2)})
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.INT64, None))
+    with pytest.warns(HostFallbackWarning):
+        compiled = satura.compile(model, threads=1)
+    np.testing.assert_array_equal(compiled(np.eye(2, dtype=np.float32)), [[0, 1], [0, 1]])
+
+
+def test_data_that_decide_shapes_behind_a_part_are_refused() -> None:
+    nodes = [
+        node("ReduceMax", "x", "most", keepdims=0), node("Add", "x most", "a"),
+        node("NonZero", "a", "b"), node("Transpose", "b", "c"), node("Cast", "most", "d", to=7),
+        node("Reshape", "d one", "k"), node("Slice", "c k last", "y"),
+    ]  # fmt: skip
+    model = make_model(nodes, {"x": ("n", 2)}, {"one": [1], "last": [99]})
+    with pytest.raises(UnsupportedError, match="of most decide shapes, and depend on data"):
+        satura.compile(model, threads=1)

@@ -38,7 +38,7 @@ def inputs_behind(build: Builder, index: int) -> frozenset[str]:
         node = build.nodes[pending.pop()]
         parameter = node.attributes[0] if node.attributes else None
         if isinstance(parameter, Parameter):
-            if not _may_decide(parameter.type):
+            if not may_decide(parameter.type):
                 return frozenset()
             names.add(parameter.name)
         fresh = set(node.operands) - seen
@@ -47,7 +47,8 @@ def inputs_behind(build: Builder, index: int) -> frozenset[str]:
     return frozenset(names)
 
 
-def _may_decide(type_: TensorType) -> bool:
+def may_decide(type_: TensorType) -> bool:
+    """Whether the values of an input of this type may be asked for: others are data."""
     return type_.rank <= 1 and (isinstance(type_.size, SymbolicDim) or type_.size <= LARGEST)
 
 

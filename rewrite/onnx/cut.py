@@ -9,11 +9,18 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
 
 from satura.rewrite.errors import UnsupportedError
+from satura.rewrite.onnx.asked import bind_inputs, may_decide
+from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.files import ModelApart
-from satura.rewrite.onnx.order import uses
+from satura.rewrite.onnx.order import in_order, uses
 from satura.rewrite.onnx.types import tensor_type, type_proto
 from satura.rewrite.types.dims import symbol
-from satura.rewrite.types.tensor_type import TensorType
+from satura.rewrite.types.tensor_type import Array, TensorType
+
+RANDOM = frozenset((
+    "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial",
+    "Bernoulli", "Dropout",
+))  # fmt: skip
 
 
 class OpenExtents(UnsupportedError):
@@ -54,12 +61,29 @@ class Cut:
     known: frozenset[str]
     open: Mapping[str, TypeProto]
 
+    def deciding(self, names: frozenset[str]) -> frozenset[str]:
+        """The inputs of the model whose values are behind what reads `names`.
+
+        Raises UnsupportedError where data are behind one of them.
+        """
+        graph = self.model.proto.graph
+        behind = _nodes_behind(names, _producers(graph.node))
+        types = declared_inputs(graph)
+        found = (names | _read(behind)) & types.keys()
+        if not found or not all(may_decide(types[name]) for name in found):
+            shown = ", ".join(sorted(names))
+            raise UnsupportedError(f"the values of {shown} decide shapes, and depend on data")
+        return frozenset(found)
+
     def after(self, passed: Mapping[str, TensorType]) -> ModelApart | None:
         """What reads the results of `before`, of these types, and of the node; None for nothing."""
         graph = self.model.proto.graph
         done = self.known | self.open.keys()
         outputs = [value for value in graph.output if value.name not in done]
-        nodes = [node for node in graph.node if not done & set(node.output)]
+        nodes = _nodes_behind(
+            (value.name for value in outputs),
+            {name: node for name, node in _producers(graph.node).items() if name not in done},
+        )
         types = {**{name: type_proto(each) for name, each in passed.items()}, **self.open}
         read = _read(nodes) - {value.name for value in graph.input}
         inputs = [
@@ -68,29 +92,79 @@ class Cut:
         return _part(self.model, nodes, inputs, outputs) if outputs else None
 
 
+def with_values(model: ModelApart, values: Mapping[str, Array]) -> ModelApart:
+    """The model where inputs of these `values` are constants; it is itself where there are none.
+
+    Raises CallError as `bind_inputs` does.
+    """
+    if not values:
+        return model
+    types, _ = bind_inputs(declared_inputs(model.proto.graph), values)
+    proto = ModelProto()
+    proto.CopyFrom(model.proto)
+    graph = proto.graph
+    del graph.input[:]
+    graph.input.extend(
+        helper.make_value_info(name, type_proto(each)) for name, each in types.items()
+    )
+    graph.initializer.extend(numpy_helper.from_array(x, name) for name, x in values.items())
+    return ModelApart(proto, model.weights)
+
+
 def cut(model: ModelApart, outputs: Mapping[str, TypeProto]) -> Cut:
     """`model` cut at the node that computes `outputs`."""
     graph = model.proto.graph
-    producers = {name: node for node in graph.node for name in node.output if name}
+    producers = _producers(graph.node)
     node = producers[next(iter(outputs))]
-    needed: dict[str, NodeProto] = {}
-    pending = [name for name in uses(node) if name in producers]
-    while pending:
-        name = pending.pop()
-        if name not in needed:
-            needed |= dict.fromkeys(filter(None, producers[name].output), producers[name])
-            pending += [each for each in uses(producers[name]) if each in producers]
-    first = [each for each in graph.node if needed.keys() & set(each.output)]
-    done = needed.keys() | outputs.keys()
-    rest = [each for each in graph.node if not done & set(each.output)]
-    wanted = {name for name in node.input if name}
-    wanted |= (_read(rest) | {value.name for value in graph.output}) & needed.keys()
+    first = _nodes_behind(uses(node), producers)
+    apart = _sizes(graph)
+    known = {name for each in first for name in each.output if name} - apart
+    results = {value.name for value in graph.output}
+    rest = _nodes_behind(
+        results,
+        {name: each for name, each in producers.items() if name not in known | outputs.keys()},
+    )
+    wanted = {name for name in node.input if name} | (_read(rest) | results) & known
     ends = [ValueInfoProto(name=name) for name in sorted(wanted)]
     return Cut(
         model, _part(model, first, [], ends),
         _alone(node, model.proto),
-        frozenset(needed), outputs,
+        frozenset(known), outputs,
     )  # fmt: skip
+
+
+def _sizes(graph: GraphProto) -> set[str]:
+    """What is computed of sizes and constants only: parts that read it compute it themselves, since
+    it may decide shapes in each of them."""
+    given = {tensor.name for tensor in graph.initializer}
+    found: set[str] = set()
+    for node in in_order(graph.node, given | {value.name for value in graph.input}):
+        is_plain = node.domain in ("", "ai.onnx") and node.op_type not in RANDOM
+        has_graph = any(each.HasField("g") for each in node.attribute)
+        if (
+            is_plain
+            and not has_graph
+            and (node.op_type in ("Shape", "Size") or given | found >= set(uses(node)))
+        ):
+            found |= set(node.output)
+    return found - {""}
+
+
+def _producers(nodes: Iterable[NodeProto]) -> dict[str, NodeProto]:
+    return {name: node for node in nodes for name in node.output if name}
+
+
+def _nodes_behind(names: Iterable[str], producers: Mapping[str, NodeProto]) -> list[NodeProto]:
+    """The nodes that the values of these names are computed by, in the order of `producers`."""
+    needed: set[str] = set()
+    pending = [*names]
+    while pending:
+        name = pending.pop()
+        if name in producers and name not in needed:
+            needed |= set(producers[name].output)
+            pending += uses(producers[name])
+    found = {id(node): node for name, node in producers.items() if name in needed}
+    return list(found.values())
 
 
 def _alone(node: NodeProto, model: ModelProto) -> ModelProto:

@@ -12,10 +12,11 @@ from satura.backend.plan.compiled import CompiledSchedule
 from satura.backend.run.class_report import ClassReport
 from satura.backend.run.out import refuse_unfit
 from satura.backend.run.part import Part, Planned, Program
-from satura.backend.run.signatures import Sizes
+from satura.backend.run.signatures import Sizes, values_of
 from satura.rewrite.errors import CallError, warn_caller
+from satura.rewrite.onnx.asked import Asked
 from satura.rewrite.onnx.checks import declared_inputs
-from satura.rewrite.onnx.cut import OpenExtents, cut
+from satura.rewrite.onnx.cut import OpenExtents, cut, with_values
 from satura.rewrite.onnx.files import ModelApart
 from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.program.host_call import HostFallbackWarning
@@ -31,22 +32,31 @@ class Chain(Program):
     """
 
     def __init__(
-        self, model: ModelApart, found: OpenExtents, make: Callable[[ModelApart], CompiledSchedule]
-    ) -> None:
-        apart = upgrade(model)
+        self, model: ModelApart, found: OpenExtents,
+        make: Callable[[ModelApart], CompiledSchedule], values: Mapping[str, Array],
+    ) -> None:  # fmt: skip
+        """`values` are those of the inputs that decide shapes, `make` compiles a part.
+
+        Raises Asked where values of other inputs decide shapes in a part.
+        """
+        apart = upgrade(with_values(model, values))
         parts = cut(apart, found.outputs)
         graph = apart.proto.graph
         before = make(parts.before)
         rest = parts.after(before.outputs)
-        after = None if rest is None else make(rest)
+        try:
+            after = None if rest is None else make(rest)
+        except Asked as asked:
+            raise Asked(parts.deciding(asked.names)) from None
         self.parts = (before,) if after is None else (before, after)
         self._results = found.types
         self._node = ReferenceEvaluator(parts.node)
         self._op = parts.node.graph.node[0].op_type
         ends = {} if after is None else after.outputs
-        types = {**before.outputs, **self._results, **ends}
+        inputs = declared_inputs(graph)
+        types = {**inputs, **before.outputs, **self._results, **ends}
         outputs = {value.name: types[value.name] for value in graph.output}
-        super().__init__((), declared_inputs(graph), outputs)
+        super().__init__(values_of(values, values.keys()), inputs, outputs)
         warn_caller(
             f"{found}: the node runs on the host, between two programs", HostFallbackWarning
         )
@@ -56,6 +66,10 @@ class Chain(Program):
 
     def _made(self, sizes: Sizes, progress: object = None) -> Planned:
         return Planned(self.run, self.bind, _ENTRY)
+
+    @property
+    def size(self) -> int:
+        return super().size + sum(program.size for part in self.parts for program in part.programs)
 
     @property
     def classes(self) -> list[ClassReport]:

@@ -41,7 +41,7 @@ class Compiled(Runnable):
     def parts(self) -> tuple[Compiled, ...]:
         """What is compiled: before a node whose results have extents that only data decide, and
         after it where anything reads them; mostly there is none, and this is all."""
-        for program in self._kernels.programs:
+        for program in () if self.deciding else self._kernels.programs:
             if isinstance(program, Chain):
                 return tuple(map(Compiled, program.parts))
         return (self,)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
-from satura.backend.plan.plans import Elsewhere, Plans
+from satura.backend.plan.plans import Elsewhere
+from satura.backend.run.part import Program as Runs
 from satura.backend.run.signatures import values_of
 from satura.pipeline.chain import Chain
 from satura.pipeline.compiled import Compiled
@@ -45,19 +46,33 @@ class Making:
             return self._part(model)
         apart = read_apart(model)
         try:
-            return self._part(apart, apart)
+            return self._one(apart)
         except Asked as asked:
             return self._for_each_value(apart, asked.names)
+
+    def _one(self, model: ModelApart) -> CompiledSchedule:
+        """What runs the model by one program. Raises Asked where values of inputs decide shapes."""
+        try:
+            return self._part(model, model)
         except OpenExtents as found:
-            return CompiledSchedule(self.threads, [Chain(apart, found, self.kernels)])
+            return CompiledSchedule(self.threads, [Chain(model, found, self._one, {})])
 
     def _for_each_value(self, model: ModelApart, names: frozenset[str]) -> CompiledSchedule:
         """What runs the model by a program for each value of these inputs, and maybe of others."""
 
-        def search(arguments: Mapping[str, Array], known: frozenset[str]) -> Plans:
-            program, deciding = load_for(model, arguments, known)
-            values = {name: arguments[name] for name in deciding}
-            return self._part(program, model, values).plans
+        def search(arguments: Mapping[str, Array], known: frozenset[str]) -> Runs:
+            names = known
+            while True:
+                try:
+                    program, names = load_for(model, arguments, names)
+                    values = {name: arguments[name] for name in names}
+                    return self._part(program, model, values).program
+                except OpenExtents as found:
+                    values = {name: arguments[name] for name in names}
+                    try:
+                        return Chain(model, found, self._one, values)
+                    except Asked as asked:
+                        names |= asked.names
 
         types = declared_inputs(model.proto.graph)
         return CompiledSchedule(self.threads, [], names, search, types)

@@ -20,19 +20,13 @@ from onnx import (
 )
 
 from satura.rewrite.errors import UnsupportedError
-from satura.rewrite.onnx.cut import OpenExtents, with_open_sizes
+from satura.rewrite.onnx.cut import RANDOM, OpenExtents, with_open_sizes
 from satura.rewrite.onnx.lower.context import Context
 from satura.rewrite.onnx.types import DataExtentError, dim_param, tensor_type, type_proto
 from satura.rewrite.program.host_call import check
 from satura.rewrite.types.attributes import HostCall
 from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import TensorType
-
-_RANDOM = frozenset({
-    "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial",
-    "Bernoulli", "Dropout",
-})  # fmt: skip
-
 
 NEW_NAMES = {"Scatter": ("ScatterElements", 11)}
 
@@ -111,7 +105,7 @@ def host(
     proto.input.extend("" if x is None else f"i{at}" for at, x in enumerate(node.operands))
     proto.output.extend(f"o{at}" if wanted else "" for at, wanted in enumerate(node.wanted))
     outputs = _result_types(node, proto, domain, declared)
-    random = node.proto.op_type in _RANDOM
+    random = node.proto.op_type in RANDOM
     call = HostCall(
         node.proto.op_type, domain, node.opset, proto.SerializeToString(deterministic=True),
         tuple(outputs), salt if random else 0,
@@ -177,7 +171,7 @@ def _type_of(
     try:
         return tensor_type(inferred, named)
     except UnsupportedError:
-        if declared is None or declared.WhichOneof("value") is None:
+        if declared is None or not declared.tensor_type.HasField("shape"):
             raise
         return tensor_type(declared, named)
 
