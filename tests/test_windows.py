@@ -116,6 +116,7 @@ def test_depthwise_convolutions_of_channels_first_tensors(seed: int) -> None:
         extents = [min(extent, 9) for extent in extents]
         parts[0] = (1, *parts[0][1:])
         parts[1:] = [(1, *parts[1][1:]), (1, *parts[2][1:])] + [(0, *p[1:]) for p in parts[3:]]
+    extents[-1] += int(random.choice([0, 40, 80]))
     channels, batch = int(random.choice([2, 3, 5])), int(random.integers(1, 3))
     build = Builder()
     shape = (batch, channels, *extents)
