@@ -80,11 +80,12 @@ def open(path: str | Path, trust: bool = False) -> Opened:
     """
     import_whole("satura.artifact.opened")
     from satura.artifact.opened import open_artifact
+    from satura.pipeline.again import search_again
     from satura.rewrite.program.arguments import check_flags, path_text
 
     check_flags(trust=trust)
     with file_errors("open", path):
-        return open_artifact(path_text(path), trust)
+        return open_artifact(path_text(path), trust, search_again)
 
 
 def interpret(program: Program, arguments: Mapping[str, Array]) -> dict[str, Array]:
@@ -211,7 +212,7 @@ def compile(
     making = Making(
         lambda model: search(model, dims, progress),
         lambda program: search(program, None, None).schedule,
-        count, progress, executables, verify,
+        chosen, count, progress, executables, verify,
     )  # fmt: skip
     return Compiled(making.kernels(model))
 

@@ -148,5 +148,6 @@ def run_there(which: tuple[str, int, int, bool], batch: Batch) -> dict[str, Arra
 @lru_cache(maxsize=_MOST_OPEN)
 def _open(path: str, changed: int, size: int, trust: bool) -> Opened:
     from satura.artifact.opened import open_artifact
+    from satura.pipeline.again import search_again
 
-    return open_artifact(Path(path), trust)
+    return open_artifact(Path(path), trust, search_again)

@@ -395,16 +395,19 @@ def test_a_file_has_sizes_that_are_taken_for_equal_elsewhere(tmp_path: Path) -> 
     opened = satura.open(path)
     for x, z in ((line, line), (line, one), (line[:3], line[:3])):
         np.testing.assert_array_equal(opened(x, z), x + z)
+    np.testing.assert_array_equal(opened(line[:3], one), line[:3] + 1)
     with pytest.raises(CallError, match="but must be 3 as axis 0 of input 'x' is"):
-        opened(line[:3], one)
+        opened(line[:3], line)
 
 
 def test_a_file_has_the_sizes_that_the_program_for_all_others_excludes(tmp_path: Path) -> None:
     result = satura.compile(sliced(-4, 99, 1), threads=1)
     result.save(tmp_path / "last.satura", [{"n": 5}, {"n": 2}, {"n": 101}])
     opened = satura.open(tmp_path / "last.satura")
-    for n, first in ((5, 1), (2, 0), (101, 97)):
+    (tmp_path / "last.satura").chmod(0o666)
+    with pytest.warns(UserWarning, match="compiled again"):
+        again = satura.open(tmp_path / "last.satura")
+    for n, first in ((5, 1), (2, 0), (101, 97), (3, 0)):
         x = np.arange(n, dtype=np.float32)
-        np.testing.assert_array_equal(opened(x), x[first:99])
-    with pytest.raises(CallError, match="does not run at these sizes"):
-        opened(np.ones(3, np.float32))
+        for program in (opened, again):
+            np.testing.assert_array_equal(program(x), x[first:99])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.system.heap import give_back_freed
 from satura.rewrite.types.tensor_type import TensorType
 
+if TYPE_CHECKING:
+    from satura.rewrite.onnx.files import ModelApart
+
 _NODE = 1 << 13  # bytes of a node, in the program and in what was made of it
 
 
@@ -35,11 +39,14 @@ class Elsewhere:
 
     `types` are those of the inputs as they were declared: their sizes may be more than the
     schedule's, where it takes some for equal. `at` gives the schedule for sizes of all of them, or
-    None where there is none.
+    None where there is none, by searching `model` with satura's own
+    rules of the names that `rules` gives, and others.
     """
 
     types: Mapping[str, TensorType]
     at: Callable[[Mapping[str, int]], Schedule | None]
+    model: ModelApart | None = None
+    rules: Callable[[], Sequence[str]] = tuple
 
 
 class Plans(Program):

@@ -34,6 +34,7 @@ from satura.rewrite.types.tensor_type import Array, TensorType
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from satura.artifact.elsewhere import SearchAgain
     from satura.backend.plan.compiled import CompiledSchedule
 
 _MOST_THREADS = 1 << 10
@@ -42,7 +43,7 @@ _MOST_THREADS = 1 << 10
 class Opened(Runnable):
     """A saved program, ready to run. It may be called from several threads at once."""
 
-    def __init__(self, file: Container, is_trusted: bool) -> None:
+    def __init__(self, file: Container, is_trusted: bool, search: SearchAgain) -> None:
         """Raises ArtifactError for a damaged file; warns where its machine code is not used."""
         try:
             header = file.header
@@ -51,7 +52,7 @@ class Opened(Runnable):
                 raise ArtifactError(f"{threads} threads are out of range")
             threads = min(threads, usable_threads())
             rows = [of(dict, row) for row in of(list, header["programs"])]
-            programs = [_Program(file, row, threads) for row in rows]
+            programs = [_Program(file, row, threads, search) for row in rows]
             self._kernels = _part(file, programs, threads)
             reason = self._why_not(file, is_trusted)
             if reason is None:
@@ -102,11 +103,13 @@ def _load(file: Container, programs: Sequence[_Program]) -> None:
 class _Program(Program):
     """Runs the routines of one program, and for other sizes what is compiled of its schedule."""
 
-    def __init__(self, file: Container, row: dict[str, object], threads: int) -> None:
+    def __init__(
+        self, file: Container, row: dict[str, object], threads: int, search: SearchAgain
+    ) -> None:
         self._declared = None if row["declared"] is None else _types(row["declared"])
         values = tuple(_value(*of(list, each)) for each in of(list, row["values"]))
         super().__init__(values, _types(row["inputs"]), _types(row["outputs"]), self._declared)
-        self._file, self._row, self._threads = file, row, threads
+        self._file, self._row, self._threads, self._search = file, row, threads, search
         self._ready: dict[Sizes, Instances] = {}
 
     def _made(self, sizes: Sizes, progress: object = None) -> Planned:
@@ -141,10 +144,18 @@ class _Program(Program):
         from satura.artifact.again import schedule_in
         from satura.backend.plan.compiled import compile_schedule
 
-        number = natural(self._row["schedule"])
-        return compile_schedule(
-            schedule_in(self._file, number, self.inputs, self.outputs), self._threads
+        schedule = schedule_in(
+            self._file, natural(self._row["schedule"]), self.inputs, self.outputs
         )
+        found = None
+        if self._declared is not None and self._row["elsewhere"] is not None:
+            from satura.artifact.elsewhere import elsewhere_in
+
+            found = elsewhere_in(
+                self._file, self._row["elsewhere"], self._declared, tuple(self.outputs),
+                self._threads, self._search,
+            )  # fmt: skip
+        return compile_schedule(schedule, self._threads, elsewhere=found)
 
     def _routine(
         self, row: Mapping[str, object], constants: list[Array], kernels: int
@@ -192,9 +203,12 @@ class _Program(Program):
         return tuple(sorted(sizes.items())), routine
 
 
-def open_artifact(path: str | Path, is_trusted: bool = False) -> Opened:
-    """The program in the file at `path`. Raises ArtifactError, or OSError where there is none."""
-    return Opened(Container(path), is_trusted)
+def open_artifact(path: str | Path, is_trusted: bool, search: SearchAgain) -> Opened:
+    """The program in the file at `path`; `search` is for sizes that it excludes.
+
+    Raises ArtifactError, or OSError where there is none.
+    """
+    return Opened(Container(path), is_trusted, search)
 
 
 def _instances(routine: Routine, launches: tuple[Launch, ...], workspaces: Workspaces) -> Instances:

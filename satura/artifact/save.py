@@ -51,6 +51,7 @@ def save(path: Path, part: Part) -> None:
             "inputs": _types(program.inputs),
             "outputs": _types(program.outputs),
             "declared": _types(program.elsewhere.types) if program.elsewhere else None,
+            "elsewhere": _elsewhere(writer, program, large),
             "constants": [
                 [type_row(TensorType(DType.of(array.dtype), array.shape)), writer.add(array)]
                 for array in arrays
@@ -83,6 +84,15 @@ def _compiled(program: Program) -> Plans:
             " compile it where it runs"
         )
     return program
+
+
+def _elsewhere(writer: Writer, program: Plans, large: dict[str, Constant]) -> list[object] | None:
+    found = program.elsewhere
+    if found is None or found.model is None:
+        return None
+    from satura.artifact.elsewhere import elsewhere_row
+
+    return elsewhere_row(writer, found.model, program.values, found.rules(), large)
 
 
 def _text(schedule: Schedule, large: dict[str, Constant]) -> str:

@@ -14,6 +14,7 @@ from satura.pipeline.compiled import Compiled
 from satura.pipeline.models import Model
 from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.rewritten import Rewritten
+from satura.pipeline.rule_sets import Rules, names_in_the_book
 from satura.rewrite.errors import ModelError, UnsupportedError
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.onnx.asked import Asked, bind_inputs
@@ -31,6 +32,7 @@ class Making:
 
     search: Callable[[Model], Rewritten]
     search_elsewhere: Callable[[Program], Schedule]
+    rules: Rules
     threads: int
     progress: Progress | None
     merging: str
@@ -117,4 +119,4 @@ class Making:
             except (ModelError, UnsupportedError):
                 return None  # what excludes them says why
 
-        return Elsewhere(declared, at)
+        return Elsewhere(declared, at, model, lambda: names_in_the_book(self.rules))

@@ -5,6 +5,7 @@ The book is imported when a rule of it is needed: a remembered result needs its 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -58,6 +59,20 @@ def is_of_the_book(rule: Rule) -> bool:
     """Whether a rule is one of the book as it stands there."""
     book = rule_set("default")
     return rule.name in book and book[rule.name] is rule
+
+
+def names_in_the_book(rules: Rules) -> list[str]:
+    """The names of those of the rules that are of the book."""
+    return [rule.name for rule in rule_set(rules) if is_of_the_book(rule)]
+
+
+def of_the_book(names: Iterable[str]) -> RuleSet:
+    """The rules of these names, as far as the book has them."""
+    import_whole("satura.rules")
+    from satura.rewrite.language.dsl import RuleSet
+
+    book = rule_set("default")
+    return RuleSet(*(book[name] for name in names if name in book))
 
 
 def is_ours(rule: Rule) -> bool:

@@ -1,0 +1,105 @@
+"""The model in the file of a saved program: searched again for sizes that the program excludes.
+
+It is written where there are such sizes only, without its larger weights: these are constants of
+the file, mostly those of the schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from google.protobuf.message import DecodeError
+from onnx import ModelProto
+
+from satura.artifact.container import Container, Writer, natural, of
+from satura.backend.plan.plans import Elsewhere
+from satura.rewrite.errors import ArtifactError, ModelError, UnsupportedError
+from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.onnx.cut import with_values
+from satura.rewrite.onnx.files import ModelApart, initializer, read_apart
+from satura.rewrite.onnx.load import load_at
+from satura.rewrite.onnx.narrow import HELD_IN
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.tensor_type import TensorType
+
+if TYPE_CHECKING:
+    from satura.backend.run.signatures import Values
+    from satura.rewrite.types.constant import Constant
+
+_DATA = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+
+SearchAgain = Callable[[Program, Sequence[str], int], Schedule]
+"""The schedule of a program by satura's own rules of these names, for so many threads."""
+
+
+def elsewhere_row(
+    writer: Writer,
+    model: ModelApart,
+    values: Values,
+    rules: Sequence[str],
+    large: dict[str, Constant],
+) -> list[object]:
+    """What the header says of a model for these values; its weights are added to those by label.
+
+    `rules` are names.
+    """
+    bound = {name: np.frombuffer(data, dtype).reshape(shape) for name, dtype, shape, data in values}
+    whole = with_values(model, bound)
+    proto = ModelProto()
+    proto.CopyFrom(whole.proto)
+    weights = []
+    for tensor in proto.graph.initializer:
+        if tensor.data_type in HELD_IN:
+            continue
+        constant = initializer(tensor, whole.weights.get(tensor.name))
+        if constant.label is not None:
+            weights.append([tensor.name, large.setdefault(constant.label, constant).label])
+            for field in _DATA:
+                tensor.ClearField(field)
+    return [writer.add(proto.SerializeToString()), weights, [*rules]]
+
+
+def elsewhere_in(
+    file: Container, row: object, declared: Mapping[str, TensorType], outputs: tuple[str, ...],
+    threads: int, search: SearchAgain,
+) -> Elsewhere:  # fmt: skip
+    """What `elsewhere_row` wrote; `declared` are the inputs. Raises ArtifactError where it is
+    something else, when it is asked for a schedule."""
+
+    def at(sizes: Mapping[str, int]) -> Schedule | None:
+        model, rules = _read(file, row)
+        try:
+            program = load_at(model, sizes)
+        except (ModelError, UnsupportedError):
+            return None  # what excludes them says why
+        nodes = program.nodes
+        types = {nodes[index].input_name: nodes[index].type for index in program.inputs}
+        if (
+            types != {name: type_.concrete(sizes) for name, type_ in declared.items()}
+            or tuple(name for name, _ in program.outputs) != outputs
+        ):
+            raise ArtifactError(f"{file.path} is damaged: it has another model; save it again")
+        if any(node.op.user or node.op.name == "host" for node in nodes):
+            return None  # a saved program holds no Python
+        return search(program, rules, threads)
+
+    return Elsewhere(declared, at)
+
+
+def _read(file: Container, row: object) -> tuple[ModelApart, list[str]]:
+    """The model, and the names of the rules, that a row of the header tells of."""
+    try:
+        section, weights, names = of(list, row)
+        places = {label: number for label, _, number in of(list, file.header["sources"])}
+        labels = dict(of(list, weights))
+        proto = ModelProto.FromString(bytes(file.section(natural(section)).data))
+        for tensor in proto.graph.initializer:
+            if tensor.name in labels:
+                tensor.raw_data = file.section(natural(places[labels[tensor.name]])).tobytes()
+        return read_apart(proto), [of(str, name) for name in of(list, names)]
+    except (ArtifactError, DecodeError, KeyError, ModelError, TypeError, ValueError) as error:
+        if str(file.path) in str(error):
+            raise
+        raise ArtifactError(f"{file.path} is damaged: {error}; save it again") from error

@@ -1,0 +1,23 @@
+"""The search for a saved program at sizes that it excludes. Opening loads none of its stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from satura.rewrite.system.interrupts import import_whole
+
+if TYPE_CHECKING:
+    from satura.rewrite.extract.schedule import Schedule
+    from satura.rewrite.program.program import Program
+
+
+def search_again(program: Program, names: Sequence[str], threads: int) -> Schedule:
+    """The schedule of a program by the rules of these names, for so many threads."""
+    import_whole("satura.pipeline.remembered")
+    from satura.pipeline.rates import cost_model
+    from satura.pipeline.remembered import rewrite_once
+    from satura.pipeline.rule_sets import of_the_book
+
+    cost = cost_model(threads=threads)
+    return rewrite_once(program, of_the_book(names), cost=lambda _: cost).schedule
