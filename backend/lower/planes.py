@@ -69,7 +69,9 @@ def planes(schedule: Schedule, dispatch: Dispatch) -> Planes | None:
     anchor = anchor_of(dispatch)
     node = schedule.program.nodes[anchor]
     shape, result = shape_of(schedule, node.operands[0]), shape_of(schedule, anchor)
-    window = next(each for each in node.attributes if isinstance(each, Window))
+    window = next((each for each in node.attributes if isinstance(each, Window)), None)
+    if window is None:  # a matmul
+        return None
     order = tuple(range(len(shape)))  # of the loops, by axis
     function, first = "sum", 0
     if node.op.name == "conv":

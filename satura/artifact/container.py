@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-VERSION = 4
+VERSION = 3
 _HEAD = struct.Struct("<16sQQQ")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _START = _HEAD.size + _DIGEST_BYTES
@@ -65,7 +65,8 @@ class Writer:
         return self._number(_bytes(constant.array), lambda: _bytes(constant.array))
 
     def _number(self, content: Bytes, again: Callable[[], Bytes]) -> int:
-        number = self._numbers.setdefault(hashlib.sha256(content.data).digest(), len(self._sections))
+        digest = hashlib.sha256(content.data).digest()
+        number = self._numbers.setdefault(digest, len(self._sections))
         if number == len(self._sections):
             self._sections.append(again)
             self._sizes.append(content.size)
