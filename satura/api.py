@@ -51,8 +51,10 @@ def load(model: Model, values: Mapping[str, object] | None = None) -> Program:
     """The program of an ONNX model.
 
     Inputs whose `values` are given become constants of it: those that decide shapes, such as axes
-    and sizes, must be given unless the model declares the shapes that follow from them. Raises
-    ModelError for a file that cannot be read, UnsupportedError for what cannot be run.
+    and sizes, must be given unless the model declares the shapes that follow from them. A program
+    takes for equal what mostly is, as open extents of operands that may broadcast: other sizes are
+    run by what `compile` makes of the model. Raises ModelError for a file that cannot be read,
+    UnsupportedError for what cannot be run.
     """
     import_whole("satura.pipeline.models")
     from satura.pipeline.models import load as load_model

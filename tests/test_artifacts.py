@@ -137,6 +137,25 @@ def routine_with(key: str, value: object) -> Callable[[bytes], bytes]:
     return rewritten(lambda header: header["programs"][0]["routines"][0].update({key: value}))  # type: ignore[index]
 
 
+def kernel_with(entry: int | None) -> Callable[[bytes], bytes]:
+    """A file whose first kernel starts elsewhere."""
+
+    def change(header: dict[str, object]) -> None:
+        header["kernels"][0][2] = entry  # type: ignore[index]
+
+    return rewritten(change)
+
+
+def launched_again() -> Callable[[bytes], bytes]:
+    """A file with a launch that reads the arguments of the one before."""
+
+    def change(header: dict[str, object]) -> None:
+        launches = header["programs"][0]["routines"][0]["launches"]  # type: ignore[index]
+        launches.append(launches[-1])
+
+    return rewritten(change)
+
+
 def output_with(region: int, dtype: str) -> Callable[[bytes], bytes]:
     """A file whose output y is in another region, or of another element type."""
 
@@ -167,6 +186,12 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "too many threads": (rewritten(lambda h: h.update(threads=1 << 40)), "out of range"),
     "a wrong type": (rewritten(lambda h: h.update(inputs=[1])), "should be a dict"),
     "a kernel that is not there": (routine_with("launches", [[99, 0, 1]]), "leaves its tables"),
+    "a kernel that waits for others": (routine_with("launches", [[0, 0, 1]]), "leaves its tables"),
+    "too many results": (routine_with("computed", 1 << 61), "leaves its tables"),
+    "an arena beyond memory": (routine_with("arena", 1 << 61), "more memory than"),
+    "an entry behind the code": (kernel_with(1 << 30), "no code where it starts"),
+    "machine code for LLVM": (kernel_with(None), "no code where it starts"),
+    "arguments again": (launched_again(), "leaves its tables"),
     "arguments outside": (routine_with("launches", [[0, 1 << 40, 1]]), "leaves its tables"),
     "too few regions": (routine_with("computed", 0), "leaves its tables"),
     "a section that is not there": (routine_with("numbers", 1 << 20), "table of sections"),

@@ -10,8 +10,9 @@ anew where the first half is not used, and for sizes that the file is not ready 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,6 +22,7 @@ from satura.artifact.types import type_of
 from satura.backend.cores import usable_threads
 from satura.backend.jit.kernel import CompiledKernel, KernelError, environment
 from satura.backend.jit.machine_code import load_all
+from satura.backend.run import pool
 from satura.backend.run.calls import Runnable
 from satura.backend.run.instances import Instances
 from satura.backend.run.part import Part, Planned, Program
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from satura.backend.plan.compiled import CompiledSchedule
 
 _MOST_THREADS = 1 << 10
+_MOST_BYTES = 1 << 46
+_OBJECT = b"\x7fELF"  # what LLVM loads begins so
 
 
 class Opened(Runnable):
@@ -94,7 +98,10 @@ def _load(file: Container, programs: Sequence[_Program]) -> None:
     """Take the routines of a file, all of it checked before the first code is loaded."""
     rows = of(list, file.header["kernels"])
     kernels = [_kernel(file, *of(list, row)) for row in rows]
-    checked = [(program, program.routines(len(kernels))) for program in programs]
+    called = {name for kernel in kernels for name in kernel.externals}
+    called |= {source.symbol for source in pool.SOURCES}  # they wait for other threads
+    launched = {at for at, kernel in enumerate(kernels) if kernel.symbol not in called}
+    checked = [(program, program.routines(launched)) for program in programs]
     addresses = load_all(kernels)
     for program, routines in checked:
         program.take(routines, addresses)
@@ -118,8 +125,8 @@ class _Program(Program):
             return self._compiled.plans.planned(sizes)
         return Planned(ready.run, ready.bind)
 
-    def routines(self, kernels: int) -> list[tuple[Sizes, Routine]]:
-        """Its routines, checked, with numbers of kernels for addresses."""
+    def routines(self, kernels: Set[int]) -> list[tuple[Sizes, Routine]]:
+        """Its routines, checked, with numbers of `kernels` for addresses."""
         constants = [
             _array(self._file, *of(list, each)) for each in of(list, self._row["constants"])
         ]
@@ -158,7 +165,7 @@ class _Program(Program):
         return compile_schedule(schedule, self._threads, elsewhere=found)
 
     def _routine(
-        self, row: Mapping[str, object], constants: list[Array], kernels: int
+        self, row: Mapping[str, object], constants: list[Array], kernels: Set[int]
     ) -> tuple[Sizes, Routine]:
         """A routine whose launches have numbers of kernels for addresses."""
         sizes = {name: natural(size) for name, size in of(dict, row["sizes"]).items()}
@@ -190,14 +197,19 @@ class _Program(Program):
             self._threads,
         )
         last = routine.first_constant + len(routine.constants)
+        computed = range(FIRST_TENSOR + len(inputs), routine.first_constant)
         inside = (
             len(numbers) == len(places)
             and all(FIRST_TENSOR <= output.region < last for output in routine.outputs)
             and (not len(places) or (places.min() >= 0 and places.max() < last))
-            and all(each.kernel < kernels for each in launches)
-            and all(each.arguments <= len(numbers) and each.width >= 1 for each in launches)
+            and sum(each in computed for each in {*regions.values()}) == routine.computed
+            and all(each.kernel in kernels and each.width >= 1 for each in launches)
+            and all(each.arguments < len(numbers) for each in launches)
+            and all(one.arguments < two.arguments for one, two in pairwise(launches))
             and count <= len(constants)
         )
+        if routine.arena + routine.scratch * self._threads > _MOST_BYTES:
+            raise ArtifactError("a routine needs more memory than there is")
         if not inside:
             raise ArtifactError("a routine leaves its tables")
         return tuple(sorted(sizes.items())), routine
@@ -241,4 +253,7 @@ def _kernel(
 ) -> CompiledKernel:
     names = tuple(of(str, name) for name in of(list, externals))
     place = None if entry is None else natural(entry)
-    return CompiledKernel(of(str, symbol), names, place, bytes(file.section(natural(section)).data))
+    code = bytes(file.section(natural(section)).data)
+    if not code.startswith(_OBJECT) if place is None else place >= len(code):
+        raise ArtifactError("a kernel has no code where it starts")
+    return CompiledKernel(of(str, symbol), names, place, code)
