@@ -207,7 +207,12 @@ class _Importer:
 
     def _built(self, program: Program) -> dict[int, int]:
         """Per node of the program that was built last the node of the builder that it was."""
-        stack = [(index, self.outputs[name]) for name, index in program.outputs]
+        inputs = {
+            node.input_name: old for old, node in enumerate(self.build.nodes)
+            if node.op.name == "input"
+        }  # fmt: skip
+        stack = [(index, inputs[program.nodes[index].input_name]) for index in program.inputs]
+        stack += [(index, self.outputs[name]) for name, index in program.outputs]
         built: dict[int, int] = {}
         while stack:
             index, old = stack.pop()
