@@ -187,9 +187,7 @@ class _Importer:
             check_output(output.name, scope[output.name])
             outputs[output.name] = scope[output.name]
             check_declared_type(output, self.build.type(scope[output.name]))
-        program = self.build.program(outputs)
-        if self.build.conditions:
-            program = program.where(tuple(self.build.conditions.values()))
+        program = self.build.program(outputs).where(tuple(self.build.conditions.values()))
         warn_of_host_calls(program, self.host_calls)
         return program
 
