@@ -173,10 +173,8 @@ class _Importer:
         graph = self.model.graph
         if self.model.ir_version > LARGEST_VERSION:
             raise ModelError(f"{self.model.ir_version} is not a version of ONNX's file format")
-        opsets = opset_versions(self.model.opset_import)
-        scope = self._inputs(graph)
-        self._walk(graph.node, scope, opsets, 0)
-        outputs = self.outputs
+        scope, outputs = self._inputs(graph), self.outputs
+        self._walk(graph.node, scope, opset_versions(self.model.opset_import), 0)
         if not graph.output:
             raise ModelError("the graph has no outputs")
         for output in graph.output:
@@ -187,7 +185,9 @@ class _Importer:
             check_output(output.name, scope[output.name])
             outputs[output.name] = scope[output.name]
             check_declared_type(output, self.build.type(scope[output.name]))
-        program = self.build.program(outputs).where(tuple(self.build.conditions.values()))
+        program = self.build.program(outputs)
+        if self.build.conditions:
+            program = program.where(tuple(self.build.conditions.values()))
         warn_of_host_calls(program, self.host_calls)
         return program
 
