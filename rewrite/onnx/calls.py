@@ -6,19 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import AttributeProto, NodeProto, defs, helper
+from onnx import NodeProto
 
 from satura.rewrite.onnx.lower.context import Context
+from satura.rewrite.onnx.opsets import means_the_same, translated
 from satura.rewrite.ops import Kind
-from satura.rewrite.program.program import Node
 from satura.rewrite.types.attributes import HostCall
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import SymbolicDim
+from satura.rewrite.types.tensor_type import DType
 
-_CHANGED = {"GroupNormalization", "RoiAlign", "Upsample"}
-"""Ops that other opsets give another meaning under the same names."""
-_NEW_TEXTS = {("GridSample", b"bilinear"): b"linear", ("GridSample", b"bicubic"): b"cubic"}
-"""What texts of attributes are called since some opset, by op; the loader knows both."""
+_PLAIN = {DType.F32, DType.F64, DType.BOOL}
+_PER_CHANNEL = 21  # the opset since which GroupNormalization has scales per channel, not per group
 
 
 @dataclass(frozen=True)
@@ -55,23 +54,21 @@ def _call(
     if (
         not any(at in places for at in wanted)
         or any(at < 0 for at in (*wanted, *given))
-        or all(at in given or _is_itself(nodes[at], given) for at in wanted)
+        or all(at in given or _is_itself(node, at, given) for at in wanted)
         or any(a.HasField("g") or a.graphs or a.ref_attr_name for a in proto.attribute)
-        or not _means_the_same(proto.op_type, node.opset, opset)
     ):
         return None
     operands = [None if x is None else _operand(node, x, places) for x in node.operands]
+    if proto.op_type == "GroupNormalization" and node.opset < _PER_CHANNEL <= opset:
+        operands[1:] = [_per_channel(node, x) for x in node.operands[1:]]
+    elif not means_the_same(proto.op_type, node.opset, opset):
+        return None
     if any(x is None and y is not None for x, y in zip(operands, node.operands, strict=True)):
         return None
-    inputs = [each.name for each in defs.get_schema(proto.op_type, opset, "").inputs]
-    attributes = []
-    for attribute in proto.attribute:
-        if attribute.name in inputs:  # as the axes of reductions
-            at = inputs.index(attribute.name)
-            operands += [None] * (at + 1 - len(operands))
-            operands[at] = Constant(np.array(helper.get_attribute_value(attribute), np.int64))
-        else:
-            attributes.append(_renamed(proto.op_type, attribute))
+    attributes, moved = translated(proto, opset)
+    for at, value in moved.items():
+        operands += [None] * (at + 1 - len(operands))
+        operands[at] = value
     names = ["" if x is None else f"i{at}" for at, x in enumerate(operands)]
     outputs = [f"o{at}" if is_wanted else "" for at, is_wanted in enumerate(node.wanted)]
     bare = NodeProto(op_type=proto.op_type, input=names, output=outputs, attribute=attributes)
@@ -82,20 +79,31 @@ def _call(
     return Call(host, known, tuple(places.get(at) for at in wanted))
 
 
-def _is_itself(made: Node, given: set[int]) -> bool:
-    """Whether an ONNX node became one node that is written as it was."""
-    return given >= {*made.operands} and made.op.kind in (
-        Kind.SOURCE, Kind.ELEMENTWISE, Kind.LAYOUT,
-    )  # fmt: skip
+def _is_itself(node: Context, at: int, given: set[int]) -> bool:
+    """Whether an ONNX node became one node that is written as it was.
+
+    Arithmetic on integers and on narrow floats may be written as many: what ONNX leaves open about
+    it is spelled out there, or it is computed in wider types. Sizes may take nodes of their own.
+    """
+    nodes = node.build.nodes
+    made = nodes[at]
+    if not given >= {*made.operands}:
+        return False
+    types = [nodes[x].type for x in (at, *made.operands)]
+    if made.op.kind is Kind.ELEMENTWISE:
+        return {each.dtype for each in types} <= _PLAIN and node.proto.op_type != "Mod"
+    if made.op.kind is Kind.LAYOUT:
+        return not any(each.symbols for each in types)
+    return made.op.kind is Kind.SOURCE and made.op.name != "extent"
 
 
-def _renamed(op_type: str, attribute: AttributeProto) -> AttributeProto:
-    """The attribute with its text as newer opsets have it."""
-    result = AttributeProto()
-    result.CopyFrom(attribute)
-    if attribute.s:
-        result.s = _NEW_TEXTS.get((op_type, attribute.s), attribute.s)
-    return result
+def _per_channel(node: Context, x: int | None) -> Constant | None:
+    """A constant of one element per group with one per channel; None where that is not known."""
+    made = None if x is None else node.build.nodes[x]
+    groups, channels = node.integer("num_groups"), node.build.shape(node[0])[1]
+    if made is None or made.op.name != "constant" or not isinstance(channels, int):
+        return None
+    return Constant(np.repeat(made.constant.array, channels // groups))
 
 
 def _operand(node: Context, x: int, places: Mapping[int, int]) -> int | Constant | None:
@@ -109,29 +117,3 @@ def _operand(node: Context, x: int, places: Mapping[int, int]) -> int | Constant
     if known is None or any(isinstance(value, SymbolicDim) for value in known.ravel()):
         return None
     return Constant(np.array(known.tolist(), made.type.dtype.numpy).reshape(known.shape))
-
-
-def _means_the_same(op_type: str, old: int, new: int) -> bool:
-    """Whether a node of one opset is one of another: all its inputs and attributes are there, or
-    lists that were attributes are inputs."""
-    if not all(defs.has(op_type, opset, "") for opset in (old, new)):
-        return False
-    one, two = (defs.get_schema(op_type, opset, "") for opset in (old, new))
-    if one.since_version == two.since_version:
-        return True
-    return (
-        op_type not in _CHANGED
-        and not two.deprecated
-        and len(one.inputs) <= len(two.inputs)
-        and all(
-            _default(two.attributes[name], op_type) == _default(each, op_type)
-            if name in two.attributes
-            else name in {x.name for x in two.inputs} and each.type == each.type.INTS
-            for name, each in one.attributes.items()
-        )
-    )
-
-
-def _default(attribute: defs.OpSchema.Attribute, op_type: str) -> object:
-    text = attribute.default_value.s
-    return _NEW_TEXTS.get((op_type, text), text) or attribute.default_value

@@ -16,7 +16,6 @@ from satura.rewrite.errors import (
     ProgramError,
     SaturaError,
     UnsupportedError,
-    warn_caller,
 )
 from satura.rewrite.onnx.asked import Asked, bind_inputs
 from satura.rewrite.onnx.calls import Call, calls_of
@@ -30,7 +29,8 @@ from satura.rewrite.onnx.checks import (
 from satura.rewrite.onnx.control_flow import Body, control_flow
 from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.files import ModelApart, array_of, initializer, read_apart
-from satura.rewrite.onnx.lower.context import Context, Lowered, NoLowering, UnknownValue
+from satura.rewrite.onnx.host_warnings import warn_of_host_calls
+from satura.rewrite.onnx.lower.context import Context, NoLowering, UnknownValue
 from satura.rewrite.onnx.lower.fallback import (
     function_body,
     host,
@@ -43,11 +43,10 @@ from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.narrow import check_readers
 from satura.rewrite.onnx.order import in_order, label, short_label
+from satura.rewrite.onnx.origins import origins
 from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.onnx.user_ops import custom
 from satura.rewrite.onnx.values import Values
-from satura.rewrite.ops import Kind
-from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import HostCall
 from satura.rewrite.types.dims import Dim, substitute
@@ -174,10 +173,8 @@ class _Importer:
         graph = self.model.graph
         if self.model.ir_version > LARGEST_VERSION:
             raise ModelError(f"{self.model.ir_version} is not a version of ONNX's file format")
-        opsets = opset_versions(self.model.opset_import)
-        scope = self._inputs(graph)
-        self._walk(graph.node, scope, opsets, 0)
-        outputs = self.outputs
+        scope, outputs = self._inputs(graph), self.outputs
+        self._walk(graph.node, scope, opset_versions(self.model.opset_import), 0)
         if not graph.output:
             raise ModelError("the graph has no outputs")
         for output in graph.output:
@@ -191,31 +188,21 @@ class _Importer:
         program = self.build.program(outputs)
         if self.build.conditions:
             program = program.where(tuple(self.build.conditions.values()))
-        self._warn(program)
+        warn_of_host_calls(program, self.host_calls)
         return program
 
     def names(self, program: Program) -> dict[int, str]:
         """Per node of the program that was built last the ONNX node that it was made for."""
-        built = self._built(program)
+        built = origins(program, self.build.nodes, self.outputs)
         return {index: self.labels[old] for index, old in built.items() if old in self.labels}
 
     def calls(self, program: Program, opset: int) -> tuple[Call, ...]:
         """The ONNX nodes that became many of the program that was built last."""
-        places = {old: index for index, old in self._built(program).items()}
+        places = {
+            old: index for index, old in origins(program, self.build.nodes, self.outputs).items()
+        }
         own = opset_versions(self.model.opset_import).get("", opset)
         return calls_of(self.lowered, places, max(opset, own))
-
-    def _built(self, program: Program) -> dict[int, int]:
-        """Per node of the program that was built last the node of the builder that it was."""
-        stack = [(index, self.outputs[name]) for name, index in program.outputs]
-        built: dict[int, int] = {}
-        while stack:
-            index, old = stack.pop()
-            if index not in built:
-                built[index] = old
-                operands = self.build.nodes[old].operands
-                stack.extend(zip(program.nodes[index].operands, operands, strict=True))
-        return built
 
     def _inputs(self, graph: GraphProto) -> Scope:
         """Values of the graph's inputs and initializers; an initializer makes an input constant."""
@@ -297,7 +284,8 @@ class _Importer:
         refused: SaturaError | None = None
         if domain == "" and context.proto.op_type in LOWERINGS:
             try:
-                made = _sequence(LOWERINGS[context.proto.op_type](context))
+                lowered = LOWERINGS[context.proto.op_type](context)
+                made = [lowered] if isinstance(lowered, int) else lowered
                 self.lowered.append((context, made))
                 return made
             except NoLowering:
@@ -365,8 +353,7 @@ class _Importer:
             self._walk(nodes, scope, imports, depth + 1)
         except SaturaError as error:
             raise type(error)(f"{label(node)}: in its body: {error}") from None
-        results = zip(function.output, node.output, strict=False)
-        for name, wanted in results:
+        for name, wanted in zip(function.output, node.output, strict=False):
             if wanted and name not in scope:
                 raise ModelError(f"{label(node)}: its function does not compute '{name}'")
         return [scope.get(name, -1) for name in function.output]
@@ -410,23 +397,3 @@ class _Importer:
             if isinstance(size, int) and size > MOST_ELEMENTS:
                 raise ProgramError(f"{node.type} has {size} elements, more than any memory holds")
         self.checked = len(self.build.nodes)
-
-    def _warn(self, program: Program) -> None:
-        on_host = [node.op for node in program.nodes if node.op.user and node.op.kind is Kind.HOST]
-        for op in dict.fromkeys(on_host):
-            warn_caller(
-                f"op '{op.name}' has no formula: it runs on the host, by its reference",
-                HostFallbackWarning,
-            )
-        for node in program.nodes:
-            call = node.attributes[0] if node.attributes else None
-            if isinstance(call, HostCall):
-                warn_caller(
-                    f"{self.host_calls[call]}: it runs on the slow reference"
-                    " implementation of the onnx package",
-                    HostFallbackWarning,
-                )
-
-
-def _sequence(results: Lowered) -> Sequence[int]:
-    return [results] if isinstance(results, int) else results

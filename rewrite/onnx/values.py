@@ -122,7 +122,14 @@ def _apply(node: Node, known: list[Known]) -> Known:
 
 
 def _round_to(dtype: DType, value: Known) -> Known:
-    """Floats as the element type stores them."""
+    """Numbers as the element type stores them: integers wrap."""
+    if dtype.is_integer:
+        least, most = dtype.bounds
+        for position in np.ndindex(*value.shape):
+            element = value[position]
+            if isinstance(element, int) and not least <= element <= most:
+                value = value if value.flags.writeable else value.copy()
+                value[position] = (element - least) % (most - least + 1) + least
     if dtype.is_float:
         for position in np.ndindex(*value.shape):
             element = value[position]

@@ -25,21 +25,23 @@ from satura.rewrite.onnx.calls import Call
 from satura.rewrite.onnx.load import load_with_calls
 from satura.rewrite.onnx.write.emitter import OPSET
 from satura.rewrite.onnx.write.folding import with_constants
-from satura.rewrite.onnx.write.program import write_program
+from satura.rewrite.onnx.write.program import opsets, write_program
 from satura.rewrite.onnx.write.raised import raised
 from satura.rewrite.ops import REGISTRY, Kind, Op
 from satura.rewrite.program.program import Node, Program, ProgramBuilder
-from satura.rewrite.types.attributes import Attribute, Count, Parameter, Perm
+from satura.rewrite.types.attributes import Attribute, Count, Parameter, Perm, Shape
 from satura.rewrite.types.constant import Constant
-from satura.rewrite.types.tensor_type import TensorType, bytes_of
+from satura.rewrite.types.dims import symbol, symbols_of
+from satura.rewrite.types.tensor_type import DType, TensorType, bytes_of
 
 _NODE = 16_384.0  # bytes that a runtime moves in the time that it takes to start a node
 _FLOP = 0.2  # bytes moved in the time of one
 _TURNED = 0.25  # of a transpose's bytes: most vanish when a program is written
 _NEW = 1.000_001  # what is as cheap as a part of the rewritten program does not take its place
 _MARKS = ("QuantizeLinear", "DequantizeLinear")  # runtimes compute in integers between them
+_SIZES = ("Shape", "Size")  # they read no elements
 _MOVING = ("Transpose", "Reshape", "Identity")
-_FREE = ("input", "constant", "item", "broadcast")
+_FREE = ("input", "constant", "item")
 _PRODUCTS = ("matmul", "conv", "winograd", "recurrence")
 
 _Make = Callable[[ProgramBuilder, Sequence[int]], int]
@@ -81,7 +83,7 @@ class _Choice:
     """The candidates for the classes of one saturation, and the program of the cheapest."""
 
     def __init__(
-        self, made: Program, source: Program, calls: Iterable[Call], saturation: Saturation
+        self, made: Program, source: Program, calls: Sequence[Call], saturation: Saturation
     ) -> None:
         self.made = with_constants(made)
         self.size = len(saturation.classes.nodes)
@@ -99,7 +101,8 @@ class _Choice:
         ]
         for call in calls:
             self.candidates += self.of_call(call, source, known)
-        for call in _spelled_out(self.made):
+        opset = max([opsets(self.made)[""], *(call.host.opset for call in calls)])
+        for call in _spelled_out(self.made, opset):
             self.candidates += self.of_call(call, self.made, homes)
         self.goals = [(name, homes[index]) for name, index in made.outputs]
         self.inputs = [homes[index] for index in made.inputs]
@@ -116,7 +119,8 @@ class _Choice:
         itself = self.fresh()
         cost = 0.0
         if call.host.op_type not in _MARKS and not all(source.known[x] for x in results):
-            cost = _NODE + _bytes(source, {*reads, *results}) + _products(source, reads, results)
+            moved = {*results} if call.host.op_type in _SIZES else {*reads, *results}
+            cost = _NODE + _bytes(source, moved) + _products(source, reads, results)
         leaves = tuple(homes[x] for x in reads)
         given = [x if isinstance(x, Constant) else None for x in call.operands]
 
@@ -176,10 +180,10 @@ def _add(node: Node, build: ProgramBuilder, operands: Sequence[int]) -> int:
     return build.add(node.op, operands, *node.attributes)
 
 
-def _spelled_out(program: Program) -> Iterator[Call]:
+def _spelled_out(program: Program, opset: int) -> Iterator[Call]:
     """The ops of ONNX that nodes of a program compute together with nodes behind them."""
     for index, node in enumerate(program.nodes):
-        op = raised(program.nodes, index)
+        op = raised(program.nodes, index, opset)
         if op is not None:
             yield op.call(index, node.type)
 
@@ -197,20 +201,34 @@ def _item(number: int) -> _Make:
 def _cost(program: Program, index: int) -> float:
     """What a node costs a runtime that runs what it is written as, in bytes moved."""
     node = program.nodes[index]
-    if node.op.name in _FREE:
+    if node.op.name in _FREE or (node.op.name == "broadcast" and _is_implied(program, index)):
         return 0.0
     if program.known[index]:
         return 1.0
-    if node.op.name == "reshape":
-        return _NODE / 4
     each = _NODE + _bytes(program, {index, *node.operands})
-    if node.op.name == "transpose":
-        return each * (_TURNED if _moves_one_axis(node.attributes[0]) else 1.0)
     count = 1
-    if node.op.kind not in (Kind.ELEMENTWISE, Kind.LAYOUT, Kind.CONTRACTION):
-        types = tuple(program.nodes[x].type for x in node.operands)
+    types = tuple(program.nodes[x].type for x in node.operands)
+    if node.op.kind is Kind.ELEMENTWISE:
+        scalars = tuple(TensorType(each.dtype, ()) for each in types)
+        count = max(_count_written(node.op, node.attributes, scalars), 1)
+    elif node.op.kind is Kind.LAYOUT:
+        if node.op.name == "transpose":
+            return each * (_TURNED if _moves_one_axis(node.attributes[0]) else 1.0)
+        alone = 0 if node.op.name == "reshape" else 1
+        own = _NODE / 4 if node.op.name == "reshape" else each
+        sizes = 0
+        if any(type_.symbols for type_ in (node.type, *types)):
+            sizes = _count_written(node.op, node.attributes, types) - alone
+        return own + sizes * _NODE / 4
+    elif node.op.kind is not Kind.CONTRACTION:
         count = _count_written(node.op, node.attributes, types)
     return count * each + _products(program, node.operands, [index])
+
+
+def _is_implied(program: Program, index: int) -> bool:
+    """Whether all that read a broadcast spread their operands by themselves."""
+    readers = [program.nodes[user].op.name for user in program.users[index]]
+    return index not in program.output_nodes and {*readers} <= {"binary", "select"}
 
 
 def _moves_one_axis(perm: Attribute) -> bool:
@@ -228,6 +246,9 @@ def _count_written(op: Op, attributes: tuple[Attribute, ...], types: tuple[Tenso
     operands = [
         build.add("input", (), Parameter(f"x{at}", type_)) for at, type_ in enumerate(types)
     ]
+    for shape in (each for each in attributes if isinstance(each, Shape)):
+        for name in sorted(symbols_of(shape.dims)):
+            build.add("input", (), Parameter(name, TensorType(DType.BOOL, (symbol(name),))))
     try:
         model, _ = write_program(build.program({"y": build.add(op, operands, *attributes)}))
     except SaturaError:

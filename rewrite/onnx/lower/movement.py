@@ -43,20 +43,26 @@ def reshape(node: Context) -> int:
     if any(isinstance(dim, int) and dim < -1 for dim in target):
         raise node.wrong(f"its shape {target} has a negative dim")
     if open_axes:
-        rest = product(dim for dim in target if dim != -1)
-        target[open_axes[0]] = _left_over(node, product(old), rest)
+        rest, split = list(old), [dim for dim in target if dim != -1]
+        for dim in [dim for dim in split if isinstance(dim, SymbolicDim) and dim in old]:
+            if dim in rest:  # what is on both sides cancels
+                rest.remove(dim)
+                split.remove(dim)
+        target[open_axes[0]] = _left_over(node, product(rest), product(split))
     return node.build.reshape(node[0], target)
 
 
 def _left_over(node: Context, size: Dim, rest: Dim) -> Dim:
+    """What -1 stands for; calls where the elements do not split so are refused."""
     if rest == 0:
         raise node.wrong("its shape has both 0 and -1")
     quotient = exact_quotient(size, rest)
-    if quotient is None:
-        symbolic = isinstance(size, SymbolicDim) or isinstance(rest, SymbolicDim)
-        problem = node.unsupported if symbolic else node.wrong
-        raise problem(f"{size} elements do not split into parts of {rest}")
-    return quotient
+    if quotient is not None:
+        return quotient
+    if isinstance(size, SymbolicDim) and isinstance(rest, int):
+        return size // rest
+    problem = node.unsupported if isinstance(rest, SymbolicDim) else node.wrong
+    raise problem(f"{size} elements do not split into parts of {rest}")
 
 
 @lowering("Flatten")

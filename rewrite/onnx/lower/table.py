@@ -2,6 +2,7 @@
 
 from satura.rewrite.onnx.lower import (  # noqa: F401  # imported for what they register
     activations,
+    affine_grid,
     contraction,
     einsum,
     elementwise,

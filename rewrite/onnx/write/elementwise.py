@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from satura.rewrite.onnx.write import integer
 from satura.rewrite.onnx.write.emitter import Emitter, Site
+from satura.rewrite.onnx.write.ranges import range_of
 from satura.rewrite.types.attributes import BinaryFn, UnaryFn
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import product
@@ -118,6 +119,8 @@ def _saturating_cast(emit: Emitter, x: str, old: DType, new: DType) -> str:
 def _limited_cast(emit: Emitter, x: str, old: DType, bounds: DType) -> str:
     """x within the bounds of an integer type, in the type that computes with it."""
     new, (least, most) = bounds.compute, bounds.bounds
+    if range_of(emit, x).is_within(least - 1, most + 1):
+        return emit.cast(x, old, new)
     below, above = emit.scalar(float(least - 1), old), emit.scalar(float(most + 1), old)
     low, high = emit.node("LessOrEqual", x, below), emit.node("GreaterOrEqual", x, above)
     outside = emit.node("Or", emit.node("Or", low, high), emit.node("IsNaN", x))

@@ -71,6 +71,7 @@ class Emitter:
     def __init__(self, program: Program) -> None:
         self.nodes: list[NodeProto] = []
         self.constants: dict[str, Constant] = {}
+        self.makers: dict[str, NodeProto] = {}
         inputs = [program.nodes[index] for index in program.inputs]
         self._taken = {node.input_name for node in inputs} | {name for name, _ in program.outputs}
         self._numbers = count()
@@ -106,6 +107,7 @@ class Emitter:
         node = helper.make_node(op_type, operands, [result])
         node.attribute.extend(helper.make_attribute(*pair) for pair in sorted(attributes.items()))
         self.nodes.append(node)
+        self.makers[result] = node
         return result
 
     def turned(self, x: str, order: Sequence[int]) -> str:

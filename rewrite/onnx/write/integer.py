@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from satura.rewrite.onnx.write.emitter import Emitter
+from satura.rewrite.onnx.write.ranges import range_of
 from satura.rewrite.types.tensor_type import DType
 
 _COMPARISONS = {"eq": "Equal", "lt": "Less", "le": "LessOrEqual"}
@@ -76,13 +75,18 @@ def binary(emit: Emitter, function: str, x: str, y: str, dtype: DType) -> str:
     return emit.cast(result, work, dtype)
 
 
-def _is_free_of(emit: Emitter, x: str, *values: int) -> bool:
-    """True for a constant that holds none of `values`."""
-    return x in emit.constants and not np.isin(emit.constants[x].array, values).any()
+def _is_free_of(emit: Emitter, x: str, dtype: DType, *values: int) -> bool:
+    """True for what has none of `values` as an element."""
+    known = range_of(emit, x)
+    return all(known.excludes(value) for value in values if value >= 0 or dtype.is_signed)
 
 
 def _replace(emit: Emitter, x: str, dtype: DType, *values: int) -> str:
     """x with 1 in the place of each of `values`: a divisor that traps no processor."""
+    if dtype is DType.U64:  # without Where
+        return emit.node(
+            "Add", x, emit.cast(emit.shared("Equal", x, emit.scalar(0, dtype)), DType.BOOL, dtype)
+        )
     for value in values:
         if value >= 0 or dtype.is_signed:
             found = emit.shared("Equal", x, emit.scalar(value, dtype))
@@ -92,7 +96,7 @@ def _replace(emit: Emitter, x: str, dtype: DType, *values: int) -> str:
 
 def _quotient(emit: Emitter, a: str, b: str, dtype: DType) -> str:
     """Truncated a / b; 0 for b = 0; the smallest integer over -1 wraps."""
-    if _is_free_of(emit, b, -1, 0):
+    if _is_free_of(emit, b, dtype, -1, 0):
         return emit.node("Div", a, b)
     result = emit.node("Div", a, _replace(emit, b, dtype, -1, 0))
     if dtype.is_signed:
@@ -105,7 +109,7 @@ def _quotient(emit: Emitter, a: str, b: str, dtype: DType) -> str:
 def _remainder(emit: Emitter, function: str, a: str, b: str, dtype: DType) -> str:
     """What a floored (mod) or truncated (fmod) division leaves; 0 for b = 0. Mod with fmod=1 would
     run in floating point."""
-    divisor = b if _is_free_of(emit, b, -1, 0) else _replace(emit, b, dtype, -1, 0)
+    divisor = b if _is_free_of(emit, b, dtype, -1, 0) else _replace(emit, b, dtype, -1, 0)
     if function == "mod":
         return emit.node("Mod", a, divisor)
     return emit.node("Sub", a, emit.node("Mul", emit.node("Div", a, divisor), divisor))
@@ -113,14 +117,17 @@ def _remainder(emit: Emitter, function: str, a: str, b: str, dtype: DType) -> st
 
 def _shift(emit: Emitter, x: str, y: str, dtype: DType, left: bool) -> str:
     """Shifts in u64; a negative x is shifted right as its complement."""
+    direction = "LEFT" if left else "RIGHT"
+    if not dtype.is_signed and range_of(emit, y).is_within(-1, 8 * dtype.itemsize):
+        return emit.node("BitShift", x, y, direction=direction)
     wide = DType.I64 if dtype.is_signed else DType.U64
     a, b = emit.cast(x, dtype, wide), emit.cast(y, dtype, wide)
     zero = emit.scalar(0, wide)
     valid = emit.node("Less", b, emit.scalar(8 * dtype.itemsize, wide))
     if dtype.is_signed:
         valid = emit.node("And", valid, emit.node("LessOrEqual", zero, b))
-    amount = emit.cast(emit.where(valid, b, zero, wide), wide, DType.U64)
-    direction = "LEFT" if left else "RIGHT"
+    low_bits = emit.node("BitwiseAnd", b, emit.scalar(8 * dtype.itemsize - 1, wide))
+    amount = emit.cast(low_bits, wide, DType.U64)
     if left or not dtype.is_signed:
         moved = emit.node("BitShift", emit.cast(a, wide, DType.U64), amount, direction=direction)
         result = emit.cast(moved, DType.U64, dtype)

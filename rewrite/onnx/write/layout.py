@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 
 from satura.rewrite.onnx.write.emitter import Emitter, Site
+from satura.rewrite.program.program import Node
 from satura.rewrite.types.attributes import (
     Axis,
     Padding,
@@ -82,8 +83,26 @@ def transpose(emit: Emitter, site: Site) -> str:
     return write_transpose(emit, site.operand(0), perm.order)
 
 
+def reshaped(nodes: Sequence[Node], node: Node) -> int:
+    """What a reshape, or several in a row, are of."""
+    source = node.operands[0]
+    while nodes[source].op is node.op:
+        source = nodes[source].operands[0]
+    return source
+
+
+def reads_of_reshape(nodes: Sequence[Node], node: Node) -> tuple[int, ...]:
+    """What a reshape reads: nothing where it makes a line of a size, which is written as one."""
+    is_line = node.type.shape == (1,) and nodes[reshaped(nodes, node)].op.name == "extent"
+    return () if is_line else node.operands
+
+
 def reshape(emit: Emitter, site: Site) -> str:
     """reshape(x, shape); that of a transpose which only moves axes of extent 1 is its source's."""
+    if not site.reads:
+        dims = site.nodes[reshaped(site.nodes, site.node)].attributes[0]
+        assert isinstance(dims, Shape)
+        return emit.extent(dims.dims[0])
     source, order = emit.source(site.operand(0))
     shape = site.type(0).shape
     moved = [axis for axis, dim in zip(order, shape, strict=False) if dim != 1]

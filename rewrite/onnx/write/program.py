@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from onnx import ModelProto, NodeProto, ValueInfoProto, defs, helper
+from onnx import ModelProto, NodeProto, ValueInfoProto, helper
 
 from satura.rewrite.errors import ProgramError, UnsupportedError
 from satura.rewrite.onnx import user_ops
+from satura.rewrite.onnx.opsets import means_the_same, translated
 from satura.rewrite.onnx.types import type_proto
 from satura.rewrite.onnx.write import (
     elementwise,
@@ -65,7 +66,8 @@ def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
     """
     program = with_early_transposes(with_constants(program.written or program))
     emit = Emitter(program)
-    names = _Names(program, emit)
+    versions = opsets(program)
+    names = _Names(program, emit, versions[""])
     outputs = {name: emit.ready(names.of(index)) for name, index in program.outputs}
     graph = helper.make_graph(
         _with_outputs(emit.nodes, outputs, {program.nodes[at].input_name for at in program.inputs}),
@@ -73,7 +75,7 @@ def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
         [_value(program, program.nodes[index].input_name, index) for index in program.inputs],
         [_value(program, name, index) for name, index in program.outputs],
     )
-    imports = [helper.make_opsetid(*pair) for pair in _opsets(program).items()]
+    imports = [helper.make_opsetid(*pair) for pair in versions.items()]
     least = helper.find_min_ir_version_for(imports, ignore_unknown=True)
     model = helper.make_model(
         graph,
@@ -92,12 +94,13 @@ def _value(program: Program, name: str, index: int) -> ValueInfoProto:
 class _Names:
     """Writes all nodes that the outputs need, in order, and knows their tensors' names."""
 
-    def __init__(self, program: Program, emit: Emitter) -> None:
+    def __init__(self, program: Program, emit: Emitter, opset: int) -> None:
+        self._opset = opset
         self._nodes = program.nodes
         self._emit = emit
         self._names: dict[int, str] = {}
         self._results: dict[int, list[str]] = {}
-        for index, (reads, op) in _needed_nodes(program).items():
+        for index, (reads, op) in _needed_nodes(program, opset).items():
             node = program.nodes[index]
             if node.op.name == "input":
                 self._names[index] = node.input_name
@@ -134,6 +137,13 @@ class _Names:
         operands = (self._emit.ready(self.of(index)) for index in site.reads)
         inputs = [next(operands) if name else "" for name in node.input]
         outputs = [self._emit.fresh() if name else "" for name in node.output]
+        if not call.domain and call.opset < self._opset:
+            translation, moved = translated(node, self._opset)
+            for at, value in moved.items():
+                inputs += [""] * (at + 1 - len(inputs))
+                inputs[at] = self._emit.constant(value)
+            del node.attribute[:]
+            node.attribute.extend(translation)
         del node.input[:], node.output[:]
         node.input.extend(inputs)
         node.output.extend(outputs)
@@ -141,14 +151,14 @@ class _Names:
         return [name for name in outputs if name]
 
 
-def _needed_nodes(program: Program) -> dict[int, tuple[tuple[int, ...], Raised | None]]:
+def _needed_nodes(program: Program, opset: int) -> dict[int, tuple[tuple[int, ...], Raised | None]]:
     """The nodes that the outputs depend on, in order; what the ONNX op of each reads, and which op
     that is where it is one of many nodes."""
     wanted = set(program.output_nodes)
     needed: dict[int, tuple[tuple[int, ...], Raised | None]] = {}
     for index in range(len(program.nodes) - 1, -1, -1):
         if index in wanted:
-            op = raised(program.nodes, index)
+            op = raised(program.nodes, index, opset)
             reads = op.reads if op else _reads(program, index)
             needed[index] = reads, op
             wanted.update(reads)
@@ -160,6 +170,8 @@ def _reads(program: Program, index: int) -> tuple[int, ...]:
     node = program.nodes[index]
     if node.op.name == "concat":
         return _parts_of_concat(program, node)
+    if node.op.name == "reshape":
+        return layout.reads_of_reshape(program.nodes, node)
     if node.op.name == "recurrence":
         return recurrent.reads(program.nodes, node)
     broadcasts = node.op.name in _BROADCASTING and user_op(node.op, node.attributes) is None
@@ -201,7 +213,7 @@ def _spans(shapes: list[tuple[Dim, ...]], result: tuple[Dim, ...]) -> bool:
 _SINCE = {DType.F4E2M1: 23, DType.I2: 25, DType.U2: 25}
 
 
-def _opsets(program: Program) -> dict[str, int]:
+def opsets(program: Program) -> dict[str, int]:
     """The opset of each domain: recent enough for every host call; 1 for a user's own."""
     calls = [node.attributes[0] for node in program.nodes if node.op.name == "host"]
     dtypes = {node.type.dtype for node in program.nodes}
@@ -216,19 +228,12 @@ def _opsets(program: Program) -> dict[str, int]:
     for call in calls:
         assert isinstance(call, HostCall)
         saved = versions[call.domain]
-        if _since(call, call.opset) != _since(call, saved):
+        if not means_the_same(call.op_type, call.opset, saved, call.domain):
             raise UnsupportedError(
                 f"{call} of opset {call.opset} cannot be saved: it is another op in opset {saved},"
                 " which the model is saved in; convert the original model to that opset first"
             )
     return versions
-
-
-def _since(call: HostCall, opset: int) -> int:
-    """The opset in which the op got the meaning that it has in `opset`."""
-    if not defs.has(call.op_type, opset, call.domain):
-        return opset
-    return int(defs.get_schema(call.op_type, opset, call.domain).since_version)
 
 
 def _with_outputs(

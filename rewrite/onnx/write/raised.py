@@ -20,6 +20,7 @@ from satura.rewrite.onnx.calls import Call
 from satura.rewrite.onnx.lower.context import Context, NoLowering
 from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
+from satura.rewrite.onnx.opsets import means_the_same
 from satura.rewrite.onnx.values import Values
 from satura.rewrite.onnx.write.emitter import OPSET, Emitter, Site
 from satura.rewrite.onnx.write.formula import Formula, Match, found, root_kind
@@ -144,12 +145,14 @@ class _Candidate:
         return Raised(self.form.op_type, (match.x,), {**self.fixed, **numbers}, constants)
 
 
-def raised(nodes: Sequence[Node], index: int) -> Raised | None:
-    """The op that computes node `index` from nodes far behind it, if there is one."""
+def raised(nodes: Sequence[Node], index: int, opset: int) -> Raised | None:
+    """The op of `opset` that computes node `index` from nodes far behind it, if there is one."""
     node = nodes[index]
     if node.type.dtype not in (DType.F32, DType.F16) or 0 in node.type.shape:
         return None
     for form in _by_kind().get(root_kind(node), ()):
+        if not means_the_same(form.op_type, OPSET, opset):
+            continue
         x = index
         for _ in range(form.behind):
             x = next(iter(nodes[x].operands), x)

@@ -1,0 +1,54 @@
+"""Lowering of AffineGrid: the coordinates of an image's elements, moved by matrices."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from satura.rewrite.onnx.lower.context import Context, computed_wide, lowering
+from satura.rewrite.types.dims import Dim, SymbolicDim
+
+
+@lowering("AffineGrid")
+@computed_wide
+def affine_grid(node: Context) -> int:
+    """theta · (coordinates, 1) per element of the image, the last axis' coordinate first.
+
+    The function body that ONNX gives is wrong for batches of 1: it drops all axes of extent 1.
+    """
+    build, theta = node.build, node[0]
+    batch, _, *spatial = node.dims(1) if len(node.dims(1)) > 1 else (0, 0)
+    rank = len(spatial)
+    if rank not in (2, 3):
+        raise node.wrong(f"its size has {rank + 2} entries, not 4 or 5")
+    if build.rank(theta) != 3 or build.shape(theta)[1:] != (rank, rank + 1):
+        raise node.wrong(f"theta {build.type(theta)} does not fit {rank} spatial axes")
+    theta = build.expand(theta, (batch, rank, rank + 1))
+    columns = [
+        build.reshape(build.one_axis_slice(theta, 2, at, 1), (batch, *(1,) * rank, rank))
+        for at in range(rank + 1)
+    ]
+    terms = [
+        build.apply("mul", columns[rank - 1 - axis], _coordinates(node, axis, spatial))
+        for axis in reversed(range(rank))
+    ]
+    total = reduce(lambda x, y: build.apply("add", x, y), [*terms, columns[rank]])
+    return build.expand(total, (batch, *spatial, rank))
+
+
+def _coordinates(node: Context, axis: int, spatial: list[Dim]) -> int:
+    """Where elements lie along an axis between -1 and 1, to broadcast with the grid."""
+    build, theta, extent = node.build, node[0], spatial[axis]
+    line: list[Dim] = [1] * (len(spatial) + 2)
+    line[axis + 1] = extent
+    place = build.iota(line, axis + 1, build.dtype(theta))
+    size = build.size_of([extent], place)
+    two = build.number(2, place)
+    if not node.integer("align_corners"):
+        step = build.binary("div", two, size)
+        start = build.apply_number("add", build.apply_number("div", step, 2), -1)
+        return build.binary("add", start, build.binary("mul", place, step))
+    last = build.apply_number("sub", size, 1)
+    if isinstance(extent, SymbolicDim) or extent == 1:  # a single element lies at -1
+        last = build.apply_number("max", last, 1)
+    step = build.binary("div", two, last)
+    return build.apply_number("add", build.binary("mul", place, step), -1)

@@ -1,0 +1,67 @@
+"""ONNX nodes in other opsets: whether they mean the same there, and what they look like."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from onnx import AttributeProto, NodeProto, defs, helper
+
+from satura.rewrite.types.constant import Constant
+
+_CHANGED = {"GroupNormalization", "RoiAlign", "Upsample"}
+"""Ops that other opsets give another meaning under the same names."""
+_NEW_TEXTS = {("GridSample", b"bilinear"): b"linear", ("GridSample", b"bicubic"): b"cubic"}
+"""What texts of attributes are called since some opset, by op; the loader knows both."""
+
+
+@lru_cache(maxsize=4096)
+def means_the_same(op_type: str, old: int, new: int, domain: str = "") -> bool:
+    """Whether a node of one opset is one of another: all its inputs and attributes are there, or
+    lists that were attributes are inputs."""
+    if not all(defs.has(op_type, opset, domain) for opset in (old, new)):
+        return old == new
+    one, two = (defs.get_schema(op_type, opset, domain) for opset in (old, new))
+    if one.since_version == two.since_version:
+        return True
+    return (
+        op_type not in _CHANGED
+        and not two.deprecated
+        and len(one.inputs) <= len(two.inputs)
+        and all(
+            _default(two.attributes[name], op_type) == _default(each, op_type)
+            if name in two.attributes
+            else name in {x.name for x in two.inputs} and each.type == each.type.INTS
+            for name, each in one.attributes.items()
+        )
+    )
+
+
+def translated(node: NodeProto, opset: int) -> tuple[list[AttributeProto], dict[int, Constant]]:
+    """A node's attributes as an opset has them in which it means the same, and by their positions
+    those that are inputs there."""
+    inputs: list[str] = []
+    if node.domain in ("", "ai.onnx") and defs.has(node.op_type, opset, ""):
+        inputs = [each.name for each in defs.get_schema(node.op_type, opset, "").inputs]
+    attributes, operands = [], {}
+    for attribute in node.attribute:
+        if attribute.name in inputs:  # as the axes of reductions
+            value = np.array(helper.get_attribute_value(attribute), np.int64)
+            operands[inputs.index(attribute.name)] = Constant(value)
+        else:
+            attributes.append(_renamed(node.op_type, attribute))
+    return attributes, operands
+
+
+def _renamed(op_type: str, attribute: AttributeProto) -> AttributeProto:
+    """The attribute with its text as newer opsets have it."""
+    result = AttributeProto()
+    result.CopyFrom(attribute)
+    if attribute.s:
+        result.s = _NEW_TEXTS.get((op_type, attribute.s), attribute.s)
+    return result
+
+
+def _default(attribute: defs.OpSchema.Attribute, op_type: str) -> object:
+    text = attribute.default_value.s
+    return _NEW_TEXTS.get((op_type, text), text) or attribute.default_value

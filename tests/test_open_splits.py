@@ -1,0 +1,40 @@
+"""Ops whose results have parts of open sizes, or images of constant sizes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import helper
+
+import satura
+from satura.rewrite.errors import CallError
+from tests.onnx_models import Integers, Shape, make_model, node
+from tests.onnxruntime_reference import assert_close, run
+
+
+@pytest.mark.parametrize("shape", [[-1, 2], [2, -1], [0, -1, 2]])
+def test_open_sizes_split_where_a_call_lets_them(shape: list[int]) -> None:
+    nodes = [node("Exp", "x", "e"), node("Reshape", "e shape", "y")]
+    inputs: dict[str, Shape | Integers] = {"x": ("n", "m"), "shape": Integers([len(shape)])}
+    compiled = satura.compile(make_model(nodes, inputs))
+    for sizes in ((3, 4), (1, 2)):
+        x = np.ones(sizes, np.float32)
+        wanted = np.exp(x).reshape([size or sizes[0] for size in shape])
+        found = compiled.run({"x": x, "shape": np.array(shape)})["y"]
+        assert found.shape == wanted.shape
+        assert_close(found, wanted)
+    with pytest.raises(CallError, match="must be equal to"):
+        compiled.run({"x": np.ones((3, 3), np.float32), "shape": np.array(shape)})
+
+
+@pytest.mark.parametrize("size", [[1, 3, 4, 5], [2, 1, 2, 4, 3]])
+@pytest.mark.parametrize("aligned", [0, 1])
+def test_affine_grids_are_those_of_onnxruntime(size: list[int], aligned: int) -> None:
+    rank = len(size) - 2
+    grid = helper.make_node("AffineGrid", ["x", "size"], ["y"], align_corners=aligned)
+    model = make_model([grid], {"x": (size[0], rank, rank + 1)}, {"size": size}, opset=20)
+    x = np.random.default_rng(0).standard_normal((size[0], rank, rank + 1)).astype(np.float32)
+    (wanted,) = run(model, {"x": x})
+    found = satura.compile(model).run({"x": x})["y"]
+    assert found.shape == wanted.shape
+    assert_close(found, wanted)

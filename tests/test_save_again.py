@@ -1,0 +1,148 @@
+"""Saved models are as large as what they were made of, and stay so, in every opset."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+import satura
+from satura.rewrite.onnx.write.save import to_model
+from satura.rewrite.types.tensor_type import Array
+from tests.onnx_models import node
+from tests.onnxruntime_reference import assert_close, run
+from tests.tiers import deep_but
+
+FLOAT, DOUBLE, HALF = TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16
+INTEGERS = (TensorProto.INT8, TensorProto.INT32, TensorProto.INT64, TensorProto.UINT64)
+
+
+def _model(
+    nodes: list[NodeProto], types: dict[str, int], constants: dict[str, Array], opset: int,
+    shape: tuple[str | int, ...] = ("n", 4), outputs: tuple[str, ...] = (),
+) -> ModelProto:  # fmt: skip
+    """A model of inputs of one shape; without `outputs` every result is one."""
+    inputs = [helper.make_tensor_value_info(name, code, shape) for name, code in types.items()]
+    names = outputs or tuple(name for each in nodes for name in each.output)
+    results = [onnx.ValueInfoProto(name=name) for name in names]
+    stored = [numpy_helper.from_array(value, name) for name, value in constants.items()]
+    graph = helper.make_graph(nodes, "graph", inputs, results, stored)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def _one_of_each() -> ModelProto:
+    """Nodes that are spelled out as many where nothing says what the model had."""
+    types = {f"x{code}": int(code) for code in (FLOAT, DOUBLE, HALF, *INTEGERS)}
+    nodes: list[NodeProto] = []
+    constants: dict[str, Array] = {"twice": np.array([2, 1]), "wide": np.array([3, 1, 4])}
+
+    def add(op_type: str, operands: str, **attributes: object) -> None:
+        nodes.append(node(op_type, operands, f"y{len(nodes)}", **attributes))
+
+    for code in INTEGERS:
+        for source in (FLOAT, DOUBLE, HALF):
+            add("Cast", f"x{source}", to=code)
+        dtype = helper.tensor_dtype_to_np_dtype(code)
+        constants[f"c{code}"] = np.array([3, 1, 2, 5], dtype)
+        for op_type in ("Add", "Mul", "Div", "Mod", "Max", "Min"):
+            add(op_type, f"c{code} x{code}")
+        if code in (TensorProto.INT32, TensorProto.INT64):
+            add("Pow", f"c{code} x{code}")
+        if code in (TensorProto.UINT8, TensorProto.UINT32, TensorProto.UINT64):
+            add("BitShift", f"x{code} c{code}", direction="LEFT")
+            add("BitShift", f"c{code} x{code}", direction="RIGHT")
+    for op_type in ("Add", "Mul", "Sub", "Div", "Pow", "Max", "Min"):
+        add(op_type, f"x{HALF} x{HALF}")
+        add(op_type, f"x{FLOAT} x{FLOAT}")
+    add("Mod", f"x{FLOAT} x{FLOAT}", fmod=1)
+    add("Tile", f"x{FLOAT} twice")
+    add("Expand", f"x{FLOAT} wide")
+    add("Shape", f"x{FLOAT}")
+    add("Size", f"x{FLOAT}")
+    constants |= {"scale": np.array([1, 2], np.float32), "bias": np.array([0.5, 3], np.float32)}
+    add("GroupNormalization", f"x{FLOAT} scale bias", num_groups=2)
+    return _model(nodes, types, constants, 20)
+
+
+def _ops(model: ModelProto) -> Counter[str]:
+    return Counter(each.op_type for each in model.graph.node)
+
+
+def test_a_node_is_saved_as_one_however_often_it_is_saved() -> None:
+    model = _one_of_each()
+    limits = satura.Limits(rounds=1)
+    saved = to_model(satura.optimize(model, limits=limits))
+    assert _ops(saved) == _ops(model)
+    assert _ops(to_model(satura.optimize(saved, limits=limits))) == _ops(model)
+    onnx.checker.check_model(saved, full_check=True)
+
+
+def test_what_is_only_loaded_and_saved_does_not_grow() -> None:
+    once = to_model(satura.load(_one_of_each()))
+    assert len(to_model(satura.load(once)).graph.node) <= len(once.graph.node)
+    random = np.random.default_rng(0)
+    arguments = {
+        each.name: random.integers(0, 99, (3, 4)).astype(
+            helper.tensor_dtype_to_np_dtype(each.type.tensor_type.elem_type)
+        )
+        for each in once.graph.input
+    }
+    for one, two in zip(
+        run(once, arguments), run(to_model(satura.load(once)), arguments), strict=True
+    ):
+        np.testing.assert_array_equal(one, two)
+
+
+_KEPT = (  # ops that changed in opsets 18 to 24
+    node("Conv", "x w", "y", pads=[1, 1]), node("LpPool", "x", "y", kernel_shape=[2], pads=[0, 1]),
+    node("Mish", "x", "y"), node("InstanceNormalization", "x one one", "y"),
+    node("BatchNormalization", "x one one one one", "y"), node("TopK", "x four", "y places"),
+    node("AveragePool", "x", "y", kernel_shape=[3], pads=[1, 1]),
+)  # fmt: skip
+_SPELLED_OUT = (  # what has a name of its own
+    [node("HardSigmoid", "x", "s", alpha=1 / 6), node("Mul", "x s", "y")],
+    [node("Abs", "x", "a"), node("Add", "a unit", "b"), node("Div", "x b", "y")],
+    [node("Greater", "x zero", "a"), node("Where", "a x zero", "y")],
+    [node("Exp", "x", "a"), node("Add", "a unit", "b"), node("Log", "b", "y")],
+)
+
+
+@pytest.mark.parametrize("opset", deep_but([22], range(18, 25)))
+def test_what_is_kept_and_what_is_raised_agree_on_an_opset(opset: int) -> None:
+    random = np.random.default_rng(opset)
+    ones = np.ones(4, np.float32)
+    constants: dict[str, Array] = {
+        "w": random.standard_normal((4, 4, 3)).astype(np.float32), "one": ones,
+        "zero": np.zeros((), np.float32), "unit": np.ones((), np.float32),
+        "four": np.array([4]),
+    }  # fmt: skip
+    for _ in range(3):
+        nodes: list[NodeProto] = []
+        for at in range(3):
+            kept = _KEPT[random.integers(len(_KEPT))]
+            spelled = _SPELLED_OUT[random.integers(len(_SPELLED_OUT))]
+            for number, part in enumerate(([kept], spelled)):
+                before, after = f"y{2 * at + number}", f"y{2 * at + number + 1}"
+                for each in part:
+                    names = {"x": before, "y": after}
+                    own = {name: f"{name}{after}" for name in ("a", "b", "s", "places")}
+                    nodes.append(_renamed(each, names | own))
+        model = _model(nodes, {"y0": FLOAT}, constants, opset, (2, 4, 4), ("y6",))
+        saved = to_model(satura.optimize(model, limits=satura.Limits(rounds=1)))
+        assert saved.opset_import[0].version == max(opset, 21)
+        onnx.checker.check_model(saved, full_check=True)
+        assert "HardSigmoid" not in _ops(saved)
+        arguments = {"y0": random.standard_normal((2, 4, 4)).astype(np.float32)}
+        for found, wanted in zip(run(saved, arguments), run(model, arguments), strict=True):
+            assert_close(found, wanted, 1e-4)
+
+
+def _renamed(each: NodeProto, names: dict[str, str]) -> NodeProto:
+    result = NodeProto()
+    result.CopyFrom(each)
+    result.input[:] = [names.get(name, name) for name in each.input]
+    result.output[:] = [names.get(name, name) for name in each.output]
+    return result
