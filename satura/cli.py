@@ -280,6 +280,8 @@ def show(
     value: Values = None,
     rules: RuleSetName = "default",
     files: With = None,
+    dim: Dims = None,
+    cost: Cost = "default",
     limits: Limits = "",
     executables: Executables = "cost",
     threads: Threads = None,
@@ -290,14 +292,13 @@ def show(
 ) -> None:
     """Print what a stage makes of MODEL: the program, the e-graph's classes, the extracted program,
     the dispatches that it is scheduled as, or the text of their kernels."""
-    from satura.commands.compiling import parse_limits
-    from satura.commands.rule_files import with_files
+    from satura.commands.compiling import compiling
     from satura.commands.show import show as show_stage
 
-    chosen, limited = with_files(rules, files or []), parse_limits(limits)
-    show_stage(
-        model, value or [], stage, node, chosen, limited, threads, assembly, json, executables
+    chosen = compiling(
+        rules, files, threads, cost=cost, dims=dim, limits=limits, executables=executables
     )
+    show_stage(model, value or [], stage, node, chosen, assembly, json)
 
 
 @app.command()

@@ -16,7 +16,8 @@ from satura.cli import app
 from satura.commands.compiling import parse_limits
 from satura.commands.experiment import read
 from satura.commands.worth import worths
-from satura.experiments import Trial, trials
+from satura.experiments import Trial, sweep, trials
+from satura.experiments.sweep import with_best_bounds
 from satura.pipeline.models import load
 from satura.pipeline.phases import Phases
 from satura.pipeline.stages import search
@@ -71,6 +72,28 @@ def test_extractors_and_rules_of_a_users_own(model: Path) -> None:
     (trial,) = trials({"small": model}, {"mine": NONE}, {"own": own})
     assert len(asked) == 1
     assert (trial.rules, trial.extractor) == ("mine", "own")
+
+
+def test_the_best_bound_of_a_graph_is_that_of_all_its_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sweep, "relax", lambda graph: Result({}, 0.0, 1.0))
+    graph = read_gym((Path(__file__).parent / "egraph.json").read_text()).graph
+
+    def proved(graph: ChoiceGraph) -> Result:
+        found = tree_greedy(graph)
+        return Result(found.choice, found.cost, 9.0)
+
+    def weaker(graph: ChoiceGraph) -> Result:
+        return tree_greedy(graph)
+
+    for order in ((weaker, proved), (proved, weaker)):
+        extractors = {each.__name__: each for each in order}
+        first, second = trials({"g": graph}, extractors=extractors)
+        assert first.bound == second.bound == 9.0
+        assert first.gap == second.gap == first.cost / first.bound - 1
+    later = with_best_bounds([replace(first, bound=1.0, gap=9.0), replace(second, model="h")])
+    assert [each.bound for each in later] == [1.0, second.bound]
 
 
 def test_unknown_names_are_errors(model: Path) -> None:

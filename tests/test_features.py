@@ -174,3 +174,17 @@ def test_typical_sizes_are_those_of_the_model() -> None:
     assert moved(MODEL) == 64 * 2 * 8
     assert moved(MODEL.with_sizes({"n": 5})) == 5 * 2 * 8
     assert moved(MODEL.with_sizes({"other": 5})) == 64 * 2 * 8
+
+
+def test_of_two_dispatches_that_hide_behind_the_same_side_the_lesser_is_cheaper() -> None:
+    for threads in (1, 8):
+        model = CostModel.of_vectors(8, threads)
+        work = (("dear.f32", 1e6),)
+        little, much = (Features("loop", "f32", work, near, units=8.0) for near in (1e4, 2e4))
+        assert model.memory(much) < model.work(much)
+        assert model.seconds(little) < model.seconds(much)
+        light, heavy = (
+            Features("loop", "f32", (("cheap.f32", n),), 1e6, units=8.0) for n in (1e3, 2e3)
+        )
+        assert model.work(heavy) < model.memory(heavy)
+        assert model.seconds(light) < model.seconds(heavy)

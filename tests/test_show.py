@@ -107,7 +107,7 @@ def test_programs_are_shown_as_text_that_is_read_back(
     name: str, request: pytest.FixtureRequest, shown: Shown
 ) -> None:
     path = request.getfixturevalue(name)
-    program, optimised = satura.load(path), satura.optimize(path)
+    program, optimised = satura.load(path), satura.compile(path).program
     assert parse(shown.text(path, "--stage", "program"), program.constants) == program
     assert parse(shown.text(path, "--stage", "extracted"), optimised.constants) == optimised
 
@@ -126,6 +126,17 @@ def test_the_schedule_is_the_default(model: Path, shown: Shown) -> None:
     assert "  reads     %0 : f32[1, 6, 6, 3]\n" in text
     assert "  stores    %8 : f32[1, 6, 6, 8]\n" in text
     assert text.endswith('output "y" = %8\n')
+
+
+def test_the_dispatches_are_those_that_run(twins: Path, shown: Shown) -> None:
+    for options in ({}, {"cost": "reference"}, {"dims": {"batch size": 4000}}):
+        schedule = satura.compile(twins, threads=2, **options).rewritten.schedule
+        said = ["--cost", "reference"] if "cost" in options else []
+        said += ["--dim", "batch size=4000"] if "dims" in options else []
+        dispatches = shown.json(twins, "--threads", 2, *said)["dispatches"]
+        assert [each["seconds"] for each in dispatches] == [
+            each.seconds for each in dispatch_records(schedule)
+        ]
 
 
 def test_every_dispatch_has_its_predicted_seconds(model: Path) -> None:

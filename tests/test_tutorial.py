@@ -12,10 +12,18 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from satura.pipeline.models import load
+from satura.pipeline.stages import saturate
+from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.extract import extract
+from satura.rewrite.extract.statistics import statistics
+from satura.rules import DEFAULT
 from tests.documents import ENVIRONMENT, ROOT, satura
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
@@ -93,3 +101,24 @@ def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
     assert {language for language, _ in steps} == {"python", "sh", "text"}
     for language, text in steps:
         {"python": reader.python, "sh": reader.sh, "text": reader.text}[language](text)
+
+
+def test_what_its_rule_is_worth_is_so_on_every_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reader = Reader(tmp_path)
+    for language, text in BLOCK.findall(TUTORIAL.read_text()):
+        if language == "python":
+            reader.python(text)
+    for name in ("mine", "model"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    import_module("model")
+    rules = DEFAULT + import_module("mine").slice_into_concat
+    classes = saturate(load("model.onnx"), rules).classes
+    for lanes, threads in product((4, 8, 16), (1, 2, 64)):
+        model = CostModel.of_vectors(lanes, threads)
+        flops = statistics(extract(classes, model))["flops"]
+        assert flops < 19200, model.identity
+        assert f"{flops} flops\n" in TUTORIAL.read_text()

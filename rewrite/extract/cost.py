@@ -1,5 +1,8 @@
 """The cost of a dispatch, in seconds: a launch + max(bytes, work), both at the machine's rates.
 
+The lesser of the two hides behind the other, but not wholly: so of two dispatches that would take
+equally long the one with less to do is cheaper.
+
 A cost model is additive over dispatches. `seconds` is the only place where features become time:
 for candidates, for the copies that a placement needs, and for what is reported as predicted. The
 default rates are those of one core of a current server CPU with AVX-512, and no machine is asked
@@ -15,6 +18,7 @@ from types import MappingProxyType
 from satura.rewrite.extract.features import MEMORY, RATES, Features
 
 REFERENCE_LANES = 16
+_HIDDEN = 1 / 16  # what a second costs that hides: less than any prediction is exact to
 
 _OF_F32: Mapping[str, float] = {
     "contraction": 1 / 110e9, "tile": 13e-9, "product": 1 / 22e9, "depthwise": 1 / 24e9,
@@ -48,6 +52,12 @@ _OF_8_LANES: Mapping[str, float] = {
 }  # fmt: skip
 """What was measured on a CPU with AVX2; all else takes twice as long as with vectors of twice the
 width."""
+
+
+def _overlapped(work: float, memory: float) -> float:
+    """How long both take at the same time. It grows with each, and is subadditive: what is fused
+    takes no longer."""
+    return max(work, memory) + _HIDDEN * min(work, memory)
 
 
 def _is_widened(kind: str, dtype: str) -> bool:
@@ -128,10 +138,10 @@ class CostModel:
             return self.rates["host"] + self.memory(features)
         work = self.work(features)
         memory = self.memory(features)
-        alone = max(work, memory)
+        alone = _overlapped(work, memory)
         if self.threads > 1 and features.units > 1:
             shared = min(self.threads, features.units)
-            together = max(work / shared, memory / min(shared, self.streams))
+            together = _overlapped(work / shared, memory / min(shared, self.streams))
             alone = min(alone, together + self.rates["barrier"])
         return self.rates["launch"] + alone
 

@@ -16,6 +16,7 @@ from satura.commands.models import existing_file, file_or_light
 from satura.commands.terminal import print_json, print_table, progress
 from satura.distributed import Client
 from satura.experiments import Trial, trials
+from satura.experiments.sweep import with_best_bounds
 from satura.pipeline.models import Model
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.choice_graph import ChoiceGraph
@@ -52,8 +53,9 @@ def experiment(
         for trial in trials(models, rules, extractors, costs, limited, jobs, done, client):
             found.append(trial)
             if csv is not None:
-                write(csv, [*found, *_others(done, found)])
+                write(csv, with_best_bounds([*found, *_others(done, found)]))
             phase(f"{trial.model}, {trial.rules}, {trial.extractor} done", 0.0)
+    found = with_best_bounds([*found, *_others(done, found)])[: len(found)]
     if plot is not None:
         plot_trials(plot, found)
     if json:

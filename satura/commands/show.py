@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from satura.backend.cores import usable_threads
 from satura.backend.plan.executables import MERGING
 from satura.backend.plan.records import KernelRecord, kernel_records, with_assembly
+from satura.backend.target import threads_for
+from satura.commands.compiling import Compiling
 from satura.commands.models import file_or_light, node_number
 from satura.commands.terminal import print_json, print_line, progress
 from satura.commands.values import with_values
@@ -17,10 +18,8 @@ from satura.pipeline.rates import cost_model
 from satura.pipeline.sizes import typical_sizes
 from satura.pipeline.stages import rewrite
 from satura.rewrite.egraph.records import ClassRecord, class_records
-from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.records import DispatchRecord, dispatch_records
-from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.program.program import Program
 from satura.rewrite.program.records import NodeRecord, node_records
 
@@ -55,8 +54,8 @@ class Stage:
 
 
 def show(
-    model: str, values: list[str], stage: str, node: str | None, rules: RuleSet,
-    limits: Limits, threads: int | None, assembly: bool, json: bool, executables: str = "cost",
+    model: str, values: list[str], stage: str, node: str | None, compiling: Compiling,
+    assembly: bool, json: bool,
 ) -> None:  # fmt: skip
     """Print what `stage` makes of `model`, or only what concerns `node`.
 
@@ -65,14 +64,14 @@ def show(
     """
     if stage not in STAGES:
         raise CallError(f"there is no stage {stage!r}; choose from {list(STAGES)}")
-    if executables not in MERGING:
-        raise CallError(f"executables is {executables!r}; choose from {list(MERGING)}")
+    if compiling.executables not in MERGING:
+        raise CallError(f"executables is {compiling.executables!r}; choose from {list(MERGING)}")
     if assembly and stage != "kernels":
         raise CallError("--assembly is for --stage kernels")
     number = None if node is None else node_number(node)
     source = with_values(file_or_light(model), values)
     with progress(f"showing {model}") as phase:
-        made = _stage(source, stage, rules, limits, threads or usable_threads(), phase, executables)
+        made = _stage(source, stage, compiling, phase)
         if number is not None:
             made = made.only(number, STAGES[stage])
         records = made.records
@@ -89,18 +88,14 @@ def show(
         print_line("\n".join(made.program.output_lines))
 
 
-def _stage(
-    source: Model, stage: str, rules: RuleSet, limits: Limits, threads: int, phase: Progress,
-    executables: str,
-) -> Stage:  # fmt: skip
+def _stage(source: Model, stage: str, compiling: Compiling, phase: Progress) -> Stage:
+    phase("load", 0.0)
+    program = load(source)
     if stage == "program":
-        phase("load", 0.0)
-        program = load(source)
         return Stage(program, node_records(program))
-    cost = None
-    if stage == "kernels":  # those that run here; all else is the same on every machine
-        cost = cost_model(None, threads, typical_sizes(load(source), None))
-    rewritten = rewrite(source, rules, limits, phase, cost=cost)
+    threads = threads_for(compiling.threads)
+    cost = cost_model(compiling.cost, threads, typical_sizes(program, compiling.dims))
+    rewritten = rewrite(program, compiling.rules, compiling.limits, phase, cost=cost)
     if stage == "egraph":
         return Stage(rewritten.source, class_records(rewritten.saturation))
     schedule = rewritten.schedule
@@ -108,4 +103,4 @@ def _stage(
         return Stage(schedule.program, node_records(schedule.program))
     if stage == "schedule":
         return Stage(schedule.program, dispatch_records(schedule))
-    return Stage(schedule.program, kernel_records(schedule, threads, executables))
+    return Stage(schedule.program, kernel_records(schedule, threads, compiling.executables))

@@ -58,6 +58,11 @@ class Trial:
         """What was tried on what."""
         return self.model, self.rules, self.cost_model, self.limits, self.extractor
 
+    @property
+    def graph(self) -> object:
+        """What tells its e-graph from others."""
+        return self.key[:-1], self.enodes, self.candidates
+
 
 Key: TypeAlias = tuple[str, str, str, str, str]
 
@@ -80,8 +85,8 @@ class _Cell:
     def run(self) -> list[Trial]:
         """Make the e-graph, and try all extractors on it."""
         if isinstance(self.model, ChoiceGraph):
-            return list(_on_graph(self, self.model))
-        return list(_on_model(self, self.model))
+            return with_best_bounds(list(_on_graph(self, self.model)))
+        return with_best_bounds(list(_on_model(self, self.model)))
 
     def to_send(self) -> _Cell:
         """The same for another process: rules by their files, the model's path from the root."""
@@ -130,6 +135,18 @@ def trials(
             yield from (known[key] for key in cell.keys)
 
 
+def with_best_bounds(found: Sequence[Trial]) -> list[Trial]:
+    """Some trials, each with the best bound that any of them on the same e-graph has."""
+    best: dict[object, float] = {}
+    for each in found:
+        best[each.graph] = max(each.bound, best.get(each.graph, 0.0))
+    bounds = [best[each.graph] for each in found]
+    return [
+        replace(each, bound=bound, gap=_gap(each.cost, bound))
+        for each, bound in zip(found, bounds, strict=True)
+    ]
+
+
 def _cells(
     models: Mapping[str, Model | ChoiceGraph],
     rules: Sequence[str] | Mapping[str, Rules],
@@ -172,12 +189,12 @@ def _on_model(cell: _Cell, model: Model) -> Iterator[Trial]:
         before = process_time()
         result = _chosen(extractor, choose, found.graph)
         seconds = process_time() - before
-        bound = max(bound, result.bound)
+        best = max(bound, result.bound)
         made = schedule(found, result)
         counts = statistics(made)
         yield Trial(
-            *cell.names, extractor, classes.node_count, len(found.found), result.cost, bound,
-            _gap(result.cost, bound), made.seconds, counts["dispatch-count"], counts["copy-count"],
+            *cell.names, extractor, classes.node_count, len(found.found), result.cost, best,
+            _gap(result.cost, best), made.seconds, counts["dispatch-count"], counts["copy-count"],
             saturated - started, listed - saturated, seconds,
         )  # fmt: skip
 
@@ -188,9 +205,9 @@ def _on_graph(cell: _Cell, graph: ChoiceGraph) -> Iterator[Trial]:
         before = process_time()
         result = _chosen(extractor, choose, graph)
         seconds = process_time() - before
-        bound = max(bound, result.bound)
+        best = max(bound, result.bound)
         yield Trial(
-            *cell.names, extractor, count, count, result.cost, bound, _gap(result.cost, bound),
+            *cell.names, extractor, count, count, result.cost, best, _gap(result.cost, best),
             result.cost, len(result.choice), 0, 0.0, 0.0, seconds,
         )  # fmt: skip
 
