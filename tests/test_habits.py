@@ -67,6 +67,7 @@ def test_run_takes_arguments_in_any_form(compiled: satura.Compiled, run: Run) ->
     ("run", "reason"),
     [
         (lambda f: f.run([X, Y, X]), "3 arguments for the 2 inputs"),
+        (lambda f: f.run(None, {"x": X, "y": Y}), "run takes the dict of arguments alone"),
         (lambda f: f.run(X), r"input 'y' \(f32\[rows, 3\]\) is missing"),
         (lambda f: f.run(X.astype(">f4"), Y), "in another byte order: convert it by astype"),
         (lambda f: f.run(), r"input 'x' \(f32\[rows, 3\]\) is missing"),
