@@ -38,7 +38,7 @@ def warn_if_cut_short(report: Report, limits: Limits | None) -> None:
         what = {"nodes": "e-nodes"}.get(kind, kind)
         warn_caller(
             f"the search stopped at its {bound} {what}, and what was found by then is used: a"
-            f" higher one, as by limits=satura.Limits({kind}=...) or --limits {kind}=..., may find a cheaper"
-            " program",
+            f" higher one, as by limits=satura.Limits({kind}=...) or --limits {kind}=..., may find"
+            " a cheaper program",
             LimitWarning,
         )
