@@ -45,3 +45,8 @@ def __getattr__(name: str) -> object:
     value: object = getattr(import_module(module), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    """The public names, those that were not used yet, too: for completion."""
+    return sorted({*globals(), *__all__})

@@ -241,6 +241,7 @@ def experiment(
         list[str] | None,
         typer.Option(metavar="NAME=N,…", help="rounds, nodes, enough, gainless; repeatable."),
     ] = None,
+    dim: Dims = None,
     jobs: Annotated[int, typer.Option(min=1, help="E-graphs that are made at a time.")] = 1,
     cluster: Annotated[
         str, typer.Option(metavar="ADDRESS", help="A Dask scheduler, whose workers make them.")
@@ -258,7 +259,7 @@ def experiment(
     from satura.commands.experiment import experiment as run_experiment
 
     tried = rules or ["default"], extractor or ["search"], cost or ["reference"], limits or []
-    run_experiment(models, *tried, jobs, cluster, csv, plot, json)
+    run_experiment(models, *tried, jobs, cluster, csv, plot, json, dim or [])
 
 
 @app.command()

@@ -48,6 +48,11 @@ def compiled(program: Program) -> satura.Compiled:
     return satura.compile(program, threads=1)
 
 
+def test_all_public_names_are_listed_before_they_are_used() -> None:
+    vars(satura).pop("compile", None)
+    assert {*satura.__all__} <= {*dir(satura)}
+
+
 def test_a_compiled_says_what_it_is(compiled: satura.Compiled) -> None:
     shown = "(x: f32[rows, 3], y: f32[rows, 3]) -> (difference: f32[rows, 3]), threads=1"
     assert repr(compiled) == f"<satura.Compiled {shown}>"
@@ -67,8 +72,10 @@ def test_run_takes_arguments_in_any_form(compiled: satura.Compiled, run: Run) ->
     ("run", "reason"),
     [
         (lambda f: f.run([X, Y, X]), "3 arguments for the 2 inputs"),
+        (lambda f: f.run(None, {"x": X, "y": Y}), "run takes the dict of arguments alone"),
         (lambda f: f.run(X), r"input 'y' \(f32\[rows, 3\]\) is missing"),
         (lambda f: f.run(X.astype(">f4"), Y), "in another byte order: convert it by astype"),
+        (lambda f: f.run([[0.0] * 3], Y), r"convert it by np.asarray\(x, 'float32'\)"),
         (lambda f: f.run(), r"input 'x' \(f32\[rows, 3\]\) is missing"),
         (lambda f: f.run({"x": X}, Y), "one dict of arguments, or arguments by position"),
     ],
@@ -86,6 +93,7 @@ def test_run_says_what_it_wants(compiled: satura.Compiled, run: Run, reason: str
         (lambda f, at: f.save(at), "cannot write '.*': Is a directory"),
         (lambda _, at: satura.open(at / "nope"), "cannot open '.*nope': No such file"),
         (lambda _, at: satura.load(at / "saved"), "is a compiled program, not a model"),
+        (lambda _, at: satura.open(__file__), "an ONNX model is for satura.compile"),
     ],
 )
 def test_mistakes_with_files_are_named(

@@ -132,7 +132,10 @@ def test_the_command_says_which_candidates_lost(model: Path, run: Run) -> None:
     code, out, _ = run(model, "--choice", "2")
     assert code == 0 and "lost, the whole would take 2.5" in out and "by launch +2.50" in out
     code, _, err = run(model, "--choice", "%0")
-    assert code == 1 and "%0 is an input or a constant" in err
+    assert (
+        code == 1
+        and "%0 is an input or a constant, and nothing was to choose; dispatches store %" in err
+    )
     assert run(model)[0] == 2
 
 

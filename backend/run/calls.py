@@ -116,6 +116,8 @@ class Runnable:
 
     def _named(self, arguments: object, more: tuple[object, ...]) -> Mapping[str, object]:
         """What `run` was given, by name."""
+        if more and isinstance(more[0], Mapping):  # as other runtimes are called
+            raise CallError("run takes the dict of arguments alone, and gives all outputs by name")
         if isinstance(arguments, Mapping):
             if more:
                 raise CallError("run takes one dict of arguments, or arguments by position")

@@ -90,7 +90,9 @@ def read_apart(model: str | Path | bytes | ModelProto | ModelApart) -> ModelApar
     try:
         with whole.opened() as file:
             if file.read(len(ARTIFACT)) == ARTIFACT:
-                raise ModelError(f"{name} is a compiled program, not a model: use satura.open")
+                raise ModelError(
+                    f"{name} is a compiled program, not a model: use satura.open or `satura run`"
+                )
             found = outline(file, size)
     except OSError as error:
         raise ModelError(f"cannot read {name}: {error.strerror or error}") from None

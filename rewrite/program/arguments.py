@@ -77,7 +77,7 @@ def sizes_of(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) ->
             if not array.dtype.isnative:
                 shown += f" in another byte order: convert it by astype({array.dtype.name!r})"
             elif array.ndim == expected.rank:
-                shown += f": convert it by astype({expected.dtype.numpy.name!r})"
+                shown += f": convert it by np.asarray(x, {expected.dtype.numpy.name!r})"
             raise CallError(f"input {name!r} must be {expected}, not {shown}")
         for axis, (dim, extent) in enumerate(zip(expected.shape, array.shape, strict=True)):
             if isinstance(dim, SymbolicDim) and dim.name is not None:

@@ -137,7 +137,10 @@ class Container:
     def _version_checked(path: str | Path, start: bytes) -> None:
         magic = start[: len(ARTIFACT)]
         if magic != ARTIFACT[: len(start)] or not start:
-            raise ArtifactError(f"{path} is not a program that `Compiled.save` has written")
+            raise ArtifactError(
+                f"{path} is not a program that `Compiled.save` has written; an ONNX model is for"
+                " satura.compile"
+            )
         if len(start) < _START:
             raise ArtifactError(f"{path} is damaged: it ends in its first bytes; save it again")
         _, version, _, _ = _HEAD.unpack(start[: _HEAD.size])

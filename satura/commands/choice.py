@@ -19,6 +19,7 @@ from satura.rewrite.onnx.load import load
 from satura.rewrite.program.records import node_record
 
 _TERMS = 3  # that are told of each loser
+_NAMED = 20  # dispatches, where one has to be named
 
 
 def choice(node: str, model: str, files: list[Path], rules: str, json: bool) -> None:
@@ -48,7 +49,12 @@ def _root(made: Assembly, node: int) -> int:
         raise CallError(f"there is no node %{node}; the program has {len(made.program.nodes)}")
     roots = [group.root for group in made.groups if node in group.nodes]
     if not roots:
-        raise CallError(f"%{node} is an input or a constant, and nothing was to choose")
+        chosen = sorted({group.root for group in made.groups})
+        some = ", ".join(f"%{root}" for root in chosen[:_NAMED])
+        raise CallError(
+            f"%{node} is an input or a constant, and nothing was to choose; dispatches store"
+            f" {some}{', …' if len(chosen) > _NAMED else ''}"
+        )
     return node if node in roots else roots[0]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from csv import DictReader, DictWriter
 from csv import Error as CsvError
@@ -17,13 +17,16 @@ from satura.commands.terminal import print_json, print_table, progress
 from satura.distributed import Client
 from satura.experiments import Trial, trials
 from satura.experiments.sweep import with_best_bounds
-from satura.pipeline.models import Model
+from satura.pipeline.models import Model, load
+from satura.pipeline.rates import cost_model
+from satura.pipeline.sizes import Dims, parse_dims, typical_sizes
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.choice_graph import ChoiceGraph
 from satura.rewrite.extract.gym import read_gym
 from satura.rewrite.system.files import output_file
 
 WAIT = 10  # seconds, for an answer of a scheduler
+TITLE = "predicted cost of what extractors choose; sizes that no --dim gives count as 64"
 HEADER = (
     "model", "rules", "cost model", "limits", "extractor", "dispatches", "copies", "us", "bound",
     "gap", "seconds",
@@ -41,16 +44,23 @@ def experiment(
     csv: Path | None,
     plot: Path | None,
     json: bool,
+    dims: Sequence[str] = (),
 ) -> None:
-    """Run all trials but those that `csv` has; print them, write them to `csv`, and plot them."""
+    """Run all trials but those that `csv` has; print them, write them to `csv`, and plot them.
+
+    Where there are `dims`, the name of a cost model has its typical sizes.
+    """
     models = {Path(name).stem: model(name) for name in names}
+    sizes = typical(models.values(), parse_dims(dims))
+    said = "".join(f", {name}={size}" for name, size in sizes.items())
+    priced = {f"{name}{said}": cost_model(name, sizes=sizes) for name in costs}
     if len(models) < len(names):
         raise CallError("two models have the same name: rename one of the files")
     limited = {text: parse_limits(text) for text in limits} or None
     done = read(csv) if csv is not None and csv.is_file() else []
     found: list[Trial] = []
     with progress("extracting") as phase, _client(cluster) as client:
-        for trial in trials(models, rules, extractors, costs, limited, jobs, done, client):
+        for trial in trials(models, rules, extractors, priced, limited, jobs, done, client):
             found.append(trial)
             if csv is not None:
                 write(csv, with_best_bounds([*found, *_others(done, found)]))
@@ -61,7 +71,7 @@ def experiment(
     if json:
         print_json([asdict(trial) for trial in found])
     else:
-        print_table("predicted cost of what extractors choose", HEADER, list(map(row, found)))
+        print_table(TITLE, HEADER, list(map(row, found)))
 
 
 @contextmanager
@@ -87,6 +97,19 @@ def model(name: str) -> Model | ChoiceGraph:
     if Path(name).suffix == ".json":
         return read_gym(existing_file(name).read_text()).computable()
     return file_or_light(name)
+
+
+def typical(models: Iterable[Model | ChoiceGraph], dims: Dims) -> dict[str, int]:
+    """The typical sizes that `dims` say. Raises CallError for a symbol that no model has."""
+    sizes: dict[str, int] = {}
+    if not dims:
+        return sizes
+    programs = [load(each) for each in models if not isinstance(each, ChoiceGraph)]
+    for name, size in dims.items():
+        having = [each for each in programs if name in each.symbols] or programs[:1]
+        for program in having:
+            sizes |= typical_sizes(program, {name: size})
+    return sizes
 
 
 def row(trial: Trial) -> list[str]:

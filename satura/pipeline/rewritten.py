@@ -31,11 +31,14 @@ class Rewritten:
 def warn_if_cut_short(report: Report, limits: Limits | None) -> None:
     """Warn of a limit that ended a search. Rules that grow without end have a warning already."""
     if report.is_cut_short and not report.growing:
-        kind = report.stopped
-        bound = "the usual limit" if limits is None else f"its limit of {getattr(limits, kind):,}"
+        from satura.rewrite.egraph.saturate import Limits as Usual
+
+        kind, usual = report.stopped, Usual()
+        bound = f"{'default ' if limits is None else ''}limit of {getattr(limits or usual, kind):,}"
+        what = {"nodes": "e-nodes"}.get(kind, kind)
         warn_caller(
-            f"the search ended at {bound} {kind}, and what was found by then is used: a higher one,"
-            f" as by limits=satura.Limits({kind}=...) or --limits {kind}=..., may find a cheaper"
-            " program",
+            f"the search stopped at its {bound} {what}, and what was found by then is used: a"
+            f" higher one, as by limits=satura.Limits({kind}=...) or --limits {kind}=..., may find"
+            " a cheaper program",
             LimitWarning,
         )

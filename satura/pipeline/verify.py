@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from satura.pipeline.compiled import Compiled
 from satura.pipeline.inputs import random_inputs
+from satura.pipeline.rule_sets import rule_set
 from satura.rewrite.errors import VerificationError
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.types.comparison import relative_error
@@ -22,15 +23,32 @@ def verify(compiled: Compiled, arguments: Mapping[str, Array] | None = None) -> 
     """
     given = random_inputs(compiled.source) if arguments is None else dict(arguments)
     expected = interpret(compiled.source, given)
-    _check("the rules", interpret(compiled.program, given), expected)
+    _check("the rules", interpret(compiled.program, given), expected, _theirs(compiled))
     _check("the kernels", compiled.run(given), expected)
 
 
-def _check(stage: str, results: Mapping[str, Array], expected: Mapping[str, Array]) -> None:
+def _theirs(compiled: Compiled) -> list[str]:
+    """The rules that fired and are not of the book."""
+    if compiled.is_remembered:  # only results of the book are
+        return []
+    book = {direction.label for rule in rule_set("default") for direction in rule.directions}
+    fired = [entry.name for entry in compiled.report.rules if entry.matches]
+    return [name for name in fired if name not in book]
+
+
+def _check(
+    stage: str,
+    results: Mapping[str, Array],
+    expected: Mapping[str, Array],
+    theirs: Sequence[str] = (),
+) -> None:
+    advice = "please report the model"
+    if theirs:
+        advice = f"rules of yours fired: try {', '.join(theirs)} with `satura check`"
     for name, reference in expected.items():
         error = relative_error({name: results[name]}, {name: reference})
         if error > TOLERANCE:
             raise VerificationError(
                 f"output {name!r} is wrong after {stage}: its largest error is {error:.2g} of its "
-                f"largest value, more than {TOLERANCE:g}; please report the model"
+                f"largest value, more than {TOLERANCE:g}; {advice}"
             )
