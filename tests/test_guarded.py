@@ -269,10 +269,16 @@ def test_a_limit_that_our_own_rules_meet_is_no_fault_of_others(ours: Saturation)
     assert not [message for message in warned if "dropped" in message]
 
 
-def test_a_rule_stays_where_the_book_uses_up_the_nodes(ours: Saturation) -> None:
+def test_a_rule_stays_where_the_book_uses_up_the_nodes() -> None:
     """It has made e-nodes, and the saturation ends at the limit with it and without it."""
-    limits = Limits(nodes=ours.report.nodes - 1)
-    saturation, _ = rewrite(RuleSet(negate_twice), limits)
+    build = Builder()
+    x = build.input("x", DType.F32, (4, 4))
+    y = build.transpose(build.unary("neg", x), (1, 0))
+    for _ in range(8):  # which the transpose passes one by one
+        y = build.binary("add", y, build.transpose(x, (1, 0)))
+    start = build.program({"y": y})
+    limits = Limits(nodes=saturate(start, OURS).report.nodes - 1)
+    saturation, _ = rewrite(RuleSet(negate_twice), limits, start)
     assert saturation.report.stopped == "nodes" and not saturation.report.dropped
     (kept,) = (entry for entry in saturation.report.rules if entry.name == "negate_twice")
     assert kept.matches

@@ -545,6 +545,7 @@ def test_extrema_along_an_axis_that_is_empty_at_some_sizes(dtype: DType) -> None
     check(program, *(arguments_of(program, n=n) for n in (0, 1, 4)))
 
 
+@pytest.mark.filterwarnings("ignore::satura.rewrite.errors.LimitWarning")
 def test_nodes_of_a_model_come_back_where_nothing_is_cheaper() -> None:
     nodes = [
         node("DynamicQuantizeLinear", "rows", "q s z"), node("MatMulInteger", "q w z", "a"),

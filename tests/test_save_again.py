@@ -71,6 +71,7 @@ def _ops(model: ModelProto) -> Counter[str]:
     return Counter(each.op_type for each in model.graph.node)
 
 
+@pytest.mark.filterwarnings("ignore::satura.rewrite.errors.LimitWarning")
 def test_a_node_is_saved_as_one_however_often_it_is_saved() -> None:
     model = _one_of_each()
     limits = satura.Limits(rounds=1)
@@ -110,6 +111,7 @@ _SPELLED_OUT = (  # what has a name of its own
 )
 
 
+@pytest.mark.filterwarnings("ignore::satura.rewrite.errors.LimitWarning")
 @pytest.mark.parametrize("opset", deep_but([22], range(18, 25)))
 def test_what_is_kept_and_what_is_raised_agree_on_an_opset(opset: int) -> None:
     random = np.random.default_rng(opset)
