@@ -43,6 +43,7 @@ DEAR = (
 )  # fmt: skip
 """What takes seconds even then; tests of each are elsewhere."""
 QUICKER = {
+    "satura why model.onnx --choice 9": "satura why model.onnx --choice 3",
     "satura bench model.onnx": "satura bench model.onnx --rounds 1",
     "python -m benchmarks compare --threads 2 --csv all.csv": (
         "python -m benchmarks compare --threads 1 --rounds 1 --csv all.csv tiny_rope"

@@ -12,11 +12,11 @@ import onnx
 import pytest
 from typer.testing import CliRunner
 
+import satura
 from satura.cli import app
 from satura.commands.compiling import parse_limits
-from satura.commands.experiment import read
 from satura.commands.worth import worths
-from satura.experiments import Trial, sweep, trials
+from satura.experiments import Trial, read_trials, sweep, trials
 from satura.experiments.sweep import with_best_bounds
 from satura.pipeline.models import load
 from satura.pipeline.phases import Phases
@@ -28,6 +28,9 @@ from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.features import Features
 from satura.rewrite.extract.greedy import tree_greedy
 from satura.rewrite.extract.gym import read_gym
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT, EXACT, NONE
 from tests.onnx_models import make_model, node, random_input
 
@@ -94,6 +97,19 @@ def test_the_best_bound_of_a_graph_is_that_of_all_its_rows(
         assert first.gap == second.gap == first.cost / first.bound - 1
     later = with_best_bounds([replace(first, bound=1.0, gap=9.0), replace(second, model="h")])
     assert [each.bound for each in later] == [1.0, second.bound]
+
+
+def test_typical_sizes_are_part_of_the_name_of_a_cost(tmp_path: Path) -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (symbol("batch"), 100))
+    path, csv = tmp_path / "open.onnx", tmp_path / "t.csv"
+    satura.save(build.program({"y": build.reduce("sum", x, (1,))}), path)
+    for sizes in ([], ["--dim", "batch=4000"]):
+        done = CliRunner().invoke(app, ["experiment", str(path), "--csv", str(csv), *sizes])
+        assert done.exit_code == 0 and "no --dim gives count as 64" in done.stdout
+    many, few = read_trials(csv)
+    assert (many.cost_model, few.cost_model) == ("reference, batch=4000", "reference")
+    assert many.cost > 10 * few.cost
 
 
 def test_unknown_names_are_errors(model: Path) -> None:
@@ -168,13 +184,13 @@ def test_the_command(model: Path, tmp_path: Path) -> None:
     printed = CliRunner().invoke(app, [*arguments, "--json"])
     first, second = (Trial(**each) for each in json.loads(printed.stdout))
     assert float(rows[0]["cost"]) == first.cost >= second.cost
-    assert read(out) != [first, second]  # times are others
+    assert read_trials(out) != [first, second]  # times are others
     other = tmp_path / "other.csv"
     other.write_bytes(model.read_bytes())
     refused = CliRunner().invoke(app, [*arguments, "--csv", str(other)])
     assert isinstance(refused.exception, CallError) and other.read_bytes() == model.read_bytes()
     once_more = CliRunner().invoke(app, [*arguments, "--csv", str(out), "--json"])
-    assert [Trial(**each) for each in json.loads(once_more.stdout)] == read(out)
+    assert [Trial(**each) for each in json.loads(once_more.stdout)] == read_trials(out)
 
 
 def test_the_commands_limits_are_checked() -> None:

@@ -15,6 +15,7 @@ from satura.api import rewritten
 from satura.backend.plan.records import kernel_records
 from satura.cli import main
 from satura.commands.show import STAGES
+from satura.commands.terminal import progress
 from satura.rewrite.egraph.records import class_records
 from satura.rewrite.extract.records import dispatch_records
 from satura.rewrite.program.builder import Builder
@@ -238,3 +239,13 @@ def test_kernels_are_shown_at_a_level_of_sharing(twins: Path, shown: Shown) -> N
     ]
     assert counts == [3, 2]
     assert "executables is 'all'; choose from" in shown.error(twins, "--executables", "all")
+
+
+def test_what_takes_long_says_where_it_is_without_a_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for is_long, lines in ((True, ["calibrating: one", "calibrating: two"]), (False, [])):
+        with progress("calibrating", is_long) as phase:
+            for name, share in (("one", 0.1), ("one", 0.2), ("two", 0.3)):
+                phase(name, share)
+        assert capsys.readouterr().err.splitlines() == lines

@@ -96,6 +96,7 @@ def _span(node: ast.FunctionDef) -> slice:
 
 @pytest.mark.deep
 def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     reader = Reader(tmp_path)
     steps = BLOCK.findall(TUTORIAL.read_text())
     assert {language for language, _ in steps} == {"python", "sh", "text"}

@@ -9,7 +9,7 @@ from satura.pipeline.rates import cost_model, store_rates
 
 def calibrate_machine(seed: int, json: bool) -> None:
     """Fit the rates, keep them, and print the errors on programs that they were not fitted on."""
-    with progress("calibrating") as phase:
+    with progress("calibrating", is_long=True) as phase:
         found = calibrate(cost_model(), seed, phase)
     store_rates(found.model.rates)
     if json:

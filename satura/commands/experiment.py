@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from csv import DictReader, DictWriter
-from csv import Error as CsvError
-from dataclasses import asdict, fields
-from io import StringIO
+from dataclasses import asdict
 from pathlib import Path
 
 from satura.commands.compiling import parse_limits
-from satura.commands.experiment_plot import plot_trials
 from satura.commands.models import existing_file, file_or_light
 from satura.commands.terminal import print_json, print_table, progress
 from satura.distributed import Client
-from satura.experiments import Trial, trials
+from satura.experiments import Trial, plot_trials, read_trials, trials, write_trials
 from satura.experiments.sweep import with_best_bounds
 from satura.pipeline.models import Model, load
 from satura.pipeline.rates import cost_model
@@ -23,7 +19,6 @@ from satura.pipeline.sizes import Dims, parse_dims, typical_sizes
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.choice_graph import ChoiceGraph
 from satura.rewrite.extract.gym import read_gym
-from satura.rewrite.system.files import output_file
 
 WAIT = 10  # seconds, for an answer of a scheduler
 TITLE = "predicted cost of what extractors choose; sizes that no --dim gives count as 64"
@@ -57,13 +52,13 @@ def experiment(
     if len(models) < len(names):
         raise CallError("two models have the same name: rename one of the files")
     limited = {text: parse_limits(text) for text in limits} or None
-    done = read(csv) if csv is not None and csv.is_file() else []
+    done = read_trials(csv) if csv is not None and csv.is_file() else []
     found: list[Trial] = []
     with progress("extracting") as phase, _client(cluster) as client:
         for trial in trials(models, rules, extractors, priced, limited, jobs, done, client):
             found.append(trial)
             if csv is not None:
-                write(csv, with_best_bounds([*found, *_others(done, found)]))
+                write_trials(csv, with_best_bounds([*found, *_others(done, found)]))
             phase(f"{trial.model}, {trial.rules}, {trial.extractor} done", 0.0)
     found = with_best_bounds([*found, *_others(done, found)])[: len(found)]
     if plot is not None:
@@ -118,34 +113,6 @@ def row(trial: Trial) -> list[str]:
         *trial.key, str(trial.dispatches), str(trial.copies), f"{trial.cost * 1e6:.2f}",
         f"{trial.bound * 1e6:.2f}", f"{trial.gap:.2%}", f"{trial.extractor_seconds:.2f}",
     ]  # fmt: skip
-
-
-def write(path: Path, found: Sequence[Trial]) -> None:
-    """Write trials as CSV, with all their fields."""
-    text = StringIO(newline="")
-    writer = DictWriter(text, [field.name for field in fields(Trial)])
-    writer.writeheader()
-    writer.writerows(map(asdict, found))
-    with output_file(path) as file:
-        file.write(text.getvalue().encode())
-
-
-def read(path: Path) -> list[Trial]:
-    """The trials of a CSV that `write` wrote. Raises CallError for another file."""
-    kinds = {"str": str, "int": int, "float": float}
-    found = []
-    with path.open(newline="") as file:
-        try:
-            for line in DictReader(file):
-                found.append(
-                    Trial(**{each.name: kinds[str(each.type)](line[each.name]) for each in FIELDS})
-                )
-        except (KeyError, TypeError, ValueError, CsvError):
-            raise CallError(f"{path} is not a file of trials: write to another one") from None
-    return found
-
-
-FIELDS = fields(Trial)
 
 
 def _others(done: Sequence[Trial], found: Sequence[Trial]) -> list[Trial]:

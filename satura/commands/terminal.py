@@ -68,13 +68,21 @@ def number(value: float) -> str:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[str, float], None]]:
-    """A line on stderr that names the phase in progress; silent where stderr is not a terminal."""
+def progress(what: str, is_long: bool = False) -> Iterator[Callable[[str, float], None]]:
+    """A line on stderr that names the phase in progress.
+
+    Where stderr is not a terminal, what `is_long` prints a line for each phase; all else is silent.
+    """
     console = Console(stderr=True, highlight=False, markup=False)
+    told = {""} if is_long and not console.is_terminal else None
     with console.status(what) as status:
 
         def show(phase: str, fraction: float) -> None:
             share = f" ({fraction:.0%})" if fraction else ""
+            if told is not None and phase not in told:
+                told.add(phase)
+                sys.stderr.write(f"{what}: {PHASES.get(phase, phase)}\n")
+                sys.stderr.flush()
             status.update(f"{what}: {PHASES.get(phase, phase)}{share}")
 
         yield show

@@ -77,7 +77,7 @@ def print_worths(names: Sequence[str], rules: str, json: bool) -> None:
     """Print the worth of every law of the set `rules` on these models, the largest gain first."""
     models = {Path(name).stem: file_or_light(name) for name in names}
     found = []
-    with progress("leaving out one law after the other") as phase:
+    with progress("leaving out one law after the other", is_long=True) as phase:
         for worth in worths(models, rule_set(rules)):
             found.append(worth)
             phase(f"{worth.model}: {worth.law} done", 0.0)

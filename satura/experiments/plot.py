@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from satura.experiments import Trial
+from satura.experiments.sweep import Trial
 from satura.rewrite.errors import CallError
 
 
-def plot_trials(path: Path, found: Sequence[Trial]) -> None:
+def plot_trials(path: str | Path, found: Sequence[Trial]) -> None:
     """Write an image of the kind that the path's ending names.
 
     Costs are shares of the least that any trial of the model found. Raises CallError without
@@ -34,13 +34,16 @@ def plot_trials(path: Path, found: Sequence[Trial]) -> None:
             (over_nodes, [each.enodes for each in own]),
             (over_time, list(map(seconds, own))),
         ):
-            drawn = axes.scatter(places, costs, s=14, label=name)
+            drawn = axes.scatter(places, costs, s=14, alpha=0.6, label=name)
             axes.scatter(places, bounds, s=14, marker="_", color=drawn.get_facecolor())
         front.scatter([sum(map(seconds, own))], [sum(costs) / len(own)], label=name)
-    over_nodes.set(xlabel="e-nodes", ylabel="cost and bound (-) / least cost", xscale="log")
+    over_nodes.set(
+        xlabel="e-nodes", ylabel="cost and bound (-) / least cost of the model", xscale="log"
+    )
     over_time.set(xlabel="processor seconds", xscale="log")
     front.set(xlabel="processor seconds of all models", ylabel="mean cost / least cost")
-    front.legend()
+    for axes in (over_nodes, over_time, front):
+        axes.legend()
     figure.tight_layout()
     try:
         figure.savefig(path)
