@@ -39,8 +39,8 @@ class Elsewhere:
 
     `types` are those of the inputs as they were declared: their sizes may be more than the
     schedule's, where it takes some for equal. `at` gives the schedule for sizes of all of them, or
-    None where there is none, by searching `model` with satura's own
-    rules of the names that `rules` gives, and others.
+    None where there is none. It searches `model` with satura's rules of the names that `rules`
+    gives, and with others.
     """
 
     types: Mapping[str, TensorType]
