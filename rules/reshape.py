@@ -46,14 +46,8 @@ from satura.rules.axis_groups import Block, blocks, matched_axes, replace_axis
 
 @rule
 def compose_reshapes(x: Tensor, s: Shape, t: Shape) -> Law:
-    """reshape(reshape(x, s), t) = reshape(x, t), when x has another shape"""
-    return rewrites(reshape(reshape(x, s), t), reshape(x, t), t.dims != x.type.shape)
-
-
-@rule
-def cancel_reshapes(x: Tensor, s: Shape, t: Shape) -> Law:
-    """reshape(reshape(x, s), t) = x, when t is the shape of x"""
-    return rewrites(reshape(reshape(x, s), t), x, t.dims == x.type.shape)
+    """reshape(reshape(x, s), t) = reshape(x, t)"""
+    return rewrites(reshape(reshape(x, s), t), reshape(x, t))
 
 
 @rule

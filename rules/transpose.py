@@ -96,9 +96,9 @@ def reorders(type_: TensorType, perm: Perm) -> bool:
 
 @attribute_function
 def reorders_both(type_: TensorType, first: Perm, then: Perm) -> bool:
-    """Whether both transposes move more than axes of extent 1, and do not cancel."""
+    """Whether both transposes move more than axes of extent 1."""
     between = type_.with_shape(first.apply(type_.shape))
-    return reorders(type_, first) and reorders(between, then) and not first[then].is_identity
+    return reorders(type_, first) and reorders(between, then)
 
 
 @attribute_function
@@ -116,19 +116,12 @@ def with_units_in_order(type_: TensorType, perm: Perm) -> Perm:
 
 @rule
 def compose_transposes(x: Tensor, p: Perm, q: Perm) -> Law:
-    """transpose(transpose(x, p), q) = transpose(x, p∘q), when neither is a mere reshape and they
-    do not cancel"""
+    """transpose(transpose(x, p), q) = transpose(x, p∘q), when neither is a mere reshape"""
     return rewrites(
         transpose(transpose(x, p), q),
         transpose(x, with_units_in_order(x.type, p[q])),
         reorders_both(x.type, p, q),
     )
-
-
-@rule
-def cancel_transposes(x: Tensor, p: Perm, q: Perm) -> Law:
-    """transpose(transpose(x, p), q) = x, when p∘q is the identity"""
-    return rewrites(transpose(transpose(x, p), q), x, p[q].is_identity)
 
 
 @rule

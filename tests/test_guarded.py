@@ -75,7 +75,7 @@ from tests.tiers import deep_but
 
 OURS = RuleSet(
     *(DEFAULT[name] for name in (
-        "compose_transposes", "cancel_transposes", "transpose_past_binary"
+        "compose_transposes", "drop_identity_transpose", "transpose_past_binary"
     ))
 )  # fmt: skip
 PATIENT = Limits()  # for what ends by itself

@@ -19,7 +19,7 @@ from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType
 from tests.user_ops import UserOps, user_ops
 
-LAW = "cancel_transposes"
+LAW = "compose_transposes"
 
 
 @pytest.fixture(scope="module")
