@@ -10,17 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from satura.backend.lower.body import MAX_TAPS, Access, Nest
+from satura.backend.lower.body import Access, Nest
 from satura.backend.lower.reductions import anchor_of, epilogue_nest
 from satura.backend.lower.space import space_of
 from satura.backend.lower.walk import Walk, shape_of
+from satura.rewrite.extract.readable import MOST_OF_ALL, MOST_TAPS
 from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.program.program import Node
 from satura.rewrite.types.attributes import Groups, ReduceFn, Window
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType
-
-MOST_TAPS = 16  # along one axis
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def planes(schedule: Schedule, dispatch: Dispatch) -> Planes | None:
         return None
     if any(_is_windowed(axis) for axis in axes[:-2]):
         return None
-    if max(axis.taps for axis in axes) > MOST_TAPS or prod(a.taps for a in axes) > MAX_TAPS:
+    if max(axis.taps for axis in axes) > MOST_TAPS or prod(a.taps for a in axes) > MOST_OF_ALL:
         return None
     space = space_of(shape)
     ranges = {variable.name: variable.length for variable in space.variables}

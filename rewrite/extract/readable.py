@@ -18,8 +18,8 @@ from satura.rewrite.types.index_map import (
     variables,
 )
 
-MOST_TAPS = 16  # of a planar window along one axis
-MOST_OF_ALL = 121
+MOST_TAPS = 16  # of a planar window along one axis, and
+MOST_OF_ALL = 121  # along all, as kernels of them are made for
 
 
 def is_readable(classes: EClasses, base: Part, position: int, part: Part) -> bool:
