@@ -1,7 +1,8 @@
 """Rules with one mistake each: what the checker has to find.
 
 A mutant differs from its rule in one direction by one dropped condition, two swapped variables, two
-swapped operands, or one attribute of the right side that is slightly wrong.
+swapped operands, or one attribute of the right side that is slightly wrong. What says the same
+whatever the rule is left out: a tensor equals itself, and one element has only axes of extent 1.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def _mutations(direction: Direction) -> Iterator[Mutation]:
         yield f"without {condition}", replace(direction, conditions=rest)
     for term in dict.fromkeys(subterms(direction.right)):
         for what, wrong in _wrong_terms(direction, term):
-            yield what, replace(direction, right=_replace_term(direction.right, term, wrong))
+            right = _replace_term(direction.right, term, wrong)
+            if right != direction.left:
+                yield what, replace(direction, right=right)
 
 
 def _replace_term(term: Term, old: Term, new: Term) -> Term:
@@ -70,7 +73,8 @@ def _wrong_terms(direction: Direction, term: Term) -> Iterator[tuple[str, Term]]
         if len(term.operands) == 2 and len(set(term.operands)) == 2 and not symmetric:
             swapped = (term.operands[1], term.operands[0])
             yield f"swapped operands of {term}", replace(term, operands=swapped)
-        for number, attribute in enumerate(term.attributes):
+        is_unit = term.op.name == "reshape" and isinstance(term.operands[0], ScalarTerm)
+        for number, attribute in enumerate(() if is_unit else term.attributes):
             for what, wrong in _wrong_attributes(attribute, term.op.attributes[number]):
                 attributes = list(term.attributes)
                 attributes[number] = wrong
