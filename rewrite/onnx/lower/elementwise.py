@@ -23,6 +23,7 @@ BINARY = {
     "LessOrEqual": "le", "And": "and", "Or": "or", "Xor": "xor", "BitwiseAnd": "and",
     "BitwiseOr": "or", "BitwiseXor": "xor",
 }  # fmt: skip
+N_ARY = {"Max": "max", "Min": "min"}
 
 
 @lowering(*UNARY)
@@ -50,11 +51,11 @@ def greater_or_equal(node: Context) -> int:
     return node.build.apply("le", node[1], node[0])
 
 
-@lowering("Sum", "Max", "Min")
+@lowering("Sum", *N_ARY)
 def n_ary(node: Context) -> int:
     """f(f(a, b), c) …"""
     node.common_dtype(*node.given)
-    f = {"Sum": "add", "Max": "max", "Min": "min"}[node.proto.op_type]
+    f = N_ARY.get(node.proto.op_type, "add")
     return reduce(lambda x, y: node.build.apply(f, x, y), node.given)
 
 
@@ -62,12 +63,8 @@ def n_ary(node: Context) -> int:
 @computed_wide
 def mean(node: Context) -> int:
     """The sum of the operands divided by their number."""
-    return node.build.apply_number("div", n_ary_sum(node), len(node.given))
-
-
-def n_ary_sum(node: Context) -> int:
-    """The sum of all operands."""
-    return reduce(lambda x, y: node.build.apply("add", x, y), node.given)
+    total = reduce(lambda x, y: node.build.apply("add", x, y), node.given)
+    return node.build.apply_number("div", total, len(node.given))
 
 
 @lowering("Reciprocal")
