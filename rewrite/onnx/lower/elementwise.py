@@ -70,7 +70,7 @@ def mean(node: Context) -> int:
 @lowering("Reciprocal")
 def reciprocal(node: Context) -> int:
     """1 / x"""
-    return node.build.binary("div", node.build.number(1, node[0]), node[0])
+    return (1 / node.tensor(0)).index
 
 
 @lowering("Pow")
@@ -112,14 +112,13 @@ def shift(node: Context) -> int:
 @lowering("IsInf")
 def is_infinite(node: Context) -> int:
     """Infinite elements of the signs asked for."""
-    build, x = node.build, node[0]
-    result = build.unary("isinf", x)
-    zero = build.number(0, x)
+    x = node.tensor(0)
+    result = x.unary("isinf")
     if not node.integer("detect_negative", 1):
-        result = build.binary("and", result, build.binary("lt", zero, x))
+        result = result.binary("and", x > 0)
     if not node.integer("detect_positive", 1):
-        result = build.binary("and", result, build.binary("lt", x, zero))
-    return result
+        result = result.binary("and", x < 0)
+    return result.index
 
 
 @lowering("Clip")
