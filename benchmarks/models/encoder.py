@@ -10,8 +10,6 @@ from onnx import TensorProto
 
 from .tokens import TokenWriter
 
-END = np.iinfo(np.int64).max
-
 
 @dataclass(frozen=True)
 class Encoder:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.explain import facts
+from satura.rewrite.language.terms import Known, Movable, Tensor, Unpadded, Untransposed
 from satura.rewrite.ops import Kind
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import BinaryFn, ReduceFn, UnaryFn
@@ -21,6 +22,7 @@ class Graph:
     def __init__(self, classes: EClasses) -> None:
         self.classes = classes
         self._ops: dict[int, tuple[str, ...]] = {}
+        self._standing: dict[type, frozenset[int]] = {}
 
     @staticmethod
     def of_program(program: Program) -> Graph:
@@ -57,20 +59,21 @@ class Graph:
         """The value of each class that is a 0-d constant."""
         return [next(_scalars(nodes), None) for nodes in self.classes.nodes]
 
-    @cached_property
-    def movable_classes(self) -> frozenset[int]:
-        """The classes that a `Movable` stands for."""
-        return facts.movable_classes(self.classes, self.varying)
+    def standing_for(self, sort: type[Tensor]) -> frozenset[int]:
+        """The classes that a variable of `sort`, which is one of facts, stands for."""
+        if sort not in self._standing:
+            self._standing[sort] = self._having(sort)
+        return self._standing[sort]
 
-    @cached_property
-    def untransposed_classes(self) -> frozenset[int]:
-        """The classes that an `Untransposed` stands for."""
-        return facts.untransposed_classes(self.classes, self.varying)
-
-    @cached_property
-    def unpadded_classes(self) -> frozenset[int]:
-        """The classes that an `Unpadded` stands for."""
-        return facts.unpadded_classes(self.classes, self.scalars)
+    def _having(self, sort: type[Tensor]) -> frozenset[int]:
+        if sort is Movable:
+            return facts.movable_classes(self.classes, self.varying)
+        if sort is Untransposed:
+            return facts.untransposed_classes(self.classes, self.varying)
+        if sort is Unpadded:
+            return facts.unpadded_classes(self.classes, self.scalars)
+        flags = self.classes.known if sort is Known else self.varying
+        return frozenset(number for number, flag in enumerate(flags) if flag)
 
     def ops(self, number: int) -> tuple[str, ...]:
         """The ops of a class, each once."""

@@ -7,7 +7,7 @@ in the order in which the engine would refuse. Each step keeps the matches that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 from satura.rewrite.egraph.classes import ENode
@@ -155,6 +155,16 @@ def _name(term: Term) -> str | None:
     return None
 
 
+_FACTS: tuple[tuple[type[Tensor], str, str], ...] = (
+    (Known, "is computed from constants alone", ", which is not"),
+    (Untransposed, "varies and is not only a transpose", ""),
+    (Unpadded, "is not only a pad", ""),
+    (Movable, "is transposed elsewhere or a constant", ""),
+    (Varying, "depends on an input or a symbolic size", ", a constant"),
+)
+"""What sorts of variables ask for, and what is said of the ops of a class that does not have it."""
+
+
 class _Steps(Bindings):
     """The steps of one direction, in order."""
 
@@ -163,7 +173,8 @@ class _Steps(Bindings):
         self.steps: list[Step] = []
         self.operand(direction.left, lambda match: -1, "")
         if direction.varies:
-            self.varying("the left side", "", self.classes[direction.left])
+            _, says, but = _FACTS[-1]
+            self.fact(f"the left side {says}", "", Varying, self.classes[direction.left], but)
         for condition in direction.conditions:
             self.compute(f"if {condition}", condition, self.condition(condition))
         for guard in direction.guards:
@@ -272,26 +283,11 @@ class _Steps(Bindings):
     def leaf(self, term: Term, find: Callable[[Match], int]) -> None:
         """The facts that a variable of the pattern asks for."""
         graph = self.graph
-        if isinstance(term, Known):
-            self.check(
-                f"{term} is computed from constants alone",
-                str(term),
-                lambda match: graph.classes.known[find(match)],
-                lambda match: f"it is {graph.text_of(find(match))}, which is not",
-            )
-        elif isinstance(term, Untransposed):
-            self.fact(
-                f"{term} varies and is not only a transpose", term, find, graph.untransposed_classes
-            )
-        elif isinstance(term, Unpadded):
-            self.fact(f"{term} is not only a pad", term, find, graph.unpadded_classes)
-        elif isinstance(term, Varying):
-            self.varying(str(term), str(term), find)
-        elif isinstance(term, Movable):
-            self.fact(
-                f"{term} is transposed elsewhere or a constant", term, find, graph.movable_classes
-            )
-        elif isinstance(term, ScalarTerm):
+        for sort, says, but in _FACTS:
+            if isinstance(term, sort):
+                self.fact(f"{term} {says}", str(term), sort, find, but)
+                return
+        if isinstance(term, ScalarTerm):
             self.check(
                 f"{term} is a 0-d constant",
                 str(term),
@@ -308,24 +304,14 @@ class _Steps(Bindings):
             self.value(term.value, Scalar, value_of, "the scalar", is_element=True)
 
     def fact(
-        self, text: str, term: Tensor, find: Callable[[Match], int], classes: Collection[int]
+        self, text: str, asks: str, sort: type[Tensor], find: Callable[[Match], int], but: str
     ) -> None:
-        """The step for a variable to stand for one of `classes`."""
+        """The step for a class to be one that a variable of `sort` stands for."""
         self.check(
             text,
-            str(term),
-            lambda match: find(match) in classes,
-            lambda match: f"it is {self.graph.text_of(find(match))}",
-        )
-
-    def varying(self, what: str, asks: str, find: Callable[[Match], int]) -> None:
-        """The step for a class to depend on an input."""
-        graph = self.graph
-        self.check(
-            f"{what} depends on an input or a symbolic size",
             asks,
-            lambda match: graph.varying[find(match)],
-            lambda match: f"it is {graph.text_of(find(match))}, a constant",
+            lambda match: find(match) in self.graph.standing_for(sort),
+            lambda match: f"it is {self.graph.text_of(find(match))}{but}",
         )
 
     def prefix(self) -> str:

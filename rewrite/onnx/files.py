@@ -14,10 +14,11 @@ from pathlib import Path
 
 import numpy as np
 from google.protobuf.message import DecodeError
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from satura.rewrite.errors import ModelError, SaturaError, UnsupportedError
 from satura.rewrite.onnx.narrow import HELD_IN, held_array_of, narrow_array_of
+from satura.rewrite.onnx.order import all_nodes, inner_graphs
 from satura.rewrite.onnx.outline import outline
 from satura.rewrite.onnx.types import dtype_of
 from satura.rewrite.system.files import ARTIFACT
@@ -271,52 +272,34 @@ def _element_count(tensor: TensorProto) -> int:
     return prod(tensor.dims)
 
 
+def _nodes(model: ModelProto) -> Iterator[NodeProto]:
+    """Every node of the model, of its functions and of graphs inside nodes."""
+    yield from all_nodes(model.graph.node)
+    for function in model.functions:
+        yield from all_nodes(function.node)
+
+
 def _tensors(model: ModelProto) -> Iterator[TensorProto]:
     """Every tensor that the model stores."""
-    yield from _tensors_of_graph(model.graph)
-    for function in model.functions:
-        for node in function.node:
-            yield from _tensors_of_node(node)
+    yield from model.graph.initializer
+    for node in _nodes(model):
+        for attribute in node.attribute:
+            yield from ([attribute.t] if attribute.HasField("t") else attribute.tensors)
+        for graph in inner_graphs(node):
+            yield from graph.initializer
 
 
 def _texts(model: ModelProto) -> Iterator[object]:
     """Names in the model; protobuf gives bytes for those that are not valid UTF-8."""
     yield from (entry.domain for entry in model.opset_import)
-    yield from _texts_of_graph(model.graph)
     for function in model.functions:
         yield from (function.domain, function.name, *function.input, *function.output)
-        for node in function.node:
-            yield from _texts_of_node(node)
-
-
-def _texts_of_graph(graph: GraphProto) -> Iterator[object]:
-    yield from (value.name for value in (*graph.input, *graph.output, *graph.initializer))
-    for value in graph.input:
-        yield from (dim.dim_param for dim in value.type.tensor_type.shape.dim)
-    for node in graph.node:
-        yield from _texts_of_node(node)
-
-
-def _texts_of_node(node: NodeProto) -> Iterator[object]:
-    yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
-    for attribute in node.attribute:
-        yield attribute.name
-        for graph in [attribute.g] if attribute.HasField("g") else attribute.graphs:
-            yield from _texts_of_graph(graph)
-
-
-def _tensors_of_graph(graph: GraphProto) -> Iterator[TensorProto]:
-    yield from graph.initializer
-    for node in graph.node:
-        yield from _tensors_of_node(node)
-
-
-def _tensors_of_node(node: NodeProto) -> Iterator[TensorProto]:
-    for attribute in node.attribute:
-        if attribute.HasField("t"):
-            yield attribute.t
-        yield from attribute.tensors
-        if attribute.HasField("g"):
-            yield from _tensors_of_graph(attribute.g)
-        for graph in attribute.graphs:
-            yield from _tensors_of_graph(graph)
+    graphs = [model.graph]
+    for node in _nodes(model):
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)
+        graphs += inner_graphs(node)
+    for graph in graphs:
+        yield from (value.name for value in (*graph.input, *graph.output, *graph.initializer))
+        for value in graph.input:
+            yield from (dim.dim_param for dim in value.type.tensor_type.shape.dim)

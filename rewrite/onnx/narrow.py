@@ -5,13 +5,13 @@ No arithmetic knows these types: only DequantizeLinear and Cast may read such a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from math import prod
 
 import numpy as np
-from onnx import GraphProto, NodeProto, TensorProto, numpy_helper
+from onnx import GraphProto, TensorProto, numpy_helper
 
 from satura.rewrite.errors import ModelError, UnsupportedError
-from satura.rewrite.onnx.order import label
+from satura.rewrite.onnx.order import all_nodes, label
 from satura.rewrite.onnx.types import element_name
 from satura.rewrite.types.tensor_type import Array, DType
 
@@ -35,7 +35,7 @@ def check_readers(graph: GraphProto) -> None:
     narrow = {t.name: t.data_type for t in graph.initializer if t.data_type in HELD_IN}
     if not narrow:
         return
-    for node in _nodes(graph):
+    for node in all_nodes(graph.node):
         for position, name in enumerate(node.input):
             if name in narrow and (node.op_type, position) not in _READERS:
                 raise UnsupportedError(
@@ -48,15 +48,6 @@ def check_readers(graph: GraphProto) -> None:
                 f"output '{output.name}': element type {element_name(narrow[output.name])} is not"
                 " supported"
             )
-
-
-def _nodes(graph: GraphProto) -> Iterator[NodeProto]:
-    """The nodes of `graph` and of the graphs inside them."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _nodes(inner)
 
 
 def held_array_of(tensor: TensorProto) -> Array:
@@ -73,10 +64,7 @@ def narrow_array_of(tensor: TensorProto) -> Array:
     Raises ModelError when its data does not fit its shape.
     """
     bits, _ = HELD_IN[tensor.data_type]
-    count = 1
-    for dim in tensor.dims:
-        count *= dim
-    needed = -(-count * bits // 8)
+    needed = -(-prod(tensor.dims) * bits // 8)
     found = len(tensor.raw_data) if tensor.HasField("raw_data") else len(tensor.int32_data)
     if min(tensor.dims, default=0) < 0 or found != needed:
         raise ModelError(

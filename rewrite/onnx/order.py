@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from onnx import GraphProto, NodeProto
 
@@ -74,9 +74,22 @@ def _sort(
 def uses(node: NodeProto) -> Iterator[str]:
     """Names that `node` reads, those that its subgraphs take from outside included."""
     yield from (name for name in node.input if name)
+    for graph in inner_graphs(node):
+        yield from _free_names(graph)
+
+
+def inner_graphs(node: NodeProto) -> Iterator[GraphProto]:
+    """The graphs in a node's attributes."""
     for attribute in node.attribute:
-        for graph in [attribute.g] if attribute.HasField("g") else attribute.graphs:
-            yield from _free_names(graph)
+        yield from ([attribute.g] if attribute.HasField("g") else attribute.graphs)
+
+
+def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """`nodes`, each with those of the graphs inside it."""
+    for node in nodes:
+        yield node
+        for graph in inner_graphs(node):
+            yield from all_nodes(graph.node)
 
 
 def _free_names(graph: GraphProto) -> Iterator[str]:

@@ -123,40 +123,35 @@ def attributes_of(op: Op, site: Site) -> tuple[Attribute, ...]:
 
 
 def _attribute_proto(op: Op, name: str, value: Attribute) -> AttributeProto:
-    if isinstance(value, Scalar):
-        if value.dtype is DType.F32:
-            return helper.make_attribute(name, float(value.value))
-        if value.dtype is DType.I64:
-            return helper.make_attribute(name, int(value.value))
-        return helper.make_attribute(name, _tensor(value.array))
-    if isinstance(value, Constant):
-        return helper.make_attribute(name, _tensor(value.array))
-    if isinstance(value, Count):
-        return helper.make_attribute(name, value.value)
-    if isinstance(value, Axis):
-        return helper.make_attribute(name, value.index)
-    if isinstance(value, Groups):
-        return helper.make_attribute(name, value.count)
-    if isinstance(value, DType):
-        return helper.make_attribute(name, ELEMENT_CODES[value])
-    if isinstance(value, UnaryFn | BinaryFn | ReduceFn):
-        return helper.make_attribute(name, value.name)
-    integers = _integers(value)
-    if integers is None:
+    form = _form(value)
+    if form is None:
         raise UnsupportedError(
             f"{_title(op)}: its attribute {name} = {value} has no form in ONNX, so that the program"
             " cannot be saved"
         )
-    return helper.make_attribute(name, integers, attr_type=AttributeProto.INTS)
+    kind = AttributeProto.INTS if isinstance(form, list) else None
+    return helper.make_attribute(name, form, attr_type=kind)
 
 
-def _integers(value: Attribute) -> list[int] | None:
-    if isinstance(value, Perm):
-        return list(value.order)
-    if isinstance(value, Axes):
-        return list(value.indices)
-    if isinstance(value, Shape) and not any(isinstance(dim, SymbolicDim) for dim in value.dims):
-        return list(map(static, value.dims))
+def _form(value: Attribute) -> float | int | str | TensorProto | list[int] | None:
+    """What stands for a value in ONNX; None where nothing does."""
+    match value:
+        case Scalar(dtype=DType.F32):
+            return float(value.value)
+        case Scalar(dtype=DType.I64):
+            return int(value.value)
+        case Scalar() | Constant():
+            return _tensor(value.array)
+        case DType():
+            return ELEMENT_CODES[value]
+        case Count(value=number) | Axis(index=number) | Groups(count=number):
+            return number
+        case UnaryFn(name=name) | BinaryFn(name=name) | ReduceFn(name=name):
+            return name
+        case Perm(order=numbers) | Axes(indices=numbers):
+            return list(numbers)
+        case Shape(dims=dims) if not any(isinstance(dim, SymbolicDim) for dim in dims):
+            return list(map(static, dims))
     return None
 
 

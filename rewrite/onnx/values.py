@@ -8,6 +8,7 @@ makes the result unknown.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from math import ceil, floor, trunc
 
@@ -113,9 +114,9 @@ def _apply(node: Node, known: list[Known]) -> Known:
             return _map(_float_divide, known)
         return _map(BINARY.get(attribute.name, _undecided_element), known)
     if node.op.name == "select":
-        return _map(_select, known)
+        return _map(lambda condition, a, b: a if condition else b, known)
     if node.op.name == "cast" and isinstance(attribute, DType):
-        return _map(_to_bool if attribute is DType.BOOL else _CASTS[attribute.is_float], known)
+        return _map(_is_not_zero if attribute is DType.BOOL else _CASTS[attribute.is_float], known)
     if isinstance(attribute, ReduceFn) and node.op.kind is Kind.REDUCTION:
         return _reduce(node, known[0])
     raise Undecided
@@ -123,20 +124,18 @@ def _apply(node: Node, known: list[Known]) -> Known:
 
 def _round_to(dtype: DType, value: Known) -> Known:
     """Numbers as the element type stores them: integers wrap."""
-    if dtype.is_integer:
-        least, most = dtype.bounds
-        for position in np.ndindex(*value.shape):
-            element = value[position]
-            if isinstance(element, int) and not least <= element <= most:
-                value = value if value.flags.writeable else value.copy()
-                value[position] = (element - least) % (most - least + 1) + least
-    if dtype.is_float:
-        for position in np.ndindex(*value.shape):
-            element = value[position]
-            if not isinstance(element, SymbolicDim):
-                value = value if value.flags.writeable else value.copy()
-                value[position] = float(np.asarray(element).astype(dtype.numpy))
-    return value
+
+    def stored(element: Element) -> Element:
+        if isinstance(element, SymbolicDim):
+            return element
+        if dtype.is_float:
+            return float(np.asarray(element).astype(dtype.numpy))
+        least, most = dtype.bounds if dtype.is_integer else (element, element)
+        if isinstance(element, int) and not least <= element <= most:
+            return (element - least) % (most - least + 1) + least
+        return element
+
+    return _map(stored, [value])
 
 
 def _map(function: Callable[..., object], known: list[Known]) -> Known:
@@ -183,6 +182,10 @@ def _dim(a: Element) -> Dim:
     return int(a)
 
 
+def _is_not_zero(a: Element) -> bool:
+    return not _equal(a, 0)
+
+
 def _equal(a: Element, b: Element) -> bool:
     if a == b:
         return True
@@ -195,10 +198,6 @@ def _least(a: Element, b: Element) -> Element:
 
 def _greatest(a: Element, b: Element) -> Element:
     return b if at_most(a, b) else a
-
-
-def _select(condition: Element, a: Element, b: Element) -> Element:
-    return a if condition else b
 
 
 def _float_divide(a: Element, b: Element) -> Element:
@@ -243,31 +242,18 @@ def _power(a: Element, b: Element) -> Element:
     return result
 
 
-# After _plain or _dim both operands are of one kind, which type checkers cannot see.
+def _exactly(function: Callable[..., Element]) -> Callable[[Element, Element], Element]:
+    """`function`, of sizes and whole numbers where one operand is a size."""
+
+    def combine(a: Element, b: Element) -> Element:
+        if isinstance(a, SymbolicDim) or isinstance(b, SymbolicDim):
+            a, b = _dim(a), _dim(b)
+        return function(a, b)
+
+    return combine
 
 
-def _plus(a: Element, b: Element) -> Element:
-    if isinstance(a, float) or isinstance(b, float):
-        a, b = (a, b) if _plain(a, b) else (_dim(a), _dim(b))
-    return a + b  # type: ignore[operator]
-
-
-def _times(a: Element, b: Element) -> Element:
-    if isinstance(a, float) or isinstance(b, float):
-        a, b = (a, b) if _plain(a, b) else (_dim(a), _dim(b))
-    return a * b  # type: ignore[operator]
-
-
-def _plain(a: Element, b: Element) -> bool:
-    return not isinstance(a, SymbolicDim) and not isinstance(b, SymbolicDim)
-
-
-def _negate(a: Element) -> Element:
-    return -a
-
-
-def _absolute(a: Element) -> Element:
-    return a if at_most(0, a) else -a
+_plus, _times = _exactly(operator.add), _exactly(operator.mul)
 
 
 def _rounding(function: Callable[[float], int]) -> Callable[[Element], Element]:
@@ -282,18 +268,12 @@ def _to_integer(a: Element) -> Element:
     return trunc(a)
 
 
-def _to_float(a: Element) -> Element:
-    return a if isinstance(a, SymbolicDim) else float(a)
-
-
-def _to_bool(a: Element) -> Element:
-    return not _equal(a, 0)
-
-
-_CASTS = {True: _to_float, False: _to_integer}
+_CASTS: dict[bool, Callable[..., Element]] = {
+    True: lambda a: a if isinstance(a, SymbolicDim) else float(a), False: _to_integer
+}  # fmt: skip
 UNARY: dict[str, Callable[..., Element]] = {
-    "neg": _negate,
-    "abs": _absolute,
+    "neg": operator.neg,
+    "abs": lambda a: a if at_most(0, a) else -a,
     "relu": lambda a: a if at_most(0, a) else 0,
     "floor": _rounding(floor),
     "ceil": _rounding(ceil),
@@ -312,7 +292,7 @@ BINARY: dict[str, Callable[..., Element]] = {
     "eq": _equal,
     "le": at_most,
     "lt": lambda a, b: not at_most(b, a),
-    "and": lambda a, b: a & b,
-    "or": lambda a, b: a | b,
-    "xor": lambda a, b: a ^ b,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
 }

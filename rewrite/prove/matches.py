@@ -62,10 +62,22 @@ class FailedError(BaseException):
 
 
 @dataclass
-class Assumed:
-    """The judge of left sides: they are well typed, so that each demand is a fact."""
+class _Judge:
+    """What judges do with a demand that does not hold, and with a lemma, unless they say so."""
 
     path: Path
+
+    def fail(self, reason: str) -> None:
+        raise Dead
+
+    def hint(self, lemma: Callable[[], object]) -> None:
+        pass
+
+
+@dataclass
+class Assumed(_Judge):
+    """The judge of left sides: they are well typed, so that each demand is a fact."""
+
     facts: list[Fact] = field(default_factory=list)  # on actual sizes
     hints: list[Callable[[], object]] = field(default_factory=list)
 
@@ -86,18 +98,12 @@ class Assumed:
         self.path.assume(z3.Implies(is_static(*dims), fact))
         self.facts.append(fact)
 
-    def fail(self, reason: str) -> None:
-        raise Dead
-
     def hint(self, lemma: Callable[[], object]) -> None:
         self.hints.append(lemma)
 
 
-@dataclass
-class Asked:
+class Asked(_Judge):
     """The judge of terms whose type a rule reads: it does not fire where one is ill typed."""
-
-    path: Path
 
     def always(self, fact: Fact, reason: str) -> None:
         if not self.path.decide(str(fact), fact, z3.BoolVal(True)):
@@ -113,18 +119,11 @@ class Asked:
     def at_run_time(self, fact: Fact, dims: Sequence[Dim], reason: str) -> None:
         self.path.assume(z3.Implies(is_static(*dims), fact))
 
-    def fail(self, reason: str) -> None:
-        raise Dead
-
-    def hint(self, lemma: Callable[[], object]) -> None:
-        pass
-
 
 @dataclass
-class Required:
+class Required(_Judge):
     """The judge of right sides: each demand is a goal, for they have to be well typed."""
 
-    path: Path
     goals: list[tuple[Fact | Dim, str]] = field(default_factory=list)
 
     def always(self, fact: Fact, reason: str) -> None:
@@ -141,9 +140,6 @@ class Required:
 
     def fail(self, reason: str) -> None:
         raise FailedError(reason)
-
-    def hint(self, lemma: Callable[[], object]) -> None:
-        pass
 
 
 class Match:

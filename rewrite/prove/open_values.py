@@ -15,7 +15,7 @@ from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.ops.reductions import REDUCTIONS
 from satura.rewrite.prove.paths import Path, Undecided
 from satura.rewrite.prove.stand_in import StandIn
-from satura.rewrite.prove.z3_terms import DTYPES, code, table
+from satura.rewrite.prove.z3_terms import DTYPES, ELEMENT, code, table
 from satura.rewrite.types.attributes import BinaryFn, ReduceFn, UnaryFn
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim
@@ -77,18 +77,14 @@ def dtype_term(value: object) -> z3.ArithRef:
 class OpenType(StandIn, TensorType):
     """A tensor type whose dims are sizes and whose dtype is open."""
 
-    def __init__(self, shape: tuple[Dim, ...], element: OpenDType) -> None:
-        object.__setattr__(self, "shape", shape)
-        object.__setattr__(self, "element", element)
+    open_dtype: OpenDType
+
+    def __init__(self, shape: tuple[Dim, ...], open_dtype: OpenDType) -> None:
+        vars(self).update(shape=shape, open_dtype=open_dtype)
 
     @property
     def dtype(self) -> DType:
         return self.open_dtype.choose()
-
-    @property
-    def open_dtype(self) -> OpenDType:
-        element: OpenDType = object.__getattribute__(self, "element")
-        return element
 
     def with_shape(self, shape: tuple[Dim, ...]) -> TensorType:
         return OpenType(shape, self.open_dtype)
@@ -106,26 +102,24 @@ class OpenType(StandIn, TensorType):
 class _OpenName(StandIn):
     """A function's name that no code has read yet; `term` is its number."""
 
+    path: Path
+    sort: type
+    term: z3.ArithRef
+
     def __init__(self, path: Path, sort: type, term: z3.ArithRef) -> None:
-        for key, value in (("path", path), ("sort", sort), ("term", term)):
-            object.__setattr__(self, key, value)
+        vars(self).update(path=path, sort=sort, term=term)
 
     @property
     def name(self) -> str:
-        sort: type = object.__getattribute__(self, "sort")
-        path: Path = object.__getattribute__(self, "path")
-        term: z3.ArithRef = object.__getattribute__(self, "term")
-        return path.choose(*_name_choice(sort, term))
+        return self.path.choose(*_name_choice(self.sort, self.term))
 
     def __eq__(self, other: object) -> bool:
-        sort: type = object.__getattribute__(self, "sort")
-        if self is other or not isinstance(other, sort):
+        if self is other or not isinstance(other, self.sort):
             return self is other
         return bool(self.name == getattr(other, "name", None))
 
     def __hash__(self) -> int:
-        path: Path = object.__getattribute__(self, "path")
-        path.refuse("it hashes an unknown function")
+        self.path.refuse("it hashes an unknown function")
 
 
 class OpenUnary(_OpenName, UnaryFn):
@@ -155,8 +149,7 @@ def is_open_name(value: object) -> bool:
 def function_term(value: object) -> z3.ArithRef:
     """The number of a function in its family."""
     if isinstance(value, _OpenName):
-        term: z3.ArithRef = object.__getattribute__(value, "term")
-        return term
+        return value.term
     for sort, names in NAMES.items():
         if isinstance(value, sort):
             name = getattr(value, "name", "")
@@ -168,46 +161,39 @@ def function_term(value: object) -> z3.ArithRef:
 class OpenScalar(StandIn, Scalar):
     """A scalar of which only equality is known; `element` is its value."""
 
-    def __init__(self, path: Path, element: z3.ExprRef, dtype: OpenDType) -> None:
-        for key, value in (("path", path), ("element", element), ("open_dtype", dtype)):
-            object.__setattr__(self, key, value)
+    path: Path
+    element: z3.ExprRef
+    open_dtype: OpenDType
+
+    def __init__(self, path: Path, element: z3.ExprRef, open_dtype: OpenDType) -> None:
+        vars(self).update(path=path, element=element, open_dtype=open_dtype)
 
     @property
     def dtype(self) -> DType:
-        open_dtype: OpenDType = object.__getattribute__(self, "open_dtype")
-        return open_dtype.choose()
+        return self.open_dtype.choose()
 
     def __getattr__(self, name: str) -> NoReturn:
         if name == "bits":
-            _path(self).refuse("it computes element values")
+            self.path.refuse("it computes element values")
         raise AttributeError(name)
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
         if not isinstance(other, OpenScalar):
-            _path(self).refuse("it compares element values")
+            self.path.refuse("it compares element values")
         mine, theirs = scalar_parts(self), scalar_parts(other)
         same = z3.And(mine[0] == theirs[0], mine[1] == theirs[1])
-        return _path(self).decide(str(same), same, z3.Not(same))
+        return self.path.decide(str(same), same, z3.Not(same))
 
     def __hash__(self) -> int:
-        _path(self).refuse("it hashes an unknown element")
-
-
-def _path(value: OpenScalar) -> Path:
-    path: Path = object.__getattribute__(value, "path")
-    return path
+        self.path.refuse("it hashes an unknown element")
 
 
 def scalar_parts(value: Scalar) -> tuple[z3.ExprRef, z3.ArithRef]:
     """The element and the dtype's number of a scalar."""
     if isinstance(value, OpenScalar):
-        element: z3.ExprRef = object.__getattribute__(value, "element")
-        dtype: OpenDType = object.__getattribute__(value, "open_dtype")
-        return element, dtype.term
-    from satura.rewrite.prove.z3_terms import ELEMENT
-
+        return value.element, value.open_dtype.term
     return z3.Const(f"element {value.dtype.value} {value.bits.hex()}", ELEMENT), code(value.dtype)
 
 

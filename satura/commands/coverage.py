@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, cast
+from typing import cast
 
 from onnx import defs
 
 from satura.rewrite.onnx.checks import OLDEST_OPSET
 from satura.rewrite.onnx.control_flow import CONTROL_FLOW
-from satura.rewrite.onnx.lower.fallback import NEW_NAMES
+from satura.rewrite.onnx.lower.fallback import NEW_NAMES, Bodies
 from satura.rewrite.onnx.lower.table import LOWERINGS
 
 WAYS = {
@@ -68,13 +67,6 @@ OPSETS = f"{OLDEST_OPSET} to {NEWEST}"
 _NO_REFERENCE = ("MaxRoiPool", "Multinomial")
 
 
-class _Bodies(Protocol):
-    """The part of onnx.defs.OpSchema that its type stubs leave out."""
-
-    function_opset_versions: Sequence[int]
-    context_dependent_function_opset_versions: Sequence[int]
-
-
 def coverage() -> dict[str, list[str]]:
     """Ops of ONNX's own domain by the way they take, each list sorted by name."""
     schemas: dict[str, defs.OpSchema] = {}
@@ -113,7 +105,7 @@ def _way(schema: defs.OpSchema) -> str:
         return "unsupported"
     if any(a.type == defs.OpSchema.AttrType.GRAPH for a in schema.attributes.values()):
         return "unsupported"
-    bodies = cast(_Bodies, schema)
+    bodies = cast(Bodies, schema)
     if bodies.function_opset_versions or bodies.context_dependent_function_opset_versions:
         return "body"
     return "host"

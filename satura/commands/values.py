@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
-from onnx import ModelProto, numpy_helper
+from onnx import ModelProto
 
 from satura.pipeline.inputs import read_input
 from satura.rewrite.errors import CallError
-from satura.rewrite.onnx.asked import bind_inputs
-from satura.rewrite.onnx.checks import input_types
-from satura.rewrite.onnx.files import read_model
+from satura.rewrite.onnx.checks import declared_inputs
+from satura.rewrite.onnx.cut import with_values as with_constants
+from satura.rewrite.onnx.files import read_apart
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 
@@ -28,35 +28,12 @@ def with_values(
     given = _texts_by_name(texts)
     if not given:
         return model
-    made = ModelProto()
-    made.CopyFrom(read_model(model))
-    graph = made.graph
-    types = input_types(graph, {tensor.name: tensor for tensor in graph.initializer})
+    apart = read_apart(model)
+    types = declared_inputs(apart.proto.graph)
     if others:
         given = {name: text for name, text in given.items() if name in types}
-    _, values = bind_inputs(
-        types, {name: _value(name, text, types) for name, text in given.items()}
-    )
-    sizes = {
-        dim.dim_param: extent
-        for info in graph.input
-        if info.name in values
-        for dim, extent in zip(
-            info.type.tensor_type.shape.dim, values[info.name].shape, strict=True
-        )
-        if dim.dim_param
-    }
-    kept = [info for info in graph.input if info.name not in values]
-    for info in kept:
-        for dim in info.type.tensor_type.shape.dim:
-            if dim.dim_param in sizes:
-                dim.dim_value = sizes[dim.dim_param]
-    initializers = [tensor for tensor in graph.initializer if tensor.name not in values]
-    initializers += [numpy_helper.from_array(value, name) for name, value in values.items()]
-    del graph.input[:], graph.initializer[:]
-    graph.input.extend(kept)
-    graph.initializer.extend(initializers)
-    return made
+    values = {name: _value(name, text, types) for name, text in given.items()}
+    return with_constants(apart, values).whole()
 
 
 def _texts_by_name(texts: Iterable[str]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
+from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, computed_wide, lowering
 from satura.rewrite.types.dims import Dim, SymbolicDim
 
@@ -28,27 +29,24 @@ def affine_grid(node: Context) -> int:
         for at in range(rank + 1)
     ]
     terms = [
-        build.apply("mul", columns[rank - 1 - axis], _coordinates(node, axis, spatial))
+        build.apply("mul", columns[rank - 1 - axis], _coordinates(node, axis, spatial).index)
         for axis in reversed(range(rank))
     ]
     total = reduce(lambda x, y: build.apply("add", x, y), [*terms, columns[rank]])
     return build.expand(total, (batch, *spatial, rank))
 
 
-def _coordinates(node: Context, axis: int, spatial: list[Dim]) -> int:
+def _coordinates(node: Context, axis: int, spatial: list[Dim]) -> Value:
     """Where elements lie along an axis between -1 and 1, to broadcast with the grid."""
     build, theta, extent = node.build, node[0], spatial[axis]
     line: list[Dim] = [1] * (len(spatial) + 2)
     line[axis + 1] = extent
-    place = build.iota(line, axis + 1, build.dtype(theta))
-    size = build.size_of([extent], place)
-    two = build.number(2, place)
+    place = Value(build, build.iota(line, axis + 1, build.dtype(theta)))
+    size = Value(build, build.size_of([extent], place.index))
     if not node.integer("align_corners"):
-        step = build.binary("div", two, size)
-        start = build.apply_number("add", build.apply_number("div", step, 2), -1)
-        return build.binary("add", start, build.binary("mul", place, step))
-    last = build.apply_number("sub", size, 1)
+        step = 2 / size
+        return step / 2 + -1 + place * step
+    last = size - 1
     if isinstance(extent, SymbolicDim) or extent == 1:  # a single element lies at -1
-        last = build.apply_number("max", last, 1)
-    step = build.binary("div", two, last)
-    return build.apply_number("add", build.binary("mul", place, step), -1)
+        last = last.binary("max", 1)
+    return place * (2 / last) + -1

@@ -16,6 +16,7 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, helper
 
 from satura.rewrite.errors import ModelError, SaturaError, UnsupportedError
+from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.onnx.order import label
 from satura.rewrite.onnx.values import Known, Values
@@ -61,6 +62,10 @@ class Context:
     def wanted(self) -> tuple[bool, ...]:
         """For each output whether it has a name."""
         return tuple(map(bool, self.proto.output))
+
+    def tensor(self, position: int) -> Value:
+        """Operand number `position` in arithmetic."""
+        return Value(self.build, self[position])
 
     def wrong(self, reason: str) -> ModelError:
         return ModelError(f"{label(self.proto)}: {reason}")

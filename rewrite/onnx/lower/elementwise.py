@@ -23,6 +23,7 @@ BINARY = {
     "LessOrEqual": "le", "And": "and", "Or": "or", "Xor": "xor", "BitwiseAnd": "and",
     "BitwiseOr": "or", "BitwiseXor": "xor",
 }  # fmt: skip
+N_ARY = {"Max": "max", "Min": "min"}
 
 
 @lowering(*UNARY)
@@ -50,11 +51,11 @@ def greater_or_equal(node: Context) -> int:
     return node.build.apply("le", node[1], node[0])
 
 
-@lowering("Sum", "Max", "Min")
+@lowering("Sum", *N_ARY)
 def n_ary(node: Context) -> int:
     """f(f(a, b), c) …"""
     node.common_dtype(*node.given)
-    f = {"Sum": "add", "Max": "max", "Min": "min"}[node.proto.op_type]
+    f = N_ARY.get(node.proto.op_type, "add")
     return reduce(lambda x, y: node.build.apply(f, x, y), node.given)
 
 
@@ -62,18 +63,14 @@ def n_ary(node: Context) -> int:
 @computed_wide
 def mean(node: Context) -> int:
     """The sum of the operands divided by their number."""
-    return node.build.apply_number("div", n_ary_sum(node), len(node.given))
-
-
-def n_ary_sum(node: Context) -> int:
-    """The sum of all operands."""
-    return reduce(lambda x, y: node.build.apply("add", x, y), node.given)
+    total = reduce(lambda x, y: node.build.apply("add", x, y), node.given)
+    return node.build.apply_number("div", total, len(node.given))
 
 
 @lowering("Reciprocal")
 def reciprocal(node: Context) -> int:
     """1 / x"""
-    return node.build.binary("div", node.build.number(1, node[0]), node[0])
+    return (1 / node.tensor(0)).index
 
 
 @lowering("Pow")
@@ -115,14 +112,13 @@ def shift(node: Context) -> int:
 @lowering("IsInf")
 def is_infinite(node: Context) -> int:
     """Infinite elements of the signs asked for."""
-    build, x = node.build, node[0]
-    result = build.unary("isinf", x)
-    zero = build.number(0, x)
+    x = node.tensor(0)
+    result = x.unary("isinf")
     if not node.integer("detect_negative", 1):
-        result = build.binary("and", result, build.binary("lt", zero, x))
+        result = result.binary("and", x > 0)
     if not node.integer("detect_positive", 1):
-        result = build.binary("and", result, build.binary("lt", x, zero))
-    return result
+        result = result.binary("and", x < 0)
+    return result.index
 
 
 @lowering("Clip")

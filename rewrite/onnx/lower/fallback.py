@@ -31,7 +31,7 @@ from satura.rewrite.types.tensor_type import TensorType
 NEW_NAMES = {"Scatter": ("ScatterElements", 11)}
 
 
-class _Bodies(Protocol):
+class Bodies(Protocol):
     """The part of onnx.defs.OpSchema that its type stubs leave out."""
 
     function_opset_versions: Sequence[int]
@@ -56,7 +56,7 @@ def with_new_name(node: Context) -> Context:
 
 def function_body(node: Context, domain: str) -> FunctionProto | None:
     """The body that ONNX defines for the op at this opset, or None."""
-    schema = cast(_Bodies, defs.get_schema(node.proto.op_type, node.opset, domain))
+    schema = cast(Bodies, defs.get_schema(node.proto.op_type, node.opset, domain))
     plain = [v for v in schema.function_opset_versions if v <= node.opset]
     if plain:
         return _function(schema.get_function_with_opset_version(max(plain)))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.dims import Dim, product
@@ -105,13 +106,9 @@ def reverse_sequence(node: Context) -> int:
     order = (time, batch, *range(2, build.rank(x)))
     lines = build.transpose(x, order)
     shape = (steps, sequences)
-    step, sequence = (build.iota(shape, at, DType.I64) for at in (0, 1))
-    lengths = build.along(build.cast(node[1], DType.I64), 1, shape)
-    last = build.apply_number("sub", lengths, 1)
-    mirrored = build.binary("sub", last, step)
-    place = build.select(build.binary("lt", step, lengths), mirrored, step)
-    flat = build.binary(
-        "add", build.binary("mul", place, build.size_of([sequences], place)), sequence
-    )
+    step, sequence = (Value(build, build.iota(shape, at, DType.I64)) for at in (0, 1))
+    lengths = Value(build, build.cast(node[1], DType.I64)).along(1, step)
+    place = (lengths - 1 - step).where(step < lengths, step)
+    flat = place * Value(build, build.size_of([sequences], place.index)) + sequence
     rows = build.reshape(lines, (product(shape), *rest))
-    return build.transpose(build.gather(rows, flat, 0), order)
+    return build.transpose(build.gather(rows, flat.index, 0), order)

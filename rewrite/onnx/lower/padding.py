@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.dims import Dim, SymbolicDim, static
@@ -63,17 +64,14 @@ def _read_where(node: Context, x: int, axis: int, lo: Dim, hi: Dim, mode: str) -
     build = node.build
     extent = build.shape(x)[axis]
     _check_extent(node, mode, extent, 0)
-    ramp = build.iota((lo + extent + hi,), 0, DType.I64)
-    at = build.binary("sub", ramp, build.size_of([lo], ramp))
+    ramp = Value(build, build.iota((lo + extent + hi,), 0, DType.I64))
+    first, size = (Value(build, build.size_of([dim], ramp.index)) for dim in (lo, extent))
+    at, last = ramp - first, size - 1
     if mode == "wrap":
-        return build.gather(x, build.binary("mod", at, build.size_of([extent], at)), axis)
-    last = build.apply_number("sub", build.size_of([extent], at), 1)
-    if mode == "edge":
-        at = build.apply_number("max", build.binary("min", at, last), 0)
+        at = at.binary("mod", size)
     else:
-        beyond = build.unary("abs", build.binary("sub", last, build.unary("abs", at)))
-        at = build.binary("sub", last, beyond)
-    return build.gather(x, at, axis)
+        at = at.clipped(last) if mode == "edge" else last - abs(last - abs(at))
+    return build.gather(x, at.index, axis)
 
 
 def _check_extent(node: Context, mode: str, extent: Dim, amount: int) -> None:

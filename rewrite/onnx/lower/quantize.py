@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.contraction import add_bias, conv, matmul
 from satura.rewrite.onnx.lower.elementwise import narrow
 from satura.rewrite.onnx.types import dtype_of
+from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import DType
 
 _WIDER = {DType.I8: DType.I16, DType.U8: DType.I16, DType.I16: DType.I32, DType.U16: DType.I32}
@@ -21,40 +23,38 @@ def _type_of_differences(dtype: DType) -> DType:
 @lowering("QuantizeLinear")
 def quantize_linear(node: Context) -> int:
     """saturate(round(x / scale) + zero point)"""
-    build, x = node.build, node[0]
-    zero = node.optional(2)
-    target = DType.U8 if zero is None else build.dtype(zero)
+    wide, zero = node.tensor(0).cast(DType.F32), node.optional(2)
+    target = DType.U8 if zero is None else node.build.dtype(zero)
     if zero is None and node.integer("output_dtype"):
         target = dtype_of(node.integer("output_dtype"))
-    wide = build.converted(x, DType.F32)
-    scale = _spread(node, build.converted(node[1], DType.F32), wide)
-    scaled = build.binary("div", wide, scale)
-    offset = None if zero is None else _spread(node, build.converted(zero, DType.F32), wide)
-    return _round_and_clamp(node, scaled, offset, target)
+    scaled = wide / _spread(node, 1, DType.F32, wide)
+    offset = None if zero is None else _spread(node, 2, DType.F32, wide)
+    return _round_and_clamp(scaled, offset, target)
 
 
 @lowering("DequantizeLinear")
 def dequantize_linear(node: Context) -> int:
     """(x - zero point) · scale"""
-    build, x = node.build, node[0]
+    build, x = node.build, node.tensor(0)
     target = build.dtype(node[1])
     if node.integer("output_dtype"):
         target = dtype_of(node.integer("output_dtype"))
-    zero = node.optional(2)
     wide = x
-    if zero is not None:
-        dtype = _type_of_differences(build.dtype(x))
-        offset = _spread(node, build.converted(zero, dtype), x)
-        wide = build.binary("sub", build.converted(x, dtype), offset)
-    wide = build.cast(wide, DType.F32)
-    scale = _spread(node, build.converted(node[1], DType.F32), x)
-    return build.converted(build.binary("mul", wide, scale), target)
+    if node.optional(2) is not None:
+        dtype = _type_of_differences(x.dtype)
+        offset = _spread(node, 2, dtype, x)
+        wide = x.cast(dtype) - offset
+    wide = Value(build, build.cast(wide.index, DType.F32))
+    return (wide * _spread(node, 1, DType.F32, x)).cast(target).index
 
 
-def _spread(node: Context, x: int, like: int) -> int:
+def _spread(node: Context, position: int, dtype: DType, like: Value) -> Value:
     """A parameter per tensor, per axis or per block laid over the shape of `like`."""
+    return Value(node.build, _laid(node, node.build.converted(node[position], dtype), like.shape))
+
+
+def _laid(node: Context, x: int, shape: tuple[Dim, ...]) -> int:
     build = node.build
-    shape = build.shape(like)
     if build.type(x).size == 1:
         return build.expand(build.reshape(x, ()) if build.rank(x) else x, shape)
     axis = node.axis(node.integer("axis", 1), len(shape))
@@ -72,36 +72,33 @@ def _spread(node: Context, x: int, like: int) -> int:
     return build.one_axis_slice(build.reshape(wide, parts), axis, 0, shape[axis])
 
 
-def _round_and_clamp(node: Context, x: int, zero: int | None, target: DType) -> int:
+def _round_and_clamp(x: Value, zero: Value | None, target: DType) -> int:
     """f32 x rounded, moved by the zero point and clamped to `target`."""
-    build = node.build
+    rounded = x if target.is_float else x.unary("round")
+    moved = rounded if zero is None else rounded + zero
     if target.is_float:
-        return narrow(build, x if zero is None else build.binary("add", x, zero), target)
-    rounded = build.unary("round", x)
-    moved = rounded if zero is None else build.binary("add", rounded, zero)
+        return narrow(x.build, moved.index, target)
     lowest, highest = target.bounds
-    low = build.apply_number("max", moved, lowest)
-    return build.cast(build.apply_number("min", low, highest), target)
+    low = moved.binary("max", lowest).binary("min", highest)
+    return x.build.cast(low.index, target)
 
 
 def _subtract_zero_point(node: Context, x: int, zero: int | None, axis: int) -> int:
     """x - zero point in i32; a vector of zero points lies along `axis`."""
     build = node.build
-    wide = build.cast(x, DType.I32)
-    if zero is None:
-        return wide
-    return build.binary("sub", wide, _lay(node, build.cast(zero, DType.I32), wide, axis))
+    wide = Value(build, build.cast(x, DType.I32))
+    if zero is not None:
+        wide = wide - _lay(node, build.cast(zero, DType.I32), wide, axis)
+    return wide.index
 
 
-def _lay(node: Context, x: int, like: int, axis: int) -> int:
+def _lay(node: Context, x: int, like: Value, axis: int) -> Value:
     """A scalar, a vector along `axis`, or a tensor that broadcasts, in the shape of `like`."""
-    build = node.build
-    shape = build.shape(like)
+    build, vector = node.build, Value(node.build, x)
     if build.type(x).size == 1:
-        return build.expand(build.reshape(x, ()), shape)
-    return (
-        build.along(x, axis % len(shape), shape) if build.rank(x) == 1 else build.expand(x, shape)
-    )
+        return like.like(Value(build, build.reshape(x, ())))
+    is_line = build.rank(x) == 1
+    return vector.along(axis % len(like.shape), like) if is_line else like.like(vector)
 
 
 @lowering("ConvInteger")
@@ -143,9 +140,9 @@ def quantized_matmul(node: Context) -> int:
 
 def _rescale(node: Context, total: int, scales: tuple[int, int, int], zero: int, axis: int) -> int:
     build = node.build
-    result = build.cast(total, DType.F32)
+    result = Value(build, build.cast(total, DType.F32))
     first_axis = -2 if axis == -1 else axis
     for f, scale, at in zip(("mul", "mul", "div"), scales, (first_axis, axis, axis), strict=True):
-        result = build.binary(f, result, _lay(node, build.converted(scale, DType.F32), result, at))
+        result = result.binary(f, _lay(node, build.converted(scale, DType.F32), result, at))
     offset = _lay(node, build.cast(zero, DType.F32), result, axis)
-    return _round_and_clamp(node, result, offset, build.dtype(zero))
+    return _round_and_clamp(result, offset, build.dtype(zero))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.attributes import Window
@@ -67,11 +68,11 @@ def _reduce(build: Tensors, kind: str, x: int, axes: tuple[int, ...]) -> int:
 
 def log_sum_exp(build: Tensors, x: int, axes: tuple[int, ...]) -> int:
     """log(sum(exp(x - m))) + m with m the largest element, or 0 where that is infinite."""
-    largest = build.reduce("max", x, axes)
-    shift = build.select(build.unary("isinf", largest), build.number(0, largest), largest)
-    moved = build.binary("sub", x, build.expand(shift, build.shape(x)))
-    total = build.reduce("sum", build.unary("exp", moved), axes)
-    return build.binary("add", build.unary("log", total), shift)
+    largest = Value(build, build.reduce("max", x, axes))
+    shift = largest.like(0).where(largest.unary("isinf"), largest)
+    moved = build.binary("sub", x, build.expand(shift.index, build.shape(x)))
+    total = Value(build, build.reduce("sum", build.unary("exp", moved), axes))
+    return (total.unary("log") + shift).index
 
 
 @lowering("ArgMax", "ArgMin")

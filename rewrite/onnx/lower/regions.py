@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
 from satura.rewrite.onnx.lower.indexing import wrap_negative
 from satura.rewrite.onnx.lower.tensors import Tensors
@@ -28,17 +29,14 @@ def roi_align(node: Context) -> int:
     mode = node.text("coordinate_transformation_mode", "half_pixel")
     is_half = node.opset >= 16 and mode == "half_pixel"
     batch, channels, *spatial = build.shape(x)
-    regions = build.apply_number("mul", node[1], node.number("spatial_scale", 1.0))
-    if is_half:
-        regions = build.apply_number("sub", regions, 0.5)
+    scaled = node.tensor(1) * node.number("spatial_scale", 1.0)
+    regions = (scaled - 0.5 if is_half else scaled).index
     axes = []
     for at, (extent, count) in enumerate(zip(spatial, bins, strict=True)):
         start, end = (build.one_axis_slice(regions, 1, column - at, 1) for column in (1, 3))
-        size = build.binary("sub", end, start)
-        if not is_half:
-            size = build.apply_number("max", size, 1)
-        step = build.apply_number("div", size, count)
-        axes.append(_taps(build, extent, start, step, count, samples))
+        size = Value(build, build.binary("sub", end, start))
+        step = (size if is_half else size.binary("max", 1)) / count
+        axes.append(_taps(build, extent, start, step.index, count, samples))
     rows = build.reshape(build.transpose(x, (0, 2, 3, 1)), (product((batch, *spatial)), channels))
     image = build.reshape(wrap_negative(node, node[2], batch), (build.shape(node[2])[0], 1, 1))
     terms = []
@@ -65,21 +63,15 @@ def _taps(build: Tensors, extent: Dim, start: int, step: int, count: int, sample
     number = np.arange(count * samples)
     inside = number // samples + (number % samples + 0.5) / samples
     line = build.constant(inside.reshape(1, -1), build.dtype(start))
-    place = build.apply("add", start, build.apply("mul", step, line))
-    last = build.apply_number("sub", build.size_of([extent], place), 1)
-    near = build.binary(
-        "and", build.binary("le", build.number(-1, place), place),
-        build.binary("le", place, build.size_of([extent], place)),
-    )  # fmt: skip
-    place = build.binary("min", build.apply_number("max", place, 0), last)
-    low = build.unary("floor", place)
-    high = build.binary("min", build.apply_number("add", low, 1), last)
-    share = build.binary("sub", place, low)
-    shares = build.binary("sub", build.number(1, share), share), share
-    none = build.number(0, share)
+    place = Value(build, build.apply("add", start, build.apply("mul", step, line)))
+    size = Value(build, build.size_of([extent], place.index))
+    near = (place >= -1).binary("and", place <= size)
+    place = place.binary("max", 0).binary("min", size - 1)
+    low = place.unary("floor")
+    high, share = (low + 1).binary("min", size - 1), place - low
     return [
-        (build.cast(at, DType.I64), build.select(near, weight, none))
-        for at, weight in zip((low, high), shares, strict=True)
+        (at.cast(DType.I64).index, weight.where(near, 0).index)
+        for at, weight in ((low, 1 - share), (high, share))
     ]
 
 

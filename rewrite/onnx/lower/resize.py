@@ -8,7 +8,7 @@ channels-last elements between two transposes where the channels stay.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from math import floor
 
@@ -16,50 +16,19 @@ import numpy as np
 
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.onnx.lower.context import Context, lowering
-from satura.rewrite.onnx.lower.open_resize import (
-    OpenLine,
-    gather_weighted,
-    inside,
-    line_of,
-    nearest,
-    position,
-    size_along,
-    weights,
+from satura.rewrite.onnx.lower.resampling import (
+    COORDINATES,
+    ROUNDINGS,
+    AxisPlan,
+    Sampling,
+    outside,
+    taps,
 )
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.dims import Dim, SymbolicDim, exact_quotient, static
 from satura.rewrite.types.tensor_type import DType
 
-Line = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 _LONGEST_AXIS = 2**24
-_COORDINATES = (
-    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-    "tf_half_pixel_for_nn", "tf_crop_and_resize",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How positions of the result map to positions of the input, and which elements count."""
-
-    mode: str
-    coordinates: str
-    nearest: str
-    cubic: float
-    exclude_outside: bool
-    antialias: bool
-    extrapolation: float
-
-
-@dataclass(frozen=True)
-class AxisPlan:
-    """One resampled axis: extents, scale (None: outer / extent) and the part that is looked at."""
-
-    axis: int
-    extent: Dim
-    outer: Dim
-    scale: float | None
-    roi: tuple[float, float]
 
 
 @lowering("Resize", "Upsample")
@@ -100,7 +69,7 @@ def _sampling_of(node: Context) -> Sampling:
     old = node.opset < 11
     nearest = "simple" if old else node.text("nearest_mode", "round_prefer_floor")
     coordinates = "asymmetric" if old else node.text("coordinate_transformation_mode", "half_pixel")
-    if nearest not in _ROUNDING or coordinates not in _COORDINATES:
+    if nearest not in ROUNDINGS or coordinates not in COORDINATES:
         raise node.wrong(f"there is no nearest_mode '{nearest}' or no coordinates '{coordinates}'")
     return Sampling(
         mode,
@@ -200,8 +169,9 @@ def _repeat_factor(plan: AxisPlan, sampling: Sampling) -> int | None:
     else:
         trials = [plan]
     for trial in trials:
-        indices, _ = _taps(trial, sampling)
-        if not np.array_equal(indices[0], np.arange(static(trial.outer)) // factor):
+        (places,), _ = taps(build := Tensors(), trial, sampling, DType.F32)
+        found = build.nodes[places.index].constant.array
+        if not np.array_equal(found, np.arange(static(trial.outer)) // factor):
             return None
     return factor
 
@@ -222,153 +192,28 @@ def _repeat(build: Tensors, x: int, factors: dict[int, int]) -> int:
 def _resample(node: Context, x: int, plan: AxisPlan, sampling: Sampling) -> int:
     """The sum over taps of gathered elements times their weights."""
     build = node.build
-    if isinstance(plan.extent, SymbolicDim) or isinstance(plan.outer, SymbolicDim):
-        return _resample_open(node, x, plan, sampling)
     if plan.extent == 0:
         raise ProgramError(f"axis {plan.axis} has no elements to resample")
-    indices, weights = _taps(plan, sampling)
-    total: int | None = None
-    for index, weight in zip(indices, weights, strict=True):
-        part = build.gather(x, build.constant(index.astype(np.int64)), plan.axis)
-        if sampling.mode == "nearest":
-            return part
-        vector = build.constant(weight, build.dtype(x))
-        part = build.binary("mul", part, build.along(vector, plan.axis, build.shape(part)))
-        total = part if total is None else build.binary("add", total, part)
-    assert total is not None
-    return total
-
-
-def _resample_open(node: Context, x: int, plan: AxisPlan, sampling: Sampling) -> int:
-    """As `_resample`, with positions and weights that depend on sizes."""
-    if sampling.antialias:
+    if sampling.antialias and not plan.is_fixed:
         raise node.unsupported(
             f"axis {plan.axis} is resized from {plan.extent} to {plan.outer}; with antialias both"
             " must be fixed: give the input a size"
         )
-    at, extent = _open_positions(node, plan, sampling)
-    top = extent - 1.0
-    if sampling.mode == "nearest":
-        is_finer = plan.scale is None or plan.scale >= 1
-        simple = "floor" if is_finer else "ceil"
-        rounding = simple if sampling.nearest == "simple" else sampling.nearest
-        return gather_weighted(x, plan.axis, nearest(at, rounding).clipped(top), None)
-    below = at.function("ceil") - 1.0
-    taps = weights(at - below, sampling.cubic if sampling.mode == "cubic" else None)
-    if sampling.exclude_outside:
-        taps = inside(taps, below, extent)
-    parts = [
-        gather_weighted(x, plan.axis, (below + far).clipped(top), weight) for far, weight in taps
-    ]
-    return reduce(lambda total, part: node.build.binary("add", total, part), parts)
-
-
-def _open_positions(node: Context, plan: AxisPlan, sampling: Sampling) -> tuple[OpenLine, OpenLine]:
-    """As `_positions`, and the extent, of an axis whose extents depend on sizes."""
-    x = line_of(node, plan.outer)
-    extent, outer = (size_along(x, dim) for dim in (plan.extent, plan.outer))
-    return position(x, extent, outer, plan.scale, sampling.coordinates, plan.roi), extent
+    places, weights = taps(build, plan, sampling, build.dtype(x))
+    parts = [build.gather(x, place.index, plan.axis) for place in places]
+    for at, weight in enumerate(weights):
+        spread = build.along(weight.index, plan.axis, build.shape(parts[at]))
+        parts[at] = build.binary("mul", parts[at], spread)
+    return reduce(lambda total, part: build.binary("add", total, part), parts)
 
 
 def _extrapolate(node: Context, x: int, plans: Sequence[AxisPlan], sampling: Sampling) -> int:
     """The extrapolation value wherever a position lies outside the input."""
     build = node.build
     for plan in plans:
-        if isinstance(plan.extent, int) and isinstance(plan.outer, int):
-            at = _positions(plan, sampling.coordinates)
-            outside = build.constant((at < 0) | (at > plan.extent - 1))
-        else:
-            line, extent = _open_positions(node, plan, sampling)
-            outside = line.outside(extent)
-        mask = build.along(outside, plan.axis, build.shape(x))
+        mask = build.along(outside(build, plan, sampling), plan.axis, build.shape(x))
         x = build.select(mask, build.number(sampling.extrapolation, x), x)
     return x
 
 
-def _positions(plan: AxisPlan, coordinates: str) -> Line:
-    """For each element of the result its position in the input."""
-    extent, outer = static(plan.extent), static(plan.outer)
-    x, scale = np.arange(outer, dtype=np.float64), _fixed_scale(plan)
-    width = scale * extent
-    if coordinates == "align_corners":
-        return np.zeros(outer) if width == 1 else x * (extent - 1) / (width - 1)
-    if coordinates == "asymmetric":
-        return x / scale
-    if coordinates == "tf_half_pixel_for_nn":
-        return (x + 0.5) / scale
-    if coordinates == "tf_crop_and_resize":
-        start, end = plan.roi
-        if outer == 1:
-            return np.full(1, (start + end) * (extent - 1) / 2)
-        return start * (extent - 1) + x * (end - start) * (extent - 1) / (outer - 1)
-    if coordinates == "pytorch_half_pixel" and outer == 1:
-        return np.zeros(1)
-    shift = 0.0
-    if coordinates == "half_pixel_symmetric":
-        shift = extent / 2 * (1 - outer / width)
-    return shift + (x + 0.5) / scale - 0.5
-
-
-def _fixed_scale(plan: AxisPlan) -> float:
-    assert plan.scale is not None  # of fixed extents it is known
-    return plan.scale
-
-
-def _taps(plan: AxisPlan, sampling: Sampling) -> tuple[list[Line], list[Line]]:
-    """Per tap the index that each element of the result reads, and its weight."""
-    extent = static(plan.extent)
-    position = _positions(plan, sampling.coordinates)
-    if sampling.mode == "nearest":
-        nearest = _ROUNDING[sampling.nearest](position, _fixed_scale(plan))
-        return [np.clip(nearest, 0, extent - 1)], [np.ones_like(nearest)]
-    below = np.ceil(position) - 1
-    ratio = position - below
-    offsets, weights = _weights(ratio, _fixed_scale(plan), sampling)
-    indices = [below + offset for offset in offsets]
-    if sampling.exclude_outside:
-        weights = [
-            np.where((index >= 0) & (index < extent), weight, 0)
-            for index, weight in zip(indices, weights, strict=True)
-        ]
-        total = np.sum(weights, axis=0)
-        weights = [weight / total for weight in weights]
-    return [np.clip(index, 0, extent - 1) for index in indices], weights
-
-
-def _weights(ratio: Line, scale: float, sampling: Sampling) -> tuple[range, list[Line]]:
-    """Offsets of the taps from the element below, and the filter's weights there."""
-    support, kernel = (1, _triangle) if sampling.mode == "linear" else (2, _cubic(sampling.cubic))
-    stretch = min(scale, 1.0) if sampling.antialias else 1.0
-    first = floor(-support / stretch) + 1
-    offsets = range(first, 2 - first)
-    weights = [kernel((offset - ratio) * stretch) for offset in offsets]
-    if sampling.antialias:
-        total = np.sum(weights, axis=0)
-        weights = [weight / total for weight in weights]
-    return offsets, weights
-
-
-def _triangle(distance: Line) -> Line:
-    return np.asarray(np.maximum(1 - np.abs(distance), 0))
-
-
-def _cubic(a: float) -> Callable[[Line], Line]:
-    """Keys' cubic convolution filter."""
-
-    def kernel(distance: Line) -> Line:
-        x = np.abs(distance)
-        inner = ((a + 2) * x - (a + 3)) * x * x + 1
-        outer = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-        return np.where(x <= 1, inner, np.where(x < 2, outer, 0.0))
-
-    return kernel
-
-
-_ROUNDING: dict[str, Callable[[Line, float], Line]] = {
-    "floor": lambda x, _: np.floor(x),
-    "ceil": lambda x, _: np.ceil(x),
-    "round_prefer_floor": lambda x, _: np.ceil(x - 0.5),
-    "round_prefer_ceil": lambda x, _: np.floor(x + 0.5),
-    "simple": lambda x, scale: np.ceil(x) if scale < 1 else np.floor(x),
-}
 _POLICIES: dict[str, Callable[[Sequence[float]], float]] = {"not_larger": min, "not_smaller": max}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, NoLowering, lowering
 from satura.rewrite.onnx.lower.indexing import elements_at, flat_places, wrap_negative
 from satura.rewrite.onnx.lower.tensors import Tensors
@@ -105,8 +106,7 @@ def tensor_scatter(node: Context) -> int:
         place = build.binary("sub", place, starts)
     if circular:
         place = build.binary("mod", place, build.size_of([shape[axis]], place))
-    last = build.apply_number("sub", build.size_of([length], place), 1)
-    above = build.binary("le", build.number(0, place), place)
-    is_hit = build.binary("and", above, build.binary("le", place, last))
-    inside = build.binary("min", build.apply_number("max", place, 0), last)
-    return build.select(is_hit, elements_at(build, update, inside, axis), x)
+    at, last = Value(build, place), Value(build, build.size_of([length], place)) - 1
+    is_hit = (at >= 0).binary("and", at <= last)
+    inside = at.binary("max", 0).binary("min", last)
+    return build.select(is_hit.index, elements_at(build, update, inside.index, axis), x)

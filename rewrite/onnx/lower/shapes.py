@@ -8,6 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from satura.rewrite.onnx.files import array_of
+from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.types import dtype_of
 from satura.rewrite.types.dims import Dim, SymbolicDim, known_at_least
@@ -141,11 +142,10 @@ def one_hot(node: Context) -> int:
     axis = node.axis(node.integer("axis", -1), build.rank(indices) + 1)
     shape_ = list(build.shape(indices))
     shape_.insert(axis, depth)
-    spread = build.expand(build.insert(indices, axis), shape_)
-    wrapped = build.binary("add", spread, build.size_of([depth], spread))
-    negative = build.binary("lt", spread, build.number(0, spread))
-    index = build.select(negative, wrapped, spread)
-    hit = build.binary("eq", index, build.iota(shape_, axis, DType.I64))
+    spread = Value(build, build.expand(build.insert(indices, axis), shape_))
+    wrapped = spread + Value(build, build.size_of([depth], spread.index))
+    index = wrapped.where(spread < 0, spread)
+    hit = build.binary("eq", index.index, build.iota(shape_, axis, DType.I64))
     off, on = (
         build.expand(build.reshape(build.one_axis_slice(node[2], 0, i, 1), ()), shape_)
         for i in (0, 1)

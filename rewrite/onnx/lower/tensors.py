@@ -168,10 +168,6 @@ class Tensors(Builder):
         shape = list(self.shape(x))
         return self.reshape(x, [*shape[:axis], 1, *shape[axis:]])
 
-    def reduced(self, f: str, x: int, axes: Sequence[int]) -> int:
-        """`reduce` broadcast back to the shape of x."""
-        return self.expand(self.reduce(f, x, axes), self.shape(x))
-
     def mean(self, x: int, axes: Sequence[int]) -> int:
         """The mean along `axes`, which stay with extent 1."""
         total = self.reduce("sum", x, axes)

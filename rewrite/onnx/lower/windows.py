@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, computed_wide, lowering
 from satura.rewrite.onnx.lower.contraction import crop_negative_borders
 from satura.rewrite.onnx.lower.geometry import Geometry, padded_geometry
@@ -244,7 +245,6 @@ def local_response_norm(node: Context) -> int:
         lo=[(size - 1) // 2 if axis == 1 else 0 for axis in range(len(ones))],
         hi=[size // 2 if axis == 1 else 0 for axis in range(len(ones))],
     )
-    total = build.pool("sum", build.binary("mul", x, x), window)
-    scaled = build.apply_number("mul", total, node.number("alpha", 1e-4) / size)
-    base = build.apply_number("add", scaled, node.number("bias", 1.0))
-    return build.binary("div", x, build.apply_number("pow", base, node.number("beta", 0.75)))
+    total = Value(build, build.pool("sum", build.binary("mul", x, x), window))
+    base = total * (node.number("alpha", 1e-4) / size) + node.number("bias", 1.0)
+    return (node.tensor(0) / base.binary("pow", node.number("beta", 0.75))).index

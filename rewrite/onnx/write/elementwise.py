@@ -7,6 +7,7 @@ is the sign of a zero that comes out of `relu`, `max` and `min`: ONNX does not d
 
 from __future__ import annotations
 
+from satura.rewrite.onnx.lower.elementwise import BINARY, N_ARY, UNARY
 from satura.rewrite.onnx.write import integer
 from satura.rewrite.onnx.write.emitter import Emitter, Site
 from satura.rewrite.onnx.write.ranges import range_of
@@ -15,17 +16,8 @@ from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import product
 from satura.rewrite.types.tensor_type import DType
 
-_UNARY = {
-    "neg": "Neg", "abs": "Abs", "relu": "Relu", "sign": "Sign", "exp": "Exp", "log": "Log",
-    "sqrt": "Sqrt", "tanh": "Tanh", "sigmoid": "Sigmoid", "erf": "Erf", "sin": "Sin", "cos": "Cos",
-    "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh",
-    "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "floor": "Floor", "ceil": "Ceil",
-    "round": "Round", "isnan": "IsNaN", "isinf": "IsInf",
-}  # fmt: skip
-_BINARY = {
-    "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "pow": "Pow", "max": "Max",
-    "min": "Min", "eq": "Equal", "lt": "Less", "le": "LessOrEqual",
-}  # fmt: skip
+_UNARY = {ours: op_type for op_type, ours in UNARY.items()} | {"isinf": "IsInf"}
+_BINARY = {ours: op_type for op_type, ours in (BINARY | N_ARY).items()} | {"pow": "Pow"}
 _LOGICAL = {"and": "And", "or": "Or", "xor": "Xor", "eq": "Equal"}
 
 
@@ -34,10 +26,8 @@ def unary(emit: Emitter, site: Site) -> str:
     function = site.node.attributes[0]
     assert isinstance(function, UnaryFn)
     x, dtype = site.operand(0), site.type(0).dtype
-    if function.name == "not":
-        return emit.node("Not", x)
-    if function.name == "bitnot":
-        return emit.node("BitwiseNot", x)
+    if function.name in ("not", "bitnot"):
+        return emit.node(_UNARY[function.name], x)
     if dtype.is_integer:
         return integer.unary(emit, function.name, x, dtype)
     result = emit.node(_UNARY[function.name], emit.cast(x, dtype, dtype.compute))

@@ -14,16 +14,11 @@ from satura.rewrite.types.attributes import (
     Shape,
     Slices,
 )
-from satura.rewrite.types.dims import Dim, SymbolicDim, product
+from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import DType
 
 _WITH_EXPAND = {DType.BF16: DType.F32}
 _WITH_PAD = {DType.BF16: DType.F32, DType.I16: DType.I32, DType.U16: DType.I32}
-
-
-def write_transpose(emit: Emitter, x: str, order: Sequence[int]) -> str:
-    """x with its axes in another order; x itself where the order stays."""
-    return emit.turned(x, order)
 
 
 def write_reshape(emit: Emitter, x: str, dims: Sequence[Dim], old: Sequence[Dim] = ()) -> str:
@@ -69,18 +64,17 @@ def _ordered(values: Sequence[Dim], order: Sequence[int]) -> Sequence[Dim]:
 
 
 def write_slice(
-    emit: Emitter, x: str, starts: Sequence[int], ends: Sequence[int], steps: Sequence[int]
+    emit: Emitter, x: str, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int]
 ) -> str:
-    """x[start:end:step] along every axis."""
-    bounds = (starts, ends, range(len(starts)), steps)
-    return emit.node("Slice", x, *(emit.integers(list(values)) for values in bounds))
+    """x[start:end] along these axes."""
+    return emit.node("Slice", x, *(emit.integers(bounds) for bounds in (starts, ends, axes)))
 
 
 def transpose(emit: Emitter, site: Site) -> str:
     """transpose(x, perm)"""
     perm = site.node.attributes[0]
     assert isinstance(perm, Perm)
-    return write_transpose(emit, site.operand(0), perm.order)
+    return emit.turned(site.operand(0), perm.order)
 
 
 def reshaped(nodes: Sequence[Node], node: Node) -> int:
@@ -194,8 +188,3 @@ def extent(emit: Emitter, site: Site) -> str:
 def write_fill(emit: Emitter, value: float | int | bool, dims: Sequence[Dim], dtype: DType) -> str:
     """A tensor of one value."""
     return write_expand(emit, emit.scalar(value, dtype), dims, dtype)
-
-
-def is_empty(dims: Sequence[Dim]) -> bool:
-    """True where the number of elements is known to be 0."""
-    return product(dims) == 0

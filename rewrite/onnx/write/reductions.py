@@ -13,7 +13,7 @@ import numpy as np
 from satura.rewrite.onnx.write.elementwise import combine
 from satura.rewrite.onnx.write.emitter import Emitter, Site
 from satura.rewrite.onnx.write.integer import carrier
-from satura.rewrite.onnx.write.layout import write_fill, write_reshape, write_transpose
+from satura.rewrite.onnx.write.layout import write_fill, write_reshape, write_slice
 from satura.rewrite.ops.reductions import reduction_identity
 from satura.rewrite.types.attributes import (
     Axes,
@@ -100,7 +100,7 @@ def _integer_sum(emit: Emitter, x: str, type_: TensorType, axes: Sequence[int]) 
     work = carrier(type_.dtype)
     count = product(type_.shape[axis] for axis in axes)
     rows = product(type_.shape[axis] for axis in kept)
-    moved = write_transpose(emit, emit.cast(x, type_.dtype, work), [*kept, *axes])
+    moved = emit.turned(emit.cast(x, type_.dtype, work), [*kept, *axes])
     matrix = write_reshape(emit, moved, (rows, count))
     total = emit.node("MatMul", matrix, write_fill(emit, 1, (count, 1), work))
     shape = [1 if axis in axes else dim for axis, dim in enumerate(type_.shape)]
@@ -119,19 +119,15 @@ def _integer_product(emit: Emitter, x: str, type_: TensorType, axes: Sequence[in
             continue
         while extent > 1:
             half = extent // 2
-            parts = [_span(emit, result, axis, at * half, (at + 1) * half) for at in range(2)]
+            parts = [
+                write_slice(emit, result, [at * half], [(at + 1) * half], [axis]) for at in (0, 1)
+            ]
             halved = emit.node("Mul", *parts)
             if extent % 2:
-                last = _span(emit, result, axis, extent - 1, extent)
+                last = write_slice(emit, result, [extent - 1], [extent], [axis])
                 halved = emit.node("Concat", halved, last, axis=axis)
             result, extent = halved, half + extent % 2
     return emit.cast(result, work, type_.dtype)
-
-
-def _span(emit: Emitter, x: str, axis: int, start: int, end: int) -> str:
-    """x[start:end] along one axis"""
-    bounds = ([start], [end], [axis])
-    return emit.node("Slice", x, *(emit.integers(values) for values in bounds))
 
 
 def arg_reduce(emit: Emitter, site: Site) -> str:

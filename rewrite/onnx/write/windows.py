@@ -14,7 +14,7 @@ import numpy as np
 
 from satura.rewrite.onnx.write.elementwise import combine
 from satura.rewrite.onnx.write.emitter import Emitter, Site
-from satura.rewrite.onnx.write.layout import write_fill, write_pad, write_reshape, write_transpose
+from satura.rewrite.onnx.write.layout import write_fill, write_pad, write_reshape, write_slice
 from satura.rewrite.onnx.write.reductions import write_fold, write_matmul
 from satura.rewrite.ops.reductions import reduction_identity
 from satura.rewrite.types.attributes import Groups, ReduceFn, Window
@@ -115,7 +115,7 @@ def _spatial_pool(
         return x
     passive = [axis for axis in range(type_.rank) if axis not in active]
     order = [*passive, *active]
-    x = write_transpose(emit, emit.cast(x, result.dtype, DType.F32), order)
+    x = emit.turned(emit.cast(x, result.dtype, DType.F32), order)
     if len(passive) != 2:
         outer = product(type_.shape[axis] for axis in passive)
         x = write_reshape(emit, x, (outer, 1, *(type_.shape[axis] for axis in active)))
@@ -123,7 +123,7 @@ def _spatial_pool(
     if len(passive) != 2:
         pooled = write_reshape(emit, pooled, [result.shape[axis] for axis in order])
     back = sorted(range(len(order)), key=order.__getitem__)
-    return emit.cast(write_transpose(emit, pooled, back), DType.F32, result.dtype)
+    return emit.cast(emit.turned(pooled, back), DType.F32, result.dtype)
 
 
 def _native_pool(
@@ -167,7 +167,7 @@ def _native_conv(emit: Emitter, site: Site, window: Window, groups: int) -> str:
     zero = not np.any(window.fill.array) and not np.signbit(window.fill.array)
     if not zero:
         x = _write_border(emit, x, window, site.type(0), first=1)
-    first = write_transpose(emit, emit.cast(x, dtype, DType.F32), [0, window.rank + 1, *spatial])
+    first = emit.turned(emit.cast(x, dtype, DType.F32), [0, window.rank + 1, *spatial])
     convolved = emit.node(
         "Conv",
         first,
@@ -178,7 +178,7 @@ def _native_conv(emit: Emitter, site: Site, window: Window, groups: int) -> str:
         pads=[*window.lo, *window.hi] if zero else [0] * (2 * window.rank),
         group=groups,
     )
-    last = write_transpose(emit, convolved, [0, *range(2, window.rank + 2), 1])
+    last = emit.turned(convolved, [0, *range(2, window.rank + 2), 1])
     return emit.cast(last, DType.F32, dtype)
 
 
@@ -188,7 +188,7 @@ def _filters(emit: Emitter, site: Site, spatial: int, dtype: DType) -> str:
     known = site.known(1)
     if known is None or dtype is not DType.F32:
         weight = emit.cast(site.operand(1), dtype, DType.F32)
-        return write_transpose(emit, weight, order)
+        return emit.turned(weight, order)
     return emit.constant(known, order)
 
 
@@ -207,19 +207,11 @@ def _conv_by_taps(emit: Emitter, site: Site, window: Window, groups: int) -> str
     for tap in cartesian(*map(range, window.sizes)):
         seen = _tap(emit, source, window, tap, result.shape, first=1) if tap else source
         grouped = write_reshape(emit, seen, (rows, groups, inner))
-        part = _at(emit, weight, tap)
-        factors = write_transpose(
-            emit, write_reshape(emit, part, (inner, groups, width)), [1, 0, 2]
-        )
-        term = write_matmul(emit, write_transpose(emit, grouped, [1, 0, 2]), factors, work)
+        part = weight
+        if tap:
+            part = write_slice(emit, weight, tap, [k + 1 for k in tap], range(len(tap)))
+        factors = emit.turned(write_reshape(emit, part, (inner, groups, width)), [1, 0, 2])
+        term = write_matmul(emit, emit.turned(grouped, [1, 0, 2]), factors, work)
         total = combine(emit, "add", total, term, work) if total else term
-    joined = write_reshape(emit, write_transpose(emit, total, [1, 0, 2]), result.shape)
+    joined = write_reshape(emit, emit.turned(total, [1, 0, 2]), result.shape)
     return emit.cast(joined, work, dtype)
-
-
-def _at(emit: Emitter, weight: str, tap: Sequence[int]) -> str:
-    """weight[tap] with its leading axes kept at extent 1"""
-    if not tap:
-        return weight
-    bounds = (list(tap), [k + 1 for k in tap], list(range(len(tap))))
-    return emit.node("Slice", weight, *(emit.integers(values) for values in bounds))
