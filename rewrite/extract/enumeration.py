@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.folding import Folding
-from satura.rewrite.extract.forms import Fused, inlinable
+from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
 from satura.rewrite.extract.fragments import Fragment, copy_features, placement
 from satura.rewrite.extract.greedy import members
 from satura.rewrite.extract.octets import widens
@@ -24,6 +24,7 @@ from satura.rewrite.ops import REGISTRY, Kind
 
 MAX_SWEEPS = 12
 _VIEWING = (Kind.ELEMENTWISE, Kind.REDUCTION)
+_MOVING = ("reshape", "transpose")
 IMPROVEMENT = 1e-9  # relative; smaller gains are noise of floating point
 
 Found: TypeAlias = Instance | Fragment
@@ -57,6 +58,12 @@ class Enumeration:
         self._nearby: dict[int, tuple[float, int]] = {}  # of `_below`, during one visit
         self._members: dict[int, tuple[int, ...]] = {}
         self.instances = Instances(classes, templates, folding.given)
+        self._users = _users(classes)
+        outputs = {cls for _, cls in classes.outputs}
+        self._in_transit = [
+            cls not in outputs and all(classes.nodes[user][at].op in _MOVING for user, at in users)
+            for cls, users in enumerate(self._users)
+        ]
         self._combined: dict[tuple[object, ...], Instance | None] = {}
         self._sweep()
 
@@ -89,7 +96,7 @@ class Enumeration:
         below += given
         if bits >> cls & 1:
             return None
-        if self.given[cls] is not None:
+        if self.given[cls] is not None or self._passes_on(found):
             return below
         dispatches = self.dispatches[cls]
         held = dispatches.get(leaves)
@@ -104,7 +111,6 @@ class Enumeration:
         return below
 
     def _sweep(self) -> None:
-        users = _users(self.classes)
         order = _by_depth(self.classes)
         dirty: dict[int, set[int]] = {}
         for cls in order:
@@ -116,8 +122,14 @@ class Enumeration:
                 return
             for cls in order:
                 if cls in dirty and self._visit(cls, sorted(dirty.pop(cls))):
-                    for user, position in users[cls]:
+                    for user, position in self._users[cls]:
                         dirty.setdefault(user, set()).add(position)
+
+    def _passes_on(self, found: Found) -> bool:
+        """Whether what is moved here is only moved on: it is better stored where that ends, unless
+        an anchor cannot store it there."""
+        moves = self._in_transit[found.cls] and found.node.op in _MOVING
+        return moves and found.form not in ANCHORED
 
     def _visit(self, cls: int, positions: Iterable[int]) -> bool:
         """Try some e-nodes of a class over their operands' options; whether anything got better."""
