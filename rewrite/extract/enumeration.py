@@ -210,13 +210,17 @@ class Enumeration:
 
     def _is_hopeless(self, found: Instance, below: float) -> bool:
         """Whether a fragment takes longer in a larger one than its class takes to be computed,
-        stored and read beside all that it reads."""
+        stored and read beside all that it reads: as is cheapest, or from what is there by then."""
         cls, work = found.cls, found.template.work
         limit = self._saved(cls)
         if below + work <= self._total[cls] + limit:
             return False
-        more = self._closure[cls] & ~self._nearby[found.leaves][1]
-        return work > limit + sum([self._own[each] for each in members(more)])
+        there = self._nearby[found.leaves][1]
+        more = self._closure[cls] & ~there
+        if work > limit + sum([self._own[each] for each in members(more)]):
+            return True
+        others = self.dispatches[cls].items()
+        return any([work > limit + own and not leaves & ~there for leaves, (own, _) in others])
 
     def _saved(self, cls: int) -> float:
         """What is saved at most where a class is not stored and read."""
