@@ -36,7 +36,8 @@ def unit() -> float:
 
 
 def search(names: list[str]) -> None:
-    """Print what the search for each model takes, and what it finds."""
+    """Print what the search for each model takes, what it finds, and below which cost there is no
+    choice of the same candidates."""
     rows = []
     with progress("search") as phase:
         for at, name in enumerate(names):
@@ -44,7 +45,7 @@ def search(names: list[str]) -> None:
             rows.append([name, *_row(name)])
     header = [
         "model", "load s", "saturate s", "extract s", "unit s", "all in units", "e-nodes",
-        "dispatches", "gap at most",
+        "dispatches", "cost ms", "bound ms", "gap at most",
     ]  # fmt: skip
     print_table(f"CPU time of the search; a unit is {UNIT:,} steps of Python", header, rows)
 
@@ -66,11 +67,12 @@ def _row(name: str) -> list[str]:
     (candidates, result), choosing = time_call(lambda: best_choice(found))
     one = min(before, unit())
     made = schedule(candidates, result)
-    gap = max(0.0, replace(result, bound=landmarks(candidates.graph).bound).gap)
+    bounded = replace(result, bound=landmarks(candidates.graph).bound)
     phases = loading, saturating - within[0], choosing + within[0]
     return [
         *(f"{seconds:.2f}" for seconds in (*phases, one)), f"{sum(phases) / one:.2f}",
-        str(found.report.nodes), str(len(made.dispatches)), f"{gap:.1%}",
+        str(found.report.nodes), str(len(made.dispatches)),
+        f"{bounded.cost * 1e3:.4g}", f"{bounded.bound * 1e3:.4g}", f"{max(0.0, bounded.gap):.1%}",
     ]  # fmt: skip
 
 

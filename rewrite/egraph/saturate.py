@@ -40,7 +40,7 @@ from satura.rewrite.language.dsl import Direction, RuleSet
 from satura.rewrite.program.program import Program
 
 # All rules run at once while the e-graph may still grow this many times before it meets its limit.
-_FAR = 4
+_FAR = 2
 
 # A rule that breaks the limit of e-nodes may do so up to this many times the limit.
 _OVER = 2

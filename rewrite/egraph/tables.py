@@ -11,8 +11,8 @@ arguments, into `want_of_…`, and Python answers with a row of `told_…`, or n
 with a number that says what the row is about; rows of one width share one table, since each table
 that is read or filled costs more than its rows.
 
-An elementwise node over its own class, such as x + 0 in the class of x, is hidden: whatever it is
-rewritten to has one more such node.
+An elementwise or layout node over its own class, such as x + 0 or a transpose that changes nothing
+in the class of x, is hidden: whatever it is rewritten to has one more such node.
 
 Provenance: `born_op` says which run of which rule made a node first (the class that `(now …)`
 has during that run), `cause_op` for which matched class, where that is not the node's own.
@@ -151,7 +151,7 @@ def schema(table: NodeTable) -> str:
         text += _fact([node, *known, *static], "(known e)", f"known_{name}")
     for operand in table.operands:
         text += _fact([node, Atom("varying", (operand,))], "(varying e)")
-        if table.op.kind is Kind.ELEMENTWISE:
+        if table.op.kind in (Kind.ELEMENTWISE, Kind.LAYOUT):
             text += _hiding_rule(table, operand)
     return text + _movement_rules(table, node)
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.folding import Folding
-from satura.rewrite.extract.forms import Fused, inlinable
+from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
 from satura.rewrite.extract.fragments import Fragment, copy_features, placement
 from satura.rewrite.extract.greedy import members
 from satura.rewrite.extract.octets import widens
@@ -24,6 +24,7 @@ from satura.rewrite.ops import REGISTRY, Kind
 
 MAX_SWEEPS = 12
 _VIEWING = (Kind.ELEMENTWISE, Kind.REDUCTION)
+_MOVING = ("reshape", "transpose")
 IMPROVEMENT = 1e-9  # relative; smaller gains are noise of floating point
 
 Found: TypeAlias = Instance | Fragment
@@ -57,6 +58,12 @@ class Enumeration:
         self._nearby: dict[int, tuple[float, int]] = {}  # of `_below`, during one visit
         self._members: dict[int, tuple[int, ...]] = {}
         self.instances = Instances(classes, templates, folding.given)
+        self._users = _users(classes)
+        outputs = {cls for _, cls in classes.outputs}
+        self._in_transit = [
+            cls not in outputs and all(classes.nodes[user][at].op in _MOVING for user, at in users)
+            for cls, users in enumerate(self._users)
+        ]
         self._combined: dict[tuple[object, ...], Instance | None] = {}
         self._sweep()
 
@@ -89,7 +96,7 @@ class Enumeration:
         below += given
         if bits >> cls & 1:
             return None
-        if self.given[cls] is not None:
+        if self.given[cls] is not None or self._passes_on(found):
             return below
         dispatches = self.dispatches[cls]
         held = dispatches.get(leaves)
@@ -104,7 +111,6 @@ class Enumeration:
         return below
 
     def _sweep(self) -> None:
-        users = _users(self.classes)
         order = _by_depth(self.classes)
         dirty: dict[int, set[int]] = {}
         for cls in order:
@@ -116,8 +122,14 @@ class Enumeration:
                 return
             for cls in order:
                 if cls in dirty and self._visit(cls, sorted(dirty.pop(cls))):
-                    for user, position in users[cls]:
+                    for user, position in self._users[cls]:
                         dirty.setdefault(user, set()).add(position)
+
+    def _passes_on(self, found: Found) -> bool:
+        """Whether what is moved here is only moved on: it is better stored where that ends, unless
+        an anchor cannot store it there."""
+        moves = self._in_transit[found.cls] and found.node.op in _MOVING
+        return moves and found.form not in ANCHORED
 
     def _visit(self, cls: int, positions: Iterable[int]) -> bool:
         """Try some e-nodes of a class over their operands' options; whether anything got better."""
@@ -198,13 +210,17 @@ class Enumeration:
 
     def _is_hopeless(self, found: Instance, below: float) -> bool:
         """Whether a fragment takes longer in a larger one than its class takes to be computed,
-        stored and read beside all that it reads."""
+        stored and read beside all that it reads: as is cheapest, or from what is there by then."""
         cls, work = found.cls, found.template.work
         limit = self._saved(cls)
         if below + work <= self._total[cls] + limit:
             return False
-        more = self._closure[cls] & ~self._nearby[found.leaves][1]
-        return work > limit + sum([self._own[each] for each in members(more)])
+        there = self._nearby[found.leaves][1]
+        more = self._closure[cls] & ~there
+        if work > limit + sum([self._own[each] for each in members(more)]):
+            return True
+        others = self.dispatches[cls].items()
+        return any([work > limit + own and not leaves & ~there for leaves, (own, _) in others])
 
     def _saved(self, cls: int) -> float:
         """What is saved at most where a class is not stored and read."""

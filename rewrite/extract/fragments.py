@@ -108,10 +108,12 @@ class Fragment:
             )
         return seconds + tie
 
-    def inlined_seconds(self, classes: EClasses, model: CostModel) -> float:
-        """Cost of its reads and its work, one after the other, in a fragment that goes on."""
+    def inlined_seconds(self, classes: EClasses, model: CostModel) -> tuple[float, float]:
+        """Cost of its reads and its work, one after the other, in a fragment that goes on; and that
+        of its work alone."""
         features = self.features(classes, False)
-        return model.memory(features) + model.work(features) + self.size * model.constant
+        work = model.work(features)
+        return model.memory(features) + work + self.size * model.constant, work
 
     def features(self, classes: EClasses, is_stored: bool = True) -> Features:
         """What this fragment does as a dispatch, or in a larger one that does not store it."""

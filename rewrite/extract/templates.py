@@ -74,6 +74,11 @@ class Instance:
     _classes: tuple[int, ...] | None = None
 
     @property
+    def form(self) -> Fused:
+        """How it is computed."""
+        return self.template.form
+
+    @property
     def classes(self) -> tuple[int, ...]:
         """The classes that stand in the template, its own first."""
         if self._classes is None:
@@ -224,11 +229,11 @@ class Instances:
             anchor = shared[0] if shared else _OWN
         form = fragment.form
         grows = form in INLINED
+        inlined, work = fragment.inlined_seconds(self.classes, model)
         return Template(
             len(self.templates.found), form, anchor,
             tuple(map(inside.index, fragment.reads)), tuple(map(inside.index, fragment.computed)),
             fragment.seconds(self.classes, model),
-            fragment.inlined_seconds(self.classes, model) if grows else inf,
-            model.work(fragment.features(self.classes, False)) / model.threads,
-            grows, None if form in ANCHORED else form.value,
+            inlined if grows else inf, work / model.threads, grows,
+            None if form in ANCHORED else form.value,
         )  # fmt: skip
