@@ -223,7 +223,7 @@ def compile(
         ).kernels(model)  # fmt: skip
 
     key = None if verify else key_of(model, chosen, limits, cost, dims, count, executables)
-    found = None if key is None else recalled(key, make)
+    found = None if key is None else recalled(key, limits, make)
     if found is not None:
         return Compiled(found)
     kernels = make(progress)

@@ -19,9 +19,9 @@ from satura.pipeline.compiled import Compiled
 from satura.pipeline.ready import ReadyPart
 from satura.rewrite.types.tensor_type import Array
 from tests.onnx_models import make_model, node
-from tests.test_artifacts import HEAVY
 
 ROOT = Path(__file__).parent.parent
+HEAVY = ["numba", "llvmlite", "egglog", "z3", "onnx", "satura.rewrite.egraph", "satura.rules"]
 X = np.linspace(-1, 1, 3 * 32, dtype=np.float32).reshape(3, 32)
 OTHER_PROCESS = f"""
 import sys
@@ -55,7 +55,7 @@ def is_ready(compiled: Compiled) -> bool:
     return isinstance(compiled._kernels, ReadyPart)
 
 
-@pytest.mark.parametrize("rows", [3])
+@pytest.mark.parametrize("rows", [3, "n"])
 def test_another_process_loads_no_compiler_and_knows_all_that_the_first_did(
     rows: int | str, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from satura.backend.cores import usable_threads
 from satura.backend.jit.kernel import CompiledKernel
 from satura.backend.jit.machine_code import load_all
 from satura.backend.run import pool
+from satura.backend.run.class_report import ClassReport
 from satura.backend.run.instances import Instances
 from satura.backend.run.part import Part, Planned, Program
 from satura.backend.run.routine import FIRST_TENSOR, Instance, Launch, Output, Routine
@@ -28,6 +29,7 @@ from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 if TYPE_CHECKING:
+    from satura.artifact.classes import ReadyClass
     from satura.backend.plan.compiled import CompiledSchedule
 
 _MOST_THREADS = 1 << 10
@@ -77,7 +79,7 @@ def load(file: Container, programs: Sequence[ReadyProgram]) -> None:
     checked = [(program, program.routines(launched)) for program in programs]
     addresses = load_all(kernels)
     for program, routines in checked:
-        program.take(routines, addresses)
+        program.take(routines, addresses, launched)
 
 
 class ReadyProgram(Program):
@@ -92,23 +94,60 @@ class ReadyProgram(Program):
         super().__init__(values, types_of(row["inputs"]), types_of(row["outputs"]), self.declared)
         self._file, self.row, self.threads, self._compile = file, row, threads, compiled
         self._ready: dict[Sizes, Instances] = {}
+        self._kernels: tuple[Sequence[int], Set[int]] | None = None
 
     def _made(self, sizes: Sizes, progress: object = None) -> Planned:
         ready = self._ready.get(sizes)
-        if ready is None:
-            return self._compiled.plans.planned(sizes)
-        return Planned(ready.run, ready.bind)
+        if ready is not None:
+            return Planned(ready.run, ready.bind)
+        given = dict(sizes)
+        for report, found in self._classes if given.keys() == self._symbols else ():
+            if found.sized.failing(given) is None:
+                routine = found.routine(given, self.inputs, self.outputs, self.threads)
+                report.plans += 1
+                report.uses += 1
+                ready = _instances(routine, routine.launches, self.workspaces)
+                return Planned(ready.run, ready.bind, 3 * routine.numbers.nbytes, report)
+        return self._compiled.plans.planned(sizes)
+
+    @cached_property
+    def _symbols(self) -> frozenset[str]:
+        return frozenset[str]().union(*(type_.symbols for type_ in self.inputs.values()))
+
+    @cached_property
+    def _classes(self) -> list[tuple[ClassReport, ReadyClass]]:
+        """The classes of sizes that the file has, if its kernels are used."""
+        rows = of(list, self.row["classes"]) if self._kernels is not None else []
+        if not rows:
+            return []
+        from satura.artifact.classes import ReadyClass
+
+        assert self._kernels is not None
+        found = [ReadyClass(self._file, row, *self._kernels, self._constants) for row in rows]
+        return [
+            (ClassReport(each.first, tuple(map(str, each.sized.facts)), None, 0, 0, {}), each)
+            for each in found
+        ]
+
+    @property
+    def first_sizes(self) -> list[Sizes]:
+        """The sizes that each class was made for."""
+        return [tuple(sorted(found.first.items())) for _, found in self._classes]
+
+    @cached_property
+    def _constants(self) -> list[Array]:
+        return [_array(self._file, *of(list, each)) for each in of(list, self.row["constants"])]
 
     def routines(self, kernels: Set[int]) -> list[tuple[Sizes, Routine]]:
         """Its routines, checked, with numbers of `kernels` for addresses."""
-        constants = [
-            _array(self._file, *of(list, each)) for each in of(list, self.row["constants"])
-        ]
         rows = of(list, self.row["routines"])
-        return [self._routine(of(dict, row), constants, kernels) for row in rows]
+        return [self._routine(of(dict, row), self._constants, kernels) for row in rows]
 
-    def take(self, routines: list[tuple[Sizes, Routine]], addresses: Sequence[int]) -> None:
-        """Run these routines, by kernels at these addresses."""
+    def take(
+        self, routines: list[tuple[Sizes, Routine]], addresses: Sequence[int], kernels: Set[int]
+    ) -> None:
+        """Run these routines, and the classes, by `kernels` at these addresses."""
+        self._kernels = addresses, kernels
         for sizes, routine in routines:
             launches = tuple(
                 Launch(addresses[launch.kernel], launch.arguments, launch.width)
@@ -126,8 +165,7 @@ class ReadyProgram(Program):
     ) -> tuple[Sizes, Routine]:
         """A routine whose launches have numbers of kernels for addresses."""
         sizes = {name: natural(size) for name, size in of(dict, row["sizes"]).items()}
-        symbols = frozenset().union(*(type_.symbols for type_ in self.inputs.values()))
-        types = self.inputs if sizes.keys() == symbols else self.declared or {}
+        types = self.inputs if sizes.keys() == self._symbols else self.declared or {}
         inputs = {name: type_.concrete(sizes) for name, type_ in types.items()}
         given = {name: of(list, each) for name, each in of(dict, row["outputs"]).items()}
         regions = {name: natural(region) for name, (region, _) in given.items()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from satura.artifact.classes import class_row
 from satura.artifact.container import Writer
 from satura.artifact.types import type_row
 from satura.backend.jit.kernel import KernelSource, environment
@@ -56,25 +57,31 @@ def save(path: Path, part: Part) -> None:
 
 
 def ready_half(
-    writer: Writer, part: Part, programs: Sequence[Plans]
+    writer: Writer, part: Part, programs: Sequence[Plans], has_sizes: bool = True
 ) -> tuple[dict[str, object], list[dict[str, object]]]:
     """The header of a file with the machine code, tables and packed constants of programs, and the
-    row of each program in it.
+    row of each program in it: for the sizes that it is ready for, if it `has_sizes`, and for
+    classes of them.
 
     Raises UnsupportedError as `save` does.
     """
     for program in programs:
         _refuse_python(program.source)
     plans = {
-        program: [(sizes, plan_of(each)) for sizes, each in program.ready] for program in programs
+        program: [(sizes, plan_of(each)) for sizes, each in program.ready if has_sizes or not sizes]
+        for program in programs
     }
     used = [kernel for each in plans.values() for _, plan in each for kernel in plan.executables]
+    used += [k for each in programs for _, found in each.known for k in found.lowered.executables]
     sources = [KernelSource(kernel.name, kernel.source) for kernel in used]
     objects = objects_of([*pool.SOURCES, *dict.fromkeys(sources)])
     places = {kernel.symbol: place for place, kernel in enumerate(objects)}
+    numbers = {kernel_address(source): places[source.symbol] for source in dict.fromkeys(sources)}
     rows: list[dict[str, object]] = []
     for program, ready in plans.items():
-        arrays = max((plan.routine.constants for _, plan in ready), key=len, default=())
+        classes = (
+            class_row(writer, found, report.sizes, numbers) for report, found in program.known
+        )
         values = program.values if part.deciding else ()
         rows.append({
             "values": [[name, dtype, shape, data.hex()] for name, dtype, shape, data in values],
@@ -83,9 +90,10 @@ def ready_half(
             "declared": _types(program.elsewhere.types) if program.elsewhere else None,
             "constants": [
                 [type_row(TensorType(DType.of(array.dtype), array.shape)), writer.add(array)]
-                for array in arrays
+                for array in program.store.arrays
             ],
-            "routines": [_routine(writer, plan, dict(sizes), places) for sizes, plan in ready],
+            "classes": [row for row in classes if row is not None],
+            "routines": [_routine(writer, plan, dict(sizes), numbers) for sizes, plan in ready],
         })  # fmt: skip
     header: dict[str, object] = {
         "threads": part.threads,
@@ -157,18 +165,17 @@ def _refuse_python(schedule: Schedule) -> None:
 
 
 def _routine(
-    writer: Writer, plan: Plan, sizes: Mapping[str, int], places: Mapping[str, int]
+    writer: Writer, plan: Plan, sizes: Mapping[str, int], places: Mapping[int, int]
 ) -> dict[str, object]:
-    """What the header says of one routine; its numbers are sections."""
+    """What the header says of one routine; its numbers are sections. `places` are the kernels'
+    numbers by address."""
     routine = plan.routine
-    sources = [KernelSource(each.name, each.source) for each in plan.executables]
-    kernels = {kernel_address(source): places[source.symbol] for source in sources}
     return {
         "sizes": dict(sizes),
         "outputs": {each.name: [each.region, type_row(each.type)] for each in routine.outputs},
         "computed": routine.computed,
         "launches": [
-            [kernels[launch.kernel], launch.arguments, launch.width] for launch in routine.launches
+            [places[launch.kernel], launch.arguments, launch.width] for launch in routine.launches
         ],
         "constants": len(routine.constants),
         "numbers": writer.add(routine.numbers),

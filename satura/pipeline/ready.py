@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from satura.rewrite.extract.cost import CostModel
 
 _BLOCK = 1 << 20
+_MOST_CLASSES = 8  # of sizes: all are written again with each
 _OPS = "satura.rewrite.ops.registry"
 
 
@@ -52,16 +53,14 @@ class Key(NamedTuple):
 class ReadyPart(Part):
     """A part that was compiled before. `whole` is it once more, compiled when it is asked for."""
 
-    def __init__(
-        self, programs: list[ReadyProgram], seconds: float, make: Callable[[], CompiledSchedule]
-    ) -> None:
+    def __init__(self, programs: list[ReadyProgram], make: Callable[[], CompiledSchedule]) -> None:
         super().__init__(programs[0].threads, programs)
-        self.phases = {"recall": seconds}
+        self.phases: dict[str, float] = {}
         self._make = make
 
     @cached_property
     def whole(self) -> CompiledSchedule:
-        """The part, compiled in this process, and ready for the same sizes."""
+        """The part, compiled in this process, and ready for the sizes that were called."""
         made = self._make()
         for program in self.programs:
             for sizes, _ in program.ready:
@@ -107,19 +106,29 @@ def key_of(
     return Key(hashlib.sha256(repr(parts).encode(errors="surrogatepass")).hexdigest(), model, state)
 
 
-def recalled(key: Key, make: Callable[[], CompiledSchedule]) -> ReadyPart | None:
+def recalled(
+    key: Key, limits: Limits | None, make: Callable[[], CompiledSchedule]
+) -> ReadyPart | None:
     """What is kept under the key, ready to run; None where there is nothing. `make` compiles it."""
     start = perf_counter()
     cache = _cache()
     path = cache.file(key.name)
     if path is None:
         return None
+
+    def more(program: ReadyProgram) -> CompiledSchedule:
+        """For sizes of no class that is kept: with those that are, to be kept together."""
+        for sizes in program.first_sizes:
+            part.whole.plans.planned(sizes)
+        keep(key, part.whole, limits)
+        return part.whole
+
     try:
         file = Container(path)
         if not file.is_private or of(str, file.header.get("key")) != key.name:
             raise ArtifactError("it is of another model")
-        programs = programs_in(file, lambda program: part.whole)
-        part = ReadyPart(programs, 0.0, make)
+        programs = programs_in(file, more)
+        part = ReadyPart(programs, make)
         load(file, programs)
         warning = of(str, file.header["warning"])
     except OSError:
@@ -133,27 +142,38 @@ def recalled(key: Key, make: Callable[[], CompiledSchedule]) -> ReadyPart | None
 
 
 def keep(key: Key, part: CompiledSchedule, limits: Limits | None) -> None:
-    """Keep what was compiled under the key, as far as it can be run by another process."""
+    """Keep what was compiled under the key, as far as it can be run by another process: now, or
+    with each class of sizes that calls meet."""
     from satura.artifact.container import Writer
     from satura.artifact.save import ready_half
     from satura.backend.plan.plans import Plans
     from satura.rewrite.onnx.files import has_external_data
 
-    plans = [program for program in part.programs if isinstance(program, Plans) and program.ready]
-    made = plans[0].made if plans and not part.deciding else None
+    programs = [] if part.deciding else part.programs
+    plans = [program for program in programs if isinstance(program, Plans)]
+    made = plans[0].made if plans else None
     if not isinstance(made, Rewritten) or any(n.op.name == "host" for n in made.source.nodes):
         return
-    writer = Writer()
-    try:
-        header, _ = ready_half(writer, part, plans)
-    except UnsupportedError:
-        return
-    header |= {"key": key.name, "warning": cut_short(made.report, limits)}
-    if has_external_data(key.model) or (
-        isinstance(key.model, Path) and _state(key.model.stat()) != key.state
-    ):
-        return  # other files count, or it was written to meanwhile
-    _cache().store_file(key.name, writer.size, lambda file: writer.write(file, header))
+    warning = cut_short(made.report, limits)
+
+    def store() -> None:
+        if len(plans[0].known) > _MOST_CLASSES:
+            return
+        writer = Writer()
+        try:
+            header, _ = ready_half(writer, part, plans, has_sizes=False)
+        except UnsupportedError:
+            return
+        if has_external_data(key.model) or (
+            isinstance(key.model, Path) and _state(key.model.stat()) != key.state
+        ):
+            return  # other files count, or it was written to meanwhile
+        header |= {"key": key.name, "warning": warning}
+        _cache().store_file(key.name, writer.size, lambda file: writer.write(file, header))
+
+    plans[0].on_class = store
+    if plans[0].ready and not made.schedule.program.symbols:
+        store()
 
 
 def _cache() -> Cache:
