@@ -72,8 +72,7 @@ class Compiled(Runnable):
     @property
     def phases(self) -> dict[str, float]:
         """The seconds that each stage took."""
-        kernels = self._kernels
-        return kernels.phases if isinstance(kernels, ReadyPart) else self.rewritten.phases
+        return self.rewritten.phases
 
     @property
     def source(self) -> Program:

@@ -16,7 +16,6 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from satura.artifact.container import Container, of
@@ -55,7 +54,6 @@ class ReadyPart(Part):
 
     def __init__(self, programs: list[ReadyProgram], make: Callable[[], CompiledSchedule]) -> None:
         super().__init__(programs[0].threads, programs)
-        self.phases: dict[str, float] = {}
         self._make = make
 
     @cached_property
@@ -110,7 +108,6 @@ def recalled(
     key: Key, limits: Limits | None, make: Callable[[], CompiledSchedule]
 ) -> ReadyPart | None:
     """What is kept under the key, ready to run; None where there is nothing. `make` compiles it."""
-    start = perf_counter()
     cache = _cache()
     path = cache.file(key.name)
     if path is None:
@@ -137,7 +134,6 @@ def recalled(
         cache.refuse(key.name)
         return None
     warn_if_cut_short(warning)
-    part.phases["recall"] = perf_counter() - start
     return part
 
 
