@@ -178,7 +178,8 @@ def compile(
     that loses less time than it takes to compile another.
 
     What satura's own rules make of a model is kept on disk beside the kernels, and not searched for
-    again: see `Compiled.is_remembered`.
+    again: see `Compiled.is_remembered`. A file that was compiled so before is opened, weights and
+    all, as `open` does it: the next process imports no compiler until it asks for more than calls.
 
     A rule of your own that hangs, fails, or floods the e-graph by itself does not stop the
     compiler: it is dropped, with a RuleDroppedWarning that names it and says why, and listed in

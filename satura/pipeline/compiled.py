@@ -162,11 +162,11 @@ class Compiled(Runnable):
     ) -> None:
         """Write this to a file for `satura.open`, which appears complete or not at all.
 
-        Sizes of symbols that were called or prepared before are ready in it, and those of `sizes`;
-        the first call of others waits until they are compiled, with `dims` too. Some take a search
-        of their own: for it the file has the model, and the names of satura's own rules that were
-        chosen. Raises UnsupportedError where a node runs in Python, FileError where the file cannot
-        be written.
+        Sizes of symbols that were called or prepared before are ready in it, and those of `sizes`,
+        with all others of their classes, see `cache`; the first call of further ones waits until
+        they are compiled, with `dims` too. Some take a search of their own: for it the file has the
+        model, and the names of satura's own rules that were chosen. Raises UnsupportedError where a
+        node runs in Python, FileError where the file cannot be written.
         """
         from satura.artifact.save import save
 
