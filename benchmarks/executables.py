@@ -14,7 +14,7 @@ from benchmarks.models import build, example_inputs
 from benchmarks.statistics import ratio, time_in_turns
 from satura.backend.jit.kernel import KernelSource
 from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
-from satura.backend.plan.executables import MERGING
+from satura.backend.plan.merging import MERGING
 from satura.commands.terminal import print_table, progress
 
 

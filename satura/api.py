@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from satura.artifact.opened import Opened
+    from satura.backend.plan.compiled import CompiledSchedule
     from satura.pipeline.compiled import Compiled
     from satura.pipeline.models import Model
     from satura.pipeline.phases import Progress
@@ -177,7 +178,8 @@ def compile(
     that loses less time than it takes to compile another.
 
     What satura's own rules make of a model is kept on disk beside the kernels, and not searched for
-    again: see `Compiled.is_remembered`.
+    again: see `Compiled.is_remembered`. A file that was compiled so before is opened, weights and
+    all, as `open` does it: the next process imports no compiler until it asks for more than calls.
 
     A rule of your own that hangs, fails, or floods the e-graph by itself does not stop the
     compiler: it is dropped, with a RuleDroppedWarning that names it and says why, and listed in
@@ -186,16 +188,12 @@ def compile(
     Where inputs decide shapes by their values, as axes and sizes do, the model is compiled for the
     values of each call, and the programs for the last few are kept.
     """
-    import_whole("satura.pipeline.parts")
-    import_whole("satura.pipeline.remembered")
-    from satura.backend.plan.executables import MERGING
+    import_whole("satura.pipeline.compiled")
+    from satura.backend.plan.merging import MERGING
     from satura.backend.target import threads_for
     from satura.pipeline.compiled import Compiled
-    from satura.pipeline.parts import Making
-    from satura.pipeline.rates import cost_model
-    from satura.pipeline.remembered import rewrite_once
+    from satura.pipeline.ready import keep, key_of, recalled
     from satura.pipeline.rule_sets import exact
-    from satura.pipeline.sizes import typical_sizes
 
     if precision not in PRECISIONS:
         raise CallError(f"there is no precision {precision!r}; choose from {list(PRECISIONS)}")
@@ -205,18 +203,34 @@ def compile(
     count = threads_for(threads)
     chosen = exact(rules) if precision == "exact" else rules
 
-    def search(model: Model, dims: Dims | None, progress: Progress | None) -> Rewritten:
-        return rewrite_once(
-            model, chosen, limits, progress, strict,
-            lambda program: cost_model(cost, count, typical_sizes(program, dims)),
-        )  # fmt: skip
+    def make(progress: Progress | None = None) -> CompiledSchedule:
+        import_whole("satura.pipeline.parts")
+        import_whole("satura.pipeline.remembered")
+        from satura.pipeline.parts import Making
+        from satura.pipeline.rates import cost_model
+        from satura.pipeline.remembered import rewrite_once
+        from satura.pipeline.sizes import typical_sizes
 
-    making = Making(
-        lambda model: search(model, dims, progress),
-        lambda program: search(program, None, None).schedule,
-        chosen, count, progress, executables, verify,
-    )  # fmt: skip
-    return Compiled(making.kernels(model))
+        def search(model: Model, dims: Dims | None, progress: Progress | None) -> Rewritten:
+            return rewrite_once(
+                model, chosen, limits, progress, strict,
+                lambda program: cost_model(cost, count, typical_sizes(program, dims)),
+            )  # fmt: skip
+
+        return Making(
+            lambda model: search(model, dims, progress),
+            lambda program: search(program, None, None).schedule,
+            chosen, count, progress, executables, verify,
+        ).kernels(model)  # fmt: skip
+
+    key = None if verify else key_of(model, chosen, limits, cost, dims, count, executables)
+    found = None if key is None else recalled(key, limits, make)
+    if found is not None:
+        return Compiled(found)
+    kernels = make(progress)
+    if key is not None:
+        keep(key, kernels, limits)
+    return Compiled(kernels)
 
 
 def rewritten(

@@ -42,7 +42,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 cache_app = typer.Typer(
-    help="The folder of compiled kernels and remembered schedules.", no_args_is_help=True
+    help="The folder of compiled kernels, remembered schedules and programs.", no_args_is_help=True
 )
 app.add_typer(cache_app, name="cache")
 app.add_typer(rules_app)
@@ -361,7 +361,7 @@ def cache_show(json: AsJson = False) -> None:
 
 @cache_app.command("clear")
 def cache_clear() -> None:
-    """Remove all compiled kernels and remembered schedules."""
+    """Remove all compiled kernels, and remembered schedules and programs."""
     from satura.commands.cache import clear
 
     clear()

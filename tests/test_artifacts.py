@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import satura
-from satura.artifact import opened
+from satura.artifact import opened, ready
 from satura.artifact.container import _HEAD, _START, Container
 from satura.cli import main
 from satura.pipeline.inputs import random_inputs
@@ -204,7 +204,7 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
 def test_damage_is_one_error_and_nothing_is_executed(
     damage: str, saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opened, "load_all", no_code)
+    monkeypatch.setattr(ready, "load_all", no_code)
     change, message = DAMAGE[damage]
     saved.write_bytes(change(saved.read_bytes()))
     with pytest.raises(ArtifactError, match=message) as caught:
@@ -215,7 +215,7 @@ def test_damage_is_one_error_and_nothing_is_executed(
 def test_each_section_is_checked_before_it_is_used(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opened, "load_all", no_code)
+    monkeypatch.setattr(ready, "load_all", no_code)
     data = saved.read_bytes()
     whole = Container(saved)
     base = whole._bytes.ctypes.data
@@ -239,7 +239,7 @@ def test_code_of_others_is_not_run_without_trust(
     expected = satura.open(saved).run(arguments)
     saved.chmod(0o666)
     assert satura.open(saved, trust=True).run(arguments).keys() == expected.keys()
-    monkeypatch.setattr(opened, "load_all", no_code)
+    monkeypatch.setattr(ready, "load_all", no_code)
     with pytest.warns(UserWarning, match=r"somebody else .*compiled again"):
         again = satura.open(saved)
     for name, array in again.run(arguments).items():

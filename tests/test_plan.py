@@ -10,7 +10,8 @@ import pytest
 import satura
 from satura.backend.emit.body import Code
 from satura.backend.jit.machine_code import KernelSource, compile_all
-from satura.backend.plan.executables import MERGING, Executable, executables
+from satura.backend.plan.executables import Executable, executables
+from satura.backend.plan.merging import MERGING
 from satura.backend.plan.records import kernel_records
 from satura.pipeline.inputs import random_inputs
 from satura.rewrite.errors import CallError

@@ -19,17 +19,16 @@ import satura
 from benchmarks.models import build
 from satura.backend.jit.cache import Cache, default_cache
 from satura.language import Law, RuleSet, Tensor, rewrites, rule, unary
+from satura.pipeline.code import code_files
 from satura.pipeline.inputs import random_inputs
 from satura.pipeline.remembered import (
-    code_files,
     recall,
     remember,
     result_key,
     rewrite_once,
-    rules_identity,
 )
 from satura.pipeline.rewritten import Rewritten
-from satura.pipeline.rule_sets import Rules
+from satura.pipeline.rule_sets import Rules, rules_identity
 from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.cost import CostModel
@@ -380,4 +379,4 @@ def test_a_folder_that_cannot_be_written_is_told_of_once(
 def test_results_are_those_of_all_code_before_the_kernels() -> None:
     files = code_files()
     assert {"pipeline/stages.py", "rewrite/extract/cost.py", "rules/transpose.py"} <= files.keys()
-    assert all(path.is_file() for path in files.values())
+    assert all(Path(path).is_file() for path in files.values())

@@ -103,7 +103,7 @@ def test_equal_keys_have_one_plan_and_what_a_key_lacks_is_seen(
     plans: dict[object, Planned] = {}
     for x, pads in ROWS:
         result(x, pads)
-        program = result.for_values({"pads": pads})._kernels
+        program = result.for_values({"pads": pads})._whole
         plan = dict(program.plans.ready)[("m", x.shape[1]), ("n", len(x))]
         assert plans.setdefault((len(x), tuple(pads)), plan) is plan
     assert len({id(plan) for plan in plans.values()}) == len(plans) == 5
@@ -187,7 +187,7 @@ def test_results_go_where_the_caller_says() -> None:
 
 def test_few_programs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     result = compiled(sum_over_axes())
-    size = result.for_values({"axes": np.array([0])})._kernels.plans.size
+    size = result.for_values({"axes": np.array([0])})._whole.plans.size
 
     def program(axis: int) -> Source:
         return result.for_values({"axes": np.array([axis])}).program

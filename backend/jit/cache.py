@@ -1,7 +1,7 @@
 """What took long to make, on disk: private to the user, checked when read, replaced atomically.
 
 The cache is a folder of entries named by the hash of everything that determines their content.
-Kernels and schedules lie in one folder; each kind has its own limit.
+Kernels, schedules and programs lie in one folder; each kind has its own limit.
 It is only ever an optimisation: an entry that is damaged, truncated or not ours counts as absent,
 and a folder that somebody else could write to is not used at all.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -21,11 +22,14 @@ from satura.rewrite.system.files import UNFINISHED, atomic_file, is_private, ope
 
 if TYPE_CHECKING:
     from logging import Logger
+    from typing import BinaryIO
 
 _VERSION = 1  # of an entry
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 DEFAULT_LIMIT = 256 * 1024 * 1024
+_LIMITS = {"program": 2 * 1024**3}  # they hold weights
+_FREE = 4  # times its size: what must be free on the disk for an entry
 _COUNTS = 32
 # Bytes that this process stored in a cache since it counted the entries there.
 _uncounted: dict[Cache, int] = {}
@@ -63,9 +67,7 @@ class Cache:
             return None
         payload = self._unsealed(key, data)
         if payload is None:
-            _warn_once(f"{self.folder} has damaged entries; what they held is made anew")
-            with suppress(OSError):  # it stays where the folder cannot be written
-                path.unlink()
+            self.refuse(key)
             return None
         _touch(path)
         return payload
@@ -74,10 +76,38 @@ class Cache:
         """Keeps `payload` under `key`; whoever reads meanwhile sees all of it or nothing."""
         if not self._is_private(create=True):
             return
+        self._write(key, len(payload), lambda file: file.write(self._sealed(key, payload)))
+
+    def file(self, key: str) -> Path | None:
+        """The file that was kept under `key`, to be mapped; None where there is none. It is as old
+        as its last use, and whoever reads it checks it."""
+        path = self._path(key)
+        if not self._is_private() or not path.exists():
+            return None
+        _touch(path)
+        return path
+
+    def store_file(self, key: str, size: int, write: Callable[[BinaryIO], object]) -> None:
+        """Keeps a file of about `size` bytes, as `write` writes it: not where it would be most of
+        what the cache may hold, or of what is free on the disk."""
+        if size <= self.limit // 2 and self._is_private(create=True):
+            with suppress(OSError):
+                system = os.statvfs(self.folder)
+                if size * _FREE > system.f_bavail * system.f_frsize:
+                    return
+            self._write(key, size, write)
+
+    def refuse(self, key: str) -> None:
+        """Drops a damaged entry, and says so once."""
+        _warn_once(f"{self.folder} has damaged entries; what they held is made anew")
+        with suppress(OSError):  # it stays where the folder cannot be written
+            self._path(key).unlink()
+
+    def _write(self, key: str, size: int, write: Callable[[BinaryIO], object]) -> None:
         try:
-            with atomic_file(self._path(key), _PRIVATE) as file:
-                file.write(self._sealed(key, payload))
-            self._evict_when_due(len(payload))
+            with atomic_file(self._path(key), _PRIVATE, syncs=False) as file:
+                write(file)
+            self._evict_when_due(size)
         except OSError as error:
             self._warn_of_loss(error)
 
@@ -184,12 +214,12 @@ class Cache:
 
 def default_cache(kind: str = "kernel") -> Cache:
     """The user's cache: $SATURA_CACHE, or a folder where the platform keeps such things."""
-    override = os.environ.get("SATURA_CACHE")
+    override, limit = os.environ.get("SATURA_CACHE"), _LIMITS.get(kind, DEFAULT_LIMIT)
     if override:
-        return Cache(Path(override), kind=kind)
+        return Cache(Path(override), limit, kind)
     from platformdirs import user_cache_path
 
-    return Cache(user_cache_path("satura") / "kernels", kind=kind)
+    return Cache(user_cache_path("satura") / "kernels", limit, kind)
 
 
 def logger(name: str) -> Logger:

@@ -92,7 +92,7 @@ def _helpers_for(kernels: int, is_here: bool) -> int:
 
     Where this process has LLVM it compiles, too.
     """
-    if not sys.executable:
+    if not kernels or not sys.executable:
         return 0
     least = 0 if is_here else 1
     most = int(os.environ.get("SATURA_COMPILERS", usable_threads() - 1 + least))

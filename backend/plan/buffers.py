@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
 from satura.backend.cache_lines import CACHE_LINE
-from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.types.dims import static
+
+if TYPE_CHECKING:
+    from satura.rewrite.extract.schedule import Schedule
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,7 @@
 
 Kernels of equal text are one. Beyond that a dispatch can run the kernel of another one by a call
 with other arguments: an axis that it does not have has one place, a tile may be larger than the
-rows. `MERGING` are the levels of that:
-
-    none     each dispatch has a kernel of its own
-    exact    kernels of equal text are one
-    generic  dispatches run each other's kernels wherever they can
-    cost     they do so where a program takes less time with the time of compilation shared out
+rows. `MERGING` are the levels of that.
 """
 
 from __future__ import annotations
@@ -19,7 +14,6 @@ from math import inf
 
 from satura.backend.emit.body import Code, KernelForm
 
-MERGING = ("none", "exact", "generic", "cost")
 _COMPILATION = 0.4  # seconds of a processor per kernel
 _CALLS = 20_000  # that a compilation is for
 _PRODUCTS = 2.5e10  # per second, of one thread

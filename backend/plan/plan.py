@@ -14,7 +14,7 @@ from satura.backend.constants import ConstantStore
 from satura.backend.plan.buffers import Arena, plan_arena
 from satura.backend.plan.executables import Executable
 from satura.backend.plan.lowered import Lowered, Progress, lower_schedule, refuse_beyond_memory_of
-from satura.backend.run.routine import Instance, Output, Routine
+from satura.backend.run.routine import SMALL_WORK, Instance, Output, Routine
 from satura.backend.run.workspace import Workspace
 from satura.rewrite.errors import CallError, ModelError
 from satura.rewrite.extract.schedule import Form, Schedule
@@ -22,8 +22,6 @@ from satura.rewrite.program.interpreter import host_results
 from satura.rewrite.types.attributes import Count
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array
-
-SMALL_WORK = 16384  # innermost iterations that one thread does as fast as two
 
 
 @dataclass(frozen=True)

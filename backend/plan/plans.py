@@ -71,6 +71,7 @@ class Plans(Program):
         self.threads = threads
         self.merging = merging
         self.store = ConstantStore()
+        self.on_class: Callable[[], object] = tuple  # called when there is a new class
         self.known: tuple[tuple[ClassReport, SizeClass], ...] = ()  # the last used comes first
 
     @property
@@ -116,7 +117,7 @@ class Plans(Program):
     def _class(
         self, sizes: Mapping[str, int], progress: Progress | None
     ) -> tuple[ClassReport, SizeClass]:
-        missed = None
+        missed = found = None
         for known in self.known:
             fact = known[1].failing(sizes)
             if fact is None:
@@ -130,6 +131,8 @@ class Plans(Program):
             give_back_freed(self.store.size)
         others = (each for each in self.known if each is not known)
         self.known = (known, *others)  # at once: reports take no lock
+        if found is not None:
+            self.on_class()
         return known
 
     def _report(

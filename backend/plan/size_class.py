@@ -6,15 +6,13 @@ of a class; for sizes for which they hold, every number of a plan is the value o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from satura.backend.constants import ConstantStore
-from satura.backend.plan.buffers import Packing
 from satura.backend.plan.lowered import (
     Lowered,
     Progress,
@@ -23,7 +21,7 @@ from satura.backend.plan.lowered import (
     refuse_large_results,
 )
 from satura.backend.plan.plan import Plan, plan_at
-from satura.backend.sizes.evaluation import facts_function, values_function
+from satura.backend.plan.sized import Sized, Table
 from satura.backend.sizes.size import Call, Fact, Trace, UntraceableError, expression_of, is_equal
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.schedule import Schedule
@@ -46,69 +44,33 @@ class SizeClass:
 
     def failing(self, sizes: Sizes) -> Fact | None:
         """The first fact that does not hold; None for sizes of this class."""
-        number = self._first_failing(sizes)
-        return None if number < 0 else self.facts[number]
+        return self.sized.failing(sizes)
 
     def plan(self, sizes: Sizes) -> Plan:
         """The plan for sizes of this class. Raises CallError where memory cannot hold it."""
-        steps, buffers = self.lowered.steps, self.lowered.buffers
-        results, *values = self._values(sizes)
-        works, values = values[: len(steps)], values[len(steps) :]
-        lengths, values = values[: len(buffers)], values[len(buffers) :]
-        scratch, values = values[: self._scratches], values[self._scratches :]
-        arena = self._packing.arena(lengths)
+        results, works, arena, words, scratch = self.sized.at(sizes)
         refuse_large_results(self.schedule, sizes, results + arena.size, CallError)
-        table = self._table
-        numbers = table.numbers.copy()
-        numbers[table.places] = np.array(values, np.int64)[table.which]
-        offsets = np.fromiter(arena.offsets.values(), np.int64)
-        numbers[table.in_arena] += offsets[table.buffers]
         return plan_at(
-            self.lowered, self.schedule, sizes, arena, works, numbers, table.regions,
-            max(scratch, default=0), self.threads, self.store,
+            self.lowered, self.schedule, sizes, arena, works, words, self.sized.table.regions,
+            scratch, self.threads, self.store,
         )  # fmt: skip
 
     @cached_property
-    def _first_failing(self) -> Callable[[Sizes], int]:
-        return facts_function(self.facts, self.calls)
-
-    @cached_property
-    def _packing(self) -> Packing:
-        return Packing(self.lowered.buffers)
-
-    @cached_property
-    def _scratches(self) -> int:
-        return len(set(map(expression_of, self.lowered.scratch)))
-
-    @cached_property
-    def _values(self) -> Callable[[Sizes], tuple[int, ...]]:
-        """Bytes of the results, work per step, bytes per buffer, kinds of scratch, numbers."""
+    def sized(self) -> Sized:
+        """The numbers of its plans."""
         found = self.lowered
+        table, dims = _table(found)
         plain = [found.results, *(step.work for step in found.steps)]
         plain += [buffer.size for buffer in found.buffers]
-        dims = [*map(expression_of, plain), *dict.fromkeys(map(expression_of, found.scratch))]
-        return values_function([*dims, *self._table.dims], self.calls)
-
-    @cached_property
-    def _table(self) -> _Table:
-        return _table(self.lowered)
-
-
-@dataclass(frozen=True)
-class _Table:
-    """Words of the argument table: `numbers`, of which those at `places` are the values of `dims`
-    number `which`; those at `in_arena` start where the buffers of these numbers are."""
-
-    numbers: NDArray[np.int64]
-    regions: NDArray[np.int64]
-    places: NDArray[np.intp]
-    which: NDArray[np.intp]
-    dims: tuple[Dim, ...]
-    in_arena: NDArray[np.intp]
-    buffers: NDArray[np.intp]
+        scratch = dict.fromkeys(map(expression_of, found.scratch))
+        return Sized(
+            self.facts, self.calls, (*map(expression_of, plain), *scratch, *dims),
+            len(found.steps), len(scratch), found.buffers, table,
+        )  # fmt: skip
 
 
-def _table(found: Lowered) -> _Table:
+def _table(found: Lowered) -> tuple[Table, tuple[Dim, ...]]:
+    """The words of the argument table, and the dims that are their values."""
     kinds: dict[Dim, int] = {}
     numbers: list[int] = []
     moving: list[tuple[int, int]] = []
@@ -123,12 +85,11 @@ def _table(found: Lowered) -> _Table:
         for place, word in enumerate(found.words)
         if word.buffer is not None
     ]
-    places, which = np.array(moving, np.intp).reshape(-1, 2).T
-    in_arena, buffers = np.array(inside, np.intp).reshape(-1, 2).T
+    places, which = np.array(moving, np.int64).reshape(-1, 2).T
+    in_arena, buffers = np.array(inside, np.int64).reshape(-1, 2).T
     regions = np.array([word.region for word in found.words], np.int64)
-    return _Table(
-        np.array(numbers, np.int64), regions, places, which, tuple(kinds), in_arena, buffers
-    )
+    table = Table(np.array(numbers, np.int64), regions, places, which, in_arena, buffers)
+    return table, tuple(kinds)
 
 
 def size_class(

@@ -26,6 +26,7 @@ from satura.rewrite.types.tensor_type import Array, TensorType
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+SMALL_WORK = 16384  # innermost iterations that one thread does as fast as two
 NOTHING, ARENA, SCRATCH, STATUS, FIRST_TENSOR = range(5)
 
 

@@ -25,6 +25,9 @@ MARK = "\N{WHITE SQUARE}"  # stands in texts that Sizes are part of
 
 Terms = tuple[tuple[Monomial, int], ...]
 
+DEFERRED: dict[str, Callable[..., int]] = {}
+"""What `defer` has made a part of expressions, by module and name."""
+
 
 class Relation(Enum):
     """What a fact compares with 0."""
@@ -149,6 +152,8 @@ def defer(function: Callable[Parameters, int]) -> Callable[Parameters, int]:
     It notes no facts, whatever it decides: good for what is a number in the end. That number must
     be at least 1.
     """
+
+    DEFERRED[f"{function.__module__} {function.__name__}"] = function
 
     @wraps(function)
     def deferring(*args: Parameters.args, **more: Parameters.kwargs) -> int:

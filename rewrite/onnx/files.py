@@ -60,7 +60,7 @@ def read_apart(model: str | Path | bytes | ModelProto | ModelApart) -> ModelApar
     if isinstance(model, ModelApart):
         return model
     if isinstance(model, ModelProto):
-        if any(t.external_data or t.data_location == t.EXTERNAL for t in _tensors(model)):
+        if any(map(_is_external, _tensors(model))):
             raise ModelError("the model has external data: load it by its path, not as an object")
         _refuse_odd_texts("the model", model)
         return ModelApart(model, {})
@@ -118,6 +118,20 @@ def read_apart(model: str | Path | bytes | ModelProto | ModelApart) -> ModelApar
     return ModelApart(proto, outside)
 
 
+def has_external_data(model: Path | bytes) -> bool:
+    """Whether a model that was read before has some of its data in other files."""
+    source = model if isinstance(model, bytes) else StoredFile(model)
+    whole = Stored(source, 0, len(source) if isinstance(source, bytes) else source.size)
+    with whole.opened() as file:
+        found = outline(file, whole.length)
+    proto = ModelProto.FromString(whole.bytes().tobytes() if found is None else found.content)
+    return any(map(_is_external, _tensors(proto)))
+
+
+def _is_external(tensor: TensorProto) -> bool:
+    return bool(tensor.external_data) or tensor.data_location == TensorProto.EXTERNAL
+
+
 def _refuse_odd_texts(name: str, proto: ModelProto) -> None:
     if not all(isinstance(text, str) for text in _texts(proto)):
         raise ModelError(f"{name} is damaged: it has names that are not valid UTF-8")
@@ -129,7 +143,7 @@ def _outside(proto: ModelProto, folders: Sequence[Path]) -> dict[str, Stored]:
     stored = {
         place: _external_data(tensor, folders, files)
         for place, tensor in enumerate(_tensors(proto))
-        if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data
+        if _is_external(tensor)
     }
     result: dict[str, Stored] = {}
     for place, tensor in enumerate(_tensors(proto)):

@@ -7,11 +7,14 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from satura.rewrite.errors import SaturaError
-from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import TensorType
+
+if TYPE_CHECKING:
+    from satura.rewrite.program.program import Program
 
 _ANY_MACHINE = 1 << 26  # bytes that every machine has
 _GROUP_LIMITS = (

@@ -104,17 +104,19 @@ def _no_name(path: str | Path, error: ValueError) -> OSError:
 
 
 @contextmanager
-def atomic_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+def atomic_file(path: Path, mode: int = 0o666, syncs: bool = True) -> Iterator[BinaryIO]:
     """A file to write that becomes `path` when the context ends; `mode` is subject to the umask.
 
-    Whatever is raised meanwhile is passed on: `path` is as it was, and nothing is left behind.
+    Whatever is raised meanwhile is passed on: `path` is as it was, and nothing is left behind. It
+    survives a failing machine where the context `syncs`.
     """
     temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}{UNFINISHED}")
     try:
         with open(temporary, "wb", opener=_opener(_NEW, mode)) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
+            if syncs:
+                file.flush()
+                os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

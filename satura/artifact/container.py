@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from satura.rewrite.errors import ArtifactError
-from satura.rewrite.system.files import ARTIFACT, is_private, open_regular, output_file
+from satura.rewrite.system.files import ARTIFACT, is_private, open_regular
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import BinaryIO
 
     from numpy.typing import NDArray
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-VERSION = 4
+VERSION = 5
 _HEAD = struct.Struct("<16sQQQ")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _START = _HEAD.size + _DIGEST_BYTES
@@ -42,7 +43,6 @@ _ALIGNMENT = 64
 _ROW = 4096  # bytes that are summed up
 _BLOCK = 1 << 20  # bytes that stay in a cache between two sums
 _LONGEST_HEADER = 1 << 26
-_OWNERS_TO_WRITE = 0o644
 
 
 class Writer:
@@ -72,20 +72,24 @@ class Writer:
             self._sizes.append(content.size)
         return number
 
-    def write(self, path: Path, header: dict[str, object]) -> None:
-        """Write the file, which appears complete or not at all; only its owner may write to it."""
+    @property
+    def size(self) -> int:
+        """Bytes of all sections."""
+        return sum(self._sizes)
+
+    def write(self, file: BinaryIO, header: dict[str, object]) -> None:
+        """Write all of it to `file`."""
         sizes = self._sizes
         sums = [checksum(section()) for section in self._sections]
         table = [[size, digest] for size, digest in zip(sizes, sums, strict=True)]
         text = json.dumps({**header, "sections": table}).encode()
         offsets = _offsets(len(text), sizes)
         head = _HEAD.pack(ARTIFACT, VERSION, len(text), offsets[-1])
-        with output_file(path, _OWNERS_TO_WRITE) as file:
-            at = file.write(head + hashlib.sha256(head + text).digest() + text)
-            for offset, section in zip(offsets, self._sections, strict=False):
-                at += file.write(bytes(offset - at))
-                at += file.write(section().data)
-            file.write(bytes(offsets[-1] - at))
+        at = file.write(head + hashlib.sha256(head + text).digest() + text)
+        for offset, section in zip(offsets, self._sections, strict=False):
+            at += file.write(bytes(offset - at))
+            at += file.write(section().data)
+        file.write(bytes(offsets[-1] - at))
 
 
 class Container:

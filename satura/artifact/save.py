@@ -1,10 +1,15 @@
-"""Writing a compiled program to a file: see `opened.py` for what is made of it."""
+"""Writing a compiled program to a file: see `opened.py` for what is made of it.
+
+A user's file has both halves. What is kept of a model for later processes, which have the model, is
+the half that is ready to run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from satura.artifact.classes import class_row
 from satura.artifact.container import Writer
 from satura.artifact.types import type_row
 from satura.backend.jit.kernel import KernelSource, environment
@@ -16,9 +21,12 @@ from satura.backend.run.part import Part, Program
 from satura.rewrite.errors import CallError, ProgramError, UnsupportedError
 from satura.rewrite.extract.schedule import Form, Schedule
 from satura.rewrite.extract.schedule_text import parse_schedule, schedule_text
+from satura.rewrite.system.files import output_file
 from satura.rewrite.types.attributes import HostCall
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.tensor_type import DType, TensorType
+
+_OWNERS_TO_WRITE = 0o644
 
 
 def save(path: Path, part: Part) -> None:
@@ -34,30 +42,58 @@ def save(path: Path, part: Part) -> None:
             f" --value {part.deciding[0]}=... on the command line"
         )
     writer = Writer()
+    large: dict[str, Constant] = {}
+    header, rows = ready_half(writer, part, programs)
+    for program, row in zip(programs, rows, strict=True):
+        row["elsewhere"] = _elsewhere(writer, program, large)
+        text = _text(program.source, large)
+        row["schedule"] = writer.add(text.encode(errors="surrogatepass"))
+    header["sources"] = [
+        [label, type_row(constant.type), writer.add_constant(constant)]
+        for label, constant in large.items()
+    ]
+    with output_file(path, _OWNERS_TO_WRITE) as file:
+        writer.write(file, header)
+
+
+def ready_half(
+    writer: Writer, part: Part, programs: Sequence[Plans], has_sizes: bool = True
+) -> tuple[dict[str, object], list[dict[str, object]]]:
+    """The header of a file with the machine code, tables and packed constants of programs, and the
+    row of each program in it: for the sizes that it is ready for, if it `has_sizes`, and for
+    classes of them.
+
+    Raises UnsupportedError as `save` does.
+    """
+    for program in programs:
+        _refuse_python(program.source)
     plans = {
-        program: [(sizes, plan_of(each)) for sizes, each in program.ready] for program in programs
+        program: [(sizes, plan_of(each)) for sizes, each in program.ready if has_sizes or not sizes]
+        for program in programs
     }
     used = [kernel for each in plans.values() for _, plan in each for kernel in plan.executables]
+    used += [k for each in programs for _, found in each.known for k in found.lowered.executables]
     sources = [KernelSource(kernel.name, kernel.source) for kernel in used]
     objects = objects_of([*pool.SOURCES, *dict.fromkeys(sources)])
     places = {kernel.symbol: place for place, kernel in enumerate(objects)}
-    large: dict[str, Constant] = {}
-    rows = []
+    numbers = {kernel_address(source): places[source.symbol] for source in dict.fromkeys(sources)}
+    rows: list[dict[str, object]] = []
     for program, ready in plans.items():
-        arrays = max((plan.routine.constants for _, plan in ready), key=len, default=())
+        classes = (
+            class_row(writer, found, report.sizes, numbers) for report, found in program.known
+        )
         values = program.values if part.deciding else ()
         rows.append({
             "values": [[name, dtype, shape, data.hex()] for name, dtype, shape, data in values],
             "inputs": _types(program.inputs),
             "outputs": _types(program.outputs),
             "declared": _types(program.elsewhere.types) if program.elsewhere else None,
-            "elsewhere": _elsewhere(writer, program, large),
             "constants": [
                 [type_row(TensorType(DType.of(array.dtype), array.shape)), writer.add(array)]
-                for array in arrays
+                for array in program.store.arrays
             ],
-            "routines": [_routine(writer, plan, dict(sizes), places) for sizes, plan in ready],
-            "schedule": writer.add(_text(program.source, large).encode(errors="surrogatepass")),
+            "classes": [row for row in classes if row is not None],
+            "routines": [_routine(writer, plan, dict(sizes), numbers) for sizes, plan in ready],
         })  # fmt: skip
     header: dict[str, object] = {
         "threads": part.threads,
@@ -68,12 +104,8 @@ def save(path: Path, part: Part) -> None:
             [each.symbol, each.externals, each.entry, writer.add(each.code)] for each in objects
         ],
         "programs": rows,
-        "sources": [
-            [label, type_row(constant.type), writer.add_constant(constant)]
-            for label, constant in large.items()
-        ],
     }
-    writer.write(path, header)
+    return header, rows
 
 
 def _compiled(program: Program) -> Plans:
@@ -97,7 +129,6 @@ def _elsewhere(writer: Writer, program: Plans, large: dict[str, Constant]) -> li
 
 def _text(schedule: Schedule, large: dict[str, Constant]) -> str:
     """The text of a schedule; the constants that it leaves out are added to those by label."""
-    _refuse_python(schedule)
     constants = (node.constant for node in schedule.program.nodes if node.op.name == "constant")
     large |= {str(constant.label): constant for constant in constants if constant.label is not None}
     text = schedule_text(schedule)
@@ -134,18 +165,17 @@ def _refuse_python(schedule: Schedule) -> None:
 
 
 def _routine(
-    writer: Writer, plan: Plan, sizes: Mapping[str, int], places: Mapping[str, int]
+    writer: Writer, plan: Plan, sizes: Mapping[str, int], places: Mapping[int, int]
 ) -> dict[str, object]:
-    """What the header says of one routine; its numbers are sections."""
+    """What the header says of one routine; its numbers are sections. `places` are the kernels'
+    numbers by address."""
     routine = plan.routine
-    sources = [KernelSource(each.name, each.source) for each in plan.executables]
-    kernels = {kernel_address(source): places[source.symbol] for source in sources}
     return {
         "sizes": dict(sizes),
         "outputs": {each.name: [each.region, type_row(each.type)] for each in routine.outputs},
         "computed": routine.computed,
         "launches": [
-            [kernels[launch.kernel], launch.arguments, launch.width] for launch in routine.launches
+            [places[launch.kernel], launch.arguments, launch.width] for launch in routine.launches
         ],
         "constants": len(routine.constants),
         "numbers": writer.add(routine.numbers),

@@ -1,11 +1,11 @@
-"""`satura cache`: the folder of compiled kernels and remembered schedules."""
+"""`satura cache`: the folder of compiled kernels, remembered schedules and programs."""
 
 from __future__ import annotations
 
 from satura.backend.jit.cache import default_cache
 from satura.commands.terminal import number, print_json, print_line
 
-KINDS = ("kernel", "schedule")
+KINDS = ("kernel", "schedule", "program")
 
 
 def show(json: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from satura.backend.plan.executables import MERGING
+from satura.backend.plan.merging import MERGING
 from satura.backend.plan.records import KernelRecord, kernel_records, with_assembly
 from satura.backend.target import threads_for
 from satura.commands.compiling import Compiling

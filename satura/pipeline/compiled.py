@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from satura.backend.plan.compiled import CompiledSchedule
-from satura.backend.plan.measure import Measured
 from satura.backend.run.calls import Runnable
-from satura.backend.run.class_report import ClassReport
-from satura.pipeline.chain import Chain
+from satura.pipeline.ready import ReadyPart
 from satura.pipeline.rewritten import Rewritten
-from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import CallError, ProgramError, file_errors
-from satura.rewrite.extract.statistics import statistics
 from satura.rewrite.program.arguments import as_arrays, as_path, check_named
-from satura.rewrite.program.program import Program
+
+if TYPE_CHECKING:
+    from satura.backend.plan.compiled import CompiledSchedule
+    from satura.backend.plan.measure import Measured
+    from satura.backend.run.class_report import ClassReport
+    from satura.rewrite.egraph.report import Report
+    from satura.rewrite.program.program import Program
 
 STATISTICS = (
     "dispatch-count", "executable-count", "fill-count", "copy-count", "host-count", "moved-bytes",
@@ -32,15 +33,23 @@ class Compiled(Runnable):
     one has (`program`, `statistics`, `report`) is asked of `for_values(...)`, or of a part.
     """
 
-    _kernels: CompiledSchedule
+    _kernels: CompiledSchedule | ReadyPart
 
-    def __init__(self, kernels: CompiledSchedule) -> None:
+    def __init__(self, kernels: CompiledSchedule | ReadyPart) -> None:
         self._kernels = kernels
+
+    @property
+    def _whole(self) -> CompiledSchedule:
+        """What was compiled in this process: now, where calls alone were ready."""
+        kernels = self._kernels
+        return kernels.whole if isinstance(kernels, ReadyPart) else kernels
 
     @cached_property
     def parts(self) -> tuple[Compiled, ...]:
         """What is compiled: before a node whose results have extents that only data decide, and
         after it where anything reads them; mostly there is none, and this is all."""
+        from satura.pipeline.chain import Chain
+
         for program in () if self.deciding else self._kernels.programs:
             if isinstance(program, Chain):
                 return tuple(map(Compiled, program.parts))
@@ -51,12 +60,12 @@ class Compiled(Runnable):
 
         Other inputs are left aside. Raises CallError where the value of one is missing.
         """
-        return Compiled(self._kernels.for_values(as_arrays(values)))
+        return Compiled(self._whole.for_values(as_arrays(values)))
 
     @property
     def rewritten(self) -> Rewritten:
         """What the stages before the kernels made."""
-        made = self._kernels.plans.made
+        made = self._whole.plans.made
         assert isinstance(made, Rewritten)
         return made
 
@@ -83,24 +92,26 @@ class Compiled(Runnable):
     @property
     def is_remembered(self) -> bool:
         """Whether the rules did this in an earlier call, and not once more."""
-        return self.rewritten.is_remembered
+        return isinstance(self._kernels, ReadyPart) or self.rewritten.is_remembered
 
     @cached_property
     def statistics(self) -> dict[str, int]:
         """Counts and sizes, see `satura stats`; symbolic sizes count as 64 each."""
+        from satura.rewrite.extract.statistics import statistics
+
         counted = statistics(self.rewritten.schedule)
         measured = {
             "executable-count": len(self.executables),
-            "transient-memory-size": self._kernels.prepare(self.source.typical).arena.size,
-            "constant-count": self._kernels.plans.store.count,
-            "constant-size": self._kernels.plans.store.size,
+            "transient-memory-size": self._whole.prepare(self.source.typical).arena.size,
+            "constant-count": self._whole.plans.store.count,
+            "constant-size": self._whole.plans.store.size,
         }
         return {key: measured.get(key, counted.get(key, 0)) for key in STATISTICS}
 
     @cached_property
     def executables(self) -> dict[str, int]:
         """The distinct kernels by name, and how many dispatches each of them runs."""
-        kernels = self._kernels.executables(self.source.typical)
+        kernels = self._whole.executables(self.source.typical)
         return {kernel.name: kernel.dispatches for kernel in kernels}
 
     def prepare(self, sizes: Mapping[str, int] | Iterable[Mapping[str, int]]) -> None:
@@ -118,7 +129,7 @@ class Compiled(Runnable):
             if not all(type(size) is int and size >= 0 for size in each.values()):
                 raise CallError(f"prepare: sizes are whole numbers and not negative, got {each}")
             try:
-                self._kernels.prepare(each)
+                self._whole.prepare(each)
             except ProgramError as error:
                 raise CallError(f"the program does not run at {each}: {error}") from None
 
@@ -144,24 +155,24 @@ class Compiled(Runnable):
         """
         if type(rounds) is not int or rounds < 1:
             raise CallError(f"rounds is {rounds!r}, but must be a number from 1 on")
-        return self._kernels.measure(as_arrays(arguments), rounds, is_warm)
+        return self._whole.measure(as_arrays(arguments), rounds, is_warm)
 
     def save(
         self, path: str | Path, sizes: Mapping[str, int] | Iterable[Mapping[str, int]] = ()
     ) -> None:
         """Write this to a file for `satura.open`, which appears complete or not at all.
 
-        Sizes of symbols that were called or prepared before are ready in it, and those of `sizes`;
-        the first call of others waits until they are compiled, with `dims` too. Some take a search
-        of their own: for it the file has the model, and the names of satura's own rules that were
-        chosen. Raises UnsupportedError where a node runs in Python, FileError where the file cannot
-        be written.
+        Sizes of symbols that were called or prepared before are ready in it, and those of `sizes`,
+        with all others of their classes, see `cache`; the first call of further ones waits until
+        they are compiled, with `dims` too. Some take a search of their own: for it the file has the
+        model, and the names of satura's own rules that were chosen. Raises UnsupportedError where a
+        node runs in Python, FileError where the file cannot be written.
         """
         from satura.artifact.save import save
 
         self.prepare(sizes)
         with file_errors("write", path):
-            save(as_path(path), self._kernels)
+            save(as_path(path), self._whole)
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled: kernels are machine code of this process."""

@@ -14,18 +14,16 @@ each of its dispatches checked; what does not pass counts as absent.
 from __future__ import annotations
 
 import hashlib
-import platform
 from collections.abc import Callable, Iterable
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from satura.backend.jit.cache import default_cache, logger
+from satura.pipeline.code import code_identity
 from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.report_text import parse_report, report_text
-from satura.pipeline.rewritten import Rewritten, warn_if_cut_short
-from satura.pipeline.rule_sets import Rules, check, is_of_the_book, rule_set
+from satura.pipeline.rewritten import Rewritten, cut_short, warn_if_cut_short
+from satura.pipeline.rule_sets import Rules, rule_set, rules_identity
 from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.cost import CostModel
@@ -34,7 +32,6 @@ from satura.rewrite.extract.schedule_text import parse_schedule, schedule_text
 from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.program import Program
 from satura.rewrite.system.interrupts import import_whole
-from satura.rewrite.system.versions import installed_version
 from satura.rewrite.types.attributes import Attribute, HostCall
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.tensor_type import TensorType
@@ -70,7 +67,7 @@ def rewrite_once(
             key = result_key(program, identity, limits, costs)
         found = None if key is None else recall(key, program)
     if found is not None:
-        warn_if_cut_short(found[1], limits)
+        warn_if_cut_short(cut_short(found[1], limits))
         return Rewritten(program, *found, phases.seconds, is_remembered=True)
     import_whole("satura.pipeline.stages")  # a remembered result needs no e-graph
     from satura.pipeline.stages import search
@@ -79,18 +76,6 @@ def rewrite_once(
     if key is not None:
         remember(key, made)
     return Rewritten(program, made.schedule, made.report, made.phases)  # without its e-graph
-
-
-def rules_identity(rules: Rules) -> str | None:
-    """What tells rules from others of the same code; None where they are not satura's own.
-
-    Raises CallError for what is neither a rule set nor the name of one.
-    """
-    check(rules)
-    if isinstance(rules, str):
-        return f"set {rules}"
-    names = " ".join(rule.name for rule in rules)
-    return f"rules {names}" if all(map(is_of_the_book, rules)) else None
 
 
 def result_key(
@@ -113,7 +98,7 @@ def result_key(
         rules,
         repr(limits),
         model.identity,
-        _code(),
+        code_identity(),
     ]
     digest = hashlib.sha256()
     for part in parts:
@@ -179,24 +164,3 @@ def _interface(program: Program) -> tuple[tuple[tuple[str, TensorType], ...], ..
 def _host_calls(program: Program) -> set[Attribute]:
     attributes = (attribute for node in program.nodes for attribute in node.attributes)
     return {attribute for attribute in attributes if isinstance(attribute, HostCall)}
-
-
-def code_files() -> dict[str, Path]:
-    """The files of the stages before the kernels, by their path in the package."""
-    package = Path(__file__).parent.parent
-    folders = {name: (package / name).resolve() for name in ("pipeline", "rewrite", "rules")}
-    return {
-        f"{name}/{path.relative_to(folder)}": path
-        for name, folder in folders.items()
-        for path in sorted(folder.rglob("*.py"))
-    }
-
-
-@lru_cache(maxsize=1)
-def _code() -> str:
-    """The code that searches, and the versions of what it builds on."""
-    digest = hashlib.sha256()
-    for name, path in code_files().items():
-        digest.update(f"{name}\0".encode() + path.read_bytes())
-    versions = [f"{name} {installed_version(name)}" for name in ("egglog", "numpy")]
-    return " ".join([platform.python_version(), *versions, digest.hexdigest()])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import LimitWarning, warn_caller
-from satura.rewrite.extract.schedule import Schedule
-from satura.rewrite.program.program import Program
 
 if TYPE_CHECKING:
+    from satura.rewrite.egraph.report import Report
     from satura.rewrite.egraph.saturate import Limits
+    from satura.rewrite.extract.schedule import Schedule
+    from satura.rewrite.program.program import Program
 
 
 @dataclass(frozen=True)
@@ -28,17 +28,24 @@ class Rewritten:
     is_remembered: bool = False
 
 
-def warn_if_cut_short(report: Report, limits: Limits | None) -> None:
-    """Warn of a limit that ended a search. Rules that grow without end have a warning already."""
-    if report.is_cut_short and not report.growing:
-        from satura.rewrite.egraph.saturate import Limits as Usual
+def cut_short(report: Report, limits: Limits | None) -> str:
+    """What to warn of: the limit that ended a search; nothing where none did, or where rules grow
+    without end, which has a warning already."""
+    if not report.is_cut_short or report.growing:
+        return ""
+    from satura.rewrite.egraph.saturate import Limits as Usual
 
-        kind, usual = report.stopped, Usual()
-        bound = f"{'default ' if limits is None else ''}limit of {getattr(limits or usual, kind):,}"
-        what = {"nodes": "e-nodes"}.get(kind, kind)
-        warn_caller(
-            f"the search stopped at its {bound} {what}, and what was found by then is used: a"
-            f" higher one, as by limits=satura.Limits({kind}=...) or --limits {kind}=..., may find"
-            " a cheaper program",
-            LimitWarning,
-        )
+    kind, usual = report.stopped, Usual()
+    bound = f"{'default ' if limits is None else ''}limit of {getattr(limits or usual, kind):,}"
+    what = {"nodes": "e-nodes"}.get(kind, kind)
+    return (
+        f"the search stopped at its {bound} {what}, and what was found by then is used: a higher"
+        f" one, as by limits=satura.Limits({kind}=...) or --limits {kind}=..., may find a cheaper"
+        " program"
+    )
+
+
+def warn_if_cut_short(message: str) -> None:
+    """Warn of what `cut_short` says."""
+    if message:
+        warn_caller(message, LimitWarning)

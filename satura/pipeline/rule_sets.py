@@ -61,6 +61,18 @@ def is_of_the_book(rule: Rule) -> bool:
     return rule.name in book and book[rule.name] is rule
 
 
+def rules_identity(rules: Rules) -> str | None:
+    """What tells rules from others of the same code; None where they are not satura's own.
+
+    Raises CallError for what is neither a rule set nor the name of one.
+    """
+    check(rules)
+    if isinstance(rules, str):
+        return f"set {rules}"
+    names = " ".join(rule.name for rule in rules)
+    return f"rules {names}" if all(map(is_of_the_book, rules)) else None
+
+
 def names_in_the_book(rules: Rules) -> list[str]:
     """The names of those of the rules that are of the book."""
     return [rule.name for rule in rule_set(rules) if is_of_the_book(rule)]

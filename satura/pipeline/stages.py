@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Phases, Progress
-from satura.pipeline.rewritten import Rewritten, warn_if_cut_short
+from satura.pipeline.rewritten import Rewritten, cut_short, warn_if_cut_short
 from satura.pipeline.rule_sets import Rules, is_ours, rule_set
 from satura.rewrite.egraph.saturate import Limits, Saturation
 from satura.rewrite.errors import RuleError
@@ -145,7 +145,7 @@ def search(
     with phases.phase("extract"):
         made = best_schedule(saturation, cost)
     report, seconds = saturation.report, phases.seconds
-    warn_if_cut_short(report, limits)
+    warn_if_cut_short(cut_short(report, limits))
     seconds["extract"] += report.extraction_seconds  # by turns with saturation, whose clock ran
     seconds["saturate"] -= report.extraction_seconds
     return Searched(program, made, report, seconds, saturation=saturation)

@@ -1,0 +1,90 @@
+"""Numbers of a plan as functions of sizes: what is left of a class of sizes when it is lowered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from satura.backend.plan.buffers import Arena, Lifetime, Packing
+from satura.backend.sizes.evaluation import facts_function, values_function
+from satura.backend.sizes.size import Call, Fact
+from satura.rewrite.types.dims import Dim
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Sizes = Mapping[str, int]
+
+
+class Table(NamedTuple):
+    """Words of the argument table: `numbers`, of which those at `places` are the values of dims
+    number `which`; those at `in_arena` start where the buffers of these numbers are."""
+
+    numbers: NDArray[np.int64]
+    regions: NDArray[np.int64]
+    places: NDArray[np.int64]
+    which: NDArray[np.int64]
+    in_arena: NDArray[np.int64]
+    buffers: NDArray[np.int64]
+
+
+class Numbers(NamedTuple):
+    """What the sizes of a call decide: bytes of the results, work per step, the arena, words of the
+    argument table, and scratch bytes per thread."""
+
+    results: int
+    works: tuple[int, ...]
+    arena: Arena
+    words: NDArray[np.int64]
+    scratch: int
+
+
+@dataclass(frozen=True)
+class Sized:
+    """Numbers for all sizes for which `facts` hold.
+
+    `dims` are the bytes of the results, work per step, bytes per buffer, kinds of scratch, and
+    words of the table. The lifetimes of `buffers` count, and not their sizes.
+    """
+
+    facts: tuple[Fact, ...]
+    calls: Mapping[str, Call]
+    dims: tuple[Dim, ...]
+    steps: int
+    scratches: int
+    buffers: tuple[Lifetime, ...]
+    table: Table
+
+    def failing(self, sizes: Sizes) -> Fact | None:
+        """The first fact that does not hold; None for sizes of this class."""
+        number = self._first_failing(sizes)
+        return None if number < 0 else self.facts[number]
+
+    def at(self, sizes: Sizes) -> Numbers:
+        """The numbers for sizes of this class."""
+        results, *values = self._values(sizes)
+        works, values = values[: self.steps], values[self.steps :]
+        lengths, values = values[: len(self.buffers)], values[len(self.buffers) :]
+        scratch, values = values[: self.scratches], values[self.scratches :]
+        arena, table = self._packing.arena(lengths), self.table
+        words = table.numbers.copy()
+        words[table.places] = np.array(values, np.int64)[table.which]
+        offsets = np.fromiter(arena.offsets.values(), np.int64)
+        words[table.in_arena] += offsets[table.buffers]
+        return Numbers(results, tuple(works), arena, words, max(scratch, default=0))
+
+    @cached_property
+    def _first_failing(self) -> Callable[[Sizes], int]:
+        return facts_function(self.facts, self.calls)
+
+    @cached_property
+    def _values(self) -> Callable[[Sizes], tuple[int, ...]]:
+        return values_function(self.dims, self.calls)
+
+    @cached_property
+    def _packing(self) -> Packing:
+        return Packing(self.buffers)

@@ -1,0 +1,247 @@
+"""The half of a saved program that is ready to run: it is mapped, and never copied.
+
+Its tables are addresses and its code is code: who loads it has seen that it can be trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from satura.artifact.container import Container, natural, of
+from satura.artifact.types import type_of
+from satura.backend.cores import usable_threads
+from satura.backend.jit.kernel import CompiledKernel
+from satura.backend.jit.machine_code import load_all
+from satura.backend.run import pool
+from satura.backend.run.class_report import ClassReport
+from satura.backend.run.instances import Instances
+from satura.backend.run.part import Part, Planned, Program
+from satura.backend.run.routine import FIRST_TENSOR, Instance, Launch, Output, Routine
+from satura.backend.run.signatures import Sizes
+from satura.backend.run.workspace import Workspaces
+from satura.rewrite.errors import ArtifactError, CallError
+from satura.rewrite.types.dims import static
+from satura.rewrite.types.tensor_type import Array, TensorType
+
+if TYPE_CHECKING:
+    from satura.artifact.classes import ReadyClass
+    from satura.backend.plan.compiled import CompiledSchedule
+
+_MOST_THREADS = 1 << 10
+_MOST_BYTES = 1 << 46
+_OBJECT = b"\x7fELF"  # what LLVM loads begins so
+
+Row = dict[str, object]
+
+
+def programs_in(
+    file: Container, compiled: Callable[[ReadyProgram], CompiledSchedule]
+) -> list[ReadyProgram]:
+    """The programs of a file, which run nothing yet; `compiled` makes what a file is not ready for.
+
+    Raises ArtifactError and others where the file is damaged.
+    """
+    threads = natural(file.header.get("threads"))
+    if not 1 <= threads <= _MOST_THREADS:
+        raise ArtifactError(f"{threads} threads are out of range")
+    rows = [of(dict, row) for row in of(list, file.header["programs"])]
+    return [ReadyProgram(file, row, min(threads, usable_threads()), compiled) for row in rows]
+
+
+def part_of(file: Container, programs: Sequence[ReadyProgram]) -> Part:
+    """What runs the programs of a file: the only one, or that for the values of each call."""
+    deciding = frozenset(of(str, name) for name in of(list, file.header["deciding"]))
+
+    def search(arguments: Mapping[str, Array], names: frozenset[str]) -> ReadyProgram:
+        shown = ", ".join(f"{name}={arguments[name].tolist()}" for name in sorted(names))
+        raise CallError(
+            f"{file.path} has no program for {shown}, but for {len(programs)} other values: keep"
+            " the model, and save it compiled for these too, see for_values"
+        )
+
+    if not programs or any({name for name, *_ in each.values} != deciding for each in programs):
+        raise ArtifactError("its programs are not for values of the same inputs")
+    return Part(programs[0].threads, programs, deciding, search, types_of(file.header["inputs"]))
+
+
+def load(file: Container, programs: Sequence[ReadyProgram]) -> None:
+    """Take the routines of a file, all of it checked before the first code is loaded."""
+    rows = of(list, file.header["kernels"])
+    kernels = [_kernel(file, *of(list, row)) for row in rows]
+    called = {name for kernel in kernels for name in kernel.externals}
+    called |= {source.symbol for source in pool.SOURCES}  # they wait for other threads
+    launched = {at for at, kernel in enumerate(kernels) if kernel.symbol not in called}
+    checked = [(program, program.routines(launched)) for program in programs]
+    addresses = load_all(kernels)
+    for program, routines in checked:
+        program.take(routines, addresses, launched)
+
+
+class ReadyProgram(Program):
+    """Runs the routines of one program, and for other sizes what is compiled of its schedule."""
+
+    def __init__(
+        self, file: Container, row: Row, threads: int,
+        compiled: Callable[[ReadyProgram], CompiledSchedule],
+    ) -> None:  # fmt: skip
+        self.declared = None if row["declared"] is None else types_of(row["declared"])
+        values = tuple(_value(*of(list, each)) for each in of(list, row["values"]))
+        super().__init__(values, types_of(row["inputs"]), types_of(row["outputs"]), self.declared)
+        self._file, self.row, self.threads, self._compile = file, row, threads, compiled
+        self._ready: dict[Sizes, Instances] = {}
+        self._kernels: tuple[Sequence[int], Set[int]] | None = None
+
+    def _made(self, sizes: Sizes, progress: object = None) -> Planned:
+        ready = self._ready.get(sizes)
+        if ready is not None:
+            return Planned(ready.run, ready.bind)
+        given = dict(sizes)
+        for report, found in self._classes if given.keys() == self._symbols else ():
+            if found.sized.failing(given) is None:
+                routine = found.routine(given, self.inputs, self.outputs, self.threads)
+                report.plans += 1
+                report.uses += 1
+                ready = _instances(routine, routine.launches, self.workspaces)
+                return Planned(ready.run, ready.bind, 3 * routine.numbers.nbytes, report)
+        return self._compiled.plans.planned(sizes)
+
+    @cached_property
+    def _symbols(self) -> frozenset[str]:
+        return frozenset[str]().union(*(type_.symbols for type_ in self.inputs.values()))
+
+    @cached_property
+    def _classes(self) -> list[tuple[ClassReport, ReadyClass]]:
+        """The classes of sizes that the file has, if its kernels are used."""
+        rows = of(list, self.row["classes"]) if self._kernels is not None else []
+        if not rows:
+            return []
+        from satura.artifact.classes import ReadyClass
+
+        assert self._kernels is not None
+        found = [ReadyClass(self._file, row, *self._kernels, self._constants) for row in rows]
+        return [
+            (ClassReport(each.first, tuple(map(str, each.sized.facts)), None, 0, 0, {}), each)
+            for each in found
+        ]
+
+    @property
+    def first_sizes(self) -> list[Sizes]:
+        """The sizes that each class was made for."""
+        return [tuple(sorted(found.first.items())) for _, found in self._classes]
+
+    @cached_property
+    def _constants(self) -> list[Array]:
+        return [_array(self._file, *of(list, each)) for each in of(list, self.row["constants"])]
+
+    def routines(self, kernels: Set[int]) -> list[tuple[Sizes, Routine]]:
+        """Its routines, checked, with numbers of `kernels` for addresses."""
+        rows = of(list, self.row["routines"])
+        return [self._routine(of(dict, row), self._constants, kernels) for row in rows]
+
+    def take(
+        self, routines: list[tuple[Sizes, Routine]], addresses: Sequence[int], kernels: Set[int]
+    ) -> None:
+        """Run these routines, and the classes, by `kernels` at these addresses."""
+        self._kernels = addresses, kernels
+        for sizes, routine in routines:
+            launches = tuple(
+                Launch(addresses[launch.kernel], launch.arguments, launch.width)
+                for launch in routine.launches
+            )
+            self._ready[sizes] = _instances(routine, launches, self.workspaces)
+
+    @cached_property
+    def _compiled(self) -> CompiledSchedule:
+        """What is compiled now, for sizes that are not ready."""
+        return self._compile(self)
+
+    def _routine(
+        self, row: Mapping[str, object], constants: list[Array], kernels: Set[int]
+    ) -> tuple[Sizes, Routine]:
+        """A routine whose launches have numbers of kernels for addresses."""
+        sizes = {name: natural(size) for name, size in of(dict, row["sizes"]).items()}
+        types = self.inputs if sizes.keys() == self._symbols else self.declared or {}
+        inputs = {name: type_.concrete(sizes) for name, type_ in types.items()}
+        given = {name: of(list, each) for name, each in of(dict, row["outputs"]).items()}
+        regions = {name: natural(region) for name, (region, _) in given.items()}
+        outputs = {name: type_of(each) for name, (_, each) in given.items()}
+        kinds = [
+            {name: type_.dtype for name, type_ in each.items()} for each in (outputs, self.outputs)
+        ]
+        if kinds[0] != kinds[1] or any(type_.symbols for type_ in outputs.values()):
+            raise ArtifactError("a routine has other outputs")
+        numbers = self._file.section(natural(row["numbers"])).view(np.int64)
+        places = self._file.section(natural(row["regions"])).view(np.int64)
+        launches = tuple(Launch(*map(natural, launch)) for launch in of(list, row["launches"]))
+        count = natural(row["constants"])
+        routine = Routine(
+            inputs,
+            tuple(Output(name, outputs[name], regions[name]) for name in self.outputs),
+            natural(row["computed"]),
+            tuple(constants[:count]),
+            launches,
+            numbers,
+            places,
+            natural(row["arena"]),
+            natural(row["scratch"]),
+            self.threads,
+        )
+        last = routine.first_constant + len(routine.constants)
+        computed = range(FIRST_TENSOR + len(inputs), routine.first_constant)
+        inside = (
+            len(numbers) == len(places)
+            and all(FIRST_TENSOR <= output.region < last for output in routine.outputs)
+            and (not len(places) or (places.min() >= 0 and places.max() < last))
+            and sum(each in computed for each in {*regions.values()}) == routine.computed
+            and all(each.kernel in kernels and each.width >= 1 for each in launches)
+            and all(each.arguments < len(numbers) for each in launches)
+            and all(one.arguments < two.arguments for one, two in pairwise(launches))
+            and count <= len(constants)
+        )
+        if routine.arena + routine.scratch * self.threads > _MOST_BYTES:
+            raise ArtifactError("a routine needs more memory than there is")
+        if not inside:
+            raise ArtifactError("a routine leaves its tables")
+        return tuple(sorted(sizes.items())), routine
+
+
+def _instances(routine: Routine, launches: tuple[Launch, ...], workspaces: Workspaces) -> Instances:
+    """Instances of a routine with these launches."""
+    return Instances(partial(Instance, routine._replace(launches=launches)), workspaces)
+
+
+def types_of(value: object) -> dict[str, TensorType]:
+    """Types by name, as a header has them."""
+    return {of(str, name): type_of(row) for name, row in of(dict, value).items()}
+
+
+def _value(
+    name: object, dtype: object, shape: object, data: object
+) -> tuple[str, str, tuple[int, ...], bytes]:
+    """An array by name, as keys have it."""
+    extents = tuple(map(natural, of(list, shape)))
+    return of(str, name), of(str, dtype), extents, bytes.fromhex(of(str, data))
+
+
+def _array(file: Container, row: object, section: object) -> Array:
+    """A mapped array of the type that `row` is."""
+    type_ = type_of(row)
+    content = file.section(natural(section))
+    shape = tuple(map(static, type_.shape))
+    return content.view(type_.dtype.numpy).reshape(shape)
+
+
+def _kernel(
+    file: Container, symbol: object, externals: object, entry: object, section: object
+) -> CompiledKernel:
+    names = tuple(of(str, name) for name in of(list, externals))
+    place = None if entry is None else natural(entry)
+    code = bytes(file.section(natural(section)).data)
+    if not code.startswith(_OBJECT) if place is None else place >= len(code):
+        raise ArtifactError("a kernel has no code where it starts")
+    return CompiledKernel(of(str, symbol), names, place, code)

@@ -1,0 +1,155 @@
+"""Compiles of files that were compiled before: they are opened, and what they do is the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import satura
+from satura.backend.jit.cache import Cache, default_cache
+from satura.pipeline import ready
+from satura.pipeline.compiled import Compiled
+from satura.pipeline.ready import ReadyPart
+from satura.rewrite.types.tensor_type import Array
+from tests.onnx_models import make_model, node
+
+ROOT = Path(__file__).parent.parent
+HEAVY = ["numba", "llvmlite", "egglog", "z3", "onnx", "satura.rewrite.egraph", "satura.rules"]
+X = np.linspace(-1, 1, 3 * 32, dtype=np.float32).reshape(3, 32)
+OTHER_PROCESS = f"""
+import sys
+import numpy as np
+import satura
+compiled = satura.compile(sys.argv[1], threads=1)
+result = compiled(np.load(sys.argv[2]))
+assert compiled.is_remembered
+assert not [name for name in {HEAVY} if name in sys.modules]
+np.save(sys.argv[3], result)
+print(compiled.program, compiled.statistics, compiled.executables, compiled.report, sep="\\n")
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
+    monkeypatch.setenv("SATURA_CACHE", str(tmp_path / "cache"))
+    return default_cache("program")
+
+
+def write(path: Path, changed: float = 0.0, rows: int | str = 3) -> Path:
+    """A model of a product, whose weights differ in one element."""
+    w = np.random.default_rng(3).standard_normal((32, 16)).astype(np.float32)
+    w[5, 6] += changed
+    nodes = [node("MatMul", "x w", "m"), node("Tanh", "m")]
+    onnx.save(make_model(nodes, {"x": (rows, 32)}, {"w": w}), path)
+    return path
+
+
+def is_ready(compiled: Compiled) -> bool:
+    return isinstance(compiled._kernels, ReadyPart)
+
+
+@pytest.mark.parametrize("rows", [3, "n"])
+def test_another_process_loads_no_compiler_and_knows_all_that_the_first_did(
+    rows: int | str, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "model.onnx", rows=rows)
+    compiled = satura.compile(path, threads=1)
+    np.save(tmp_path / "x.npy", X)
+    expected = compiled(X)
+    said = subprocess.run(
+        [sys.executable, "-c", OTHER_PROCESS, path, tmp_path / "x.npy", tmp_path / "y.npy"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert np.array_equal(np.load(tmp_path / "y.npy"), expected)
+    told = [compiled.program, compiled.statistics, compiled.executables, compiled.report]
+    assert said == "".join(f"{each}\n" for each in told)
+
+
+def test_models_that_differ_in_one_constant_or_in_how_they_are_compiled_are_told_apart(
+    tmp_path: Path,
+) -> None:
+    models = [write(tmp_path / f"{change}.onnx", change) for change in (0.0, 1.0)]
+    options: list[dict[str, object]] = [
+        {}, {"threads": 1, "rules": "none"}, {"precision": "exact"}, {"executables": "none"},
+        {"cost": "reference"}, {"limits": satura.Limits(rounds=1)},
+    ]  # fmt: skip
+    for again in (False, True):
+        for model in models:
+            meant = satura.interpret(satura.load(model), {"x": X})["y"]
+            for chosen in options:
+                compiled = satura.compile(model, **chosen)  # type: ignore[arg-type]
+                assert is_ready(compiled) == again
+                assert np.allclose(compiled(X), meant, atol=1e-5)
+    assert is_ready(satura.compile(models[0].read_bytes()))
+    assert not is_ready(satura.compile(models[0], verify=True))
+
+
+def changed_bytes(entry: Path, other: Path) -> None:
+    data = bytearray(entry.read_bytes())
+    data[-70] ^= 4
+    entry.write_bytes(data)
+
+
+def cut(entry: Path, other: Path) -> None:
+    os.truncate(entry, entry.stat().st_size // 2)
+
+
+def another_model(entry: Path, other: Path) -> None:
+    entry.write_bytes(other.read_bytes())
+
+
+def writable_by_others(entry: Path, other: Path) -> None:
+    entry.chmod(0o666)
+
+
+@pytest.mark.parametrize("spoil", [changed_bytes, cut, another_model, writable_by_others])
+def test_an_entry_that_cannot_be_trusted_is_made_anew(
+    spoil: Callable[[Path, Path], None], tmp_path: Path, cache: Cache,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    models = [write(tmp_path / f"{change}.onnx", change) for change in (0.0, 1.0)]
+    compiled = [satura.compile(model, threads=1) for model in models]
+    entries = sorted(cache.folder.glob("*.program"), key=lambda each: each.stat().st_mtime_ns)
+    spoil(entries[0], entries[1])
+    loaded: list[object] = []
+    with monkeypatch.context() as patch:
+        patch.setattr("satura.artifact.ready.load_all", loaded.append)
+        again = satura.compile(models[0], threads=1)
+    assert not is_ready(again) and not loaded
+    assert np.array_equal(again(X), compiled[0](X))
+    assert is_ready(satura.compile(models[0], threads=1))
+
+
+def test_a_file_that_is_written_meanwhile_is_not_taken_for_what_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Cache
+) -> None:
+    path = write(tmp_path / "model.onnx")
+
+    def key_of_before(*arguments: object) -> object:
+        key = key_of(*arguments)  # type: ignore[arg-type]
+        write(path, changed=1.0)
+        return key
+
+    key_of = ready.key_of
+    monkeypatch.setattr(ready, "key_of", key_of_before)
+    satura.compile(path, threads=1)
+    assert cache.statistics().entries == 0
+
+
+def test_data_in_other_files_count(tmp_path: Path, cache: Cache) -> None:
+    path, results = tmp_path / "model.onnx", list[Array]()
+    for change in (0.0, 1.0):
+        model = onnx.load(write(tmp_path / "whole.onnx", change))
+        onnx.save(
+            model, path, save_as_external_data=True, location="data", size_threshold=0,
+        )  # fmt: skip
+        results.append(satura.compile(path, threads=1).run({"x": X})["y"])
+    assert not np.array_equal(results[0], results[1])
+    assert cache.statistics().entries == 0
