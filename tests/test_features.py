@@ -126,6 +126,16 @@ def test_depthwise_has_a_rate_of_its_own() -> None:
     assert set(amounts(planar)) == {"planar.f32", "row"}
 
 
+def test_pixels_of_channels_first_tensors_are_packed_once() -> None:
+    build = Builder()
+    last = build.transpose(build.input("x", DType.F32, (1, 64, 32, 32)), (0, 2, 3, 1))
+    weight = build.constant(np.ones((1, 1, 64, 32), np.float32))
+    result = build.conv(last, weight, build.window(DType.F32, (1, 1)))
+    crossed = amounts(only(build, build.transpose(result, (0, 3, 1, 2))))
+    assert set(crossed) == {"contraction.f32", "tile.f32", "packed"}
+    assert crossed["packed"] == 64 * 32 * 32 * 4
+
+
 def test_a_varying_right_side_is_packed() -> None:
     build = Builder()
     x, y = (build.input(name, DType.F32, (64, 64)) for name in "xy")

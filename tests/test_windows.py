@@ -145,6 +145,30 @@ def test_depthwise_convolutions_of_channels_first_tensors(seed: int) -> None:
     check(build.program({"y": result}), arguments, True, exact=True)
 
 
+@pytest.mark.parametrize("seed", deep_but(seeds(2, 60), seeds(3, 60)))
+def test_convolutions_of_single_pixels_of_channels_first_tensors(seed: int) -> None:
+    """Pixels are the columns, also where slices and what follows keep rows of them apart."""
+    random = np.random.default_rng([seed, 2])
+    dtype = [DType.F32, DType.F64, DType.F16][seed % 3]
+    batch, depth, filters, high, wide = (int(n) for n in random.integers(1, [3, 30, 40, 7, 90]))
+    wide += 8
+    build = Builder()
+    shape, whole = (batch, depth, high, wide), (batch, filters, high, wide)
+    x = build.input("x", dtype, (*shape[:-1], wide + 3))
+    pixels = build.transpose(build.slice(x, (0,) * 4, shape), (0, 2, 3, 1))
+    weight = build.constant(draw(random, dtype, (1, 1, depth, filters)))
+    window = build.window(dtype, (1, 1), None, None, (0, 0), (0, 0), 0)
+    result = build.transpose(build.conv(pixels, weight, window), (0, 3, 1, 2))
+    row = build.input("row", dtype, (1, filters, high, 1))
+    result = build.binary("max", result, build.broadcast(row, whole))
+    program = build.program({"y": result})
+    (kernel,) = compile_schedule(one_dispatch(program), 1).executables()
+    assert ("panel_offset" in kernel.source) == (dtype is not DType.F16)
+    arguments = {"x": (*shape[:-1], wide + 3), "row": (1, filters, high, 1)}
+    drawn = {name: draw(random, dtype, extents) for name, extents in arguments.items()}
+    check(program, drawn, True, exact=True)
+
+
 @pytest.mark.parametrize("depth", deep_but([4], [2, 4, 8]))
 def test_small_groups_share_a_vector(depth: int) -> None:
     """What is not finite stays in its own group."""

@@ -30,7 +30,7 @@ from satura.backend.contraction.tile import Products, choose_tile, lanes_of, pan
 from satura.backend.contraction.views import View
 from satura.backend.emit.body import Code, KernelForm
 from satura.backend.lower.body import Nest, Pointer
-from satura.backend.lower.canonical import renumber
+from satura.backend.lower.canonical import SHORT, renumber
 from satura.backend.lower.reductions import anchor_of, epilogue_nest
 from satura.backend.lower.walk import shape_of
 from satura.rewrite.extract.schedule import Dispatch, Schedule
@@ -107,6 +107,7 @@ class _Problem:
     right_depth: int
     right_column: int
     shared: int = 1
+    column: int = -1  # the place of the columns among the axes of the result
 
     @property
     def left_packed(self) -> bool:
@@ -140,12 +141,52 @@ class _Problem:
             left_group=self.left_group * shared, shared=shared,
         )  # fmt: skip
 
+    def crossed(self, nest: Nest, store: ConstantStore) -> _Problem:
+        """The same with weights as rows and pixels as columns, where both the left operand and the
+        result have neighbouring rows side by side: as channels-first tensors do."""
+        batches, rows = self._merged(nest)
+        *outer, last = rows
+        weights, size, target = self.reading.weights, self.reading.left.itemsize, nest.target
+        if not isinstance(weights, Constant) or batches or self.groups * self.shared > 1:
+            return self
+        if self.reading.left_packed or any(axis.is_windowed for axis in rows):
+            return self
+        if target.strides[-1] == size or target.strides[last.variable] != size:
+            return self
+        if last.row.stride != size or self.left_depth == size or last.row.extent < SHORT:
+            return self
+        start, shape = self.reading.right.pointer.offset // size, (self.columns, self.depth)
+        steps = tuple(int(step) for step in (self.right_column, self.right_depth))
+        key = f"{weights.digest.hex()} {start} {shape} {steps} as rows"
+
+        def pack() -> Array:
+            flat = weights.array.reshape(-1)[start:]
+            return np.ascontiguousarray(np.lib.stride_tricks.as_strided(flat, shape, steps))
+
+        number = store.derived(key.encode(), pack)
+        left = View(
+            self.reading.right.node, Pointer(("constant", number)), shape, (shape[1] * size, size),
+            size,
+        )  # fmt: skip
+        pixels = tuple(
+            Axis(RowAxis(axis.row.extent, 0), axis.row.stride, axis.variable) for axis in outer
+        )
+        row = Axis(RowAxis(self.columns, self.depth * size), 0, len(nest.extents) - 1)
+        return replace(
+            self, batches=pixels, rows=(row,), groups=0, columns=last.row.extent,
+            reading=replace(self.reading, left=left, right=self.reading.left, weights=None),
+            left_depth=size, right_depth=self.left_depth, right_column=size, column=last.variable,
+        )  # fmt: skip
+
     def code(
         self, schedule: Schedule, dispatch: Dispatch, threads: int, store: ConstantStore,
         name: str, any_sizes: bool, wanted: ContractionForm | None = None,
     ) -> Code | None:  # fmt: skip
         """The kernel's text and arguments; None where the kernel of `wanted` does not serve."""
         nest = renumber(epilogue_nest(schedule, dispatch))
+        crossed = self if self.column >= 0 else self.crossed(nest, store)
+        if crossed is not self:
+            return crossed.code(schedule, dispatch, threads, store, name, any_sizes, wanted)
         batches, rows = self._merged(nest)
         count = prod(axis.row.extent for axis in rows)
         grouped = self.groups * self.shared > 1
@@ -197,7 +238,8 @@ class _Problem:
             table_lines=head_lines,
         )
         plan = contraction_plan(spec, call, threads)
-        epilogue = NestEpilogue(over_axes(nest, [*batches, *rows]), len(parameters(spec)))
+        over = over_axes(nest, [*batches, *rows], self.column, self.columns)
+        epilogue = NestEpilogue(over, len(parameters(spec)))
         source = contraction_source(name, spec, epilogue)
         work = count * prod(call.batches) * self.columns * self.depth * call.taps
         more = 0.0
@@ -342,12 +384,13 @@ def _merge(axes: Sequence[Axis], nest: Nest) -> tuple[Axis, ...]:
     return tuple(result)
 
 
-def over_axes(nest: Nest, axes: Sequence[Axis]) -> Nest:
-    """The epilogue over the contraction's own axes and, innermost, the columns."""
+def over_axes(nest: Nest, axes: Sequence[Axis], column: int = -1, columns: int = 0) -> Nest:
+    """The epilogue over the contraction's own axes and, innermost, the columns: the loop `column`,
+    of `columns` iterations where others are merged into it."""
 
     def restride(strides: tuple[int, ...]) -> tuple[int, ...]:
         moved = (strides[axis.variable] if axis.variable >= 0 else 0 for axis in axes)
-        return (*moved, strides[-1])
+        return (*moved, strides[column])
 
-    extents = [*(axis.row.extent for axis in axes), nest.extents[-1]]
+    extents = [*(axis.row.extent for axis in axes), columns or nest.extents[column]]
     return nest.with_loops(extents, restride, ())

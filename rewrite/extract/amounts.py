@@ -24,6 +24,7 @@ NOTHING: Amount = ("cheap.f32", 0.0)
 _DEAR = 4.0  # weights above are polynomials
 _WIDENED = (DType.F16, DType.BF16)
 _TILED = (DType.F32, DType.F64, *_WIDENED)
+_ROWS_OF_A_PANEL = 480  # for so many rows it is packed once
 _IN_FLIGHT = 8.0  # multiply-adds that hide their latency
 _WIDE_LANES = 16  # vectors of so many f32 come with twice the registers
 _TALLEST = {True: {1: 10, 2: 12, 3: 8, 4: 6}, False: {1: 8, 2: 6}}
@@ -100,6 +101,15 @@ def contraction_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Wo
         packed += classes.bytes[node.operands[0]]
     amounts, tiles = tile_amounts(dtype, batches, rows, columns, depth, taps, lanes)
     return (*amounts, *((("packed", packed),) if packed else ())), tiles
+
+
+def crossed_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
+    """What a convolution of single pixels computes with weights as rows and pixels as columns."""
+    batch, *pixels, rows = _shape(classes.sized[cls])
+    depth, dtype = _shape(classes.sized[node.operands[0]])[-1], classes.types[cls].dtype
+    amounts, tiles = tile_amounts(dtype, batch, rows, prod(pixels), depth, 1, lanes)
+    packed = classes.bytes[node.operands[0]] * ceil(rows / _ROWS_OF_A_PANEL)
+    return (*amounts, ("packed", packed)), tiles
 
 
 def planar_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:

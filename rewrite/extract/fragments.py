@@ -17,6 +17,7 @@ from satura.rewrite.errors import CallError
 from satura.rewrite.extract.amounts import (
     NOTHING,
     contraction_work,
+    crossed_work,
     elementwise_work,
     lonely_work,
     octet_work,
@@ -31,7 +32,7 @@ from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.features import INNERMOST, NEAR_BYTES, Amount, Features
 from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
 from satura.rewrite.extract.octets import sums_octets
-from satura.rewrite.extract.readable import is_planar, is_readable
+from satura.rewrite.extract.readable import is_crossed, is_planar, is_readable
 from satura.rewrite.ops import REGISTRY, Kind
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.ops.winograd import WEIGHT_GROWTH
@@ -393,6 +394,8 @@ def _anchor(classes: EClasses, base: Fragment, model: CostModel) -> Fragment | N
         done = octet_work
     elif is_planar(classes, base, base.parts[0]):
         done, inner = planar_work, -2
+    elif is_crossed(classes, base, base.parts[0]):
+        done, inner = crossed_work, -2
     packs = dict.fromkeys(base.work, NOTHING)  # reads in any order, and widens
     return base.but(
         work=base.work if window else packs,

@@ -17,15 +17,17 @@ from satura.rewrite.types.index_map import (
     row_major,
     variables,
 )
+from satura.rewrite.types.tensor_type import DType
 
 MOST_TAPS = 16  # of a planar window along one axis, and
 MOST_OF_ALL = 121  # along all, as kernels of them are made for
+_WORDS = (DType.F32, DType.F64)
 
 
 def is_readable(classes: EClasses, base: Part, position: int, part: Part) -> bool:
     """Can the anchor read its operand through this view? Offsets must be affine, and a conv needs
-    the channels of its input side by side, or be `planar`, and its weights as a tensor of their
-    own."""
+    the channels of its input side by side, or be planar or crossed, and its weights as a tensor of
+    their own."""
     operand = base.node.operands[position]
     shape = classes.types[operand].shape
     at, _ = _view_offset(classes, operand, part)
@@ -36,7 +38,9 @@ def is_readable(classes: EClasses, base: Part, position: int, part: Part) -> boo
     if position == 1:  # known integers are packed from wherever they stand
         return octets(classes, operand, part) and all(classes.known[leaf] for leaf in part.reads)
     last = f"${len(shape) - 1}"
-    return shape[-1] == 1 or coefficient(at, last) == 1 or is_planar(classes, base, part)
+    if shape[-1] == 1 or coefficient(at, last) == 1:
+        return True
+    return is_planar(classes, base, part) or is_crossed(classes, base, part)
 
 
 def is_planar(classes: EClasses, base: Part, view: Part | None) -> bool:
@@ -55,6 +59,23 @@ def is_planar(classes: EClasses, base: Part, view: Part | None) -> bool:
         return False
     at, _ = _view_offset(classes, operand, view)
     return is_affine(at) and coefficient(at, f"${len(shape) - 2}") == 1
+
+
+def is_crossed(classes: EClasses, base: Part, view: Part | None) -> bool:
+    """Whether a convolution that sees one pixel at a time reads pixels that lie side by side: then
+    weights are the rows of a product, and pixels its columns."""
+    if base.node.op != "conv" or view is None:
+        return False
+    operand, weights = base.node.operands
+    window, groups = base.node.attributes
+    assert isinstance(window, Window) and isinstance(groups, Groups)
+    shape, result = classes.types[operand].shape, classes.types[base.cls]
+    if result.dtype not in _WORDS or not classes.known[weights] or groups.count > 1:
+        return False
+    if any(n != 1 for n in (*window.sizes, *window.strides)) or any((*window.lo, *window.hi)):
+        return False
+    at, _ = _view_offset(classes, operand, view)
+    return shape[-2] != 1 and is_affine(at) and coefficient(at, f"${len(shape) - 2}") == 1
 
 
 def _view_offset(classes: EClasses, cls: int, view: Part | None) -> tuple[Dim, dict[str, Dim]]:
