@@ -157,9 +157,9 @@ FAULTS = (
         "tests/test_features.py",
     ),
     Fault(
-        "rewrite/extract/amounts.py",
-        "if moving[-1] != max(moving):",
-        "if moving[0] != max(moving):",
+        "rewrite/extract/movements.py",
+        "if steps[-1] == 1:",
+        "if steps[0] == 1:",
         "tests/test_features.py",
     ),
     Fault(

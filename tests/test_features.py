@@ -77,6 +77,14 @@ def test_a_transpose_costs_what_its_reads_cost(perm: tuple[int, ...], kind: str 
     assert set(amounts(only(build, y))) == {"cheap.f32", *([kind] if kind else [])}
 
 
+def test_movements_in_a_row_cost_what_they_do_together() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (5, 7, 8))
+    planes = build.transpose(build.reshape(x, (5, 7, 2, 4)), (3, 2, 0, 1))
+    shuffled = build.transpose(build.reshape(planes, (8, 5, 7)), (1, 2, 0))
+    assert amounts(only(build, build.unary("neg", shuffled))) == {"cheap.f32": 280, "turned": 280}
+
+
 def test_wide_types_compute_longer() -> None:
     def seconds(dtype: DType) -> float:
         build = Builder()

@@ -15,7 +15,7 @@ from satura.rewrite.ops.cells import Cell
 from satura.rewrite.ops.recurrence import cell_flops
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.ops.winograd import TILE, tile_count, transformed_elements
-from satura.rewrite.types.attributes import Groups, Perm, Window
+from satura.rewrite.types.attributes import Groups, Window
 from satura.rewrite.types.dims import Dim, static
 from satura.rewrite.types.tensor_type import DType, TensorType
 
@@ -55,19 +55,6 @@ def row_work(classes: EClasses, node: ENode, axes: tuple[int, ...]) -> Work:
     return (("row", rows),), rows
 
 
-def transposed_work(classes: EClasses, node: ENode, cls: int) -> Amount:
-    """What reading in another order costs: much where another axis becomes the innermost one."""
-    (perm,) = node.attributes
-    assert isinstance(perm, Perm)
-    shape = _shape(classes.sized[node.operands[0]])
-    moving = [axis for axis in perm.order if shape[axis] != 1]
-    if moving == sorted(moving):
-        return NOTHING
-    if moving[-1] != max(moving):
-        return "turned", classes.bytes[cls]
-    return "row", size_of(classes.sized[cls]) / max(1, shape[moving[-1]])
-
-
 def pool_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
     """What a pool computes: a window over a strided innermost axis does not vectorise."""
     window = next(each for each in node.attributes if isinstance(each, Window))
@@ -87,6 +74,8 @@ def contraction_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Wo
         assert isinstance(window, Window) and isinstance(grouped, Groups)
         taps, groups = prod(window.sizes), grouped.count
         depth, batches, rows = static(right.shape[-2]), groups, prod(shape[:-1])
+        if groups == 1 and window.dilations[-1:] == (1,):  # neighbours lie side by side: one visit
+            depth, taps = depth * window.sizes[-1], taps // window.sizes[-1]
     else:
         depth, batches, rows = static(left.shape[-1]), prod(shape[:-2]), shape[-2]
     columns = shape[-1] // groups

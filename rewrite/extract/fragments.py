@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
-from functools import lru_cache
 from math import inf
 
 from satura.rewrite.egraph.classes import EClasses, ENode
@@ -25,27 +24,21 @@ from satura.rewrite.extract.amounts import (
     pool_work,
     reduction_work,
     row_work,
-    transposed_work,
     winograd_work,
 )  # fmt: skip
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.features import INNERMOST, NEAR_BYTES, Amount, Features
 from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
+from satura.rewrite.extract.movements import arrival, moved_work
 from satura.rewrite.extract.octets import sums_octets
 from satura.rewrite.extract.readable import is_crossed, is_planar, is_readable
 from satura.rewrite.ops import REGISTRY, Kind
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.ops.winograd import WEIGHT_GROWTH
-from satura.rewrite.types.attributes import Attribute, Axes, Axis
-from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.attributes import Axes, Axis
+from satura.rewrite.types.dims import Dim, static
 from satura.rewrite.types.index_map import (
     Index,
-    coefficient,
-    is_affine,
-    offset,
-    push,
-    row_major,
-    variables,
 )  # fmt: skip
 
 Shape = tuple[Dim, ...]
@@ -75,8 +68,9 @@ class Fragment:
     A class is either read or computed in a fragment, never both. `reads` are bytes read per leaf,
     `work` what is computed per class, the anchor's apart; `copied` are the sizes of what a
     PLACEMENT has to copy. `axes` and `full` describe a ROW's reductions; `reduced` says on which
-    side of them the result is. `stored` is the index of the result in the anchor's variables once
-    a layout op was passed (identity before). A `closed` fragment takes no further work.
+    side of them the result is. `stored` is the index of the result in the anchor's variables, or in
+    those of the tensor that a LOOP moves, once a layout op was passed (identity before). A `closed`
+    fragment takes no further work.
     """
 
     cls: int
@@ -271,12 +265,33 @@ def _layout(classes: EClasses, base: Fragment) -> Fragment | None:
             reads = {leaf: min(amount, stored) for leaf, amount in reads.items()}
         form = Fused.VIEW if part is None or part.form is Fused.VIEW else Fused.LOOP
         work = {cls: (name, amount * scale) for cls, (name, amount) in base.work.items()}
-        if base.node.op == "transpose":
-            work[base.cls] = transposed_work(classes, base.node, base.cls)
-        return base.but(form=form, reads=reads, work=work)
+        if base.node.op not in ("transpose", "reshape"):
+            return base.but(form=form, reads=reads, work=work)
+        return _moved(classes, base.but(form=form, work=work), part)
     if part.form is Fused.ROW:
         return _row_layout(classes, base, part)
     return _stored_elsewhere(classes, base, part)
+
+
+def _moved(classes: EClasses, base: Fragment, part: Fragment | None) -> Fragment:
+    """A loop that reads in another order: movements that follow one another cost what the one does
+    that they are, as far as a reshape between them does not cut what has moved."""
+    before, last, work = part, base, dict(base.work)
+    while before is not None and before.stored is not None:
+        work[before.cls] = NOTHING
+        last, before = before, before.parts[0]
+    if last is base and base.node.op == "reshape":
+        return base
+    result, source, origin = (
+        tuple(map(static, classes.sized[cls].shape))
+        for cls in (base.cls, base.node.operands[0], last.node.operands[0])
+    )
+    known = part.stored if part else None
+    stored = arrival(base.node.op, base.node.attributes, known, result, source, origin)
+    if stored is None:
+        return base
+    work[base.cls] = moved_work(stored, origin, result, classes.bytes[base.cls])
+    return base.but(work=work, stored=stored)
 
 
 def _row_layout(classes: EClasses, base: Fragment, part: Fragment) -> Fragment | None:
@@ -297,36 +312,12 @@ def _stored_elsewhere(classes: EClasses, base: Fragment, part: Fragment) -> Frag
     source = classes.types[base.node.operands[0]].shape
     shape = classes.types[base.cls].shape
     result = classes.types[part.anchor.cls].shape
-    stored = _move_result(
+    stored = arrival(
         base.node.op, base.node.attributes, part.stored, shape, source, result, part.anchor.inner
     )
     if stored is None:
         return None
     return base.but(form=part.form, anchor=part.anchor, stored=stored)
-
-
-@lru_cache(maxsize=1 << 14)
-def _move_result(
-    op: str,
-    attributes: tuple[Attribute, ...],
-    stored: Index | None,
-    shape: Shape,
-    source: Shape,
-    result: Shape,
-    inner: int,
-) -> Index | None:
-    """Where an anchor's result is stored after a layout op from `source` to `shape`.
-
-    None where the store is not affine, or the axis `inner` of `result` not contiguous in it.
-    """
-    identity, ranges = variables(result)
-    before = identity if stored is None else stored
-    index = push(op, attributes, before, shape, source, ranges)
-    position = offset(index, row_major(shape))
-    if not is_affine(position):
-        return None
-    last = f"${len(result) + inner}"
-    return index if result[inner] == 1 or coefficient(position, last) == 1 else None
 
 
 def _agree(parts: tuple[Fragment | None, ...]) -> bool:

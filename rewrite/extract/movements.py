@@ -1,0 +1,69 @@
+"""Movements: where transposes and reshapes bring the elements of a tensor, and what that costs."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import pairwise
+from math import prod
+
+from satura.rewrite.extract.amounts import NOTHING
+from satura.rewrite.extract.features import Amount
+from satura.rewrite.types.attributes import Attribute
+from satura.rewrite.types.dims import Dim, known_at_least
+from satura.rewrite.types.index_map import (
+    Index,
+    coefficient,
+    is_affine,
+    offset,
+    push,
+    row_major,
+    variables,
+)
+
+Shape = tuple[Dim, ...]
+
+_FEW, _MIXED = 4, 0.25  # elements side by side, and what they cost of those of a longer axis
+
+
+@lru_cache(maxsize=1 << 14)
+def arrival(
+    op: str,
+    attributes: tuple[Attribute, ...],
+    stored: Index | None,
+    shape: Shape,
+    source: Shape,
+    result: Shape,
+    inner: int | None = None,
+) -> Index | None:
+    """Where what has the shape `result` is stored after a layout op from `source` to `shape`.
+
+    None where the store is not affine, or the axis `inner` of `result` not contiguous in it.
+    """
+    identity, ranges = variables(result)
+    before = identity if stored is None else stored
+    index = push(op, attributes, before, shape, source, ranges)
+    position = offset(index, row_major(shape))
+    if not is_affine(position):
+        return None
+    if inner is None:
+        return index
+    last = f"${len(result) + inner}"
+    return index if result[inner] == 1 or coefficient(position, last) == 1 else None
+
+
+@lru_cache(maxsize=1 << 14)
+def moved_work(
+    index: Index, source: tuple[int, ...], result: tuple[int, ...], size: float
+) -> Amount:
+    """What storing a tensor of shape `source` at `index` of one of shape `result` costs: much where
+    another axis becomes the innermost one, unless so few elements lie along it that whole vectors
+    are read and mixed."""
+    position = offset(index, row_major(result))
+    moving = [axis for axis, extent in enumerate(source) if extent != 1]
+    steps = [coefficient(position, f"${axis}") for axis in moving]
+    if all(known_at_least(a - b, 1) for a, b in pairwise(steps)):
+        return NOTHING
+    if steps[-1] == 1:
+        return "row", prod(source) / source[moving[-1]]
+    inner = next((source[axis] for axis, step in zip(moving, steps, strict=True) if step == 1), 1)
+    return "turned", size * (_MIXED if inner <= _FEW else 1.0)
