@@ -184,12 +184,14 @@ def dynamic_program(seed: int) -> tuple[Program, dict[str, bool]]:
 
 
 def arguments_for(program: Program, sizes: Mapping[str, int], seed: int) -> dict[str, Array]:
-    """Arguments at these sizes; integers are 0 and 1, and indices into any table."""
+    """Arguments at these sizes; signed integers are 0 and -1, which are indices of any table."""
     draw = RandomProgram(np.random.default_rng(seed), {})
     found = {}
     for index in program.inputs:
         node = program.nodes[index]
         shape = tuple(static(dim) for dim in node.type.concrete(sizes).shape)
         values = draw.data(node.type.dtype, shape, special=True)
-        found[node.input_name] = values % 2 if node.type.dtype.is_integer else values
+        if node.type.dtype.is_integer:
+            values = values % 2 - values.dtype.type(node.type.dtype.is_signed)
+        found[node.input_name] = values
     return found

@@ -74,6 +74,27 @@ def test_casts_give_the_same_bits(target: DType) -> None:
         assert not differ.any(), (name, given, result[differ][:5], expected[name][differ][:5])
 
 
+def test_casts_round_once() -> None:
+    """A number beside a tie is not on it, however long it is."""
+    build = Builder()
+    ties = {DType.I32: (257 << 20, 1), DType.I64: (257 << 50, 1), DType.U64: (257 << 53, 1)}
+    outputs, arguments, expected = {}, {}, {}
+    for source, (tie, step) in {**ties, DType.F64: (1.0625, 2.0**-40)}.items():
+        target = DType.F8E4M3 if source is DType.F64 else DType.BF16
+        signs = (1, -1) if source.is_signed else (1,)
+        x = np.array([s * (tie + n * step) for s in signs for n in (-1, 0, 1)], source.numpy)
+        step = 0.0625 if source is DType.F64 else tie // 257
+        near = [s * (tie + n * step) for s in signs for n in (-1, -1, 1)]
+        arguments[source.value], expected[source.value] = x, np.array(near, np.float64)
+        y = build.cast(build.input(source.value, source, x.shape), target)
+        outputs[f"{source} out"] = build.cast(y, DType.F64)
+    program = build.program(outputs)
+    both = interpret(program, arguments), satura.compile(program, threads=1).run(arguments)
+    for results in both:
+        for name, wanted in expected.items():
+            np.testing.assert_array_equal(results[f"{name} out"], wanted, name)
+
+
 @pytest.mark.parametrize("dtype", deep_but(NARROW[::2], NARROW), ids=str)
 def test_movement_keeps_every_bit(dtype: DType) -> None:
     x = np.resize(all_codes(dtype), (4, 64)).view(dtype.numpy)

@@ -131,12 +131,13 @@ def _cast(dtype: DType, site: Site, a: ir.Value) -> ir.Value:
     if kind is kinds.boolean:
         return builder.uitofp(a, target) if dtype.is_float else builder.zext(a, target)
     if dtype.is_float:
-        if site.is_float:
-            is_shorter = a.type == F64 and dtype in (DType.F16, DType.BF16)
-            converted = (_to_odd if is_shorter else _resize_float)(builder, a, target)
+        is_long = site.bits == 64 if site.is_float else site.bits >= 32 and dtype is DType.BF16
+        if is_long and dtype in (DType.F16, DType.BF16):
+            converted = to_odd(builder, _as_f64(site, a))
+        elif site.is_float:
+            converted = _resize_float(builder, a, target)
         else:
-            convert = builder.sitofp if site.is_signed else builder.uitofp
-            converted = convert(a, target)
+            converted = (builder.sitofp if site.is_signed else builder.uitofp)(a, target)
         if dtype is DType.F16:
             return _round_f16(site, converted)
         return _round_bf16(site, converted) if dtype is DType.BF16 else converted
@@ -151,18 +152,34 @@ def _cast(dtype: DType, site: Site, a: ir.Value) -> ir.Value:
     return builder.sext(a, target) if site.is_signed else builder.zext(a, target)
 
 
-def _to_odd(builder: ir.IRBuilder, a: ir.Value, target: ir.Type) -> ir.Value:
+def _as_f64(site: Site, a: ir.Value) -> ir.Value:
+    """A number as f64; the last 12 bits of an integer that has no room there are joined in one."""
+    builder = site.builder
+    if site.is_float:
+        return a
+    shift = builder.ashr if site.is_signed else builder.lshr
+    if site.bits == 64:
+        rest = builder.and_(a, INT64(2047))
+        some = builder.select(builder.icmp_unsigned("!=", rest, INT64(0)), INT64(2048), INT64(0))
+        joined = builder.and_(builder.or_(a, some), INT64(~2047))
+        least = INT64(int(site.is_signed))  # minus the least of the high bits where there is room
+        is_short = builder.icmp_unsigned("<=", builder.add(shift(a, INT64(53)), least), least)
+        a = builder.select(is_short, a, joined)
+    return (builder.sitofp if site.is_signed else builder.uitofp)(a, F64)
+
+
+def to_odd(builder: ir.IRBuilder, a: ir.Value) -> ir.Value:
     """Of the two f32 around an f64 the one with an odd last digit, where neither is equal.
 
     To a shorter float it rounds as the f64 itself.
     """
-    near = builder.fptrunc(a, target)
+    near = builder.fptrunc(a, F32)
     back, bits = builder.fpext(near, F64), builder.bitcast(near, INT32)
     sizes = (builder.shl(builder.bitcast(each, INT64), INT64(1)) for each in (back, a))
     is_beyond = builder.icmp_unsigned(">", *sizes)
     odd = builder.or_(builder.sub(bits, builder.zext(is_beyond, INT32)), INT32(1))
     is_between = builder.fcmp_ordered("!=", back, a)
-    return builder.bitcast(builder.select(is_between, odd, bits), target)
+    return builder.bitcast(builder.select(is_between, odd, bits), F32)
 
 
 def _limit(builder: ir.IRBuilder, dtype: DType, a: ir.Value) -> ir.Value:

@@ -8,7 +8,8 @@ from functools import partial
 from llvmlite import ir
 
 from satura.backend.helpers.kinds import Helper
-from satura.backend.helpers.site import F32, INT8, INT32, KIND, Site, helper
+from satura.backend.helpers.memory import to_odd
+from satura.backend.helpers.site import F32, F64, INT8, INT32, KIND, Site, helper
 from satura.rewrite.types.tensor_type import NARROW, DType
 
 
@@ -100,6 +101,7 @@ def _decode(dtype: DType, site: Site, code: ir.Value) -> ir.Value:
 def _encode(dtype: DType, site: Site, a: ir.Value) -> ir.Value:
     """The code of the nearest value, of two the even one; beyond the largest see `convert`."""
     build, form = site.builder, FORMATS[dtype]
+    a = to_odd(build, a) if a.type == F64 else a
     bits = build.bitcast(a, INT32)
     size = build.bitcast(build.and_(bits, INT32(0x7FFFFFFF)), F32)
     magnitude = _nearest(build, form, size)

@@ -283,7 +283,8 @@ class Walk:
             if wanted.is_integer and source.is_float:
                 for f, bound in zip(("max", "min"), wanted.bounds, strict=True):
                     value = self.apply(f, source, value, self.scalar(Scalar.of(bound, source)))
-            value = self._cast(value, source, wanted.compute)
+            if source is not DType.F64 or wanted.is_integer:  # encoding rounds it once
+                value = self._cast(value, source, wanted.compute)
             return self._add(Value(f"encode_{wanted.value}", wanted, (value,)))
         return self.apply("cast", wanted, value)
 

@@ -24,10 +24,12 @@ def means_the_same(op_type: str, old: int, new: int, domain: str = "") -> bool:
     one, two = (defs.get_schema(op_type, opset, domain) for opset in (old, new))
     if one.since_version == two.since_version:
         return True
+    places = {x.name: at for at, x in enumerate(two.inputs)}
     return (
         op_type not in _CHANGED
         and not two.deprecated
         and len(one.inputs) <= len(two.inputs)
+        and all(places.get(x.name, at) == at for at, x in enumerate(one.inputs))
         and all(
             _default(two.attributes[name], op_type) == _default(each, op_type)
             if name in two.attributes

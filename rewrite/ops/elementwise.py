@@ -318,16 +318,20 @@ def convert(x: Array, dtype: DType) -> Array:
             return codes.astype(np.uint8).astype(dtype.numpy)
         if dtype.is_float and dtype.compute is not dtype:
             x = np.where(np.isnan(x), 0, x) if dtype is DType.F4E2M1 else x  # it has no NaN
-            once = x.dtype == np.float64 and dtype in (DType.F16, DType.BF16)
-            return (_to_odd(x) if once else x.astype(np.float32)).astype(dtype.numpy)
+            fits = x.dtype == np.float32 or x.dtype.itemsize < 4
+            return (x.astype(np.float32) if fits else _to_odd(x)).astype(dtype.numpy)
         return x.astype(dtype.numpy)
 
 
 def _to_odd(x: Array) -> Array:
-    """Of the two f32 around each f64 the one with an odd last digit, where neither is equal.
+    """Of the two f32 around each number the one with an odd last digit, where neither is equal.
 
-    To a shorter float these round as the f64 themselves.
+    To a shorter float these round as the numbers themselves.
     """
+    if x.dtype.kind in "iu" and x.dtype.itemsize == 8:  # an f64 has 53 bits: the last is any of 12
+        joined = (x | ((x & 2047 != 0) * 2048).astype(x.dtype)) & ~np.full_like(x, 2047)
+        x = np.where(np.isin(x >> 53, (0, -1) if x.dtype.kind == "i" else (0,)), x, joined)
+    x = x.astype(np.float64)
     near = x.astype(np.float32)
     back, bits = near.astype(np.float64), near.view(np.int32)
     odd = (bits - (np.abs(back) > np.abs(x)).astype(np.int32)) | np.int32(1)

@@ -170,11 +170,11 @@ def _cast(node: Context, target: DType) -> int:
         return build.cast(build.cast(x, DType.I32), target)
     if not (target.is_narrow and target.is_float and node.integer("saturate", 1)):
         return build.cast(x, target)
-    return narrow(build, build.converted(x, DType.F32), target)
+    return narrow(build, x if build.dtype(x) is DType.F64 else build.converted(x, DType.F32), target)
 
 
 def narrow(build: Tensors, x: int, target: DType) -> int:
-    """f32 x in a narrow float type, whose largest value stands for all beyond it."""
+    """f32 or f64 x in a narrow float type, whose largest value stands for all beyond it."""
     most = float(ml_dtypes.finfo(target.numpy).max)
     bounded = build.apply_number("min", build.apply_number("max", x, -most), most)
     return build.cast(bounded, target)

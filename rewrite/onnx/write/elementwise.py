@@ -94,8 +94,6 @@ def cast(emit: Emitter, site: Site) -> str:
     x, old, new = site.operand(0), site.type(0).dtype, site.node.type.dtype
     if old.is_float and new.is_integer:
         return _saturating_cast(emit, emit.cast(x, old, old.compute), old.compute, new)
-    if new in (DType.F16, DType.BF16):
-        return emit.cast(emit.cast(x, old, DType.F32), DType.F32, new)
     return emit.cast(x, old, new)
 
 

@@ -149,7 +149,10 @@ def _power(emit: Emitter, x: str, y: str, dtype: DType) -> str:
     if dtype.is_signed:
         exponent, bits = extreme(emit, "max", signed, zero, DType.I64), bits - 1
     if y in emit.constants and emit.constants[y].size:
-        bits = max(1, int(emit.constants[y].array.max()).bit_length())
+        known = emit.constants[y].array
+        bits = max(1, int(known.max()).bit_length())
+        if known.min() == known.max() > 0:
+            return emit.cast(_fixed_power(emit, base, int(known.max())), DType.I64, dtype)
     unsigned = emit.cast(exponent, DType.I64, DType.U64)
     result, square = one, base
     for bit in range(bits):
@@ -167,6 +170,15 @@ def _power(emit: Emitter, x: str, y: str, dtype: DType) -> str:
             "Where", emit.node("Less", signed, zero), _inverse(emit, base, signed), result
         )
     return emit.cast(result, DType.I64, dtype)
+
+
+def _fixed_power(emit: Emitter, base: str, exponent: int) -> str:
+    """base^exponent by squaring, for one exponent above 0."""
+    result = base
+    for digit in f"{exponent:b}"[1:]:
+        result = emit.node("Mul", result, result)
+        result = emit.node("Mul", result, base) if digit == "1" else result
+    return result
 
 
 def _inverse(emit: Emitter, base: str, exponent: str) -> str:
