@@ -39,16 +39,11 @@ def binary(node: Context) -> int:
     return node.build.apply(BINARY[node.proto.op_type], node[0], node[1])
 
 
-@lowering("Greater")
+@lowering("Greater", "GreaterOrEqual")
 def greater(node: Context) -> int:
-    """a > b = b < a"""
-    return node.build.apply("lt", node[1], node[0])
-
-
-@lowering("GreaterOrEqual")
-def greater_or_equal(node: Context) -> int:
-    """a >= b = b <= a"""
-    return node.build.apply("le", node[1], node[0])
+    """a > b = b < a, a >= b = b <= a"""
+    f = "lt" if node.proto.op_type == "Greater" else "le"
+    return node.build.apply(f, node[1], node[0])
 
 
 @lowering("Sum", *N_ARY)

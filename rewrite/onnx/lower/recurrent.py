@@ -12,30 +12,17 @@ from satura.rewrite.ops.cells import ACTIVATIONS, ALPHA, BETA, FUNCTIONS, STATES
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import DType
 
+VARIANTS = {"LSTM": "input_forget", "GRU": "linear_before_reset", "RNN": ""}
+"""What is set for the variant of a cell: of LSTM input and forget gate are coupled, of GRU it is
+reset after the linear map."""
 
-@lowering("LSTM")
+
+@lowering(*VARIANTS)
 @computed_wide
-def lstm(node: Context) -> Sequence[int]:
-    """Long short-term memory; the variant couples input and forget gate."""
-    return _recurrent(node, "lstm", bool(node.integer("input_forget")))
-
-
-@lowering("GRU")
-@computed_wide
-def gru(node: Context) -> Sequence[int]:
-    """Gated recurrent units; the variant resets after the linear map."""
-    return _recurrent(node, "gru", bool(node.integer("linear_before_reset")))
-
-
-@lowering("RNN")
-@computed_wide
-def rnn(node: Context) -> Sequence[int]:
-    """A single gate."""
-    return _recurrent(node, "rnn", False)
-
-
-def _recurrent(node: Context, kind: str, variant: bool) -> Sequence[int]:
+def recurrent(node: Context) -> Sequence[int]:
     """All hidden states, and the last state of each kind."""
+    kind = node.proto.op_type.lower()
+    variant = bool(node.integer(VARIANTS[node.proto.op_type]))
     build, x = node.build, node[0]
     by_batch = bool(node.integer("layout"))
     x = build.transpose(x, (1, 0, 2)) if by_batch else x

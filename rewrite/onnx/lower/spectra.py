@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
-from satura.rewrite.types.dims import Dim, product, static
+from satura.rewrite.types.dims import product, static
 
+Table = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 _LONGEST = 1024  # a matrix has the square of it; longer ones go to the host
 
 
@@ -75,44 +78,46 @@ def short_time_fourier(node: Context) -> int:
 
 def _fourier(node: Context, x: int, inverse: bool, one_sided: bool) -> int:
     """The transform along the last axis but one, whose extent is fixed."""
-    build = node.build
-    *before, length, parts = build.shape(x)
-    if parts not in (1, 2):
-        raise node.wrong(f"its last axis has {parts} elements, not a real part or two")
-    if static(length) > _LONGEST:
-        raise NoLowering
-    count = static(length) // 2 + 1 if one_sided else static(length)
-    table = _sines(static(length), count, static(parts), inverse)
-    matrix = build.constant(table, build.dtype(x))
-    rows: Dim = product(before)
-    flat = build.reshape(x, (rows, static(length) * static(parts)))
-    return build.reshape(build.matmul(flat, matrix), (*before, count, 2))
+    length = static(node.build.shape(x)[-2])
+    count = length // 2 + 1 if one_sided else length
+    return _times(node, x, length, lambda parts: _sines(length, count, parts, inverse), 2)
 
 
 def _real_signal(node: Context, x: int, period: int) -> int:
     """The signal whose frequencies up to the middle are on the last axis but one."""
+    length = static(node.build.shape(x)[-2])
+
+    def table(parts: int) -> Table:
+        steps = np.outer(np.arange(length), np.arange(period)) % period
+        angle = 2 * np.pi * steps / period
+        both = np.full((length, 1), 2.0)  # each but the ends stands for its mirror image, too
+        both[0] = 1
+        if period % 2 == 0:
+            both[-1] = 1
+        sides = np.stack([both * np.cos(angle), -both * np.sin(angle)][:parts], axis=1)
+        return sides.reshape(length * parts, period) / period
+
+    return _times(node, x, period, table, 1)
+
+
+def _times(node: Context, x: int, period: int, table: Callable[[int], Table], outer: int) -> int:
+    """The last two axes of x, whose last has real parts or both, times the matrix for so many.
+
+    The result has `outer` parts.
+    """
     build = node.build
-    *before, length, parts = build.shape(x)
+    *before, _, parts = build.shape(x)
     if parts not in (1, 2):
         raise node.wrong(f"its last axis has {parts} elements, not a real part or two")
     if period > _LONGEST:
         raise NoLowering
-    steps = np.outer(np.arange(static(length)), np.arange(period)) % period
-    angle = 2 * np.pi * steps / period
-    both = np.full((static(length), 1), 2.0)  # each but the ends stands for its mirror image, too
-    both[0] = 1
-    if period % 2 == 0:
-        both[-1] = 1
-    table = np.stack([both * np.cos(angle), -both * np.sin(angle)][: static(parts)], axis=1)
-    width = static(length) * static(parts)
-    matrix = build.constant(table.reshape(width, period) / period, build.dtype(x))
-    flat = build.reshape(x, (product(before), width))
-    return build.reshape(build.matmul(flat, matrix), (*before, period, 1))
+    matrix = table(static(parts))
+    right = build.constant(matrix, build.dtype(x))
+    flat = build.reshape(x, (product(before), len(matrix)))
+    return build.reshape(build.matmul(flat, right), (*before, matrix.shape[1] // outer, outer))
 
 
-def _sines(
-    length: int, count: int, parts: int, inverse: bool
-) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _sines(length: int, count: int, parts: int, inverse: bool) -> Table:
     """What each part of each element gives to each part of each frequency, as a matrix."""
     steps = np.outer(np.arange(length), np.arange(count)) % length
     angle = 2 * np.pi * steps / length * (1 if inverse else -1)

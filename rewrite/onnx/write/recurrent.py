@@ -12,6 +12,7 @@ import numpy as np
 from onnx import helper
 
 from satura.rewrite.errors import UnsupportedError
+from satura.rewrite.onnx.lower.recurrent import VARIANTS
 from satura.rewrite.onnx.write.emitter import Emitter, Site
 from satura.rewrite.ops.cells import ALPHA, BETA, FUNCTIONS, Cell
 from satura.rewrite.program.program import Node
@@ -20,7 +21,6 @@ from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import static
 
 _DIRECTIONS = {(False,): "forward", (True,): "reverse", (False, True): "bidirectional"}
-_VARIANTS = {"lstm": "input_forget", "gru": "linear_before_reset"}
 _NAMES = {
     name.lower(): name
     for name in (
@@ -145,5 +145,5 @@ def _attributes(cell: Cell, direction: str) -> dict[str, object]:
     if cell.clip != inf:
         found["clip"] = cell.clip
     if cell.variant:
-        found[_VARIANTS[cell.kind]] = 1
+        found[VARIANTS[cell.kind.upper()]] = 1
     return found
