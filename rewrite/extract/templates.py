@@ -19,6 +19,7 @@ from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.forms import ANCHORED, INLINED, Fused
 from satura.rewrite.extract.fragments import MAX_NODES, Fragment, combine
 from satura.rewrite.extract.greedy import members
+from satura.rewrite.extract.octets import octets
 from satura.rewrite.types.attributes import Attribute
 from satura.rewrite.types.tensor_type import TensorType
 
@@ -230,5 +231,13 @@ class Instances:
             fragment.seconds(self.classes, model),
             fragment.inlined_seconds(self.classes, model) if grows else inf,
             model.work(fragment.features(self.classes, False)) / model.threads,
-            grows, None if form in ANCHORED else form.value,
+            grows, self._kind(fragment),
         )  # fmt: skip
+
+    def _kind(self, fragment: Fragment) -> str | None:
+        """What a fragment competes with others in: contractions read only some loops of integers,
+        which stand beside cheaper ones."""
+        if fragment.form in ANCHORED:
+            return None
+        is_read = fragment.form is Fused.LOOP and octets(self.classes, fragment.cls, fragment)
+        return "octets" if is_read else fragment.form.value
