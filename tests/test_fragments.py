@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from satura.backend.constants import ConstantStore
@@ -14,7 +15,7 @@ from satura.rewrite.extract import templates
 from satura.rewrite.extract.assemble import assemble
 from satura.rewrite.extract.candidates import candidates, enumerate_fragments
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.extract import choices
+from satura.rewrite.extract.extract import choices, schedule
 from satura.rewrite.extract.folding import fold
 from satura.rewrite.extract.forms import INLINED
 from satura.rewrite.extract.fragments import Fragment, combine
@@ -112,3 +113,15 @@ def test_nothing_grows_from_what_is_better_read(times: int, grows: bool) -> None
     ((_, goal),) = classes.outputs
     sizes = [found.fragment(candidate).size for candidate in found.graph.candidates[goal]]
     assert (max(sizes) >= 9) is grows
+
+
+def test_loops_that_contractions_read_stand_beside_cheaper_ones() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (64, 64))
+    codes = build.cast(build.unary("round", x), DType.U8)
+    weights = build.constant(np.ones((64, 64), np.int8))
+    sums = build.matmul(build.cast(codes, DType.I32), build.cast(weights, DType.I32))
+    found = enumerate_fragments(unrewritten(build.program({"y": sums})), Templates(MODEL))
+    work = [dispatch.features.summed for dispatch in schedule(found, found.start).dispatches
+            if dispatch.features is not None]  # fmt: skip
+    assert "octets" in work[-1]

@@ -19,6 +19,7 @@ from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.forms import ANCHORED, INLINED, Fused
 from satura.rewrite.extract.fragments import MAX_NODES, Fragment, combine
 from satura.rewrite.extract.greedy import members
+from satura.rewrite.extract.octets import octets
 from satura.rewrite.types.attributes import Attribute
 from satura.rewrite.types.tensor_type import TensorType
 
@@ -235,5 +236,13 @@ class Instances:
             tuple(map(inside.index, fragment.reads)), tuple(map(inside.index, fragment.computed)),
             fragment.seconds(self.classes, model),
             inlined if grows else inf, work / model.threads, grows,
-            None if form in ANCHORED else form.value,
+            self._kind(fragment),
         )  # fmt: skip
+
+    def _kind(self, fragment: Fragment) -> str | None:
+        """What a fragment competes with others in: contractions read only some loops of integers,
+        which stand beside cheaper ones."""
+        if fragment.form in ANCHORED:
+            return None
+        is_read = fragment.form is Fused.LOOP and octets(self.classes, fragment.cls, fragment)
+        return "octets" if is_read else fragment.form.value
