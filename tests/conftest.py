@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
+import importlib
 import os
 import secrets
 import shutil
 import signal
+import sys
 import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -50,6 +55,20 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Each core runs tests already: compilers beside them would only take turns.
     os.environ.setdefault("SATURA_COMPILERS", "0")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """In a new clone one process imports before the others do: what it compiles they only read."""
+    with Path(__file__).open() as held:
+        if "PYTEST_XDIST_WORKER" in os.environ and not sys.dont_write_bytecode:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            if any(Path(__file__).with_name("__pycache__").glob("test_*.pyc")):
+                fcntl.flock(held, fcntl.LOCK_UN)
+            else:  # what tests import when they run, too
+                for name in ("egglog", "numba", "onnxruntime", "scipy.optimize", "z3"):
+                    importlib.import_module(name)
+        return (yield)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

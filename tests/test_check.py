@@ -274,6 +274,7 @@ def test_values_are_simple() -> None:
     assert added is not None and (added.left, added.right) == ("2.0", "1.0")
 
 
+@pytest.mark.deep
 def test_symbolic_counterexamples_name_their_sizes() -> None:
     found = report_of(drop_slice_that_seems_whole).counterexample
     assert found is not None and set(found.sizes) <= {"n", "m"} and found.sizes

@@ -273,6 +273,7 @@ def test_rule_files_import_their_neighbours(tmp_path: Path) -> None:
         load_rules(tmp_path / "missing.py")
 
 
+@pytest.mark.deep
 def test_what_numpy_says_of_drawn_numbers_is_silent(tmp_path: Path) -> None:
     loud = """
 import numpy as np

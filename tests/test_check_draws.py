@@ -385,7 +385,7 @@ DEAR = (
 @pytest.mark.parametrize("seed", deep_but([0], range(2)))
 @pytest.mark.parametrize(
     "wrong",
-    deep_but([each for each in WRONG if each not in DEAR], WRONG),
+    deep_but([each for each in WRONG if each not in DEAR][::2], WRONG),
     ids=lambda each: each.name,
 )
 def test_rare_values_refute(wrong: Rule, seed: int) -> None:

@@ -60,7 +60,7 @@ def beside() -> tuple[ModelProto, list[dict[str, Array]]]:
     return model, [{"x": x, "b": np.eye(4, 5, dtype=np.float32)}, {"x": x, "b": x}]
 
 
-@pytest.mark.parametrize("make", [detector, twice, beside])
+@pytest.mark.parametrize("make", deep_but([detector], [detector, twice, beside]))
 def test_a_model_runs_in_parts_around_what_depends_on_data(
     make: Callable[[], tuple[ModelProto, list[dict[str, Array]]]],
 ) -> None:

@@ -181,7 +181,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=[entry.name for entry in WRONG])
+@pytest.mark.parametrize("wrong", deep_but(WRONG[::2], WRONG), ids=lambda each: each.name)
 def test_a_wrong_law_is_refuted_for_each_op(wrong: Rule) -> None:
     assert check(wrong, shrink=False).verdict == "refuted"
 

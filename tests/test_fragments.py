@@ -78,7 +78,7 @@ def test_every_fragment_lowers(seed: int, rules: str, monkeypatch: pytest.Monkey
         kernel_code(schedule, dispatch, 1, ConstantStore(), bool(sizes))
 
 
-@pytest.mark.parametrize("seed", deep_but(range(2), range(60), range(12)))
+@pytest.mark.parametrize("seed", deep_but(range(1), range(60), range(12)))
 def test_templates_say_what_their_fragments_are(seed: int) -> None:
     program, _, _ = random_program(seed)
     found = choices(rewrite(program, "default", None, None).saturation.classes)

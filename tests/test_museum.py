@@ -33,7 +33,7 @@ def test_museum_piece_is_refuted(name: str) -> None:
     assert sum(array.size for array in arguments.values()) <= 20, "it is not small"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", deep_but(NAMES[::2], NAMES))
 def test_other_clothes_do_not_help(name: str) -> None:
     found = list(variants(MUSEUM[name]))
     assert len(found) >= 2 or name in SYMMETRIC

@@ -49,7 +49,7 @@ def codes(array: Array) -> Array:
     return bits
 
 
-SAMPLE = (DType.F8E4M3, DType.I2)
+SAMPLE = (DType.F8E4M3,)
 PAIRS = [(a, b) for a in NARROW for b in DType] + [(a, b) for a in COMPUTED for b in NARROW]
 
 
@@ -95,7 +95,7 @@ def test_casts_round_once() -> None:
             np.testing.assert_array_equal(results[f"{name} out"], wanted, name)
 
 
-@pytest.mark.parametrize("dtype", deep_but(NARROW[::2], NARROW), ids=str)
+@pytest.mark.parametrize("dtype", deep_but(NARROW[::4], NARROW), ids=str)
 def test_movement_keeps_every_bit(dtype: DType) -> None:
     x = np.resize(all_codes(dtype), (4, 64)).view(dtype.numpy)
     build = Builder()

@@ -27,8 +27,7 @@ def test_open_sizes_split_where_a_call_lets_them(shape: list[int]) -> None:
         compiled.run({"x": np.ones((3, 3), np.float32), "shape": np.array(shape)})
 
 
-@pytest.mark.parametrize("size", [[1, 3, 4, 5], [2, 1, 2, 4, 3]])
-@pytest.mark.parametrize("aligned", [0, 1])
+@pytest.mark.parametrize(("size", "aligned"), [([1, 3, 4, 5], 0), ([2, 1, 2, 4, 3], 1)])
 def test_affine_grids_are_those_of_onnxruntime(size: list[int], aligned: int) -> None:
     rank = len(size) - 2
     grid = helper.make_node("AffineGrid", ["x", "size"], ["y"], align_corners=aligned)

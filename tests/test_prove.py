@@ -132,7 +132,7 @@ def test_open_laws_are_of_the_book() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", deep_but([entry.name for entry in MUSEUM][::2], [entry.name for entry in MUSEUM])
+    "name", deep_but([entry.name for entry in MUSEUM][::4], [entry.name for entry in MUSEUM])
 )
 def test_museum_piece_is_not_proved(name: str) -> None:
     assert not prove(MUSEUM[name], ranks=range(4), steps=20_000).is_proved

@@ -43,9 +43,7 @@ def checked(program: Program, dtype: DType, threads: int) -> CompiledSchedule:
     return compiled
 
 
-@pytest.mark.parametrize(
-    "dtype", deep_but([DType.F32, DType.F16], [DType.F32, DType.F64, DType.F16])
-)
+@pytest.mark.parametrize("dtype", deep_but([DType.F32], [DType.F32, DType.F64, DType.F16]))
 @pytest.mark.parametrize("perm", [(2, 0, 1), (2, 1, 0), (1, 2, 0), (0, 2, 1), (0, 1, 2)])
 def test_softmax_with_a_turned_bias(perm: tuple[int, ...], dtype: DType) -> None:
     is_turned = perm[-1] != 2

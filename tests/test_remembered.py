@@ -268,7 +268,7 @@ def test_models_that_differ_in_one_constant_keep_their_meaning(
             assert default_cache("schedule").statistics().entries == 2
 
 
-@pytest.mark.parametrize("factors", [(1.0, 2.0), (0.0, 1.0), (2.0, 0.5)])
+@pytest.mark.parametrize("factors", deep_but([(0.0, 1.0)], [(1.0, 2.0), (0.0, 1.0), (2.0, 0.5)]))
 def test_kernels_of_models_that_differ_in_one_constant_compute_their_own(
     factors: tuple[float, float],
 ) -> None:

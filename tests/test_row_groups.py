@@ -11,6 +11,7 @@ from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import Array, DType
+from tests.tiers import deep_but
 from tests.trivial_scheduler import one_dispatch
 
 ROWS = (3, 5)  # 15 are no whole groups, and of no thread's share
@@ -42,7 +43,7 @@ def drawn(dtype: DType, length: int) -> dict[str, Array]:
     return given
 
 
-@pytest.mark.parametrize("dtype", [DType.F32, DType.F64])
+@pytest.mark.parametrize("dtype", deep_but([DType.F32], [DType.F32, DType.F64]))
 @pytest.mark.parametrize("length", LENGTHS)
 def test_softmax_of_short_rows(dtype: DType, length: int) -> None:
     program, given = masked_softmax(dtype, length), drawn(dtype, length)

@@ -12,15 +12,16 @@ from tests.reach import QUICK, reach, read_record
 from tests.tiers import deep_but, seeds
 
 NAMES = [entry.name for entry in DEFAULT]
+LAWS = {entry.family or entry.name: entry.name for entry in DEFAULT}  # a rule of each
 FEW = 60  # draws per direction
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", LAWS.values())
 def test_no_instance_refutes_a_rule(name: str) -> None:
     assert refutation(DEFAULT[name], attempts=FEW) is None
 
 
-@pytest.mark.parametrize("name", deep_but(NAMES[::4], NAMES))
+@pytest.mark.parametrize("name", deep_but(NAMES[::8], NAMES))
 def test_rule_fires_where_it_did(name: str) -> None:
     """Where this fails and a change was meant, `make docs` makes the record anew."""
     assert reach(DEFAULT[name], QUICK) == read_record(QUICK).get(name)

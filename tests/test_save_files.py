@@ -26,7 +26,7 @@ from tests.test_save import arguments_of, check, values
 from tests.tiers import deep_but
 
 
-@pytest.mark.parametrize("name", deep_but(TINY[::6], TINY))
+@pytest.mark.parametrize("name", deep_but(TINY[::9], TINY))
 def test_networks_come_back_as_they_were(name: str) -> None:
     original = build(name)
     program = load(original)

@@ -163,7 +163,7 @@ def convolutions(high: Dim, wide: Dim) -> Program:
     return build.program({"y": build.reduce("sum", x, (1, 2))})
 
 
-@pytest.mark.parametrize(("high", "wide"), [(24, 24), (N, M)])
+@pytest.mark.parametrize(("high", "wide"), [pytest.param(24, 24, marks=pytest.mark.deep), (N, M)])
 def test_convolutions_of_many_sizes_are_of_few_classes(
     high: Dim, wide: Dim, no_kernels: None
 ) -> None:
