@@ -45,7 +45,8 @@ _FAR = 2
 # A rule that breaks the limit of e-nodes may do so up to this many times the limit.
 _OVER = 2
 
-_STEP = 2  # growth of the e-graph after which a program is extracted
+_STEP = 2  # growth of the e-graph after which a program is extracted; its cube if it is slow
+_FAST = 1.15  # growth in a round; less, and the saturation may end soon
 _SMALL = 1_000  # e-nodes; an early end of a smaller e-graph saves nothing
 _GAIN = 1e-4  # relative; what is cheaper by less was not worth the growth
 
@@ -280,7 +281,7 @@ class _Run:
             self.close_round()
             if self.report.stopped != "saturated" or not changed:
                 return
-            if self.is_large and self.report.nodes >= _STEP * self.appraised:
+            if self.is_large and self.has_grown:
                 self.appraise()
                 if self.gainless >= self.limits.gainless:
                     self.report.stopped = "no gain"
@@ -291,6 +292,12 @@ class _Run:
     def is_large(self) -> bool:
         """Whether there are enough e-nodes to end, should nothing be gained."""
         return self.report.nodes >= max(_SMALL, self.limits.enough * self.report.rounds[0].nodes)
+
+    @property
+    def has_grown(self) -> bool:
+        """Whether there are so many more e-nodes that it is time to see what is gained."""
+        before, now = self.report.rounds[-2].nodes, self.report.nodes
+        return now >= self.appraised * (_STEP if now >= _FAST * before else _STEP**3)
 
     def decode(self) -> Decoding:
         return Decoding(self.program, self.egraph, self.tables, self.interner)

@@ -220,7 +220,7 @@ class Enumeration:
         if work > limit + sum([self._own[each] for each in members(more)]):
             return True
         others = self.dispatches[cls].items()
-        return any([work > limit + own and not leaves & ~there for leaves, (own, _) in others])
+        return any(work > limit + own and not leaves & ~there for leaves, (own, _) in others)
 
     def _saved(self, cls: int) -> float:
         """What is saved at most where a class is not stored and read."""
