@@ -1,12 +1,14 @@
 """`python -m benchmarks memory`: what a model takes in memory, from loading it to its calls.
 
-Each model is compiled in a process of its own, and opened in another one from the file in which it
-was saved. MiB of the process are resident ones, mapped files and libraries included.
+Each model is compiled in a process of its own, with nothing in the cache, and opened in another one
+from the file in which it was saved. MiB of the process are resident ones, mapped files and
+libraries included.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -77,6 +79,7 @@ def memory(names: list[str], threads: int) -> None:
 def _in_process(step: str, path: Path, threads: int) -> dict[str, float]:
     """What a process of its own states of a step."""
     command = [sys.executable, "-m", "benchmarks.footprint", step, str(path), str(threads)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    environment = {**os.environ, "SATURA_CACHE": str(path.parent / "cache")}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout)
     return found

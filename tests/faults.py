@@ -443,7 +443,7 @@ FAULTS = (
         "tests/test_remembered.py",
     ),
     Fault(
-        "satura/pipeline/remembered.py",
+        "satura/pipeline/rule_sets.py",
         'return f"rules {names}" if all(map(is_of_the_book, rules)) else None',
         'return f"rules {names}"',
         "tests/test_remembered.py",

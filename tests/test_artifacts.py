@@ -114,6 +114,28 @@ def test_sizes_that_the_file_is_not_ready_for_are_compiled(tmp_path: Path) -> No
         satura.compile(program).save(path, {"m": 2})
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("steps", [[0, 1 << 40]]),
+        ("outputs", [99] * 4),
+        ("facts", [["3", "==", True]]),
+        ("calls", [["f", "os system", []]]),
+        ("dims", ["n"]),
+    ],
+)
+def test_a_class_of_sizes_that_is_not_as_it_was_written_is_refused(
+    key: str, value: object, tmp_path: Path
+) -> None:  # fmt: skip
+    program, path = dense("n"), tmp_path / "sized.satura"
+    satura.compile(program, threads=1, rules="none").save(path, {"n": 2})
+    change = rewritten(lambda header: header["programs"][0]["classes"][0].update({key: value}))  # type: ignore[index]
+    path.write_bytes(change(path.read_bytes()))
+    program_there = satura.open(path)
+    with pytest.raises(ArtifactError, match=r"sized\.satura is damaged: .*; save it again"):
+        program_there.run(random_inputs(program, {"n": 7}))
+
+
 def no_code(kernels: object) -> list[int]:
     raise AssertionError("code was loaded")
 

@@ -145,6 +145,15 @@ def test_equal_texts_share_their_code() -> None:
     assert is_compiled(twin)
 
 
+def test_no_helper_is_started_where_there_is_nothing_to_compile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SATURA_COMPILERS", "2")
+    monkeypatch.setattr(workers, "_started", lambda: pytest.fail("a helper was started"))
+    with workers.Compilers() as compilers:
+        assert list(compilers.compiled([])) == []
+
+
 def test_a_kernel_with_an_unknown_helper_is_named() -> None:
     text = "def kernel(args, thread, threads):\n    no_such_helper(args)\n"
     with pytest.raises(KernelError, match="kernel broken does not compile"):

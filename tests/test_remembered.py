@@ -19,6 +19,7 @@ import satura
 from benchmarks.models import build
 from satura.backend.jit.cache import Cache, default_cache
 from satura.language import Law, RuleSet, Tensor, rewrites, rule, unary
+from satura.pipeline import remembered
 from satura.pipeline.code import code_files
 from satura.pipeline.inputs import random_inputs
 from satura.pipeline.remembered import (
@@ -29,6 +30,7 @@ from satura.pipeline.remembered import (
 )
 from satura.pipeline.rewritten import Rewritten
 from satura.pipeline.rule_sets import Rules, rules_identity
+from satura.rewrite.egraph import prepared
 from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.cost import CostModel
@@ -85,6 +87,15 @@ def test_a_second_compile_makes_no_search(cache: Cache) -> None:
     assert str(second.report) == str(first.report)
     arguments = random_inputs(program)
     assert relative_error(second.run(arguments), satura.interpret(program, arguments)) < 1e-6
+
+
+def test_engines_are_freed_where_weights_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepared, "_kept", {})
+    program = scaled(np.arange(12.0).reshape(3, 4))  # of 48 bytes
+    for most, count in ((48, 1), (47, 0)):
+        monkeypatch.setattr(remembered, "_LARGE", most)
+        rewrite_once(program, "exact", Limits(rounds=most))
+        assert len(prepared._kept) == count
 
 
 @pytest.mark.deep

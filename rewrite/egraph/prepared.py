@@ -28,7 +28,7 @@ from satura.rewrite.language.dsl import Direction
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.program.program import Program
 
-_MOST = 4  # engines kept; each takes some 20 MB
+_MOST = 4  # engines kept; each takes some 20 to 70 MB
 _MOST_ROWS = 20_000  # of one that is kept: tables never shrink, and 45,000 rows take 80 MB
 
 
@@ -82,6 +82,12 @@ def prepared_engine(directions: Sequence[Direction], apart: Sequence[bool]) -> I
         _kept[key] = engine
         while len(_kept) > _MOST:
             del _kept[next(iter(_kept))]
+
+
+def forget_engines() -> None:
+    """Free the engines that are kept, where this is the thread that made them."""
+    while _kept and threading.current_thread() is threading.main_thread():
+        _kept.popitem()[1].egraph.close()
 
 
 def _declare(directions: Sequence[Direction], apart: Sequence[bool]) -> Prepared:

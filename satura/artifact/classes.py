@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from importlib import import_module
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from satura.artifact.container import Container, Writer, natural, of
 from satura.backend.plan.buffers import Lifetime
 from satura.backend.plan.sized import Sized, Table
-from satura.backend.run.routine import SMALL_WORK, Launch, Output, Routine
+from satura.backend.run.routine import FIRST_TENSOR, SMALL_WORK, Launch, Output, Routine
 from satura.backend.run.runtime import ALL_THREADS
 from satura.backend.sizes.size import DEFERRED, Call, Fact, Relation
 from satura.rewrite.errors import ArtifactError, CallError
@@ -60,7 +61,7 @@ class ReadyClass:
 
     def __init__(
         self, file: Container, row: Mapping[str, object], addresses: Sequence[int],
-        launched: Set[int], constants: Sequence[Array],
+        launched: Set[int], constants: Sequence[Array], inputs: int,
     ) -> None:  # fmt: skip
         """Raises ArtifactError and others where the row is not as it was written."""
         self.first = {name: natural(size) for name, size in of(dict, row["first"]).items()}
@@ -87,28 +88,33 @@ class ReadyClass:
         self.computed = natural(row["computed"])
         self.outputs = [natural(region) for region in of(list, row["outputs"])]
         self.constants = tuple(constants[: natural(row["constants"])])
-        self._check(steps, launched, len(constants))
+        self._check(steps, launched, natural(row["constants"]), inputs)
         self._launches = [
             tuple(Launch(addresses[kernel], first, width) for width in (1, ALL_THREADS))
             for kernel, first in steps
         ]
 
-    def _check(self, steps: Sequence[tuple[int, ...]], launched: Set[int], constants: int) -> None:
+    def _check(
+        self, steps: Sequence[tuple[int, ...]], launched: Set[int], constants: int, inputs: int
+    ) -> None:
         """Raises ArtifactError where something leaves its table."""
         table, sized = self.sized.table, self.sized
         words, buffers = len(table.numbers), len(sized.buffers)
+        last = FIRST_TENSOR + inputs + self.computed + constants
         values = len(sized.dims) - 1 - sized.steps - buffers - sized.scratches
         inside = (
             len(table.regions) == words
-            and len(self.constants) <= constants
+            and len(self.constants) == constants
             and all(kernel in launched and first < words for kernel, first in steps)
+            and all(one < two for (_, one), (_, two) in pairwise(steps))
+            and all(FIRST_TENSOR <= region < last for region in self.outputs)
             and len(table.places) == len(table.which)
             and len(table.in_arena) == len(table.buffers)
             and all(
                 not len(each) or (each.min() >= 0 and each.max() < most)
                 for each, most in (
                     (table.places, words), (table.which, values), (table.in_arena, words),
-                    (table.buffers, buffers),
+                    (table.buffers, buffers), (table.regions, last),
                 )
             )
         )  # fmt: skip

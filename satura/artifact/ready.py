@@ -24,7 +24,7 @@ from satura.backend.run.part import Part, Planned, Program
 from satura.backend.run.routine import FIRST_TENSOR, Instance, Launch, Output, Routine
 from satura.backend.run.signatures import Sizes
 from satura.backend.run.workspace import Workspaces
-from satura.rewrite.errors import ArtifactError, CallError
+from satura.rewrite.errors import ArtifactError, CallError, ProgramError
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, TensorType
 
@@ -123,7 +123,15 @@ class ReadyProgram(Program):
         from satura.artifact.classes import ReadyClass
 
         assert self._kernels is not None
-        found = [ReadyClass(self._file, row, *self._kernels, self._constants) for row in rows]
+        shared = (*self._kernels, self._constants, len(self.inputs))
+        try:
+            found = [ReadyClass(self._file, of(dict, row), *shared) for row in rows]
+            if any(len(each.outputs) != len(self.outputs) for each in found):
+                raise ArtifactError("a class of sizes has other outputs")
+        except (ArtifactError, ProgramError, ValueError, KeyError, TypeError) as error:
+            if str(self._file.path) in str(error):
+                raise
+            raise ArtifactError(f"{self._file.path} is damaged: {error}; save it again") from error
         return [
             (ClassReport(each.first, tuple(map(str, each.sized.facts)), None, 0, 0, {}), each)
             for each in found

@@ -127,6 +127,7 @@ def recalled(
         programs = programs_in(file, more)
         part = ReadyPart(programs, make)
         load(file, programs)
+        _ = [program.first_sizes for program in programs]  # so all of it is checked
         warning = of(str, file.header["warning"])
     except OSError:
         return None

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from satura.rewrite.egraph.saturate import Limits
 
 _ANY_TEXT = "surrogatepass"  # names may be of any characters
+_LARGE = 1 << 26  # bytes of weights: as many as an engine takes
 _BETWEEN = "\n\n\n"
 
 
@@ -71,8 +72,11 @@ def rewrite_once(
         return Rewritten(program, *found, phases.seconds, is_remembered=True)
     import_whole("satura.pipeline.stages")  # a remembered result needs no e-graph
     from satura.pipeline.stages import search
+    from satura.rewrite.egraph.prepared import forget_engines
 
     made = search(program, rule_set(rules), limits, phases, strict, costs)
+    if sum(constant.nbytes for constant in _large_constants(program)) > _LARGE:
+        forget_engines()  # their memory is that of weights that are packed next
     if key is not None:
         remember(key, made)
     return Rewritten(program, made.schedule, made.report, made.phases)  # without its e-graph
