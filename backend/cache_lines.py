@@ -30,5 +30,5 @@ def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
     if size < _SMALL:
         return np.empty(shape, dtype)
     memory = np.empty(size + CACHE_LINE, np.uint8)
-    start = -addressof(c_char.from_buffer(memory)) % CACHE_LINE  # sooner than `ctypes.data`
+    start = -addressof(c_char.from_buffer(memory.data)) % CACHE_LINE  # sooner than `ctypes.data`
     return np.ndarray(shape, dtype, memory, start)
