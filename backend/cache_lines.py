@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ctypes import addressof, c_char
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -28,4 +29,6 @@ def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
     size = prod(shape) * dtype.itemsize
     if size < _SMALL:
         return np.empty(shape, dtype)
-    return aligned_bytes(size).view(dtype).reshape(shape)
+    memory = np.empty(size + CACHE_LINE, np.uint8)
+    start = -addressof(c_char.from_buffer(memory.data)) % CACHE_LINE  # sooner than `ctypes.data`
+    return np.ndarray(shape, dtype, memory, start)

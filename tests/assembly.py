@@ -108,13 +108,13 @@ def planar(size: int = 5) -> Program:
     return build.program({"y": build.transpose(build.unary("relu", last), (0, 3, 1, 2))})
 
 
-def groups() -> Program:
-    """Groups of four channels."""
+def groups(depth: int = 4) -> Program:
+    """Groups of few channels."""
     build = Builder()
     x = build.input("x", DType.F32, (1, 20, 20, 64))
-    weight = build.constant(np.ones((3, 3, 4, 64), np.float32))
+    weight = build.constant(np.ones((3, 3, depth, 64), np.float32))
     window = build.window(DType.F32, (3, 3), (1, 1), (1, 1), (1, 1), (1, 1), 0)
-    return build.program({"y": build.conv(x, weight, window, 16)})
+    return build.program({"y": build.conv(x, weight, window, 64 // depth)})
 
 
 def pool() -> Program:
@@ -150,6 +150,7 @@ def doubles() -> Program:
 
 PROGRAMS = {
     "depthwise": depthwise, "planar": planar, "groups": groups, "pool": pool,
+    "full_groups": lambda: groups(target.host_target().lanes),
     "upsampled": upsampled, "elementwise": elementwise, "contraction": contraction,
     "winograd": winograd,
     "functions": functions, "softmax": softmax, "quantized": quantized,

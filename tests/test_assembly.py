@@ -118,7 +118,8 @@ def test_functions_are_no_calls(cpu: str) -> None:
 
 @pytest.mark.parametrize("cpu", deep_but(FEW, CPUS))
 @pytest.mark.parametrize(
-    "program", deep_but(["contraction"], ["contraction", "doubles", "few_columns"])
+    "program",
+    deep_but(["contraction"], ["contraction", "doubles", "few_columns", "full_groups"]),
 )
 def test_microkernels_keep_their_sums_in_registers(cpu: str, program: str) -> None:
     steps = [

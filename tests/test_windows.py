@@ -174,7 +174,7 @@ def test_small_groups_share_a_vector(depth: int) -> None:
     """What is not finite stays in its own group."""
     random = np.random.default_rng(depth)
     lanes = host_target().lanes
-    channels, shared = 3 * max(lanes, depth), lanes > depth
+    channels, shared = 3 * max(lanes, depth), lanes >= depth
     for size, stride, dilation, fill in ((3, 1, 1, 0), (3, 2, 1, 1), (1, 1, 1, 0), (2, 1, 2, 0)):
         build = Builder()
         x = build.input("x", DType.F32, (2, 7, 9, channels))

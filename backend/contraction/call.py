@@ -106,7 +106,7 @@ class _Problem:
     left_depth: int
     right_depth: int
     right_column: int
-    shared: int = 1
+    shared: int = 0
     column: int = -1  # the place of the columns among the axes of the result
 
     @property
@@ -124,18 +124,20 @@ class _Problem:
 
     @property
     def groups_of_a_vector(self) -> int:
-        """How many groups can have their columns in one vector."""
+        """How many groups can have their columns in one vector; 0 where these do not fill it."""
         products = self.reading.products
         lanes, plain = lanes_of(products), not products.word.is_integer and not self.left_packed
         packed = self.reading.weights is not None
         if not plain or not packed or self.groups < 2 or self.columns != self.depth:
-            return 1
+            return 0
         shared = lanes // self.columns
         is_even = shared * self.columns == lanes and self.groups % shared == 0
-        return int(shared) if is_even else 1
+        return int(shared) if is_even else 0
 
     def sharing(self, shared: int) -> _Problem:
-        """The same with so many groups as one."""
+        """The same with so many groups as one, if any."""
+        if not shared:
+            return self
         return replace(
             self, groups=self.groups // shared, columns=self.columns * shared,
             left_group=self.left_group * shared, shared=shared,
@@ -147,7 +149,7 @@ class _Problem:
         batches, rows = self._merged(nest)
         *outer, last = rows
         weights, size, target = self.reading.weights, self.reading.left.itemsize, nest.target
-        if not isinstance(weights, Constant) or batches or self.groups * self.shared > 1:
+        if not isinstance(weights, Constant) or batches or self.groups > 1 or self.shared:
             return self
         if self.reading.left_packed or any(axis.is_windowed for axis in rows):
             return self
@@ -189,13 +191,15 @@ class _Problem:
             return crossed.code(schedule, dispatch, threads, store, name, any_sizes, wanted)
         batches, rows = self._merged(nest)
         count = prod(axis.row.extent for axis in rows)
-        grouped = self.groups * self.shared > 1
+        grouped = self.groups > 1 or self.shared > 0
         reading = self.reading
         any_columns = any_sizes and reading.weights is None  # those of weights are always the same
         known = None if any_sizes else count
         tile = choose_tile(
             known, self.columns, any_columns=any_columns, products=reading.products
         )  # fmt: skip
+        if self.shared == 1:  # the microkernel is written out, and more rows would be spilled
+            tile = replace(tile, rows=tuple(max(1, rows - 1) for rows in tile.rows))
         full = not any_columns and self.columns % panel_columns(tile) == 0
         spec = ContractionSpec(
             len(batches) + grouped, tuple(axis.is_windowed for axis in rows), tile, grouped,

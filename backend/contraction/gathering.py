@@ -44,7 +44,7 @@ def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
         return
     yield "kinds = scratch + kinds_offset"
     yield "fill_page = scratch + fill_offset"
-    words = "depth" if spec.shared == 1 else f"depth * {spec.shared}"
+    words = "depth" if spec.shared <= 1 else f"depth * {spec.shared}"
     if shares_tables(spec):
         words += f" * batch_extent{spec.batches - 1}"
     yield f"for i in range({words}):"

@@ -47,8 +47,9 @@ class ContractionSpec:
     (see `pack_panels`), or is copied to a panel by the kernel (`right_packed`); its elements have
     the dtype `right`, where that is another. Panels of integers start with a line of what is added
     to the sums. `result` is the dtype of the sums. As many small groups of a convolution as
-    `shared` says have their columns in one vector, and are one group. Where columns fill all panels
-    (`full`), the text says how many a panel has, and LLVM writes the epilogue without loops.
+    `shared` says (0: none) have their columns in one vector, and are one group. Where columns fill
+    all panels (`full`), the text says how many a panel has, and LLVM writes the epilogue without
+    loops.
     """
 
     batches: int
@@ -60,7 +61,7 @@ class ContractionSpec:
     dtype: DType = DType.F32
     right: DType | None = None
     result: DType = DType.F32
-    shared: int = 1
+    shared: int = 0
     full: bool = False
 
     @property
@@ -121,7 +122,7 @@ class ContractionSpec:
         """The microkernels, one per entry of the tile's rows."""
         if self.tile.part:
             return (tile_name(self.tile.part, self.tile.vectors, self.products),)
-        depth = self.width // self.shared if self.shared > 1 else 0
+        depth = self.width // self.shared if self.shared else 0
         return tuple(
             tile_name(rows, self.tile.vectors, self.products, depth) for rows in self.tile.rows
         )
@@ -269,7 +270,7 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     tiles = -(-most_rows // tallest)
     last = call.rows[-1]
     joins = last.taps > 1 and last.dilation == 1 and steps == 1
-    joins = joins and last.stride == depth * word and spec.shared == 1 and not spec.tile.part
+    joins = joins and last.stride == depth * word and not spec.shared and not spec.tile.part
 
     groups = call.batches[-1] if spec.grouped else 1
     layout = Layout()
@@ -285,7 +286,7 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         "table_offset": layout.take(tiles * table_pitch),
         "table_pitch": table_pitch, "tile_pitch": tile_pitch,
         "fill": _fill_word(spec, call.fill),
-        "fill_offset": layout.take(depth * spec.shared * word * groups),
+        "fill_offset": layout.take(depth * max(1, spec.shared) * word * groups),
         "joins": int(joins), "kinds_offset": layout.take(tiles * _WORD),
         "hops_offset": layout.take(3 * taps * _WORD),
         "left_depth_stride": call.left_depth_stride,

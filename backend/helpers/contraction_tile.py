@@ -43,7 +43,7 @@ def tile_helper(name: str) -> Helper | None:
     `tile`. Each step fetches one more cache line from `ahead` on: weights that are needed soon.
     `doubles_RxV` is the same for f64.
     `tile_Rx1gD`: every D columns, of one vector, see their own D elements of as many as there are
-    columns, and `depth` is D.
+    columns, and `depth` is D: it is written out.
 
     `pairs_RxV` and `quads_RxV` have one more argument, and i32 in `panel` and `tile`: `heads` is
     the address of one i32 per column that the sums start from where `resume` is 0.
@@ -126,11 +126,20 @@ def _tile(
     def grouped_tap(t: ir.Value, state: list[ir.Value]) -> list[ir.Value]:
         line, weights, soon, *sums = state
         hop = code.add(code.load(hops, t, INT64), offset)
-        columns = [code.load(weights, k, code.vector) for k in range(group)]
-        for m in range(rows):
-            seen = code.load(code.add(code.load(line, m, INT64), hop), 0, code.vector)
+        if group == code.lanes:
+            here = [code.load(line, m, INT64) for m in range(rows)]
             for k in range(group):
-                sums[m] = code.fma(code.of_groups(seen, group, k), columns[k], sums[m])
+                again = code.opaque(hop)  # else LLVM would load much of a row at once, and spill it
+                column = code.load(weights, k, code.vector)
+                for m in range(rows):
+                    value = code.broadcast(code.add(here[m], again), code.integer(k))
+                    sums[m] = code.fma(value, column, sums[m])
+        else:
+            columns = [code.load(weights, k, code.vector) for k in range(group)]
+            for m in range(rows):
+                seen = code.load(code.add(code.load(line, m, INT64), hop), 0, code.vector)
+                for k in range(group):
+                    sums[m] = code.fma(code.of_groups(seen, group, k), columns[k], sums[m])
         code.prefetch(soon)
         weights = code.add(weights, code.multiply(width, group))
         return [code.add(line, pitch), weights, code.add(soon, line_bytes), *sums]
