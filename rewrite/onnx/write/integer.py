@@ -146,7 +146,7 @@ def _power(emit: Emitter, x: str, y: str, dtype: DType) -> str:
     if y in emit.constants and emit.constants[y].size:
         known = emit.constants[y].array
         bits = max(1, int(known.max()).bit_length())
-        if known.ndim == 0 and known > 0:
+        if known.ndim == 0 and int(known) > 0:
             return emit.cast(_fixed_power(emit, base, int(known)), DType.I64, dtype)
     exponent = signed = emit.cast(y, dtype, DType.I64)
     one, zero = emit.scalar(1, DType.I64), emit.scalar(0, DType.I64)
