@@ -192,6 +192,6 @@ def arguments_for(program: Program, sizes: Mapping[str, int], seed: int) -> dict
         shape = tuple(static(dim) for dim in node.type.concrete(sizes).shape)
         values = draw.data(node.type.dtype, shape, special=True)
         if node.type.dtype.is_integer:
-            values = values % 2 - values.dtype.type(node.type.dtype.is_signed)
+            values = values % 2 - int(node.type.dtype.is_signed)
         found[node.input_name] = values
     return found

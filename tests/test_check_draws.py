@@ -21,6 +21,7 @@ from satura.rewrite.language.terms import (
     matmul,
     pad,
     pool,
+    reduce,
     reshape,
     scalar,
     select,
@@ -30,6 +31,7 @@ from satura.rewrite.language.terms import (
 )
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.attributes import (
+    Axes,
     Axis,
     Count,
     Padding,
@@ -344,7 +346,54 @@ def either_of_equals(x: Tensor, y: Tensor) -> Law:
     return rewrites(select(binary("eq", x, y), x, y), y)
 
 
+@rule
+def trues_in_bytes(x: Tensor, y: Tensor) -> Law:
+    """cast(matmul(i8 x, i8 y), i32) = matmul(i32 x, i32 y) for bools: not for 128 trues"""
+    both = (x.type.dtype == DType.BOOL) & (y.type.dtype == DType.BOOL)
+    narrow, wide = (matmul(cast(x, d), cast(y, d)) for d in (DType.I8, DType.I32))
+    return rewrites(cast(narrow, DType.I32), wide, both)
+
+
+@rule
+def trues_in_a_byte(x: Tensor, a: Axes) -> Law:
+    """cast(sum(u8 x), i32) = sum(i32 x) for bools: not for 256 trues"""
+    narrow, wide = (reduce("sum", cast(x, d), a) for d in (DType.U8, DType.I32))
+    return rewrites(cast(narrow, DType.I32), wide, x.type.dtype == DType.BOOL)
+
+
+@attribute_function
+def of_few_bits(w: Window) -> Window:
+    """Sizes of more than three bits become one less."""
+    sizes = tuple(n - 1 if len(f"{n:b}") > len("bit") else n for n in w.sizes)
+    return replace(w, sizes=sizes)
+
+
+@rule
+def pool_of_seven(f: ReduceFn, x: Tensor, w: Window) -> Law:
+    """pool(f, x, w) = pool(f, x, w with sizes below 8), whose rule names no number"""
+    return rewrites(pool(f, x, w), pool(f, x, of_few_bits(w)))
+
+
+@rule
+def round_twice(x: Tensor) -> Law:
+    """cast(cast(x, f32), bf16) = cast(x, bf16): not for integers beside a tie"""
+    left = cast(cast(x, DType.F32), DType.BF16)
+    return rewrites(left, cast(x, DType.BF16), x.type.dtype == DType.I32)
+
+
+@rule
+def by_way_of_octets(x: Tensor, d: DType) -> Law:
+    """cast(cast(x, d), f16) = x for d = f8e5m2: a condition that few draws meet"""
+    is_met = (x.type.dtype == DType.F16) & (d == DType.F8E5M2)
+    return rewrites(cast(cast(x, d), DType.F16), x, is_met)
+
+
 WRONG = [
+    trues_in_bytes,
+    trues_in_a_byte,
+    pool_of_seven,
+    round_twice,
+    by_way_of_octets,
     short_rows_only,
     by_way_of_bytes,
     position_in_bytes,
@@ -377,6 +426,7 @@ WRONG = [
     outer_product,
 ]
 DEAR = (
+    trues_in_bytes, trues_in_a_byte, pool_of_seven, round_twice, by_way_of_octets,
     pads_of_equal_values, moved_batches, pool_of_one, there_and_back, reshaped_positions,
     round_once, position_in_bytes, one_mod,
 )  # fmt: skip

@@ -15,6 +15,7 @@ from onnx.reference import ReferenceEvaluator
 import satura
 from satura.rewrite.errors import SaturaError
 from satura.rewrite.onnx.load import load
+from satura.rewrite.onnx.opsets import means_the_same
 from satura.rewrite.onnx.write.save import to_model
 from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.ops.reductions import REDUCTIONS
@@ -25,7 +26,7 @@ from satura.rewrite.types.attributes import BinaryFn, Padding
 from satura.rewrite.types.dims import static, symbol
 from satura.rewrite.types.tensor_type import COMPUTED, Array, DType
 from tests.onnx_cases import sample
-from tests.onnx_models import make_model, node
+from tests.onnx_models import Integers, make_model, node
 from tests.onnxruntime_reference import (
     WITHOUT_F64,
     assert_close,
@@ -155,6 +156,13 @@ def test_binary_with_constants_and_broadcasts() -> None:
     )
     check(program, arguments_of(program), arguments_of(program, seed=7))
     assert sum(node.op_type == "Expand" for node in to_model(program).graph.node) == 1
+
+
+def test_integers_to_a_fixed_power_are_products() -> None:
+    model = make_model([node("Pow", "x e", "y")], {"x": Integers((2, 5))}, {"e": np.array(5)})
+    program = load(model)
+    check(program, arguments_of(program))
+    assert len(to_model(program).graph.node) == 3
 
 
 @pytest.mark.parametrize("dtype", COMPUTED)
@@ -571,6 +579,11 @@ def test_nodes_of_a_model_come_back_where_nothing_is_cheaper() -> None:
     written = Counter(each.op_type for each in to_model(program).graph.node)
     assert written == Counter(each.op_type for each in nodes)
     check(program, arguments_of(program, special=False), tolerance=2e-5)
+
+
+def test_nodes_whose_inputs_changed_places_do_not_come_back_in_newer_opsets() -> None:
+    assert means_the_same("Resize", 11, 13) and not means_the_same("Resize", 10, 11)
+    assert means_the_same("BatchNormalization", 9, 15)
 
 
 @pytest.mark.deep

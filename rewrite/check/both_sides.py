@@ -44,6 +44,10 @@ FAR = {DType.F64: (200, 200, 130), DType.F32: (25, 25, 16), DType.BF16: (25, 25,
 numbers, or one that nearly cancels, is as finite as they are."""
 FAR_DRAWS = 0.2
 ZERO_DRAWS = 0.06
+TIED = tuple(each.numpy for each in (DType.F64, DType.I64, DType.U64, DType.I32, DType.U32))
+TIE_DRAWS = 0.1  # of numbers beside those half way between two of a narrow float
+MANY = 100  # elements of which no random sum is near their number,
+ALIKE_DRAWS = 0.5  # so that all of them are alike in as many draws
 LEAST_FAR = 1e10
 NEAR = 2.0**-6  # by which results of numbers far from 1 may differ, relative to the left one,
 NEAR_EPS = 128  # or as many last digits, where these are more
@@ -297,6 +301,11 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
     if not moderate and draw.specials > 0 and draw.chance(ZERO_DRAWS):
         are_floats = {name for name, array in arguments.items() if DType.of(array.dtype).is_float}
         arguments |= {name: _with_zeros(arguments[name], draw) for name in sorted(are_floats)}
+    for name, array in arguments.items():
+        if not moderate and array.dtype in TIED and draw.chance(TIE_DRAWS):
+            arguments[name] = array = _beside_ties(array, draw)
+        if array.size > MANY and array.dtype.kind in "biu" and draw.chance(ALIKE_DRAWS):
+            arguments[name] = np.full_like(array, array.flat[:8].max())
     return arguments
 
 
@@ -335,6 +344,19 @@ def _with_zeros(array: Array, draw: Draw) -> Array:
     random = np.random.default_rng(draw.random.getrandbits(64))
     zeros = random.choice((0.0, -0.0), array.shape).astype(array.dtype)
     return np.asarray(np.where(random.random(array.shape) < 0.5, zeros, array))
+
+
+def _beside_ties(array: Array, draw: Draw) -> Array:
+    """Numbers half way between two floats of some narrow type, or next to that."""
+    random = np.random.default_rng(draw.random.getrandbits(64))
+    digits = random.choice((3, 4, 8, 11), array.shape)
+    middle = 2 * random.integers(1 << digits - 1, 1 << digits) + 1
+    beside = random.integers(-1, 2, array.shape)
+    if array.dtype.kind == "f":
+        scale = np.exp2(random.integers(-9, 9, array.shape) - digits)
+        return np.asarray(scale * middle * (1 + beside * 2.0**-40))
+    room = 8 * array.dtype.itemsize - 2 - digits
+    return np.asarray((middle << random.integers(0, room)) + beside).astype(array.dtype)
 
 
 def _gather_extents(nodes: Sequence[Node]) -> dict[int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, product
 from random import Random
@@ -21,7 +21,10 @@ SQUARE_RANKS = (2, 3, 4, 4, 5)
 SQUARE_EXTENTS = ((2,), (3,), (2,), (3,), (2,), SYMBOLS)
 LARGE_DRAWS = 120
 LARGE_EXTENTS: tuple[tuple[Dim, ...], ...] = ((400, 1), (400, 1), (2051, 1))
-COUNTING = {"iota", "reduce", "arg_reduce", "extent"}  # ops that tell how large an extent is
+COUNTING = {"iota", "reduce", "arg_reduce", "extent", "matmul", "conv"}  # of how large an extent is
+WINDOWED = {"pool", "conv"}
+WINDOW_DRAWS = 120
+LONG_TAPS = (8, 11, 12, 12)  # two of these are a window of more elements than i8 can count
 REVERSED_DRAWS = 200
 REVERSED_EXTENTS: tuple[Dim, ...] = (1, 2, 2, 3, 4, 4)
 NARROW_DRAWS = 3  # for each dtype that computes, and each that does not
@@ -50,15 +53,36 @@ def of_equal_extents(direction: Direction, seed: int, draws: int) -> Iterator[In
             yield instance
 
 
-def of_large_extents(direction: Direction, seed: int, scale: int) -> Iterator[Instance]:
+def of_large_extents(
+    direction: Direction, firings: Sequence[Instance], seed: int, scale: int
+) -> Iterator[Instance]:
     """Matches whose positions or sums a small dtype has no room for."""
     random = Random(seed)
     draws = LARGE_DRAWS * scale if ops_of(direction) & COUNTING else 0
     for number in range(draws):
-        wish = Wish(random.choice((1, 2)), LARGE_EXTENTS[number % len(LARGE_EXTENTS)])
+        extents = LARGE_EXTENTS[number % len(LARGE_EXTENTS)]
+        wish = Wish(random.choice((1, 2)), extents, _dtypes_of(firings, number))
         instance = draw_instance(direction, random, wish)
         if instance is not None:
             yield instance
+
+
+def of_long_windows(
+    direction: Direction, firings: Sequence[Instance], seed: int, scale: int
+) -> Iterator[Instance]:
+    """Matches whose windows have 8 elements and more along an axis."""
+    random = Random(seed)
+    for number in range(WINDOW_DRAWS * scale if ops_of(direction) & WINDOWED else 0):
+        wish = Wish(None, (1, 2, 3), _dtypes_of(firings, number), near=LONG_TAPS)
+        instance = draw_instance(direction, random, wish)
+        if instance is not None:
+            yield instance
+
+
+def _dtypes_of(firings: Sequence[Instance], number: int) -> tuple[DType, ...]:
+    """The dtypes of the tensors of one of the firings: a condition may need them."""
+    types = firings[number % len(firings)].types if firings else {}
+    return tuple(dict.fromkeys(type_.dtype for type_ in types.values()))
 
 
 def of_reversed_shapes(direction: Direction, seed: int, scale: int) -> Iterator[Instance]:

@@ -108,7 +108,8 @@ class Instance:
 class Wish:
     """What a draw keeps to: the rank of the whole left side, extents, dtypes to choose from.
 
-    `named` prefers functions that the rule names, `reverses` reshapes to reversed extents.
+    `named` prefers functions that the rule names, `reverses` reshapes to reversed extents, `near`
+    are extents of windows to draw, too.
     """
 
     rank: int | None = None
@@ -116,6 +117,7 @@ class Wish:
     dtypes: tuple[DType, ...] = ()
     named: bool = False
     reverses: bool = False
+    near: tuple[int, ...] = ()
 
 
 NO_WISH = Wish()  # ranks from 0 to 4
@@ -135,7 +137,7 @@ def draw_from(
     draw = Draw(source, extents=wish.extents) if wish.extents else Draw(source, symbolic)
     possible = _possible_for(direction)
     draw.named = possible.numbers
-    draw.near = () if wish.extents else possible.extents
+    draw.near = wish.near if wish.extents else possible.extents
     draw.dtypes = wish.dtypes or draw.dtypes
     draw.functions = possible.functions if wish.named else frozenset()
     draw.reverses = wish.reverses

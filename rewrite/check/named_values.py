@@ -1,4 +1,4 @@
-"""What the functions of a rule name: numbers, where it often means something else, and text."""
+"""What the functions of a rule name: numbers, where it often means something else, text, dtypes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from types import CodeType
 
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Apply, Expression, Literal
+from satura.rewrite.types.tensor_type import DType
 
 Number = int | float
 LOADS = ("LOAD_CONST", "LOAD_SMALL_INT", "RETURN_CONST")
@@ -25,6 +26,19 @@ def named_numbers(direction: Direction) -> tuple[Number, ...]:
 def named_functions(direction: Direction) -> frozenset[str]:
     """The text in conditions and computations of `direction`: the names of functions, mostly."""
     return frozenset(each for each in _literals(direction) if isinstance(each, str))
+
+
+def named_dtypes(direction: Direction) -> tuple[DType, ...]:
+    """The dtypes in conditions and computations of `direction`."""
+    return tuple(dict.fromkeys(each for root in direction.expressions for each in _dtypes(root)))
+
+
+def _dtypes(expression: Expression) -> Iterator[DType]:
+    if isinstance(expression, Literal) and isinstance(expression.value, DType):
+        yield expression.value
+    elif isinstance(expression, Apply):
+        for argument in expression.arguments:
+            yield from _dtypes(argument)
 
 
 def _literals(direction: Direction) -> Iterator[Number | str]:

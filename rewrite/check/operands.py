@@ -16,7 +16,7 @@ from typing import cast
 
 from satura.rewrite.check import layout_operands as layout
 from satura.rewrite.ops.cells import ACTIVATIONS, ALPHA, BETA, FUNCTIONS, GATES, Cell
-from satura.rewrite.ops.draw import Draw, Drawn, Given, Types, is_concrete, reject_unless
+from satura.rewrite.ops.draw import EXTENTS, Draw, Drawn, Given, Types, is_concrete, reject_unless
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction
 from satura.rewrite.ops.reductions import REDUCTIONS, SELECTIONS
 from satura.rewrite.types.attributes import (
@@ -162,9 +162,15 @@ def _window_between(
     return replace(window, lo=tuple(lo for lo, _ in parts), hi=tuple(hi for _, hi in parts))
 
 
+def _inner(draw: Draw, usual: tuple[int, ...]) -> int:
+    """An extent to sum over: of those that the draw keeps to, or a usual one."""
+    kept = [] if draw.extents is EXTENTS else [n for n in draw.extents if isinstance(n, int)]
+    return draw.one_of(kept or usual)
+
+
 def _matmul(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     reject_unless(result.rank >= 2 and result.dtype is not DType.BOOL)
-    inner = draw.dim() if draw.chance(0.2) else draw.one_of((1, 1, 2, 2, 3, 6, 8, 12, 12, 24, 0))
+    inner = draw.dim() if draw.chance(0.2) else _inner(draw, (1, 1, 2, 2, 3, 6, 8, 12, 12, 24, 0))
     if known[0] is not None and known[0].rank == result.rank:
         inner = known[0].shape[-1]
     elif known[1] is not None and known[1].rank == result.rank:
@@ -181,7 +187,7 @@ def _conv(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     window = cast(Window, given[0] or drawn(draw, result.rank - 2, result.dtype))
     divisors = [count for count in (1, 1, 2, 3, outer) if count and outer % count == 0]
     groups = cast(Groups, given[1] or Groups(draw.one_of(divisors)))
-    inner = 0 if draw.chance(0.03) else draw.one_of((1, 2, 3))
+    inner = 0 if draw.chance(0.03) else _inner(draw, (1, 2, 3))
     spatial = _extents_before(draw, window, result.shape[1:-1])
     x = result.with_shape((result.shape[0], *spatial, inner * groups.count))
     w = result.with_shape((*window.sizes, inner, outer))

@@ -16,6 +16,7 @@ from satura.rewrite.check.instances import (
     draw_from,
     draw_instance,
 )
+from satura.rewrite.check.named_values import named_dtypes
 from satura.rewrite.check.report import DirectionReport
 from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import RuleError
@@ -58,8 +59,10 @@ class Firings:
         """Draw until there are `wanted` firings and every condition gave both answers.
 
         Where half of the `attempts` made hardly any fire, the others are at high ranks, too, and
-        prefer functions that the rule names; where few fire then, there are twice as many attempts.
+        prefer functions and dtypes that the rule names; where few fire then, there are twice as
+        many attempts.
         """
+        dtypes = named_dtypes(self.direction)
         for number in range(2 * attempts):
             if len(self.found) >= wanted and not self.has_undecided:
                 return
@@ -67,7 +70,9 @@ class Firings:
             if number >= attempts and not (is_rare and 10 * len(self.found) > wanted):
                 return
             rank = random.choice(RARE_RANKS) if is_rare else None
-            wish = Wish(rank, named=number % 2 == 0) if is_rare else NO_WISH
+            wish = NO_WISH
+            if is_rare:
+                wish = Wish(rank, (), dtypes if number % 3 == 0 else (), named=number % 2 == 0)
             instance = draw_instance(self.direction, random, wish)
             if instance is not None:
                 self._try(instance, wish, room=len(self.found) < 2 * wanted)

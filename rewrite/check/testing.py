@@ -31,6 +31,7 @@ from satura.rewrite.check.extremes import (
     of_equal_extents,
     of_high_rank,
     of_large_extents,
+    of_long_windows,
     of_narrow_dtypes,
     of_reversed_shapes,
     with_extreme_numbers,
@@ -153,7 +154,8 @@ def _failure_at_extremes(
         chain(
             of_high_rank(firings.direction, seed, scale),
             of_equal_extents(firings.direction, seed, squares * scale),
-            of_large_extents(firings.direction, seed, scale),
+            of_large_extents(firings.direction, [*firings.found.values()], seed, scale),
+            of_long_windows(firings.direction, [*firings.found.values()], seed, scale),
             of_reversed_shapes(firings.direction, seed, scale),
             of_narrow_dtypes(firings.direction, seed, scale),
             with_other_zeros(firings.found.values(), scale),

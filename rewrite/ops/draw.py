@@ -121,8 +121,9 @@ class Draw:
         return tuple(dims)
 
     def dtype(self, choices: frozenset[DType] | None = None) -> DType:
-        """A dtype among `choices` and those of this draw."""
-        return self.one_of([dtype for dtype in self.dtypes if choices is None or dtype in choices])
+        """A dtype among `choices` and those of this draw, where there are any."""
+        wanted = [dtype for dtype in self.dtypes if choices is None or dtype in choices]
+        return self.one_of(wanted or [dtype for dtype in COMPUTED if dtype in (choices or ())])
 
     def type(self) -> TensorType:
         return TensorType(self.dtype(), self.shape())

@@ -329,8 +329,9 @@ def _to_odd(x: Array) -> Array:
     To a shorter float these round as the numbers themselves.
     """
     if x.dtype.kind in "iu" and x.dtype.itemsize == 8:  # an f64 has 53 bits: the last is any of 12
-        joined = (x | ((x & 2047 != 0) * 2048).astype(x.dtype)) & ~np.full_like(x, 2047)
-        x = np.where(np.isin(x >> 53, (0, -1) if x.dtype.kind == "i" else (0,)), x, joined)
+        rest, high = np.bitwise_and(x, 2047), np.right_shift(x, 53)
+        joined = np.bitwise_or(np.subtract(x, rest), np.where(rest, 2048, 0).astype(x.dtype))
+        x = np.where((high == 0) | (np.add(high, 1) == 0), x, joined)
     x = x.astype(np.float64)
     near = x.astype(np.float32)
     back, bits = near.astype(np.float64), near.view(np.int32)

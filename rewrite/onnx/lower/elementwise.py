@@ -165,7 +165,8 @@ def _cast(node: Context, target: DType) -> int:
         return build.cast(build.cast(x, DType.I32), target)
     if not (target.is_narrow and target.is_float and node.integer("saturate", 1)):
         return build.cast(x, target)
-    return narrow(build, x if build.dtype(x) is DType.F64 else build.converted(x, DType.F32), target)
+    wide = x if build.dtype(x) is DType.F64 else build.converted(x, DType.F32)
+    return narrow(build, wide, target)
 
 
 def narrow(build: Tensors, x: int, target: DType) -> int:

@@ -142,17 +142,16 @@ def _shift(emit: Emitter, x: str, y: str, dtype: DType, left: bool) -> str:
 
 def _power(emit: Emitter, x: str, y: str, dtype: DType) -> str:
     """Powers by squaring, unrolled over the exponent's bits; i64 wraps as every narrower type."""
-    base, signed = emit.cast(x, dtype, DType.I64), emit.cast(y, dtype, DType.I64)
-    one, zero = emit.scalar(1, DType.I64), emit.scalar(0, DType.I64)
-    exponent = signed
-    bits = 8 * dtype.itemsize
-    if dtype.is_signed:
-        exponent, bits = extreme(emit, "max", signed, zero, DType.I64), bits - 1
+    base, bits = emit.cast(x, dtype, DType.I64), 8 * dtype.itemsize - dtype.is_signed
     if y in emit.constants and emit.constants[y].size:
         known = emit.constants[y].array
         bits = max(1, int(known.max()).bit_length())
-        if known.min() == known.max() > 0:
-            return emit.cast(_fixed_power(emit, base, int(known.max())), DType.I64, dtype)
+        if known.ndim == 0 and int(known) > 0:
+            return emit.cast(_fixed_power(emit, base, int(known)), DType.I64, dtype)
+    exponent = signed = emit.cast(y, dtype, DType.I64)
+    one, zero = emit.scalar(1, DType.I64), emit.scalar(0, DType.I64)
+    if dtype.is_signed:
+        exponent = extreme(emit, "max", signed, zero, DType.I64)
     unsigned = emit.cast(exponent, DType.I64, DType.U64)
     result, square = one, base
     for bit in range(bits):
@@ -173,7 +172,7 @@ def _power(emit: Emitter, x: str, y: str, dtype: DType) -> str:
 
 
 def _fixed_power(emit: Emitter, base: str, exponent: int) -> str:
-    """base^exponent by squaring, for one exponent above 0."""
+    """base^exponent by squaring."""
     result = base
     for digit in f"{exponent:b}"[1:]:
         result = emit.node("Mul", result, result)
