@@ -219,8 +219,8 @@ def test_windows_that_exceed_their_input(
         ((56, 56), 64, 64, 3, 1, 1),
         ((28, 28), 16, 130, 1, 2, 0),
         ((7, 7), 512, 64, 3, 1, 1),  # several steps over the taps
-        ((5, 3), 5000, 20, 1, 1, 0),  # several steps over the depth
-        ((4, 4), 3000, 64, 3, 1, 1),  # both
+        ((5, 3), 12007, 20, 1, 1, 0),  # several steps over the depth, the last one shorter
+        ((4, 4), 10501, 20, 3, 1, 1),  # both
         ((40, 41), 3, 64, 7, 2, 3),  # joined taps, a stem
         ((30, 30), 2, 8, 11, 4, 2),  # more taps than a word has bits
     ],

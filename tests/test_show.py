@@ -103,7 +103,7 @@ def shown(capsys: pytest.CaptureFixture[str]) -> Shown:
     return Shown(capsys)
 
 
-@pytest.mark.parametrize("name", ["model", "twins"])
+@pytest.mark.parametrize("name", deep_but(["twins"], ["model", "twins"]))
 def test_programs_are_shown_as_text_that_is_read_back(
     name: str, request: pytest.FixtureRequest, shown: Shown
 ) -> None:
@@ -224,8 +224,10 @@ def test_errors_are_one_line(model: Path, tmp_path: Path, shown: Shown) -> None:
         model, "--stage", "code"
     )
     assert "there is no node %99; the last is %8" in shown.error(model, "--node", 99)
-    assert "there is no node %-1" in shown.error(model, "--node=-1")
-    assert "x is not the number of a node" in shown.error(model, "--node", "x")
+    assert "there is no node %-1" in shown.error(model, "--stage", "program", "--node=-1")
+    assert "x is not the number of a node" in shown.error(
+        model, "--stage", "program", "--node", "x"
+    )
     assert "%1 = constant() #" in shown.error(model, "--node", 1)
     assert "is in none of the dispatches" in shown.error(model, "--node", 1)
     assert "--assembly is for --stage kernels" in shown.error(model, "--assembly")

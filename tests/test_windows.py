@@ -81,7 +81,7 @@ def test_pools(last: bool, seed: int) -> None:
     check(program, {"x": draw(random, dtype, shape)}, True, f != "prod" or not dtype.is_float)
 
 
-@pytest.mark.parametrize("seed", seeds(5, 200))
+@pytest.mark.parametrize("seed", deep_but(seeds(3, 200), seeds(5, 200)))
 def test_depthwise_convolutions(seed: int) -> None:
     """In one to three dimensions, with a multiplier of channels, and an epilogue."""
     random = np.random.default_rng(seed)
@@ -104,7 +104,7 @@ def test_depthwise_convolutions(seed: int) -> None:
     check(program, {"x": draw(random, dtype, shape)}, True, exact=True)
 
 
-@pytest.mark.parametrize("seed", seeds(5, 200))
+@pytest.mark.parametrize("seed", deep_but(seeds(3, 200), seeds(5, 200)))
 def test_depthwise_convolutions_of_channels_first_tensors(seed: int) -> None:
     """Along the contiguous axis, whose rows are cut by slices, with an epilogue that may read rows
     at a distance."""
