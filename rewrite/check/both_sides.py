@@ -304,7 +304,8 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
     for name, array in arguments.items():
         if not moderate and array.dtype in TIED and draw.chance(TIE_DRAWS):
             arguments[name] = array = _beside_ties(array, draw)
-        if array.size > MANY and array.dtype.kind in "biu" and draw.chance(ALIKE_DRAWS):
+        are_many = not moderate and array.size > MANY and array.dtype.kind in "biu"
+        if are_many and draw.chance(ALIKE_DRAWS):
             arguments[name] = np.full_like(array, array.flat[:8].max())
     return arguments
 
