@@ -113,9 +113,9 @@ CASES: dict[str, Case] = {
         lambda b: b.conv_last(b.tensor(1, 8, 8, 4), b.border(1))
     ),
     "M1 channels first": start(
-        lambda b: b.conv_first(b.pad_spatial(b.tensor(1, 4, 8, 8), first=2), b.border())
+        lambda b: b.conv_first(b.pad_spatial(b.tensor(1, 4, 8, 8), first=2, amount=2), b.border())
     ) >> (
-        lambda b: b.conv_first(b.tensor(1, 4, 8, 8), b.border(1))
+        lambda b: b.conv_first(b.tensor(1, 4, 8, 8), b.border(2))
     ),
     "M1 the window has a border too": start(
         lambda b: b.conv_last(b.pad_spatial(b.tensor(1, 8, 8, 4)), b.border(1, 0))
@@ -134,10 +134,10 @@ CASES: dict[str, Case] = {
     ),
     "M2 pad, relu, conv": start(
         lambda b: b.conv_last(
-            b.unary("relu", b.pad_spatial(b.tensor(1, 8, 8, 4))), b.border()
+            b.unary("relu", b.pad_spatial(b.tensor(1, 8, 8, 4), amount=2)), b.border()
         )
     ) >> (
-        lambda b: b.conv_last(b.unary("relu", b.tensor(1, 8, 8, 4)), b.border(1))
+        lambda b: b.conv_last(b.unary("relu", b.tensor(1, 8, 8, 4)), b.border(2))
     ),
     "M2 relu of a pad of 1.0 pads with 1.0": start(
         lambda b: b.conv_last(
@@ -148,10 +148,10 @@ CASES: dict[str, Case] = {
     ),
     "M2 sigmoid of a pad of 0 pads with a half": start(
         lambda b: b.conv_last(
-            b.unary("sigmoid", b.pad_spatial(b.tensor(1, 8, 8, 4))), b.border()
+            b.unary("sigmoid", b.pad_spatial(b.tensor(1, 8, 8, 4), amount=2)), b.border()
         )
     ) >> (
-        lambda b: b.conv_last(b.unary("sigmoid", b.tensor(1, 8, 8, 4)), b.border(1, fill=0.5))
+        lambda b: b.conv_last(b.unary("sigmoid", b.tensor(1, 8, 8, 4)), b.border(2, fill=0.5))
     ),
     "M3 one pad, two convs": start(
         lambda b: (

@@ -225,7 +225,8 @@ def test_sizes_that_only_calls_know() -> None:
     ("space", "channels", "columns", "is_chosen"),
     [
         (56, 64, 64, True), (14, 256, 256, True), (7, 512, 512, True), (64, 160, 32, True),
-        (112, 3, 32, False), (112, 8, 8, True), (2, 512, 512, False), (1, 64, 64, False),
+        (56, 32, 32, True), (112, 3, 32, False), (112, 8, 8, False), (2, 512, 512, False),
+        (1, 64, 64, False),
     ],
 )  # fmt: skip
 def test_extraction_chooses_it_where_it_pays(

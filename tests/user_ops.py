@@ -95,7 +95,7 @@ def declare() -> UserOps:
     def any_row(draw: Draw, result: TensorType) -> tuple[tuple[TensorType], tuple[Attribute]]:
         return (result,), (Axis(draw.one_of(range(result.rank))),)
 
-    @op(reference=lambda x, axis: np.sort(x, axis.index), generator=any_row)
+    @op(reference=lambda x, axis: np.sort(x, axis.index, "stable"), generator=any_row)
     def sorted_rows(x: TensorType, axis: Axis) -> TensorType:
         """The elements in ascending order along `axis`."""
         refuse_unless(0 <= axis.index < x.rank, "there is no such axis")
