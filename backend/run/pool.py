@@ -228,6 +228,8 @@ class _Singleton:
             os.register_at_fork(after_in_child=self._forget)
 
     def get(self) -> Pool:
+        if self._pool is not None:
+            return self._pool
         with self._lock:
             if self._pool is None:
                 made = Pool()

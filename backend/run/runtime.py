@@ -88,6 +88,7 @@ class Executor:
         self._job = (ctypes.c_int64 * Job.WORDS)()
         self._job[Job.TABLE] = int(self._table.ctypes.data)
         self._address = ctypes.addressof(self._job)
+        self._count = len(steps)
         self.launched = 0  # steps run so far
 
     def run_nothing(self) -> None:
@@ -96,7 +97,7 @@ class Executor:
         run_alone(self._address)
 
     def __len__(self) -> int:
-        return len(self._table)
+        return self._count
 
     def width(self, step: int) -> int:
         """How many threads a step may use."""
@@ -109,7 +110,7 @@ class Executor:
 
     def run(self, first: int = 0, last: int | None = None) -> None:
         """Runs steps first … last-1 (all without arguments). CallError if a kernel reports one."""
-        end = len(self) if last is None else last
+        end = self._count if last is None else last
         if first >= end:
             return
         if self._status is not None:
