@@ -245,11 +245,7 @@ class _Singleton:
 pool = _Singleton().get
 
 
-def run_alone(job: int) -> None:
-    """Runs the job at address `job` on this thread only, whatever its number of threads."""
-    _runner()(job, 0, 1)
-
-
 @cache
-def _runner() -> Callable[[int, int, int], None]:
+def run_alone() -> Callable[[int, int, int], None]:
+    """What runs the job at an address on this thread only; the other arguments are 0 and 1."""
     return kernel_function(kernel_address(_RUN))

@@ -116,6 +116,7 @@ class Instance:
                 if region >= first_constant:
                     self._constants[region] = routine.constants[region - first_constant]
             computed.discard(region)
+        self._fits = {name: fit for name, fit, *_ in self._outputs}
         self._placed: Placed = {}, {}
 
     @property
@@ -152,7 +153,8 @@ class Instance:
     def _place(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None) -> Placed:
         """Write addresses of what is read and written to the table."""
         table = self._words
-        tensors, results = self._constants.copy(), {}
+        tensors: dict[int, Array] = {}
+        results: dict[str, Array] = {}
         for name, region, words in self._inputs:
             array = arguments[name]
             flags = array.flags
@@ -163,8 +165,8 @@ class Instance:
             for word, number in words:
                 table[word] = number + start
         if out:
-            fits = {name: fit for name, fit, *_ in self._outputs}
-            refuse_unfit(fits, out, [tensors[region] for _, region, _ in self._inputs])
+            refuse_unfit(self._fits, out, list(tensors.values()))
+        tensors |= self._constants
         for name, fit, size, region, words in self._outputs:
             if out and name in out:
                 array = out[name]
