@@ -80,6 +80,19 @@ def test_large_outputs_start_at_a_cache_line() -> None:
     assert not any(each.ctypes.data % 64 for each in found)
 
 
+def test_a_result_has_its_memory_as_long_as_a_view_of_it_is_held() -> None:
+    program = compiled()
+
+    def row(value: int) -> Array:
+        return program.run({"x": np.full((2001, 4), value, np.float32)})["sum"][7:8]
+
+    with ThreadPoolExecutor(4) as pool:
+        held = [*map(row, range(5)), *pool.map(row, range(5, 40))]
+    assert [int(each[0, 0]) for each in held] == list(range(0, 80, 2))
+    first, second = (row(value).ctypes.data for value in (40, 41))
+    assert first == second  # nobody held it
+
+
 def test_an_output_over_an_input_is_refused() -> None:
     memory = room((4, 4))
     for call in (compiled().run, compiled().bind):

@@ -17,7 +17,9 @@ class Bound:
     It has buffers of its own. Threads that call it at once wait for each other.
     """
 
-    def __init__(self, instance: Instance, arrays: Mapping[str, Array], out: Mapping[str, Array]):
+    def __init__(
+        self, instance: Instance, arrays: Mapping[str, Array], out: Mapping[str, Array] | None
+    ) -> None:
         for name, array in arrays.items():
             if not (array.flags.c_contiguous and array.flags.aligned):
                 raise CallError(f"input {name!r} must be C-contiguous and aligned to be bound")

@@ -58,11 +58,12 @@ class Runnable:
         not made for, such as a sequence longer than its table, and for arrays of `out` that do not
         fit, are not contiguous, or share memory with an input or another output.
         """
-        arrays = as_arrays(self._named(arguments, more))
+        if more or type(arguments) is not dict:
+            arguments = self._named(arguments, more)
         if out is not None:
             check_named(out, "arrays of out")
         try:
-            return self._kernels.run(arrays, out)
+            return self._kernels.run(as_arrays(arguments), out)
         except ProgramError as error:
             raise CallError(f"the program does not run at these sizes: {error}") from None
 
@@ -127,9 +128,9 @@ class Runnable:
         return self._in_order((arguments, *more))
 
     def _in_order(self, arguments: Sequence[object]) -> dict[str, object]:
-        names = list(self.inputs)
+        names = self.inputs
         if len(arguments) > len(names):
-            raise CallError(f"{len(arguments)} arguments for the {len(names)} inputs {names}")
+            raise CallError(f"{len(arguments)} arguments for the {len(names)} inputs {list(names)}")
         return dict(zip(names, arguments, strict=False))
 
 

@@ -34,10 +34,9 @@ class Instances:
         try:
             return instance.run(arguments, out)
         finally:
-            instance.release()
             self._free.append(instance)
             self._workspaces.give_back(workspace)
 
     def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None) -> Bound:
         """A call on these arrays, with an instance of its own."""
-        return Bound(self._make(Workspace()), arguments, out or {})
+        return Bound(self._make(Workspace()), arguments, out)

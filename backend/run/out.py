@@ -7,33 +7,36 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from satura.rewrite.errors import CallError
-from satura.rewrite.types.dims import static
-from satura.rewrite.types.tensor_type import Array, TensorType
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
+
+Fit = tuple[np.dtype[np.generic], tuple[int, ...]]
+"""What the array of an output must have: a dtype and a shape."""
 
 
 def refuse_unfit(
-    types: Mapping[str, TensorType], out: Mapping[str, Array], inputs: Sequence[Array]
+    fits: Mapping[str, Fit], out: Mapping[str, Array], inputs: Sequence[Array]
 ) -> None:
-    """CallError for an array that an output of these `types` cannot go to.
+    """CallError for an array that an output cannot go to.
 
-    An array must have the output's type, be C-contiguous, aligned and writable, and share no
-    memory with an input or another output: kernels rely on that.
+    An array must have the output's dtype and shape, be C-contiguous, aligned and writable, and
+    share no memory with an input or another output: kernels rely on that.
     """
-    others = [("an input", array) for array in inputs]
+    others = list(inputs)
     for name, array in out.items():
-        if name not in types:
-            raise CallError(f"out: there is no output {name!r}; the outputs are {list(types)}")
-        expected = types[name]
+        if name not in fits:
+            raise CallError(f"out: there is no output {name!r}; the outputs are {list(fits)}")
         if not isinstance(array, np.ndarray):
             raise CallError(f"out: {name!r} must be a NumPy array, not {type(array).__name__}")
-        shape = tuple(map(static, expected.shape))
-        if array.dtype != expected.dtype.numpy or array.shape != shape:
+        dtype, shape = fits[name]
+        if array.dtype != dtype or array.shape != shape:
             shown = f"{array.dtype.name}{list(array.shape)}"
+            expected = TensorType(DType.of(dtype), shape)
             raise CallError(f"out: {name!r} must be {expected}, not {shown}")
-        flags = array.flags
-        if not (flags.c_contiguous and flags.aligned and flags.writeable):
+        if not array.flags.carray:
             raise CallError(f"out: {name!r} must be C-contiguous, aligned and writable")
-        for what, other in others:
+        for number, other in enumerate(others):
             if np.may_share_memory(array, other):  # exact: both are contiguous
+                before = number - len(inputs)
+                what = "an input" if before < 0 else f"output {list(out)[before]!r}"
                 raise CallError(f"out: {name!r} shares memory with {what}")
-        others.append((f"output {name!r}", array))
+        others.append(array)

@@ -228,6 +228,8 @@ class _Singleton:
             os.register_at_fork(after_in_child=self._forget)
 
     def get(self) -> Pool:
+        if self._pool is not None:
+            return self._pool
         with self._lock:
             if self._pool is None:
                 made = Pool()
@@ -243,11 +245,7 @@ class _Singleton:
 pool = _Singleton().get
 
 
-def run_alone(job: int) -> None:
-    """Runs the job at address `job` on this thread only, whatever its number of threads."""
-    _runner()(job, 0, 1)
-
-
 @cache
-def _runner() -> Callable[[int, int, int], None]:
+def run_alone() -> Callable[[int, int, int], None]:
+    """What runs the job at an address on this thread only; the other arguments are 0 and 1."""
     return kernel_function(kernel_address(_RUN))

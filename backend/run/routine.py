@@ -10,14 +10,14 @@ times as long, and would be a part of the time to open one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from ctypes import addressof, c_char
+from collections.abc import Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from satura.backend.cache_lines import aligned_empty
-from satura.backend.run.out import refuse_unfit
+from satura.backend.cache_lines import SMALL, address
+from satura.backend.run.out import Fit, refuse_unfit
 from satura.backend.run.runtime import Executor, Status, Step
 from satura.backend.run.workspace import Workspace
 from satura.rewrite.types.dims import static
@@ -70,56 +70,68 @@ class Routine(NamedTuple):
         return FIRST_TENSOR + len(self.inputs) + self.computed
 
 
+Placed = tuple[dict[int, Array], dict[str, Array]]
+"""What a call reads and writes by region, and its outputs by name."""
+
+
 class Instance:
     """Argument tables of a routine, for one call at a time, and the memory that it works in."""
 
     def __init__(self, routine: Routine, workspace: Workspace) -> None:
         self.routine = routine
-        self._fit(workspace)
         self._status = Status(_describe)
-        first_constant = routine.first_constant
+        first_constant, regions = routine.first_constant, routine.regions
         self._bases = np.zeros(first_constant + len(routine.constants), np.int64)
-        self._bases[ARENA], self._bases[SCRATCH] = workspace.addresses
         self._bases[STATUS] = self._status.address
-        self._bases[first_constant:] = [_address(array) for array in routine.constants]
-        self._table = routine.numbers + self._bases[routine.regions]
-        regions = routine.regions
-        moving = np.flatnonzero((regions >= FIRST_TENSOR) & (regions < first_constant))
-        self._moving = moving
-        self._moving_numbers = routine.numbers[moving]
-        self._moving_regions = regions[moving]
-        first = int(self._table.ctypes.data)
+        self._bases[first_constant:] = [address(array) for array in routine.constants]
+        self._table = np.empty(regions.shape, np.int64)
+        self._words = self._table.data
+        self._addresses: tuple[int, int] | None = None
+        self.work_in(workspace)
+        first = address(self._table)
         steps = [
             Step(launch.kernel, first + 8 * launch.arguments, launch.width)
             for launch in routine.launches
         ]
         self.executor = Executor(steps, routine.threads, self._status)
-        self._outputs = [
-            (output.name, tuple(map(static, output.type.shape)), output.type.dtype.numpy,
-             output.region)
-            for output in routine.outputs
-        ]  # fmt: skip
-        self._addresses: list[int] = []
-        self._results: dict[str, Array] = {}
-        self._copies: list[tuple[Array, Array]] = []
-        self._tensors: dict[int, Array] = {}
+        words: dict[int, list[tuple[int, int]]] = {}  # of the table, by region, with their numbers
+        moving = np.flatnonzero((regions >= FIRST_TENSOR) & (regions < first_constant))
+        for word in moving.tolist():
+            words.setdefault(int(regions[word]), []).append((word, int(routine.numbers[word])))
+        self._inputs: list[tuple[str, int, Sequence[tuple[int, int]]]] = [
+            (name, region, words.pop(region, ()))
+            for region, name in enumerate(routine.inputs, FIRST_TENSOR)
+        ]
+        self._outputs: list[tuple[str, Fit, int, int, Sequence[tuple[int, int]]]] = []
+        self._constants: dict[int, Array] = {}  # that are outputs
+        self._copied: list[tuple[str, int]] = []
+        computed = set(range(FIRST_TENSOR + len(routine.inputs), first_constant))
+        for name, type_, region in routine.outputs:
+            fit = type_.dtype.numpy, tuple(map(static, type_.shape))
+            self._outputs.append(
+                (name, fit, prod(fit[1]) * fit[0].itemsize, region, words.pop(region, ()))
+            )
+            if region not in computed:
+                self._copied.append((name, region))
+                if region >= first_constant:
+                    self._constants[region] = routine.constants[region - first_constant]
+            computed.discard(region)
+        self._fits = {name: fit for name, fit, *_ in self._outputs}
+        self._placed: Placed = {}, {}
 
     @property
     def memory(self) -> NDArray[np.uint8]:
         """The arena."""
         return self._workspace.arena
 
-    def _fit(self, workspace: Workspace) -> None:
+    def work_in(self, workspace: Workspace) -> None:
+        """Use this memory from now on; it is made to fit."""
         workspace.fit(self.routine.arena, self.routine.scratch * self.routine.threads)
         self._workspace = workspace
-
-    def work_in(self, workspace: Workspace) -> None:
-        """Use other memory from now on; it is made to fit."""
-        self._fit(workspace)
-        arena, scratch = workspace.addresses
-        if arena != self._bases[ARENA] or scratch != self._bases[SCRATCH]:
-            self._bases[ARENA], self._bases[SCRATCH] = arena, scratch
+        if workspace.addresses is not self._addresses:
+            self._bases[ARENA], self._bases[SCRATCH] = workspace.addresses
             np.add(self.routine.numbers, self._bases[self.routine.regions], out=self._table)
+            self._addresses = workspace.addresses
 
     def run(
         self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None
@@ -128,68 +140,58 @@ class Instance:
 
         The arguments fit the inputs. Raises CallError for arrays that cannot be written to.
         """
-        self.bind({name: _readable(array) for name, array in arguments.items()}, out or {})
-        return self.execute()
+        return self._execute(self._place(arguments, out))
 
-    def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array]) -> None:
+    def bind(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None) -> None:
         """Set the arrays that `execute` reads and writes; those that `out` lacks are made."""
-        routine = self.routine
-        given: list[Array] = [arguments[name] for name in routine.inputs]
-        if out:
-            types = {output.name: output.type for output in routine.outputs}
-            refuse_unfit(types, out, given)
-        self.release()
-        tensors = dict(enumerate(given, start=FIRST_TENSOR))
-        first_constant = routine.first_constant
-        for name, shape, dtype, region in self._outputs:
-            array = out.get(name)
-            if array is None:
-                array = aligned_empty(shape, dtype)
-            self._results[name] = array
-            if region >= first_constant:
-                self._copies.append((array, routine.constants[region - first_constant]))
-            elif region in tensors:
-                self._copies.append((array, tensors[region]))
-            else:
-                tensors[region] = array
-        addresses = [_address(tensor) for tensor in tensors.values()]  # of the same regions always
-        if addresses != self._addresses:
-            self._addresses = []  # an interrupt may come between the next lines
-            self._bases[list(tensors)] = addresses
-            self._table[self._moving] = self._moving_numbers + self._bases[self._moving_regions]
-            self._addresses = addresses
-        self._tensors = tensors
+        self._placed = self._place(arguments, out)
 
     def execute(self) -> dict[str, Array]:
         """Run on the arrays of `bind`: what they hold then counts."""
-        self.launch(self._tensors)
-        for target, source in self._copies:
-            np.copyto(target, source)
-        return self._results
+        return self._execute(self._placed)
+
+    def _place(self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None) -> Placed:
+        """Write addresses of what is read and written to the table."""
+        table = self._words
+        tensors: dict[int, Array] = {}
+        results: dict[str, Array] = {}
+        for name, region, words in self._inputs:
+            array = arguments[name]
+            flags = array.flags
+            if not (flags.c_contiguous and flags.aligned):  # as kernels need it
+                array = np.require(array, requirements=("C", "A"))
+            tensors[region] = array
+            start = address(array)
+            for word, number in words:
+                table[word] = number + start
+        if out:
+            refuse_unfit(self._fits, out, list(tensors.values()))
+        tensors |= self._constants
+        for name, fit, size, region, words in self._outputs:
+            if out and name in out:
+                array = out[name]
+            elif size < SMALL:
+                array = np.empty(fit[1], fit[0])
+            else:
+                array = self._workspace.result(name, size, *fit)
+            results[name] = array
+            if region not in tensors:
+                tensors[region] = array
+                start = address(array)
+                for word, number in words:
+                    table[word] = number + start
+        return tensors, results
+
+    def _execute(self, placed: Placed) -> dict[str, Array]:
+        tensors, results = placed
+        self.launch(tensors)
+        for name, region in self._copied:
+            np.copyto(results[name], tensors[region])
+        return results
 
     def launch(self, tensors: Mapping[int, Array]) -> None:
         """Run the kernels; `tensors` are the inputs and the computed outputs by region."""
         self.executor.run()
-
-    def release(self) -> None:
-        """Forget the arrays of `bind`."""
-        self._results, self._copies, self._tensors = {}, [], {}
-
-
-def _readable(array: Array) -> Array:
-    """The array as kernels need it: C-contiguous, native and aligned."""
-    flags = array.flags
-    if flags.c_contiguous and flags.aligned:
-        return array
-    return np.require(array, requirements=("C", "A"))
-
-
-def _address(array: Array) -> int:
-    """Where the array starts. The second way takes four times as long, and always works."""
-    try:
-        return addressof(c_char.from_buffer(array.data))
-    except (TypeError, ValueError):  # read-only, empty, or of a type that buffers lack
-        return int(array.__array_interface__["data"][0])
 
 
 def _describe(code: int, detail: int) -> str:

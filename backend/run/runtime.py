@@ -50,24 +50,19 @@ class Status:
     """
 
     def __init__(self, describe: Describe) -> None:
-        self._words = (ctypes.c_int64 * STATUS_WORDS)()
+        self.words = (ctypes.c_int64 * STATUS_WORDS)()
         self._describe = describe
 
     @property
     def address(self) -> int:
         """Where kernels store code and detail, as two int64."""
-        return ctypes.addressof(self._words)
-
-    def clear(self) -> None:
-        """Forget what was reported to a call that an interrupt ended before it looked."""
-        self._words[0] = self._words[1] = 0
+        return ctypes.addressof(self.words)
 
     def check(self) -> None:
         """CallError if a kernel has reported something since the last check."""
-        code = self._words[0]
+        code, detail = self.words
         if code:
-            detail = self._words[1]
-            self.clear()
+            self.words[0] = 0
             raise CallError(self._describe(code, detail))
 
 
@@ -88,15 +83,17 @@ class Executor:
         self._job = (ctypes.c_int64 * Job.WORDS)()
         self._job[Job.TABLE] = int(self._table.ctypes.data)
         self._address = ctypes.addressof(self._job)
+        self._count = len(steps)
+        self._run_alone = run_alone()
         self.launched = 0  # steps run so far
 
     def run_nothing(self) -> None:
         """Go all the way to native code and back, for measurements to subtract."""
         self._job[_FIRST], self._job[_LAST] = 0, 0
-        run_alone(self._address)
+        self._run_alone(self._address, 0, 1)
 
     def __len__(self) -> int:
-        return len(self._table)
+        return self._count
 
     def width(self, step: int) -> int:
         """How many threads a step may use."""
@@ -109,17 +106,18 @@ class Executor:
 
     def run(self, first: int = 0, last: int | None = None) -> None:
         """Runs steps first … last-1 (all without arguments). CallError if a kernel reports one."""
-        end = len(self) if last is None else last
+        end = self._count if last is None else last
         if first >= end:
             return
-        if self._status is not None:
-            self._status.clear()
+        status = self._status
+        if status is not None:
+            status.words[0] = 0  # of a call that an interrupt ended before it looked
         self.launched += end - first
         self._job[_FIRST], self._job[_LAST] = first, end
         if self._threads == 1 or not self._run_together():
-            run_alone(self._address)
-        if self._status is not None:
-            self._status.check()
+            self._run_alone(self._address, 0, 1)
+        if status is not None and status.words[0]:
+            status.check()
 
     def _run_together(self) -> bool:
         """Runs the job with workers; False if the pool is taken."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def check_named(given: object, what: str) -> None:
     """Raises CallError for what is not something by name."""
-    if not isinstance(given, Mapping):
+    if not isinstance(given, (dict, Mapping)):  # a dict is seen at once
         raise CallError(f"{what} are a dict by name, not {type(given).__name__}")
 
 

@@ -20,7 +20,7 @@ from satura.rewrite.onnx.cut import OpenExtents, cut, with_values
 from satura.rewrite.onnx.files import ModelApart
 from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.program.host_call import HostFallbackWarning
-from satura.rewrite.types.tensor_type import Array, DType, TensorType
+from satura.rewrite.types.tensor_type import Array
 
 _ENTRY = 1 << 12  # bytes of a table's entry
 
@@ -114,8 +114,7 @@ def _copied(
     outputs: dict[str, Array], out: Mapping[str, Array], inputs: list[Array]
 ) -> dict[str, Array]:
     """The outputs, in the arrays of `out` where there are such. Raises CallError for unfit ones."""
-    types = {name: TensorType(DType.of(x.dtype), x.shape) for name, x in outputs.items()}
-    refuse_unfit(types, out, inputs)
+    refuse_unfit({name: (x.dtype, x.shape) for name, x in outputs.items()}, out, inputs)
     for name, array in out.items():
         np.copyto(array, outputs[name])
     return outputs | dict(out)
