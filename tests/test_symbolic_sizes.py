@@ -163,7 +163,6 @@ KINDS = {
         [1, 1, 1.3, 0.7], mode="linear", coordinate_transformation_mode="half_pixel_symmetric"
     ),
     "a part": cropped(),
-    "a part by scales": cropped(np.array([2.0, 0.75], np.float32)),
     "nearest to fixed sizes": image(
         mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"
     ),
@@ -208,6 +207,7 @@ KINDS = {
         [node("TopK", "x k", "y z", axis=2, largest=0)], [(1, 1, 4), (2, 0, 4), (3, 5, 4)],
         ("n", "l", 4), {"k": [4]}, outputs=("y", "z"),
     ),
+    "a part by scales": cropped(np.array([2.0, 0.75], np.float32)),
 }  # fmt: skip
 
 

@@ -7,15 +7,18 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from io import BytesIO
-from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 from weakref import WeakSet, finalize
 
 import numpy as np
-from numpy.typing import NDArray
 
 from satura.rewrite.errors import ModelError
 from satura.rewrite.system.files import open_regular
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
 
 _BLOCK = 1 << 20  # bytes that stay in a cache
 MOST_KEPT = 64  # files; systems let a process have some hundreds
