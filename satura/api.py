@@ -221,7 +221,7 @@ def compile(
             lambda model: search(model, dims, progress),
             lambda program: search(program, None, None).schedule,
             chosen, count, progress, executables, verify,
-        ).kernels(model)  # fmt: skip
+        ).kernels(model if key is None else key.model)  # fmt: skip
 
     key = None if verify else key_of(model, chosen, limits, cost, dims, count, executables)
     found = None if key is None else recalled(key, limits, make)

@@ -180,6 +180,20 @@ def test_clear_removes_entries_and_leftovers(cache: Cache) -> None:
     assert list(cache.folder.iterdir()) == []
 
 
+def test_what_killed_writers_left_counts_and_goes(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "kernels", limit=3000)
+    cache.store(KEY, bytes(1000))
+    alone = cache.statistics().size
+    left, written = (cache.folder / f".{OTHER}.kernel.{each}.tmp" for each in (1, 2))
+    for path in (left, written):
+        path.write_bytes(bytes(1000))
+    assert cache.statistics().size == alone + 2000
+    os.utime(left, (0, 0))
+    cache.store(OTHER, bytes(500))
+    assert not left.exists() and written.exists()
+    assert cache.load(KEY) is not None  # there was room without what was left
+
+
 def test_the_users_cache_is_where_the_environment_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from satura.backend.jit.cache import Cache, default_cache
 from satura.pipeline import ready
 from satura.pipeline.compiled import Compiled
 from satura.pipeline.ready import ReadyPart
+from satura.rewrite.errors import ModelError
 from satura.rewrite.types.tensor_type import Array
 from tests.onnx_models import make_model, node
 
@@ -150,7 +151,37 @@ def test_a_file_that_is_written_meanwhile_is_not_taken_for_what_it_was(
 
     key_of = ready.key_of
     monkeypatch.setattr(ready, "key_of", key_of_before)
-    satura.compile(path, threads=1)
+    with pytest.raises(ModelError, match="has changed"):
+        satura.compile(path, threads=1)
+    assert cache.statistics().entries == 0
+
+
+def test_a_program_is_of_the_file_that_was_compiled_wherever_its_name_leads_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Cache
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path, one = write(Path("model.onnx"), rows="n"), X[:1]
+    first, second = satura.compile(path, threads=1), satura.compile(path, threads=1)
+    path.unlink()
+    path.mkdir()
+    expected = first(X)  # and is kept, though there is no such file any more
+    assert cache.statistics().entries == 1 and not is_ready(second)
+    path.rmdir()
+    third = satura.compile(write(path, rows="n"), threads=1)
+    write(Path("new.onnx"), 1.0, "n").replace(path)
+    monkeypatch.chdir("/")
+    assert is_ready(third)
+    assert np.array_equal(third(X), expected) and np.array_equal(third(one), first(one))
+    third.save(tmp_path / "saved", {"n": 3})
+    assert np.array_equal(satura.open(tmp_path / "saved")(X), expected)
+
+
+def test_keeping_fails_no_call(tmp_path: Path, cache: Cache) -> None:
+    path, x = tmp_path / "model.onnx", np.ones((2, 3), np.float32)
+    onnx.save(make_model([node("Tanh", "x")], {"x": ("n", 3)}, {}), path)
+    compiled = satura.compile(path, threads=1)
+    path.write_bytes(b"\xff" * path.stat().st_size)
+    assert np.allclose(compiled(x), np.tanh(x))
     assert cache.statistics().entries == 0
 
 

@@ -42,13 +42,18 @@ def image(scales: Sequence[float] | None = None, **attributes: object) -> Kind:
     return kind([resize], IMAGES, shape, {"s": values})
 
 
-def cropped() -> Kind:
-    """A part of open images that reaches beyond them, to three elements and to one."""
+def cropped(targets: object = (3, 1)) -> Kind:
+    """A part of open images that reaches beyond them, to three elements and to one, or by scales
+    of the whole."""
+    names = "x roi - s" if isinstance(targets, tuple) else "x roi s"
     resize = node(
-        "Resize", "x roi - s", mode="linear", extrapolation_value=7.0, axes=[2, 3],
+        "Resize", names, "y", mode="linear", extrapolation_value=7.0, axes=[2, 3],
         coordinate_transformation_mode="tf_crop_and_resize",
     )  # fmt: skip
-    constants = {"roi": np.array([0.1, 0.2, 1.3, 0.7], np.float32), "s": [3, 1]}
+    constants: dict[str, object] = {
+        "roi": np.array([0.1, 0.2, 1.3, 0.7], np.float32),
+        "s": np.asarray(targets),
+    }
     return kind([resize], IMAGES, ("n", 2, "h", "w"), constants)
 
 
@@ -202,6 +207,7 @@ KINDS = {
         [node("TopK", "x k", "y z", axis=2, largest=0)], [(1, 1, 4), (2, 0, 4), (3, 5, 4)],
         ("n", "l", 4), {"k": [4]}, outputs=("y", "z"),
     ),
+    "a part by scales": cropped(np.array([2.0, 0.75], np.float32)),
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,13 +32,15 @@ DEFAULT_LIMIT = 256 * 1024 * 1024
 _LIMITS = {"program": 2 * 1024**3}  # they hold weights
 _FREE = 4  # times its size: what must be free on the disk for an entry
 _COUNTS = 32
+_HOUR = 3600  # seconds: no writer takes as long
 # Bytes that this process stored in a cache since it counted the entries there.
 _uncounted: dict[Cache, int] = {}
 
 
 @dataclass(frozen=True)
 class CacheStatistics:
-    """What the cache holds now. `usable` is False where its folder is not private to the user."""
+    """What the cache holds now, `size` with what is half written. `usable` is False where its
+    folder is not private to the user."""
 
     folder: Path
     usable: bool
@@ -127,9 +130,8 @@ class Cache:
         """Counts and sizes of the entries."""
         entries = self._entries()
         usable = self._is_private() or not self.folder.exists()
-        return CacheStatistics(
-            self.folder, usable, len(entries), sum(size for _, size, _ in entries)
-        )
+        size = sum(size for _, size, _ in self._found())
+        return CacheStatistics(self.folder, usable, len(entries), size)
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}{self._suffix}"
@@ -184,14 +186,17 @@ class Cache:
 
     def _entries(self) -> list[tuple[float, int, Path]]:
         """Time of last use, size and path of every entry."""
+        return [each for each in self._found() if self._is_entry(each[-1])]
+
+    def _found(self) -> list[tuple[float, int, Path]]:
+        """The same of every file."""
         found = []
         for path in self._files():
             try:
                 status = path.stat()
             except OSError:
                 continue  # another process evicted it
-            if self._is_entry(path):
-                found.append((status.st_mtime, status.st_size, path))
+            found.append((status.st_mtime, status.st_size, path))
         return found
 
     def _evict_when_due(self, stored: int) -> None:
@@ -203,13 +208,14 @@ class Cache:
         _uncounted[self] = uncounted
 
     def _evict(self) -> None:
-        entries = sorted(self._entries())
-        size = sum(entry_size for _, entry_size, _ in entries)
-        for _, entry_size, path in entries:
-            if size <= self.limit:
-                break
-            path.unlink(missing_ok=True)
-            size -= entry_size
+        """Remove what writers left that were killed, and entries beyond the limit."""
+        found = sorted(self._found(), key=lambda each: (self._is_entry(each[-1]), each))
+        size = sum(file_size for _, file_size, _ in found)
+        left = time.time() - _HOUR
+        for used, file_size, path in found:
+            if size > self.limit if self._is_entry(path) else used < left:
+                path.unlink(missing_ok=True)
+                size -= file_size
 
 
 def default_cache(kind: str = "kernel") -> Cache:

@@ -51,7 +51,7 @@ def read_model(model: str | Path | bytes | ModelProto) -> ModelProto:
     return read_apart(model).whole()
 
 
-def read_apart(model: str | Path | bytes | ModelProto | ModelApart) -> ModelApart:
+def read_apart(model: str | Path | bytes | ModelProto | ModelApart | StoredFile) -> ModelApart:
     """`model` and its larger weights, which are not read.
 
     Raises ModelError for a missing, empty, truncated or foreign file, and for external data that is
@@ -70,16 +70,16 @@ def read_apart(model: str | Path | bytes | ModelProto | ModelApart) -> ModelApar
         model = bytes(model)
     if isinstance(model, bytes):
         source, name, size = model, "the model", len(model)
-    elif not isinstance(model, str | Path):
+    elif not isinstance(model, str | Path | StoredFile):
         kind = type(model).__name__
         raise ModelError(
             f"a model is a path, its bytes, an onnx.ModelProto or a Program, not {kind}"
         )
     else:
-        path = Path(model)
+        path = model.path if isinstance(model, StoredFile) else Path(model)
         name = repr(str(path))
         try:
-            source = StoredFile(path)
+            source = model if isinstance(model, StoredFile) else StoredFile(path)
         except OSError as error:
             raise ModelError(f"cannot read {name}: {error.strerror or error}") from None
         size, folders = source.size, (path.parent, path.resolve().parent)
@@ -118,10 +118,10 @@ def read_apart(model: str | Path | bytes | ModelProto | ModelApart) -> ModelApar
     return ModelApart(proto, outside)
 
 
-def has_external_data(model: Path | bytes) -> bool:
-    """Whether a model that was read before has some of its data in other files."""
-    source = model if isinstance(model, bytes) else StoredFile(model)
-    whole = Stored(source, 0, len(source) if isinstance(source, bytes) else source.size)
+def has_external_data(model: StoredFile | bytes) -> bool:
+    """Whether a model that was read before has some of its data in other files. Raises ModelError
+    where its file is not what it was."""
+    whole = Stored(model, 0, len(model) if isinstance(model, bytes) else model.size)
     with whole.opened() as file:
         found = outline(file, whole.length)
     proto = ModelProto.FromString(whole.bytes().tobytes() if found is None else found.content)

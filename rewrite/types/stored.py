@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from io import BytesIO
-from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 from weakref import WeakSet, finalize
 
 import numpy as np
-from numpy.typing import NDArray
 
 from satura.rewrite.errors import ModelError
 from satura.rewrite.system.files import open_regular
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
 
 _BLOCK = 1 << 20  # bytes that stay in a cache
 MOST_KEPT = 64  # files; systems let a process have some hundreds
@@ -31,6 +34,7 @@ class StoredFile:
     def __init__(self, path: Path) -> None:
         """Raises OSError where there is no such file."""
         self.path = path
+        self._place = path.absolute()  # other folders may be entered
         self._kept: BinaryIO | None = None
         with open_regular(path) as file:
             self._state = _state_of(file)
@@ -46,17 +50,22 @@ class StoredFile:
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
-        """The file itself; what it has may be other than it was."""
-        if self._kept is not None:
-            yield self._kept
-        else:
-            with open_regular(self.path) as file:
-                yield file
+        """The file itself. Raises ModelError where it is not what it was when it was first opened,
+        before it is used or after."""
+        kept = self._kept
+        try:
+            found = open_regular(self._place) if kept is None else nullcontext(kept)
+        except OSError:  # it is gone, or cannot be read any more
+            raise self._changed() from None
+        with found as file:
+            yield file
+            if _state_of(file) != self._state:
+                raise self._changed()
 
     def read_into(self, target: memoryview, offset: int) -> None:
         """Fill `target` with the bytes from `offset` on.
 
-        Raises ModelError where the file is not what it was when it was opened.
+        Raises ModelError where the file is not what it was.
         """
         try:
             with self.opened() as file:
@@ -65,11 +74,14 @@ class StoredFile:
                     if done == 0:
                         break
                     target, offset = target[done:], offset + done
-                if not target and _state_of(file) == self._state:
+                if not target:
                     return
-        except OSError:  # it is gone, or cannot be read any more
+        except OSError:
             pass
-        raise ModelError(
+        raise self._changed()
+
+    def _changed(self) -> ModelError:
+        return ModelError(
             f"'{self.path}' has changed since it was loaded, and what was compiled of it needs it"
             " once more: load it again, and write new models to new files"
         )

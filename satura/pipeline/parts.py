@@ -23,6 +23,7 @@ from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.files import ModelApart, read_apart
 from satura.rewrite.onnx.load import load_at, load_for
 from satura.rewrite.program.program import Program
+from satura.rewrite.types.stored import StoredFile
 from satura.rewrite.types.tensor_type import Array
 
 
@@ -38,7 +39,7 @@ class Making:
     merging: str
     verify: bool
 
-    def kernels(self, model: Model) -> CompiledSchedule:
+    def kernels(self, model: Model | StoredFile) -> CompiledSchedule:
         """What runs the model, which is read once.
 
         Where inputs decide shapes it is compiled for the values of each call, and where data do it

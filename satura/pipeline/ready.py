@@ -11,10 +11,8 @@ ops and cost models of others made, or models with data in further files.
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,8 +24,8 @@ from satura.backend.run.part import Part
 from satura.pipeline.code import code_identity
 from satura.pipeline.rewritten import Rewritten, cut_short, warn_if_cut_short
 from satura.pipeline.rule_sets import Rules, rules_identity
-from satura.rewrite.errors import ArtifactError, ProgramError, UnsupportedError
-from satura.rewrite.system.files import open_regular
+from satura.rewrite.errors import ArtifactError, ModelError, ProgramError, UnsupportedError
+from satura.rewrite.types.stored import Stored, StoredFile
 
 if TYPE_CHECKING:
     from satura.backend.plan.compiled import CompiledSchedule
@@ -35,18 +33,15 @@ if TYPE_CHECKING:
     from satura.rewrite.egraph.saturate import Limits
     from satura.rewrite.extract.cost import CostModel
 
-_BLOCK = 1 << 20
 _MOST_CLASSES = 8  # of sizes: all are written again with each
 _OPS = "satura.rewrite.ops.registry"
 
 
 class Key(NamedTuple):
-    """The name of an entry, and the model that it is of: its bytes, or its file with the state that
-    this had."""
+    """The name of an entry, and the model that it is of, as it was read for the name."""
 
     name: str
-    model: Path | bytes
-    state: tuple[int, ...] = ()
+    model: StoredFile | bytes
 
 
 class ReadyPart(Part):
@@ -55,15 +50,19 @@ class ReadyPart(Part):
     def __init__(self, programs: list[ReadyProgram], make: Callable[[], CompiledSchedule]) -> None:
         super().__init__(programs[0].threads, programs)
         self._make = make
+        self._whole: CompiledSchedule | None = None
 
-    @cached_property
+    @property
     def whole(self) -> CompiledSchedule:
         """The part, compiled in this process, and ready for the sizes that were called."""
-        made = self._make()
-        for program in self.programs:
-            for sizes, _ in program.ready:
-                made.plans.planned(sizes)
-        return made
+        with self._making:
+            if self._whole is None:
+                made = self._make()
+                for program in self.programs:
+                    for sizes, _ in program.ready:
+                        made.plans.planned(sizes)
+                self._whole = made
+            return self._whole
 
 
 def key_of(
@@ -79,19 +78,15 @@ def key_of(
     is_of_users = identity is None or (ops is not None and ops.USER_OPS)
     if is_of_users or not (cost is None or isinstance(cost, str)):
         return None
-    state = tuple[int, ...]()
-    if isinstance(model, bytes):
-        content = hashlib.sha256(model)
-    elif isinstance(model, str | Path):
-        model = Path(model)
-        try:
-            with open_regular(model) as file:
-                state, content = _state(os.fstat(file.fileno())), hashlib.sha256()
-                while block := file.read(_BLOCK):
-                    content.update(block)
-        except OSError:
-            return None
-    else:
+    if not isinstance(model, str | Path | bytes):
+        return None
+    content = hashlib.sha256()
+    try:
+        source = model if isinstance(model, bytes) else StoredFile(Path(model))
+        size = len(source) if isinstance(source, bytes) else source.size
+        for block in Stored(source, 0, size).blocks():
+            content.update(block)
+    except (OSError, ModelError):
         return None
     rates = None
     if cost == "calibrated":
@@ -101,7 +96,7 @@ def key_of(
     sizes = repr(dict(dims) if isinstance(dims, Mapping) else dims)
     parts = [identity, repr(limits), cost, repr(rates), sizes, threads, merging]
     parts += [code_identity(), environment(), content.hexdigest()]
-    return Key(hashlib.sha256(repr(parts).encode(errors="surrogatepass")).hexdigest(), model, state)
+    return Key(hashlib.sha256(repr(parts).encode(errors="surrogatepass")).hexdigest(), source)
 
 
 def recalled(
@@ -159,12 +154,10 @@ def keep(key: Key, part: CompiledSchedule, limits: Limits | None) -> None:
         writer = Writer()
         try:
             header, _ = ready_half(writer, part, plans, has_sizes=False)
-        except UnsupportedError:
-            return
-        if has_external_data(key.model) or (
-            isinstance(key.model, Path) and _state(key.model.stat()) != key.state
-        ):
-            return  # other files count, or it was written to meanwhile
+            if has_external_data(key.model):
+                return  # other files count
+        except (UnsupportedError, ModelError, OSError):
+            return  # as where it was written to meanwhile
         header |= {"key": key.name, "warning": warning}
         _cache().store_file(key.name, writer.size, lambda file: writer.write(file, header))
 
@@ -175,8 +168,3 @@ def keep(key: Key, part: CompiledSchedule, limits: Limits | None) -> None:
 
 def _cache() -> Cache:
     return default_cache("program")
-
-
-def _state(status: os.stat_result) -> tuple[int, ...]:
-    """What changes with the content of a file."""
-    return status.st_size, status.st_mtime_ns, status.st_dev, status.st_ino

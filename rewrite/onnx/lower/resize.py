@@ -102,10 +102,7 @@ def _plans(node: Context, sampling: Sampling) -> list[AxisPlan]:
         outers, factors = _with_aspect(node, sizes, extents)
     else:
         factors = scales or ()
-        outers = [
-            _outer(node, extent, factor, part)
-            for extent, factor, part in zip(extents, factors, parts, strict=True)
-        ]
+        outers = [_outer(extent, factor) for extent, factor in zip(extents, factors, strict=True)]
     return [AxisPlan(*plan) for plan in zip(axes, extents, outers, factors, parts, strict=True)]
 
 
@@ -119,13 +116,13 @@ def _targets(node: Context) -> tuple[tuple[float, ...] | None, tuple[Dim, ...] |
     return tuple(float(scale) for scale in node.array(position).ravel()), None
 
 
-def _outer(node: Context, extent: Dim, scale: float, roi: tuple[float, float]) -> Dim:
+def _outer(extent: Dim, scale: float) -> Dim:
+    """The extent of a result: of the whole axis where a part is looked at too, as the operator's
+    shape inference has it, and not its text."""
     if isinstance(extent, SymbolicDim):
-        if roi != (0.0, 1.0):
-            raise node.unsupported(f"a part of axis {extent} is resized: give the input a size")
         above, below = scale.as_integer_ratio()
         return extent * above // below
-    return floor(extent * (roi[1] - roi[0]) * scale)
+    return floor(extent * scale)
 
 
 def _ratio(outer: Dim, extent: Dim) -> float | None:
