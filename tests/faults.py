@@ -521,4 +521,16 @@ FAULTS = (
         "raise typer.Exit(0)",
         "tests/test_check_command.py",
     ),
+    Fault(
+        "backend/run/workspace.py",
+        "if count == _ALONE and",
+        "if count >= _ALONE and",
+        "tests/test_bound.py",
+    ),
+    Fault(
+        "satura/pipeline/ready.py",
+        "environment(), content.hexdigest()]",
+        "environment()]",
+        "tests/test_ready.py",
+    ),
 )
