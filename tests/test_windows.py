@@ -236,3 +236,21 @@ def test_neighbouring_results_share_what_they_read() -> None:
     (kernel,) = compile_schedule(one_dispatch(program), 1).executables()
     reads = [line for line in kernel.source.splitlines() if "read_f32(" in line]
     assert len(reads) == 6 * 3 + 9
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype", "step"),
+    [("max", DType.F32, 2), ("min", DType.F64, 1), ("sum", DType.F32, 2)],
+)
+def test_planes_that_are_read_as_they_are(function: str, dtype: DType, step: int) -> None:
+    """Whole vectors of a row come to scratch, with a fill that is no identity behind the row."""
+    build = Builder()
+    x = build.input("x", dtype, (2, 3, 7, 37))
+    ones, border = (1, 1), (0, 0, 1, 2)
+    sizes, steps = (*ones, 3, 3), (*ones, step, step)
+    window = build.window(dtype, sizes, steps, None, border, border, -3)
+    program = build.program({"y": build.pool(function, x, window)})
+    values = draw(np.random.default_rng(step), dtype, (2, 3, 7, 37))
+    values[0, 0, 2, 5:9] = np.nan, -np.nan, np.inf, -np.inf
+    values[0, 1] = np.where(values[0, 1] > 0, 0.0, -0.0)
+    check(program, {"x": values}, True, True)

@@ -13,7 +13,6 @@ from satura.backend.emit.text import indent
 from satura.backend.lower.body import Nest
 from satura.backend.lower.canonical import renumber
 from satura.backend.lower.planes import Planes
-from satura.backend.target import host_target
 
 ROWS = 4  # of results at a time
 
@@ -30,10 +29,6 @@ class _Convolved(PlaneWriter):
         return True
 
     @property
-    def lanes(self) -> int:
-        return host_target().vector_bytes // self.size
-
-    @property
     def sums_bytes(self) -> int:
         """How many bytes the sums need, with what is too much."""
         rows = -(-self.block // ROWS) * ROWS
@@ -45,44 +40,8 @@ class _Convolved(PlaneWriter):
         weights = self.high.taps * self.wide.taps * self.size + 8
         return max(seen, self.sums_bytes + weights)
 
-    def _operand(self, outer: list[str]) -> list[str]:
-        """Lines that bring the rows of one unit to scratch: in whole vectors where they are read
-        as they are, as a row or as two."""
-        nest = renumber(self.planes.before)
-        (value, *others) = nest.values
-        access, step = value.access, self.wide.stride
-        plain = value.op == "load" and not (others or value.operands) and access is not None
-        is_even = step == 1 or (step == 2 and len(self.phases) == 2)
-        if not plain or access is None or access.extras or not is_even:
-            return super()._operand(outer)
-        if value.dtype is not self.kind or access.strides[-1] != self.size:
-            return super()._operand(outer)
-        new, kind = self.arguments.new, self.kind.value
-        body = BodyText(nest, [*outer, "seen"], (), "i", self.arguments, prefix="p_")
-        block = body.block([nest.result])
-        self.setup += body.setup
-        starts, ends = zip(*map(self._inside, self.phases), strict=True)
-        counts = [step * (end - starts[0] - 1) + at + 1 for at, end in enumerate(ends)]
-        start, height, pitch = new(starts[0] * self.size), new(self.high.extent), self.across
-        self.setup += [f"blank = plane{self.arrays - 1} + {new(self.sums_bytes)}"]
-        self.setup += [f"put_{kind}(blank, 0, fill)"]
-        blank = [
-            f"for i in range({pitch}):",
-            *indent(1, [f"put_{kind}(plane{at} + r * {self.line}, i, fill)"
-                        for at in range(len(self.phases))]),
-        ]  # fmt: skip
-        copy = (
-            f"rows_f{8 * self.size}_{step}({body.row_base(access)}, {new(access.strides[-2])}, "
-            f"inner - outer, plane0 + outer * {self.line} + {start}, {self.line}, "
-            f"{new(max(0, *counts))}, blank, {new(self.plane)})"
-        )
-        return [
-            "outer = min(max(0, 0 - first), rows)",
-            f"inner = max(outer, min(rows, {height} - first))",
-            "for r in range(outer):", *indent(1, blank),
-            "for r in range(inner, rows):", *indent(1, blank),
-            "seen = first + outer", *block.row, copy,
-        ]  # fmt: skip
+    def _blank_at(self) -> int:
+        return self.sums_bytes
 
     def _rows_combined(self) -> list[str]:
         """Lines that copy the weights of a channel, and sum the taps of all rows."""

@@ -21,6 +21,7 @@ from satura.backend.emit.text import indent
 from satura.backend.lower.body import Access, Nest, Pointer, Reduction
 from satura.backend.lower.canonical import renumber
 from satura.backend.lower.planes import Planes, WindowAxis
+from satura.backend.target import host_target
 from satura.rewrite.types.tensor_type import DType
 
 SCRATCH = 12 * 1024  # bytes of rows in flight: they stay in the first-level cache
@@ -68,10 +69,18 @@ class PlaneWriter:
         """Whether what rows give to results is computed once, in an array of its own."""
         return min(self.wide.taps, self.high.taps) > 1
 
+    @property
+    def lanes(self) -> int:
+        return host_target().vector_bytes // self.size
+
+    def _blank_at(self) -> int:
+        """Where in the last array one element of the fill stands, for vectors beyond a row."""
+        rows = positions(self.high, self.block)
+        return -(-(rows * self.pitch + self.wide.span + self.lanes) * self.size // LINE) * LINE
+
     def _plane_bytes(self) -> int:
         """The size of one array of scratch."""
-        rows = positions(self.high, self.block)
-        return (rows * self.pitch + self.wide.span) * self.size
+        return self._blank_at() + 8
 
     def code(self, name: str, work: int) -> Code:
         """The kernel's text and arguments."""
@@ -108,10 +117,54 @@ class PlaneWriter:
         return Code(name, text, tuple(self.arguments.numbers), work, scratch)
 
     def _operand(self, outer: list[str]) -> list[str]:
-        """Lines that bring the rows of one unit to scratch.
+        """Lines that bring the rows of one unit to scratch: in whole vectors where they are read
+        as they are, as a row or as two.
 
         Only what stands for the operand's elements is written: the rest is filled already.
         """
+        nest = renumber(self.planes.before)
+        (value, *others) = nest.values
+        access, step = value.access, self.wide.stride
+        plain = value.op == "load" and not (others or value.operands) and access is not None
+        is_even = step == 1 or (step == 2 and len(self.phases) == 2)
+        if not plain or access is None or access.extras or not is_even:
+            return self._element_wise(outer)
+        if (
+            value.dtype not in KEYS
+            or value.dtype is not self.planes.dtype
+            or access.strides[-1] != self.size
+        ):
+            return self._element_wise(outer)
+        new, kind = self.arguments.new, self.kind.value
+        body = BodyText(nest, [*outer, "seen"], (), "i", self.arguments, prefix="p_")
+        block = body.block([nest.result])
+        self.setup += body.setup
+        starts, ends = zip(*map(self._inside, self.phases), strict=True)
+        counts = [step * (end - starts[0] - 1) + at + 1 for at, end in enumerate(ends)]
+        start, height, pitch = new(starts[0] * self.size), new(self.high.extent), self.across
+        self.setup += [f"blank = plane{self.arrays - 1} + {new(self._blank_at())}"]
+        self.setup += [f"put_{value.dtype.value}(blank, 0, plain_fill)"]
+        blank = [
+            f"for i in range({pitch}):",
+            *indent(1, [f"put_{kind}(plane{at} + r * {self.line}, i, fill)"
+                        for at in range(len(self.phases))]),
+        ]  # fmt: skip
+        key = f"_{self.reduction.function}" if self.keyed else ""
+        copy = (
+            f"rows_f{8 * self.size}_{step}{key}({body.row_base(access)}, "
+            f"{new(access.strides[-2])}, inner - outer, plane0 + outer * {self.line} + {start}, "
+            f"{self.line}, {new(max(0, *counts))}, blank, {new(self.plane)})"
+        )
+        return [
+            "outer = min(max(0, 0 - first), rows)",
+            f"inner = max(outer, min(rows, {height} - first))",
+            "for r in range(outer):", *indent(1, blank),
+            "for r in range(inner, rows):", *indent(1, blank),
+            "seen = first + outer", *block.row, copy,
+        ]  # fmt: skip
+
+    def _element_wise(self, outer: list[str]) -> list[str]:
+        """The same by loops over the elements of each phase."""
         new, kind = self.arguments.new, self.kind.value
         starts, ends = zip(*map(self._inside, self.phases), strict=True)
         start, common = new(starts[0]), min(ends) - starts[0]
@@ -146,7 +199,8 @@ class PlaneWriter:
         bits -= (1 << 64) * (bits >> 63)
         fill = f"scalar_{self.planes.dtype.value}({self.arguments.new(bits)})"
         return [
-            f"fill = {self._held(fill)}",
+            f"plain_fill = {fill}",
+            f"fill = {self._held('plain_fill')}",
             f"for i in range({self.arguments.new(count)}):",
             *indent(1, [f"put_{self.kind.value}(plane0, i, fill)"]),
         ]

@@ -20,6 +20,8 @@ from satura.backend.lower.canonical import Canonical
 from satura.backend.target import host_target
 
 TILE = 64  # elements of both loops that one unit of work computes
+LINE = 64  # bytes: a tile is read a cache line of results deep at a time
+FAR = 8  # so much farther apart, rows of results are written at length, a few at a time
 SHORTEST = 8  # a loop of fewer iterations is not cut into tiles
 NEAR = 4  # elements: what is read so far on is in the same cache line, more often than not
 
@@ -232,6 +234,7 @@ def _move_lines(
     source elements of a row are `step` apart.
     """
     edge = host_target().block_edge(size)
+    line = max(edge, LINE // size)
     read, here, pitch = source
     write, there, target_pitch = target
     if step > 1:
@@ -248,9 +251,11 @@ def _move_lines(
         f"there = {there}",
         f"high = height // {edge} * {edge}",
         f"wide = width // {edge} * {edge}",
-        f"for j in range(0, wide, {edge}):",
-        f"    for i in range(0, high, {edge}):",
-        f"        transpose_block_{8 * size}(here + i*{pitch} + j*{size}, {pitch}, "
+        f"deep = {line} if {target_pitch} < {FAR} * {pitch} else {TILE}",
+        "for strip in range(0, high, deep):",
+        f"    for j in range(0, wide, {edge}):",
+        f"        for i in range(strip, min(strip + deep, high), {edge}):",
+        f"            transpose_block_{8 * size}(here + i*{pitch} + j*{size}, {pitch}, "
         f"there + i*{size} + j*{target_pitch}, {target_pitch})",
         "for j in range(width):",
         "    for i in range(high if j < wide else 0, height):",

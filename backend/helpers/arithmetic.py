@@ -66,3 +66,27 @@ def _chain(builder: ir.IRBuilder, x: ir.Value, terms: Sequence[ir.Value]) -> ir.
     for term in reversed(terms[:-1]):
         total = muladd(builder, total, x, term)
     return total
+
+
+def key_of(builder: ir.IRBuilder, a: ir.Value, function: str) -> ir.Value:
+    """An integer, or a vector of them, that orders floats as their values, -0.0 below 0.0; NaN is
+    what `function`, max or min, gives of it and any number."""
+    is_vector = isinstance(a.type, ir.VectorType)
+    nan = ir.Constant(a.type, [float("nan")] * a.type.count if is_vector else float("nan"))
+    quiet = nan if function == "max" else builder.fneg(nan)
+    a = builder.select(builder.fcmp_unordered("uno", a, a), quiet, a)
+    words = INT64 if (a.type.element if is_vector else a.type) == F64 else INT32
+    kind = ir.VectorType(words, a.type.count) if is_vector else words
+    return mirrored(builder, builder.bitcast(a, kind))
+
+
+def mirrored(builder: ir.IRBuilder, bits: ir.Value) -> ir.Value:
+    """Floats' bits, those of negative numbers in the opposite order; its own inverse."""
+    kind = bits.type
+    element = kind.element if isinstance(kind, ir.VectorType) else kind
+
+    def constant(value: int) -> ir.Value:
+        return ir.Constant(kind, [value] * kind.count if element is not kind else value)
+
+    sign = builder.ashr(bits, constant(element.width - 1))
+    return builder.xor(bits, builder.and_(sign, constant((1 << (element.width - 1)) - 1)))

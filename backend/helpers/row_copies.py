@@ -5,6 +5,7 @@
 copies `count` elements of each row; what the last vector of a row has more is the element at
 address `fill`, and lies where the next row begins. `pitch` and `line` are the distances between
 rows in bytes. `rows_f32_2` takes the elements at odd places to `apart` bytes behind the others.
+`rows_…_max` and `rows_…_min` write keys: the integers that order them, see `arithmetic.key_of`.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from functools import cache
 
 from llvmlite import ir
 
+from satura.backend.helpers.arithmetic import key_of
 from satura.backend.helpers.kinds import Helper
 from satura.backend.helpers.vector import F32, F64, INT32, INT64, Code, outlined_helper
 
-_NAME = re.compile(r"rows_f(32|64)_([12])")
+_NAME = re.compile(r"rows_f(32|64)_([12])(?:_(max|min))?")
 
 
 @cache
@@ -45,7 +47,7 @@ def row_copies_helper(name: str) -> Helper | None:
                 if step == 2:
                     seen = [_every_other(code, seen[0], seen[1], first) for first in range(2)]
                 for value in seen:
-                    code.store(place, 0, value)
+                    code.store(place, 0, key_of(builder, value, match[3]) if match[3] else value)
                     place = code.add(place, apart)
 
             def whole(i: ir.Value, _: list[ir.Value]) -> list[ir.Value]:

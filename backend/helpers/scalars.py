@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from llvmlite import ir
 
 from satura.backend.helpers import approximations, kinds, logarithms, trigonometry
-from satura.backend.helpers.arithmetic import call
+from satura.backend.helpers.arithmetic import call, key_of, mirrored
 from satura.backend.helpers.kinds import Helper, Kind
 from satura.backend.helpers.memory import conversions, memory
 from satura.backend.helpers.narrow import narrow
@@ -36,25 +36,13 @@ def _minimum(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
     return site.same(name, a, b)
 
 
-def _key(wins: bool, site: Site, a: ir.Value) -> ir.Value:
-    """An integer that orders floats as their values, -0.0 below 0.0; NaN above (or below) all."""
-    builder = site.builder
-    nan = ir.Constant(a.type, float("nan"))
-    quiet = nan if wins else builder.fneg(nan)
-    a = builder.select(builder.fcmp_unordered("uno", a, a), quiet, a)
-    return _mirror(site, builder.bitcast(a, ir.IntType(site.bits)))
+def _key(function: str, site: Site, a: ir.Value) -> ir.Value:
+    return key_of(site.builder, a, function)
 
 
 def _key_value(site: Site, key: ir.Value) -> ir.Value:
     """The float with this key."""
-    return site.builder.bitcast(_mirror(site, key), F64 if site.bits == 64 else F32)
-
-
-def _mirror(site: Site, bits: ir.Value) -> ir.Value:
-    """A float's bits, those of negative numbers in the opposite order; its own inverse."""
-    sign = site.builder.ashr(bits, bits.type(site.bits - 1))
-    value_bits = bits.type((1 << (site.bits - 1)) - 1)
-    return site.builder.xor(bits, site.builder.and_(sign, value_bits))
+    return site.builder.bitcast(mirrored(site.builder, key), F64 if site.bits == 64 else F32)
 
 
 def _larger(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
@@ -309,8 +297,8 @@ def helpers() -> Mapping[str, Helper | Kind]:
     found["mul_add"] = helper(3, _mul_add)
     found["first_tap"] = helper(2, _first_tap)
     found["inside"] = helper(2, _inside, _bool)
-    found["max_key"] = helper(1, partial(_key, True), _key_type)
-    found["min_key"] = helper(1, partial(_key, False), _key_type)
+    found["max_key"] = helper(1, partial(_key, "max"), _key_type)
+    found["min_key"] = helper(1, partial(_key, "min"), _key_type)
     found["key_value"] = helper(1, _key_value, _value_type)
     found["isinf"] = helper(1, _isinf, _bool)
     return found
