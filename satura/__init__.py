@@ -34,10 +34,14 @@ _CLASSES = {
     "Limits": "satura.rewrite.egraph.saturate",
     "Opened": "satura.artifact.opened",
 }
+_MODULES = ("distributed", "experiments", "language", "ops", "rules", "testing")  # public, too
 
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used: a stage alone needs no other stage."""
+    if name in _MODULES:
+        import_whole(f"satura.{name}")
+        return import_module(f"satura.{name}")
     if name not in __all__:
         raise AttributeError(f"module 'satura' has no attribute {name!r}")
     module = _CLASSES.get(name, "satura.api")
@@ -49,4 +53,4 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     """The public names, those that were not used yet, too: for completion."""
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

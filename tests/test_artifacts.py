@@ -308,6 +308,7 @@ def test_commands_compile_and_run(tmp_path: Path, capsys: pytest.CaptureFixture[
         ["compile", model, "-o", file, "--size", "n=4", "--threads", 1, "--json"],
         ["run", file, "--input", f"x={tmp_path / 'x.npy'}", "--output", outputs, "--json"],
         ["run", file, "--verify"],
+        ["run", file, "--threads", 2],
         ["run", file, "--input", "x.npy"],
         ["run", model.with_suffix(".none")],
     ]
@@ -318,10 +319,11 @@ def test_commands_compile_and_run(tmp_path: Path, capsys: pytest.CaptureFixture[
         codes.append(ended.value.code)
         if command[0] == "compile":
             assert json.loads(capsys.readouterr().out)["bytes"] == file.stat().st_size
-    assert codes == [0, 0, 1, 1, 2]
+    assert codes == [0, 0, 1, 1, 1, 2]
     printed = capsys.readouterr()
     assert json.loads(printed.out)["y"]["shape"] == [4, 24]
     assert "--verify is for models" in printed.err
+    assert "is compiled for --threads 1; compile it again for 2" in printed.err
     assert "an input is written NAME=FILE.npy" in printed.err
     results = np.load(outputs)
     for name, expected in interpret(dense("n"), arguments).items():

@@ -224,6 +224,7 @@ QUICK = [wrong for wrong in WRONG if wrong not in SLOW]
 def test_a_wrong_rule_is_refuted(wrong: Rule) -> None:
     report = report_of(wrong)
     assert report.verdict == "refuted" and not report.is_sound
+    assert report.dtypes and report.ranks  # the counterexample's, at least
     assert report.place == f"{wrong.file}:{wrong.line}"
     assert report.counterexample is not None
     assert report.reason in str(report) and report.rule in str(report)

@@ -369,6 +369,10 @@ FAILURES = {
         ["run", "{model}", "--output", "{folder}/no/y.npz"],
         "directory: there is no folder '",
     ),
+    "trials in no folder": (
+        ["experiment", "{model}", "--csv", "{folder}/no/x.csv"],
+        "cannot be written: ",
+    ),
     "inputs that are a device": (["run", "{model}", "--inputs", "/dev/zero"], "not a regular"),
     "bench of no model": (["bench", "nonsense"], "nonsense"),
 }

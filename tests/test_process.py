@@ -83,6 +83,20 @@ def test_a_loop_is_killed_and_says_what_it_did() -> None:
     assert caught.value.doing == "going round"
 
 
+def test_waiting_for_a_busy_cpu_takes_none_of_its_seconds() -> None:
+    def slowed(doing: Doing) -> float:
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        for _ in range(3):
+            if os.fork() == 0:
+                _loops(lambda text, seconds: None)
+        start, wall = time.process_time(), time.monotonic()
+        while time.process_time() - start < 0.15:
+            pass
+        return time.monotonic() - wall
+
+    assert call(slowed, 0.3) > 0.3
+
+
 def test_memory_that_a_slow_call_has_taken_is_told() -> None:
     def hoard(doing: Doing) -> None:
         hoard = mmap.mmap(-1, 3 << 30)  # takes no room before it is written

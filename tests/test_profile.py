@@ -53,6 +53,9 @@ def test_choosing_between_data_is_work_and_padding_is_not() -> None:
     assert traffic(schedule, work) == "work"
     padded = extract(unrewritten(build.program({"y": build.pad(x, (1, 1), (1, 1), 0.0)})))
     assert traffic(padded, padded.dispatches[0]) == "copy"
+    gathered = build.gather(x, build.constant(np.array([3, 1, 6])), 1)
+    known = extract(unrewritten(build.program({"y": gathered})))
+    assert traffic(known, known.dispatches[0]) == "work" and not known.is_copy(known.dispatches[0])
 
 
 @pytest.mark.parametrize("seed", deep_but((), range(6)))

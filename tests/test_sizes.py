@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 import satura
+from satura.pipeline.inputs import random_inputs_of
 from satura.pipeline.sizes import parse_dims, typical_sizes
 from satura.rewrite.errors import CallError
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
+from tests.onnx_models import make_model, node
 
 
 def doubled() -> Program:
@@ -25,6 +27,19 @@ def doubled() -> Program:
 def test_ranges_count_by_their_geometric_mean() -> None:
     assert typical_sizes(doubled(), {"batch": 3, "seq": (2, 512)}) == {"batch": 3, "seq": 32}
     assert typical_sizes(doubled(), None) == {}
+
+
+def test_a_size_that_others_decide_may_be_given_where_it_is_theirs() -> None:
+    joined = [node("Concat", "x x", "z", axis=0), node("Add", "z bias", "y")]
+    model = make_model(joined, {"x": ["past"], "bias": ["total"]})
+    program = satura.load(model)
+    assert program.symbols == {"past"}
+    found = random_inputs_of(model, program, {"total": 14, "past": 7})
+    assert {name: each.shape for name, each in found.items()} == {"x": (7,), "bias": (14,)}
+    with pytest.raises(CallError, match=r"'total' is .*past.*, here 14 and not 8"):
+        random_inputs_of(model, program, {"total": 8, "past": 7})
+    with pytest.raises(CallError, match="there is no size 'n'; the sizes are"):
+        random_inputs_of(model, program, {"n": 8})
 
 
 @pytest.mark.parametrize(

@@ -98,8 +98,16 @@ def _read(nest: Nest) -> list[int]:
 
 
 def _only_moves(nest: Nest) -> bool:
-    """Whether a nest stores what it loads; a border's choice between two values moves, too."""
-    for value in nest.values:
+    """Whether a nest stores what it loads from where sizes say, not data as in a gather.
+
+    A border's choice between two values moves, too.
+    """
+    data: set[int] = set()  # values that were loaded, or made of such
+    for number, value in enumerate(nest.values):
+        if value.access and data.intersection(source for source, _ in value.access.extras):
+            return False
+        if value.op == "load" or data.intersection(value.operands):
+            data.add(number)
         if value.op == "select":
             if nest.values[value.operands[0]].op not in ("inside", "and"):
                 return False

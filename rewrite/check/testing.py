@@ -49,7 +49,7 @@ from satura.rewrite.language.dsl import Rule
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.prove import STEPS, Proof, prove
 from satura.rewrite.types.attributes import Attribute
-from satura.rewrite.types.tensor_type import TensorType
+from satura.rewrite.types.tensor_type import COMPUTED, TensorType
 
 FIRINGS = 50  # fewer, and the rule is vacuous
 WANTED = 150  # distinct firings to look for per direction
@@ -233,7 +233,14 @@ def _refutation_report(
     if shrink:
         failure = smallest(failure, rule.exact)
     shown = counterexample(failure, rule)
-    return replace(report, verdict="refuted", reason=shown.reason, counterexample=shown)
+    types = [node.type for node in failure.program.nodes]
+    dtypes = {*report.dtypes, *(type_.dtype.value for type_ in types)}
+    covered = replace(
+        report,
+        dtypes=tuple(dtype.value for dtype in COMPUTED if dtype.value in dtypes),
+        ranks=tuple(sorted({*report.ranks, *(type_.rank for type_ in types)})),
+    )
+    return replace(covered, verdict="refuted", reason=shown.reason, counterexample=shown)
 
 
 def add_proof(rule: Rule, report: RuleReport, steps: int, shrink: bool = False) -> RuleReport:

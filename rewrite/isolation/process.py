@@ -23,6 +23,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
+from time import monotonic
 from typing import NoReturn, TypeAlias, TypeVar, cast
 
 from satura.rewrite.errors import SaturaError
@@ -35,6 +36,8 @@ Doing: TypeAlias = Callable[[str, float], None]
 FORKS = sys.platform.startswith("linux")
 
 _HUGE = 1 << 30  # bytes; a child that takes more is probably mistaken
+_TICK = 0.01  # seconds between two looks at a child's clock, at least
+_LATE = "took too long"
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 _FORKING = Lock()  # or a child would hold the pipes of other threads' children open
 
@@ -49,6 +52,11 @@ class KilledError(SaturaError):
         super().__init__(doing, what)
         self.doing, self.what = doing, what
 
+    @property
+    def is_late(self) -> bool:
+        """Whether its time was over, so that more might help."""
+        return self.what.startswith(_LATE)
+
     def __str__(self) -> str:
         return f"{self.doing or 'a computation'} {self.what}"
 
@@ -61,6 +69,7 @@ def call(
 ) -> T:
     """`function(doing)`, computed in a child that is killed when its `seconds` are over.
 
+    They are seconds of CPU time, or of sleeping: a busy machine does not use them up.
     `doing` gives it other seconds from then on. `memory` is how many bytes the child may have
     beyond those of this process, by default half of the machine's. The result is pickled; objects
     in `shared` come back as themselves. What `function` raises is raised here, with the child's
@@ -159,17 +168,48 @@ def _listen(
     """The last thing that the child said it does, and its answer; None where it gave none."""
     doing = ""
     try:
-        while reader.poll(seconds):
+        start = _Clock.read(child)
+        while (left := seconds - _Clock.read(child).since(start)) > 0:
+            if not reader.poll(max(left, _TICK)):
+                continue
             message = _unpack(reader.recv_bytes(), shared)
             if isinstance(message, _Answer):
                 return doing, message
             doing, seconds = cast(tuple[str, float], message)
+            start = _Clock.read(child)
     except EOFError:
         return doing, None
     except Exception:  # whatever the child may have written to all its files
         return doing, _Answer("end", "left no answer that can be read")
-    end = f"took too long (the limit is {seconds:g} s){_memory_note(child)}"
+    end = f"{_LATE} (the limit is {seconds:g} s){_memory_note(child)}"
     return doing, _Answer("end", end)
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """Seconds by the clock on the wall, and those that a process computed or waited for a CPU."""
+
+    wall: float
+    computed: float = 0.0
+    waited: float = 0.0
+
+    @classmethod
+    def read(cls, process: int) -> _Clock:
+        """The clock of `process` now; the wall's alone where the system does not count."""
+        wall = monotonic()
+        with suppress(OSError, ValueError, IndexError):  # it has just ended
+            computed, waited = Path(f"/proc/{process}/schedstat").read_text().split()[:2]
+            return cls(wall, int(computed) / 1e9, int(waited) / 1e9)
+        return cls(wall)
+
+    def since(self, start: _Clock) -> float:
+        """The seconds of computing, or of sleeping where these are more.
+
+        Neither depends on what else the machine does.
+        """
+        computed = self.computed - start.computed
+        slept = self.wall - start.wall - computed - (self.waited - start.waited)
+        return max(computed, slept)
 
 
 def _memory_note(child: int) -> str:

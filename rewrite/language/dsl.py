@@ -5,12 +5,31 @@
         \"\"\"transpose(transpose(x, p), q) = transpose(x, p then q)\"\"\"
         return rewrites(transpose(transpose(x, p), q), transpose(x, p[q]))
 
-Parameters are pattern variables. `Tensor` matches any tensor, `Known` one that is computed from
-constants alone, `Varying` one that depends on an input or on a symbolic size (use it in laws of
-movement: constants are computed at compile time, moving them about is lost work), `Movable` one
-that is worth moving, `Untransposed` and `Unpadded` one from which such a movement starts. `Scalar`
-matches a 0-d constant: among tensors it stands for that tensor, in an attribute expression for its
-value. Any other attribute class matches an attribute of that class.
+Parameters are pattern variables. For tensors they are:
+
+- `Tensor` matches any tensor; use it where nothing else is needed.
+- `Known` matches one that is computed from constants alone; use it to compute at compile time.
+- `Varying` matches one that depends on an input or on a symbolic size; use it to move an op past
+  others: constants are computed at compile time, and moving them about is lost work.
+- `Movable` matches one that is worth transposing; use it for an operand that gets a transpose.
+- `Untransposed` matches one below its transposes; use it under a transpose that moves outwards, so
+  that a chain of transposes is composed first and then moves once.
+- `Unpadded` is the same for a pad that moves outwards.
+
+`Scalar` matches a 0-d constant: among tensors it stands for that tensor, in an attribute expression
+for its value. Any other attribute class matches an attribute of that class:
+
+    @rule
+    def negate_padded(x: Tensor, c: Scalar, p: Padding) -> Law:
+        \"\"\"neg(pad(x, c)) = pad(neg(x), neg(c)), for any padding value\"\"\"
+        return rewrites(unary("neg", pad(x, c, p)), pad(unary("neg", x), unary("neg", c), p))
+
+    @rule
+    def apply_before_transpose(f: UnaryFn, x: Tensor, p: Perm) -> Law:
+        \"\"\"f(transpose(x, p)) = transpose(f(x), p), for any function\"\"\"
+        return rewrites(unary(f, transpose(x, p)), transpose(unary(f, x), p))
+
+What a law says:
 
 - `rewrites(left, right, *conditions)` goes one way, `equates(left, right, *conditions)` both ways;
   `replaces(left, right, *conditions)` goes one way, and the left side is never looked at again.
@@ -23,13 +42,18 @@ value. Any other attribute class matches an attribute of that class.
   Where the two directions bind different variables, write `both(rewrites(…), rewrites(…))`.
 - Where a computation raises `Refuse`, the rule does not fire for these values. The condition
   `has_value(x)` asks no more of x than that.
-- `@rule(reassociates=True)` marks a law that holds up to rounding; all others hold bit for bit. Up
-  to rounding means: where the left side is finite the right one is, too, a few roundings of the
-  largest number in either computation away, and what is not a float is equal. What is infinite or
-  NaN on the left is the same on the right, but NaN may stand for an infinity, and an infinity for
-  NaN, where no NaN went in. Nothing is promised where a number in between is subnormal, or where
-  it only just overflows in one computation and not in the other; tests are of ordinary numbers,
-  and of numbers so large or so small that what overflows does so by far.
+- `@rule(reassociates=True)` marks a law that holds up to rounding; all others hold bit for bit.
+
+Up to rounding means:
+
+- What is not a float is equal.
+- Where the left side is finite, the right one is, too. They differ by a few roundings of the
+  largest number in either computation.
+- What is infinite or NaN on the left is the same on the right. Where no NaN went in, NaN may stand
+  for an infinity, and an infinity for NaN.
+- Nothing is promised where a number in between is subnormal.
+- Nothing is promised where a number overflows by a little in one computation and not in the other.
+  Tests are of ordinary numbers, and of those that are too large or too small by far.
 
 A law above many ops is a `@family`, see `families.py`: its parameters may be an op (`Elementwise`,
 `Arithmetic`, `Contraction`) and the op's operands (`Operands`, `Some` and `Others`, `Scalars`), and

@@ -17,7 +17,7 @@ from satura.commands.terminal import print_json, print_table, progress
 from satura.commands.timing import medians
 from satura.commands.values import with_values
 from satura.light import NAMES, light
-from satura.pipeline.inputs import parse_sizes, random_inputs
+from satura.pipeline.inputs import parse_sizes, random_inputs_of
 from satura.pipeline.phases import Progress
 from satura.rewrite.errors import CallError
 from satura.rewrite.onnx.files import read_model
@@ -97,8 +97,7 @@ def case_of(
     model = light(name) if name in NAMES else onnx.load(existing_file(name))
     model = read_model(with_values(model, values, others))
     program = satura.load(model)
-    named = {key: size for key, size in sizes.items() if key in program.symbols}
-    return Case(Path(name).stem, model, random_inputs(program, named))
+    return Case(Path(name).stem, model, random_inputs_of(model, program, sizes, others=True))
 
 
 def _measure(case: Case, rounds: int, compiling: Compiling, phase: Progress) -> Result:

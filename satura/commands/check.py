@@ -65,9 +65,9 @@ def check_rules(
     """Check rules and print reports. Returns whether every rule is proved or tested.
 
     Without files, the rule book is checked. `names` picks rules and families; `seconds` is the
-    limit for each test and each proof. What is known of a rule is printed as soon as it is; with
-    `json_lines` as a line of JSON. Raises RuleError for a file that cannot be loaded, and for names
-    that no source has, after the others are checked.
+    limit of CPU time for each test and each proof. What is known of a rule is printed as soon as
+    it is; with `json_lines` as a line of JSON. Raises RuleError for a file that cannot be loaded,
+    and for names that no source has, after the others are checked.
     """
     limit = seconds or SECONDS * (DEEP if deep else 1)
     distinct = {file.resolve(): file for file in files}
@@ -175,7 +175,7 @@ def _report(
             left_out = without | {error.doing}
             found = _report(source, name, place, seed, deep, seconds, left_out)
             return replace(found, proof=str(error)) if error.doing == PROVING else found
-        reason = str(error)
+        reason = f"{error}{'; give it more with --seconds' * error.is_late}"
     except SaturaError as error:
         reason = str(error)
     except Exception as error:

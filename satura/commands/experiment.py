@@ -45,6 +45,9 @@ def experiment(
 
     Where there are `dims`, the name of a cost model has its typical sizes.
     """
+    for path in (csv, plot):
+        if path is not None and not path.parent.is_dir():
+            raise CallError(f"{path} cannot be written: there is no folder '{path.parent}'")
     models = {Path(name).stem: model(name) for name in names}
     sizes = typical(models.values(), parse_dims(dims))
     said = "".join(f", {name}={size}" for name, size in sizes.items())

@@ -43,8 +43,8 @@ leads through it; [ops.md](ops.md) has the functions of `unary` and `binary`.
 ## How a rule is written
 
 ```python
-from satura.language import Elementwise, Law, Operands, Perm, Tensor, Varying
-from satura.language import family, rewrites, rule, transpose
+from satura.language import Elementwise, Law, Operands, Padding, Perm, Scalar, Tensor, UnaryFn
+from satura.language import Varying, family, pad, rewrites, rule, transpose, unary
 ```
 """
 _NUMBERS = """\

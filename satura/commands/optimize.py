@@ -14,7 +14,7 @@ from satura.commands.bench import onnxruntime_runner
 from satura.commands.terminal import print_line, progress
 from satura.commands.timing import medians
 from satura.commands.values import with_values
-from satura.pipeline.inputs import random_inputs
+from satura.pipeline.inputs import random_inputs_of
 from satura.pipeline.written import rewrite_for_file
 from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.language.dsl import RuleSet
@@ -33,7 +33,7 @@ def optimize(
     with progress(f"optimizing {model.name}") as phase:
         rewritten = rewrite_for_file(source, rules, limits, phase)
     program = rewritten.schedule.program
-    arguments = random_inputs(rewritten.source, dict(timing.sizes)) if timing is not None else {}
+    arguments = random_inputs_of(source, rewritten.source, timing.sizes) if timing else {}
     save(program, output)
     if text:
         print_line(str(program))

@@ -6,6 +6,7 @@ import inspect
 import sys
 import textwrap
 from collections.abc import Mapping
+from itertools import groupby
 
 from satura.commands.coverage import (
     CASES_ON_HOST,
@@ -16,7 +17,8 @@ from satura.commands.coverage import (
     by_family,
     coverage,
 )
-from satura.commands.verdicts import HOLDS, recorded_verdicts
+from satura.commands.verdicts import HOLDS, Verdict, recorded_verdicts
+from satura.rewrite.language.dsl import Rule
 from satura.rewrite.ops import REGISTRY, Kind, Op
 from satura.rewrite.ops.elementwise import BINARY, BOOL, INTEGERS, UNARY, ScalarFunction
 from satura.rewrite.types.tensor_type import COMPUTED, FLOATS, DType
@@ -99,16 +101,16 @@ def rules_page() -> str:
         lines += _table(
             ("rule", "law", "holds", "verdict"),
             [
-                (
-                    f"`{rule.name}`",
-                    " ".join(rule.law.split()),
-                    HOLDS[rule.exact],
-                    str(verdicts[rule.name]),
-                )
-                for rule in rules
+                (", ".join(f"`{rule.name}`" for rule in alike), *said)
+                for said, alike in groupby(rules, lambda rule: _said_of(rule, verdicts))
             ],
         )
     return "\n".join(lines) + "\n"
+
+
+def _said_of(rule: Rule, verdicts: Mapping[str, Verdict]) -> tuple[str, ...]:
+    """A rule's row but for its name: rules of a family may have one in common."""
+    return " ".join(rule.law.split()), HOLDS[rule.exact], str(verdicts[rule.name])
 
 
 def _wrap(start: str, names: list[str]) -> list[str]:

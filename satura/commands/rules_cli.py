@@ -31,7 +31,7 @@ def check(
     deep: Annotated[bool, typer.Option("--deep", help="Ten times as many instances.")] = False,
     seconds: Annotated[
         float | None,
-        typer.Option(min=0.1, help="The limit for each rule; 60, or 600 with --deep."),
+        typer.Option(min=0.1, help="CPU seconds for each rule; 60, or 600 with --deep."),
     ] = None,
     json: AsJson = False,
     json_lines: Annotated[

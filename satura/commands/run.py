@@ -11,7 +11,13 @@ import numpy as np
 import satura
 from satura.backend.run.calls import Runnable
 from satura.commands.terminal import print_json, print_table, progress
-from satura.pipeline.inputs import parse_sizes, random_arguments, read_input, read_inputs
+from satura.pipeline.inputs import (
+    independent_sizes,
+    parse_sizes,
+    random_arguments,
+    read_input,
+    read_inputs,
+)
 from satura.rewrite.errors import CallError
 from satura.rewrite.system.files import output_file
 from satura.rewrite.types.tensor_type import Array
@@ -35,7 +41,7 @@ def run(
     """Compile `model` and run it; write the results to `output` and sum them up."""
     from satura.commands.values import with_values
 
-    arguments = _arguments(given)
+    arguments = _arguments(given, model)
     with progress(f"running {model.name}") as phase:
         compiled = compiling.compile(with_values(model, values), phase, verify)
         results = compiled.run(arguments(compiled))
@@ -46,23 +52,34 @@ def run_opened(
     file: Path, given: Given, output: Path | None, is_trusted: bool,
     compiling: Mapping[str, object], json: bool,
 ) -> None:  # fmt: skip
-    """Run a saved program; options that are `compiling` come too late for it."""
-    late = [option for option, value in compiling.items() if value]
+    """Run a saved program; options that are `compiling` come too late for it, but for --threads
+    where it says as many as there are."""
+    threads = compiling["--threads"]
+    late = [option for option, value in compiling.items() if value and option != "--threads"]
     if late:
         raise CallError(f"{late[0]} is for models, and {file} is compiled already")
     arguments = _arguments(given)
     opened = satura.open(file, is_trusted)
+    if threads not in (None, opened.threads):
+        raise CallError(
+            f"{file} is compiled for --threads {opened.threads}; compile it again for {threads}"
+        )
     _show(file, opened.run(arguments(opened)), output, json)
 
 
-def _arguments(given: Given) -> Callable[[Runnable], dict[str, Array]]:
-    """The arguments for a program: what was given is read at once."""
+def _arguments(given: Given, model: Path | None = None) -> Callable[[Runnable], dict[str, Array]]:
+    """The arguments for a program, of a `model` or saved: what was given is read at once."""
     inputs, single, sizes = given
     if (inputs is not None or single) and sizes:
         raise CallError("--size is for random inputs; arrays that are given have their own sizes")
     if inputs is None and not single:
         wanted = parse_sizes(sizes)
-        return lambda program: random_arguments(program.inputs, wanted)
+
+        def drawn(program: Runnable) -> dict[str, Array]:
+            own = wanted if model is None else independent_sizes(wanted, model, program.inputs)
+            return random_arguments(program.inputs, own)
+
+        return drawn
     arrays = {} if inputs is None else read_inputs(inputs)
     for text in single:
         name, _, path = text.rpartition("=")

@@ -12,10 +12,12 @@ import numpy as np
 from satura.rewrite.errors import CallError
 from satura.rewrite.program.memory import refuse_beyond_memory, tensor_bytes
 from satura.rewrite.system.files import open_regular
-from satura.rewrite.types.dims import static
+from satura.rewrite.types.dims import evaluate, static
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 if TYPE_CHECKING:
+    from onnx import ModelProto
+
     from satura.rewrite.program.program import Program
 
 DEFAULT_SIZE = 16
@@ -25,8 +27,26 @@ def random_inputs(
     program: Program, sizes: Mapping[str, int] | None = None, seed: int = 0
 ) -> dict[str, Array]:
     """An argument for each input of `program`, see `random_arguments`."""
+    return random_arguments(_input_types(program), sizes, seed)
+
+
+def random_inputs_of(
+    model: Path | ModelProto, program: Program, sizes: Mapping[str, int], others: bool = False
+) -> dict[str, Array]:
+    """An argument for each input of the `program` of `model`, by sizes that the model declares.
+
+    With `others`, sizes that it does not declare are those of another model.
+    """
+    inputs = _input_types(program)
+    own = independent_sizes(sizes, model, inputs)
+    if others:
+        own = {name: size for name, size in own.items() if name in program.symbols}
+    return random_arguments(inputs, own)
+
+
+def _input_types(program: Program) -> dict[str, TensorType]:
     nodes = [program.nodes[index] for index in program.inputs]
-    return random_arguments({node.input_name: node.type for node in nodes}, sizes, seed)
+    return {node.input_name: node.type for node in nodes}
 
 
 def random_arguments(
@@ -49,6 +69,35 @@ def random_arguments(
     named = ((f"input {name!r}", type_) for name, type_ in types.items())
     refuse_beyond_memory(sum(map(tensor_bytes, types.values())), named, CallError)
     return {name: _draw(generator, type_) for name, type_ in types.items()}
+
+
+def independent_sizes(
+    sizes: Mapping[str, int], model: Path | ModelProto, inputs: Mapping[str, TensorType]
+) -> dict[str, int]:
+    """`sizes` without those that `model` declares and that others decide, as past + 1 is.
+
+    Raises CallError where one is not what the others make it.
+    """
+    symbols = frozenset[str]().union(*(type_.symbols for type_ in inputs.values()))
+    found = {name: size for name, size in sizes.items() if name in symbols}
+    if len(found) == len(sizes):
+        return found
+    from satura.rewrite.onnx.checks import declared_inputs
+    from satura.rewrite.onnx.files import read_apart
+
+    declared = declared_inputs(read_apart(model).proto.graph)
+    equal = {
+        str(stated): dim
+        for name, type_ in inputs.items()
+        for stated, dim in zip(declared[name].shape, type_.shape, strict=True)
+    }
+    full = {name: sizes.get(name, DEFAULT_SIZE) for name in symbols}
+    for name in sizes.keys() - symbols:
+        if name not in equal:
+            found[name] = sizes[name]  # unknown, as is said where it is used
+        elif (size := evaluate(equal[name], full)) != sizes[name]:
+            raise CallError(f"size {name!r} is {equal[name]}, here {size} and not {sizes[name]}")
+    return found
 
 
 def _draw(generator: np.random.Generator, type_: TensorType) -> Array:
