@@ -142,6 +142,15 @@ def test_what_is_kept_and_what_is_raised_agree_on_an_opset(opset: int) -> None:
             assert_close(found, wanted, 1e-4)
 
 
+@pytest.mark.filterwarnings("ignore::satura.rewrite.errors.LimitWarning")
+def test_the_outputs_of_a_split_in_equal_parts_are_counted() -> None:
+    nodes = [node("Split", "x", "a b", axis=1), node("Mul", "a b", "y")]
+    model = _model(nodes, {"x": FLOAT}, {}, 17, outputs=("y",))
+    saved = to_model(satura.optimize(model, limits=satura.Limits(rounds=1)))
+    assert _ops(saved) == _ops(model)
+    onnx.checker.check_model(saved, full_check=True)
+
+
 def _renamed(each: NodeProto, names: dict[str, str]) -> NodeProto:
     result = NodeProto()
     result.CopyFrom(each)
