@@ -37,7 +37,7 @@ from satura.rewrite.types.tensor_type import DType, TensorType, bytes_of
 _NODE = 16_384.0  # bytes that a runtime moves in the time that it takes to start a node
 _FLOP = 0.2  # bytes moved in the time of one
 _TURNED = 0.25  # of a transpose's bytes: most vanish when a program is written
-_NEW = 1.000_001  # what is as cheap as a part of the rewritten program does not take its place
+_OWN = 0.8  # what the model has costs this share: runtimes know the patterns that exporters write
 _MARKS = ("QuantizeLinear", "DequantizeLinear")  # runtimes compute in integers between them
 _SIZES = ("Shape", "Size")  # they read no elements
 _MOVING = ("Transpose", "Reshape", "Identity")
@@ -97,13 +97,14 @@ class _Choice:
         known = [self.fresh() if home is None else home for home in saturation.program_classes]
         self.candidates = [
             *_of_program(made, homes, self.made),
-            *_of_program(source, known, source, _NEW),
+            *_of_program(source, known, source, _OWN),
         ]
         for call in calls:
-            self.candidates += self.of_call(call, source, known)
+            self.candidates += self.of_call(call, source, known, _OWN)
         opset = max([opsets(self.made)[""], *(call.host.opset for call in calls)])
-        for call in _spelled_out(self.made, opset):
-            self.candidates += self.of_call(call, self.made, homes)
+        for program, places in ((self.made, homes), (source, known)):
+            for call in _spelled_out(program, opset):
+                self.candidates += self.of_call(call, program, places)
         self.goals = [(name, homes[index]) for name, index in made.outputs]
         self.inputs = [homes[index] for index in made.inputs]
 
@@ -112,7 +113,9 @@ class _Choice:
         self.size += 1
         return self.size - 1
 
-    def of_call(self, call: Call, source: Program, homes: Sequence[int]) -> Iterator[_Candidate]:
+    def of_call(
+        self, call: Call, source: Program, homes: Sequence[int], times: float = 1.0
+    ) -> Iterator[_Candidate]:
         """The call in a class of its own, and its results."""
         reads = [x for x in call.operands if isinstance(x, int)]
         results = [x for x in call.results if x is not None]
@@ -129,7 +132,7 @@ class _Choice:
             whole = [next(rest) if x is None else build.add("constant", (), x) for x in given]
             return build.add("host", whole, call.host)
 
-        yield _Candidate(itself, leaves, cost * _NEW, make)
+        yield _Candidate(itself, leaves, cost * times, make)
         for number, result in enumerate(call.results):
             if result is not None:
                 yield _Candidate(homes[result], (itself,), 0.0, _item(number))
@@ -253,7 +256,8 @@ def _count_written(op: Op, attributes: tuple[Attribute, ...], types: tuple[Tenso
         model, _ = write_program(build.program({"y": build.add(op, operands, *attributes)}))
     except SaturaError:
         return 1
-    return sum(node.op_type not in _MOVING for node in model.graph.node)
+    moving = () if op.kind is Kind.WINDOW else _MOVING  # those around it are not written elsewhere
+    return sum(node.op_type not in moving for node in model.graph.node)
 
 
 def _bytes(program: Program, indices: Iterable[int]) -> float:
