@@ -7,7 +7,7 @@ them a choice is made anew, by what nodes cost a runtime that fuses little.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -23,10 +23,10 @@ from satura.rewrite.extract.greedy import cheapest_dags, chosen
 from satura.rewrite.extract.local_search import local_search
 from satura.rewrite.onnx.calls import Call
 from satura.rewrite.onnx.load import load_with_calls
-from satura.rewrite.onnx.write.emitter import OPSET
+from satura.rewrite.onnx.write.emitter import COMMUTING, OPSET
 from satura.rewrite.onnx.write.folding import with_constants
 from satura.rewrite.onnx.write.program import opsets, write_program
-from satura.rewrite.onnx.write.raised import raised
+from satura.rewrite.onnx.write.raised import Raised, raised
 from satura.rewrite.ops import REGISTRY, Kind, Op
 from satura.rewrite.program.program import Node, Program, ProgramBuilder
 from satura.rewrite.types.attributes import Attribute, Count, Parameter, Perm, Shape
@@ -102,9 +102,11 @@ class _Choice:
         for call in calls:
             self.candidates += self.of_call(call, source, known, _OWN)
         opset = max([opsets(self.made)[""], *(call.host.opset for call in calls)])
-        for program, places in ((self.made, homes), (source, known)):
-            for call in _spelled_out(program, opset):
-                self.candidates += self.of_call(call, program, places)
+        types, reshapes = saturation.classes.types, _reshapes(saturation)
+        for op, call in _spelled_out(self.made, opset):
+            self.candidates += self.of_call(call, self.made, homes)
+            if _is_elementwise(op):
+                self.candidates += self.before_reshapes(call, homes, types, reshapes)
         self.goals = [(name, homes[index]) for name, index in made.outputs]
         self.inputs = [homes[index] for index in made.inputs]
 
@@ -136,6 +138,25 @@ class _Choice:
         for number, result in enumerate(call.results):
             if result is not None:
                 yield _Candidate(homes[result], (itself,), 0.0, _item(number))
+
+    def before_reshapes(
+        self,
+        call: Call,
+        homes: Sequence[int],
+        types: Sequence[TensorType],
+        reshapes: Mapping[int, Sequence[int]],
+    ) -> Iterator[_Candidate]:
+        """An elementwise call on what its operand is a reshape of: a product may be next to it."""
+        (read,) = (x for x in call.operands if isinstance(x, int))
+        (result,) = call.results
+        assert result is not None
+        for to in reshapes.get(homes[result], ()):
+            for of in reshapes.get(homes[read], ()):
+                if types[of] == types[to]:
+                    places = [*homes]
+                    places[read], places[result] = of, to
+                    host = replace(call.host, outputs=(types[to],))
+                    yield from self.of_call(replace(call, host=host), self.made, places)
 
     def program(self) -> Program:
         """The program of the cheapest choice."""
@@ -183,12 +204,33 @@ def _add(node: Node, build: ProgramBuilder, operands: Sequence[int]) -> int:
     return build.add(node.op, operands, *node.attributes)
 
 
-def _spelled_out(program: Program, opset: int) -> Iterator[Call]:
+def _spelled_out(program: Program, opset: int) -> Iterator[tuple[Raised, Call]]:
     """The ops of ONNX that nodes of a program compute together with nodes behind them."""
     for index, node in enumerate(program.nodes):
         op = raised(program.nodes, index, opset)
         if op is not None:
-            yield op.call(index, node.type)
+            yield op, op.call(index, node.type)
+
+
+def _is_elementwise(op: Raised) -> bool:
+    """Whether an op of one tensor and of scalars computes each element from one."""
+    return (
+        op.op_type in COMMUTING
+        and "axis" not in op.attributes
+        and len(op.reads) == 1
+        and all(x is None or not x.type.rank for x in op.constants)
+    )
+
+
+def _reshapes(saturation: Saturation) -> dict[int, list[int]]:
+    """The classes that are reshapes of each class, and those that it is a reshape of."""
+    found: dict[int, list[int]] = {}
+    for home, nodes in enumerate(saturation.classes.nodes):
+        for node in (*nodes, *(node for node, _ in saturation.hidden[home])):
+            if node.op == "reshape":
+                found.setdefault(home, []).append(node.operands[0])
+                found.setdefault(node.operands[0], []).append(home)
+    return found
 
 
 def _item(number: int) -> _Make:
