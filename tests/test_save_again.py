@@ -142,6 +142,36 @@ def test_what_is_kept_and_what_is_raised_agree_on_an_opset(opset: int) -> None:
             assert_close(found, wanted, 1e-4)
 
 
+@pytest.mark.filterwarnings("ignore::satura.rewrite.errors.LimitWarning")
+def test_the_outputs_of_a_split_in_equal_parts_are_counted() -> None:
+    nodes = [node("Split", "x", "a b", axis=1), node("Mul", "a b", "y")]
+    model = _model(nodes, {"x": FLOAT}, {}, 17, outputs=("y",))
+    saved = to_model(satura.optimize(model, limits=satura.Limits(rounds=1)))
+    assert _ops(saved) == _ops(model)
+    onnx.checker.check_model(saved, full_check=True)
+
+
+@pytest.mark.filterwarnings("ignore::satura.rewrite.errors.LimitWarning")
+def test_patterns_that_runtimes_fuse_are_kept() -> None:
+    nodes = [
+        node("Pow", "x two", "p"), node("ReduceMean", "p", "m", axes=[-1]),
+        node("Sqrt", "m", "s"), node("Div", "x s", "d"), node("MatMul", "d up", "u"),
+        node("Add", "u bias", "b"), node("Div", "b root", "r"), node("Erf", "r", "e"),
+        node("Add", "e one", "f"), node("Mul", "b f", "g"), node("Mul", "g half", "h"),
+        node("MatMul", "h down", "y"),
+    ]  # fmt: skip
+    constants: dict[str, Array] = {
+        name: np.array(value, np.float32)
+        for name, value in (("two", 2), ("root", 2**0.5), ("one", 1), ("half", 0.5))
+    }
+    random = np.random.default_rng(0)
+    for name, shape in (("up", (16, 64)), ("bias", (64,)), ("down", (64, 16))):
+        constants[name] = random.standard_normal(shape).astype(np.float32)
+    model = _model(nodes, {"x": FLOAT}, constants, 17, ("n", 8, 8, 16), ("y",))
+    found = [each.op_type for each in to_model(satura.optimize(model)).graph.node]
+    assert found == ["Pow", "ReduceMean", "Sqrt", "Div", "MatMul", "Add", "Gelu", "MatMul"]
+
+
 def _renamed(each: NodeProto, names: dict[str, str]) -> NodeProto:
     result = NodeProto()
     result.CopyFrom(each)

@@ -13,6 +13,7 @@ _CHANGED = {"GroupNormalization", "RoiAlign", "Upsample"}
 """Ops that other opsets give another meaning under the same names."""
 _NEW_TEXTS = {("GridSample", b"bilinear"): b"linear", ("GridSample", b"bicubic"): b"cubic"}
 """What texts of attributes are called since some opset, by op; the loader knows both."""
+_COUNT = "num_outputs"
 
 
 @lru_cache(maxsize=4096)
@@ -43,8 +44,11 @@ def translated(node: NodeProto, opset: int) -> tuple[list[AttributeProto], dict[
     """A node's attributes as an opset has them in which it means the same, and by their positions
     those that are inputs there."""
     inputs: list[str] = []
+    has_count = False
     if node.domain in ("", "ai.onnx") and defs.has(node.op_type, opset, ""):
-        inputs = [each.name for each in defs.get_schema(node.op_type, opset, "").inputs]
+        schema = defs.get_schema(node.op_type, opset, "")
+        inputs = [each.name for each in schema.inputs]
+        has_count = _COUNT in schema.attributes
     attributes, operands = [], {}
     for attribute in node.attribute:
         if attribute.name in inputs:  # as the axes of reductions
@@ -52,6 +56,9 @@ def translated(node: NodeProto, opset: int) -> tuple[list[AttributeProto], dict[
             operands[inputs.index(attribute.name)] = Constant(value)
         else:
             attributes.append(_renamed(node.op_type, attribute))
+    has_sizes = operands or any(node.input[1:]) or any(x.name == _COUNT for x in attributes)
+    if has_count and not has_sizes:  # older opsets count a Split's outputs
+        attributes.append(helper.make_attribute(_COUNT, len(node.output)))
     return attributes, operands
 
 

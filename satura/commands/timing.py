@@ -1,4 +1,4 @@
-"""Timing: runs of several candidates, interleaved, and their medians."""
+"""Timing: runs of several candidates, interleaved."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ RUNS_PER_TURN = 3
 
 
 def medians(candidates: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of one run of each candidate.
+    """Median seconds of one run of each candidate."""
+    return {name: median(values) for name, values in sampled(candidates, rounds).items()}
+
+
+def sampled(candidates: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of the runs of each candidate.
 
     The candidates take turns, so that a change in the machine's speed meets all of them. The
     first run of each turn is not counted: the candidate before may still hold cores and caches.
@@ -25,4 +30,4 @@ def medians(candidates: Mapping[str, Callable[[], object]], rounds: int) -> dict
                 start = perf_counter()
                 candidate()
                 samples[name].append(perf_counter() - start)
-    return {name: median(values) for name, values in samples.items()}
+    return samples

@@ -7,7 +7,7 @@ them a choice is made anew, by what nodes cost a runtime that fuses little.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -23,10 +23,10 @@ from satura.rewrite.extract.greedy import cheapest_dags, chosen
 from satura.rewrite.extract.local_search import local_search
 from satura.rewrite.onnx.calls import Call
 from satura.rewrite.onnx.load import load_with_calls
-from satura.rewrite.onnx.write.emitter import OPSET
+from satura.rewrite.onnx.write.emitter import COMMUTING, OPSET
 from satura.rewrite.onnx.write.folding import with_constants
 from satura.rewrite.onnx.write.program import opsets, write_program
-from satura.rewrite.onnx.write.raised import raised
+from satura.rewrite.onnx.write.raised import Raised, raised
 from satura.rewrite.ops import REGISTRY, Kind, Op
 from satura.rewrite.program.program import Node, Program, ProgramBuilder
 from satura.rewrite.types.attributes import Attribute, Count, Parameter, Perm, Shape
@@ -37,7 +37,7 @@ from satura.rewrite.types.tensor_type import DType, TensorType, bytes_of
 _NODE = 16_384.0  # bytes that a runtime moves in the time that it takes to start a node
 _FLOP = 0.2  # bytes moved in the time of one
 _TURNED = 0.25  # of a transpose's bytes: most vanish when a program is written
-_NEW = 1.000_001  # what is as cheap as a part of the rewritten program does not take its place
+_OWN = 0.8  # what the model has costs this share: runtimes know the patterns that exporters write
 _MARKS = ("QuantizeLinear", "DequantizeLinear")  # runtimes compute in integers between them
 _SIZES = ("Shape", "Size")  # they read no elements
 _MOVING = ("Transpose", "Reshape", "Identity")
@@ -97,13 +97,16 @@ class _Choice:
         known = [self.fresh() if home is None else home for home in saturation.program_classes]
         self.candidates = [
             *_of_program(made, homes, self.made),
-            *_of_program(source, known, source, _NEW),
+            *_of_program(source, known, source, _OWN),
         ]
         for call in calls:
-            self.candidates += self.of_call(call, source, known)
+            self.candidates += self.of_call(call, source, known, _OWN)
         opset = max([opsets(self.made)[""], *(call.host.opset for call in calls)])
-        for call in _spelled_out(self.made, opset):
+        types, reshapes = saturation.classes.types, _reshapes(saturation)
+        for op, call in _spelled_out(self.made, opset):
             self.candidates += self.of_call(call, self.made, homes)
+            if _is_elementwise(op):
+                self.candidates += self.before_reshapes(call, homes, types, reshapes)
         self.goals = [(name, homes[index]) for name, index in made.outputs]
         self.inputs = [homes[index] for index in made.inputs]
 
@@ -112,7 +115,9 @@ class _Choice:
         self.size += 1
         return self.size - 1
 
-    def of_call(self, call: Call, source: Program, homes: Sequence[int]) -> Iterator[_Candidate]:
+    def of_call(
+        self, call: Call, source: Program, homes: Sequence[int], times: float = 1.0
+    ) -> Iterator[_Candidate]:
         """The call in a class of its own, and its results."""
         reads = [x for x in call.operands if isinstance(x, int)]
         results = [x for x in call.results if x is not None]
@@ -129,10 +134,29 @@ class _Choice:
             whole = [next(rest) if x is None else build.add("constant", (), x) for x in given]
             return build.add("host", whole, call.host)
 
-        yield _Candidate(itself, leaves, cost * _NEW, make)
+        yield _Candidate(itself, leaves, cost * times, make)
         for number, result in enumerate(call.results):
             if result is not None:
                 yield _Candidate(homes[result], (itself,), 0.0, _item(number))
+
+    def before_reshapes(
+        self,
+        call: Call,
+        homes: Sequence[int],
+        types: Sequence[TensorType],
+        reshapes: Mapping[int, Sequence[int]],
+    ) -> Iterator[_Candidate]:
+        """An elementwise call on what its operand is a reshape of: a product may be next to it."""
+        (read,) = (x for x in call.operands if isinstance(x, int))
+        (result,) = call.results
+        assert result is not None
+        for to in reshapes.get(homes[result], ()):
+            for of in reshapes.get(homes[read], ()):
+                if types[of] == types[to]:
+                    places = [*homes]
+                    places[read], places[result] = of, to
+                    host = replace(call.host, outputs=(types[to],))
+                    yield from self.of_call(replace(call, host=host), self.made, places)
 
     def program(self) -> Program:
         """The program of the cheapest choice."""
@@ -180,12 +204,33 @@ def _add(node: Node, build: ProgramBuilder, operands: Sequence[int]) -> int:
     return build.add(node.op, operands, *node.attributes)
 
 
-def _spelled_out(program: Program, opset: int) -> Iterator[Call]:
+def _spelled_out(program: Program, opset: int) -> Iterator[tuple[Raised, Call]]:
     """The ops of ONNX that nodes of a program compute together with nodes behind them."""
     for index, node in enumerate(program.nodes):
         op = raised(program.nodes, index, opset)
         if op is not None:
-            yield op.call(index, node.type)
+            yield op, op.call(index, node.type)
+
+
+def _is_elementwise(op: Raised) -> bool:
+    """Whether an op of one tensor and of scalars computes each element from one."""
+    return (
+        op.op_type in COMMUTING
+        and "axis" not in op.attributes
+        and len(op.reads) == 1
+        and all(x is None or not x.type.rank for x in op.constants)
+    )
+
+
+def _reshapes(saturation: Saturation) -> dict[int, list[int]]:
+    """The classes that are reshapes of each class, and those that it is a reshape of."""
+    found: dict[int, list[int]] = {}
+    for home, nodes in enumerate(saturation.classes.nodes):
+        for node in (*nodes, *(node for node, _ in saturation.hidden[home])):
+            if node.op == "reshape":
+                found.setdefault(home, []).append(node.operands[0])
+                found.setdefault(node.operands[0], []).append(home)
+    return found
 
 
 def _item(number: int) -> _Make:
@@ -253,7 +298,8 @@ def _count_written(op: Op, attributes: tuple[Attribute, ...], types: tuple[Tenso
         model, _ = write_program(build.program({"y": build.add(op, operands, *attributes)}))
     except SaturaError:
         return 1
-    return sum(node.op_type not in _MOVING for node in model.graph.node)
+    moving = () if op.kind is Kind.WINDOW else _MOVING  # those around it are not written elsewhere
+    return sum(node.op_type not in moving for node in model.graph.node)
 
 
 def _bytes(program: Program, indices: Iterable[int]) -> float:
