@@ -255,7 +255,8 @@ def experiment(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Compare extractors: the predicted cost of what each chooses, and a bound that none beats."""
+    """Compare extractors: the predicted cost of what each chooses, and a bound that no choice of
+    the same candidates beats."""
     from satura.commands.experiment import experiment as run_experiment
 
     tried = rules or ["default"], extractor or ["search"], cost or ["reference"], limits or []

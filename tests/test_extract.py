@@ -9,9 +9,13 @@ import pytest
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.errors import CallError
+from satura.rewrite.extract.candidates import enumerate_fragments
+from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.extract import EXTRACTORS, Method, extract
+from satura.rewrite.extract.features import Features
 from satura.rewrite.extract.schedule import Form, Schedule
 from satura.rewrite.extract.statistics import statistics
+from satura.rewrite.extract.templates import Templates
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
@@ -135,6 +139,31 @@ def test_softmax_is_one_row_dispatch() -> None:
     program = build.program({"y": build.binary("div", powers, total)})
     (dispatch,) = extract(unrewritten(program)).dispatches
     assert dispatch.form is Form.ROW
+
+
+def test_a_row_beside_what_it_reads_once_more_is_one_dispatch() -> None:
+    """Alone, the sum of squares is cheaper where the product ends in the squares."""
+    build, shape = Builder(), (64, 256)
+    x = build.matmul(build.input("x", DType.F32, shape), build.input("w", DType.F32, (256, 256)))
+    two = build.constant(np.full(shape, 2, np.float32))
+    total = build.reduce("sum", build.binary("pow", x, two), (1,))
+    y = build.binary("div", x, build.broadcast(build.unary("sqrt", total), shape))
+    found = enumerate_fragments(
+        unrewritten(build.program({"y": y, "x": x})), Templates(CostModel())
+    )
+    assert len(found.start.choice) == 2
+
+
+class Launches(CostModel):
+    def seconds(self, features: Features) -> float:
+        return 1e-6
+
+
+def test_a_cost_model_of_a_users_own_fuses_by_its_own_seconds() -> None:
+    build, shape = Builder(), (64, 64)
+    product = build.matmul(*(build.input(name, DType.F32, shape) for name in "xw"))
+    program = build.program({"y": build.unary("relu", product)})
+    assert len(extract(unrewritten(program), Launches()).dispatches) == 1
 
 
 def test_attention_heads_are_read_and_written_in_place() -> None:

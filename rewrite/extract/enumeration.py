@@ -23,6 +23,7 @@ from satura.rewrite.extract.templates import Instance, Instances, Templates
 from satura.rewrite.ops import REGISTRY, Kind
 
 MAX_SWEEPS = 12
+_WIDTH_OF_ROWS = 2  # what is cheapest alone may not be so beside what the row reads once more
 _VIEWING = (Kind.ELEMENTWISE, Kind.REDUCTION)
 _MOVING = ("reshape", "transpose")
 IMPROVEMENT = 1e-9  # relative; smaller gains are noise of floating point
@@ -37,7 +38,7 @@ class Enumeration:
     be dispatched: per set of classes that they read, inputs and constants apart, the cheapest and
     its cost. `best[c]` is what the cheapest of these, with all below it, reads. All sets are bit
     sets. `width` says how many options of one form, and anchor, a class keeps that read different
-    classes.
+    classes; of rows at least two.
     """
 
     def __init__(
@@ -199,8 +200,11 @@ class Enumeration:
         price = below + template.inlined
         # Operands of one op fuse only when they share their anchor.
         kept = template.kind or found.anchor
-        if self.width > 1:
-            return self._keep_wide(kept, found, price)
+        width = self.width
+        if template.form is Fused.ROW:
+            width = max(width, _WIDTH_OF_ROWS)
+        if width > 1:
+            return self._keep_wide(kept, found, price, width)
         options = self.options[found.cls]
         held = options.get(kept)
         if held is not None and price >= held[0] * (1 - IMPROVEMENT):
@@ -230,7 +234,7 @@ class Enumeration:
             saved = self._copies[cls] = self.model.seconds(features)
         return saved
 
-    def _keep_wide(self, kept: object, found: Instance, price: float) -> bool:
+    def _keep_wide(self, kept: object, found: Instance, price: float, width: int) -> bool:
         """Keep a fragment among the `width` best of its kind that read different classes; whether
         that is a change."""
         options = self.options[found.cls]
@@ -238,7 +242,7 @@ class Enumeration:
         held = options.get(key)
         if held is None:
             rivals = [each for each in options if isinstance(each, tuple) and each[0] == kept]
-            if len(rivals) >= self.width:
+            if len(rivals) >= width:
                 dearest = max(rivals, key=lambda each: options[each][0])
                 if price >= options[dearest][0] * (1 - IMPROVEMENT):
                     return False

@@ -230,13 +230,16 @@ class Instances:
             anchor = shared[0] if shared else _OWN
         form = fragment.form
         grows = form in INLINED
+        seconds = fragment.seconds(self.classes, model)
         inlined, work = fragment.inlined_seconds(self.classes, model)
+        memory, work = inlined - work - fragment.size * model.constant, work / model.threads
+        if seconds < max(work, memory / model.streams):
+            # The model has `seconds` of its own, of which the rates say nothing.
+            inlined, work = min(inlined, seconds), min(work, seconds)
         return Template(
             len(self.templates.found), form, anchor,
             tuple(map(inside.index, fragment.reads)), tuple(map(inside.index, fragment.computed)),
-            fragment.seconds(self.classes, model),
-            inlined if grows else inf, work / model.threads, grows,
-            self._kind(fragment),
+            seconds, inlined if grows else inf, work, grows, self._kind(fragment),
         )  # fmt: skip
 
     def _kind(self, fragment: Fragment) -> str | None:

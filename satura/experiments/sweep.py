@@ -30,10 +30,10 @@ GIVEN = "-"  # what does not apply to a choice graph
 class Trial:
     """One extractor on the e-graph of one model, rule set, cost model and limits.
 
-    `cost` is that of the choice, in seconds; no choice costs less than `bound`, and `gap` is the
-    share by which the cost may lie above the best. `predicted` has the copies, too, that the
-    schedule turned out to need. Processor seconds are those of saturation, of the candidates and
-    of the extractor.
+    `cost` is that of the choice, in seconds; no choice of the same candidates costs less than
+    `bound`, and `gap` is the share by which the cost may lie above the best of them. `predicted`
+    has the copies, too, that the schedule turned out to need. Processor seconds are those of
+    saturation, of the candidates and of the extractor.
     """
 
     model: str
