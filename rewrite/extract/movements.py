@@ -58,6 +58,8 @@ def moved_work(
     """What storing a tensor of shape `source` at `index` of one of shape `result` costs: much where
     another axis becomes the innermost one, unless so few elements lie along it that whole vectors
     are read and mixed."""
+    if not prod(source):
+        return NOTHING
     position = offset(index, row_major(result))
     moving = [axis for axis, extent in enumerate(source) if extent != 1]
     steps = [coefficient(position, f"${axis}") for axis in moving]
