@@ -251,3 +251,13 @@ def test_more_than_two_gigabytes(tmp_path: Path) -> None:
     compiled.save(artifact)
     del compiled
     assert np.array_equal(satura.open(artifact)(x), satura.compile(saved)(x))
+
+
+def test_files_that_nobody_reads_are_closed_when_the_next_is_opened(model: Path) -> None:
+    gc.collect()
+    files = [stored.StoredFile(model) for _ in range(3)]
+    kept = len(stored._KEPT)
+    del files[:2]
+    files.append(stored.StoredFile(model))
+    assert len(stored._KEPT) == kept - 1
+    assert all(not file.closed for _, file in stored._KEPT)

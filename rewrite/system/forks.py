@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from typing import Protocol
-from weakref import WeakSet
+
+from satura.rewrite.system.living import Living
 
 
 class Locked(Protocol):
@@ -14,7 +15,7 @@ class Locked(Protocol):
         """Take new locks, which nobody holds."""
 
 
-_owners: WeakSet[Locked] = WeakSet()
+_owners: Living[Locked] = Living()
 
 
 def renew_after_fork(owner: Locked) -> None:

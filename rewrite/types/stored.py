@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, BinaryIO
-from weakref import WeakSet, finalize
+from weakref import ref
 
 import numpy as np
 
@@ -28,7 +28,8 @@ class StoredFile:
     """A file that is read where it is needed.
 
     The first MOST_KEPT of a process are kept open: also where their names are given to others,
-    their bytes stay. Others are opened again.
+    their bytes stay. Others are opened again. What nobody reads any more is closed when the next
+    file comes: a callback at its end would swallow interrupts.
     """
 
     def __init__(self, path: Path) -> None:
@@ -38,10 +39,10 @@ class StoredFile:
         self._kept: BinaryIO | None = None
         with open_regular(path) as file:
             self._state = _state_of(file)
+            _close_unread()
             if len(_KEPT) < MOST_KEPT:
                 self._kept = os.fdopen(os.dup(file.fileno()), "rb")
-                finalize(self, self._kept.close)
-                _KEPT.add(self)
+                _KEPT.append((ref(self), self._kept))
 
     @property
     def size(self) -> int:
@@ -87,7 +88,16 @@ class StoredFile:
         )
 
 
-_KEPT: WeakSet[StoredFile] = WeakSet()
+_KEPT: list[tuple[ref[StoredFile], BinaryIO]] = []
+
+
+def _close_unread() -> None:
+    for pair in list(_KEPT):
+        reader, file = pair
+        if reader() is None:
+            file.close()
+            with suppress(ValueError):  # another thread was first
+                _KEPT.remove(pair)
 
 
 def _state_of(file: BinaryIO) -> tuple[int, int, int, int]:
