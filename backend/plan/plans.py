@@ -147,5 +147,4 @@ class Plans(Program):
 
 def _bytes(plan: Plan) -> int:
     """About the memory of a plan with its usual single instance."""
-    words = 3 * plan.routine.numbers.nbytes  # the plan's, the table's and those that calls set
-    return words + 400 * len(plan.order) + 100 * len(plan.arena.offsets) + 4096
+    return plan.routine.table_bytes + 400 * len(plan.order) + 100 * len(plan.arena.offsets) + 4096

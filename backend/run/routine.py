@@ -69,6 +69,11 @@ class Routine(NamedTuple):
         """The region of the first constant."""
         return FIRST_TENSOR + len(self.inputs) + self.computed
 
+    @property
+    def table_bytes(self) -> int:
+        """Bytes of its argument tables: its own, the table of an instance and what calls set."""
+        return 3 * self.numbers.nbytes
+
 
 Placed = tuple[dict[int, Array], dict[str, Array]]
 """What a call reads and writes by region, and its outputs by name."""

@@ -20,7 +20,7 @@ from satura.rewrite.types.attributes import (
 from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
 from satura.rewrite.types.dims import representative, symbol
 from satura.rewrite.types.size_condition import SizeCondition
-from satura.rewrite.types.tensor_type import Array, TensorType
+from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Program:
     @cached_property
     def symbols(self) -> frozenset[str]:
         """Names of the sizes that the inputs' types leave open."""
-        return frozenset().union(*(self.nodes[index].type.symbols for index in self.inputs))
+        return open_sizes(self.nodes[index].type for index in self.inputs)
 
     @cached_property
     def known(self) -> tuple[bool, ...]:
@@ -172,7 +172,7 @@ class Program:
 
         Ops of users must have been declared before; comments say where.
         """
-        symbols = frozenset[str]().union(*(node.type.symbols for node in self.nodes))
+        symbols = open_sizes(node.type for node in self.nodes)
         lines = [
             "import numpy as np",
             "from numpy import inf, nan",

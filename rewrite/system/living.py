@@ -23,7 +23,7 @@ class Living(Generic[T]):
         self._most = _FEWEST
 
     def add(self, each: T) -> None:
-        """Add what is not there yet."""
+        """Add one more."""
         self._refs.append(ref(each))
         if len(self._refs) > self._most:
             self._refs = [one for one in self._refs if one() is not None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
@@ -184,6 +184,11 @@ class TensorType:
 
     def __str__(self) -> str:
         return f"{self.dtype.value}[{', '.join(map(str, self.shape))}]"
+
+
+def open_sizes(types: Iterable[TensorType]) -> frozenset[str]:
+    """Names of all sizes that some types leave open."""
+    return symbols_of(dim for type_ in types for dim in type_.shape)
 
 
 @lru_cache(maxsize=1 << 16)

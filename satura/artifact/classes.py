@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from importlib import import_module
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from satura.artifact.container import Container, Writer, natural, of
+from satura.artifact.tables import are_below, are_inside
 from satura.backend.plan.buffers import Lifetime
 from satura.backend.plan.sized import Sized, Table
 from satura.backend.run.routine import FIRST_TENSOR, SMALL_WORK, Launch, Output, Routine
@@ -103,18 +103,15 @@ class ReadyClass:
         last = FIRST_TENSOR + inputs + self.computed + constants
         values = len(sized.dims) - 1 - sized.steps - buffers - sized.scratches
         inside = (
-            len(table.regions) == words
+            are_inside(words, table.regions, last, self.outputs, steps, launched)
             and len(self.constants) == constants
-            and all(kernel in launched and first < words for kernel, first in steps)
-            and all(one < two for (_, one), (_, two) in pairwise(steps))
-            and all(FIRST_TENSOR <= region < last for region in self.outputs)
             and len(table.places) == len(table.which)
             and len(table.in_arena) == len(table.buffers)
             and all(
-                not len(each) or (each.min() >= 0 and each.max() < most)
+                are_below(each, most)
                 for each, most in (
                     (table.places, words), (table.which, values), (table.in_arena, words),
-                    (table.buffers, buffers), (table.regions, last),
+                    (table.buffers, buffers),
                 )
             )
         )  # fmt: skip

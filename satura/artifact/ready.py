@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cached_property, partial
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from satura.artifact.container import Container, natural, of
+from satura.artifact.tables import are_inside
 from satura.artifact.types import type_of
 from satura.backend.cores import usable_threads
 from satura.backend.jit.kernel import CompiledKernel
@@ -26,7 +26,7 @@ from satura.backend.run.signatures import Sizes
 from satura.backend.run.workspace import Workspaces
 from satura.rewrite.errors import ArtifactError, CallError, ProgramError
 from satura.rewrite.types.dims import static
-from satura.rewrite.types.tensor_type import Array, TensorType
+from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
 if TYPE_CHECKING:
     from satura.artifact.classes import ReadyClass
@@ -107,12 +107,12 @@ class ReadyProgram(Program):
                 report.plans += 1
                 report.uses += 1
                 ready = _instances(routine, routine.launches, self.workspaces)
-                return Planned(ready.run, ready.bind, 3 * routine.numbers.nbytes, report)
+                return Planned(ready.run, ready.bind, routine.table_bytes, report)
         return self._compiled.plans.planned(sizes)
 
     @cached_property
     def _symbols(self) -> frozenset[str]:
-        return frozenset[str]().union(*(type_.symbols for type_ in self.inputs.values()))
+        return open_sizes(self.inputs.values())
 
     @cached_property
     def _classes(self) -> list[tuple[ClassReport, ReadyClass]]:
@@ -202,15 +202,14 @@ class ReadyProgram(Program):
         last = routine.first_constant + len(routine.constants)
         computed = range(FIRST_TENSOR + len(inputs), routine.first_constant)
         inside = (
-            len(numbers) == len(places)
-            and all(FIRST_TENSOR <= output.region < last for output in routine.outputs)
-            and (not len(places) or (places.min() >= 0 and places.max() < last))
+            are_inside(
+                len(numbers), places, last, regions.values(),
+                [each[:2] for each in launches], kernels,
+            )
             and sum(each in computed for each in {*regions.values()}) == routine.computed
-            and all(each.kernel in kernels and each.width >= 1 for each in launches)
-            and all(each.arguments < len(numbers) for each in launches)
-            and all(one.arguments < two.arguments for one, two in pairwise(launches))
+            and all(each.width >= 1 for each in launches)
             and count <= len(constants)
-        )
+        )  # fmt: skip
         if routine.arena + routine.scratch * self.threads > _MOST_BYTES:
             raise ArtifactError("a routine needs more memory than there is")
         if not inside:

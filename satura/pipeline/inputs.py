@@ -13,7 +13,7 @@ from satura.rewrite.errors import CallError
 from satura.rewrite.program.memory import refuse_beyond_memory, tensor_bytes
 from satura.rewrite.system.files import open_regular
 from satura.rewrite.types.dims import evaluate, static
-from satura.rewrite.types.tensor_type import Array, TensorType
+from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -59,7 +59,7 @@ def random_arguments(
     cannot hold the arguments.
     """
     given = dict(sizes or {})
-    symbols = sorted(frozenset().union(*(type_.symbols for type_ in inputs.values())))
+    symbols = sorted(open_sizes(inputs.values()))
     unknown = sorted(set(given) - set(symbols))
     if unknown:
         raise CallError(f"there is no size {unknown[0]!r}; the sizes are {symbols}")
@@ -78,7 +78,7 @@ def independent_sizes(
 
     Raises CallError where one is not what the others make it.
     """
-    symbols = frozenset[str]().union(*(type_.symbols for type_ in inputs.values()))
+    symbols = open_sizes(inputs.values())
     found = {name: size for name, size in sizes.items() if name in symbols}
     if len(found) == len(sizes):
         return found
