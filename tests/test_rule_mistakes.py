@@ -32,6 +32,7 @@ from satura.rewrite.types.attributes import (
     Shape,
     UnaryFn,
 )  # fmt: skip
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import TensorType
 
 
@@ -110,6 +111,16 @@ def _constant_condition(x: Tensor, p: Perm) -> Law:
 def _branches(x: Tensor, p: Perm) -> Law:
     """an `and` of conditions"""
     return rewrites(transpose(x, p), x, p.is_identity and p == p.inverse)
+
+
+def _compares_made(x: Tensor, s: Shape) -> Law:
+    """two attributes that are made here"""
+    return rewrites(reshape(x, s), x, Shape(s.dims) == Shape(x.type.shape))
+
+
+def _foreign(x: Tensor, c: Scalar) -> Law:
+    """an attribute in another library's hands"""
+    return rewrites(binary("mul", x, c), x, c == Scalar.of(1, x.type.dtype))
 
 
 def _iterates(x: Tensor, p: Perm) -> Law:
@@ -252,6 +263,8 @@ MISTAKES: list[tuple[Callable[..., Law], str, int]] = [
     (_matches_everything, "would match every tensor", 2),
     (_constant_condition, "the condition False does not depend on any attribute", 2),
     (_branches, "`if`, `and`, `or`, `not`.*cannot be recorded", 2),
+    (_compares_made, "`==` of two attributes that are made here cannot be recorded", 2),
+    (_foreign, "ValueError.*<recorded .*: compute this inside an @attribute_function", 2),
     (_iterates, "iterating over .* cannot be recorded", 2),
     (_asks_for_length, "len\\(\\), .* cannot be recorded", 2),
     (_plain_exception, "TypeError.*missing.*'perm'; it is transpose\\(x, perm\\)", 2),

@@ -151,6 +151,11 @@ def reason_of(error: Exception, function: Callable[..., object]) -> str:
     target = _globals(function).get(called[1]) if called else None
     if isinstance(error, TypeError) and called and callable(target):
         return f"{text}; it is {called[1]}({', '.join(inspect.signature(target).parameters)})"
+    if "<recorded " in text:
+        return (
+            f"{text}; an attribute has no value while the rule is defined: compute this inside an"
+            " @attribute_function"
+        )
     return text
 
 

@@ -191,7 +191,7 @@ class Window:
         return any(self.lo) or any(self.hi)
 
     def outer(self, shape: Iterable[Dim]) -> tuple[Dim, ...]:
-        """Extents of the result for an operand of `shape`; Refuse where it does not fit."""
+        """Extents of the result: 0 where the window is one too long, Refuse where it is longer."""
         steps = (self.sizes, self.strides, self.dilations)
         same = all(len(part) == self.rank for part in (*steps, self.lo, self.hi))
         refuse_unless(same, f"the parts of window {self} differ in length")
