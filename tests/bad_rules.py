@@ -90,7 +90,7 @@ MISUSES: dict[str, tuple[Callable[[Perm], object], str]] = {
     "changes_the_world": (changes_the_world, "the world is changed"),
     "loops": (loops, "it took too long"),
     "blocks": (lambda p: ctypes.PyDLL(None).sleep(60) and p, "it took too long"),
-    "prints": (lambda p: print("something on stdout") or p, ""),  # type: ignore[func-returns-value]
+    "prints": (lambda p: print("something on stdout") or p, ""),
 }  # fmt: skip
 """What a rule may do in place of computing a permutation, and the reason that is given for it."""
 
