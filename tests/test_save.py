@@ -27,13 +27,7 @@ from satura.rewrite.types.dims import static, symbol
 from satura.rewrite.types.tensor_type import COMPUTED, Array, DType
 from tests.onnx_cases import sample
 from tests.onnx_models import Integers, make_model, node
-from tests.onnxruntime_reference import (
-    WITHOUT_F64,
-    assert_close,
-    run,
-    same,
-    with_lossy_pools,
-)
+from tests.onnxruntime_reference import WITHOUT_F64, assert_close, run, same, with_lossy_pools
 from tests.tiers import deep_but
 
 FLOATS = (DType.F32, DType.F64, DType.F16, DType.BF16)

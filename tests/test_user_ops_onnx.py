@@ -14,29 +14,12 @@ from onnx.reference.op_run import OpRun
 
 import satura
 from satura.errors import ModelError, UnsupportedError
-from satura.ops import (
-    Axis,
-    Constant,
-    Count,
-    DType,
-    Perm,
-    Scalar,
-    Shape,
-    TensorType,
-    local_ops,
-    op,
-)
+from satura.ops import Axis, Constant, Count, DType, Perm, Scalar, Shape, TensorType, local_ops, op
 from satura.rewrite.onnx.write.save import to_model
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.attributes import (
-    Attribute,
-    Axes,
-    Groups,
-    ReduceFn,
-    UnaryFn,
-)
+from satura.rewrite.types.attributes import Attribute, Axes, Groups, ReduceFn, UnaryFn
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import Array
 from tests.random_programs import compare
