@@ -13,7 +13,6 @@ import pytest
 import satura
 from satura.api import rewritten
 from satura.backend.plan.records import kernel_records
-from satura.cli import main
 from satura.commands.show import STAGES
 from satura.commands.terminal import progress
 from satura.rewrite.egraph.records import class_records
@@ -23,6 +22,7 @@ from satura.rewrite.program.parse import parse
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT
+from tests.command_line import runs
 from tests.onnx_models import make_model, node, random_input
 from tests.tiers import deep_but
 
@@ -75,13 +75,7 @@ class Shown:
     """Runs `satura show`."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
-
-    def run(self, *arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            main(["show", *map(str, arguments)])
-        out, err = self.capsys.readouterr()
-        return int(stop.value.code or 0), out, err
+        self.run = runs("show", capsys)
 
     def text(self, *arguments: object) -> str:
         code, out, err = self.run(*arguments)
