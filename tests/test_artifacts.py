@@ -18,7 +18,6 @@ import pytest
 import satura
 from satura.artifact import opened, ready
 from satura.artifact.container import _HEAD, _START, Container
-from satura.cli import main
 from satura.pipeline.inputs import random_inputs
 from satura.rewrite.errors import ArtifactError, CallError, UnsupportedError
 from satura.rewrite.program.builder import Builder
@@ -26,6 +25,7 @@ from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import Array, DType
+from tests.command_line import cli
 from tests.onnx_models import make_model, node
 from tests.random_programs import compare, random_program
 from tests.tiers import deep_but, seeds
@@ -314,9 +314,7 @@ def test_commands_compile_and_run(tmp_path: Path, capsys: pytest.CaptureFixture[
     ]
     codes = []
     for command in commands:
-        with pytest.raises(SystemExit) as ended:
-            main(list(map(str, command)))
-        codes.append(ended.value.code)
+        codes.append(cli(*command))
         if command[0] == "compile":
             assert json.loads(capsys.readouterr().out)["bytes"] == file.stat().st_size
     assert codes == [0, 0, 1, 1, 1, 2]

@@ -8,30 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from satura.rewrite.errors import RuleError
-from satura.rewrite.language.dsl import (
-    Law,
-    Tensor,
-    attribute_function,
-    equates,
-    rewrites,
-    rule,
-)  # fmt: skip
-from satura.rewrite.language.terms import (
-    binary,
-    concat,
-    reduce,
-    reshape,
-    transpose,
-    unary,
-)  # fmt: skip
-from satura.rewrite.types.attributes import (
-    Axes,
-    Axis,
-    Perm,
-    ReduceFn,
-    Shape,
-    UnaryFn,
-)  # fmt: skip
+from satura.rewrite.language.dsl import Law, Tensor, attribute_function, equates, rewrites, rule
+from satura.rewrite.language.terms import binary, concat, reduce, reshape, transpose, unary
+from satura.rewrite.types.attributes import Axes, Axis, Perm, ReduceFn, Shape, UnaryFn
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import TensorType
 

@@ -20,21 +20,9 @@ from satura.rewrite.language import terms
 from satura.rewrite.language.families import FAMILY_SORTS
 from satura.rewrite.language.mistakes import MistakeError, suggestion, with_article
 from satura.rewrite.language.rule import Rule
-from satura.rewrite.language.terms import (
-    Known,
-    Movable,
-    Tensor,
-    Unpadded,
-    Untransposed,
-    Varying,
-)
+from satura.rewrite.language.terms import Known, Movable, Tensor, Unpadded, Untransposed, Varying
 from satura.rewrite.ops import REGISTRY
-from satura.rewrite.types.attributes import (
-    Attribute,
-    HostCall,
-    Parameter,
-    UserAttribute,
-)
+from satura.rewrite.types.attributes import Attribute, HostCall, Parameter, UserAttribute
 
 Sort = type
 SORTS: tuple[Sort, ...] = (

@@ -44,7 +44,7 @@ from satura.rewrite.types.attributes import (
     UnaryFn,
     Window,
 )
-from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.plain import as_plain
 from satura.rewrite.types.tensor_type import DType, TensorType
 
