@@ -168,16 +168,27 @@ class Enumeration:
             options: list[Instance | None] = [None] if self.is_computable(operand) else []
             if held := self.options[operand]:
                 forms = inlinable(node.op, dtype, position)
-                options += [each for _, each in held.values() if each.template.form in forms]
+                options += [
+                    each
+                    for _, each in held.values()
+                    if each.template.form in forms and not each.template.closed
+                ]
                 if len(options) > 1 and kind in _VIEWING and self._is_seen(operand):
                     del options[0]
             ways.append(options)
         return cartesian(*ways)
 
     def _is_seen(self, cls: int) -> bool:
-        """Whether storing a class takes a copy, and what is copied can be read in its place."""
-        view = self.options[cls].get(Fused.VIEW.value)
-        return view is not None and not view[1].template.work and view[0] <= self._total[cls]
+        """Whether storing a class takes a copy, and what is copied can be read in its place; of
+        constants, what takes less to be stored."""
+        held = self.options[cls].get(Fused.VIEW.value)
+        if held is None or held[1].template.work:
+            return False
+        price, view = held
+        constant = self.given[cls]
+        if constant is not None and not view.leaves:
+            return view.given <= constant
+        return price <= self._total[cls]
 
     def _combine(
         self, cls: int, position: int, parts: tuple[Instance | None, ...]
