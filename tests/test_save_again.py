@@ -7,12 +7,12 @@ from collections import Counter
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, NodeProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 import satura
 from satura.rewrite.onnx.write.save import to_model
 from satura.rewrite.types.tensor_type import Array
-from tests.onnx_models import Typed, make_model, node
+from tests.onnx_models import node
 from tests.onnxruntime_reference import assert_close, run
 from tests.tiers import deep_but
 
@@ -25,9 +25,12 @@ def _model(
     shape: tuple[str | int, ...] = ("n", 4), outputs: tuple[str, ...] = (),
 ) -> ModelProto:  # fmt: skip
     """A model of inputs of one shape; without `outputs` every result is one."""
-    inputs = {name: Typed(shape, code) for name, code in types.items()}
+    inputs = [helper.make_tensor_value_info(name, code, shape) for name, code in types.items()]
     names = outputs or tuple(name for each in nodes for name in each.output)
-    return make_model(nodes, inputs, constants, opset, names)
+    results = [onnx.ValueInfoProto(name=name) for name in names]
+    stored = [numpy_helper.from_array(value, name) for name, value in constants.items()]
+    graph = helper.make_graph(nodes, "graph", inputs, results, stored)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 
 def _one_of_each() -> ModelProto:
