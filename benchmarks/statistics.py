@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from satura.commands.bench import Runner
-from satura.commands.timing import sampled
 
 Samples = NDArray[np.float64]
 _RESAMPLES = 2000
@@ -17,7 +17,14 @@ _INTERVAL = (2.5, 97.5)
 
 def time_in_turns(runners: Mapping[str, Runner], rounds: int) -> dict[str, Samples]:
     """Seconds of `rounds` runs of each, in turns; one run before each turn is not counted."""
-    return {name: np.array(seconds) for name, seconds in sampled(runners, rounds, 1).items()}
+    found: dict[str, list[float]] = {name: [] for name in runners}
+    for _ in range(rounds):
+        for name, run in runners.items():
+            run()
+            started = perf_counter()
+            run()
+            found[name].append(perf_counter() - started)
+    return {name: np.array(seconds) for name, seconds in found.items()}
 
 
 def ratio(ours: Samples, theirs: Samples, seed: int = 0) -> tuple[float, float, float]:

@@ -14,19 +14,19 @@ def medians(candidates: Mapping[str, Callable[[], object]], rounds: int) -> dict
     return {name: median(values) for name, values in sampled(candidates, rounds).items()}
 
 
-def sampled(
-    candidates: Mapping[str, Callable[[], object]], rounds: int, runs: int = RUNS_PER_TURN
-) -> dict[str, list[float]]:
-    """Seconds of the runs of each candidate, so many in each round.
+def sampled(candidates: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of the runs of each candidate.
 
     The candidates take turns, so that a change in the machine's speed meets all of them. The
     first run of each turn is not counted: the candidate before may still hold cores and caches.
     """
     samples: dict[str, list[float]] = {name: [] for name in candidates}
+    for candidate in candidates.values():
+        candidate()
     for _ in range(rounds):
         for name, candidate in candidates.items():
             candidate()
-            for _ in range(runs):
+            for _ in range(RUNS_PER_TURN):
                 start = perf_counter()
                 candidate()
                 samples[name].append(perf_counter() - start)
