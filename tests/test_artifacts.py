@@ -99,6 +99,35 @@ def test_saved_programs_run_in_a_process_that_loads_no_compiler(count: int, tmp_
             assert compare(expected, got[name], exact.get(name, True)) is None
 
 
+MAPPED = """
+import re, sys, satura
+opened = satura.open(sys.argv[1])
+print("open", flush=True)
+sys.stdin.readline()
+_, _, region = open("/proc/self/smaps").read().partition(sys.argv[1])
+print(*re.findall("^[RP]ss: *([0-9]+) kB", region, re.MULTILINE)[:2])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="shares are told by Linux")
+def test_two_processes_share_the_pages_of_weights(tmp_path: Path) -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 1024))
+    weights = np.random.default_rng(0).standard_normal((1024, 1024))
+    product = build.matmul(x, build.constant(weights, DType.F32))
+    path = tmp_path / "large.satura"
+    satura.compile(build.program({"y": product}), threads=1, rules="none").save(path)
+    command = [sys.executable, "-c", MAPPED, str(path)]
+    pipe = subprocess.PIPE
+    processes = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(2)]
+    ready = [process.stdout and process.stdout.readline() for process in processes]
+    assert ready == ["open\n"] * 2
+    told = [process.communicate("\n")[0].split() for process in processes]
+    resident, share = map(int, told[0])  # while both have it mapped
+    assert resident > 0.9 * weights.size * 4 // 1024 and share <= 0.6 * resident
+    assert [process.wait() for process in processes] == [0, 0]
+
+
 def test_sizes_that_the_file_is_not_ready_for_are_compiled(tmp_path: Path) -> None:
     program, path = dense("n"), tmp_path / "sized.satura"
     satura.compile(program, threads=1).save(path, {"n": 2})
