@@ -2,9 +2,9 @@
 
     out[r, i] = Σ over taps (h, w) of  source[r · step + h · dilation][i + place[w]] · weights[h, w]
 
-What a row of the source gives to several rows of results is loaded once per column of taps, the
-weights of which stay in registers. All sums stay in registers
-and each is a chain of multiply-adds, so that a result does not depend on how rows are cut.
+What a row of the source gives to several rows of results is loaded once per column of taps, whose
+weights stay in registers. So do all sums: each is a chain of multiply-adds, so that a result does
+not depend on how rows are cut.
 """
 
 from __future__ import annotations
