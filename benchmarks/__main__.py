@@ -4,8 +4,8 @@ Without a command the models are timed as `satura bench` times them, see its hel
 how sure the ratio to the best peer is, and writes a CSV file and a plot; `executables` compares
 which dispatches share kernels; `layers` times single layers against onnxruntime; `memory` states
 what models take in memory; `opening` times how saved models are opened; `scaling` simulates many
-cores; `search` times what `satura.compile` does before kernels; `sizes` times calls of ever new
-sizes.
+cores; `saved` times what `satura optimize` makes of models in onnxruntime; `search` times what
+`satura.compile` does before kernels; `sizes` times calls of ever new sizes.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from benchmarks.executables import executables
 from benchmarks.memory import DEFAULT, memory
 from benchmarks.models import MODELS, TINY, build, example_inputs
 from benchmarks.opening import opening
+from benchmarks.saved import DEFAULT as SAVED
+from benchmarks.saved import saved
 from benchmarks.scaling import scaling
 from benchmarks.search import search
 from benchmarks.single_layers import DTYPES, compare_layers
@@ -31,7 +33,7 @@ from satura.commands.bench import compare as compare_runtimes
 from satura.commands.compiling import Compiling
 
 COMMANDS = (
-    "compare", "executables", "layers", "memory", "opening", "scaling", "search", "sizes",
+    "compare", "executables", "layers", "memory", "opening", "saved", "scaling", "search", "sizes",
 )  # fmt: skip
 _MANY = 60  # rounds where differences of a few percent count
 
@@ -60,6 +62,9 @@ def main() -> None:
     elif command == "opening":
         parser.add_argument("models", nargs="*", default=["light_resnet50", "minilm", "bert_base"])
         parser.add_argument("--json", action="store_true", help="print JSON")
+    elif command == "saved":
+        parser.add_argument("models", nargs="*", default=list(SAVED))
+        parser.add_argument("--json", action="store_true", help="print JSON")
     elif command == "scaling":
         parser.add_argument("models", nargs="*", default=["light_resnet50", "bert_base"])
         parser.add_argument("--bandwidth", type=float, default=200.0, help="GB/s of all cores")
@@ -85,6 +90,9 @@ def main() -> None:
         return
     if command == "opening":
         opening(arguments.models, threads, rounds, arguments.json)
+        return
+    if command == "saved":
+        saved(arguments.models, rounds, arguments.json)
         return
     if command == "scaling":
         scaling(arguments.models, arguments.bandwidth, min(rounds, 5))
