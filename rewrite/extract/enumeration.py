@@ -178,7 +178,7 @@ class Enumeration:
                     del options[0]
             ways.append(options)
         found = cartesian(*ways)
-        return filter(_agree, found) if kind is Kind.ELEMENTWISE and len(ways) > 1 else found
+        return filter(agree, found) if kind is Kind.ELEMENTWISE and len(ways) > 1 else found
 
     def _is_seen(self, cls: int) -> bool:
         """Whether storing a class takes a copy, and what is copied can be read in its place; of
@@ -278,7 +278,7 @@ class Enumeration:
         return total, bits
 
 
-def _agree(parts: tuple[Instance | None, ...]) -> bool:
+def agree(parts: tuple[Instance | None, ...]) -> bool:
     """Whether parts of an elementwise op may fuse: what is anchored in one place, or only rows."""
     special = [part for part in parts if part and part.template.form in _SPECIAL]
     return len(special) < 2 or (
