@@ -313,6 +313,19 @@ def test_pads_that_come_with_a_call_are_what_they_are_then() -> None:
         result(np.zeros((3, 5), np.float32), np.array([-3, -3]))
 
 
+def test_resizes_by_values_are_movements_of_each_size() -> None:
+    nodes = [helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="nearest")]
+    inputs = [value("x", [1, 1, 2, 3]), value("sizes", [4], TensorProto.INT64)]
+    result = compiled(model_of(nodes, inputs))
+    x = np.arange(6, dtype=np.float32).reshape(1, 1, 2, 3)
+    for high, wide in ((1, 1), (2, 3), (1, 2)):  # times; the first is trivial
+        sizes = np.array([1, 1, 2 * high, 3 * wide])
+        np.testing.assert_array_equal(result(x, sizes), x.repeat(high, 2).repeat(wide, 3))
+        program = result.for_values({"sizes": sizes}).program
+        assert {node.op.name for node in program.nodes} <= {"input", "broadcast", "reshape"}
+        assert len(program.nodes) == 1 or (high, wide) != (1, 1)
+
+
 def sliced(start: int, end: int, step: int) -> ModelProto:
     bounds = {name: [each] for name, each in zip("seat", (start, end, 0, step), strict=True)}
     return make_model([node("Slice", "x s e a t")], {"x": ("n",)}, bounds, 18)
