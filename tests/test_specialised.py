@@ -314,9 +314,8 @@ def test_pads_that_come_with_a_call_are_what_they_are_then() -> None:
 
 
 def test_resizes_by_values_are_movements_of_each_size() -> None:
-    nodes = [helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="nearest")]
-    inputs = [value("x", [1, 1, 2, 3]), value("sizes", [4], TensorProto.INT64)]
-    result = compiled(model_of(nodes, inputs))
+    inputs: Inputs = {"x": (1, 1, 2, 3), "sizes": Typed([4])}
+    result = compiled(make_model([node("Resize", "x - - sizes", mode="nearest")], inputs))
     x = np.arange(6, dtype=np.float32).reshape(1, 1, 2, 3)
     for high, wide in ((1, 1), (2, 3), (1, 2)):  # times; the first is trivial
         sizes = np.array([1, 1, 2 * high, 3 * wide])
