@@ -165,6 +165,22 @@ def test_values_of_inputs_decide_shapes_in_each_part(case: str, tmp_path: Path) 
         compiled.save(tmp_path / "parts.satura")
 
 
+@pytest.mark.filterwarnings("ignore::satura.rewrite.program.host_call.HostFallbackWarning")
+@pytest.mark.parametrize("attributes", [{}, {"axis": 1}], ids=str)
+@pytest.mark.parametrize("names", [("y",), ("y", "first", "places", "counts")], ids=len)
+def test_what_is_distinct_in_order_of_first_appearance(
+    names: tuple[str, ...], attributes: dict[str, int]
+) -> None:
+    model = make_model(
+        [node("Unique", "x", " ".join(names), sorted=0, **attributes)], {"x": (3, 3)},
+        opset=17, outputs=names,
+    )  # fmt: skip
+    x = np.array([[3, 1, 3], [2, 1, 2], [3, 1, 3]], np.float32)
+    results = satura.compile(model, threads=1).run({"x": x})
+    for name, expected in zip(names, run(model, {"x": x}), strict=True):
+        np.testing.assert_array_equal(results[name], expected)
+
+
 def test_results_of_open_extent_need_no_declared_shape() -> None:
     model = make_model([node("NonZero", "x", "y")], {"x": ("n", 2)})
     model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.INT64, None))

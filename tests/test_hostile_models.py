@@ -107,6 +107,13 @@ def test_more_axes_than_arrays_may_have(case: str) -> None:
         load(model)
 
 
+@pytest.mark.parametrize("extents", [[2**62, 2], [2**62, 4, 0]], ids=str)
+def test_tensors_that_memory_cannot_hold(extents: list[int]) -> None:
+    """One without elements has extents that no array can have."""
+    with pytest.raises(ModelError, match=r"Expand.* elements, more than any memory holds"):
+        load(make_model([node("Expand", "x s")], {"x": [1]}, {"s": extents}))
+
+
 @pytest.mark.parametrize("version", [2**31, 2**62, -(2**63)])
 @pytest.mark.parametrize("domain", ["", "somebody's", "ai.onnx.ml"])
 def test_versions_that_are_none(version: int, domain: str) -> None:

@@ -6,6 +6,7 @@ Every node is lowered by its own definition; nothing is folded, cancelled or sim
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from pathlib import Path
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
@@ -392,9 +393,12 @@ class _Importer:
 
     def _check_sizes(self) -> None:
         for node in self.build.nodes[self.checked :]:
-            size = node.type.size
+            # Also of a tensor without elements: the product of all extents but 0 must have a place.
+            extents = [dim for dim in node.type.shape if isinstance(dim, int) and dim]
             if node.type.rank > MOST_AXES:
                 raise ProgramError(f"{node.type.rank} axes; {MOST_AXES} are supported")
-            if isinstance(size, int) and size > MOST_ELEMENTS:
-                raise ProgramError(f"{node.type} has {size} elements, more than any memory holds")
+            if prod(extents) > MOST_ELEMENTS:
+                raise ProgramError(
+                    f"{node.type} would have {prod(extents)} elements, more than any memory holds"
+                )
         self.checked = len(self.build.nodes)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from onnx import ModelProto, checker, helper, shape_inference, version_converter
+from onnx import (
+    GraphProto,
+    ModelProto,
+    TensorProto,
+    checker,
+    helper,
+    shape_inference,
+    version_converter,
+)
 
 from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.checks import OLDEST_OPSET
@@ -19,9 +27,13 @@ def upgrade(found: ModelApart) -> ModelApart:
         return found
     model = found.whole()
     try:
-        # The converter does not survive every model that the checker refuses.
-        checker.check_model(model)
-        converted = version_converter.convert_version(_with_aligned_axes(model), OLDEST_OPSET)
+        # Neither inference nor the converter survives every model that the checker refuses.
+        checker.check_model(_with_some_types(model))
+        inferred = shape_inference.infer_shapes(model).graph
+        aligned = _with_aligned_axes(model, inferred)
+        aligned.graph.ClearField("output")
+        aligned.graph.output.extend(inferred.output)
+        converted = version_converter.convert_version(aligned, OLDEST_OPSET)
         return ModelApart(converted, {})
     except Exception as error:  # the converter raises whatever its C++ throws
         reason = next((line for line in str(error).splitlines() if line.strip()), "no reason given")
@@ -31,12 +43,23 @@ def upgrade(found: ModelApart) -> ModelApart:
         ) from None
 
 
-def _with_aligned_axes(model: ModelProto) -> ModelProto:
+def _with_some_types(model: ModelProto) -> ModelProto:
+    """The model with a type and a shape for each output, on which the checker insists."""
+    result = ModelProto()
+    result.CopyFrom(model)
+    for output in result.graph.output:
+        tensor = output.type.tensor_type
+        tensor.elem_type = tensor.elem_type or TensorProto.FLOAT
+        tensor.shape.SetInParent()
+    return result
+
+
+def _with_aligned_axes(model: ModelProto, graph: GraphProto) -> ModelProto:
     """The model without the attribute `axis` of binary ops, which the converter misreads.
 
     The second operand gets axes of extent 1 at its end instead, as do slopes, one per channel.
+    The ranks are those of `graph`.
     """
-    graph = shape_inference.infer_shapes(model).graph
     values = (*graph.input, *graph.value_info, *graph.output)
     ranks = {value.name: len(value.type.tensor_type.shape.dim) for value in values}
     ranks |= {tensor.name: len(tensor.dims) for tensor in graph.initializer}

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 import numpy as np
-from onnx.reference import ReferenceEvaluator
 
 from satura.backend.plan.compiled import CompiledSchedule
 from satura.backend.run.class_report import ClassReport
@@ -20,6 +19,7 @@ from satura.rewrite.onnx.cut import OpenExtents, cut, with_values
 from satura.rewrite.onnx.files import ModelApart
 from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.program.host_call import HostFallbackWarning
+from satura.rewrite.program.reference import evaluator
 from satura.rewrite.types.tensor_type import Array
 
 _ENTRY = 1 << 12  # bytes of a table's entry
@@ -50,7 +50,7 @@ class Chain(Program):
             raise Asked(parts.deciding(asked.names)) from None
         self.parts = (before,) if after is None else (before, after)
         self._results = found.types
-        self._node = ReferenceEvaluator(parts.node)
+        self._node = evaluator(parts.node)
         self._op = parts.node.graph.node[0].op_type
         ends = {} if after is None else after.outputs
         inputs = declared_inputs(graph)

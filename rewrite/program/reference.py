@@ -1,0 +1,33 @@
+"""The onnx package's reference implementation, with what it gets wrong put right.
+
+Few models need it: it is imported when one does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import ModelProto
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+
+from satura.rewrite.types.tensor_type import Array
+
+
+class Unique(OpRun):
+    """Distinct elements or slices, which the package confuses where they are not sorted."""
+
+    op_domain = ""
+
+    def _run(self, x: Array, axis: int | None = None, sorted: int = 1) -> tuple[Array, ...]:
+        y, first, inverse, counts = np.unique(x, True, True, True, axis)
+        inverse = inverse.reshape(-1)
+        if not sorted:
+            order = np.argsort(first)
+            y, first, counts = np.take(y, order, axis), first[order], counts[order]
+            inverse = np.argsort(order)[inverse]
+        return (y, first, inverse, counts)[: len(self.onnx_node.output)]
+
+
+def evaluator(model: ModelProto) -> ReferenceEvaluator:
+    """What runs `model` in Python."""
+    return ReferenceEvaluator(model, new_ops=[Unique])
