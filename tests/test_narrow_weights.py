@@ -1,4 +1,4 @@
-"""Weights of types that no arithmetic knows: read by DequantizeLinear and Cast alone."""
+"""Weights of types that no arithmetic knows."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from satura.rewrite.errors import ModelError, UnsupportedError
+from satura.rewrite.errors import ModelError
 from satura.rewrite.onnx.load import load
-from satura.rewrite.onnx.narrow import HELD_IN
+from satura.rewrite.onnx.narrow import BITS
+from satura.rewrite.onnx.write.save import LARGEST_FILE, save, to_model
 from satura.rewrite.program.interpreter import interpret
-from tests.onnx_models import floats, make_model, node, random_input
+from tests.onnx_models import Typed, floats, make_model, node, random_input
 from tests.onnxruntime_reference import assert_close, run
 
 VALUES = [1, 0, 2, 1, 3, 0, 1, 2, 3, 1, 0, 2]
-NAMES = {name: code for name, code in TensorProto.DataType.items() if code in HELD_IN}
+NAMES = {name: code for name, code in TensorProto.DataType.items() if code in BITS}
 
 
 def with_weight(model: ModelProto, code: int) -> ModelProto:
@@ -52,11 +53,31 @@ def test_casts_keep_the_values(name: str) -> None:
     assert np.array_equal(result, expected)
 
 
-def test_other_readers_are_refused() -> None:
-    nodes = [node("QuantizeLinear", "x s z")]
-    model = make_model(nodes, {"x": (2, 3)}, {"s": floats([1, 1, 1])}, opset=21)
-    with pytest.raises(UnsupportedError, match=r"\(QuantizeLinear\).*'z'.*int4"):
-        load(with_weight(model, TensorProto.INT4))
+@pytest.mark.parametrize("name", ["INT4", "UINT4", "FLOAT8E4M3FN", "FLOAT8E5M2"])
+def test_zero_points_say_what_is_quantised_to(name: str) -> None:
+    nodes = [node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z")]
+    model = with_weight(
+        make_model(nodes, {"x": (2, 3)}, {"s": floats([0.3, 1, 1])}, opset=21), NAMES[name]
+    )
+    model.ir_version = 10
+    x = 10 * random_input(2, 3)
+    (expected,) = run(model, {"x": x})
+    program = load(model)
+    assert_close(interpret(program, {"x": x})["y"], expected)
+    assert_close(run(to_model(program), {"x": x})[0], expected)
+
+
+@pytest.mark.parametrize("largest_file", [LARGEST_FILE, 1], ids=["inside", "outside"])
+def test_weights_are_saved_packed(largest_file: int, tmp_path: Path) -> None:
+    nodes = [node("Gather", "w i", "c"), node("Cast", "c", "d", to=TensorProto.FLOAT)]
+    inputs = {"x": (801,), "i": Typed([1])}
+    model = make_model([*nodes, node("Add", "x d")], inputs, opset=21)
+    weight = helper.make_tensor("w", TensorProto.INT4, [5, 801], [-8, 7, 1, -3, 0] * 801)
+    model.graph.initializer.append(weight)
+    save(load(model), tmp_path / "m.onnx", largest_file)
+    arguments = {"x": random_input(801), "i": np.array([1])}
+    expected = interpret(load(model), arguments)["y"]
+    assert np.array_equal(interpret(load(tmp_path / "m.onnx"), arguments)["y"], expected)
 
 
 def test_too_few_bytes_are_an_error() -> None:

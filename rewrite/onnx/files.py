@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
 from satura.rewrite.errors import ModelError, SaturaError, UnsupportedError
-from satura.rewrite.onnx.narrow import HELD_IN, held_array_of, narrow_array_of
+from satura.rewrite.onnx.narrow import BITS, narrow_array_of
 from satura.rewrite.onnx.order import all_nodes, inner_graphs
 from satura.rewrite.onnx.outline import outline
 from satura.rewrite.onnx.types import dtype_of
@@ -111,7 +111,7 @@ def read_apart(model: str | Path | bytes | ModelProto | ModelApart | StoredFile)
         for position, (start, length) in found.places.items():
             tensor = initializers[position]
             stored = Stored(source, start, length)
-            if tensor.data_type in HELD_IN or tensor.name in outside:
+            if tensor.data_type in BITS or tensor.name in outside:
                 tensor.raw_data = stored.bytes().tobytes()
             else:
                 outside[tensor.name] = stored
@@ -154,7 +154,7 @@ def _outside(proto: ModelProto, folders: Sequence[Path]) -> dict[str, Stored]:
         tensor.data_location = TensorProto.DEFAULT
         is_initializer = place < len(proto.graph.initializer)  # they are the first
         is_apart = is_initializer and found.length >= SMALLEST_REMADE
-        if is_apart and tensor.data_type not in HELD_IN and tensor.name not in result:
+        if is_apart and tensor.data_type not in BITS and tensor.name not in result:
             tensor.ClearField("raw_data")
             result[tensor.name] = found
         else:
@@ -192,8 +192,8 @@ def _external_data(
     except ValueError:
         raise ModelError(f"{name}: offset and length must be integers") from None
     bits = (
-        HELD_IN[tensor.data_type][0]
-        if tensor.data_type in HELD_IN
+        BITS[tensor.data_type]
+        if tensor.data_type in BITS
         else 8 * dtype_of(tensor.data_type).itemsize
     )
     expected = -(-_element_count(tensor) * bits // 8)
@@ -218,8 +218,7 @@ def initializer(tensor: TensorProto, stored: Stored | None) -> Constant:
     Raises ModelError and UnsupportedError as `array_of` does.
     """
     if stored is None:
-        read = held_array_of if tensor.data_type in HELD_IN else array_of
-        return Constant(read(tensor))
+        return Constant(array_of(tensor))
     dtype = _known_dtype(tensor)
     _refuse_other_length(tensor, dtype, stored.length)
     type_ = TensorType(dtype, tuple(tensor.dims))

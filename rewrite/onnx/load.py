@@ -42,7 +42,6 @@ from satura.rewrite.onnx.lower.fallback import (
 from satura.rewrite.onnx.lower.sequences import bound_input, check_operands, named_tensors
 from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
-from satura.rewrite.onnx.narrow import check_readers
 from satura.rewrite.onnx.order import in_order, label, short_label
 from satura.rewrite.onnx.origins import origins
 from satura.rewrite.onnx.upgrade import upgrade
@@ -223,7 +222,6 @@ class _Importer:
             scope[name] = self.build.input(name, type_.dtype, shape)
         for name, value in given.items():
             scope[name] = bound_input(self.build, name, declared[name], value, scope)
-        check_readers(graph)
         for name, tensor in constants.items():
             constant = initializer(tensor, self.weights.get(name))
             scope[name] = self.build.add("constant", (), constant)

@@ -20,7 +20,7 @@ from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.onnx.cut import with_values
 from satura.rewrite.onnx.files import ModelApart, initializer, read_apart
 from satura.rewrite.onnx.load import load_at
-from satura.rewrite.onnx.narrow import HELD_IN
+from satura.rewrite.onnx.narrow import BITS
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import TensorType
 
@@ -51,7 +51,7 @@ def elsewhere_row(
     proto.CopyFrom(whole.proto)
     weights = []
     for tensor in proto.graph.initializer:
-        if tensor.data_type in HELD_IN:
+        if tensor.data_type in BITS:
             continue
         constant = initializer(tensor, whole.weights.get(tensor.name))
         if constant.label is not None:

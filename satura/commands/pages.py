@@ -48,7 +48,7 @@ def ops_page() -> str:
         f"Element types are the floats {_values(FLOATS)} (f16 and bf16 are stored, and computed in",
         f"f32), the integers {_values(INTEGERS)}, and bool.",
         "int4, uint4, int2, uint2, float4 (e2m1) and float8 (e4m3fn, e5m2, both also fnuz) are",
-        "stored, moved and cast to the others; only DequantizeLinear and Cast read such weights.",
+        "stored, moved and cast to the others.",
     ]
     for kind, title in KINDS.items():
         ops = [op for op in REGISTRY.values() if op.kind is kind and op.user is None]

@@ -7,7 +7,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
-from onnx import GraphProto, ModelProto, TensorProto
+from onnx import GraphProto, ModelProto, TensorProto, numpy_helper
 
 from satura.rewrite.errors import CallError
 from satura.rewrite.onnx.types import ELEMENT_CODES
@@ -29,7 +29,7 @@ def to_model(program: Program) -> ModelProto:
     """
     model, constants = write_program(program)
     for name, constant in constants.items():
-        _initializer(model.graph, name, constant).raw_data = constant.array.tobytes()
+        _initializer(model.graph, name, constant).raw_data = bytes(_content(constant))
     return model
 
 
@@ -54,7 +54,7 @@ def save(program: Program, path: str | Path, largest_file: int = LARGEST_FILE) -
         inside = {name: x for name, x in constants.items() if x.nbytes < SMALLEST_OUTSIDE}
         outside = {name: x for name, x in constants.items() if name not in inside}
     for name, constant in inside.items():
-        _initializer(model.graph, name, constant).raw_data = constant.array.tobytes()
+        _initializer(model.graph, name, constant).raw_data = bytes(_content(constant))
     if outside:
         _write_outside(model.graph, path, outside)
     with output_file(path) as file:
@@ -81,10 +81,11 @@ def _write_outside(graph: GraphProto, path: Path, constants: Mapping[str, Consta
         tensor = _initializer(graph, name, constant)
         tensor.data_location = TensorProto.EXTERNAL
         offset = end + -end % ALIGNMENT
-        place = {"location": location, "offset": offset, "length": constant.nbytes}
+        length = len(_content(constant))
+        place = {"location": location, "offset": offset, "length": length}
         for key, value in place.items():
             tensor.external_data.add(key=key, value=str(value))
-        end = offset + constant.nbytes
+        end = offset + length
     with atomic_file(path.with_name(location)) as file:
         file.writelines(_pieces(constants.values()))
 
@@ -95,5 +96,13 @@ def _pieces(constants: Iterable[Constant]) -> Iterator[memoryview]:
     for constant in constants:
         gap = -end % ALIGNMENT
         yield memoryview(bytes(gap))
-        yield constant.array.reshape(-1).view(np.uint8).data
-        end += gap + constant.nbytes
+        content = _content(constant)
+        yield content
+        end += gap + len(content)
+
+
+def _content(constant: Constant) -> memoryview:
+    """The bytes in a file, where elements of less than 8 bits are packed."""
+    if constant.type.dtype.is_narrow:
+        return memoryview(numpy_helper.from_array(constant.array).raw_data)
+    return constant.array.reshape(-1).view(np.uint8).data
