@@ -70,8 +70,8 @@ def test_zero_points_say_what_is_quantised_to(name: str) -> None:
 @pytest.mark.parametrize("largest_file", [LARGEST_FILE, 1], ids=["inside", "outside"])
 def test_weights_are_saved_packed(largest_file: int, tmp_path: Path) -> None:
     nodes = [node("Gather", "w i", "c"), node("Cast", "c", "d", to=TensorProto.FLOAT)]
-    inputs = {"x": (801,), "i": Typed([1])}
-    model = make_model([*nodes, node("Add", "x d")], inputs, opset=21)
+    nodes += [node("Add", "x d")]
+    model = make_model(nodes, {"x": (801,), "i": Typed([1])}, opset=21)
     weight = helper.make_tensor("w", TensorProto.INT4, [5, 801], [-8, 7, 1, -3, 0] * 801)
     model.graph.initializer.append(weight)
     save(load(model), tmp_path / "m.onnx", largest_file)
