@@ -53,7 +53,7 @@ class Axis:
 
     @property
     def is_windowed(self) -> bool:
-        return self.row.taps > 1 or self.row.lo != 0 or self.row.input != 0
+        return self.row.is_windowed
 
 
 def contraction_code(
@@ -333,10 +333,13 @@ def _conv(node: Node, reading: Reading, shape: tuple[int, ...]) -> _Problem | No
     for axis in range(window.rank):
         rows.append(_window_axis(window, axis, shape, left))
     channel = _last_stride(left)
-    return _Problem(
+    problem = _Problem(
         (), tuple(rows), groups.count, reading, shape[-1] // groups.count, depth,
         depth * channel, channel, step, column,
     )  # fmt: skip
+    if problem.left_packed and any(axis.is_windowed for axis in rows):
+        return replace(problem, batches=(rows[0],), rows=tuple(rows[1:]))  # copied image by image
+    return problem
 
 
 def _last_stride(view: View) -> int:
