@@ -45,7 +45,7 @@ class ContractionSpec:
     operand is read in place, or copied as words first (`left_packed`: its depth is not contiguous,
     or its elements are none): row by row, or all positions between those that a block's first and
     last rows see (`banded`), where each counts for several rows. The right operand comes as weight
-    panels (see `pack_panels`), or is copied to one by the kernel (`right_packed`); its elements have
+    panels (see `pack_panels`), or is copied to one by the kernel (`right_packed`): elements of
     the dtype `right`, where that is another. Panels of integers start with a line of what is added
     to the sums. `result` is the dtype of the sums. As many small groups of a convolution as
     `shared` says (0: none) have their columns in one vector, and are one group. Where columns fill
