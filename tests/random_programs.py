@@ -73,10 +73,10 @@ class RandomProgram:
 
     def data(self, dtype: DType, shape: tuple[int, ...], special: bool) -> Array:
         if dtype is DType.BOOL:
-            return self.random.random(shape) < 0.5
+            return np.asarray(self.random.random(shape) < 0.5)
         if dtype.is_integer:
             low = 0 if dtype.value.startswith("u") else -5
-            return self.random.integers(low, 9, shape).astype(dtype.numpy)
+            return np.asarray(self.random.integers(low, 9, shape)).astype(dtype.numpy)
         array = np.asarray(self.random.standard_normal(shape)).astype(dtype.numpy)
         if special and array.size:
             flat = array.reshape(-1)

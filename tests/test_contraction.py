@@ -238,6 +238,14 @@ def test_real_layer_shapes(
     check_conv(x, w, window, 1, tile, threads)
 
 
+def test_blocks_copy_the_positions_that_they_see() -> None:
+    """Channels lie apart; the blocks' first rows lie anywhere in the image."""
+    fill = Scalar.of(1.5, DType.F32)
+    window = Window((3, 2), (2, 1), (1, 2), (2, 1), (0, 2), fill)
+    x = np.moveaxis(draw((2, 3, 61, 50), 3), 1, -1)
+    check_conv(x, draw((3, 2, 3, 9), 4), window, 1, choose_tile(None, 9), 2)
+
+
 def test_a_slice_of_channels_is_read_in_place() -> None:
     zero = Scalar.of(0.0, DType.F32)
     window = Window((3, 3), (1, 1), (1, 1), (1, 1), (1, 1), zero)

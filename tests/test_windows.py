@@ -145,6 +145,23 @@ def test_depthwise_convolutions_of_channels_first_tensors(seed: int) -> None:
     check(build.program({"y": result}), arguments, True, exact=True)
 
 
+def test_depthwise_windows_with_more_rows_than_registers() -> None:
+    """Weights of a column of taps are not held; special values among the pixels."""
+    random = np.random.default_rng(2)
+    high = host_target().registers - 8
+    shape, weight = (1, 2, high + 2, 21), random.integers(-3, 4, (high, 3, 1, 2))
+    build = Builder()
+    x = build.transpose(build.input("x", DType.F32, shape), (0, 2, 3, 1))
+    window = build.window(DType.F32, (high, 3), None, None, (1, 1), (2, 1), 0)
+    result = build.conv(x, build.constant(weight.astype(np.float32)), window, 2)
+    program = build.program({"y": build.transpose(result, (0, 3, 1, 2))})
+    kernels = compile_schedule(one_dispatch(program), 1).executables()
+    assert any(f"window_f32_{high}_1_1_at" in kernel.source for kernel in kernels)
+    given = random.integers(-3, 4, shape).astype(np.float32)
+    given[0, :, 2, 3], given[0, 1, high, 15:17] = np.inf, (np.nan, -np.inf)
+    check(program, {"x": given}, True, exact=True)
+
+
 @pytest.mark.parametrize("seed", deep_but(seeds(2, 60), seeds(3, 60)))
 def test_convolutions_of_single_pixels_of_channels_first_tensors(seed: int) -> None:
     """Pixels are the columns, also where slices and what follows keep rows of them apart."""

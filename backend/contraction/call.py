@@ -51,10 +51,6 @@ class Axis:
     right: int
     variable: int
 
-    @property
-    def is_windowed(self) -> bool:
-        return self.row.taps > 1 or self.row.lo != 0 or self.row.input != 0
-
 
 def contraction_code(
     schedule: Schedule, dispatch: Dispatch, threads: int, store: ConstantStore, name: str,
@@ -151,7 +147,7 @@ class _Problem:
         weights, size, target = self.reading.weights, self.reading.left.itemsize, nest.target
         if not isinstance(weights, Constant) or batches or self.groups > 1 or self.shared:
             return self
-        if self.reading.left_packed or any(axis.is_windowed for axis in rows):
+        if self.reading.left_packed or any(axis.row.is_windowed for axis in rows):
             return self
         if target.strides[-1] == size or target.strides[last.variable] != size:
             return self
@@ -202,7 +198,7 @@ class _Problem:
             tile = replace(tile, rows=tuple(max(1, rows - 1) for rows in tile.rows))
         full = not any_columns and self.columns % panel_columns(tile) == 0
         spec = ContractionSpec(
-            len(batches) + grouped, tuple(axis.is_windowed for axis in rows), tile, grouped,
+            len(batches) + grouped, tuple(axis.row.is_windowed for axis in rows), tile, grouped,
             self.left_packed, reading.weights is None, reading.left_dtype, reading.right_dtype,
              reading.result, self.shared, full,
         )  # fmt: skip
@@ -333,10 +329,13 @@ def _conv(node: Node, reading: Reading, shape: tuple[int, ...]) -> _Problem | No
     for axis in range(window.rank):
         rows.append(_window_axis(window, axis, shape, left))
     channel = _last_stride(left)
-    return _Problem(
+    problem = _Problem(
         (), tuple(rows), groups.count, reading, shape[-1] // groups.count, depth,
         depth * channel, channel, step, column,
     )  # fmt: skip
+    if problem.left_packed and any(axis.row.is_windowed for axis in rows):
+        return replace(problem, batches=(rows[0],), rows=tuple(rows[1:]))  # copied image by image
+    return problem
 
 
 def _last_stride(view: View) -> int:
@@ -370,9 +369,9 @@ def _is_dense(right: View, step: int) -> bool:
 def _merge(axes: Sequence[Axis], nest: Nest) -> tuple[Axis, ...]:
     result: list[Axis] = []
     for axis in reversed(axes):
-        if axis.row.extent == 1 and not axis.is_windowed:
+        if axis.row.extent == 1 and not axis.row.is_windowed:
             continue
-        if result and not axis.is_windowed and not result[0].is_windowed:
+        if result and not axis.row.is_windowed and not result[0].row.is_windowed:
             first, second = axis.row, result[0].row
             even = first.stride == second.stride * second.extent
             even = even and axis.right == result[0].right * second.extent

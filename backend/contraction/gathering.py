@@ -24,7 +24,7 @@ _WORD = 8
 
 def gathers(spec: ContractionSpec) -> bool:
     """Whether taps are followed in place, tile by tile, so that tiles are of several kinds."""
-    return any(spec.windowed) and not spec.left_packed
+    return any(spec.windowed) and (spec.banded or not spec.left_packed)
 
 
 def shares_tables(spec: ContractionSpec) -> bool:
@@ -89,7 +89,9 @@ def row_lines(spec: ContractionSpec) -> Iterator[str]:
     strides = (f" + batch{axis} * left_batch{axis}" for axis in range(batches))
     yield f"left_here = left{''.join(strides)}"
     yield from coordinates(spec, "first_row")
-    if spec.left_packed:
+    if spec.banded:
+        yield from _band_lines(spec)
+    elif spec.left_packed:
         yield from _row_packing_lines(spec)
         yield "origin = scratch + rows_offset"
     yield "for tile in range(tiles):"
@@ -98,7 +100,7 @@ def row_lines(spec: ContractionSpec) -> Iterator[str]:
         f"slots = {slots(spec)}",
         "table = tables + tile * table_pitch",
     ]
-    if spec.left_packed:
+    if spec.left_packed and not spec.banded:
         following = f"origin += depth * {spec.word.itemsize}"
         body += ["for slot in range(slots):"]
         body += indent(1, ["store_int64(table, slot, origin)"])
@@ -289,22 +291,43 @@ def _row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
     yield "copy = scratch + rows_offset"
     yield "for row in range(row_count):"
     yield from indent(1, _origin(spec))
-    if any(spec.windowed):
-        count = " * ".join(f"taps{axis}" for axis in _window_parameters(spec))
-        yield f"{INDENT}tap_depth = depth // max(1, {count})"
-        copied = [
-            "if address != 0:",
-            *indent(1, _depth_copy_lines(spec, "address", "tap_depth")),
-            "else:",
-            f"{INDENT}for k in range(tap_depth):",
-            f"{INDENT * 2}put_{spec.word.value}(copy, k, fill_value)",
-            f"copy += tap_depth * {spec.word.itemsize}",
-        ]
-        yield from indent(1, _taps(spec, "0", copied))
-    else:
-        yield from indent(1, _depth_copy_lines(spec, "origin", "depth"))
-        yield f"{INDENT}copy += depth * {spec.word.itemsize}"
+    yield from indent(1, _depth_copy_lines(spec, "origin", "depth"))
+    yield f"{INDENT}copy += depth * {spec.word.itemsize}"
     yield from indent(1, advance(spec))
+
+
+def _band_lines(spec: ContractionSpec) -> Iterator[str]:
+    """Copies of the positions that the block's rows see, as words; `left_here` is where they would
+    start if they were all. Only the first axis is cut."""
+    axes = range(len(spec.windowed))
+    *outer, last = axes
+    yield f"inner = {' * '.join(['1', *(f'row_extent{axis}' for axis in axes[1:])])}"
+    yield "low = first_row // inner"
+    yield "high = (first_row + row_count - 1) // inner + 1"
+    if spec.windowed[0]:
+        yield "high = min(input0, (high - 1) * step0 - lo0 + (taps0 - 1) * dilation0 + 1)"
+        yield "low = max(0, low * step0 - lo0)"
+    seen = [f"{'input' if spec.windowed[axis] else 'row_extent'}{axis}" for axis in axes[1:]]
+    ranges = ["low, high", *(f"0, {extent}" for extent in seen)]
+    terms = ["left_here", *(f"at{axis} * source{axis}" for axis in outer)]
+    if not outer:
+        terms.append("low * source0")
+    yield f"copies, length = {seen[-1] if outer else 'high - low'}, depth"
+    size = spec.dtype.itemsize
+    yield f"if left_depth_stride == {size} and source{last} == depth * {size}:"
+    yield f"{INDENT}copies, length = 1, depth * copies"
+    yield "copy = scratch + rows_offset"
+    for axis in outer:
+        yield f"{INDENT * axis}for at{axis} in range({ranges[axis]}):"
+    body = [
+        f"origin = {' + '.join(terms)}",
+        "for position in range(copies):",
+        *indent(1, _depth_copy_lines(spec, "origin", "length")),
+        f"{INDENT}copy += length * {spec.word.itemsize}",
+        f"{INDENT}origin += source{last}",
+    ]
+    yield from indent(len(outer), body)
+    yield "left_here = scratch + rows_offset - low * stride0"
 
 
 def _depth_copy_lines(spec: ContractionSpec, source: str, count: str) -> list[str]:

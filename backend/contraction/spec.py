@@ -42,9 +42,10 @@ class ContractionSpec:
     """What the text of a contraction kernel depends on, besides its epilogue.
 
     `windowed` has one entry per row axis, `dtype` is that of the operands in memory. The left
-    operand is read in place, or copied row by row as words first (`left_packed`: its depth is not
-    contiguous, or its elements are none). The right operand comes as weight panels
-    (see `pack_panels`), or is copied to a panel by the kernel (`right_packed`); its elements have
+    operand is read in place, or copied as words first (`left_packed`: its depth is not contiguous,
+    or its elements are none): row by row, or all positions between those that a block's first and
+    last rows see (`banded`), where each counts for several rows. The right operand comes as weight
+    panels (see `pack_panels`), or is copied to one by the kernel (`right_packed`): elements of
     the dtype `right`, where that is another. Panels of integers start with a line of what is added
     to the sums. `result` is the dtype of the sums. As many small groups of a convolution as
     `shared` says (0: none) have their columns in one vector, and are one group. Where columns fill
@@ -86,6 +87,11 @@ class ContractionSpec:
     def line(self) -> int:
         """The bytes of a panel's columns at one depth."""
         return self.width * self.word.itemsize
+
+    @property
+    def banded(self) -> bool:
+        """Whether the positions that the rows of a block see are copied, not the rows."""
+        return self.left_packed and any(self.windowed) and not self.is_integer
 
     @property
     def heads(self) -> int:
@@ -142,6 +148,15 @@ class RowAxis:
     input: int = 0
     taps: int = 1
     dilation: int = 1
+
+    @property
+    def is_windowed(self) -> bool:
+        return self.taps > 1 or self.lo != 0 or self.input != 0
+
+    @property
+    def positions(self) -> int:
+        """How many there are in memory."""
+        return self.input if self.is_windowed else self.extent
 
 
 @dataclass(frozen=True)
@@ -244,6 +259,8 @@ def parameters(spec: ContractionSpec) -> tuple[str, ...]:
         names += ["left_depth_stride", "rows_offset"]
         if spec.is_integer:
             names += ["tap_depth", "left_zero"]
+    if spec.banded:
+        names += [f"source{axis}" for axis in range(len(spec.windowed))]
     if spec.right_packed:
         names += ["right_depth_stride", "right_column_stride", "panel_offset"]
         if spec.is_integer:
@@ -256,7 +273,8 @@ def parameters(spec: ContractionSpec) -> tuple[str, ...]:
 def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int) -> ContractionPlan:
     """Blocking and arguments of one call that up to `threads` threads share."""
     tallest, word = spec.tile.rows[0], spec.word.itemsize
-    taps, depth = (1, call.taps * call.depth) if spec.left_packed else (call.taps, call.depth)
+    by_rows = spec.left_packed and not spec.banded
+    taps, depth = (1, call.taps * call.depth) if by_rows else (call.taps, call.depth)
     depth = -(-depth // spec.products.per_word)
     tap_step, depth_step = _panel_steps(taps, depth, spec.line)
     if spec.tile.part:  # where the words of a tap begin is in the panel's table
@@ -268,7 +286,10 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     blocks = _row_blocks(tallest, call.row_count, units, threads, taps, depth * word)
     most_rows = -(-call.row_count // blocks)
     tiles = -(-most_rows // tallest)
-    last = call.rows[-1]
+    row_axes = call.rows
+    if spec.banded:
+        row_axes = _of_copies(call.rows, depth * word)
+    last = row_axes[-1]
     joins = last.taps > 1 and last.dilation == 1 and steps == 1
     joins = joins and last.stride == depth * word and not spec.shared and not spec.tile.part
 
@@ -297,19 +318,53 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         "panel_lines": call.panel_lines, "table_lines": call.table_lines,
     }  # fmt: skip
     if spec.left_packed:
-        values["rows_offset"] = layout.take(most_rows * depth * word)
+        positions = _band(call.rows, most_rows) if spec.banded else most_rows
+        values["rows_offset"] = layout.take(positions * depth * word)
     if spec.right_packed:
         values["panel_offset"] = layout.take((taps * depth + spec.heads) * spec.line)
     for axis, extent in enumerate(call.batches):
         values[f"batch_extent{axis}"] = extent
         values[f"left_batch{axis}"] = call.left_strides[axis]
         values[f"right_batch{axis}"] = call.right_strides[axis]
-    for axis, row in enumerate(call.rows):
+    for axis, row in enumerate(row_axes):
         values[f"row_extent{axis}"] = row.extent
+        values[f"source{axis}"] = call.rows[axis].stride
         for name in ("stride", "step", "lo", "input", "taps", "dilation"):
             values[f"{name}{axis}"] = getattr(row, name)
     values["scratch_pitch"] = layout.size
     return ContractionPlan(tuple(values[name] for name in parameters(spec)), layout.size)
+
+
+def _of_copies(rows: tuple[RowAxis, ...], position: int) -> tuple[RowAxis, ...]:
+    """The axes over copies of all positions, of so many bytes each."""
+    result: list[RowAxis] = []
+    for row in reversed(rows):
+        result.insert(0, replace(row, stride=position))
+        position *= row.positions
+    return tuple(result)
+
+
+def _band(rows: tuple[RowAxis, ...], most: int) -> int:
+    """How many positions `most` neighbouring rows may see: all but along the first axis."""
+    first, *others = rows
+    slices = _slices(most, first.extent, prod(axis.extent for axis in others))
+    seen = slices
+    if first.is_windowed:
+        seen = _least(
+            first.input, (slices - 1) * first.step + (first.taps - 1) * first.dilation + 1
+        )
+    return seen * prod(axis.positions for axis in others)
+
+
+@defer
+def _slices(most: int, extent: int, inner: int) -> int:
+    """Over how many indices of the first axis `most` rows may lie, where each has `inner` rows."""
+    return min(extent, (most + inner - 2) // max(1, inner) + 1)
+
+
+@defer
+def _least(left: int, right: int) -> int:
+    return min(left, right)
 
 
 def _fill_word(spec: ContractionSpec, fill: float) -> int:
