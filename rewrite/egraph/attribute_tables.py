@@ -17,7 +17,6 @@ from satura.rewrite.egraph.interner import Interner, Value
 from satura.rewrite.egraph.rule_compiler import RuleCode
 from satura.rewrite.egraph.tables import NodeTable, answers_table, want_of
 from satura.rewrite.errors import SaturaError
-from satura.rewrite.language.dsl import Direction
 from satura.rewrite.types.attributes import (
     Attribute,
     Count,
@@ -145,8 +144,9 @@ def type_demand(table: NodeTable) -> Demand:
     )
 
 
-def rule_demand(direction: Direction, number: int, code: RuleCode) -> Demand:
+def rule_demand(number: int, code: RuleCode) -> Demand:
     """The demand for the attributes that a rule computes; answering may raise RuleError."""
+    direction = code.direction
     inputs, guards = direction.inputs, len(direction.guards)
 
     def answer(arguments: tuple[Value, ...]) -> tuple[Value, ...] | None:

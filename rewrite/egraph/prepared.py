@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from satura.rewrite.egraph.dropping import with_drops
 from satura.rewrite.egraph.engine import EGraph
 from satura.rewrite.egraph.interner import Interner, Value
 from satura.rewrite.egraph.rule_compiler import RuleCode, compile_direction
@@ -36,8 +37,9 @@ _MOST_ROWS = 20_000  # of one that is kept: tables never shrink, and 45,000 rows
 class Prepared:
     """An engine without rows that has rules, and tables of satura's ops and of those in rules.
 
-    `codes` belong to the directions, in order. `widths` are those of the shared tables. `constants`
-    are the values that rules mention by number, from 0.
+    `codes` belong to the directions, in order, which are told apart by their ids as long as this
+    is there. `widths` are those of the shared tables. `constants` are the values that rules mention
+    by number, from 0.
     """
 
     egraph: EGraph
@@ -59,20 +61,23 @@ class Prepared:
         return {**self.tables, **more}
 
 
-_Key = tuple[tuple[int, ...], tuple[bool, ...]]
+_Key = tuple[tuple[int, ...], tuple[bool, ...], bool]
 _kept: dict[_Key, Prepared] = {}  # the one used last at the end
 
 
 @contextmanager
-def prepared_engine(directions: Sequence[Direction], apart: Sequence[bool]) -> Iterator[Prepared]:
+def prepared_engine(
+    directions: Sequence[Direction], apart: Sequence[bool], drops: bool
+) -> Iterator[Prepared]:
     """An engine with these directions of rules, for use inside the block only.
 
-    `apart` says of each direction whether it runs alone.
+    `apart` says of each direction whether it runs alone; `drops`, whether laws that drop an op are
+    applied before others make it.
     """
     keeps = threading.current_thread() is threading.main_thread()  # an engine may not leave one
-    key = (tuple(map(id, directions)), tuple(apart))
+    key = (tuple(map(id, directions)), tuple(apart), drops)
     engine = _kept.pop(key, None) if keeps else None
-    engine = engine or _declare(directions, apart)
+    engine = engine or _declare(directions, apart, drops)
     with engine.egraph.scratch():
         yield engine
         rows = sum(engine.egraph.sizes().values()) if keeps else 0
@@ -90,14 +95,15 @@ def forget_engines() -> None:
         _kept.popitem()[1].egraph.close()
 
 
-def _declare(directions: Sequence[Direction], apart: Sequence[bool]) -> Prepared:
+def _declare(directions: Sequence[Direction], apart: Sequence[bool], drops: bool) -> Prepared:
     egraph, interner = EGraph(), Interner()
     ours = (op.name for op in REGISTRY.values() if not op.user and op.arity is not None)
     ops = frozenset(ours).union(*(direction.ops for direction in directions))
     tables = node_tables(ops)
+    fired = with_drops(directions, apart) if drops else directions
     codes = [
         compile_direction(direction, number, interner, alone)
-        for number, (direction, alone) in enumerate(zip(directions, apart, strict=True))
+        for number, (direction, alone) in enumerate(zip(fired, apart, strict=True))
     ]
     asked = {code.width + more for code in codes for more in (0, code.results)}
     shared = frozenset({1, *asked, *widths(tables.values())})

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from satura.rewrite.egraph.dropping import Dropping
 from satura.rewrite.egraph.interner import Interner
 from satura.rewrite.egraph.queries import Atom, rule_text, split_query
 from satura.rewrite.egraph.tables import answers_table, want_of
@@ -30,7 +31,7 @@ from satura.rewrite.language.terms import (
     Untransposed,
     Varying,
 )
-from satura.rewrite.types.attributes import Attribute
+from satura.rewrite.types.attributes import Attribute, Count
 from satura.rewrite.types.constant import Constant, Scalar
 
 _FACTS: Mapping[type[Term], str] = {
@@ -51,6 +52,7 @@ class RuleCode:
     that is not known, and makes at most `makes` e-nodes each time.
     """
 
+    direction: Direction
     text: str
     matching: str
     ruleset: str
@@ -97,10 +99,13 @@ class _Writer:
             self.facts.append(Atom("varying", (root,)))
         columns = [*map(self.input, direction.inputs), *self.guards.values()]
         outputs = list(self.outputs.values())
+        dropped: list[str] = []
+        if isinstance(direction, Dropping):
+            operand = self.matched[direction.dropped.operand]
+            dropped = [f"(union {root} {operand})", *self.hiding]
+            outputs[-1] = self.literal(Count(0))
         result = self.make(direction.right, root, is_root=True)
-        self.actions.append(f"(union {root} {result})")
-        if direction.hides:
-            self.actions.append(f"(subsume {self.nodes[0].call})")
+        self.actions += [f"(union {root} {result})", *self.hiding]
         words = frozenset(" ".join(self.actions).replace("(", " ").replace(")", " ").split())
 
         atoms = [*self.nodes, *self.facts]
@@ -122,8 +127,19 @@ class _Writer:
         if direction.hides:
             query = [*query, *self.apart_from(root)]
         lines.append(rule_text(query, " ".join(self.actions), ruleset, ruleset))
+        if isinstance(direction, Dropping):
+            told = Atom(atoms[-1].table, (*atoms[-1].arguments[:-1], self.literal(Count(1))))
+            name = f"{ruleset}_{direction.number}"
+            query = [told if atom is atoms[-1] else atom for atom in query]
+            lines.append(rule_text(query, " ".join(dropped), ruleset, name))
         text, makes = "".join(lines), len(self.made)
-        return RuleCode(text, matching, ruleset, asking, len(columns), len(outputs), rows, makes)
+        width, results = len(columns), len(outputs)
+        return RuleCode(direction, text, matching, ruleset, asking, width, results, rows, makes)
+
+    @property
+    def hiding(self) -> list[str]:
+        """The action that hides what the left side matched, where it is to be hidden."""
+        return [f"(subsume {self.nodes[0].call})"] if self.direction.hides else []
 
     def apart_from(self, root: str) -> list[Atom]:
         """Facts that what replaces a node of a class is not made of that class."""

@@ -193,7 +193,7 @@ class _Run:
         self.careful = careful
         directions = [direction for rule in rules for direction in rule.directions]
         apart = [observer.watches(direction) for direction in directions]
-        with prepared_engine(directions, apart) as engine:
+        with prepared_engine(directions, apart, drops=not careful) as engine:
             self.load(engine)
             self.settle()
             self.close_round()
@@ -229,14 +229,14 @@ class _Run:
         self.demands.describe()
         home = self.egraph.lookup("now_load")
         self.runs: dict[int, tuple[str | None, int]] = {} if home is None else {home: (None, 0)}
-        pairs = zip(engine.directions, engine.codes, strict=True)
-        self.runners = [self.runner(number, *pair) for number, pair in enumerate(pairs)]
+        self.runners = [self.runner(number, code) for number, code in enumerate(engine.codes)]
         self.rule_demands = [runner.demand for runner in self.runners if runner.demand]
         self.report = Report([runner.statistics for runner in self.runners])
         self.count()
 
-    def runner(self, number: int, direction: Direction, code: RuleCode) -> _Runner:
-        demand = rule_demand(direction, number, code) if direction.computes else None
+    def runner(self, number: int, code: RuleCode) -> _Runner:
+        direction = code.direction
+        demand = rule_demand(number, code) if direction.computes else None
         if demand is not None:
             demand.answer = self.observer.wrap_answer(direction, demand.answer)
         statistics = RuleStatistics(direction.label, direction.place)
@@ -380,7 +380,8 @@ class _Run:
             self.runners[_number_in(name)].statistics.seconds += seconds
         for name, matches in step.matches.items():
             if name.startswith("fire_"):
-                self.runners[_number_in(name)].statistics.matches += matches
+                for number in name.split("_")[1:]:  # the direction's, and that of one that drops
+                    self.runners[int(number)].statistics.matches += matches
 
     def stop_at_limits(self) -> bool:
         if self.report.stopped != "saturated":
