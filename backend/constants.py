@@ -18,11 +18,13 @@ from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.registry import Kind
 from satura.rewrite.program.memory import named_types, refuse_beyond_memory, tensor_bytes
 from satura.rewrite.program.program import Node, Program
+from satura.rewrite.system.heap import give_back_freed
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.remade import SMALLEST_REMADE
 from satura.rewrite.types.tensor_type import Array
 
 _NOTHING = np.empty(0, np.uint8)
+_BETWEEN = 1 << 24  # bytes of arrays that are made before freed memory is given back
 USER_CODE_SECONDS = 20.0  # for code of users that gives a constant
 
 
@@ -152,6 +154,7 @@ class ConstantStore:
         self._arrays: list[Array | None] = []
         self._numbers: dict[bytes, int] = {}
         self._makers: dict[int, Callable[[], Array]] = {}
+        self._since = 0  # bytes made since freed memory was given back
 
     def number(self, constant: Constant) -> int:
         """The number of the elements of `constant`."""
@@ -166,7 +169,11 @@ class ConstantStore:
     def made(self, number: int) -> int:
         """`number`, whose array is there from now on."""
         if self._arrays[number] is None:
-            self._arrays[number] = self._makers.pop(number)()
+            made = self._arrays[number] = self._makers.pop(number)()
+            self._since += made.nbytes
+            if self._since >= _BETWEEN:  # what was computed on the way to many would add up
+                self._since = 0
+                give_back_freed(_BETWEEN)
         return number
 
     def forget_unmade(self) -> None:

@@ -1,8 +1,8 @@
 """`python -m benchmarks compare`: every model in satura and in its peers, in one process each.
 
 A model runs in a process of its own, so that the peak of its memory is its own, too. Peers run on
-the same threads and in turns; the ratio is that of the best peer's median to satura's, with a
-bootstrap interval.
+the same threads and in turns; the ratio is that of the best peer's time to satura's in the same
+round, the median with its interval.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`python -m benchmarks executables`: what it saves and costs that dispatches share kernels.
 
 Seconds are those of a processor that compiles each kernel, none of it cached. The slowdown is that
-of the median call against the level `none`, with its interval of 95 %: calls take turns.
+against the call of the level `none` in the same round, the median with its interval of 95 %.
 """
 
 from __future__ import annotations

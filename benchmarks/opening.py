@@ -5,8 +5,8 @@ A row is a way to start. "open" is `satura.open` of a saved program, against a s
 optimises nothing; "compile again" is `satura.compile` of a file that another process has compiled,
 against a session with all optimisations. Seconds are those of a process of its own from its first
 line on, imports included; to read the model's file, once in Python, is stated apart. Processes take
-turns, and the first of each is not counted. The ratio is that of the medians, ours to theirs, with
-its interval of 95 %.
+turns, and the first of each is not counted. The ratio is the median of ours to theirs in the same
+round, with its interval of 95 %.
 """
 
 from __future__ import annotations

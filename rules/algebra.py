@@ -22,12 +22,7 @@ from satura.rewrite.language.families import Elementwise
 from satura.rewrite.language.terms import binary, broadcast, cast, reshape, scalar, unary
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.elementwise import COMMUTATIVE, IDEMPOTENT
-from satura.rewrite.types.attributes import (
-    BinaryFn,
-    Shape,
-    UnaryFn,
-    refuse_unless,
-)
+from satura.rewrite.types.attributes import BinaryFn, Shape, UnaryFn, refuse_unless
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import NARROW, DType, TensorType
 

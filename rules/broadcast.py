@@ -10,14 +10,7 @@ from satura.rewrite.language.dsl import Law, Tensor, attribute_function, family,
 from satura.rewrite.language.families import Elementwise, Operands
 from satura.rewrite.language.terms import binary, broadcast, pad, reduce, slice_
 from satura.rewrite.ops.reductions import SELECTIONS
-from satura.rewrite.types.attributes import (
-    Axes,
-    BinaryFn,
-    Padding,
-    ReduceFn,
-    Shape,
-    Slices,
-)
+from satura.rewrite.types.attributes import Axes, BinaryFn, Padding, ReduceFn, Shape, Slices
 from satura.rewrite.types.dims import known_at_least
 from satura.rewrite.types.tensor_type import TensorType
 from satura.rules.reshape import with_units_at

@@ -6,15 +6,7 @@ They hold up to rounding: pow rounds its result correctly at no exponent.
 from __future__ import annotations
 
 from satura.rewrite.language.dsl import Law, Varying, attribute_function, rewrites, rule
-from satura.rewrite.language.terms import (
-    Term,
-    binary,
-    broadcast,
-    reshape,
-    scalar,
-    select,
-    unary,
-)
+from satura.rewrite.language.terms import Term, binary, broadcast, reshape, scalar, select, unary
 from satura.rewrite.types.attributes import Shape, refuse_unless
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import FLOATS, TensorType

@@ -7,6 +7,7 @@ import faulthandler
 import os
 import sys
 from collections.abc import Callable
+from typing import NoReturn, cast
 
 import numpy as np
 
@@ -22,82 +23,30 @@ from satura.rewrite.language.terms import (
     transpose,
     unary,
 )
-from satura.rewrite.types.attributes import (
-    Perm,
-    Shape,
-    UnaryFn,
-    Window,
-)
+from satura.rewrite.types.attributes import Perm, Shape, UnaryFn, Window
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.tensor_type import TensorType
 
-# Attribute functions that misbehave.
+# Functions that misbehave where a rule computes a permutation.
 
 
-@attribute_function
-def loops(p: Perm) -> Perm:
-    """never returns"""
+def fail(error: BaseException) -> NoReturn:
+    raise error
+
+
+def loops(p: Perm) -> NoReturn:
     while True:
         pass
 
 
-@attribute_function
-def blocks(p: Perm) -> Perm:
-    """holds the interpreter for a minute"""
-    ctypes.PyDLL(None).sleep(60)
-    return p
-
-
-@attribute_function
-def divides(p: Perm) -> Perm:
-    """raises"""
-    return Perm((1 // 0,))
-
-
-@attribute_function
-def talks(p: Perm) -> Perm:
-    """raises with a megabyte of text"""
-    raise ValueError("blah " * 200_000)
-
-
-@attribute_function
 def recurses(p: Perm) -> Perm:
-    """calls itself"""
-    again: Perm = recurses(p)
-    return again
+    return recurses(p)
 
 
-@attribute_function
-def exits(p: Perm) -> Perm:
-    """leaves Python"""
-    sys.exit("leaving")
-
-
-@attribute_function
-def interrupts(p: Perm) -> Perm:
-    """as if by Ctrl-C"""
-    raise KeyboardInterrupt
-
-
-@attribute_function
-def ends_the_process(p: Perm) -> Perm:
-    """leaves without a word"""
-    os._exit(0)
-
-
-@attribute_function
-def crashes(p: Perm) -> Perm:
-    """reads address 0"""
+def crashes(p: Perm) -> object:
+    """Reads address 0, of which nobody needs to hear."""
     faulthandler.disable()
-    ctypes.string_at(0)
-    return p
-
-
-@attribute_function
-def takes_all_memory(p: Perm) -> Perm:
-    """asks for 256 TiB"""
-    np.ones(1 << 45)
-    return p
+    return ctypes.string_at(0)
 
 
 class _Wordless(Exception):
@@ -105,82 +54,59 @@ class _Wordless(Exception):
         raise ValueError
 
 
-@attribute_function
-def raises_without_words(p: Perm) -> Perm:
-    """raises what cannot be printed"""
-    raise _Wordless
-
-
-@attribute_function
-def of_another_class(p: Perm) -> Perm:
-    """is not a permutation"""
-    return Shape((1, 0))  # type: ignore[return-value]
-
-
 class _Disguise(Perm):
     pass
 
 
-@attribute_function
-def disguised(p: Perm) -> Perm:
-    """is of a class of its own"""
-    return _Disguise(p.order)
-
-
-@attribute_function
-def mutable(p: Perm) -> Perm:
-    """holds a list"""
-    return Perm([1, 0])  # type: ignore[arg-type]
-
-
-@attribute_function
-def strange(p: Perm) -> Perm:
-    """holds an object"""
-    return Perm((object(), object()))  # type: ignore[arg-type]
-
-
-@attribute_function
-def of_bools(p: Perm) -> Perm:
-    """holds what would do as a number"""
-    return Perm((True, False))
-
-
-@attribute_function
-def no_permutation(p: Perm) -> Perm:
-    """names an axis that does not exist"""
-    return Perm((7, 7))
-
-
-@attribute_function
-def changes_its_argument(p: Perm) -> Perm:
-    """writes to a frozen value"""
-    object.__setattr__(p, "order", (0, 1))
-    return p
-
-
-@attribute_function
-def changes_the_world(p: Perm) -> Perm:
-    """replaces a method for everybody"""
+def changes_the_world(p: Perm) -> NoReturn:
+    """Replaces methods for everybody."""
     Perm.__getitem__ = loops  # type: ignore[method-assign,assignment]
-    Perm.inverse = property(divides)  # type: ignore[assignment]
+    Perm.inverse = property(loops)  # type: ignore[assignment]
     raise ValueError("the world is changed")
 
 
-@attribute_function
-def prints(p: Perm) -> Perm:
-    """prints"""
-    print("something on stdout")
-    return p
+MISUSES: dict[str, tuple[Callable[[Perm], object], str]] = {
+    "divides": (lambda p: 1 // 0, "ZeroDivisionError: .* for p = "),
+    "talks": (lambda p: fail(ValueError("blah " * 200_000)), "ValueError: (blah ){150,200}"),
+    "recurses": (recurses, "RecursionError: .* for p = "),
+    "exits": (lambda p: sys.exit("leaving"), "it raised SystemExit: leaving"),
+    "interrupts": (lambda p: fail(KeyboardInterrupt()), "it raised KeyboardInterrupt"),
+    "ends_the_process": (lambda p: os._exit(0), r"it ended its process \(exit status 0\)"),
+    "crashes": (crashes, r"it ended its process \(signal SIGSEGV\)"),
+    "takes_all_memory": (lambda p: np.ones(1 << 45), "MemoryError"),
+    "raises_without_words": (lambda p: fail(_Wordless()), "it raised ValueError"),
+    "of_another_class": (lambda p: Shape((1, 0)), "must be a Perm, not a Shape"),
+    "disguised": (lambda p: _Disguise(p.order), "must be a Perm, not a _Disguise"),
+    "mutable": (lambda p: Perm([1, 0]),  # type: ignore[arg-type]
+                "the list .* cannot stand in an attribute"),
+    "strange": (lambda p: Perm((object(), object())),  # type: ignore[arg-type]
+                "the object .* cannot stand in an attribute"),
+    "of_bools": (lambda p: Perm((True, False)), "the bool True cannot stand in an attribute"),
+    "no_permutation": (lambda p: Perm((7, 7)), "it is unsound: .*does not permute"),
+    "changes_its_argument": (
+        lambda p: object.__setattr__(p, "order", (0, 1)) or p,  # type: ignore[func-returns-value]
+        "it changed its arguments",
+    ),
+    "changes_the_world": (changes_the_world, "the world is changed"),
+    "loops": (loops, "it took too long"),
+    "blocks": (lambda p: ctypes.PyDLL(None).sleep(60) and p, "it took too long"),
+    "prints": (lambda p: print("something on stdout") or p, ""),
+}  # fmt: skip
+"""What a rule may do in place of computing a permutation, and the reason that is given for it."""
 
 
-def misuse(function: Callable[[Perm], Perm]) -> Rule:
-    """A rule that computes a permutation by `function`."""
+def misuse(name: str) -> Rule:
+    """A rule that computes a permutation by a function of MISUSES."""
+
+    @attribute_function
+    def computed(p: Perm) -> Perm:
+        return cast(Perm, MISUSES[name][0](p))
 
     def misused(x: Tensor, p: Perm) -> Law:
-        """transpose(x, p) = transpose(x, function(p))"""
-        return rewrites(transpose(x, p), transpose(x, function(p)))
+        """transpose(x, p) = transpose(x, computed(p))"""
+        return rewrites(transpose(x, p), transpose(x, computed(p)))
 
-    misused.__name__ = f"rule_{function.__name__}"
+    misused.__name__ = f"rule_{name}"
     return rule(misused)
 
 
@@ -256,33 +182,31 @@ def drop_reshape(x: Tensor, s: Shape) -> Law:
     return rewrites(reshape(x, s), x)
 
 
-@attribute_function
-def astronomical(t: TensorType) -> Shape:
-    """10^30 elements"""
-    return Shape((10**30, *t.shape[1:]))
+SWOLLEN: dict[str, tuple[Callable[[TensorType], Shape], str]] = {
+    "astronomical": (
+        lambda t: Shape((10**30, *t.shape[1:])), "the number 1000.* is out of all bounds"
+    ),
+    "beyond_memory": (
+        lambda t: Shape((1 << 50, *t.shape[1:])), "it is unsound: .* has 16 elements"
+    ),
+    "negative": (lambda t: Shape((-4, -4)), "it is unsound: .*an extent is negative"),
+}  # fmt: skip
+"""Absurd shapes, and the reasons that are given for them."""
 
 
-@attribute_function
-def beyond_memory(t: TensorType) -> Shape:
-    """2^50 elements"""
-    return Shape((1 << 50, *t.shape[1:]))
-
-
-@attribute_function
-def negative(t: TensorType) -> Shape:
-    """less than none"""
-    return Shape((-4, -4))
-
-
-def swell(function: Callable[[TensorType], Shape]) -> Rule:
+def swell(name: str) -> Rule:
     """A rule that reshapes to an absurd shape and back."""
+
+    @attribute_function
+    def absurd(t: TensorType) -> Shape:
+        return SWOLLEN[name][0](t)
 
     def swollen(x: Tensor, f: UnaryFn) -> Law:
         """f(x) = f(x reshaped there and back)"""
-        there = reshape(x, function(x.type))
+        there = reshape(x, absurd(x.type))
         return rewrites(unary(f, x), unary(f, reshape(there, Shape(x.type.shape))))
 
-    swollen.__name__ = f"rule_{function.__name__}"
+    swollen.__name__ = f"rule_{name}"
     return rule(swollen)
 
 

@@ -13,12 +13,16 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.parts import note_report, remember_passed, take_part
 from tests.tiers import leave_out
+
+if TYPE_CHECKING:
+    from tests.user_ops import UserOps
 
 # Shared runners stall for seconds now and then: a deadline or a health check on time would only
 # make tests fail at random.
@@ -99,3 +103,12 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if _OWN_CACHE in config.stash:
         shutil.rmtree(config.stash[_OWN_CACHE], ignore_errors=True)
         del os.environ["SATURA_CACHE"]
+
+
+@pytest.fixture(scope="module")
+def ops() -> Iterator[UserOps]:
+    """The ops of `tests/user_ops.py`, declared for the tests of one file."""
+    from tests.user_ops import user_ops
+
+    with user_ops() as declared:
+        yield declared

@@ -22,13 +22,7 @@ from typing import cast
 from satura.rewrite.language.dsl import Rule
 from satura.rewrite.language.expressions import Apply, AttributeVariable, Literal
 from satura.rewrite.language.families import AnyOp
-from satura.rewrite.types.attributes import (
-    Padding,
-    Perm,
-    Shape,
-    Slices,
-    Window,
-)
+from satura.rewrite.types.attributes import Padding, Perm, Shape, Slices, Window
 from satura.rules import DEFAULT
 from tests.mistakes import mistakes
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from onnx import ModelProto, ValueInfoProto, helper, numpy_helper
+from onnx import ModelProto, helper
 
 from satura.rewrite.types.tensor_type import Array
-from tests.onnx_models import node, random_input
+from tests.onnx_models import Typed, make_model, node, random_input
 
 Value = int | float | str | Sequence[int] | Sequence[float] | Sequence[str]
 
@@ -35,20 +35,12 @@ def one_node(
     """A model of one node; arguments named in `constants` are constants."""
     fixed = {name: value for name, value in arguments.items() if name in constants.split()}
     free = {name: value for name, value in arguments.items() if name not in fixed}
-    graph = helper.make_graph(
-        [node(op_type, " ".join(arguments), outputs, **attributes)],
-        "graph",
-        [
-            helper.make_tensor_value_info(
-                name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
-            )
-            for name, value in free.items()
-        ],
-        [ValueInfoProto(name=name) for name in outputs.split()],
-        [numpy_helper.from_array(value, name) for name, value in fixed.items()],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
-    model.ir_version = 8
+    types = {
+        name: Typed(value.shape, helper.np_dtype_to_tensor_dtype(value.dtype))
+        for name, value in free.items()
+    }
+    one = node(op_type, " ".join(arguments), outputs, **attributes)
+    model = make_model([one], types, fixed, opset, outputs.split())
     shown = [f"{key}={value}" for key, value in attributes.items()]
     return HostModel(" ".join([op_type, *arguments, *shown]), model, free)
 

@@ -24,16 +24,19 @@ from onnx.backend.test.loader import load_model_tests
 
 import satura
 from satura.rewrite.errors import SaturaError, UnsupportedError
+from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.load import load_for
+from satura.rewrite.program.arguments import as_arrays, with_members
 from satura.rewrite.program.host_call import missing_package
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import HostCall
+from satura.rewrite.types.sequence_type import member
 from satura.rewrite.types.tensor_type import Array
 
-Arrays = Mapping[str, Array]
+Arguments = Mapping[str, object]
 DataSets = Sequence[tuple[Sequence[Array], Sequence[Array]]]
-Execute = Callable[[ModelProto, Arrays], tuple[Program, dict[str, Array]]]
+Execute = Callable[[ModelProto, Arguments], tuple[Program, dict[str, Array]]]
 """What loads and runs a model: its program for these arguments, and its results."""
 
 SLOW = ("averagepool", "lppool", "maxpool")
@@ -69,6 +72,13 @@ def _model(case: TestCase) -> ModelProto:
     return case.model
 
 
+def _value(value: object) -> object:
+    """An argument: an array, a list of them, or None for an optional without an element."""
+    if isinstance(value, list):
+        return [_array(each) for each in value if each is not None]
+    return None if value is None else _array(value)
+
+
 def _array(value: object) -> Array:
     if isinstance(value, TensorProto):
         return np.asarray(numpy_helper.to_array(value))
@@ -78,13 +88,20 @@ def _array(value: object) -> Array:
 def _run(case: TestCase, model: ModelProto, execute: Execute) -> Outcome:
     host: tuple[str, ...] = ()
     for inputs, outputs in case.data_sets or []:
+        constants = {each.name for each in model.graph.initializer}
         names = [info.name for info in model.graph.input]
         pairs = zip(names, inputs, strict=False)
-        feeds = {name: _array(value) for name, value in pairs if not isinstance(value, list)}
-        program, results = execute(model, feeds)
+        given = {name: _value(value) for name, value in pairs if name not in constants}
+        program, results = execute(model, given)
         host = tuple(sorted({call.op_type for call in _host_calls(program)}))
         if not any(op in RANDOM for op in host):
-            wrong = _difference(case, [results[o.name] for o in model.graph.output], outputs)
+            flat: dict[str, object] = {}
+            for info, value in zip(model.graph.output, outputs, strict=True):
+                if isinstance(value, list):
+                    flat |= {member(info.name, at): each for at, each in enumerate(value)}
+                else:
+                    flat[info.name] = value
+            wrong = _difference(case, [results[name] for name in flat], [*flat.values()])
             if wrong:
                 return Outcome(case.name, host, wrong=wrong)
     return Outcome(case.name, host)
@@ -161,13 +178,14 @@ def _is_possible(case: TestCase) -> bool:
     return case.model is not None and not any(missing_package(node.op_type) for node in nodes)
 
 
-def interpreted(model: ModelProto, arguments: Arrays) -> tuple[Program, dict[str, Array]]:
+def interpreted(model: ModelProto, arguments: Arguments) -> tuple[Program, dict[str, Array]]:
     """The model's program for these arguments, run by the interpreter."""
-    program, bound = load_for(model, arguments)
-    return program, interpret(program, {n: x for n, x in arguments.items() if n not in bound})
+    arrays = as_arrays(with_members(arguments, declared_inputs(model.graph)))
+    program, bound = load_for(model, arrays)
+    return program, interpret(program, {n: x for n, x in arrays.items() if n not in bound})
 
 
-def compiled(model: ModelProto, arguments: Arrays) -> tuple[Program, dict[str, Array]]:
+def compiled(model: ModelProto, arguments: Arguments) -> tuple[Program, dict[str, Array]]:
     """The model's program for these arguments, run by kernels."""
     result = satura.compile(model, threads=1)
     results = result.run(arguments)

@@ -23,27 +23,29 @@ I64 = TensorProto.INT64
 
 
 @dataclass(frozen=True)
-class Integers:
-    """The shape of an i64 input."""
+class Typed:
+    """The shape of an input and the code of its element type, i64 by default."""
 
     shape: Shape
+    code: int = I64
+
+
+Inputs = Mapping[str, Shape | Typed]
 
 
 def make_model(
     nodes: Sequence[NodeProto],
-    inputs: Mapping[str, Shape | Integers],
+    inputs: Inputs,
     constants: Mapping[str, object] | None = None,
     opset: int = 17,
     outputs: Sequence[str] = ("y",),
     functions: Sequence[FunctionProto] = (),
 ) -> ModelProto:
-    """A model of `nodes`; an input is its shape, with elements of f32 unless it says `Integers`."""
+    """A model of `nodes`; an input is its shape, with elements of f32 unless it is `Typed`."""
     infos = []
     for name, described in inputs.items():
-        code, shape = (
-            (I64, described.shape) if isinstance(described, Integers) else (F32, described)
-        )
-        infos.append(helper.make_tensor_value_info(name, code, shape))
+        typed = described if isinstance(described, Typed) else Typed(described, F32)
+        infos.append(helper.make_tensor_value_info(name, typed.code, typed.shape))
     arrays = {name: np.asarray(value) for name, value in (constants or {}).items()}
     graph = helper.make_graph(
         list(nodes),

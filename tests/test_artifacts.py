@@ -18,7 +18,6 @@ import pytest
 import satura
 from satura.artifact import opened, ready
 from satura.artifact.container import _HEAD, _START, Container
-from satura.cli import main
 from satura.pipeline.inputs import random_inputs
 from satura.rewrite.errors import ArtifactError, CallError, UnsupportedError
 from satura.rewrite.program.builder import Builder
@@ -26,6 +25,7 @@ from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import Array, DType
+from tests.command_line import cli
 from tests.onnx_models import make_model, node
 from tests.random_programs import compare, random_program
 from tests.tiers import deep_but, seeds
@@ -97,6 +97,35 @@ def test_saved_programs_run_in_a_process_that_loads_no_compiler(count: int, tmp_
     for (program, arguments, exact), got in zip(cases, results, strict=True):
         for name, expected in interpret(program, arguments).items():
             assert compare(expected, got[name], exact.get(name, True)) is None
+
+
+MAPPED = """
+import re, sys, satura
+opened = satura.open(sys.argv[1])
+print("open", flush=True)
+sys.stdin.readline()
+_, _, region = open("/proc/self/smaps").read().partition(sys.argv[1])
+print(*re.findall("^[RP]ss: *([0-9]+) kB", region, re.MULTILINE)[:2])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="shares are told by Linux")
+def test_two_processes_share_the_pages_of_weights(tmp_path: Path) -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 1024))
+    weights = np.random.default_rng(0).standard_normal((1024, 1024))
+    product = build.matmul(x, build.constant(weights, DType.F32))
+    path = tmp_path / "large.satura"
+    satura.compile(build.program({"y": product}), threads=1, rules="none").save(path)
+    command = [sys.executable, "-c", MAPPED, str(path)]
+    pipe = subprocess.PIPE
+    processes = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(2)]
+    ready = [process.stdout and process.stdout.readline() for process in processes]
+    assert ready == ["open\n"] * 2
+    told = [process.communicate("\n")[0].split() for process in processes]
+    resident, share = map(int, told[0])  # while both have it mapped
+    assert resident > 0.9 * weights.size * 4 // 1024 and share <= 0.6 * resident
+    assert [process.wait() for process in processes] == [0, 0]
 
 
 def test_sizes_that_the_file_is_not_ready_for_are_compiled(tmp_path: Path) -> None:
@@ -314,9 +343,7 @@ def test_commands_compile_and_run(tmp_path: Path, capsys: pytest.CaptureFixture[
     ]
     codes = []
     for command in commands:
-        with pytest.raises(SystemExit) as ended:
-            main(list(map(str, command)))
-        codes.append(ended.value.code)
+        codes.append(cli(*command))
         if command[0] == "compile":
             assert json.loads(capsys.readouterr().out)["bytes"] == file.stat().st_size
     assert codes == [0, 0, 1, 1, 1, 2]

@@ -9,8 +9,11 @@ import numpy as np
 import onnx
 import pytest
 
+import satura
 from benchmarks.compare import Comparison, write_csv
+from benchmarks.models import build
 from benchmarks.single_layers import DTYPES, layers
+from benchmarks.sizes import FIXED, drawn, fixed, in_turns
 from benchmarks.statistics import geometric_mean, ratio, time_in_turns
 from tests.tiers import deep_but
 
@@ -34,8 +37,9 @@ def test_the_interval_holds_the_ratio() -> None:
     ours, theirs = random.uniform(1, 1.2, 40), random.uniform(2, 2.4, 40)
     middle, low, high = ratio(ours, theirs)
     assert low <= middle <= high and low > 1.8 and high < 2.2
-    assert ratio(ours, ours) == (1, 1, 1)  # rounds are drawn as a whole
     assert ratio(ours, theirs) == (middle, low, high)
+    drift = 2.0 ** random.integers(-3, 3, 40)
+    assert ratio(ours * drift, theirs * drift) == (middle, low, high)
 
 
 def test_candidates_take_turns() -> None:
@@ -64,3 +68,14 @@ def test_the_csv_has_a_line_per_model(tmp_path: Path) -> None:
     (row,) = csv.DictReader((tmp_path / "all.csv").read_text().splitlines())
     assert row["model"] == "m" and row["openvino ms"] == "2.0" and row["ratio"] == "2.0"
     assert "onnxruntime ms" not in row and row["cpu"] and row["satura"]
+
+
+def test_new_sizes_of_known_classes_make_nothing() -> None:
+    every = drawn(500)
+    assert len({each["seq"] for each in every}) == 500
+    assert {each["batch"] for each in every} == {1, 2, 3, 4}
+    model = build("tiny_rope_attention")
+    turns = in_turns(satura.compile(model, 1, rules="none"), every[:4])
+    assert turns.classes and (turns.kernels, turns.dispatches) == (0, 0)
+    assert turns.seconds.shape == (2, 2, 4) and turns.seconds.min() > 0
+    assert not satura.load(fixed(model, FIXED[0])).symbols

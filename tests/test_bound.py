@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import satura
+from satura.backend.run.workspace import MOST_IDLE, Workspaces
 from satura.rewrite.errors import CallError
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.dims import symbol
@@ -165,3 +166,22 @@ def test_a_child_of_fork_makes_the_call_that_another_thread_was_in() -> None:
             signal.alarm(60)  # to end a hang
             os._exit(0 if bound()["y"][0] == -1 else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_memory_of_calls_grows_for_all_sizes_and_is_given_back_when_idle() -> None:
+    """One arena for each call at a time: as large as the largest, and small again later."""
+    spaces = Workspaces()
+    for size in (1000, 5000, 3000):
+        space = spaces.take()
+        space.fit(size, 0)
+        spaces.give_back(space)
+    assert (spaces.idle, space.size) == (1, 5000)
+    others = [spaces.take() for _ in range(3)]
+    for other in others:
+        spaces.give_back(other)
+    assert spaces.idle == 3
+    for _ in range(MOST_IDLE + 1):
+        space = spaces.take()
+        space.fit(100, 0)
+        spaces.give_back(space)
+    assert (spaces.idle, space.size) == (1, 100)

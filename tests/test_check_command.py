@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from satura.cli import main
 from satura.commands.check import _source_of_book as book_as_source
 from satura.pipeline.rule_file import load_rules
 from satura.rewrite.errors import RuleError
 from satura.rules import DEFAULT
+from tests.command_line import cli
 
 HEAD = """
 import os
@@ -130,12 +130,6 @@ BROKEN = {
 def write(path: Path, *parts: str) -> Path:
     path.write_text(HEAD + "".join(parts))
     return path
-
-
-def cli(*arguments: object) -> int:
-    with pytest.raises(SystemExit) as exit_:
-        main([str(argument) for argument in arguments])
-    return int(exit_.value.code or 0)
 
 
 @pytest.mark.deep

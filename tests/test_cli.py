@@ -14,14 +14,14 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
 
 import satura
 from satura import __version__
-from satura.cli import main
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.tensor_type import Array, DType
 from satura.rules import DEFAULT
+from tests.command_line import cli
+from tests.onnx_models import make_model, node
 
 STATISTICS = [
     "dispatch-count", "executable-count", "fill-count", "copy-count", "host-count", "moved-bytes",
@@ -32,32 +32,19 @@ STATISTICS = [
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     """T -> relu -> T back -> + 1, on [rows, 3]: without rules two transposes stay."""
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 3])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 3])
-    one = helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])
     nodes = [
-        helper.make_node("Transpose", ["x"], ["t"]),
-        helper.make_node("Relu", ["t"], ["r"]),
-        helper.make_node("Transpose", ["r"], ["b"]),
-        helper.make_node("Add", ["b", "one"], ["y"]),
-    ]
-    graph = helper.make_graph(nodes, "g", [x], [y], [one])
+        node("Transpose", "x", "t"), node("Relu", "t", "r"), node("Transpose", "r", "b"),
+        node("Add", "b one"),
+    ]  # fmt: skip
+    found = make_model(nodes, {"x": ("rows", 3)}, {"one": np.ones(1, np.float32)})
     path = tmp_path / "model.onnx"
-    opsets = [helper.make_opsetid("", 17)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    onnx.save(onnx.shape_inference.infer_shapes(found), path)
     return path
 
 
 @pytest.fixture
 def value() -> Array:
     return np.array([[1, -2, 3], [-4, 5, np.nan]], np.float32)
-
-
-def cli(*arguments: object) -> int:
-    """Exit code of `satura arguments…`."""
-    with pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
-    return int(stop.value.code or 0)
 
 
 def in_own_process(*arguments: object) -> str:

@@ -16,7 +16,7 @@ from satura.rewrite.errors import CallError, UnsupportedError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.types.tensor_type import Array
-from tests.onnx_models import Integers, make_model, node, random_input
+from tests.onnx_models import Typed, make_model, node, random_input
 from tests.onnxruntime_reference import assert_close, run
 from tests.tiers import deep_but
 
@@ -146,7 +146,7 @@ COUNTS: dict[str, tuple[list[NodeProto], dict[str, Any], Callable[[Array, Array]
 def test_values_of_inputs_decide_shapes_in_each_part(case: str, tmp_path: Path) -> None:
     """NonZero as a result has no declared shape, and what decides may be computed of an input."""
     nodes, constants, expected = COUNTS[case]
-    model = make_model(nodes, {"x": ("n", 4), "k": Integers([1])}, constants)
+    model = make_model(nodes, {"x": ("n", 4), "k": Typed([1])}, constants)
     compiled = satura.compile(model, threads=1)
     assert compiled.deciding == ("k",) and len(compiled.parts) == 1
     x = np.array([[0, 0, 2, 3], [0, 0, 2, 3], [0, 0, 2, 3]], np.float32)

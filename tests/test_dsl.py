@@ -47,7 +47,7 @@ from satura.rewrite.types.attributes import (
     Shape,
     Slices,
 )
-from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 

@@ -24,23 +24,11 @@ from satura.rewrite.language.dsl import (
     rewrites,
     rule,
 )  # fmt: skip
-from satura.rewrite.language.terms import (
-    binary,
-    reshape,
-    scalar,
-    transpose,
-    unary,
-)  # fmt: skip
+from satura.rewrite.language.terms import binary, reshape, scalar, transpose, unary
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.attributes import (
-    BinaryFn,
-    HostCall,
-    Perm,
-    Shape,
-    UnaryFn,
-)
-from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
+from satura.rewrite.types.attributes import BinaryFn, HostCall, Perm, Shape, UnaryFn
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType, TensorType
 from tests.tiers import deep_but

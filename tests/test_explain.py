@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import satura
-from satura.cli import main
 from satura.light import light
 from satura.rewrite.egraph.saturate import Limits, saturate
 from satura.rewrite.errors import CallError
@@ -21,6 +20,7 @@ from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT
+from tests.command_line import runs
 
 
 def turned_pad() -> Program:
@@ -119,14 +119,7 @@ def test_every_step_matched_what_stood_there(limits: Limits) -> None:
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = str(tmp_path / "model.onnx")
     satura.save(turned_pad(), model)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as exit_:
-            main(["explain", *arguments])
-        captured = capsys.readouterr()
-        code = exit_.value.code
-        return code if isinstance(code, int) else 0, captured.out, captured.err
-
+    run = runs("explain", capsys)
     code, out, _ = run(model)
     line = next(line for line in out.splitlines() if "  # " in line)
     number = line.partition(" ")[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from satura.rewrite.extract import templates
 from satura.rewrite.extract.assemble import assemble
 from satura.rewrite.extract.candidates import candidates, enumerate_fragments
 from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.extract.enumeration import agree
 from satura.rewrite.extract.extract import choices, schedule
 from satura.rewrite.extract.folding import fold
 from satura.rewrite.extract.forms import INLINED
@@ -125,3 +127,24 @@ def test_loops_that_contractions_read_stand_beside_cheaper_ones() -> None:
     work = [dispatch.features.summed for dispatch in schedule(found, found.start).dispatches
             if dispatch.features is not None]  # fmt: skip
     assert "octets" in work[-1]
+
+
+def test_what_is_not_tried_does_not_fuse() -> None:
+    build, shape = Builder(), (8, 8)
+    x, y = (build.input(name, DType.F32, shape) for name in "xy")
+    products = [build.matmul(x, y), build.matmul(y, x)]
+    rows = [build.broadcast(build.reduce("sum", each, (1,)), shape) for each in (x, y)]
+    pairs = [build.binary("add", a, b) for a in (*products, *rows) for b in (*products, *rows)]
+    classes = unrewritten(build.program({f"o{at}": pair for at, pair in enumerate(pairs)}))
+    made = enumerate_fragments(classes, Templates(MODEL)).enumeration
+    fused = refused = 0
+    for cls, (node, *_) in enumerate(classes.nodes):
+        if node.op != "binary":
+            continue
+        options = [[part for _, part in made.options[each].values()] for each in node.operands]
+        for parts in product(*options):
+            found = made.instances.combined(cls, 0, parts)
+            fused += agree(parts)
+            refused += not agree(parts)
+            assert agree(parts) or found is None
+    assert fused and refused

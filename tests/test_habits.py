@@ -26,8 +26,8 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.system.files import ARTIFACT
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
+from tests.command_line import cli
 from tests.onnx_models import make_model, node
-from tests.test_cli import cli
 
 X = np.array([[1, -2, 3]], np.float32)
 Y = np.array([[5, 7, 9]], np.float32)

@@ -14,6 +14,7 @@ from satura.rewrite.onnx.load import load
 from satura.rewrite.program import host_call
 from satura.rewrite.program.interpreter import interpret
 from tests.host_models import host_models
+from tests.onnx_models import Typed, make_model, node
 from tests.onnxruntime_reference import assert_close, run
 from tests.tiers import deep_but
 
@@ -54,10 +55,9 @@ def test_kernels_compute_what_ran_on_the_host(name: str) -> None:
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_call, "find_spec", lambda module: None)
-    x = helper.make_tensor_value_info("x", TensorProto.UINT8, [9])
-    y = helper.make_tensor_value_info("y", TensorProto.UINT8, [2, 2, 3])
-    decode = helper.make_node("ImageDecoder", ["x"], ["y"], pixel_format="RGB")
-    graph = helper.make_graph([decode], "g", [x], [y])
-    opsets = [helper.make_opsetid("", 20)]
+    decode = node("ImageDecoder", "x", pixel_format="RGB")
+    model = make_model([decode], {"x": Typed([9], TensorProto.UINT8)}, opset=20)
+    declared = helper.make_tensor_value_info("y", TensorProto.UINT8, [2, 2, 3])
+    model.graph.output[0].CopyFrom(declared)
     with pytest.raises(UnsupportedError, match=r"ImageDecoder.*pip install pillow"):
-        load(helper.make_model(graph, opset_imports=opsets, ir_version=9))
+        load(model)

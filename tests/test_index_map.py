@@ -6,12 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from satura.rewrite.types.attributes import (
-    Attribute,
-    Perm,
-    Shape,
-    Slices,
-)
+from satura.rewrite.types.attributes import Attribute, Perm, Shape, Slices
 from satura.rewrite.types.dims import evaluate, symbol
 from satura.rewrite.types.index_map import (
     bounds,

@@ -162,3 +162,22 @@ def test_a_fork_waits_until_work_is_done() -> None:
         os._exit(0 if done and to_the_end(lambda: 5) == 5 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     thread.join(60)
+
+
+AFTER_NUMPY = """
+import os, satura, time
+satura.Opened
+time.sleep(0.1)
+tasks = [f"/proc/self/task/{task}/schedstat" for task in os.listdir("/proc/self/task")]
+*others, _ = sorted(int(open(task).read().split()[0]) for task in tasks)
+print(sum(others) // 10**6, "OPENBLAS_THREAD_TIMEOUT" in os.environ)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="seconds are Linux's")
+def test_threads_of_numpy_sleep_when_it_is_imported() -> None:
+    variables = {k: v for k, v in os.environ.items() if not k.endswith("_NUM_THREADS")}
+    command = [sys.executable, "-c", AFTER_NUMPY]
+    run = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+    milliseconds, is_left = run.stdout.split()
+    assert int(milliseconds) < 2 and is_left == "False"

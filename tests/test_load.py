@@ -14,13 +14,7 @@ from satura.rewrite.onnx.load import load
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
-from tests.onnx_models import (
-    agrees_with_onnxruntime,
-    floats,
-    make_model,
-    node,
-    random_input,
-)
+from tests.onnx_models import agrees_with_onnxruntime, floats, make_model, node, random_input
 from tests.onnxruntime_reference import assert_close
 from tests.tiers import deep_but
 

@@ -14,8 +14,8 @@ from satura.rewrite.program.interpreter import interpret
 from tests.onnx_models import (
     F32,
     I64,
-    Integers,
     Shape,
+    Typed,
     agrees_with_onnxruntime,
     make_model,
     node,
@@ -160,7 +160,7 @@ def test_arithmetic_on_named_axes_is_understood() -> None:
 def test_a_shape_that_depends_on_data_names_node_and_input() -> None:
     model = make_model(
         [helper.make_node("Reshape", ["x", "s"], ["y"], name="re")],
-        {"x": (4,), "s": Integers((2,))},
+        {"x": (4,), "s": Typed((2,))},
     )
     with pytest.raises(UnsupportedError, match=r"node 're' \(Reshape\): input 1 \('s'\)"):
         load(model)
@@ -174,7 +174,7 @@ def declared(model: ModelProto, *shape: int) -> ModelProto:
 
 @pytest.mark.filterwarnings("ignore::satura.rewrite.program.host_call.HostFallbackWarning")
 def test_a_shape_that_arguments_decide_is_the_declared_one() -> None:
-    model = make_model([node("ReduceSum", "x a")], {"x": (2, 3), "a": Integers((1,))}, opset=13)
+    model = make_model([node("ReduceSum", "x a")], {"x": (2, 3), "a": Typed((1,))}, opset=13)
     with pytest.raises(UnsupportedError, match="declare the shape"):
         load(model)
     with pytest.raises(UnsupportedError, match="declare the shape"):

@@ -27,15 +27,8 @@ from satura.rewrite.language.terms import (
     unary,
 )  # fmt: skip
 from satura.rewrite.program.builder import Builder
-from satura.rewrite.types.attributes import (
-    Axis,
-    BinaryFn,
-    Padding,
-    Shape,
-    UnaryFn,
-    refuse_unless,
-)
-from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
+from satura.rewrite.types.attributes import Axis, BinaryFn, Padding, Shape, UnaryFn, refuse_unless
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
 

@@ -8,15 +8,7 @@ import pytest
 from onnx import numpy_helper
 
 import satura
-from benchmarks.models import (
-    LIGHT,
-    MODELS,
-    QUANTIZED,
-    TINY,
-    build,
-    example_inputs,
-    original_light,
-)
+from benchmarks.models import LIGHT, MODELS, QUANTIZED, TINY, build, example_inputs, original_light
 from tests.onnxruntime_reference import run
 from tests.tiers import deep_but
 

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
 
 import satura
 from benchmarks.models.quantized import quantize
@@ -29,6 +29,7 @@ from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.attributes import UnaryFn
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, DType
+from tests.onnx_models import make_model, node
 from tests.random_programs import compare
 from tests.test_kernels import computed, special_values
 from tests.tiers import deep_but
@@ -240,26 +241,16 @@ def float_model() -> onnx.ModelProto:
         name: (random.normal(size=shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
         for name, shape in shapes.items()
     }
-    node = helper.make_node
     nodes = [
-        node("Conv", ["x", "w1", "b1"], ["a"], pads=[1] * 4), node("Relu", ["a"], ["ar"]),
-        node("Conv", ["ar", "w2", "b2"], ["b"], pads=[1] * 4, strides=[2, 2]),
-        node("Conv", ["b", "w3", "b3"], ["c"]), node("Relu", ["c"], ["cr"]),
-        node("Add", ["b", "cr"], ["d"]),
-        node("Conv", ["d", "w4", "b4"], ["e"], pads=[1] * 4, group=16),
-        node("GlobalAveragePool", ["e"], ["g"]), node("Flatten", ["g"], ["f"]),
-        node("Gemm", ["f", "w5", "b5"], ["y"], transB=1),
+        node("Conv", "x w1 b1", "a", pads=[1] * 4), node("Relu", "a", "ar"),
+        node("Conv", "ar w2 b2", "b", pads=[1] * 4, strides=[2, 2]),
+        node("Conv", "b w3 b3", "c"), node("Relu", "c", "cr"), node("Add", "b cr", "d"),
+        node("Conv", "d w4 b4", "e", pads=[1] * 4, group=16),
+        node("GlobalAveragePool", "e", "g"), node("Flatten", "g", "f"),
+        node("Gemm", "f w5 b5", transB=1),
     ]  # fmt: skip
-    graph = helper.make_graph(
-        nodes, "small",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 12, 12])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 10])],
-        [numpy_helper.from_array(value, name) for name, value in weights.items()],
-    )  # fmt: skip
-    opsets = [helper.make_opsetid("", 13)]
-    return onnx.shape_inference.infer_shapes(
-        helper.make_model(graph, opset_imports=opsets, ir_version=8)
-    )
+    model = make_model(nodes, {"x": (1, 3, 12, 12)}, weights, 13)
+    return onnx.shape_inference.infer_shapes(model)
 
 
 @pytest.mark.deep
@@ -305,16 +296,11 @@ def test_what_is_quantised_as_it_was_is_quantised_once(
         "t": np.float32(0.02 * factor),
         "z": np.array(zero, dtype.numpy),
     }
-    parameters = [numpy_helper.from_array(np.asarray(v), name) for name, v in weights.items()]
     nodes = [
-        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["a"]),
-        helper.make_node("DequantizeLinear", ["a", "s", "z"], ["b"]),
-        helper.make_node("QuantizeLinear", ["b", "t", "z"], ["c"]),
-        helper.make_node("DequantizeLinear", ["c", "t", "z"], ["y"]),
-    ]
-    shapes = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [700]) for name in "xy"]
-    graph = helper.make_graph(nodes, "twice", shapes[:1], shapes[1:], parameters)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+        node("QuantizeLinear", "x s z", "a"), node("DequantizeLinear", "a s z", "b"),
+        node("QuantizeLinear", "b t z", "c"), node("DequantizeLinear", "c t z"),
+    ]  # fmt: skip
+    model = make_model(nodes, {"x": (700,)}, weights, 13)
     program = satura.optimize(model)
     rounded = [node for node in program.nodes if node.attributes == (UnaryFn("round"),)]
     assert len(rounded) == (1 if factor == 1.0 else 2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,15 +16,9 @@ from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType
-from tests.user_ops import UserOps, user_ops
+from tests.user_ops import UserOps
 
 LAW = "compose_transposes"
-
-
-@pytest.fixture(scope="module")
-def ops() -> Iterator[UserOps]:
-    with user_ops() as declared:
-        yield declared
 
 
 @pytest.fixture

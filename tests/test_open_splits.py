@@ -8,14 +8,14 @@ from onnx import helper
 
 import satura
 from satura.rewrite.errors import CallError
-from tests.onnx_models import Integers, Shape, make_model, node
+from tests.onnx_models import Shape, Typed, make_model, node
 from tests.onnxruntime_reference import assert_close, run
 
 
 @pytest.mark.parametrize("shape", [[-1, 2], [2, -1], [0, -1, 2]])
 def test_open_sizes_split_where_a_call_lets_them(shape: list[int]) -> None:
     nodes = [node("Exp", "x", "e"), node("Reshape", "e shape", "y")]
-    inputs: dict[str, Shape | Integers] = {"x": ("n", "m"), "shape": Integers([len(shape)])}
+    inputs: dict[str, Shape | Typed] = {"x": ("n", "m"), "shape": Typed([len(shape)])}
     compiled = satura.compile(make_model(nodes, inputs))
     for sizes in ((3, 4), (1, 2)):
         x = np.ones(sizes, np.float32)

@@ -15,12 +15,7 @@ from satura.rewrite.check.refute import refutation
 from satura.rewrite.language.dsl import Law, RuleSet, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import reshape, unary
 from satura.rewrite.program.builder import Builder
-from satura.rewrite.types.attributes import (
-    Perm,
-    Shape,
-    UnaryFn,
-    UserAttribute,
-)
+from satura.rewrite.types.attributes import Perm, Shape, UnaryFn, UserAttribute
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import Quotient, SymbolicDim, static, symbol
 from satura.rewrite.types.plain import as_plain

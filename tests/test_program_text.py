@@ -19,14 +19,7 @@ from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.parse import parse
 from satura.rewrite.program.program import Program
 from satura.rewrite.program.reader import Reader
-from satura.rewrite.types.attributes import (
-    Attribute,
-    Count,
-    HostCall,
-    Shape,
-    Slices,
-    UserAttribute,
-)
+from satura.rewrite.types.attributes import Attribute, Count, HostCall, Shape, Slices, UserAttribute
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim, symbol
 from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType

@@ -27,14 +27,7 @@ from satura.rewrite.prove import paths, prove
 from satura.rewrite.prove.allowed_code import objection
 from satura.rewrite.prove.size import Size
 from satura.rewrite.prove.user_ops import name_of
-from satura.rewrite.types.attributes import (
-    Padding,
-    Refuse,
-    Slices,
-    UnaryFn,
-    Window,
-    refuse_unless,
-)
+from satura.rewrite.types.attributes import Padding, Refuse, Slices, UnaryFn, Window, refuse_unless
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import TensorType
 from satura.rules import DEFAULT

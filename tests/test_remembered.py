@@ -22,12 +22,7 @@ from satura.language import Law, RuleSet, Tensor, rewrites, rule, unary
 from satura.pipeline import remembered
 from satura.pipeline.code import code_files
 from satura.pipeline.inputs import random_inputs
-from satura.pipeline.remembered import (
-    recall,
-    remember,
-    result_key,
-    rewrite_once,
-)
+from satura.pipeline.remembered import recall, remember, result_key, rewrite_once
 from satura.pipeline.rewritten import Rewritten
 from satura.pipeline.rule_sets import Rules, rules_identity
 from satura.rewrite.egraph import prepared

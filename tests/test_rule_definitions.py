@@ -23,21 +23,10 @@ from satura.rewrite.language.dsl import (
     rewrites,
     rule,
 )  # fmt: skip
-from satura.rewrite.language.terms import (
-    binary,
-    concat,
-    scalar,
-    transpose,
-    type_of,
-)  # fmt: skip
+from satura.rewrite.language.terms import binary, concat, scalar, transpose, type_of
 from satura.rewrite.language.type_check import ANY_DTYPE, ANY_RANK, PossibleTypes
-from satura.rewrite.types.attributes import (
-    Axis,
-    BinaryFn,
-    Perm,
-    UnaryFn,
-)
-from satura.rewrite.types.constant import Scalar  # fmt: skip
+from satura.rewrite.types.attributes import Axis, BinaryFn, Perm, UnaryFn
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.rules import DEFAULT
 

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
+import linecache
 import re
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
 from satura.rewrite.errors import RuleError
-from satura.rewrite.language.dsl import (
-    Law,
-    Tensor,
-    attribute_function,
-    equates,
-    rewrites,
-    rule,
-)  # fmt: skip
-from satura.rewrite.language.terms import (
-    binary,
-    concat,
-    reduce,
-    reshape,
-    transpose,
-    unary,
-)  # fmt: skip
-from satura.rewrite.types.attributes import (
-    Axes,
-    Axis,
-    Perm,
-    ReduceFn,
-    Shape,
-    UnaryFn,
-)  # fmt: skip
+from satura.rewrite.language.dsl import Law, Rule, attribute_function, rewrites, rule
+from satura.rewrite.types.attributes import Axes, Perm
 from satura.rewrite.types.tensor_type import TensorType
+
+FILE = "/a/file/of/rules.py"
+HEAD = """\
+from satura.language import (
+    Axes, Axis, Law, Perm, ReduceFn, Scalar, Shape, Tensor, TensorType, UnaryFn, binary, concat,
+    equates, reduce, reshape, rewrites, transpose, unary
+)
+"""
 
 
 @attribute_function
@@ -47,281 +35,138 @@ def rank_of(type_: TensorType) -> int:
     return type_.rank
 
 
-def _unbound(x: Tensor, y: Tensor, p: Perm) -> Law:
-    """left does not bind y"""
-    return rewrites(transpose(x, p), y)
-
-
-def _unbound_attribute(x: Tensor, perm: Perm, prm: Perm) -> Law:
-    """left does not bind prm"""
-    return rewrites(transpose(x, perm), transpose(x, prm))
-
-
-def _unbound_backward(x: Tensor, p: Perm, q: Perm) -> Law:
-    """the other direction does not bind p and q"""
-    return equates(transpose(transpose(x, p), q), transpose(x, p[q]))
-
-
-def _wrong_sort(x: Tensor, s: Shape) -> Law:
-    """a shape where a perm belongs"""
-    return rewrites(transpose(x, s), x)  # type: ignore[arg-type]
-
-
-def _swapped(x: Tensor, p: Perm) -> Law:
-    """attribute first"""
-    return rewrites(transpose(p, x), x)  # type: ignore[arg-type]
-
-
-def _no_law(x: Tensor, p: Perm) -> Law:
-    """returns nothing"""
-    transpose(x, p)
-    return None  # type: ignore[return-value]
-
-
-def _no_docstring(x: Tensor, p: Perm) -> Law:
-    return rewrites(transpose(x, p), x)
-
-
-def _misspelt(x: Tensor, p: Perm) -> Law:
-    """a method that does not exist"""
-    return rewrites(transpose(x, p), transpose(x, p.invers))  # type: ignore[attr-defined]
-
-
-def _operator(x: Tensor) -> Law:
-    """a sign in place of an op"""
-    return rewrites(x + x, x)  # type: ignore[operator]
-
-
-def _unknown_sort(x: Tensor, p: int) -> Law:
-    """no such sort"""
-    return rewrites(transpose(x, Perm((1, 0))), x)
-
-
-def _matches_everything(x: Tensor) -> Law:
-    """a variable on the left"""
-    return rewrites(x, unary("neg", unary("neg", x)))
-
-
-def _constant_condition(x: Tensor, p: Perm) -> Law:
-    """a condition that is not a recorder"""
-    return rewrites(transpose(x, p), x, isinstance(p, Perm))
-
-
-def _branches(x: Tensor, p: Perm) -> Law:
-    """an `and` of conditions"""
-    return rewrites(transpose(x, p), x, p.is_identity and p == p.inverse)
-
-
-def _iterates(x: Tensor, p: Perm) -> Law:
-    """a loop over an attribute"""
-    return rewrites(transpose(x, p), transpose(x, Perm(tuple(p.order))))
-
-
-def _asks_for_length(x: Tensor, p: Perm) -> Law:
-    """len of an attribute"""
-    return rewrites(transpose(x, p), x, len(p.order) == 2)
-
-
-def _plain_exception(x: Tensor, p: Perm) -> Law:
-    """an exception of Python"""
-    return rewrites(transpose(x), x)  # type: ignore[call-arg]
-
-
-def _unused(x: Tensor, p: Perm, q: Perm) -> Law:
-    """q stands nowhere"""
-    return rewrites(transpose(x, p), x, p.is_identity)
-
-
-def _no_sort(x: Tensor, p) -> Law:  # type: ignore[no-untyped-def]
-    """a parameter without annotation"""
-    return rewrites(transpose(x, p), x)
-
-
-def _misspelt_sort(x: Tensr, p: Perm) -> Law:  # type: ignore[name-defined]  # noqa: F821
-    """an annotation that is not there"""
-    return rewrites(transpose(x, p), x)
-
-
-def _type_as_sort(x: TensorType, p: Perm) -> Law:
-    """a type where a tensor belongs"""
-    return rewrites(transpose(x, p), x)  # type: ignore[arg-type]
-
-
-def _any_number(*x: Tensor) -> Law:
-    """any number of variables"""
-    return rewrites(unary("neg", x[0]), x[0])
-
-
-def _equal_sides(x: Tensor, p: Perm) -> Law:
-    """both sides are one"""
-    return rewrites(
-        transpose(x, p),
-        transpose(x, p),
-    )
-
-
-def _unknown_op(x: Tensor, p: Perm) -> Law:
-    """an op that does not exist"""
-    return rewrites(transpse(x, p), x)  # type: ignore[name-defined]  # noqa: F821
-
-
-def _not_imported(x: Tensor, p: Perm) -> Law:
-    """an op that is not imported"""
-    return rewrites(conv(x, p), x)  # type: ignore[name-defined]  # noqa: F821
-
-
-def _unknown_function(x: Tensor) -> Law:
-    """a scalar function that does not exist"""
-    return rewrites(unary("rellu", x), x)
-
-
-def _unknown_function_literal(x: Tensor) -> Law:
-    """a scalar function that does not exist, by its class"""
-    return rewrites(unary("neg", x), unary(UnaryFn("negg"), x))
-
-
-def _function_of_another_kind(x: Tensor, axes: Axes) -> Law:
-    """a binary function where a reduction belongs"""
-    return rewrites(reduce("add", x, axes), x)
-
-
-def _tuple_for_perm(x: Tensor) -> Law:
-    """a tuple where a perm belongs"""
-    return rewrites(transpose(x, (1, 0)), x)  # type: ignore[arg-type]
-
-
-def _number_for_axis(x: Tensor, y: Tensor) -> Law:
-    """a number where an axis belongs"""
-    return rewrites(concat(x, y, 1), concat(y, x, Axis(1)))  # type: ignore[arg-type]
-
-
-def _list_in_perm(x: Tensor) -> Law:
-    """a perm of a list"""
-    return rewrites(transpose(x, Perm([1, 0])), x)  # type: ignore[arg-type]
-
-
-def _negative_axis(x: Tensor, y: Tensor) -> Law:
-    """an axis counted from the end"""
-    return rewrites(concat(x, y, Axis(-1)), concat(y, x, Axis(-1)))
-
-
-def _too_few_arguments(f: ReduceFn, x: Tensor, axes: Axes, p: Perm) -> Law:
-    """an attribute function without its second argument"""
-    return rewrites(
-        reduce(f, transpose(x, p), axes),
-        transpose(reduce(f, x, moved(axes)), p),  # type: ignore[call-arg]
-    )
-
-
-def _tensor_for_type(x: Tensor, p: Perm) -> Law:
-    """a tensor where its type belongs"""
-    return rewrites(transpose(x, p), x, rank_of(x) == 2)  # type: ignore[arg-type]
-
-
-def _other_dtype(x: Tensor, y: Tensor) -> Law:
-    """a bool is never a number"""
-    return rewrites(binary("lt", x, y), binary("sub", x, y))
-
-
-def _never_matches(x: Tensor) -> Law:
-    """what gives a float is not a bool"""
-    return rewrites(unary("not", unary("exp", x)), x)
-
-
-def _two_ranks(x: Tensor) -> Law:
-    """a matrix is not a volume"""
-    return rewrites(transpose(transpose(x, Perm((1, 0))), Perm((0, 2, 1))), x)
-
-
-def _other_rank(x: Tensor) -> Law:
-    """a matrix is not a vector"""
-    return rewrites(transpose(x, Perm((1, 0))), reshape(x, Shape((6,))))
-
-
-MISTAKES: list[tuple[Callable[..., Law], str, int]] = [
-    (_unbound, "'y' is not bound by the left side transpose\\(x, p\\)", 2),
-    (_unbound_attribute, "'prm' is not bound .*did you mean 'perm'", 2),
-    (_unbound_backward, "'p' is not bound by .*write both\\(rewrites", 2),
-    (_wrong_sort, "transpose takes a Perm, not the Shape s", 2),
-    (_swapped, "transpose takes a tensor where the Perm p stands; tensors come first", 2),
-    (_no_law, "must return rewrites", 0),
-    (_no_docstring, 'the docstring is missing: state the law there, as in """', 0),
-    (_misspelt, "Perm has no attribute 'invers'; did you mean 'inverse'", 2),
-    (_operator, r"for \+: .*; a law names its ops: binary\(\"add\", x, y\)", 2),
-    (_unknown_sort, "'p: int' is not a sort of variable; sorts are .*Perm, Shape", 0),
-    (_matches_everything, "would match every tensor", 2),
-    (_constant_condition, "the condition False does not depend on any attribute", 2),
-    (_branches, "`if`, `and`, `or`, `not`.*cannot be recorded", 2),
-    (_iterates, "iterating over .* cannot be recorded", 2),
-    (_asks_for_length, "len\\(\\), .* cannot be recorded", 2),
-    (_plain_exception, "TypeError.*missing.*'perm'; it is transpose\\(x, perm\\)", 2),
-    (_unused, "the variable 'q' is never used; leave it out", 0),
-    (_no_sort, "the variable 'p' has no sort: write p: Tensor", 0),
-    (_misspelt_sort, "'x: Tensr' is not a sort of variable; did you mean 'Tensor'", 0),
-    (_type_as_sort, "'x: TensorType' is not a sort .*; did you mean 'Tensor'", 0),
-    (_any_number, "'\\*x.*': a law has a fixed number of variables", 0),
-    (_equal_sides, "both sides are transpose\\(x, p\\): the law says nothing", 2),
-    (_unknown_op, "name 'transpse' is not defined; did you mean 'transpose'", 2),
-    (_not_imported, "add `from satura.language import conv`", 2),
-    (_unknown_function, "no UnaryFn 'rellu'; did you mean 'relu'", 2),
-    (_unknown_function_literal, "no UnaryFn 'negg'; did you mean 'neg'", 2),
-    (_function_of_another_kind, "no ReduceFn 'add'; there are sum, prod, max, min", 2),
-    (_tuple_for_perm, "transpose takes a Perm, not the tuple \\(1, 0\\)", 2),
-    (_number_for_axis, "concat takes an Axis, not the int 1", 2),
-    (_list_in_perm, "the list \\[1, 0\\] cannot stand in an attribute", 2),
-    (_negative_axis, "axes are counted from 0", 2),
-    (_too_few_arguments, "missing a required argument: 'perm'; it is moved\\(axes.*perm", 4),
-    (_tensor_for_type, "the tensor 'x' is not an attribute: .* its type, x.type", 2),
-    (_other_dtype, "never have the type of the left side \\(bool\\): no element type", 2),
-    (_never_matches, "the left side .* can never match: no element type of 'x' suits", 2),
-    (_two_ranks, "the left side .* can never match: no rank of 'x' suits", 2),
-    (_other_rank, "the right side .* can never have .*: no rank suits", 2),
+def function_of(variables: str, body: str) -> Callable[..., Law]:
+    """The function `law` of these variables, at line 5 of a file."""
+    text = f"{HEAD}def law({variables}) -> Law:\n{body}\n"
+    linecache.cache[FILE] = (len(text), None, text.splitlines(keepends=True), FILE)
+    scope: dict[str, object] = {"moved": moved, "rank_of": rank_of}
+    exec(compile(text, FILE, "exec"), scope)
+    return cast(Callable[..., Law], scope["law"])
+
+
+def law_of(variables: str, law: str) -> Callable[..., Law]:
+    """The function that returns `law`, in line 7."""
+    return function_of(variables, f"    '''a law'''\n    return {law}")
+
+
+MISTAKES = [  # variables, law, and what is said of it
+    ("x: Tensor, y: Tensor, p: Perm", "rewrites(transpose(x, p), y)",
+     r"'y' is not bound by the left side transpose\(x, p\)"),
+    ("x: Tensor, perm: Perm, prm: Perm", "rewrites(transpose(x, perm), transpose(x, prm))",
+     "'prm' is not bound .*did you mean 'perm'"),
+    ("x: Tensor, p: Perm, q: Perm", "equates(transpose(transpose(x, p), q), transpose(x, p[q]))",
+     r"'p' is not bound by .*write both\(rewrites"),
+    ("x: Tensor, s: Shape", "rewrites(transpose(x, s), x)",
+     "transpose takes a Perm, not the Shape s"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(p, x), x)",
+     "transpose takes a tensor where the Perm p stands; tensors come first"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), transpose(x, p.invers))",
+     "Perm has no attribute 'invers'; did you mean 'inverse'"),
+    ("x: Tensor", "rewrites(x + x, x)",
+     r'for \+: .*; a law names its ops: binary\("add", x, y\)'),
+    ("x: Tensor", "rewrites(x, unary('neg', unary('neg', x)))", "would match every tensor"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, isinstance(p, Perm))",
+     "the condition False does not depend on any attribute"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, p.is_identity and p == p.inverse)",
+     "`if`, `and`, `or`, `not`.*cannot be recorded"),
+    ("x: Tensor, s: Shape", "rewrites(reshape(x, s), x, Shape(s.dims) == Shape(x.type.shape))",
+     "`==` of two attributes that are made here cannot be recorded"),
+    ("x: Tensor, c: Scalar", "rewrites(binary('mul', x, c), x, c == Scalar.of(1, x.type.dtype))",
+     "ValueError.*<recorded .*: compute this inside an @attribute_function"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), transpose(x, Perm(tuple(p.order))))",
+     "iterating over .* cannot be recorded"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, len(p.order) == 2)",
+     r"len\(\), .* cannot be recorded"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x), x)",
+     r"TypeError.*missing.*'perm'; it is transpose\(x, perm\)"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), transpose(x, p))",
+     r"both sides are transpose\(x, p\): the law says nothing"),
+    ("x: Tensor, p: Perm", "rewrites(transpse(x, p), x)",
+     "name 'transpse' is not defined; did you mean 'transpose'"),
+    ("x: Tensor, p: Perm", "rewrites(conv(x, p), x)", "add `from satura.language import conv`"),
+    ("x: Tensor", "rewrites(unary('rellu', x), x)", "no UnaryFn 'rellu'; did you mean 'relu'"),
+    ("x: Tensor", "rewrites(unary('neg', x), unary(UnaryFn('negg'), x))",
+     "no UnaryFn 'negg'; did you mean 'neg'"),
+    ("x: Tensor, axes: Axes", "rewrites(reduce('add', x, axes), x)",
+     "no ReduceFn 'add'; there are sum, prod, max, min"),
+    ("x: Tensor", "rewrites(transpose(x, (1, 0)), x)",
+     r"transpose takes a Perm, not the tuple \(1, 0\)"),
+    ("x: Tensor, y: Tensor", "rewrites(concat(x, y, 1), concat(y, x, Axis(1)))",
+     "concat takes an Axis, not the int 1"),
+    ("x: Tensor", "rewrites(transpose(x, Perm([1, 0])), x)",
+     r"the list \[1, 0\] cannot stand in an attribute"),
+    ("x: Tensor, y: Tensor", "rewrites(concat(x, y, Axis(-1)), concat(y, x, Axis(-1)))",
+     "axes are counted from 0"),
+    ("f: ReduceFn, x: Tensor, axes: Axes, p: Perm",
+     "rewrites(reduce(f, transpose(x, p), axes), transpose(reduce(f, x, moved(axes)), p))",
+     r"missing a required argument: 'perm'; it is moved\(axes.*perm"),
+    ("x: Tensor, p: Perm", "rewrites(transpose(x, p), x, rank_of(x) == 2)",
+     "the tensor 'x' is not an attribute: .* its type, x.type"),
+    ("x: Tensor, y: Tensor", "rewrites(binary('lt', x, y), binary('sub', x, y))",
+     r"never have the type of the left side \(bool\): no element type"),
+    ("x: Tensor", "rewrites(unary('not', unary('exp', x)), x)",
+     "the left side .* can never match: no element type of 'x' suits"),
+    ("x: Tensor", "rewrites(transpose(transpose(x, Perm((1, 0))), Perm((0, 2, 1))), x)",
+     "the left side .* can never match: no rank of 'x' suits"),
+    ("x: Tensor", "rewrites(transpose(x, Perm((1, 0))), reshape(x, Shape((6,))))",
+     "the right side .* can never have .*: no rank suits"),
+]  # fmt: skip
+OF_VARIABLES = [
+    ("x: Tensor, p: int", "'p: int' is not a sort of variable; sorts are .*Perm, Shape"),
+    ("x: Tensor, p: Perm, q: Perm", "the variable 'q' is never used; leave it out"),
+    ("x: Tensor, p", "the variable 'p' has no sort: write p: Tensor"),
+    ("x: Tensr, p: Perm", "'x: Tensr' is not a sort of variable; did you mean 'Tensor'"),
+    ("x: TensorType, p: Perm", "'x: TensorType' is not a sort .*; did you mean 'Tensor'"),
+    ("*x: Tensor", r"'\*x.*': a law has a fixed number of variables"),
 ]
 
 
-@pytest.mark.parametrize(("function", "message", "line"), MISTAKES)
-def test_a_mistake_is_reported_with_rule_file_and_line(
-    function: Callable[..., Law], message: str, line: int
-) -> None:
+def reported(function: Callable[..., Law], line: int) -> str:
+    """What is said of the rule behind its name, file and line."""
     with pytest.raises(RuleError) as caught:
         rule(function)
-    place = function.__code__.co_firstlineno + line
-    start = f"rule '{function.__name__}' ({__file__}:{place}): "
+    start = f"rule 'law' ({FILE}:{line}): "
     assert str(caught.value).startswith(start)
-    assert re.search(message, str(caught.value))
+    return str(caught.value).removeprefix(start)
 
 
-def _wrong_result_sort(x: Tensor, p: Perm) -> Law:
-    """a bool where a perm belongs"""
-    return rewrites(transpose(x, p), transpose(x, p.is_identity))  # type: ignore[arg-type]
+@pytest.mark.parametrize(("variables", "law", "message"), MISTAKES)
+def test_a_mistake_is_reported_with_its_line(variables: str, law: str, message: str) -> None:
+    assert re.search(message, reported(law_of(variables, law), 7))
 
 
-def _misspelt_in_result(x: Tensor, p: Perm) -> Law:
-    """an attribute of a result that does not exist"""
-    return rewrites(transpose(x, p), x, p.inverse.is_idenity)  # type: ignore[attr-defined]
+def test_the_line_is_that_of_the_part_that_is_wrong() -> None:
+    function = law_of("x: Tensor, p: Perm", "rewrites(\n        x,\n        transpse(x, p))")
+    assert "'transpse' is not defined" in reported(function, 9)
 
 
-def _condition_is_method(x: Tensor, p: Perm) -> Law:
-    """a method as a condition"""
-    return rewrites(transpose(x, p), x, p.apply)  # type: ignore[arg-type]
+@pytest.mark.parametrize(("variables", "message"), OF_VARIABLES)
+def test_a_wrong_variable_is_reported(variables: str, message: str) -> None:
+    law = "rewrites(transpose(x, p), x)"
+    assert re.search(message, reported(law_of(variables, law), 5))
 
 
-LEFT_TO_TYPE_CHECKERS: list[tuple[Callable[..., Law], str]] = [
-    (_wrong_result_sort, "p.is_identity must be a Perm, not a bool"),
-    (_misspelt_in_result, "'Perm' object has no attribute 'is_idenity'"),
-    (_condition_is_method, "the condition p.apply is .*, not a bool"),
-]
+def test_what_is_missing_is_reported() -> None:
+    silent = function_of("x: Tensor, p: Perm", "    return rewrites(transpose(x, p), x)")
+    assert 'the docstring is missing: state the law there, as in """' in reported(silent, 5)
+    idle = function_of("x: Tensor, p: Perm", "    '''a law'''\n    transpose(x, p)")
+    assert "must return rewrites" in reported(idle, 5)
 
 
-@pytest.mark.parametrize(("function", "message"), LEFT_TO_TYPE_CHECKERS)
-def test_what_type_checkers_find_names_the_rule_at_its_first_match(
-    function: Callable[..., Law], message: str
-) -> None:
-    law = rule(function)
+@pytest.mark.parametrize(
+    ("law", "message"),
+    [
+        ("transpose(x, p.is_identity)", "p.is_identity must be a Perm, not a bool"),
+        ("x, p.inverse.is_idenity", "'Perm' object has no attribute 'is_idenity'"),
+        ("x, p.apply", "the condition p.apply is .*, not a bool"),
+    ],
+)
+def test_what_type_checkers_find_names_the_rule_at_its_first_match(law: str, message: str) -> None:
+    made = rule(law_of("x: Tensor, p: Perm", f"rewrites(transpose(x, p), {law})"))
+    assert isinstance(made, Rule)
     with pytest.raises(RuleError, match=message) as caught:
-        law.directions[0].compute({"p": Perm((1, 0))})
-    place = function.__code__.co_firstlineno
-    assert str(caught.value).startswith(f"rule '{law.name}' ({__file__}:{place}): ")
+        made.directions[0].compute({"p": Perm((1, 0))})
+    assert str(caught.value).startswith(f"rule 'law' ({FILE}:5): ")
 
 
 def test_a_rule_needs_a_name() -> None:

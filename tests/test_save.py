@@ -26,14 +26,8 @@ from satura.rewrite.types.attributes import BinaryFn, Padding
 from satura.rewrite.types.dims import static, symbol
 from satura.rewrite.types.tensor_type import COMPUTED, Array, DType
 from tests.onnx_cases import sample
-from tests.onnx_models import Integers, make_model, node
-from tests.onnxruntime_reference import (
-    WITHOUT_F64,
-    assert_close,
-    run,
-    same,
-    with_lossy_pools,
-)
+from tests.onnx_models import Typed, make_model, node
+from tests.onnxruntime_reference import WITHOUT_F64, assert_close, run, same, with_lossy_pools
 from tests.tiers import deep_but
 
 FLOATS = (DType.F32, DType.F64, DType.F16, DType.BF16)
@@ -159,7 +153,7 @@ def test_binary_with_constants_and_broadcasts() -> None:
 
 
 def test_integers_to_a_fixed_power_are_products() -> None:
-    model = make_model([node("Pow", "x e", "y")], {"x": Integers((2, 5))}, {"e": np.array(5)})
+    model = make_model([node("Pow", "x e", "y")], {"x": Typed((2, 5))}, {"e": np.array(5)})
     program = load(model)
     check(program, arguments_of(program))
     assert len(to_model(program).graph.node) == 3

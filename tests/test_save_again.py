@@ -7,13 +7,15 @@ from collections import Counter
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
 import satura
+from benchmarks.models import build
 from satura.rewrite.onnx.write.save import to_model
 from satura.rewrite.types.tensor_type import Array
-from tests.onnx_models import node
+from tests.onnx_models import Typed, make_model, node, random_input
 from tests.onnxruntime_reference import assert_close, run
+from tests.test_load import FORMS
 from tests.tiers import deep_but
 
 FLOAT, DOUBLE, HALF = TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16
@@ -25,12 +27,9 @@ def _model(
     shape: tuple[str | int, ...] = ("n", 4), outputs: tuple[str, ...] = (),
 ) -> ModelProto:  # fmt: skip
     """A model of inputs of one shape; without `outputs` every result is one."""
-    inputs = [helper.make_tensor_value_info(name, code, shape) for name, code in types.items()]
+    inputs = {name: Typed(shape, code) for name, code in types.items()}
     names = outputs or tuple(name for each in nodes for name in each.output)
-    results = [onnx.ValueInfoProto(name=name) for name in names]
-    stored = [numpy_helper.from_array(value, name) for name, value in constants.items()]
-    graph = helper.make_graph(nodes, "graph", inputs, results, stored)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    return make_model(nodes, inputs, constants, opset, names)
 
 
 def _one_of_each() -> ModelProto:
@@ -170,6 +169,51 @@ def test_patterns_that_runtimes_fuse_are_kept() -> None:
     model = _model(nodes, {"x": FLOAT}, constants, 17, ("n", 8, 8, 16), ("y",))
     found = [each.op_type for each in to_model(satura.optimize(model)).graph.node]
     assert found == ["Pow", "ReduceMean", "Sqrt", "Div", "MatMul", "Add", "Gelu", "MatMul"]
+
+
+@pytest.mark.deep
+def test_a_bias_stays_next_to_its_product() -> None:
+    saved = to_model(satura.optimize(build("tiny_segformer")))
+    producers = {name: each for each in saved.graph.node for name in each.output}
+    constants = {each.name for each in saved.graph.initializer}
+    biased = [
+        producers[name].input[0]
+        for each in saved.graph.node
+        for name in each.input
+        if each.op_type == "Add"
+        and constants & {*each.input}
+        and name in producers
+        and producers[name].op_type == "Reshape"
+    ]
+    assert "MatMul" not in {producers[name].op_type for name in biased if name in producers}
+
+
+@pytest.mark.deep
+@pytest.mark.filterwarnings("ignore::satura.rewrite.errors.LimitWarning")
+@pytest.mark.parametrize("opset", sorted({opset for opset, *_ in FORMS.values()}))
+def test_forms_of_old_opsets_are_saved_as_nodes_of_their_own(opset: int) -> None:
+    """All forms of an opset as one model, as it was loaded and as it was rewritten."""
+    nodes: list[NodeProto] = []
+    inputs: dict[str, tuple[int, ...]] = {}
+    constants: dict[str, object] = {}
+    for at, (name, (since, form, shape, values)) in enumerate(FORMS.items()):
+        if since == opset and name != "hardmax flattens":  # nothing finds that one again
+            names = {each: f"{each}{at}" for each in (*form.input, *form.output) if each}
+            nodes.append(_renamed(form, names))
+            inputs[f"x{at}"] = shape
+            constants |= {names[each]: value for each, value in values.items()}
+    outputs = [name for each in nodes for name in each.output]
+    model = make_model(nodes, inputs, constants, opset, outputs)
+    arguments = {name: random_input(*shape) for name, shape in inputs.items()}
+    expected = run(model, arguments)
+    rewritten = to_model(satura.optimize(model, limits=satura.Limits(rounds=1)))
+    assert {*(_ops(rewritten) - _ops(model))} <= {"Identity", "Reshape", "Resize", "Slice"}
+    for saved in (rewritten, to_model(satura.load(model))):
+        onnx.checker.check_model(saved, full_check=True)
+        for each in (saved, to_model(satura.load(saved))):
+            for found, wanted in zip(run(each, arguments), expected, strict=True):
+                assert found.shape == wanted.shape and found.dtype == wanted.dtype
+                assert_close(np.asarray(found, np.float64), np.asarray(wanted, np.float64), 1e-4)
 
 
 def _renamed(each: NodeProto, names: dict[str, str]) -> NodeProto:

@@ -14,7 +14,7 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import COMPUTED, Array, DType
 from tests.guarded_memory import check
-from tests.onnx_models import Integers, Shape, make_model, node, random_input
+from tests.onnx_models import Shape, Typed, make_model, node, random_input
 from tests.onnxruntime_reference import assert_close, run
 from tests.tiers import deep_but, seeds
 
@@ -93,7 +93,7 @@ def test_saved_scatters_agree_with_onnxruntime(kind: str) -> None:
 
 
 def test_an_index_outside_is_an_error_of_the_call() -> None:
-    inputs: dict[str, Shape | Integers] = {"x": (4, 3), "i": Integers((2, 2)), "u": (2,)}
+    inputs: dict[str, Shape | Typed] = {"x": (4, 3), "i": Typed((2, 2)), "u": (2,)}
     compiled = satura.compile(make_model([node("ScatterND", "x i u")], inputs, opset=18), threads=1)
     given = {"x": random_input(4, 3), "u": random_input(2)}
     compiled.run({**given, "i": np.array([[3, -3], [-4, 2]])})

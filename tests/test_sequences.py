@@ -1,12 +1,15 @@
-"""Sequences of tensors whose number is known are lists at load; models give none back."""
+"""Sequences of tensors whose number is known are lists at load; of inputs and outputs each tensor
+has a name of its own."""
 
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
-from onnx import NodeProto, TensorProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
-from satura.rewrite.errors import ModelError, SaturaError, UnsupportedError
+import satura
+from satura.rewrite.errors import CallError, ModelError, SaturaError, UnsupportedError
 from satura.rewrite.onnx.load import load
 from tests.onnx_models import F32, I64, agrees_with_onnxruntime, make_model, node, random_input
 
@@ -61,7 +64,6 @@ def test_sequences_agree_with_onnxruntime(nodes: list[NodeProto]) -> None:
 @pytest.mark.parametrize(
     ("nodes", "error", "reason"),
     [
-        ([node("SplitToSequence", "x", "y")], UnsupportedError, "output 'y' is a sequence"),
         ([ROWS, node("Relu", "s")], UnsupportedError, "input 0 is a sequence"),
         ([ROWS, node("SequenceInsert", "s s")], UnsupportedError, "input 1 is a sequence"),
         ([node("SequenceAt", "x two")], ModelError, "input 0 is a tensor, not a sequence"),
@@ -73,3 +75,75 @@ def test_what_is_not_a_sequence_or_not_a_tensor(
 ) -> None:
     with pytest.raises(error, match=reason):
         load(make_model(nodes, {"x": (3, 5)}, CONSTANTS))
+
+
+def typed(name: str, *kinds: str, shape: list[int | str | None] | None = None) -> ValueInfoProto:
+    """A value of these kinds, the outermost first, of tensors of f32."""
+    type_ = helper.make_tensor_type_proto(F32, shape)
+    for kind in reversed(kinds):
+        is_list = kind == "sequence"
+        wrap = helper.make_sequence_type_proto if is_list else helper.make_optional_type_proto
+        type_ = wrap(type_)
+    return helper.make_value_info(name, type_)
+
+
+def mapped() -> ModelProto:
+    """Twice each tensor of a sequence, then that of an optional, and how many these are."""
+    body = helper.make_graph(
+        [node("Add", "a a", "b")], "body",
+        [helper.make_tensor_value_info("a", F32, None)], [onnx.ValueInfoProto(name="b")],
+    )  # fmt: skip
+    nodes = [
+        node("SequenceMap", "s", "d", body=body), node("OptionalHasElement", "o", "c"),
+        node(
+            "If", "c", "y",
+            then_branch=helper.make_graph(
+                [node("OptionalGetElement", "o", "e"), node("SequenceInsert", "d e", "f")],
+                "then", [], [onnx.ValueInfoProto(name="f")],
+            ),
+            else_branch=helper.make_graph(
+                [node("Identity", "d", "f")], "else", [], [onnx.ValueInfoProto(name="f")]
+            ),
+        ),
+        node("SequenceLength", "y", "n"),
+    ]  # fmt: skip
+    inputs = [typed("s", "sequence"), typed("o", "optional", shape=["k"])]
+    outputs = [onnx.ValueInfoProto(name=name) for name in ("y", "n")]
+    graph = helper.make_graph(nodes, "graph", inputs, outputs)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+
+
+def test_sequences_and_optionals_are_inputs_and_outputs() -> None:
+    compiled = satura.compile(mapped(), threads=1)
+    assert "s: a sequence of f32[…], o: optional f32[?]" in repr(compiled)
+    a, b = random_input(2, 3), random_input(4, seed=1)
+    for tensors, last in (([a, b], b), ([a[1:], b], a[0]), ([b], None)):
+        found = compiled.run({"s": tensors, "o": last})
+        expected = [2 * each for each in tensors] + ([] if last is None else [last])
+        assert [*found] == [*(f"y[{at}]" for at in range(len(expected))), "n"]
+        assert found["n"] == len(expected)
+        for at, each in enumerate(expected):
+            np.testing.assert_array_equal(found[f"y[{at}]"], each)
+    whole = compiled.for_values({"s": [a], "o": None})
+    np.testing.assert_array_equal(whole.run({"s[0]": a})["y[0]"], 2 * a)
+    program = load(mapped(), {"s": np.array([2]), "o": np.array([-1])})
+    assert [program.nodes[index].input_name for index in program.inputs] == ["s[0]"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ({"o": None}, "input 's', which decides shapes, is missing"),
+        ({"s": None, "o": None}, r"input 's' is a sequence of f32\[…\]: its ranks cannot be"),
+        ({"s": [np.float32(1)], "o": np.zeros((2, 2), np.float32)}, "optional f32.* cannot be"),
+        ({"s": [np.float64(1)], "o": None}, r"input 's\[0\]' must be f32\[\], not float64"),
+    ],
+)
+def test_what_is_no_sequence_is_refused(arguments: dict[str, object], reason: str) -> None:
+    with pytest.raises(CallError, match=reason):
+        satura.compile(mapped(), threads=1).run(arguments)
+
+
+def test_a_sequence_without_ranks_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"input 's' is a sequence .* give them"):
+        load(mapped())

@@ -12,8 +12,8 @@ import pytest
 
 import satura
 from satura.api import rewritten
+from satura.backend.cores import usable_threads
 from satura.backend.plan.records import kernel_records
-from satura.cli import main
 from satura.commands.show import STAGES
 from satura.commands.terminal import progress
 from satura.rewrite.egraph.records import class_records
@@ -23,10 +23,12 @@ from satura.rewrite.program.parse import parse
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT
+from tests.command_line import runs
 from tests.onnx_models import make_model, node, random_input
 from tests.tiers import deep_but
 
 Json: TypeAlias = "dict[str, list[dict[str, object]]]"
+THREADS = min(2, usable_threads())  # more than there are warn, and are not used
 
 RULE = '''
 from satura.language import Law, Tensor, rewrites, rule, unary
@@ -75,13 +77,7 @@ class Shown:
     """Runs `satura show`."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
-        self.capsys = capsys
-
-    def run(self, *arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stop:
-            main(["show", *map(str, arguments)])
-        out, err = self.capsys.readouterr()
-        return int(stop.value.code or 0), out, err
+        self.run = runs("show", capsys)
 
     def text(self, *arguments: object) -> str:
         code, out, err = self.run(*arguments)
@@ -131,10 +127,10 @@ def test_the_schedule_is_the_default(model: Path, shown: Shown) -> None:
 
 def test_the_dispatches_are_those_that_run(twins: Path, shown: Shown) -> None:
     for options in ({}, {"cost": "reference"}, {"dims": {"batch size": 4000}}):
-        schedule = satura.compile(twins, threads=2, **options).rewritten.schedule
+        schedule = satura.compile(twins, threads=THREADS, **options).rewritten.schedule
         said = ["--cost", "reference"] if "cost" in options else []
         said += ["--dim", "batch size=4000"] if "dims" in options else []
-        dispatches = shown.json(twins, "--threads", 2, *said)["dispatches"]
+        dispatches = shown.json(twins, "--threads", THREADS, *said)["dispatches"]
         assert [each["seconds"] for each in dispatches] == [
             each.seconds for each in dispatch_records(schedule)
         ]
@@ -183,13 +179,13 @@ def test_kernels_are_those_that_run(
     name: str, request: pytest.FixtureRequest, shown: Shown
 ) -> None:
     path = request.getfixturevalue(name)
-    compiled = satura.compile(path, threads=2)
-    records = kernel_records(compiled.rewritten.schedule, 2)
+    compiled = satura.compile(path, threads=THREADS)
+    records = kernel_records(compiled.rewritten.schedule, THREADS)
     assert {each.name: len(each.dispatches) for each in records} == compiled.executables
-    text = shown.text(path, "--stage", "kernels", "--threads", 2)
+    text = shown.text(path, "--stage", "kernels", "--threads", THREADS)
     for record in records:
         assert record.source.rstrip() in text and "def kernel(args, thread, threads):" in text
-    kernels = shown.json(path, "--stage", "kernels", "--threads", 2)["kernels"]
+    kernels = shown.json(path, "--stage", "kernels", "--threads", THREADS)["kernels"]
     assert [each["source"] for each in kernels] == [record.source for record in records]
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,7 @@ from satura.backend.plan.kernels import kernel_code
 from satura.backend.plan.plan import Plan, make_plan
 from satura.backend.plan.plans import Plans, plan_of
 from satura.backend.sizes.size import Relation, Trace
+from satura.cli import main
 from satura.pipeline.rule_sets import rule_set
 from satura.pipeline.stages import rewrite
 from satura.rewrite.errors import CallError, ProgramError
@@ -305,3 +308,18 @@ def test_calls_of_many_sizes_keep_few_plans(monkeypatch: pytest.MonkeyPatch) -> 
     (found,) = kernels.classes
     assert found.plans == 41 and found.uses == 41  # 20 had gone
     assert len(kernels.plans.ready) < 8 and kernels.plans.workspaces.idle == 1
+
+
+def test_explain_names_the_fact_that_kept_sizes_from_a_class(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (N, 8))
+    satura.save(build.program({"y": build.reduce("sum", x, (1,))}), tmp_path / "model.onnx")
+    command = ["explain", str(tmp_path / "model.onnx"), "--sizes", "n=1:3", "--json"]
+    with pytest.raises(SystemExit) as ended:
+        main(command)
+    assert not ended.value.code
+    several, one = sorted(json.loads(capsys.readouterr().out), key=lambda each: -each["plans"])
+    assert (several["plans"], one["plans"], one["sizes"]) == (2, 1, {"n": 1})
+    assert one["missed"] is None and several["missed"] in one["facts"]

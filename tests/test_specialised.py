@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import satura
 from satura.backend.run.part import Part, Planned, Program
@@ -17,25 +18,15 @@ from satura.rewrite.errors import CallError
 from satura.rewrite.onnx.load import load_for
 from satura.rewrite.program.program import Program as Source
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
+from tests.onnx_models import Inputs, Typed, make_model, node
 from tests.tiers import deep_but
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
 
-def value(
-    name: str, shape: list[int | str] | None, kind: int = TensorProto.FLOAT
-) -> ValueInfoProto:
-    return helper.make_tensor_value_info(name, kind, shape)
-
-
-def model_of(nodes: list[NodeProto], inputs: list[ValueInfoProto]) -> ModelProto:
-    graph = helper.make_graph(nodes, "g", inputs, [value("y", None)])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-
-
 def sum_over_axes() -> ModelProto:
-    inputs = [value("x", [2, 3, 4]), value("axes", ["k"], TensorProto.INT64)]
-    return model_of([helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)], inputs)
+    inputs: Inputs = {"x": (2, 3, 4), "axes": Typed(["k"])}
+    return make_model([node("ReduceSum", "x axes", keepdims=0)], inputs, opset=18)
 
 
 def compiled(model: ModelProto) -> satura.Compiled:
@@ -73,13 +64,8 @@ ROWS = [(np.full((n, n + 2), 2, np.float32), np.array(pads)) for n, pads in (
 
 def padded_rows() -> ModelProto:
     """Twice the rows, padded: `n` and `m` are open, and `pads` decides."""
-    nodes = [
-        helper.make_node("Add", ["x", "x"], ["t"]),
-        helper.make_node("Pad", ["t", "pads", "", "axes"], ["y"]),
-    ]
-    model = model_of(nodes, [value("x", ["n", "m"]), value("pads", [2], TensorProto.INT64)])
-    model.graph.initializer.append(numpy_helper.from_array(np.array([1]), "axes"))
-    return model
+    nodes = [node("Add", "x x", "t"), node("Pad", "t pads - axes")]
+    return make_model(nodes, {"x": ("n", "m"), "pads": Typed([2])}, {"axes": [1]}, 18)
 
 
 def wrong_rows() -> list[int]:
@@ -160,13 +146,12 @@ def test_a_file_has_the_programs_for_values_that_there_were(tmp_path: Path) -> N
 def test_a_file_has_equal_weights_of_its_programs_once(tmp_path: Path) -> None:
     weights = np.random.default_rng(0).standard_normal((256, 256)).astype(np.float32)
     nodes = [
-        helper.make_node("Constant", [], ["w"], value=numpy_helper.from_array(weights)),
-        helper.make_node("MatMul", ["x", "w"], ["product"]),
-        helper.make_node("Relu", ["product"], ["positive"]),
-        helper.make_node("ReduceSum", ["positive", "axes"], ["y"], keepdims=0),
-    ]
-    inputs = [value("x", [2, 256]), value("axes", ["k"], TensorProto.INT64)]
-    result, path = compiled(model_of(nodes, inputs)), tmp_path / "weights.satura"
+        node("Constant", "", "w", value=numpy_helper.from_array(weights)),
+        node("MatMul", "x w", "product"), node("Relu", "product", "positive"),
+        node("ReduceSum", "positive axes", keepdims=0),
+    ]  # fmt: skip
+    model = make_model(nodes, {"x": (2, 256), "axes": Typed(["k"])}, opset=18)
+    result, path = compiled(model), tmp_path / "weights.satura"
     sizes = []
     for axis in (0, 1):
         result(weights[:2], np.array([axis]))
@@ -233,28 +218,22 @@ def test_a_model_is_loaded_for_values() -> None:
 
 
 def test_values_may_be_computed_from_inputs() -> None:
-    nodes = [
-        helper.make_node("Concat", ["rows", "columns"], ["both"], axis=0),
-        helper.make_node("Reshape", ["x", "both"], ["y"]),
-    ]
+    nodes = [node("Concat", "rows columns", "both", axis=0), node("Reshape", "x both")]
     names = ("rows", "columns")
-    inputs = [value("x", [2, 3, 4]), *(value(name, [1], TensorProto.INT64) for name in names)]
-    result = compiled(model_of(nodes, inputs))
+    inputs: Inputs = {"x": (2, 3, 4), **dict.fromkeys(names, Typed([1]))}
+    result = compiled(make_model(nodes, inputs, opset=18))
     assert result.deciding == names
     assert np.array_equal(result(X, np.array([4]), np.array([6])), X.reshape(4, 6))
 
 
 def test_a_branch_may_ask_for_more() -> None:
     """Only where the condition holds is `k` asked for."""
-    taken = helper.make_graph(
-        [helper.make_node("Unsqueeze", ["x", "k"], ["a"])], "then", [], [value("a", None)]
-    )
-    other = helper.make_graph(
-        [helper.make_node("Identity", ["x"], ["b"])], "else", [], [value("b", None)]
-    )
-    node = helper.make_node("If", ["c"], ["y"], then_branch=taken, else_branch=other)
-    inputs = [value("x", [2, 3, 4]), value("c", [], TensorProto.BOOL)]
-    result = compiled(model_of([node], [*inputs, value("k", [1], TensorProto.INT64)]))
+    results = [onnx.ValueInfoProto(name=name) for name in "ab"]
+    taken = helper.make_graph([node("Unsqueeze", "x k", "a")], "then", [], results[:1])
+    other = helper.make_graph([node("Identity", "x", "b")], "else", [], results[1:])
+    chosen = node("If", "c", then_branch=taken, else_branch=other)
+    inputs: Inputs = {"x": (2, 3, 4), "c": Typed([], TensorProto.BOOL), "k": Typed([1])}
+    result = compiled(make_model([chosen], inputs, opset=18))
     no, yes = np.array(False), np.array(True)
     k = np.array([1])
     assert np.array_equal(result(X, no, k), X)
@@ -286,8 +265,8 @@ def test_programs_for_fewer_values_go_when_more_decide() -> None:
 
 
 def test_sizes_of_bound_inputs_are_known_elsewhere() -> None:
-    node = helper.make_node("Reshape", ["x", "shape"], ["y"])
-    model = model_of([node], [value("x", ["k", 6]), value("shape", ["k"], TensorProto.INT64)])
+    inputs: Inputs = {"x": ("k", 6), "shape": Typed(["k"])}
+    model = make_model([node("Reshape", "x shape")], inputs, opset=18)
     program, names = load_for(model, {"shape": np.array([3, 4])})
     assert names == {"shape"}
     assert program.nodes[program.inputs[0]].type.shape == (2, 6)
@@ -296,13 +275,10 @@ def test_sizes_of_bound_inputs_are_known_elsewhere() -> None:
 @pytest.mark.parametrize("shape", [[2, 3], [65]])
 def test_data_are_not_asked_for(shape: list[int | str]) -> None:
     """The number of rows that a mask leaves is not a key of programs."""
-    node = helper.make_node("Compress", ["x", "mask"], ["y"])
-    inputs = [value("x", [2, 3, 4]), value("mask", shape, TensorProto.BOOL)]
-    flat = helper.make_node("Reshape", ["mask", "flat"], ["line"])
-    inputs.append(value("flat", [1], TensorProto.INT64))
-    node.input[1] = "line"
+    nodes = [node("Reshape", "mask flat", "line"), node("Compress", "x line")]
+    inputs: Inputs = {"x": (2, 3, 4), "mask": Typed(shape, TensorProto.BOOL), "flat": Typed([1])}
     with pytest.raises(satura.errors.UnsupportedError):
-        load_for(model_of([flat, node], inputs), {"flat": np.array([-1])})
+        load_for(make_model(nodes, inputs, opset=18), {"flat": np.array([-1])})
 
 
 PADS = [  # shape, pads before and after axis 1: trivial, growing, shifting, emptying, of size 1
@@ -314,12 +290,8 @@ PADS = [  # shape, pads before and after axis 1: trivial, growing, shifting, emp
 
 def test_pads_that_come_with_a_call_are_what_they_are_then() -> None:
     """Equal pads have one program without trivial pads, and other sizes compile nothing."""
-    nodes = [
-        helper.make_node("Pad", ["x", "pads", "", "axes"], ["p"]),
-        helper.make_node("ReduceSum", ["p", "axes"], ["y"], keepdims=0),
-    ]
-    model = model_of(nodes, [value("x", ["n", "m"]), value("pads", [2], TensorProto.INT64)])
-    model.graph.initializer.append(numpy_helper.from_array(np.array([1]), "axes"))
+    nodes = [node("Pad", "x pads - axes", "p"), node("ReduceSum", "p axes", keepdims=0)]
+    model = make_model(nodes, {"x": ("n", "m"), "pads": Typed([2])}, {"axes": [1]}, 18)
     result = compiled(model)
     programs: dict[tuple[int, int], satura.Compiled] = {}
     for shape, pads in PADS:
@@ -341,14 +313,21 @@ def test_pads_that_come_with_a_call_are_what_they_are_then() -> None:
         result(np.zeros((3, 5), np.float32), np.array([-3, -3]))
 
 
+def test_resizes_by_values_are_movements_of_each_size() -> None:
+    inputs: Inputs = {"x": (1, 1, 2, 3), "sizes": Typed([4])}
+    result = compiled(make_model([node("Resize", "x - - sizes", mode="nearest")], inputs))
+    x = np.arange(6, dtype=np.float32).reshape(1, 1, 2, 3)
+    for high, wide in ((1, 1), (2, 3), (1, 2)):  # times; the first is trivial
+        sizes = np.array([1, 1, 2 * high, 3 * wide])
+        np.testing.assert_array_equal(result(x, sizes), x.repeat(high, 2).repeat(wide, 3))
+        program = result.for_values({"sizes": sizes}).program
+        assert {node.op.name for node in program.nodes} <= {"input", "broadcast", "reshape"}
+        assert len(program.nodes) == 1 or (high, wide) != (1, 1)
+
+
 def sliced(start: int, end: int, step: int) -> ModelProto:
-    bounds = [np.array([each]) for each in (start, end, 0, step)]
-    node = helper.make_node("Slice", ["x", *"seat"], ["y"])
-    model = model_of([node], [value("x", ["n"])])
-    model.graph.initializer.extend(
-        numpy_helper.from_array(array, name) for name, array in zip("seat", bounds, strict=True)
-    )
-    return model
+    bounds = {name: [each] for name, each in zip("seat", (start, end, 0, step), strict=True)}
+    return make_model([node("Slice", "x s e a t")], {"x": ("n",)}, bounds, 18)
 
 
 LEAST = np.iinfo(np.int64).min
@@ -371,7 +350,7 @@ def test_bounds_of_slices_are_clamped_at_every_size(bounds: tuple[int, int, int]
 def test_sizes_that_no_program_runs_at_are_refused() -> None:
     model = sliced(0, 4, 1)
     model.graph.node[0].output[0] = "first"
-    model.graph.node.append(helper.make_node("Add", ["first", "four"], ["y"]))
+    model.graph.node.append(node("Add", "first four"))
     model.graph.initializer.append(numpy_helper.from_array(np.ones(4, np.float32), "four"))
     result = satura.compile(model, threads=1)
     assert np.array_equal(result(np.ones(6, np.float32)), np.full(4, 2, np.float32))
@@ -382,9 +361,7 @@ def test_sizes_that_no_program_runs_at_are_refused() -> None:
 
 def test_a_file_has_sizes_that_are_taken_for_equal_elsewhere(tmp_path: Path) -> None:
     """Rows and columns are mostly equal; where they are not, one of them is 1."""
-    model = model_of(
-        [helper.make_node("Add", ["x", "z"], ["y"])], [value("x", ["a"]), value("z", ["b"])]
-    )
+    model = make_model([node("Add", "x z")], {"x": ("a",), "z": ("b",)}, opset=18)
     result, path = satura.compile(model, threads=1), tmp_path / "sum.satura"
     line, one = np.arange(5, dtype=np.float32), np.ones(1, np.float32)
     for x, z in ((line, line), (line, one)):

@@ -17,7 +17,7 @@ from satura.rewrite.program.parse import parse
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import Array
-from tests.onnx_models import Integers, Shape, make_model, node, random_input
+from tests.onnx_models import Shape, Typed, make_model, node, random_input
 from tests.onnxruntime_reference import assert_close, run
 from tests.tiers import deep_but
 
@@ -257,7 +257,7 @@ def test_an_artifact_keeps_the_conditions(tmp_path: Path) -> None:
 
 
 def test_sizes_that_must_be_the_same_are_one() -> None:
-    inputs: dict[str, Shape | Integers] = {"x": ("n", "m"), "y": ("k", 3), "z": ("n",)}
+    inputs: dict[str, Shape | Typed] = {"x": ("n", "m"), "y": ("k", 3), "z": ("n",)}
     nodes = [node("MatMul", "x y", "p"), node("Unsqueeze", "z a", "w"), node("Mul", "p w", "out")]
     program = load(make_model(nodes, inputs, {"a": [1]}, outputs=("out",)))
     types = [str(program.nodes[index].type) for index in program.inputs]
@@ -300,7 +300,7 @@ def test_sizes_that_are_typical_fulfil_the_conditions() -> None:
 
 
 def test_a_range_of_inputs_says_what_to_do() -> None:
-    inputs: dict[str, Shape | Integers] = {name: Integers(()) for name in "abc"}
+    inputs: dict[str, Shape | Typed] = {name: Typed(()) for name in "abc"}
     with pytest.raises(UnsupportedError, match=r"input 0 \('a'\) decides a shape.*--value"):
         load(make_model([node("Range", "a b c")], inputs))
 
@@ -311,8 +311,8 @@ def test_scattering_of_open_sizes(op: str, reduction: str) -> None:
     """However many places and updates there are."""
     width, is_folded = (1 if op == "ScatterND" else 3), reduction != "none"
     for rows, updates in (("n", "e"), ("n", 2), (4, "e")):
-        inputs: dict[str, Shape | Integers] = {
-            "x": (rows, 3), "i": Integers((updates, width)), "u": (updates, 3),
+        inputs: dict[str, Shape | Typed] = {
+            "x": (rows, 3), "i": Typed((updates, width)), "u": (updates, 3),
         }  # fmt: skip
         model = make_model([node(op, "x i u", "y", reduction=reduction)], inputs, opset=18)
         program = load(model)

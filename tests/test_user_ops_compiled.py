@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from random import Random
 
 import numpy as np
@@ -22,15 +21,9 @@ from satura.rewrite.types.tensor_type import Array
 from tests import random_programs
 from tests.random_programs import RandomProgram, compare, random_program
 from tests.tiers import deep_but
-from tests.user_ops import Shift, UserOps, user_ops
+from tests.user_ops import Shift, UserOps
 
 HALF = Scalar.of(0.5, DType.F32)
-
-
-@pytest.fixture(scope="module")
-def ops() -> Iterator[UserOps]:
-    with user_ops() as declared:
-        yield declared
 
 
 def agree(program: Program, arguments: dict[str, Array], threads: int = 2) -> satura.Compiled:

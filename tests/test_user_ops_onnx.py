@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -14,39 +14,16 @@ from onnx.reference.op_run import OpRun
 
 import satura
 from satura.errors import ModelError, UnsupportedError
-from satura.ops import (
-    Axis,
-    Constant,
-    Count,
-    DType,
-    Perm,
-    Scalar,
-    Shape,
-    TensorType,
-    local_ops,
-    op,
-)
+from satura.ops import Axis, Constant, Count, DType, Perm, Scalar, Shape, TensorType, local_ops, op
 from satura.rewrite.onnx.write.save import to_model
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.attributes import (
-    Attribute,
-    Axes,
-    Groups,
-    ReduceFn,
-    UnaryFn,
-)
+from satura.rewrite.types.attributes import Attribute, Axes, Groups, ReduceFn, UnaryFn
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import Array
 from tests.random_programs import compare
-from tests.user_ops import Shift, UserOps, user_ops
-
-
-@pytest.fixture(scope="module")
-def ops() -> Iterator[UserOps]:
-    with user_ops() as declared:
-        yield declared
+from tests.user_ops import Shift, UserOps
 
 
 def model(*nodes: onnx.NodeProto, opset: int = 1, shape: tuple[int, ...] = (2, 3)) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -41,13 +41,7 @@ from satura.rewrite.prove import prove
 from satura.rules import DEFAULT, NONE
 from satura.testing import check
 from tests.tiers import deep_but
-from tests.user_ops import Shift, UserOps, user_ops
-
-
-@pytest.fixture(scope="module")
-def ops() -> Iterator[UserOps]:
-    with user_ops() as declared:
-        yield declared
+from tests.user_ops import Shift, UserOps
 
 
 def _number(value: float) -> Scalar:

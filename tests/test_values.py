@@ -8,29 +8,19 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
 
-from satura.cli import main
-
-
-def cli(*arguments: object) -> int:
-    """Exit code of `satura arguments…`."""
-    with pytest.raises(SystemExit) as stop:
-        main([str(argument) for argument in arguments])
-    return int(stop.value.code or 0)
+from tests.command_line import cli
+from tests.onnx_models import Typed, make_model, node
 
 
 @pytest.fixture
 def sums(tmp_path: Path) -> Path:
     """The sum of [2, 3] over axes that are an input."""
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
-    axes = helper.make_tensor_value_info("axes", TensorProto.INT64, ["k"])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    node = helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)
-    graph = helper.make_graph([node], "g", [x, axes], [y])
+    model = make_model(
+        [node("ReduceSum", "x axes", keepdims=0)], {"x": (2, 3), "axes": Typed(["k"])}
+    )
     path = tmp_path / "sums.onnx"
-    opsets = [helper.make_opsetid("", 17)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    onnx.save(model, path)
     return path
 
 

@@ -50,7 +50,7 @@ from satura.rewrite.types.attributes import (
     UnaryFn,
     Window,
 )
-from satura.rewrite.types.constant import Scalar  # fmt: skip
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT

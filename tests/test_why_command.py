@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import onnx
 import pytest
-from onnx import TensorProto, helper
 
-from satura.cli import main
 from satura.pipeline.rule_sets import rule_set
 from satura.pipeline.stages import best_choice, saturate
 from satura.rewrite.extract.losers import contest
+from tests.command_line import Run, runs
+from tests.onnx_models import make_model, node
 from tests.random_programs import random_program
 
 FILE = '''
@@ -50,32 +49,16 @@ def sleeps(x: Tensor, p: Perm) -> Law:
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     """relu of a transpose."""
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
-    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, 2])
-    nodes = [
-        helper.make_node("Transpose", ["x"], ["t"], "turn"),
-        helper.make_node("Relu", ["t"], ["y"]),
-    ]
-    graph = helper.make_graph(nodes, "g", [x], [y])
+    turn = node("Transpose", "x", "t")
+    turn.name = "turn"
     path = tmp_path / "model.onnx"
-    opsets = [helper.make_opsetid("", 17)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    onnx.save(make_model([turn, node("Relu", "t")], {"x": (2, 3)}), path)
     return path
-
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def command(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as exit_:
-            main(["why", *map(str, arguments)])
-        captured = capsys.readouterr()
-        code = exit_.value.code
-        return code if isinstance(code, int) else 0, captured.out, captured.err
-
-    return command
+    return runs("why", capsys)
 
 
 def test_the_command_explains_a_rule_of_the_book(model: Path, run: Run) -> None:

@@ -15,10 +15,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from satura.backend.contraction.tile import Tile
-from satura.backend.contraction.winograd import PARAMETERS, WinogradCall, winograd_plan
+from satura.backend.contraction.winograd import (
+    PARAMETERS,
+    WinogradCall,
+    pack_transformed,
+    winograd_plan,
+)  # fmt: skip
 from satura.backend.plan.compiled import compile_schedule
 from satura.pipeline.stages import best_schedule, saturate
 from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.ops.winograd import transformed_kernel
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
@@ -265,6 +271,14 @@ def test_narrower_vectors(vector_bytes: int, tmp_path: Path) -> None:
         env={**os.environ, **variables},
     )  # fmt: skip
     assert run.stdout.split() == [str(vector_bytes // 4)]
+
+
+def test_panels_packed_some_at_a_time_are_those_of_all_weights() -> None:
+    weight = drawn(3, 3, 5, 150)
+    packed = pack_transformed(weight, 16)
+    sums = packed.reshape(10, 4, 4, 5, 16).transpose(1, 2, 3, 0, 4).reshape(4, 4, 5, 160)
+    np.testing.assert_array_equal(sums[..., :150], transformed_kernel(weight))
+    assert not sums[..., 150:].any()
 
 
 @pytest.mark.parametrize(("space", "channels"), [(56, 64), (28, 128)])

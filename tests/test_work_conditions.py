@@ -152,6 +152,11 @@ CONDITIONS: list[tuple[str, Made, Made]] = [
         negated(turned, 2, 3),
         negated(lambda b, x: turned(b, turned(b, x)), 2, 3),
     ),
+    (
+        "transpose_past_unary",
+        negated(lambda b, x: turned(b, b.reshape(x, [3, 2])), 2, 3),
+        negated(lambda b, x: turned(b, b.reshape(turned(b, x), [2, 3])), 2, 3),
+    ),
     ("transpose_out_of_binary_xy", sum_with_turned(True), sum_with_turned(False)),
     ("pad_out_of_unary", negated(padded_with(0), 2, 3), negated(padded_with(0, 0), 2, 3)),
     ("pad_out_of_unary", negated(padded_with(1, 0), 2, 3), negated(padded_with(0, 0), 2, 3)),

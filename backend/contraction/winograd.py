@@ -21,6 +21,7 @@ from math import prod
 
 import numpy as np
 
+from satura.backend.cache_lines import aligned_empty
 from satura.backend.contraction.emit import Epilogue
 from satura.backend.contraction.spec import pack_panels
 from satura.backend.contraction.tile import Tile, panel_columns, tile_name
@@ -35,6 +36,7 @@ _F32, _WORD, _LINE, _PAGE = 4, 8, 64, 4096
 _SUMS = TILE**2
 _BLOCK_BYTES = 640 * 1024  # of transformed tiles and of their products: stay in L2
 _MOST_TILES = 96
+_TOGETHER = 8  # panels of weights that are transformed at a time
 LARGEST_WEIGHT = float(np.finfo(np.float32).max) / 4
 """A kernel with larger elements may have none that is finite once it is transformed."""
 
@@ -75,8 +77,13 @@ class WinogradCall:
 def pack_transformed(w: Array, width: int) -> Array:
     """w [3, 3, depth, columns] transformed, as [panels, 16, depth, width]."""
     depth, columns = w.shape[-2:]
-    flat = transformed_kernel(w).reshape(_SUMS * depth, columns)
-    return pack_panels(flat, 1, width).reshape(-1, _SUMS, depth, width)
+    result = aligned_empty((-(-columns // width), _SUMS, depth, width), np.dtype(np.float32))
+    for first in range(0, len(result), _TOGETHER):  # a whole one beside it would be as large
+        some = w[..., first * width : (first + _TOGETHER) * width]
+        flat = transformed_kernel(some).reshape(_SUMS * depth, some.shape[-1])
+        packed = pack_panels(flat, 1, width)
+        result[first : first + _TOGETHER] = packed.reshape(-1, *result.shape[1:])
+    return result
 
 
 def winograd_plan(tile: Tile, call: WinogradCall, threads: int) -> tuple[tuple[Argument, ...], int]:

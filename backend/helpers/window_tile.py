@@ -2,8 +2,9 @@
 
     out[r, i] = Σ over taps (h, w) of  source[r · step + h · dilation][i + place[w]] · weights[h, w]
 
-What a row of the source gives to several rows of results is loaded once. All sums stay in registers
-and each is a chain of multiply-adds, so that a result does not depend on how rows are cut.
+What a row of the source gives to several rows of results is loaded once per column of taps, whose
+weights stay in registers. So do all sums: each is a chain of multiply-adds, so that a result does
+not depend on how rows are cut.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from satura.backend.helpers.kinds import Helper
 from satura.backend.helpers.vector import F32, F64, Code, outlined_helper
 from satura.backend.target import host_target
 
-_OTHERS = 3  # registers besides those of sums and weights
+_OTHERS = 1  # registers besides those of sums, and of the weights of a column of taps
 _ROWS = 4  # of results at a time
 _NAME = re.compile(r"window_f(32|64)_(\d+)_(\d+)_(\d+)_at((?:_\d+p\d+)+)")
 _PLACE = re.compile(r"_(\d+)p(\d+)")
@@ -48,25 +49,23 @@ def window_helper(name: str) -> Helper | None:
     def write(code: Code, *arguments: ir.Value) -> None:
         source, pitch, apart, weights, out, out_pitch, vectors, groups = arguments
         builder = code.builder
-        is_held = high * wide + 2 * _ROWS + _OTHERS <= host_target().registers
-        taps = range(high * wide)
-        held = [code.broadcast(weights, code.integer(at)) for at in taps if is_held]
+        is_held = high + 2 * _ROWS + _OTHERS <= host_target().registers
 
         def block(here: ir.Value, there: ir.Value, count: int) -> None:
             """Rows of `count` vectors."""
             sums = [[code.zero()] * count for _ in range(_ROWS)]
+            lines = {row: code.add(here, code.multiply(pitch, row)) for row in sorted(uses)}
             # Else factors are spread anew: LLVM would keep all of them, in memory.
             again = [weights if is_held else code.opaque(weights) for _ in sums]
-            for row in sorted(uses):
-                line = code.add(here, code.multiply(pitch, row))
-                for tap, (place, array) in enumerate(places):
+            for tap, (place, array) in enumerate(places):
+                known = [code.opaque(weights)] * _ROWS if is_held else again
+                for row, line in lines.items():
                     at = code.add(line, code.integer(place * size))
                     at = code.add(at, code.multiply(apart, array)) if array else at
                     seen = [code.load(at, i, code.vector) for i in range(count)]
                     for result, high_tap in uses[row]:
-                        number = high_tap * wide + tap
-                        place_of = code.integer(number)
-                        factor = held[number] if held else code.broadcast(again[result], place_of)
+                        number = code.integer(high_tap * wide + tap)
+                        factor = code.broadcast(known[result], number)
                         pairs = zip(seen, sums[result], strict=True)
                         sums[result] = [code.fma(each, factor, total) for each, total in pairs]
             for result, totals in enumerate(sums):

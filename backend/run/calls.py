@@ -10,7 +10,8 @@ import numpy as np
 from satura.backend.run.bound import Bound
 from satura.backend.run.part import Part
 from satura.rewrite.errors import CallError, ProgramError
-from satura.rewrite.program.arguments import as_arrays, check_named
+from satura.rewrite.program.arguments import as_arrays, check_named, with_members
+from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 
@@ -29,6 +30,10 @@ class Runnable:
         """Types of the outputs by name. Raises CallError where there are some for each value of an
         input."""
         return dict(self._kernels.outputs)
+
+    @cached_property
+    def _has_sequences(self) -> bool:
+        return any(isinstance(each, SequenceType) for each in self.inputs.values())
 
     @property
     def deciding(self) -> tuple[str, ...]:
@@ -62,6 +67,8 @@ class Runnable:
             arguments = self._named(arguments, more)
         if out is not None:
             check_named(out, "arrays of out")
+        if self._has_sequences:
+            arguments = with_members(arguments, self.inputs)
         try:
             return self._kernels.run(as_arrays(arguments), out)
         except ProgramError as error:

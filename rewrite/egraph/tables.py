@@ -170,7 +170,7 @@ def _movement_rules(table: NodeTable, node: Atom) -> str:
         text += _fact([node, Atom("known", ("e0",))], "(movable e)")
     if op.name == "transpose":
         text += _fact([node], "(turned e0)")
-    elif op.kind is Kind.ELEMENTWISE:
+    elif op.kind is Kind.ELEMENTWISE or op.name == "reshape":
         for operand in table.operands:
             text += _fact([node, Atom("untransposed", (operand,))], "(untransposed e)")
     else:

@@ -27,7 +27,7 @@ from satura.rewrite.language.terms import (
     Varying,
 )
 from satura.rewrite.types.attributes import Attribute, Refuse
-from satura.rewrite.types.constant import Scalar  # fmt: skip
+from satura.rewrite.types.constant import Scalar
 
 MOST_MATCHES = 50_000
 

@@ -46,7 +46,7 @@ others need, and a default that errs on this side fuses."""
 _OF_8_LANES: Mapping[str, float] = {
     "launch": 1.3e-6, "contraction.f32": 1 / 80e9, "contraction.f16": 1 / 80e9,
     "contraction.bf16": 1 / 80e9, "tile.f32": 10e-9, "depthwise.f32": 1 / 48e9,
-    "planar.f32": 1 / 45e9, "pool.f32": 1 / 15e9, "reduction.f32": 1 / 50e9,
+    "planar.f32": 1 / 52e9, "pool.f32": 1 / 15e9, "reduction.f32": 1 / 50e9,
     "cheap.f32": 1 / 30e9, "dear.f32": 1 / 20e9, "turned": 1 / 12e9, "packed": 1 / 6e9,
     "near": 1 / 40e9, "far": 1 / 20e9, "constant": 1 / 16e9,
 }  # fmt: skip

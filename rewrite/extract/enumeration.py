@@ -25,6 +25,7 @@ from satura.rewrite.ops import REGISTRY, Kind
 MAX_SWEEPS = 12
 _WIDTH_OF_ROWS = 2  # what is cheapest alone may not be so beside what the row reads once more
 _VIEWING = (Kind.ELEMENTWISE, Kind.REDUCTION)
+_SPECIAL = (Fused.ROW, *ANCHORED)
 _MOVING = ("reshape", "transpose")
 IMPROVEMENT = 1e-9  # relative; smaller gains are noise of floating point
 
@@ -168,16 +169,28 @@ class Enumeration:
             options: list[Instance | None] = [None] if self.is_computable(operand) else []
             if held := self.options[operand]:
                 forms = inlinable(node.op, dtype, position)
-                options += [each for _, each in held.values() if each.template.form in forms]
+                options += [
+                    each
+                    for _, each in held.values()
+                    if each.template.form in forms and not each.template.closed
+                ]
                 if len(options) > 1 and kind in _VIEWING and self._is_seen(operand):
                     del options[0]
             ways.append(options)
-        return cartesian(*ways)
+        found = cartesian(*ways)
+        return filter(agree, found) if kind is Kind.ELEMENTWISE and len(ways) > 1 else found
 
     def _is_seen(self, cls: int) -> bool:
-        """Whether storing a class takes a copy, and what is copied can be read in its place."""
-        view = self.options[cls].get(Fused.VIEW.value)
-        return view is not None and not view[1].template.work and view[0] <= self._total[cls]
+        """Whether storing a class takes a copy, and what is copied can be read in its place; of
+        constants, what takes less to be stored."""
+        held = self.options[cls].get(Fused.VIEW.value)
+        if held is None or held[1].template.work:
+            return False
+        price, view = held
+        constant = self.given[cls]
+        if constant is not None and not view.leaves:
+            return view.given <= constant
+        return price <= self._total[cls]
 
     def _combine(
         self, cls: int, position: int, parts: tuple[Instance | None, ...]
@@ -263,6 +276,15 @@ class Enumeration:
                 total += sum([own[cls] for cls in members(more)])
                 bits |= more
         return total, bits
+
+
+def agree(parts: tuple[Instance | None, ...]) -> bool:
+    """Whether parts of an elementwise op may fuse: what is anchored in one place, or only rows."""
+    special = [part for part in parts if part and part.template.form in _SPECIAL]
+    return len(special) < 2 or (
+        len({part.template.form for part in special}) == 1
+        and (special[0].form is Fused.ROW or len({id(part.anchor) for part in special}) == 1)
+    )
 
 
 def _users(classes: EClasses) -> list[list[tuple[int, int]]]:

@@ -7,7 +7,7 @@ whole of what fuses; `forms.py` lists them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from math import inf
 
@@ -126,10 +126,10 @@ class Fragment:
                 far += amount - NEAR_BYTES
             else:
                 near += amount
-        work: Iterable[Amount] = self.work.values()
+        work = [amount for amount in self.work.values() if amount[1]]
         units = stored / UNIT_BYTES
         if self.anchor is not None:
-            work = (*work, *self.anchor.work)
+            work += self.anchor.work
             units = self.anchor.units
             work = [(INNERMOST.get(name, name), amount) for name, amount in work]
             if is_stored and self.stored is None and self.anchor.inner != -1:
@@ -264,7 +264,9 @@ def _layout(classes: EClasses, base: Fragment) -> Fragment | None:
             scale = stored / max(1.0, classes.bytes[base.node.operands[0]])
             reads = {leaf: min(amount, stored) for leaf, amount in reads.items()}
         form = Fused.VIEW if part is None or part.form is Fused.VIEW else Fused.LOOP
-        work = {cls: (name, amount * scale) for cls, (name, amount) in base.work.items()}
+        work = base.work
+        if scale != 1:
+            work = {cls: (name, amount * scale) for cls, (name, amount) in work.items()}
         if base.node.op not in ("transpose", "reshape"):
             return base.but(form=form, reads=reads, work=work)
         return _moved(classes, base.but(form=form, work=work), part)

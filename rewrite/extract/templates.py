@@ -47,6 +47,7 @@ class Template:
     inlined: float
     work: float
     grows: bool
+    closed: bool
     kind: str | None
 
 
@@ -239,7 +240,8 @@ class Instances:
         return Template(
             len(self.templates.found), form, anchor,
             tuple(map(inside.index, fragment.reads)), tuple(map(inside.index, fragment.computed)),
-            seconds, inlined if grows else inf, work, grows, self._kind(fragment),
+            seconds, inlined if grows else inf, work, grows,
+            fragment.closed, self._kind(fragment),
         )  # fmt: skip
 
     def _kind(self, fragment: Fragment) -> str | None:

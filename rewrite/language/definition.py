@@ -20,21 +20,9 @@ from satura.rewrite.language import terms
 from satura.rewrite.language.families import FAMILY_SORTS
 from satura.rewrite.language.mistakes import MistakeError, suggestion, with_article
 from satura.rewrite.language.rule import Rule
-from satura.rewrite.language.terms import (
-    Known,
-    Movable,
-    Tensor,
-    Unpadded,
-    Untransposed,
-    Varying,
-)
+from satura.rewrite.language.terms import Known, Movable, Tensor, Unpadded, Untransposed, Varying
 from satura.rewrite.ops import REGISTRY
-from satura.rewrite.types.attributes import (
-    Attribute,
-    HostCall,
-    Parameter,
-    UserAttribute,
-)
+from satura.rewrite.types.attributes import Attribute, HostCall, Parameter, UserAttribute
 
 Sort = type
 SORTS: tuple[Sort, ...] = (
@@ -151,6 +139,11 @@ def reason_of(error: Exception, function: Callable[..., object]) -> str:
     target = _globals(function).get(called[1]) if called else None
     if isinstance(error, TypeError) and called and callable(target):
         return f"{text}; it is {called[1]}({', '.join(inspect.signature(target).parameters)})"
+    if "<recorded " in text:
+        return (
+            f"{text}; an attribute has no value while the rule is defined: compute this inside an"
+            " @attribute_function"
+        )
     return text
 
 

@@ -44,11 +44,19 @@ What a law says:
   `has_value(x)` asks no more of x than that.
 - `@rule(reassociates=True)` marks a law that holds up to rounding; all others hold bit for bit.
 
+Bit for bit means:
+
+- -0.0 is not 0.0, and all NaN of a type are alike.
+- f16 and bf16 are computed in f32 and rounded once per op. Integers wrap around in their own type,
+  also in sums, products and contractions: a result has the element type of its operands.
+- In which order an op adds or multiplies floats is its own matter, but the same for the same
+  elements along its axes. A law that adds others, or in another order, holds up to rounding.
+
 Up to rounding means:
 
 - What is not a float is equal.
 - Where the left side is finite, the right one is, too. They differ by a few roundings of the
-  largest number in either computation.
+  largest number in either computation, intermediate ones included.
 - What is infinite or NaN on the left is the same on the right. Where no NaN went in, NaN may stand
   for an infinity, and an infinity for NaN.
 - Nothing is promised where a number in between is subnormal.

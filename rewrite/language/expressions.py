@@ -175,9 +175,10 @@ class Recorder(Placeholder):
 
     def __bool__(self) -> bool:
         raise MistakeError(
-            "an attribute has no value while the rule is defined: `if`, `and`, `or`, `not` and"
-            " chained comparisons cannot be recorded; combine conditions with `&`, `|` and `~`,"
-            " give several, or move the decision into an @attribute_function"
+            "an attribute has no value while the rule is defined: `if`, `and`, `or`, `not`, chained"
+            " comparisons and `==` of two attributes that are made here cannot be recorded; combine"
+            " conditions with `&`, `|` and `~`, give several, compare fields as in"
+            " `s.dims == x.type.shape`, or move the decision into an @attribute_function"
         )
 
     def _refuse(self, *arguments: object) -> NoReturn:

@@ -25,13 +25,7 @@ from satura.rewrite.language.expressions import attribute_function
 from satura.rewrite.language.mistakes import MistakeError
 from satura.rewrite.language.terms import Operand, Tensor, Term, Varying, application
 from satura.rewrite.ops import Kind, Op
-from satura.rewrite.types.attributes import (
-    Attribute,
-    BinaryFn,
-    Refuse,
-    Shape,
-    UnaryFn,
-)
+from satura.rewrite.types.attributes import Attribute, BinaryFn, Refuse, Shape, UnaryFn
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.tensor_type import DType, TensorType
 

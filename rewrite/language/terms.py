@@ -44,7 +44,7 @@ from satura.rewrite.types.attributes import (
     UnaryFn,
     Window,
 )
-from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.plain import as_plain
 from satura.rewrite.types.tensor_type import DType, TensorType
 
@@ -79,9 +79,9 @@ class Varying(Tensor):
 
 
 class Untransposed(Varying):
-    """A variable for a tensor that varies and has a form other than a transpose, or is computed
-    element by element from such a tensor. Laws that move transposes outwards start from one: so a
-    chain of transposes is composed first, and then moves once."""
+    """A variable for a tensor that varies and has a form other than a transpose, or is reshaped or
+    computed element by element from such a tensor. Laws that move transposes outwards start from
+    one: so a chain of transposes, with reshapes between, is composed first, and then moves once."""
 
 
 class Unpadded(Tensor):

@@ -14,15 +14,8 @@ from satura.rewrite.language.expressions import AttributeVariable, Literal
 from satura.rewrite.language.mistakes import MistakeError
 from satura.rewrite.language.terms import Application, ScalarTerm, Tensor, Term
 from satura.rewrite.ops.elementwise import BINARY, BOOL, INTEGERS, UNARY
-from satura.rewrite.types.attributes import (
-    BinaryFn,
-    Padding,
-    Perm,
-    Shape,
-    Slices,
-    UnaryFn,
-)
-from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
+from satura.rewrite.types.attributes import BinaryFn, Padding, Perm, Shape, Slices, UnaryFn
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.tensor_type import COMPUTED, DType
 
 ANY_DTYPE = frozenset(COMPUTED)

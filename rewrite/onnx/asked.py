@@ -13,6 +13,7 @@ from satura.rewrite.errors import CallError
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.attributes import Parameter
 from satura.rewrite.types.dims import SymbolicDim, evaluate, symbols_of
+from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 LARGEST = 64
@@ -57,7 +58,8 @@ def bind_inputs(
 ) -> tuple[dict[str, TensorType], dict[str, Array]]:
     """The types of the inputs that stay, and the `values` of those that do not.
 
-    The sizes that these have are no longer symbols anywhere. Raises CallError for values of no
+    The sizes that these have are no longer symbols anywhere. Of a sequence whose ranks are given
+    its tensors stay. Raises CallError for values of no
     input, or of another type than their input.
     """
     sizes: dict[str, int] = {}
@@ -73,7 +75,12 @@ def bind_inputs(
                 known = extent if dim.name is None else sizes.setdefault(dim.name, extent)
             if known != extent:
                 raise CallError(f"input {name!r} must be {expected}, not {shown}")
-    kept = {name: _at(type_, sizes) for name, type_ in types.items() if name not in values}
+    kept: dict[str, TensorType] = {}
+    for name, type_ in types.items():
+        if not isinstance(type_, SequenceType):
+            kept |= {} if name in values else {name: _at(type_, sizes)}
+        else:
+            kept |= type_.members(name, values[name]) if name in values else {name: type_}
     return kept, dict(values)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from onnx import NodeProto
+from onnx import NodeProto, helper
 
 from satura.rewrite.onnx.lower.context import Context
 from satura.rewrite.onnx.opsets import means_the_same, translated
@@ -17,6 +17,7 @@ from satura.rewrite.types.dims import SymbolicDim
 from satura.rewrite.types.tensor_type import DType
 
 _PLAIN = {DType.F32, DType.F64, DType.BOOL}
+_RESIZE = 11  # the opset since which Resize has coordinates, and Upsample is deprecated
 _PER_CHANNEL = 21  # the opset since which GroupNormalization has scales per channel, not per group
 
 
@@ -59,11 +60,17 @@ def _call(
     ):
         return None
     operands = [None if x is None else _operand(node, x, places) for x in node.operands]
-    if proto.op_type == "GroupNormalization" and node.opset < _PER_CHANNEL <= opset:
+    is_per_group = proto.op_type == "GroupNormalization" and node.opset < _PER_CHANNEL <= opset
+    if is_per_group:
         operands[1:] = [_per_channel(node, x) for x in node.operands[1:]]
-    elif not means_the_same(proto.op_type, node.opset, opset):
-        return None
     if any(x is None and y is not None for x, y in zip(operands, node.operands, strict=True)):
+        return None
+    if proto.op_type in ("Resize", "Upsample") and node.opset < _RESIZE <= opset:
+        scales = _scales(node)
+        if scales is None:
+            return None
+        proto, operands = _resize(node), [operands[0], None, scales]
+    elif not is_per_group and not means_the_same(proto.op_type, node.opset, opset):
         return None
     attributes, moved = translated(proto, opset)
     for at, value in moved.items():
@@ -77,6 +84,30 @@ def _call(
     host = HostCall(proto.op_type, "", opset, content, types)
     known = tuple(x for x in operands if x is not None)
     return Call(host, known, tuple(places.get(at) for at in wanted))
+
+
+def _scales(node: Context) -> Constant | None:
+    """The scales of an Upsample or of a Resize of opset 10, where newer ops can have them.
+
+    Nearest was rounded up where there are fewer elements than before.
+    """
+    scales = node.numbers("scales")
+    if scales is None:
+        made = node.build.nodes[node[1]]
+        if made.op.name != "constant":
+            return None
+        scales = tuple(made.constant.array.ravel().tolist())
+    if node.text("mode") != "linear" and min(scales, default=1) < 1:
+        return None
+    return Constant(np.array(scales, np.float32))
+
+
+def _resize(node: Context) -> NodeProto:
+    """What an Upsample or a Resize of opset 10 is called since."""
+    return helper.make_node(
+        "Resize", ["x", "", "scales"], node.proto.output, mode=node.text("mode", "nearest"),
+        nearest_mode="floor", coordinate_transformation_mode="asymmetric",
+    )  # fmt: skip
 
 
 def _is_itself(node: Context, at: int, given: set[int]) -> bool:

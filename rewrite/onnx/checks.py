@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from onnx import GraphProto, NodeProto, OperatorSetIdProto, ValueInfoProto, checker, defs
+from onnx import (
+    GraphProto,
+    NodeProto,
+    OperatorSetIdProto,
+    TypeProto,
+    ValueInfoProto,
+    checker,
+    defs,
+)
 
 from satura.rewrite.errors import ModelError, UnsupportedError
 from satura.rewrite.onnx.order import label
 from satura.rewrite.onnx.types import dtype_of, element_name
 from satura.rewrite.types.dims import Dim, symbol
-from satura.rewrite.types.tensor_type import MOST_AXES, TensorType
+from satura.rewrite.types.sequence_type import SequenceType
+from satura.rewrite.types.tensor_type import MOST_AXES, DType, TensorType
 
 OLDEST_OPSET = 7
 _LONGEST_DIM = 100
@@ -115,12 +124,15 @@ def _arithmetic(tree: ast.expr, names: set[str]) -> Dim:
 
 
 def _input_type(value: ValueInfoProto, taken: set[str]) -> TensorType:
-    if value.type.WhichOneof("value") != "tensor_type":
-        kind = value.type.WhichOneof("value") or "unknown"
+    kinds, type_ = _unpacked(value.type)
+    if kinds[-1] != "tensor_type":
         raise UnsupportedError(
-            f"input '{value.name}' is of kind {kind}; only tensors are supported"
+            f"input '{value.name}' is of kind {kinds[-1]}; only tensors are supported, and"
+            " optionals and sequences of them"
         )
-    tensor = value.type.tensor_type
+    tensor = type_.tensor_type
+    if kinds[:-1]:
+        return _sequence_type(value.name, kinds, tensor, taken)
     if not tensor.HasField("shape"):
         raise UnsupportedError(f"input '{value.name}' has no rank; declare its shape")
     if len(tensor.shape.dim) > MOST_AXES:
@@ -135,15 +147,43 @@ def _input_type(value: ValueInfoProto, taken: set[str]) -> TensorType:
         elif dim.dim_param:
             dims.append(_named_dim(dim.dim_param, taken))
         else:
-            name = f"{value.name}_{axis}"
-            while name in taken:
-                name += "_"
-            taken.add(name)
-            dims.append(symbol(name))
+            dims.append(_new_size(f"{value.name}_{axis}", taken))
     try:
         return TensorType(dtype_of(tensor.elem_type), tuple(dims))
     except UnsupportedError as error:
         raise UnsupportedError(f"input '{value.name}': {error}") from None
+
+
+def _unpacked(type_: TypeProto) -> tuple[list[str], TypeProto]:
+    """What a type is, what that is of, and so on, and the innermost type."""
+    kinds = [type_.WhichOneof("value") or "unknown"]
+    while kinds[-1] in ("optional_type", "sequence_type"):
+        type_ = getattr(type_, kinds[-1]).elem_type
+        kinds.append(type_.WhichOneof("value") or "unknown")
+    return kinds, type_
+
+
+def _sequence_type(
+    name: str, kinds: Sequence[str], tensor: TypeProto.Tensor, taken: set[str]
+) -> SequenceType:
+    outer = kinds[:-1]
+    if outer not in (["optional_type"], ["sequence_type"], ["optional_type", "sequence_type"]):
+        raise UnsupportedError(f"input '{name}': {' of '.join(kinds)} is not supported")
+    dims = None
+    if tensor.HasField("shape"):
+        dims = tuple(x.dim_value if x.HasField("dim_value") else None for x in tensor.shape.dim)
+    count = _new_size(f"{name}_0", taken)
+    element = dtype_of(tensor.elem_type)
+    is_list = "sequence_type" in outer
+    return SequenceType(DType.I64, (count,), element, dims, "optional_type" in outer, is_list)
+
+
+def _new_size(name: str, taken: set[str]) -> Dim:
+    """A size that nothing else has, called `name` or nearly so."""
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return symbol(name)
 
 
 def check_declared_type(output: ValueInfoProto, found: TensorType) -> None:

@@ -1,4 +1,4 @@
-"""If, Loop and Scan: their bodies are lowered in place, once per branch or per step."""
+"""If, Loop, Scan and SequenceMap: bodies are lowered in place, once per branch or per step."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from onnx import GraphProto
 
 from satura.rewrite.onnx.lower.context import Context
+from satura.rewrite.onnx.lower.sequences import tensors_of
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import DType
@@ -154,6 +155,19 @@ def _scan_results(node: Context, body: Body, state: list[int], sources: list[int
     return [*state, *(_stack(node, column, at) for column, at in zip(rows, places, strict=True))]
 
 
+def _map(node: Context, body: Body) -> list[int]:
+    """A copy of the body per tensor of the first sequence; other sequences are as long."""
+    build, count = node.build, len(tensors_of(node))
+    columns = []
+    for at, x in enumerate(node.given):
+        columns.append((x,) * count if x >= 0 else tensors_of(node, at))
+        if len(columns[-1]) != count:
+            raise node.wrong(f"input {at} has {len(columns[-1])} tensors, and input 0 {count}")
+    made = [body(_graph(node, "body"), row) for row in zip(*columns, strict=True)]
+    results = range(len(node.proto.output))
+    return [build.sequence([row[at] for row in made]) for at in results]
+
+
 def _per_input(node: Context, name: str, count: int) -> tuple[int, ...]:
     given = node.integers(name) or (0,) * count
     if len(given) != count:
@@ -196,4 +210,5 @@ CONTROL_FLOW: dict[str, Callable[[Context, Body], list[int]]] = {
     "If": _branch,
     "Loop": _loop,
     "Scan": _scan,
+    "SequenceMap": _map,
 }

@@ -38,7 +38,7 @@ from satura.rewrite.onnx.lower.fallback import (
     with_defaults,
     with_new_name,
 )
-from satura.rewrite.onnx.lower.sequences import check_operands, check_output
+from satura.rewrite.onnx.lower.sequences import bound_input, check_operands, named_tensors
 from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.narrow import check_readers
@@ -175,16 +175,17 @@ class _Importer:
             raise ModelError(f"{self.model.ir_version} is not a version of ONNX's file format")
         scope, outputs = self._inputs(graph), self.outputs
         self._walk(graph.node, scope, opset_versions(self.model.opset_import), 0)
-        if not graph.output:
-            raise ModelError("the graph has no outputs")
         for output in graph.output:
             if output.name not in scope:
                 raise ModelError(f"output '{output.name}' is computed by no node")
-            if output.name in outputs:
+            named = named_tensors(self.build, output.name, scope[output.name])
+            if named.keys() & outputs.keys():
                 raise ModelError(f"two outputs are called '{output.name}'")
-            check_output(output.name, scope[output.name])
-            outputs[output.name] = scope[output.name]
-            check_declared_type(output, self.build.type(scope[output.name]))
+            for index in named.values():
+                check_declared_type(output, self.build.type(index))
+            outputs |= named
+        if not outputs:
+            raise ModelError("the graph has no outputs, or none that has a tensor")
         program = self.build.program(outputs)
         if self.build.conditions:
             program = program.where(tuple(self.build.conditions.values()))
@@ -198,9 +199,8 @@ class _Importer:
 
     def calls(self, program: Program, opset: int) -> tuple[Call, ...]:
         """The ONNX nodes that became many of the program that was built last."""
-        places = {
-            old: index for index, old in origins(program, self.build.nodes, self.outputs).items()
-        }
+        built = origins(program, self.build.nodes, self.outputs)
+        places = {old: index for index, old in built.items()}
         own = opset_versions(self.model.opset_import).get("", opset)
         return calls_of(self.lowered, places, max(opset, own))
 
@@ -214,12 +214,14 @@ class _Importer:
             if tensor.name in constants:
                 raise ModelError(f"two initializers are called '{tensor.name}'")
             constants[tensor.name] = tensor
-        types, given = bind_inputs(input_types(graph, constants), self.given)
+        declared = input_types(graph, constants)
+        types, given = bind_inputs(declared, self.given)
+        self.values.ask(types)
         for name, type_ in types.items():
             shape = [substitute(dim, self.sizes) for dim in type_.shape]
             scope[name] = self.build.input(name, type_.dtype, shape)
         for name, value in given.items():
-            scope[name] = self.build.constant(value)
+            scope[name] = bound_input(self.build, name, declared[name], value, scope)
         check_readers(graph)
         for name, tensor in constants.items():
             constant = initializer(tensor, self.weights.get(name))
@@ -248,8 +250,7 @@ class _Importer:
                     f"{label(node)}: its inputs and attributes do not fit together: {error}"
                 ) from error
             if depth == 0:
-                made = range(first, len(self.build.nodes))
-                self.labels.update(dict.fromkeys(made, short_label(node)))
+                self.labels |= dict.fromkeys(range(first, len(self.build.nodes)), short_label(node))
             for name, result in zip(node.output, results, strict=False):
                 if name:
                     scope[name] = result

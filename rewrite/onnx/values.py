@@ -9,12 +9,12 @@ makes the result unknown.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil, floor, trunc
 
 import numpy as np
 
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, UnsupportedError
 from satura.rewrite.onnx.asked import Asked, inputs_behind
 from satura.rewrite.ops import Kind
 from satura.rewrite.program.builder import Builder
@@ -26,6 +26,7 @@ from satura.rewrite.types.attributes import (
     UnaryFn,
 )
 from satura.rewrite.types.dims import Dim, SymbolicDim, exact_quotient, known_at_least, static
+from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 MAX_INTEGERS = 1024
@@ -52,6 +53,17 @@ class Values:
         for position in range(len(self._known), index + 1):
             self._known.append(self._evaluate(self._build.nodes[position]))
         return self._known[index]
+
+    def ask(self, inputs: Mapping[str, TensorType]) -> None:
+        """Raises Asked where an input is a sequence, whose ranks no model declares."""
+        found = {name: each for name, each in inputs.items() if isinstance(each, SequenceType)}
+        if found and self._asks:
+            raise Asked(frozenset(found))
+        for name, type_ in found.items():
+            raise UnsupportedError(
+                f"input '{name}' is {type_}: the ranks of its tensors decide the program; give them"
+                f" when you load the model (values={{'{name}': [...]}}), or compile it"
+            )
 
     def needed(self, index: int) -> Known | None:
         """As `of`, where a shape depends on it.

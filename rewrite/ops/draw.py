@@ -17,13 +17,7 @@ from typing import TypeVar
 import ml_dtypes
 import numpy as np
 
-from satura.rewrite.types.attributes import (
-    Attribute,
-    Padding,
-    Perm,
-    Slices,
-    Window,
-)
+from satura.rewrite.types.attributes import Attribute, Padding, Perm, Slices, Window
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import (
     Dim,

@@ -21,14 +21,7 @@ from functools import lru_cache
 import numpy as np
 
 from satura.rewrite.ops.elementwise import BINARY, UNARY, ScalarFunction, convert
-from satura.rewrite.ops.expression import (
-    Call,
-    Expression,
-    Formula,
-    Number,
-    Operand,
-    Parameter,
-)  # fmt: skip
+from satura.rewrite.ops.expression import Call, Expression, Formula, Number, Operand, Parameter
 from satura.rewrite.ops.registry import Op
 from satura.rewrite.types.attributes import (
     Attribute,

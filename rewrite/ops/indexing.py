@@ -7,13 +7,7 @@ import numpy as np
 from satura.rewrite.errors import CallError
 from satura.rewrite.ops.elementwise import BINARY
 from satura.rewrite.ops.registry import Kind, op, size_of
-from satura.rewrite.types.attributes import (
-    Axis,
-    Count,
-    HostCall,
-    ReduceFn,
-    refuse_unless,
-)
+from satura.rewrite.types.attributes import Axis, Count, HostCall, ReduceFn, refuse_unless
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 

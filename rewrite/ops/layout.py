@@ -3,14 +3,7 @@
 import numpy as np
 
 from satura.rewrite.ops.registry import Kind, op
-from satura.rewrite.types.attributes import (
-    Axis,
-    Padding,
-    Perm,
-    Shape,
-    Slices,
-    refuse_unless,
-)
+from satura.rewrite.types.attributes import Axis, Padding, Perm, Shape, Slices, refuse_unless
 from satura.rewrite.types.dims import SymbolicDim, product, static
 from satura.rewrite.types.tensor_type import Array, TensorType
 

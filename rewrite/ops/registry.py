@@ -23,12 +23,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias
 
 from satura.rewrite.errors import OpError, ProgramError
-from satura.rewrite.types.attributes import (
-    Attribute,
-    BinaryFn,
-    Refuse,
-    UnaryFn,
-)
+from satura.rewrite.types.attributes import Attribute, BinaryFn, Refuse, UnaryFn
 from satura.rewrite.types.dims import representative
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 

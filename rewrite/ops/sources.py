@@ -3,12 +3,7 @@
 import numpy as np
 
 from satura.rewrite.ops.registry import Kind, op
-from satura.rewrite.types.attributes import (
-    Axis,
-    Parameter,
-    Shape,
-    refuse_unless,
-)
+from satura.rewrite.types.attributes import Axis, Parameter, Shape, refuse_unless
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, DType, TensorType

@@ -10,6 +10,7 @@ import numpy as np
 
 from satura.rewrite.errors import CallError
 from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate
+from satura.rewrite.types.sequence_type import ABSENT, SequenceType, member
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 if TYPE_CHECKING:
@@ -54,6 +55,26 @@ def as_arrays(arguments: Mapping[str, object]) -> dict[str, Array]:
         except (TypeError, ValueError) as error:
             raise CallError(f"input {name!r} is not an array: {error}") from error
     return arrays
+
+
+def with_members(
+    arguments: Mapping[str, object], types: Mapping[str, TensorType]
+) -> dict[str, object]:
+    """The arguments where lists for sequences, and what is given for optionals, are their ranks and
+    the tensors by name. Raises CallError for what is not by name."""
+    check_named(arguments, "arguments")
+    result = dict(arguments)
+    for name, type_ in types.items():
+        given = result.get(name)
+        if name not in result or not isinstance(type_, SequenceType):
+            continue
+        if given is None:
+            result[name] = np.array([ABSENT])
+        elif isinstance(given, list | tuple) or not type_.is_list:
+            tensors = [*map(np.asarray, given if isinstance(given, list | tuple) else [given])]
+            result[name] = np.array([each.ndim for each in tensors], np.int64)
+            result |= {member(name, at): each for at, each in enumerate(tensors)}
+    return result
 
 
 def sizes_of(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) -> dict[str, int]:

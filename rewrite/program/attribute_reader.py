@@ -30,7 +30,7 @@ from satura.rewrite.types.attributes import (
     UserAttribute,
     Window,
 )
-from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim, SymbolicDim, static, symbol
 from satura.rewrite.types.elements import elements
 from satura.rewrite.types.size_condition import SizeCondition

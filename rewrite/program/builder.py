@@ -29,7 +29,7 @@ from satura.rewrite.types.attributes import (
     UnaryFn,
     Window,
 )
-from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import DType, TensorType
 

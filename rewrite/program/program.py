@@ -17,7 +17,7 @@ from satura.rewrite.types.attributes import (
     Parameter,
     concrete_attribute,
 )
-from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
+from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import representative, symbol
 from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from threading import RLock, Thread, current_thread, main_thread
 from typing import TypeVar
@@ -12,6 +13,8 @@ from typing import TypeVar
 from satura.rewrite.system.garbage import without_collections
 
 T = TypeVar("T")
+
+_SLEEP = "OPENBLAS_THREAD_TIMEOUT"
 
 # A fork waits for it: the child would have the locks that another thread holds, and not the thread.
 _working = RLock()
@@ -55,5 +58,19 @@ def import_whole(module: str) -> None:
     Collections would look through what stays anyway: an eighth of the time.
     """
     if module not in sys.modules:
-        with without_collections():
+        with without_collections(), _threads_that_sleep():
             to_the_end(lambda: import_module(module))
+
+
+@contextmanager
+def _threads_that_sleep() -> Iterator[None]:
+    """Where NumPy is imported, the threads that its OpenBLAS starts sleep when they have nothing to
+    do for a third of a millisecond: by default each core is busy for 20 then."""
+    if "numpy" in sys.modules or _SLEEP in os.environ:
+        yield
+        return
+    os.environ[_SLEEP] = "20"  # the logarithm of the cycles; it is read once
+    try:
+        yield
+    finally:
+        os.environ.pop(_SLEEP, None)

@@ -12,13 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
 from satura.rewrite.types.constant import Constant, Scalar
-from satura.rewrite.types.dims import (
-    Dim,
-    SymbolicDim,
-    evaluate,
-    known_at_least,
-    operand_text,
-)
+from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, known_at_least, operand_text
 from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import DType, TensorType
 
@@ -191,7 +185,7 @@ class Window:
         return any(self.lo) or any(self.hi)
 
     def outer(self, shape: Iterable[Dim]) -> tuple[Dim, ...]:
-        """Extents of the result for an operand of `shape`; Refuse where it does not fit."""
+        """Extents of the result: 0 where the window is one too long, Refuse where it is longer."""
         steps = (self.sizes, self.strides, self.dilations)
         same = all(len(part) == self.rank for part in (*steps, self.lo, self.hi))
         refuse_unless(same, f"the parts of window {self} differ in length")

@@ -29,6 +29,11 @@ class Scalar:
         return Scalar(dtype, np.asarray(value).astype(dtype.numpy).tobytes())
 
     @property
+    def type(self) -> TensorType:
+        """The element type, of rank 0."""
+        return TensorType(self.dtype, ())
+
+    @property
     def value(self) -> np.generic:
         value: np.generic = self.array.flat[0]
         return value

@@ -11,12 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from satura.rewrite.types.attributes import (
-    Attribute,
-    Perm,
-    Shape,
-    Slices,
-)
+from satura.rewrite.types.attributes import Attribute, Perm, Shape, Slices
 from satura.rewrite.types.dims import (
     Dim,
     Quotient,

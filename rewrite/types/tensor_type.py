@@ -67,14 +67,17 @@ class DType(Enum):
 
     @property
     def is_float(self) -> bool:
+        """Whether it is a float of any width, those of 8 and of 4 bits included."""
         return self.value.startswith(("f", "bf"))
 
     @property
     def is_signed(self) -> bool:
+        """Whether it has negative numbers, as floats do; bool has none."""
         return self.is_float or self.value.startswith("i")
 
     @property
     def is_integer(self) -> bool:
+        """Whether it is an integer of any width; bool is not."""
         return not self.is_float and self is not DType.BOOL
 
     @property

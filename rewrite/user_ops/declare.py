@@ -44,13 +44,7 @@ from satura.rewrite.ops.registry import (
     no_flops,
     size_of,
 )
-from satura.rewrite.types.attributes import (
-    Attribute,
-    BinaryFn,
-    Count,
-    UnaryFn,
-    UserAttribute,
-)
+from satura.rewrite.types.attributes import Attribute, BinaryFn, Count, UnaryFn, UserAttribute
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 from satura.rewrite.user_ops import guard

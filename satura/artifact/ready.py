@@ -18,7 +18,6 @@ from satura.backend.cores import usable_threads
 from satura.backend.jit.kernel import CompiledKernel
 from satura.backend.jit.machine_code import load_all
 from satura.backend.run import pool
-from satura.backend.run.class_report import ClassReport
 from satura.backend.run.instances import Instances
 from satura.backend.run.part import Part, Planned, Program
 from satura.backend.run.routine import FIRST_TENSOR, Instance, Launch, Output, Routine
@@ -31,6 +30,7 @@ from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 if TYPE_CHECKING:
     from satura.artifact.classes import ReadyClass
     from satura.backend.plan.compiled import CompiledSchedule
+    from satura.backend.run.class_report import ClassReport
 
 _MOST_THREADS = 1 << 10
 _MOST_BYTES = 1 << 46
@@ -121,6 +121,7 @@ class ReadyProgram(Program):
         if not rows:
             return []
         from satura.artifact.classes import ReadyClass
+        from satura.backend.run.class_report import ClassReport
 
         assert self._kernels is not None
         shared = (*self._kernels, self._constants, len(self.inputs))

@@ -53,8 +53,6 @@ CASES_ON_HOST = {
 CASES_REFUSED = {
     "element type": "strings are not tensors of a program, float8e8m0 is no element type:"
     " LabelEncoder, RegexFullMatch, StringConcat, StringNormalizer, StringSplit, Equal, Cast",
-    "only tensors": "sequences and optionals are neither inputs nor outputs: SequenceInsert,"
-    " SequenceMap, SplitToSequence, OptionalGetElement, OptionalHasElement, Identity, If, Loop",
     "depends on data": "the number of results depends on data, and is not declared: Unique, which"
     " `satura.compile` runs between two programs, and `satura.load` refuses",
     "control flow": "a graph inside a node of another domain: FlexAttention",

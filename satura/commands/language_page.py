@@ -70,7 +70,16 @@ def language_page() -> str:
         lines += ["", f"## {title}", ""]
         for name in names:
             lines += _entry(name)
+        if title == "Ops":
+            lines.append(_without_terms(ops))
     return "\n".join(lines) + "\n"
+
+
+def _without_terms(ops: list[str]) -> str:
+    """The line that names the ops that have no function."""
+    named = {name.rstrip("_") for name in ops}
+    others = sorted(op.name for op in REGISTRY.values() if op.user is None and op.name not in named)
+    return f"- Laws do not speak of {', '.join(f'`{name}`' for name in others)}."
 
 
 def _prose(text: str | None) -> list[str]:
@@ -97,7 +106,7 @@ def _entry(name: str) -> list[str]:
         made = sorted(method for method in dir(value) if not method.startswith("_"))
         calls = [(each, getattr(value, each)) for each in made]
         entry += [f"  - `.{each}{_call(each, call)}`" for each, call in calls if callable(call)]
-    if name in ATTRIBUTES and name != "DType":
+    if name in (*ATTRIBUTES, "TensorType"):
         entry += [f"  - {line}" for line in _members(cast(type, value))]
     return entry
 

@@ -11,7 +11,7 @@ from satura.backend.run.calls import Runnable
 from satura.pipeline.ready import ReadyPart
 from satura.pipeline.rewritten import Rewritten
 from satura.rewrite.errors import CallError, ProgramError, file_errors
-from satura.rewrite.program.arguments import as_arrays, as_path, check_named
+from satura.rewrite.program.arguments import as_arrays, as_path, check_named, with_members
 
 if TYPE_CHECKING:
     from satura.backend.plan.compiled import CompiledSchedule
@@ -60,7 +60,8 @@ class Compiled(Runnable):
 
         Other inputs are left aside. Raises CallError where the value of one is missing.
         """
-        return Compiled(self._whole.for_values(as_arrays(values)))
+        whole = self._whole
+        return Compiled(whole.for_values(as_arrays(with_members(values, whole.inputs))))
 
     @property
     def rewritten(self) -> Rewritten:

@@ -29,7 +29,7 @@ from satura.rewrite.onnx.write.program import opsets, write_program
 from satura.rewrite.onnx.write.raised import Raised, raised
 from satura.rewrite.ops import REGISTRY, Kind, Op
 from satura.rewrite.program.program import Node, Program, ProgramBuilder
-from satura.rewrite.types.attributes import Attribute, Count, Parameter, Perm, Shape
+from satura.rewrite.types.attributes import Attribute, BinaryFn, Count, Parameter, Perm, Shape
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import symbol, symbols_of
 from satura.rewrite.types.tensor_type import DType, TensorType, bytes_of
@@ -260,7 +260,7 @@ def _cost(program: Program, index: int) -> float:
         if node.op.name == "transpose":
             return each * (_TURNED if _moves_one_axis(node.attributes[0]) else 1.0)
         alone = 0 if node.op.name == "reshape" else 1
-        own = _NODE / 4 if node.op.name == "reshape" else each
+        own = _NODE / 4 if not alone and not _is_before_a_bias(program, index) else each
         sizes = 0
         if any(type_.symbols for type_ in (node.type, *types)):
             sizes = _count_written(node.op, node.attributes, types) - alone
@@ -274,6 +274,19 @@ def _is_implied(program: Program, index: int) -> bool:
     """Whether all that read a broadcast spread their operands by themselves."""
     readers = [program.nodes[user].op.name for user in program.users[index]]
     return index not in program.output_nodes and {*readers} <= {"binary", "select"}
+
+
+def _is_before_a_bias(program: Program, index: int) -> bool:
+    """Whether a node stands between a product and its bias, which runtimes add as they multiply."""
+    if program.nodes[program.nodes[index].operands[0]].op.name not in _PRODUCTS:
+        return False
+    readers = [program.nodes[user] for user in program.users[index]]
+    return any(
+        each.op.name == "binary"
+        and each.attributes[0] == BinaryFn("add")
+        and any(program.known[x] for x in each.operands)
+        for each in readers
+    )
 
 
 def _moves_one_axis(perm: Attribute) -> bool:

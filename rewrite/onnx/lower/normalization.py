@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
+from satura.rewrite.onnx.lower.reductions import with_axis
 from satura.rewrite.types.dims import exact_quotient
 from satura.rewrite.types.tensor_type import DType
 
@@ -13,22 +14,16 @@ from satura.rewrite.types.tensor_type import DType
 @lowering("Softmax", "LogSoftmax")
 @computed_wide
 def softmax(node: Context) -> int:
-    """exp(x - m) / sum(exp(x - m)), m the largest element; the log form is x - m - log(sum).
-
-    Before opset 13 all axes from `axis` on count as one.
-    """
-    x = node.tensor(0)
-    rank = len(x.shape)
-    if node.opset >= 13:
-        axes = [node.axis(node.integer("axis", -1), rank)]
-    else:
-        axes = list(range(node.axis(node.integer("axis", 1), rank), rank))
-    moved = x - x.reduce("max", axes)
+    """exp(x - m) / sum(exp(x - m)), m the largest element; the log form is x - m - log(sum)."""
+    build = node.build
+    flat, axis = with_axis(node)
+    x = Value(build, flat)
+    moved = x - x.reduce("max", [axis])
     grown = moved.unary("exp")
-    total = grown.reduce("sum", axes)
-    if node.proto.op_type == "Softmax":
-        return (grown / total).index
-    return (moved - total.unary("log")).index
+    total = grown.reduce("sum", [axis])
+    is_log = node.proto.op_type == "LogSoftmax"
+    result = (moved - total.unary("log") if is_log else grown / total).index
+    return result if flat == node[0] else build.reshape(result, build.shape(node[0]))
 
 
 @lowering("BatchNormalization")

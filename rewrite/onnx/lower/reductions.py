@@ -87,22 +87,30 @@ def arg_reduce(node: Context) -> int:
 
 @lowering("Hardmax")
 def hard_max(node: Context) -> int:
-    """1 at the first largest element of an axis, 0 elsewhere.
-
-    Before opset 13 all axes from `axis` on count as one.
-    """
-    build, x = node.build, node[0]
-    shape = build.shape(x)
-    if node.opset >= 13:
-        axis = node.axis(node.integer("axis", -1), len(shape))
-    else:
-        first = node.axis(node.integer("axis", 1), len(shape))
-        x, axis = build.reshape(x, (*shape[:first], product(shape[first:]))), first
+    """1 at the first largest element of an axis, 0 elsewhere."""
+    build = node.build
+    x, axis = with_axis(node)
     flat = build.shape(x)
     where = build.expand(build.arg_reduce("max", x, axis), flat)
     places = build.iota(flat, axis, DType.I64)
     result = build.cast(build.binary("eq", where, places), build.dtype(x))
-    return result if node.opset >= 13 else build.reshape(result, shape)
+    return result if x == node[0] else build.reshape(result, build.shape(node[0]))
+
+
+def with_axis(node: Context) -> tuple[int, int]:
+    """Operand 0, maybe reshaped, and its axis that `axis` says.
+
+    Before opset 13 all axes from that on count as one; those of extent 1 change nothing.
+    """
+    build, x = node.build, node[0]
+    shape = build.shape(x)
+    if node.opset >= 13:
+        return x, node.axis(node.integer("axis", -1), len(shape))
+    first = node.axis(node.integer("axis", 1), len(shape))
+    long = [axis for axis in range(first, len(shape)) if shape[axis] != 1]
+    if len(long) < 2:
+        return x, (long or [first])[0]
+    return build.reshape(x, (*shape[:first], product(shape[first:]))), first
 
 
 _RUNNING = {"CumSum": "sum", "CumProd": "prod"}

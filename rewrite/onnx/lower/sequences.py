@@ -1,41 +1,64 @@
 """Lowerings of sequences of tensors whose number is known: at load they are lists.
 
-A sequence is a negative number where a tensor is the index of its node.
+A sequence is a negative number where a tensor is the index of its node. So is an optional without
+an element; another one is its element. Of inputs and outputs the tensors have names: `x[0]`, ...
 """
 
 from __future__ import annotations
 
-from satura.rewrite.errors import UnsupportedError
+from collections.abc import Mapping
+
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.movement import parts
+from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.dims import Dim
-from satura.rewrite.types.tensor_type import DType
+from satura.rewrite.types.sequence_type import SequenceType, is_absent, member
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 _TAKE_SEQUENCES = {
-    "ConcatFromSequence", "Identity", "SequenceAt", "SequenceErase", "SequenceInsert",
-    "SequenceLength",
+    "ConcatFromSequence", "Identity", "Optional", "OptionalGetElement", "OptionalHasElement",
+    "SequenceAt", "SequenceErase", "SequenceInsert", "SequenceLength",
 }  # fmt: skip
 
 
 def check_operands(node: Context) -> None:
     """Raises UnsupportedError for a sequence where the op takes a tensor."""
     op_type = node.proto.op_type
-    taken = {"Loop": range(2, len(node.operands))}.get(op_type, range(op_type in _TAKE_SEQUENCES))
+    last = len(node.operands)
+    bodies = {"Loop": range(2, last), "SequenceMap": range(last)}
+    taken = bodies.get(op_type, range(op_type in _TAKE_SEQUENCES))
     for position, operand in enumerate(node.operands):
         if operand is not None and operand < 0 and position not in taken:
             raise node.unsupported(f"input {position} is a sequence; only tensors are supported")
 
 
-def check_output(name: str, value: int) -> None:
-    """Raises UnsupportedError for a sequence as the model's output."""
-    if value < 0:
-        raise UnsupportedError(f"output '{name}' is a sequence; only tensors are supported")
+def named_tensors(build: Tensors, name: str, value: int) -> dict[str, int]:
+    """A result by its name, or the tensors of a sequence by theirs; an absent optional has none."""
+    if value >= 0:
+        return {name: value}
+    return {member(name, at): x for at, x in enumerate(build.sequences[value] or ())}
 
 
-def _tensors(node: Context) -> tuple[int, ...]:
-    if node[0] >= 0:
-        raise node.wrong("input 0 is a tensor, not a sequence")
-    return node.build.sequences[node[0]]
+def bound_input(
+    build: Tensors, name: str, type_: TensorType, value: Array, scope: Mapping[str, int]
+) -> int:
+    """What an input of this value is: a constant, or a sequence of tensors that `scope` has."""
+    if not isinstance(type_, SequenceType):
+        return build.constant(value)
+    if is_absent(value):
+        return build.sequence(None)
+    tensors = [scope[member(name, at)] for at in range(value.size)]
+    return build.sequence(tensors) if type_.is_list else tensors[0]
+
+
+def tensors_of(node: Context, position: int = 0) -> tuple[int, ...]:
+    """The tensors of the sequence that an operand is."""
+    if node[position] >= 0:
+        raise node.wrong(f"input {position} is a tensor, not a sequence")
+    tensors = node.build.sequences[node[position]]
+    if tensors is None:
+        raise node.wrong(f"input {position} is an optional without an element")
+    return tensors
 
 
 def _place(node: Context, operand: int, count: int) -> int:
@@ -44,6 +67,26 @@ def _place(node: Context, operand: int, count: int) -> int:
     if len(values) != 1 or not -count <= values[0] < count:
         raise node.wrong(f"position {list(values)} is out of range for {count} tensors")
     return values[0] % count
+
+
+@lowering("Optional")
+def optional(node: Context) -> int:
+    """An optional: its element, which stands for itself, or none."""
+    return node.build.sequence(None) if node.optional(0) is None else node[0]
+
+
+@lowering("OptionalHasElement")
+def optional_has_element(node: Context) -> int:
+    """Whether there is an element."""
+    given = node.optional(0)
+    has_element = given is not None and (given >= 0 or node.build.sequences[given] is not None)
+    return node.build.constant(has_element, DType.BOOL)
+
+
+@lowering("OptionalGetElement")
+def optional_get_element(node: Context) -> int:
+    """The element of an optional."""
+    return node[0] if node[0] >= 0 else node.build.sequence(tensors_of(node))
 
 
 @lowering("SequenceConstruct", "SequenceEmpty")
@@ -55,20 +98,20 @@ def sequence_construct(node: Context) -> int:
 @lowering("SequenceAt")
 def sequence_at(node: Context) -> int:
     """One tensor of a sequence."""
-    tensors = _tensors(node)
+    tensors = tensors_of(node)
     return tensors[_place(node, 1, len(tensors))]
 
 
 @lowering("SequenceLength")
 def sequence_length(node: Context) -> int:
     """The number of tensors."""
-    return node.build.constant(len(_tensors(node)), DType.I64)
+    return node.build.constant(len(tensors_of(node)), DType.I64)
 
 
 @lowering("SequenceInsert")
 def sequence_insert(node: Context) -> int:
     """A sequence with one more tensor, at its end where no position is given."""
-    tensors = _tensors(node)
+    tensors = tensors_of(node)
     count = len(tensors)
     at = count
     if node.optional(2) is not None and node.fixed(2) != (count,):
@@ -79,7 +122,7 @@ def sequence_insert(node: Context) -> int:
 @lowering("SequenceErase")
 def sequence_erase(node: Context) -> int:
     """A sequence without one tensor, the last where no position is given."""
-    tensors = _tensors(node)
+    tensors = tensors_of(node)
     at = len(tensors) - 1 if node.optional(1) is None else _place(node, 1, len(tensors))
     return node.build.sequence((*tensors[:at], *tensors[at + 1 :]))
 
@@ -108,7 +151,7 @@ def split_to_sequence(node: Context) -> int:
 @lowering("ConcatFromSequence")
 def concat_from_sequence(node: Context) -> int:
     """The tensors one after another along an axis, which may be a new one."""
-    build, tensors = node.build, _tensors(node)
+    build, tensors = node.build, tensors_of(node)
     if not tensors:
         raise node.wrong("its sequence has no tensors")
     node.common_dtype(*tensors)

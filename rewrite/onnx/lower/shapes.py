@@ -70,18 +70,6 @@ def _extent(node: Context, dim: Dim) -> int:
     return node.build.extent(dim)
 
 
-@lowering("OptionalHasElement")
-def optional_has_element(node: Context) -> int:
-    """Whether there is an operand: a tensor is an optional with an element."""
-    return node.build.constant(bool(node.operands) and node.optional(0) is not None, DType.BOOL)
-
-
-@lowering("OptionalGetElement")
-def optional_get_element(node: Context) -> int:
-    """The element of an optional, which a tensor is itself."""
-    return node[0]
-
-
 @lowering("Range")
 def range_(node: Context) -> int:
     """start, start + delta, … below limit, as an index ramp."""

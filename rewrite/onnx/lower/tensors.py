@@ -33,12 +33,12 @@ class Tensors(Builder):
         super().__init__()
         self.place = ""
         self.conditions: dict[tuple[Dim, Dim], SizeCondition] = {}
-        self.sequences: dict[int, tuple[int, ...]] = {}
+        self.sequences: dict[int, tuple[int, ...] | None] = {}
 
-    def sequence(self, tensors: Sequence[int]) -> int:
-        """A negative number that stands for a list of tensors."""
+    def sequence(self, tensors: Sequence[int] | None) -> int:
+        """A negative number that stands for a list of tensors; None is an absent optional."""
         number = -1 - len(self.sequences)
-        self.sequences[number] = tuple(tensors)
+        self.sequences[number] = None if tensors is None else tuple(tensors)
         return number
 
     def need_equal(self, dim: Dim, other: Dim) -> None:

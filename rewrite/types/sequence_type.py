@@ -1,0 +1,62 @@
+"""Inputs that are sequences of tensors, or optionals: programs have an input for each tensor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from satura.rewrite.errors import CallError
+from satura.rewrite.types.dims import Dim, symbol
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
+
+ABSENT = -1
+"""What stands for the ranks of an optional that is not there."""
+
+
+@dataclass(frozen=True)
+class SequenceType(TensorType):
+    """The type of what decides a program: the ranks of the tensors, which are inputs of their own.
+
+    Each tensor has the type `element` and the extents `dims`, of which None are open; where `dims`
+    are None, any rank. An optional may be absent; one that is not a list has at most one tensor.
+    """
+
+    element: DType
+    dims: tuple[int | None, ...] | None
+    is_optional: bool
+    is_list: bool
+
+    def members(self, name: str, ranks: Array) -> dict[str, TensorType]:
+        """The types of the tensors by name. Raises CallError for ranks that this has not."""
+        if is_absent(ranks):
+            fits = self.is_optional
+            ranks = ranks[1:]
+        else:
+            wanted = None if self.dims is None else len(self.dims)
+            fits = all(int(x) == wanted if wanted is not None else x >= 0 for x in ranks)
+            fits = fits and (self.is_list or ranks.size == 1)
+        if not fits:
+            raise CallError(f"input {name!r} is {self}: its ranks cannot be {ranks.tolist()}")
+        found = {}
+        for at, rank in enumerate(map(int, ranks)):
+            dims = self.dims or (None,) * rank
+            own = member(name, at)
+            shape: list[Dim] = [
+                symbol(f"{own}_{axis}") if dim is None else dim for axis, dim in enumerate(dims)
+            ]
+            found[own] = TensorType(self.element, tuple(shape))
+        return found
+
+    def __str__(self) -> str:
+        shape = "[…]" if self.dims is None else f"[{', '.join(str(x or '?') for x in self.dims)}]"
+        kind = "a sequence of " if self.is_list else ""
+        return f"{'optional ' if self.is_optional else ''}{kind}{self.element.value}{shape}"
+
+
+def member(name: str, at: int) -> str:
+    """What a tensor of a sequence is called."""
+    return f"{name}[{at}]"
+
+
+def is_absent(ranks: Array) -> bool:
+    """Whether these ranks stand for an optional that is not there."""
+    return bool(ranks.tolist() == [ABSENT])
