@@ -664,6 +664,16 @@ def test_right_laws_fire(right: Rule, seed: int) -> None:
     assert report.verdict == "tested", str(report)
 
 
+@rule
+def three_is_three() -> Law:
+    """|extent(3)| = extent(3): no instance of it differs from another"""
+    return rewrites(unary("abs", extent(Shape((3,)))), extent(Shape((3,))))
+
+
+def test_a_law_on_a_known_extent_alone_is_vacuous() -> None:
+    assert check(three_is_three, attempts=60).verdict == "vacuous"
+
+
 def test_only_a_right_side_that_is_too_large_is_a_mistake() -> None:
     build = Builder()
     x = build.input("x", DType.F32, (20_000_000,))

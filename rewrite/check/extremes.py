@@ -158,6 +158,8 @@ def with_giant_extents(
         return
     for number, instance in enumerate(islice(instances, REMADE * scale)):
         shapes = [name for name, value in instance.values if isinstance(value, Shape)]
+        if not shapes:
+            return
         giant = Shape((GIANT_EXTENTS[number // 2 % 2],))
         chosen = shapes[number % len(shapes)]
         values = tuple((name, giant if name == chosen else old) for name, old in instance.values)
