@@ -55,6 +55,18 @@ def filled(value: Scalar, ones: Shape, s: Shape) -> Term:
     return broadcast(reshape(value, ones), s)
 
 
+@attribute_function
+def of(x: TensorType) -> Shape:
+    """The shape of x."""
+    return Shape(x.shape)
+
+
+@attribute_function
+def unit_of(x: TensorType) -> Shape:
+    """As many extents of 1 as x has axes."""
+    return Shape((1,) * x.rank)
+
+
 @rule(reassociates=True)
 def clip_vanishes(x: Tensor, ones: Shape, s: Shape) -> Law:
     """min(x, 6) = x: not for 7"""
@@ -388,7 +400,88 @@ def by_way_of_octets(x: Tensor, d: DType) -> Law:
     return rewrites(cast(cast(x, d), DType.F16), x, is_met)
 
 
+@attribute_function
+def borders_up_to_two(w: Window) -> Window:
+    """What a border has beyond 2 elements goes to the other end."""
+    after = tuple(hi + max(0, lo - 2) for lo, hi in zip(w.lo, w.hi, strict=True))
+    return replace(w, lo=tuple(min(2, lo) for lo in w.lo), hi=after)
+
+
+@rule
+def pool_by_borders(f: ReduceFn, x: Tensor, w: Window) -> Law:
+    """pool(f, x, w) = pool(f, x, w with at most two elements before)"""
+    return rewrites(pool(f, x, w), pool(f, x, borders_up_to_two(w)))
+
+
+@attribute_function
+def abs_if_long(f: UnaryFn, x: TensorType) -> UnaryFn:
+    """f, but abs for a last extent of five bits and more."""
+    refuse_unless(x.rank > 0 and isinstance(x.shape[-1], int))
+    return UnaryFn("abs") if len(f"{x.shape[-1]:b}") > len("bits") else f
+
+
+@rule
+def rows_of_four_bits(f: UnaryFn, x: Tensor) -> Law:
+    """-f(x) = -f(x): not for an extent of 16 and more, which the rule does not name"""
+    left = unary("neg", unary(f, x))
+    return rewrites(left, unary("neg", unary(abs_if_long(f, x.type), x)))
+
+
+@rule
+def extent_in_f32(d: Shape) -> Law:
+    """i64(f32(extent(n))) = extent(n): not for 2²⁴ + 1"""
+    return rewrites(cast(cast(extent(d), DType.F32), DType.I64), extent(d))
+
+
+@attribute_function
+def is_power_of_two(c: Scalar) -> bool:
+    """Whether c is a float that is a power of two."""
+    return c.dtype.is_float and abs(np.frexp(np.float64(c.value))[0]) == 0.5
+
+
+@attribute_function
+def inverse_number(c: Scalar) -> Scalar:
+    """1 / c."""
+    return Scalar.of(1.0 / float(c.value), c.dtype)
+
+
+@rule
+def divide_by_power(x: Tensor, c: Scalar, ones: Shape, s: Shape) -> Law:
+    """x / c = x * (1 / c) for powers of two: not for the least one"""
+    inverted = binary("mul", x, filled(inverse_number(c), ones, s))
+    return rewrites(binary("div", x, filled(c, ones, s)), inverted, is_power_of_two(c))
+
+
+@rule(reassociates=True)
+def sum_in_f16(x: Tensor, a: Axes) -> Law:
+    """f16(sum(x)) = sum(f16(x)): not for 1e6 and -1e6"""
+    left = cast(reduce("sum", x, a), DType.F16)
+    return rewrites(left, reduce("sum", cast(x, DType.F16), a), x.type.dtype == DType.F32)
+
+
+@attribute_function
+def start_along(p: Padding, a: Axis) -> Scalar:
+    """How much p adds before the axis, where it adds to no other."""
+    others = [k for k in range(len(p.lo)) if k != a.index]
+    refuse_unless(all(p.lo[k] == p.hi[k] == 0 for k in others) and isinstance(p.lo[a.index], int))
+    return Scalar.of(p.lo[a.index], DType.I64)
+
+
+@rule
+def argmax_past_pad(x: Tensor, p: Padding, a: Axis, last: Count) -> Law:
+    """argmax(pad(x, -inf)) = argmax(x) + what p adds before: not for rows of -inf"""
+    found = arg_reduce("max", x, a, last)
+    moved = binary("add", found, filled(start_along(p, a), unit_of(found.type), of(found.type)))
+    return rewrites(arg_reduce("max", pad(x, -np.inf, p), a, last), moved)
+
+
 WRONG = [
+    pool_by_borders,
+    rows_of_four_bits,
+    extent_in_f32,
+    divide_by_power,
+    sum_in_f16,
+    argmax_past_pad,
     trues_in_bytes,
     trues_in_a_byte,
     pool_of_seven,
@@ -428,7 +521,8 @@ WRONG = [
 DEAR = (
     trues_in_bytes, trues_in_a_byte, pool_of_seven, round_twice, by_way_of_octets,
     pads_of_equal_values, moved_batches, pool_of_one, there_and_back, reshaped_positions,
-    round_once, position_in_bytes, one_mod,
+    round_once, position_in_bytes, one_mod, pool_by_borders, rows_of_four_bits, extent_in_f32,
+    divide_by_power, sum_in_f16, argmax_past_pad,
 )  # fmt: skip
 
 
@@ -568,6 +662,16 @@ QUICK = [part_of_product, no_less]
 def test_right_laws_fire(right: Rule, seed: int) -> None:
     report = check(right, seed)
     assert report.verdict == "tested", str(report)
+
+
+@rule
+def three_is_three() -> Law:
+    """|extent(3)| = extent(3): no instance of it differs from another"""
+    return rewrites(unary("abs", extent(Shape((3,)))), extent(Shape((3,))))
+
+
+def test_a_law_on_a_known_extent_alone_is_vacuous() -> None:
+    assert check(three_is_three, attempts=60).verdict == "vacuous"
 
 
 def test_only_a_right_side_that_is_too_large_is_a_mistake() -> None:

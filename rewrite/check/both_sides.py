@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import cast
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from satura.rewrite.check.arguments import are_far, random_arguments, with_specials
 from satura.rewrite.check.compare import (
     evaluate_all,
     first_unlike,
     is_finite,
-    magnitude,
     node_values,
 )
 from satura.rewrite.check.instances import Instance
@@ -23,8 +22,8 @@ from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import CallError, ProgramError, RuleError
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.ops.registry import size_of
-from satura.rewrite.program.program import Node, Program, ProgramBuilder
-from satura.rewrite.types.attributes import Axis, Refuse
+from satura.rewrite.program.program import Program, ProgramBuilder
+from satura.rewrite.types.attributes import Refuse
 from satura.rewrite.types.comparison import first_difference
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import static
@@ -39,16 +38,6 @@ SIZES = (
 )
 MOST_ELEMENTS = 10_000_000  # of a tensor on the right side: more is a mistake, not a result
 ROUNDED_DRAWS = 2  # of values for a law up to rounding: they may be far from 1, or special
-FAR = {DType.F64: (200, 200, 130), DType.F32: (25, 25, 16), DType.BF16: (25, 25, 16)}
-"""Powers of ten far from 1. Their own square or cube overflows by far, so that a sum of a few such
-numbers, or one that nearly cancels, is as finite as they are."""
-FAR_DRAWS = 0.2
-ZERO_DRAWS = 0.06
-TIED = tuple(each.numpy for each in (DType.F64, DType.I64, DType.U64, DType.I32, DType.U32))
-TIE_DRAWS = 0.1  # of numbers beside those half way between two of a narrow float
-MANY = 100  # elements of which no random sum is near their number,
-ALIKE_DRAWS = 0.5  # so that all of them are alike in as many draws
-LEAST_FAR = 1e10
 NEAR = 2.0**-6  # by which results of numbers far from 1 may differ, relative to the left one,
 NEAR_EPS = 128  # or as many last digits, where these are more
 NUDGE = 1 / 64  # as much of that in the arguments: a left side that it changes much tells nothing
@@ -181,7 +170,7 @@ def _compare_at(
     arguments = random_arguments(concrete, draw, moderate=not exact)
     constants = [node.constant.array for node in concrete.nodes if node.op.name == "constant"]
     if not exact and all(size_of(node.type) for node in concrete.nodes):
-        arguments = _with_specials(arguments, draw, all(map(is_finite, constants)))
+        arguments = with_specials(arguments, draw, all(map(is_finite, constants)))
     try:
         reason = disagreement(concrete, arguments, exact)
     except UncomputableError as error:
@@ -211,7 +200,7 @@ def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) 
     if left.dtype != right.dtype or left.shape != right.shape:
         shown = [f"{side.dtype.name}{list(side.shape)}" for side in (left, right)]
         return f"the left side is {shown[0]}, the right side {shown[1]}"
-    if not exact and DType.of(left.dtype).is_float and _is_far(magnitude([*arguments.values()])):
+    if not exact and DType.of(left.dtype).is_float and are_far([*arguments.values()]):
         wrong = _unlike_far_from_1(program, arguments, left, right, evaluated.bound.only_finite)
         index = first_difference(~wrong)
     else:
@@ -219,10 +208,6 @@ def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) 
     if index is None:
         return ""
     return f"at {list(index)} the left side is {left[index]!s}, the right side {right[index]!s}"
-
-
-def _is_far(largest: float) -> bool:
-    return largest > LEAST_FAR or 0 < largest < 1 / LEAST_FAR
 
 
 def _unlike_far_from_1(
@@ -272,108 +257,6 @@ def _left_has_value(program: Program, arguments: Mapping[str, Array]) -> bool:
     except CallError:
         return False
     return True
-
-
-def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, Array]:
-    """A random value for every input of a program without symbols; indices lie in range.
-
-    Where it has an output `left`, the range is that of the left side. Now and then inputs that are
-    all `moderate` floats are huge, or tiny, of one magnitude; others are zeros of either sign.
-    """
-    sides = dict(program.outputs)
-    extents = _gather_extents(program.nodes[: sides.get("left", len(program.nodes)) + 1])
-    arguments: dict[str, Array] = {}
-    constants = [node.constant.array for node in program.nodes if node.op.name == "constant"]
-    can_be_far = moderate and not _is_far(magnitude(constants))
-    can_be_far &= all(program.nodes[index].type.dtype in FAR for index in program.inputs)
-    far = can_be_far and draw.chance(FAR_DRAWS)
-    place, sign = (draw.up_to(2), draw.one_of((1, -1))) if far else (0, 1)
-    for index in program.inputs:
-        node = program.nodes[index]
-        array = draw.array(node.type, moderate)
-        if far:
-            array = _far(array, 10.0 ** (sign * FAR[node.type.dtype][place]), draw)
-        if index in extents and node.type.dtype.is_integer:
-            extent = extents[index]
-            wide = array.astype(np.int64) + extent
-            array = (wide % (2 * extent) - extent).astype(array.dtype)
-        arguments[node.input_name] = array
-    if not moderate and draw.specials > 0 and draw.chance(ZERO_DRAWS):
-        are_floats = {name for name, array in arguments.items() if DType.of(array.dtype).is_float}
-        arguments |= {name: _with_zeros(arguments[name], draw) for name in sorted(are_floats)}
-    for name, array in arguments.items():
-        if not moderate and array.dtype in TIED and draw.chance(TIE_DRAWS):
-            arguments[name] = array = _beside_ties(array, draw)
-        are_many = not moderate and array.size > MANY and array.dtype.kind in "biu"
-        if are_many and draw.chance(ALIKE_DRAWS):
-            arguments[name] = np.full_like(array, array.flat[:8].max())
-    return arguments
-
-
-def _with_specials(arguments: dict[str, Array], draw: Draw, are_few: bool) -> dict[str, Array]:
-    """The arguments, now and then with a few NaN or a few infinities among the floats.
-
-    Unless they `are_few`, all floats are NaN: a NaN beside others hides what an infinite constant
-    makes of these.
-    """
-    specials = draw.one_of(((np.nan,), (np.inf, -np.inf)))
-    if not draw.chance(draw.specials / 2):
-        return arguments
-    random = np.random.default_rng(draw.random.getrandbits(64))
-    everywhere = not are_few and specials == (np.nan,)
-    return {
-        name: np.where(
-            random.random(array.shape) < (1.0 if everywhere else min(0.4, 2 / array.size)),
-            random.choice(specials, array.shape),
-            array,
-        ).astype(array.dtype)
-        if DType.of(array.dtype).is_float
-        else array
-        for name, array in arguments.items()
-    }
-
-
-def _far(array: Array, size: float, draw: Draw) -> Array:
-    """Floats near `size` or its negative, of which no two are likely to cancel."""
-    random = np.random.default_rng(draw.random.getrandbits(64))
-    values = size * random.uniform(0.8, 1.25, array.shape)
-    return np.asarray(random.choice((-1.0, 1.0), array.shape) * values).astype(array.dtype)
-
-
-def _with_zeros(array: Array, draw: Draw) -> Array:
-    """The array with zeros at about half of its places: equal, and of either sign."""
-    random = np.random.default_rng(draw.random.getrandbits(64))
-    zeros = random.choice((0.0, -0.0), array.shape).astype(array.dtype)
-    return np.asarray(np.where(random.random(array.shape) < 0.5, zeros, array))
-
-
-def _beside_ties(array: Array, draw: Draw) -> Array:
-    """Numbers half way between two floats of some narrow type, or next to that."""
-    random = np.random.default_rng(draw.random.getrandbits(64))
-    digits = random.choice((3, 4, 8, 11), array.shape)
-    middle = 2 * random.integers(1 << digits - 1, 1 << digits) + 1
-    beside = random.integers(-1, 2, array.shape)
-    if array.dtype.kind == "f":
-        scale = np.exp2(random.integers(-9, 9, array.shape) - digits)
-        return np.asarray(scale * middle * (1 + beside * 2.0**-40))
-    room = 8 * array.dtype.itemsize - 2 - digits
-    return np.asarray((middle << random.integers(0, room)) + beside).astype(array.dtype)
-
-
-def _gather_extents(nodes: Sequence[Node]) -> dict[int, int]:
-    """The least extent that gathers read from, for each node that their indices are made of."""
-    extents: dict[int, int] = {}
-    for index in reversed(range(len(nodes))):
-        node = nodes[index]
-        read = dict.fromkeys(node.operands, extents.get(index, 0))
-        if node.op.name == "gather":
-            x, indices = node.operands
-            axis = cast(Axis, node.attributes[0])
-            read = {indices: static(nodes[x].type.shape[axis.index])}
-        for operand, extent in read.items():
-            if extent:
-                extents[operand] = min(extent, extents.get(operand, extent))
-    return extents
 
 
 def _failure_text(error: Exception) -> str:

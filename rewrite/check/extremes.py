@@ -8,9 +8,14 @@ from itertools import islice, product
 from random import Random
 from typing import TypeGuard
 
+import ml_dtypes
+
 from satura.rewrite.check.instances import HIGH_RANKS, Instance, Wish, draw_instance, ops_of
+from satura.rewrite.check.named_values import large_extents, named_numbers
 from satura.rewrite.language.dsl import Direction
+from satura.rewrite.language.terms import Application, subterms
 from satura.rewrite.ops.draw import SYMBOLS
+from satura.rewrite.types.attributes import Shape
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import COMPUTED, NARROW, DType
@@ -20,7 +25,11 @@ SQUARE_DRAWS = 600  # of tensors of which all extents are equal, or all symbolic
 SQUARE_RANKS = (2, 3, 4, 4, 5)
 SQUARE_EXTENTS = ((2,), (3,), (2,), (3,), (2,), SYMBOLS)
 LARGE_DRAWS = 120
-LARGE_EXTENTS: tuple[tuple[Dim, ...], ...] = ((400, 1), (400, 1), (2051, 1))
+LARGE_EXTENTS: tuple[tuple[Dim, ...], ...] = ((512, 1), (512, 1), (2051, 1))
+LONG_DRAWS = 24
+LONG_EXTENTS: tuple[tuple[Dim, ...], ...] = ((19, 1), (260, 2), (1030, 1))
+GIANT_EXTENTS = ((1 << 24) + 1, 1 << 31)  # of no tensor: the product of two is an i64
+OF_EXTENTS = {"extent", "unary", "binary", "select", "cast"}
 COUNTING = {"iota", "reduce", "arg_reduce", "extent", "matmul", "conv"}  # of how large an extent is
 WINDOWED = {"pool", "conv"}
 WINDOW_DRAWS = 120
@@ -56,11 +65,13 @@ def of_equal_extents(direction: Direction, seed: int, draws: int) -> Iterator[In
 def of_large_extents(
     direction: Direction, firings: Sequence[Instance], seed: int, scale: int
 ) -> Iterator[Instance]:
-    """Matches whose positions or sums a small dtype has no room for."""
+    """Matches whose positions or sums a small dtype has no room for, and some others as large."""
     random = Random(seed)
-    draws = LARGE_DRAWS * scale if ops_of(direction) & COUNTING else 0
-    for number in range(draws):
-        extents = LARGE_EXTENTS[number % len(LARGE_EXTENTS)]
+    is_counting = ops_of(direction) & COUNTING
+    named = large_extents(named_numbers(direction))
+    chosen = (*(LARGE_EXTENTS if is_counting else LONG_EXTENTS), *[(*named, 1)] * bool(named))
+    for number in range((LARGE_DRAWS if is_counting else LONG_DRAWS) * scale):
+        extents = chosen[number % len(chosen)]
         wish = Wish(random.choice((1, 2)), extents, _dtypes_of(firings, number))
         instance = draw_instance(direction, random, wish)
         if instance is not None:
@@ -119,16 +130,40 @@ def with_other_zeros(instances: Iterable[Instance], scale: int) -> Iterator[Inst
         yield replace(instance, values=values)
 
 
-def with_extreme_numbers(instances: Iterable[Instance], scale: int) -> Iterator[Instance]:
-    """The first `instances` with floats as attributes, once made huge and once made tiny."""
+def with_extreme_numbers(
+    instances: Iterable[Instance], exact: bool, scale: int
+) -> Iterator[Instance]:
+    """The first `instances` with floats as attributes, once made huge and once made tiny.
+
+    Those of an `exact` law become in turn the last powers of two.
+    """
     with_floats = (each for each in instances if any(_is_float(value) for _, value in each.values))
-    for instance in islice(with_floats, REMADE * scale):
+    for number, instance in enumerate(islice(with_floats, REMADE * scale)):
+        extreme = _last_power if exact and number % 2 else _extreme_number
         for sign in (1, -1):
             values = tuple(
-                (name, _extreme_number(value, sign) if _is_float(value) else value)
+                (name, extreme(value, sign) if _is_float(value) else value)
                 for name, value in instance.values
             )
             yield replace(instance, values=values)
+
+
+def with_giant_extents(
+    direction: Direction, instances: Iterable[Instance], scale: int
+) -> Iterator[Instance]:
+    """Instances of a law on extents alone, of which one is too large for any tensor."""
+    terms = [each for side in (direction.left, direction.right) for each in subterms(side)]
+    names = {term.op.name for term in terms if isinstance(term, Application)}
+    if "extent" not in names or not names <= OF_EXTENTS:
+        return
+    for number, instance in enumerate(islice(instances, REMADE * scale)):
+        shapes = [name for name, value in instance.values if isinstance(value, Shape)]
+        if not shapes:
+            return
+        giant = Shape((GIANT_EXTENTS[number // 2 % 2],))
+        chosen = shapes[number % len(shapes)]
+        values = tuple((name, giant if name == chosen else old) for name, old in instance.values)
+        yield replace(instance, values=values)
 
 
 def _is_float(value: object) -> TypeGuard[Scalar]:
@@ -141,5 +176,14 @@ def _is_zero(value: object) -> TypeGuard[Scalar]:
 
 def _extreme_number(value: Scalar, sign: int) -> Scalar:
     """A number with the sign of `value` that is huge, or tiny where `sign` is negative."""
-    size = 10.0 ** (sign * EXPONENTS[value.dtype])
+    return _like(value, 10.0 ** (sign * EXPONENTS[value.dtype]))
+
+
+def _last_power(value: Scalar, sign: int) -> Scalar:
+    """The largest power of two, or the smallest, with the sign of `value`."""
+    info = ml_dtypes.finfo(value.dtype.numpy)
+    return _like(value, 2.0 ** (info.maxexp - 1) if sign > 0 else float(info.smallest_subnormal))
+
+
+def _like(value: Scalar, size: float) -> Scalar:
     return Scalar.of(-size if float(value.array) < 0 else size, value.dtype)

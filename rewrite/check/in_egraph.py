@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from satura.rewrite.check.arguments import random_arguments
 from satura.rewrite.check.both_sides import (
     SIZES,
     Failure,
     UncomputableError,
     disagreement,
     has_meaning,
-    random_arguments,
     right_side_failure,
     zeros,
 )

@@ -8,7 +8,7 @@ from functools import cached_property
 from random import Random
 from typing import cast
 
-from satura.rewrite.check.named_values import named_functions, named_numbers
+from satura.rewrite.check.named_values import named_functions, named_numbers, near_extents
 from satura.rewrite.check.user_ops import draw_operands
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import AttributeVariable, Literal
@@ -30,7 +30,6 @@ from satura.rewrite.ops.draw import (
     DrawError,
     Given,
     is_concrete,
-    near_extents,
     reject_unless,
 )
 from satura.rewrite.program.program import Program, ProgramBuilder

@@ -5,6 +5,7 @@ The functions are those of `operands`.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import cast
 
 from satura.rewrite.ops.draw import (
@@ -66,8 +67,10 @@ def slice_(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
         return (known[0] or result.with_shape(tuple(dims)),), (slices,)
     if known[0] is not None:
         return (known[0],), (_slices_of(draw, known[0], result),)
-    if is_concrete(result.shape) and draw.chance(0.06):
-        return (result,), (_reversal(result),)
+    if is_concrete(result.shape) and draw.chance(0.08):
+        every = range(result.rank)
+        turned = every if draw.chance(0.6) else (draw.one_of(every),)
+        return (result,), (_reversal(result, turned),)
     ends = (0, result.rank - 1) if draw.chance(0.3) else ()
     axes = [
         (0, 1, size) if axis in ends else _slice_axis(draw, size)
@@ -84,11 +87,12 @@ def slice_(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     return (result.with_shape(extents),), (slices,)
 
 
-def _reversal(type_: TensorType) -> Slices:
-    """The slices that read a whole tensor from the end of every axis."""
-    starts = tuple(dim - 1 for dim in type_.shape)
+def _reversal(type_: TensorType, axes: Collection[int]) -> Slices:
+    """The slices that read a whole tensor, these axes from their end."""
+    starts = tuple(dim - 1 if axis in axes else 0 for axis, dim in enumerate(type_.shape))
     reject_unless(all(known_at_least(start, 0) for start in starts))
-    return Slices(starts, type_.shape, (-1,) * type_.rank)
+    steps = tuple(-1 if axis in axes else 1 for axis in range(type_.rank))
+    return Slices(starts, type_.shape, steps)
 
 
 def _reach(start: Dim, size: Dim, step: int) -> Dim:

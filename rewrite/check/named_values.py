@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dis import get_instructions
 from types import CodeType
 
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Apply, Expression, Literal
+from satura.rewrite.ops.draw import EXTENTS
 from satura.rewrite.types.tensor_type import DType
 
 Number = int | float
+MOST_NAMED = 130  # an extent that is drawn because the rule names it, or one near it
+MOST_LARGE = 2100  # one that is drawn seldom, because the rule names it
 LOADS = ("LOAD_CONST", "LOAD_SMALL_INT", "RETURN_CONST")
 
 
@@ -21,6 +24,23 @@ def named_numbers(direction: Direction) -> tuple[Number, ...]:
     """
     named = (each for each in _literals(direction) if not isinstance(each, str))
     return tuple(dict.fromkeys(number for number in named if number not in (0, 1)))
+
+
+def near_extents(named: Iterable[Number]) -> tuple[int, ...]:
+    """The extents at and beside such numbers, and twice as large, that are not drawn anyway."""
+    whole = [n for n in _whole(named) if 4 < n < MOST_NAMED]
+    near = dict.fromkeys(each for n in whole for each in (n, n - 1, n + 1, 2 * n))
+    return tuple(each for each in near if each not in EXTENTS and each <= MOST_NAMED)
+
+
+def large_extents(named: Iterable[Number]) -> tuple[int, ...]:
+    """Those of such numbers, and what comes next, that are too large to be drawn often."""
+    large = [n for n in _whole(named) if MOST_NAMED <= n <= MOST_LARGE]
+    return tuple(each for n in large for each in (n, n + 1))
+
+
+def _whole(numbers: Iterable[Number]) -> list[int]:
+    return [int(number) for number in numbers if number == number // 1]
 
 
 def named_functions(direction: Direction) -> frozenset[str]:

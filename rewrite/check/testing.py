@@ -35,6 +35,7 @@ from satura.rewrite.check.extremes import (
     of_narrow_dtypes,
     of_reversed_shapes,
     with_extreme_numbers,
+    with_giant_extents,
     with_other_zeros,
 )
 from satura.rewrite.check.in_egraph import examine_saturated
@@ -159,7 +160,8 @@ def _failure_at_extremes(
             of_reversed_shapes(firings.direction, seed, scale),
             of_narrow_dtypes(firings.direction, seed, scale),
             with_other_zeros(firings.found.values(), scale),
-            with_extreme_numbers(firings.found.values(), scale),
+            with_extreme_numbers(firings.found.values(), rule.exact, scale),
+            with_giant_extents(firings.direction, firings.found.values(), scale),
         )
         for firings in tried
     )

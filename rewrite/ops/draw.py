@@ -8,7 +8,7 @@ identity permutations, empty paddings, NaN, infinities and both zeros. Where all
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from math import prod
 from random import Random
@@ -36,16 +36,20 @@ Types = tuple[TensorType | None, ...]
 Drawn = tuple[tuple[TensorType, ...], tuple[Attribute, ...]]
 
 EXTENTS = (1, 1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 6, 6, 8)
-MOST_NAMED = 130  # an extent that is drawn because the rule names it, or one near it
 MOST_NAMED_TAPS = 12
 MOST_ELEMENTS = 300
 FEW_ELEMENTS = 12  # are drawn one by one: they can be shrunk
 SYMBOLS: tuple[Dim, ...] = (symbol("n"), symbol("m"))
 SIZES: tuple[Dim, ...] = (*SYMBOLS, *SYMBOLS, 2 * symbol("n"), symbol("n") + 2, 3 * symbol("m"))
 FLOAT_SPECIALS = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0, 0.5, -0.25, 3.0)
-PADS: tuple[tuple[Dim, Dim], ...] = ((1, 1), (0, 1), (1, 0), (2, 1), (0, 2), (3, 0), (1, 3))
-WIDE = (0.0, 0.25, 3.0, 100.0)  # scales of floats that laws up to rounding must stand, too
-NARROW = (0.0, 0.25, 3.0)  # those of floats with few digits
+PADS: tuple[tuple[Dim, Dim], ...] = ((1, 1), (0, 1), (1, 0), (2, 1), (0, 2), (5, 0), (1, 3))
+DILATIONS = (1, 1, 1, 2, 2, 3)
+BORDERS = (0, 0, 0, 1, 1, 1, 2, 2, 4)
+SPECIAL_FLOATS = 32
+SCALES = {  # of floats that laws up to rounding must stand, too: exp of some is infinite
+    DType.F64: (0.0, 0.25, 3.0, 100.0, 500.0), DType.F32: (0.0, 0.25, 3.0, 100.0),
+    DType.BF16: (0.0, 0.25, 3.0, 100.0), DType.F16: (0.0, 0.25, 3.0),
+}  # fmt: skip
 
 
 class DrawError(Exception):
@@ -234,7 +238,7 @@ class Draw:
     def _window_axis(self) -> tuple[int, int, int, int, int]:
         """Size, stride, dilation and border."""
         near = [each for each in self.near if each <= MOST_NAMED_TAPS]
-        stride, dilation = self.one_of((1, 1, 1, 2, 2, 3, *near)), self.one_of((1, 1, 2))
+        stride, dilation = self.one_of((1, 1, 1, 2, 2, 3, *near)), self.one_of(DILATIONS)
         if self.chance(0.35):
             lo, hi = self.one_of(((0, 0), (0, 0), (0, 0), (0, 1), (1, 0), (1, 1)))
             return 1, stride, dilation, lo, hi
@@ -242,8 +246,8 @@ class Draw:
             self.one_of((2, 2, 2, 3, 3, 4, *near)),
             stride,
             dilation,
-            self.up_to(2),
-            self.up_to(2),
+            self.one_of(BORDERS),
+            self.one_of(BORDERS),
         )
 
     def array(self, type_: TensorType, moderate: bool) -> Array:
@@ -317,6 +321,8 @@ class Draw:
         if dtype is DType.BOOL:
             return random.randrange(2)
         if random.random() < specials:
+            if dtype.is_float:
+                return self._special_float(dtype, moderate)
             return random.choice(self._specials(dtype, moderate))
         if not dtype.is_float:
             return random.randint(-9 if dtype.is_signed else 0, 9)
@@ -334,27 +340,27 @@ class Draw:
             any_one = self.random.randint(least, most)
             beside = [_beside_tie(self.random)] if dtype.itemsize == 8 else []
             return 0, 1, *ends, power - 1, power, power, power + 1, any_one, *beside
+        return [self._special_float(dtype, moderate) for _ in range(SPECIAL_FLOATS)]
+
+    def _special_float(self, dtype: DType, moderate: bool) -> float:
+        """0 or a float that differs from most in its size; halves now and then, as they are ties.
+
+        One that is not `moderate` is often infinite, NaN, -0.0 or at an end of its type's range.
+        """
+        if self.chance(0.2 if moderate else 0.1):
+            return self.random.randint(-9, 9) / 2
         if moderate:
-            scales = (WIDE if dtype.itemsize > 2 else NARROW) * 8
-            halves = [self.random.randint(-9, 9) / 2 for _ in scales]
-            return [*(scale * self.random.gauss(0, 1) for scale in scales), *halves[::4]]
-        largest, *smallest = _limits(dtype)
-        last = (largest, largest, *smallest, -largest, -largest, *(-each for each in smallest))
-        scaled = [largest**power * self.random.gauss(0, 1) for power in (0.25, 0.8, -0.25, -0.8)]
-        return *FLOAT_SPECIALS, *FLOAT_SPECIALS, *last, *scaled
+            return self.random.choice(SCALES[dtype]) * self.random.gauss(0, 1)
+        if self.chance(0.1):
+            power = self.random.choice((0.25, 0.8, -0.25, -0.8))
+            return float(_limits(dtype)[0] ** power * self.random.gauss(0, 1))
+        return self.random.choice(_ends(dtype))
 
 
 def _beside_tie(random: Random) -> int:
     """A neighbour of an integer half way between two f32; rounded to f64 first, it is that one."""
     middle = (1 << 24) + 2 * random.getrandbits(23) + 1
     return (middle << 38) + random.choice((-1, 1))
-
-
-def near_extents(named: Iterable[int | float]) -> tuple[int, ...]:
-    """The extents at and beside such numbers, and twice as large, that are not drawn anyway."""
-    whole = [int(number) for number in named if number == number // 1 and 4 < number < MOST_NAMED]
-    near = dict.fromkeys(each for n in whole for each in (n, n - 1, n + 1, 2 * n))
-    return tuple(each for each in near if each not in EXTENTS and each <= MOST_NAMED)
 
 
 def _fits(number: int | float, dtype: DType) -> bool:
@@ -369,6 +375,14 @@ def _limits(dtype: DType) -> tuple[float, float, float]:
     """The largest finite, the smallest normal and the smallest float above 0."""
     info = ml_dtypes.finfo(dtype.numpy)
     return float(info.max), float(info.tiny), float(info.smallest_subnormal)
+
+
+@cache
+def _ends(dtype: DType) -> tuple[float, ...]:
+    """0, infinities, NaN and the like, often, and what is at the ends of a float's range."""
+    largest, *smallest = _limits(dtype)
+    last = (largest, largest, *smallest, -largest, -largest, *(-each for each in smallest))
+    return *FLOAT_SPECIALS, *FLOAT_SPECIALS, *last
 
 
 def is_concrete(shape: Sequence[Dim]) -> bool:

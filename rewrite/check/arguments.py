@@ -1,0 +1,145 @@
+"""Random arguments of programs without symbols: of ordinary size, special, huge or tiny."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from satura.rewrite.check.compare import magnitude
+from satura.rewrite.ops.draw import Draw
+from satura.rewrite.program.program import Node, Program
+from satura.rewrite.types.attributes import Axis
+from satura.rewrite.types.dims import static
+from satura.rewrite.types.tensor_type import Array, DType
+
+FAR = {DType.F64: (200, 200, 130), DType.F32: (25, 25, 16), DType.BF16: (25, 25, 16)}
+"""Powers of ten far from 1. Their own square or cube overflows by far, so that a sum of a few such
+numbers, or one that nearly cancels, is as finite as they are."""
+FAR_DRAWS = 0.2
+SAME = ((0.0, -0.0), (0.0, -0.0), (-np.inf,), (np.inf, np.nan))
+SAME_DRAWS = 0.18  # of floats of which many are these, so that whole rows are, too
+SAME_SHARES = (0.5, 0.5, 0.9)
+TIED = tuple(each.numpy for each in (DType.F64, DType.I64, DType.U64, DType.I32, DType.U32))
+TIE_DRAWS = 0.1  # of numbers beside those half way between two of a narrow float
+MANY = 100  # elements of which no random sum is near their number,
+ALIKE_DRAWS = 0.5  # so that all of them are alike in as many draws
+LEAST_FAR = 1e10
+BEYOND_F16 = 6  # power of ten of which f16 has none, though it has many a difference
+
+
+def are_far(values: Sequence[Array]) -> bool:
+    """Whether the largest float is huge for its type, or tiny."""
+    largest = magnitude(values)
+    return largest > LEAST_FAR or 0 < largest < 1 / LEAST_FAR
+
+
+def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, Array]:
+    """A random value for every input of a program without symbols; indices lie in range.
+
+    Where it has an output `left`, the range is that of the left side. Now and then inputs that are
+    all `moderate` floats are huge, or tiny, of one magnitude; many of others are zeros of either
+    sign, infinite or NaN.
+    """
+    sides = dict(program.outputs)
+    extents = _gather_extents(program.nodes[: sides.get("left", len(program.nodes)) + 1])
+    arguments: dict[str, Array] = {}
+    constants = [node.constant.array for node in program.nodes if node.op.name == "constant"]
+    types = [program.nodes[index].type for index in program.inputs]
+    can_be_far = moderate and not are_far(constants)
+    can_be_far &= all(type_.dtype in FAR for type_ in types)
+    far = can_be_far and draw.chance(FAR_DRAWS)
+    place, sign = (draw.up_to(2), draw.one_of((1, -1))) if far else (0, 1)
+    is_narrowed = any(node.type.dtype is DType.F16 for node in program.nodes)
+    beyond = far and is_narrowed and draw.chance(0.5)
+    for index in program.inputs:
+        node = program.nodes[index]
+        array = draw.array(node.type, moderate)
+        if far:
+            exponent = BEYOND_F16 if beyond else sign * FAR[node.type.dtype][place]
+            array = _far(array, 10.0**exponent, draw)
+        if index in extents and node.type.dtype.is_integer:
+            extent = extents[index]
+            wide = array.astype(np.int64) + extent
+            array = (wide % (2 * extent) - extent).astype(array.dtype)
+        arguments[node.input_name] = array
+    if not moderate and draw.specials > 0 and draw.chance(SAME_DRAWS):
+        sames = draw.one_of(SAME)
+        are_floats = {name for name, array in arguments.items() if DType.of(array.dtype).is_float}
+        arguments |= {name: _with_same(arguments[name], sames, draw) for name in sorted(are_floats)}
+    for name, array in arguments.items():
+        if not moderate and array.dtype in TIED and draw.chance(TIE_DRAWS):
+            arguments[name] = array = _beside_ties(array, draw)
+        are_many = not moderate and array.size > MANY and array.dtype.kind in "biu"
+        if are_many and draw.chance(ALIKE_DRAWS):
+            arguments[name] = np.full_like(array, array.flat[:8].max())
+    return arguments
+
+
+def with_specials(arguments: dict[str, Array], draw: Draw, are_few: bool) -> dict[str, Array]:
+    """The arguments, now and then with a few NaN or a few infinities among the floats.
+
+    Unless they `are_few`, all floats are NaN: a NaN beside others hides what an infinite constant
+    makes of these.
+    """
+    specials = draw.one_of(((np.nan,), (np.inf, -np.inf)))
+    if not draw.chance(draw.specials / 2):
+        return arguments
+    random = np.random.default_rng(draw.random.getrandbits(64))
+    everywhere = not are_few and specials == (np.nan,)
+    return {
+        name: np.where(
+            random.random(array.shape) < (1.0 if everywhere else min(0.4, 2 / array.size)),
+            random.choice(specials, array.shape),
+            array,
+        ).astype(array.dtype)
+        if DType.of(array.dtype).is_float
+        else array
+        for name, array in arguments.items()
+    }
+
+
+def _far(array: Array, size: float, draw: Draw) -> Array:
+    """Floats near `size` or its negative, of which no two are likely to cancel."""
+    random = np.random.default_rng(draw.random.getrandbits(64))
+    values = size * random.uniform(0.8, 1.25, array.shape)
+    return np.asarray(random.choice((-1.0, 1.0), array.shape) * values).astype(array.dtype)
+
+
+def _with_same(array: Array, sames: Sequence[float], draw: Draw) -> Array:
+    """The array with one of `sames` at half of its places or more."""
+    random = np.random.default_rng(draw.random.getrandbits(64))
+    chosen = random.choice(sames, array.shape).astype(array.dtype)
+    return np.asarray(
+        np.where(random.random(array.shape) < random.choice(SAME_SHARES), chosen, array)
+    )
+
+
+def _beside_ties(array: Array, draw: Draw) -> Array:
+    """Numbers half way between two floats of some narrow type, or next to that."""
+    random = np.random.default_rng(draw.random.getrandbits(64))
+    digits = random.choice((3, 4, 8, 11), array.shape)
+    middle = 2 * random.integers(1 << digits - 1, 1 << digits) + 1
+    beside = random.integers(-1, 2, array.shape)
+    if array.dtype.kind == "f":
+        scale = np.exp2(random.integers(-9, 9, array.shape) - digits)
+        return np.asarray(scale * middle * (1 + beside * 2.0**-40))
+    room = 8 * array.dtype.itemsize - 2 - digits
+    return np.asarray((middle << random.integers(0, room)) + beside).astype(array.dtype)
+
+
+def _gather_extents(nodes: Sequence[Node]) -> dict[int, int]:
+    """The least extent that gathers read from, for each node that their indices are made of."""
+    extents: dict[int, int] = {}
+    for index in reversed(range(len(nodes))):
+        node = nodes[index]
+        read = dict.fromkeys(node.operands, extents.get(index, 0))
+        if node.op.name == "gather":
+            x, indices = node.operands
+            axis = cast(Axis, node.attributes[0])
+            read = {indices: static(nodes[x].type.shape[axis.index])}
+        for operand, extent in read.items():
+            if extent:
+                extents[operand] = min(extent, extents.get(operand, extent))
+    return extents
