@@ -15,6 +15,7 @@ import satura
 from satura.rewrite.errors import CallError, UnsupportedError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.host_call import HostFallbackWarning
+from satura.rewrite.program.reference import evaluator
 from satura.rewrite.types.tensor_type import Array
 from tests.onnx_models import Typed, make_model, node, random_input
 from tests.onnxruntime_reference import assert_close, run
@@ -34,6 +35,26 @@ def detector() -> tuple[ModelProto, list[dict[str, Array]]]:
     }  # fmt: skip
     model = make_model(nodes, {"x": (1, "n", 4), "s": (1, 2, "n")}, constants, 18, ("y", "kept"))
     return model, [{"x": random_input(1, n, 4), "s": random_input(1, 2, n)} for n in (10, 3)]
+
+
+@pytest.mark.parametrize("seed", deep_but(range(20), range(200)))
+def test_boxes_that_overlap_better_ones_are_left_out(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    batches, classes, n = map(int, random.integers(0, (3, 4, 40)))
+    boxes = np.round(4 * random.standard_normal((batches, n, 4))) / random.integers(1, 9)
+    scores = np.round(4 * random.random((batches, classes, n)))  # with ties
+    given: dict[str, Array] = {"boxes": boxes.astype("f4"), "scores": scores.astype("f4")}
+    limits: dict[str, object] = {
+        "most": random.integers(-1, 9, 1), "overlap": random.random(1).astype("f4"),
+        "score": random.uniform(-1, 3, 1).astype("f4"),
+    }  # fmt: skip
+    names = [*given, *limits][: int(random.integers(2, 6))]
+    constants = {name: value for name, value in limits.items() if name in names}
+    by_center = int(random.integers(2))
+    nms = node("NonMaxSuppression", " ".join(names), center_point_box=by_center)
+    model = make_model([nms], {name: value.shape for name, value in given.items()}, constants)
+    results = evaluator(model).run(None, given)
+    np.testing.assert_array_equal(np.asarray(next(iter(results))), run(model, given)[0])
 
 
 def twice() -> tuple[ModelProto, list[dict[str, Array]]]:

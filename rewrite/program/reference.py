@@ -10,6 +10,7 @@ from onnx import ModelProto
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 
+from satura.rewrite.program.suppression import kept_boxes
 from satura.rewrite.types.tensor_type import Array
 
 
@@ -28,6 +29,21 @@ class Unique(OpRun):
         return (y, first, inverse, counts)[: len(self.onnx_node.output)]
 
 
+class NonMaxSuppression(OpRun):
+    """Boxes that overlap a better one left out, as onnxruntime does where inputs are left out."""
+
+    op_domain = ""
+
+    def _run(
+        self, boxes: Array, scores: Array, most: Array | None = None, overlap: Array | None = None,
+        score: Array | None = None, center_point_box: int | None = None,
+    ) -> tuple[Array, ...]:  # fmt: skip
+        limits = [None if x is None or not x.size else float(x.flat[0]) for x in (overlap, score)]
+        count = 0 if most is None or not most.size else int(most.flat[0])
+        is_by_center = bool(center_point_box)
+        return (kept_boxes(boxes, scores, count, limits[0] or 0.0, limits[1], is_by_center),)
+
+
 def evaluator(model: ModelProto) -> ReferenceEvaluator:
     """What runs `model` in Python."""
-    return ReferenceEvaluator(model, new_ops=[Unique])
+    return ReferenceEvaluator(model, new_ops=[Unique, NonMaxSuppression])
