@@ -30,8 +30,8 @@ SELECTIONS = tuple(
 )
 """Reductions of floats, too, that depend neither on the elements' order nor on their number."""
 
-
-FEW_PRODUCTS = 300
+_FEW_PRODUCTS = 2100  # in a sum
+_FEW_IN_ALL = 1 << 24
 
 
 def reduction_identity(f: str, dtype: DType) -> np.generic:
@@ -178,7 +178,7 @@ def _products(a: Array, b: Array) -> Array:
     """
     inner = a.shape[-1]
     result = np.zeros((*a.shape[:-1], b.shape[-1]), a.dtype)
-    if inner > FEW_PRODUCTS or inner * result.size > FEW_PRODUCTS**2:
+    if inner > _FEW_PRODUCTS or inner * result.size > _FEW_IN_ALL:
         return np.asarray(np.matmul(np.ascontiguousarray(a), np.ascontiguousarray(b)))
     for index in range(inner):
         term = np.multiply(a[..., index : index + 1], b[..., index : index + 1, :])
