@@ -154,7 +154,10 @@ def test_a_sequence_without_tensors_has_no_outputs() -> None:
     assert satura.compile(mapped(), threads=1).run({"s": [], "o": None}) == {"n": 0}
     inputs, outputs = [typed("o", "optional")], [onnx.ValueInfoProto(name="p")]
     graph = helper.make_graph([node("Identity", "o", "p")], "graph", inputs, outputs)
-    assert satura.compile(helper.make_model(graph), threads=1).run({"o": None}) == {}
+    model = helper.make_model(graph)
+    assert satura.compile(model, threads=1).run({"o": None}) == {}
+    with pytest.raises(UnsupportedError, match="the program has no outputs"):
+        satura.save(load(model, {"o": np.array([-1])}), "unwritten.onnx")
 
 
 @pytest.mark.parametrize(
