@@ -3,6 +3,8 @@ has a name of its own."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
@@ -68,6 +70,7 @@ def test_sequences_agree_with_onnxruntime(nodes: list[NodeProto]) -> None:
         ([ROWS, node("SequenceInsert", "s s")], UnsupportedError, "input 1 is a sequence"),
         ([node("SequenceAt", "x two")], ModelError, "input 0 is a tensor, not a sequence"),
         ([SPLIT, node("SequenceAt", "s three")], ModelError, "out of range for 3 tensors"),
+        ([ROWS, node("SequenceErase", "s x")], UnsupportedError, r"input 1 \('x'\) decides"),
     ],
 )
 def test_what_is_not_a_sequence_or_not_a_tensor(
@@ -128,6 +131,33 @@ def test_sequences_and_optionals_are_inputs_and_outputs() -> None:
     np.testing.assert_array_equal(whole.run({"s[0]": a})["y[0]"], 2 * a)
     program = load(mapped(), {"s": np.array([2]), "o": np.array([-1])})
     assert [program.nodes[index].input_name for index in program.inputs] == ["s[0]"]
+
+
+def test_a_saved_program_has_sequences_as_inputs(tmp_path: Path) -> None:
+    compiled = satura.compile(mapped(), threads=1)
+    a, b = random_input(2, 3), random_input(4, seed=1)
+    calls: list[dict[str, object]] = [{"s": [a, b], "o": None}, {"s": [], "o": b}]
+    expected = [compiled.run(each) for each in calls]
+    compiled.save(tmp_path / "mapped.satura")
+    opened = satura.open(tmp_path / "mapped.satura")
+    assert opened.inputs == compiled.inputs
+    for arguments, outputs in zip(calls, expected, strict=True):
+        found = opened.run(arguments)
+        assert [*found] == [*outputs]
+        for name, each in outputs.items():
+            np.testing.assert_array_equal(found[name], each)
+    with pytest.raises(CallError, match=r"no program for o=\[1\], s=int64\[50\], but for 2"):
+        opened.run({"s": [a] * 50, "o": b})
+
+
+def test_a_sequence_without_tensors_has_no_outputs() -> None:
+    assert satura.compile(mapped(), threads=1).run({"s": [], "o": None}) == {"n": 0}
+    inputs, outputs = [typed("o", "optional")], [onnx.ValueInfoProto(name="p")]
+    graph = helper.make_graph([node("Identity", "o", "p")], "graph", inputs, outputs)
+    model = helper.make_model(graph)
+    assert satura.compile(model, threads=1).run({"o": None}) == {}
+    with pytest.raises(UnsupportedError, match="the program has no outputs"):
+        satura.save(load(model, {"o": np.array([-1])}), "unwritten.onnx")
 
 
 @pytest.mark.parametrize(

@@ -184,8 +184,8 @@ class _Importer:
             for index in named.values():
                 check_declared_type(output, self.build.type(index))
             outputs |= named
-        if not outputs:
-            raise ModelError("the graph has no outputs, or none that has a tensor")
+        if not graph.output:
+            raise ModelError("the graph has no outputs")
         program = self.build.program(outputs)
         if self.build.conditions:
             program = program.where(tuple(self.build.conditions.values()))
@@ -291,6 +291,8 @@ class _Importer:
             except NoLowering:
                 pass
             except UnknownValue as error:
+                if any(x is not None and x < 0 for x in operands):
+                    raise  # the host is given tensors alone
                 refused = error
         if any(attribute.HasField("g") for attribute in node.attribute):
             raise context.unsupported("loops and other control flow are not supported")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from reprlib import repr as short
 
 from satura.rewrite.errors import CallError
 from satura.rewrite.types.dims import Dim, symbol
@@ -35,7 +36,8 @@ class SequenceType(TensorType):
             fits = all(int(x) == wanted if wanted is not None else x >= 0 for x in ranks)
             fits = fits and (self.is_list or ranks.size == 1)
         if not fits:
-            raise CallError(f"input {name!r} is {self}: its ranks cannot be {ranks.tolist()}")
+            given = short(ranks.tolist())
+            raise CallError(f"input {name!r} is {self}: its ranks cannot be {given}")
         found = {}
         for at, rank in enumerate(map(int, ranks)):
             dims = self.dims or (None,) * rank

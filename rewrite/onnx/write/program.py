@@ -62,8 +62,11 @@ _MOVING = COMMUTING | REDUCTIONS
 def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
     """The ONNX model without its initializers, and these by name.
 
-    Raises UnsupportedError for a host node whose op means something else in the model's opset.
+    Raises UnsupportedError for a host node whose op means something else in the model's opset, and
+    for a program without outputs, as an empty sequence has none.
     """
+    if not program.outputs:
+        raise UnsupportedError("the program has no outputs, and an ONNX model must have one")
     program = with_early_transposes(with_constants(program.written or program))
     emit = Emitter(program)
     versions = opsets(program)
