@@ -264,7 +264,7 @@ def test_an_open_axis_that_is_dropped_has_extent_1() -> None:
     nodes = [node("Squeeze", "x a", "z"), node("Shape", "z", "s"), node("Reshape", "z s")]
     model = make_model(nodes, {"x": ("n", "m")}, {"a": [0]})
     compiled = satura.compile(model)
-    assert compiled(random_input(1, 3)).shape == (3,)
+    np.testing.assert_array_equal(compiled(x := random_input(1, 3)), x[0])
     with pytest.raises(CallError, match=r"axis 0 .*1"):
         compiled(random_input(2, 3))
     halved = make_model(
