@@ -623,6 +623,22 @@ def test_open_extents_of_reshapes_need_no_nodes() -> None:
     check(program, *(arguments_of(program, n=n, m=m) for n in (0, 1, 3) for m in (0, 2)))
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "shape"),
+    [(1, 100, (0, 1, 4)), (0, 5, (0, 2, 2)), (-4, 2**62, (0, 4, 1)), (3, -3, (0, 4, 1))],
+)
+def test_slices_are_clamped_at_every_size(start: int, end: int, shape: tuple[int, ...]) -> None:
+    nodes = [node("Slice", "x s e", "a"), node("Reshape", "a shape")]
+    constants = {"s": [start], "e": [end], "shape": shape}
+    model = make_model(nodes, {"x": ("n", 4)}, constants)
+    saved = to_model(satura.optimize(model))
+    for n in (0, 1, 3, 4, 5, 6, 7, 99, 100, 101):
+        x = np.arange(n * 4, dtype=np.float32).reshape(n, 4)
+        wanted = x[start:end]
+        (found,) = run(saved, {"x": x})
+        np.testing.assert_array_equal(found, wanted.reshape(len(wanted), *shape[1:]))
+
+
 def test_what_stands_between_transposes_is_done_without_them() -> None:
     build = Builder()
     x = build.input("x", DType.F32, (2, 3, 4, 5))

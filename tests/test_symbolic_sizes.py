@@ -11,7 +11,8 @@ from onnx import ModelProto, NodeProto
 
 import satura
 from satura.rewrite.errors import CallError, ProgramError, UnsupportedError
-from satura.rewrite.onnx.load import load
+from satura.rewrite.onnx.files import read_apart
+from satura.rewrite.onnx.load import load, load_at
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.parse import parse
 from satura.rewrite.types.dims import symbol
@@ -244,6 +245,37 @@ def test_a_call_that_the_model_cannot_run_names_node_and_sizes(
 ) -> None:
     with pytest.raises(ProgramError, match=wrong):
         interpret(load(KINDS[name][0]), arguments(shape))
+
+
+def test_a_target_that_holds_a_size_of_0_copies_another_extent_there() -> None:
+    nodes = [
+        node("Shape", "x", "s", start=2), node("Concat", "rest s", "t", axis=0),
+        node("Reshape", "x t"),
+    ]  # fmt: skip
+    model = make_model(nodes, {"x": ("n", 3, "m")}, {"rest": [-1]})
+    assert interpret(load(model), arguments((2, 3, 4)))["y"].shape == (6, 4)
+    with pytest.raises(ProgramError, match=r"Reshape.*: m must be at least 1"):
+        interpret(load(model), arguments((2, 3, 0)))
+    at_0 = load_at(read_apart(model), {"n": 2, "m": 0})
+    assert interpret(at_0, arguments((2, 3, 0)))["y"].shape == (0, 3)
+
+
+def test_an_open_axis_that_is_dropped_has_extent_1() -> None:
+    nodes = [node("Squeeze", "x a", "z"), node("Shape", "z", "s"), node("Reshape", "z s")]
+    model = make_model(nodes, {"x": ("n", "m")}, {"a": [0]})
+    compiled = satura.compile(model)
+    np.testing.assert_array_equal(compiled(x := random_input(1, 3)), x[0])
+    with pytest.raises(CallError, match=r"axis 0 .*1"):
+        compiled(random_input(2, 3))
+    halved = make_model(
+        [node("MaxPool", "x", "p", kernel_shape=[2], strides=[2]), node("Squeeze", "p a")],
+        {"x": (1, 1, "m")},
+        {"a": [2]},
+    )
+    with pytest.raises(ProgramError, match=r"Squeeze.* must be equal to 1"):
+        interpret(load(halved), arguments((1, 1, 4)))
+    x = random_input(1, 1, 3)
+    assert interpret(load(halved), {"x": x})["y"] == x[..., :2].max()
 
 
 def test_an_artifact_keeps_the_conditions(tmp_path: Path) -> None:

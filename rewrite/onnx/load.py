@@ -116,9 +116,9 @@ def load_with_names(model: Source) -> tuple[Program, dict[int, str]]:
 def load_with_calls(model: Source, opset: int) -> tuple[Program, tuple[Call, ...]]:
     """The program of an ONNX model, and its nodes that became many, as they are in `opset`.
 
-    A newer opset of the model takes its place.
+    A newer opset of the model takes its place. Slices are clamped for all sizes.
     """
-    program, importer = _import(model, {}, asks=False)
+    program, importer = _import(model, {}, asks=False, for_all_sizes=True)
     return program, importer.calls(program, opset)
 
 
@@ -127,6 +127,7 @@ def _import(
     values: Mapping[str, Array],
     asks: bool,
     sizes: Mapping[str, int] | None = None,
+    for_all_sizes: bool = False,
 ) -> tuple[Program, _Importer]:
     try:
         found = model if isinstance(model, ModelApart) else read_apart(model)
@@ -134,7 +135,7 @@ def _import(
         known: dict[str, Dim] = dict(sizes or {})
         while True:
             try:
-                importer = _Importer(apart, values, asks, known)
+                importer = _Importer(apart, values, asks, known, for_all_sizes)
                 return importer.program(), importer
             except SameSize as same:
                 known = {
@@ -149,13 +150,18 @@ class _Importer:
     """The state of one load: the builder, symbolic values, functions and host calls met so far."""
 
     def __init__(
-        self, apart: ModelApart, given: Mapping[str, Array], asks: bool, sizes: Mapping[str, Dim]
+        self,
+        apart: ModelApart,
+        given: Mapping[str, Array],
+        asks: bool,
+        sizes: Mapping[str, Dim],
+        for_all_sizes: bool,
     ) -> None:
         self.model = model = apart.proto
         self.weights = apart.weights
         self.given = given
         self.sizes = sizes
-        self.build = Tensors()
+        self.build = Tensors(for_all_sizes)
         self.values = Values(self.build, asks)
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self.host_calls: dict[HostCall, str] = {}

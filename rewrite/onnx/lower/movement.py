@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.tensors import common_shape, may_be_equal
+from satura.rewrite.types.clamps import largest, smallest
 from satura.rewrite.types.dims import (
     Dim,
     SymbolicDim,
@@ -33,10 +34,14 @@ def reshape(node: Context) -> int:
     old = node.build.shape(node[0])
     target = list(node.dims(1))
     for axis, dim in enumerate(target):
-        if dim == 0 and not node.integer("allowzero"):
+        if node.integer("allowzero"):
+            continue
+        if dim == 0:
             if axis >= len(old):
                 raise node.wrong(f"axis {axis} of its shape is 0, but the input has no such axis")
             target[axis] = old[axis]
+        elif -1 in target and isinstance(dim, SymbolicDim) and not _zero_with(dim, old[axis:]):
+            node.build.need_at_least(dim, 1)  # for calls where it is 0, another dim is copied
     open_axes = [axis for axis, dim in enumerate(target) if dim == -1]
     if len(open_axes) > 1:
         raise node.wrong("its shape has more than one -1")
@@ -50,6 +55,14 @@ def reshape(node: Context) -> int:
                 split.remove(dim)
         target[open_axes[0]] = _left_over(node, product(rest), product(split))
     return node.build.reshape(node[0], target)
+
+
+def _zero_with(dim: Dim, old: Sequence[Dim]) -> bool:
+    """Whether `dim` is 0 only where the first of `old` is, which then copies as 0."""
+    if known_at_least(dim, 1) or not old:
+        return known_at_least(dim, 1)
+    times = exact_quotient(dim, old[0])
+    return exact_quotient(old[0], dim) is not None or (isinstance(times, int) and times != 0)
 
 
 def _left_over(node: Context, size: Dim, rest: Dim) -> Dim:
@@ -85,7 +98,7 @@ def _axes_operand(node: Context) -> tuple[int, ...] | None:
 
 @lowering("Squeeze")
 def squeeze(node: Context) -> int:
-    """Axes of extent 1 dropped."""
+    """Axes of extent 1 dropped; a named one whose extent is open is taken to have it."""
     shape = node.build.shape(node[0])
     given = _axes_operand(node)
     if given is None:
@@ -94,10 +107,14 @@ def squeeze(node: Context) -> int:
             raise node.unsupported("it has no axes and the input has symbolic dims; name the axes")
     else:
         axes = node.axes(given, len(shape))
+    x = node[0]
     for axis in axes:
-        if shape[axis] != 1:
+        if may_be_equal(shape[axis], 1):
+            node.build.need_equal(shape[axis], 1)
+            x = node.build.one_axis_slice(x, axis, 0, 1)
+        elif shape[axis] != 1:
             raise node.wrong(f"axis {axis} has extent {shape[axis]}, not 1")
-    return node.build.drop(node[0], axes)
+    return node.build.drop(x, axes)
 
 
 @lowering("Unsqueeze")
@@ -196,7 +213,7 @@ def slice_(node: Context) -> int:
     """Starts, ends and steps per axis, clamped to the axis.
 
     Where a clamp depends on sizes, the bound is taken as it is, and calls for which it would have
-    to be clamped need another program.
+    to be clamped need another program. A program for all calls has the clamp in its extents.
     """
     build, x = node.build, node[0]
     shape = build.shape(x)
@@ -222,6 +239,9 @@ def slice_(node: Context) -> int:
             raise node.wrong("a step is 0")
         first[at], sizes[at], natural = slice_bounds(shape[at], start, end, step)
         strides[at] = step
+        clamped = _clamped(shape[at], start, end, step) if natural and build.for_all_sizes else None
+        if clamped is not None:
+            (first[at], sizes[at]), natural = clamped, []
         for dim in natural:
             build.need_at_least(dim, 0)
     return build.slice(x, first, sizes, strides)
@@ -247,6 +267,40 @@ def slice_bounds(extent: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim
         return low, 0, [*low_inside, *high_inside]
     natural = [span] if low_inside or high_inside else []
     return low, (span + (abs(step) - 1)) // abs(step), [*low_inside, *high_inside, *natural]
+
+
+def _clamped(extent: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim] | None:
+    """First index and number of elements of extent[start:end:step] for all sizes.
+
+    None where that is not known: backwards, where a bound may count from either end, or where
+    two sizes are compared.
+    """
+    ends: list[Dim] = []
+    for value in (start, end):
+        if isinstance(value, int) and abs(value) >= _FAR:
+            value = extent if value > 0 else 0
+        if not known_at_least(value, 0) and not known_at_least(-value, 1):
+            return None
+        ends.append(value if known_at_least(value, 0) else value + extent)
+    begin, stop = ends
+    first, last = (_within(at, extent) for at in ends)
+    size: Dim | None = None
+    if first is not None and last is not None and known_at_least(stop - begin, 0):
+        size = last - first
+    elif known_at_least(begin - stop, 0) or known_at_least(-stop, 0):
+        size = 0
+    elif known_at_least(begin, 0) and known_at_least(extent - stop, 0):
+        size = largest(stop - begin, 0)
+    if step < 0 or first is None or size is None:
+        return None
+    return first, (size + (step - 1)) // step
+
+
+def _within(at: Dim, extent: Dim) -> Dim | None:
+    """A bound between 0 and `extent`; None where no dim is known to be that."""
+    if known_at_least(at, 0):
+        return smallest(at, extent)
+    return largest(at, 0) if known_at_least(extent - at, 0) else None
 
 
 def _bound(value: Dim, extent: Dim, reach: Dim, least: int) -> tuple[Dim, list[Dim]]:

@@ -26,11 +26,13 @@ class Tensors(Builder):
     """Builds nodes of canonical ops from operands that broadcast; tensors are node indices.
 
     Extents that must be equal, and may be, are taken for equal: `conditions` collects what calls
-    must fulfil, each with the `place` in the model that needs it.
+    must fulfil, each with the `place` in the model that needs it. A program `for_all_sizes` has no
+    condition where a size can say the same.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, for_all_sizes: bool = False) -> None:
         super().__init__()
+        self.for_all_sizes = for_all_sizes
         self.place = ""
         self.conditions: dict[tuple[Dim, Dim], SizeCondition] = {}
         self.sequences: dict[int, tuple[int, ...] | None] = {}

@@ -1,0 +1,59 @@
+"""Sizes cut off at a bound, written as dims: sums, products and floor divisions."""
+
+from __future__ import annotations
+
+from satura.rewrite.types.dims import (
+    Atom,
+    Dim,
+    Quotient,
+    known_at_least,
+    monomials_of,
+    polynomial,
+)
+
+
+def largest(dim: Dim, bound: Dim) -> Dim | None:
+    """The larger of the two; None where no dim is known to be that."""
+    more = _positive_part(dim - bound)
+    return None if more is None else bound + more
+
+
+def smallest(dim: Dim, bound: Dim) -> Dim | None:
+    """The smaller of the two; None where no dim is known to be that."""
+    more = _positive_part(dim - bound)
+    return None if more is None else dim - more
+
+
+def _positive_part(dim: Dim) -> Dim | None:
+    """`dim` where it is positive, else 0.
+
+    Its terms are p - n. 2n // (n+p+1) is 1 where n is more than p, else 0, and the other way round
+    (2p+1) // (n+p+1) is 0 where n is more, else 1. None where both p and n depend on sizes.
+    """
+    if known_at_least(-dim, 0):
+        return 0
+    if known_at_least(dim, 0):
+        return dim
+    above = polynomial((monomial, c) for monomial, c in monomials_of(dim) if c > 0)
+    below = polynomial((monomial, -c) for monomial, c in monomials_of(dim) if c < 0)
+    if not all(_never_negative(atom) for monomial, _ in monomials_of(dim) for atom in monomial):
+        return None
+    total = above + below + 1
+    if isinstance(below, int):
+        return dim - dim * (2 * below // total)
+    if isinstance(above, int):
+        return dim * ((2 * above + 1) // total)
+    return None  # the division would take whole parts out, and leave a negative rest
+
+
+def _never_negative(atom: Atom) -> bool:
+    """Whether an atom is at least 0 for all sizes: a quotient may be of negative terms."""
+    if not isinstance(atom, Quotient):
+        return True
+    dims = (atom.numerator, atom.denominator)
+    inner = (each for dim in dims for monomial, _ in monomials_of(dim) for each in monomial)
+    return (
+        known_at_least(atom.numerator, 0)
+        and known_at_least(atom.denominator, 1)
+        and all(map(_never_negative, inner))
+    )
