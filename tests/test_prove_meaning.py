@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from zlib import crc32
 
@@ -32,7 +33,7 @@ from satura.rewrite.prove.meaning import MEANINGS, meaning
 from satura.rewrite.prove.paths import Budget, Path
 from satura.rewrite.prove.tensors import Elements
 from satura.rewrite.prove.z3_terms import DTYPES, ELEMENT, code, equal, formula
-from satura.rewrite.types.attributes import Attribute, Parameter, Shape
+from satura.rewrite.types.attributes import Attribute, Parameter, Shape, Window
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import Dim, static
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
@@ -154,6 +155,10 @@ def ramp(type_: TensorType, start: int) -> Array:
 
 def short(value: object) -> object:
     """A float of at most 3 bits in place of a drawn one, so that sums of products are exact."""
+    if isinstance(value, Window):
+        fill = short(value.fill)
+        assert isinstance(fill, Scalar)
+        return replace(value, fill=fill)
     if not isinstance(value, Scalar) or not value.dtype.is_float:
         return value
     fraction, exponent = np.frexp(np.float64(value.value))
