@@ -31,7 +31,7 @@ from satura.rewrite.ops import REGISTRY, Kind, Op
 from satura.rewrite.program.program import Node, Program, ProgramBuilder
 from satura.rewrite.types.attributes import Attribute, BinaryFn, Count, Parameter, Perm, Shape
 from satura.rewrite.types.constant import Constant
-from satura.rewrite.types.dims import symbol, symbols_of
+from satura.rewrite.types.dims import Dim, symbol, symbols_of
 from satura.rewrite.types.tensor_type import DType, TensorType, bytes_of
 
 _NODE = 16_384.0  # bytes that a runtime moves in the time that it takes to start a node
@@ -103,6 +103,15 @@ class _Choice:
             self.candidates += self.of_call(call, source, known, _OWN)
         opset = max([opsets(self.made)[""], *(call.host.opset for call in calls)])
         types, reshapes = saturation.classes.types, _reshapes(saturation)
+        products = {  # whose biases stay next to them
+            home
+            for program, places in ((made, homes), (source, known))
+            for home, node in zip(places, program.nodes, strict=True)
+            if node.op.name in _PRODUCTS
+        }
+        for to in {*homes, *known}:
+            for of in {*reshapes.get(to, ())} & {*homes, *known} - products:
+                self.candidates.append(_reshape(to, of, types[to].shape))
         for op, call in _spelled_out(self.made, opset):
             self.candidates += self.of_call(call, self.made, homes)
             if _is_elementwise(op):
@@ -231,6 +240,15 @@ def _reshapes(saturation: Saturation) -> dict[int, list[int]]:
                 found.setdefault(home, []).append(node.operands[0])
                 found.setdefault(node.operands[0], []).append(home)
     return found
+
+
+def _reshape(home: int, of: int, shape: tuple[Dim, ...]) -> _Candidate:
+    """A class as the reshape of another: so the model's nodes take what rewritten ones give."""
+
+    def make(build: ProgramBuilder, operands: Sequence[int]) -> int:
+        return build.add("reshape", operands, Shape(shape))
+
+    return _Candidate(home, (of,), _NODE / 4, make)
 
 
 def _item(number: int) -> _Make:
