@@ -59,6 +59,9 @@ QUICKER = {
     "python -m benchmarks executables": (
         "python -m benchmarks executables --threads 1 --rounds 1 tiny_rope"
     ),
+    "python -m benchmarks sizes": (
+        "python -m benchmarks sizes --threads 1 --rounds 1 --lengths 4 tiny_rope_attention"
+    ),
     CHECK: f"{CHECK} --rule relu_of_never_negative",
 }
 
