@@ -54,16 +54,8 @@ def sizes(names: list[str], threads: int, rounds: int, lengths: int) -> None:
         for at, name in enumerate(names):
             phase(name, at / len(names))
             rows.append([name, *_of_model(build(name), threads, rounds, lengths)])
-    header = [
-        "model",
-        "lengths",
-        "classes",
-        "kernels",
-        "dispatches",
-        "first",
-        "ms above",
-        "in turn",
-    ]
+    header = ["model", "lengths", "classes", "kernels", "dispatches", "first"]
+    header += ["ms above", "in turn"]
     header += [" x ".join(map(str, each.values())) + " static" for each in FIXED]
     print_table("calls of new sizes", [*header, "MiB"], rows)
 

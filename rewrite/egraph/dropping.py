@@ -128,6 +128,3 @@ def _made(direction: Direction) -> Application | None:
     if not isinstance(right, Application) or right in matched:
         return None
     return right if matched.issuperset(right.operands) else None
-
-
-__all__ = ["Dropping", "with_drops"]

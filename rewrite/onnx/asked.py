@@ -59,8 +59,7 @@ def bind_inputs(
     """The types of the inputs that stay, and the `values` of those that do not.
 
     The sizes that these have are no longer symbols anywhere. Of a sequence whose ranks are given
-    its tensors stay. Raises CallError for values of no
-    input, or of another type than their input.
+    its tensors stay. Raises CallError for values of no input, or of another type than their input.
     """
     sizes: dict[str, int] = {}
     for name, value in values.items():

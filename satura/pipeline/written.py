@@ -109,8 +109,10 @@ class _Choice:
             for home, node in zip(places, program.nodes, strict=True)
             if node.op.name in _PRODUCTS
         }
-        for to in {*homes, *known}:
-            for of in {*reshapes.get(to, ())} & {*homes, *known} - products:
+        computed = {*homes, *known}
+        readable = computed - products
+        for to in computed:
+            for of in readable.intersection(reshapes.get(to, ())):
                 self.candidates.append(_reshape(to, of, types[to].shape))
         for op, call in _spelled_out(self.made, opset):
             self.candidates += self.of_call(call, self.made, homes)

@@ -81,7 +81,7 @@ def _write_outside(graph: GraphProto, path: Path, constants: Mapping[str, Consta
         tensor = _initializer(graph, name, constant)
         tensor.data_location = TensorProto.EXTERNAL
         offset = end + -end % ALIGNMENT
-        length = len(_content(constant))
+        length = _length(constant)
         place = {"location": location, "offset": offset, "length": length}
         for key, value in place.items():
             tensor.external_data.add(key=key, value=str(value))
@@ -99,6 +99,11 @@ def _pieces(constants: Iterable[Constant]) -> Iterator[memoryview]:
         content = _content(constant)
         yield content
         end += gap + len(content)
+
+
+def _length(constant: Constant) -> int:
+    """Bytes in a file; most constants need not be read for it."""
+    return len(_content(constant)) if constant.type.dtype.is_narrow else constant.nbytes
 
 
 def _content(constant: Constant) -> memoryview:
