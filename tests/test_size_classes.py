@@ -28,13 +28,15 @@ from satura.backend.sizes.size import Relation, Trace
 from satura.cli import main
 from satura.pipeline.rule_sets import rule_set
 from satura.pipeline.stages import rewrite
+from satura.rewrite.check.compare import magnitude
 from satura.rewrite.errors import CallError, ProgramError
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
+from satura.rewrite.types.comparison import agreement
 from satura.rewrite.types.dims import Dim, evaluate, symbol
-from satura.rewrite.types.tensor_type import DType
+from satura.rewrite.types.tensor_type import Array, DType
 from tests.dynamic_programs import SIZES, arguments_for, dynamic_program
 from tests.random_programs import compare
 from tests.tiers import deep_but, seeds
@@ -126,15 +128,29 @@ def check_results(seed: int, count: int) -> None:
             got = compiled.run(arguments)
         found = {n: compare(expected[n], got[n], exact[n]) for n in expected}
         wrong = {name: text for name, text in found.items() if text}
+        if wrong:  # by as little as from arguments that are one step away?
+            moved = interpret(program, {n: one_step_off(a) for n, a in arguments.items()})
+            for name in [name for name in wrong if not exact[name]]:
+                step = magnitude([np.subtract(moved[name], expected[name])])
+                if agreement(expected[name], got[name], 16 * step).all():
+                    del wrong[name]
         assert not wrong, f"seed {seed} at {sizes}: {wrong}\n{program.python()}"
 
 
-@pytest.mark.parametrize("seed", deep_but(range(2), range(40), range(20)))
+def one_step_off(array: Array) -> Array:
+    """Floats that are next to those of `array`, on a random side each."""
+    if array.dtype.kind != "f":
+        return array
+    side = np.random.default_rng(0).choice([-np.inf, np.inf], array.shape)
+    return np.nextafter(array, side.astype(array.dtype))
+
+
+@pytest.mark.parametrize("seed", deep_but((0, 1, 784718380), (*range(40), 784718380), range(20)))
 def test_evaluated_plans_are_the_lowered_ones(seed: int, no_kernels: None) -> None:
     check_plans(seed)
 
 
-@pytest.mark.parametrize("seed", deep_but(range(1), range(12), range(6)))
+@pytest.mark.parametrize("seed", deep_but((0, 784719726), (*range(12), 784719726), range(6)))
 def test_calls_of_many_sizes_equal_the_interpreter(seed: int) -> None:
     check_results(seed, 8)
 
@@ -303,10 +319,10 @@ def test_calls_of_many_sizes_keep_few_plans(monkeypatch: pytest.MonkeyPatch) -> 
     total = build.broadcast(build.reduce("sum", x, (1,)), (N, 8))
     program = build.program({"y": build.matmul(x, build.transpose(total, (1, 0)))})
     kernels = compile_schedule(scheduled(program), 1)
-    for n in (*range(20, 60), 20):
+    for n in (*range(80, 120), 80):  # wider than a tile of any machine
         kernels.run({"x": np.ones((n, 8), np.float32)})
     (found,) = kernels.classes
-    assert found.plans == 41 and found.uses == 41  # 20 had gone
+    assert found.plans == 41 and found.uses == 41  # 80 had gone
     assert len(kernels.plans.ready) < 8 and kernels.plans.workspaces.idle == 1
 
 

@@ -10,14 +10,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from satura.backend.lower.body import (
-    Access,
-    Argument,
-    BodyBuilder,
-    Nest,
-    Pointer,
-    Value,
-)
+from satura.backend.lower.body import Access, Argument, BodyBuilder, Nest, Pointer, Value
 from satura.backend.lower.space import Space
 from satura.rewrite.errors import SaturaError
 from satura.rewrite.extract.schedule import Home, Schedule
@@ -26,15 +19,17 @@ from satura.rewrite.ops.elementwise import COMMUTATIVE
 from satura.rewrite.ops.expression import Formula
 from satura.rewrite.ops.formula import formula_of, formula_steps
 from satura.rewrite.program.program import Node
-from satura.rewrite.types.attributes import (
-    Axis,
-    BinaryFn,
-    Padding,
-    Shape,
-    UnaryFn,
-)
+from satura.rewrite.types.attributes import Axis, BinaryFn, Padding, Shape, UnaryFn
 from satura.rewrite.types.constant import Scalar
-from satura.rewrite.types.dims import Dim, Quotient, SymbolicDim, static, symbol
+from satura.rewrite.types.dims import (
+    Dim,
+    Monomial,
+    Quotient,
+    SymbolicDim,
+    monomials_of,
+    static,
+    symbol,
+)
 from satura.rewrite.types.index_map import Index, bounds, offset, pull, row_major
 from satura.rewrite.types.tensor_type import DType
 
@@ -103,8 +98,7 @@ class Walk:
         strides = [0] * len(self.loops)
         extras: dict[int, int] = {}
         constant = 0
-        terms = position.terms if isinstance(position, SymbolicDim) else (((), position),)
-        for monomial, factor in terms:
+        for monomial, factor in sorted(monomials_of(position), key=_numbers_of_quotient):
             if not monomial:
                 constant += factor * scale
                 continue
@@ -364,6 +358,15 @@ class Walk:
         valid = self._add(Value("report", DType.BOOL, (valid, length)))
         moved = (*at[:axis], symbol(f"@{wrapped}"), *at[axis + rank :])
         return self.value(source, moved, self.both(mask, valid))
+
+
+def _numbers_of_quotient(term: tuple[Monomial, int]) -> tuple[int, ...]:
+    """The key by which terms are met: a dim has them in the order of its text, in which a size may
+    stand for a number."""
+    monomial, factor = term
+    below = [atom.denominator for atom in monomial if isinstance(atom, Quotient)]
+    numbers = [number for number in below if isinstance(number, int)]  # as sizes are, too
+    return (*numbers, factor) if numbers else ()
 
 
 def _is_within(indices: Node, extent: int) -> bool:
