@@ -13,7 +13,7 @@ from time import process_time
 from typing import TypeVar
 
 from benchmarks.models import build
-from satura.commands.terminal import print_table, progress
+from satura.commands.terminal import print_rows
 from satura.pipeline.models import load
 from satura.pipeline.rule_sets import rule_set
 from satura.pipeline.stages import best_choice, rules_for
@@ -42,16 +42,12 @@ def unit() -> float:
 def search(names: list[str]) -> None:
     """Print what the search for each model takes, what it finds, and below which cost there is no
     choice of the same candidates."""
-    rows = []
-    with progress("search") as phase:
-        for at, name in enumerate(names):
-            phase(name, at / len(names))
-            rows.append([name, *_row(name)])
     header = [
         "model", "load s", "saturate s", "extract s", "unit s", "all in units", "e-nodes",
         "dispatches", "cost ms", "bound ms", "gap at most",
     ]  # fmt: skip
-    print_table(f"CPU time of the search; a unit is {UNIT:,} steps of Python", header, rows)
+    rows = ([name, *_row(name)] for name in names)
+    print_rows(f"CPU time of the search; a unit is {UNIT:,} steps of Python", header, rows)
 
 
 def _row(name: str) -> list[str]:

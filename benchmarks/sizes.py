@@ -4,13 +4,16 @@ The classes of sizes are made first. Then calls come with different lengths in t
 4, each behind a call of another size. Counted are kernels that were compiled and dispatches that
 were lowered meanwhile. "first" is the first call of a size to its second. All sizes come once more:
 "in turn" is a call behind one of another size to a call behind one of the same size, with other
-arrays both. "static" is a call to one of the model compiled for these sizes alone: calls take
-turns. All ratios are medians, those to static with an interval of 95 %. MiB are resident ones after
-a call of the largest size, after all, and after all again.
+arrays both; caches are a part of it, as arrays and results of another size lie elsewhere. "static"
+is a call to one of the model compiled for these sizes alone: calls take turns. "in turn static" has
+no such part: calls of these sizes in turn by one program to those by a static program for each. All
+ratios are medians, those to static with an interval of 95 %. MiB are resident ones after a call of
+the largest size, after all, and after all again.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -25,7 +28,7 @@ from benchmarks.models import build
 from benchmarks.statistics import Samples, ratio, time_in_turns
 from satura.backend.jit.machine_code import compile_all
 from satura.backend.plan import kernels, lowered
-from satura.commands.terminal import print_table, progress
+from satura.commands.terminal import print_rows
 from satura.pipeline.compiled import Compiled
 from satura.pipeline.inputs import random_arguments
 from satura.rewrite.types.tensor_type import Array
@@ -34,6 +37,7 @@ DEFAULT = ("bert_base", "minilm", "rope_attention")
 SHORTEST, MOST_ROWS = 12, 512  # of a sequence, and of all sequences of a batch
 FIXED = ({"batch": 1, "seq": 128}, {"batch": 3, "seq": 37})  # compared with static programs
 Sizes = dict[str, int]
+Run = Callable[[], object]
 
 
 @dataclass(frozen=True)
@@ -49,15 +53,11 @@ class Turns:
 
 def sizes(names: list[str], threads: int, rounds: int, lengths: int) -> None:
     """Print a table with a line per model, with `lengths` different lengths."""
-    rows = []
-    with progress("sizes") as phase:
-        for at, name in enumerate(names):
-            phase(name, at / len(names))
-            rows.append([name, *_of_model(build(name), threads, rounds, lengths)])
     header = ["model", "lengths", "classes", "kernels", "dispatches", "first"]
     header += ["ms above", "in turn"]
     header += [" x ".join(map(str, each.values())) + " static" for each in FIXED]
-    print_table("calls of new sizes", [*header, "MiB"], rows)
+    rows = ([name, *_of_model(build(name), threads, rounds, lengths)] for name in names)
+    print_rows("calls of new sizes", [*header, "in turn static", "MiB"], rows)
 
 
 def drawn(lengths: int) -> list[Sizes]:
@@ -76,11 +76,13 @@ def _of_model(model: onnx.ModelProto, threads: int, rounds: int, lengths: int) -
     shown = [turns.classes, turns.kernels, turns.dispatches]
     row = [str(lengths), *map(str, shown), f"{np.median(first / second):.2f}"]
     row += [f"{np.median(first - second) * 1e3:+.2f}", f"{np.median(other / again):.3f}"]
-    for each in FIXED:
-        static = satura.compile(fixed(model, each), threads)
-        given = random_arguments(compiled.inputs, each)
-        runs = {"open": partial(compiled.run, given), "static": partial(static.run, given)}
-        samples = time_in_turns(runs, rounds)
+    given = [random_arguments(compiled.inputs, each) for each in FIXED]
+    opened = [partial(compiled.run, each) for each in given]
+    programs = (satura.compile(fixed(model, each), threads) for each in FIXED)
+    statics = [partial(static.run, each) for static, each in zip(programs, given, strict=True)]
+    pairs: list[tuple[Run, Run]] = [*zip(opened, statics, strict=True)]
+    for ours, theirs in (*pairs, (_each(opened), _each(statics))):
+        samples = time_in_turns({"open": ours, "static": theirs}, rounds)
         middle, low, high = ratio(samples["static"], samples["open"])
         row.append(f"{middle:.3f} ({low:.3f} to {high:.3f})")
     return [*row, " ".join(f"{each:.0f}" for each in turns.mib)]
@@ -102,6 +104,8 @@ def in_turns(compiled: Compiled, every: list[Sizes]) -> Turns:
         for turn in range(2):
             for at, each in enumerate(every):
                 given, same = (random_arguments(compiled.inputs, each, seed) for seed in range(2))
+                if turn:
+                    compiled.run(given)  # both times the arguments were read two calls ago
                 compiled.run(before)  # while arguments are drawn, threads go to sleep
                 seconds[turn, 0, at] = _timed(compiled, given)
                 if turn:
@@ -113,6 +117,15 @@ def in_turns(compiled: Compiled, every: list[Sizes]) -> Turns:
     first, second, last = mib
     count = len(compiled.cache)
     return Turns(seconds, count, made, lowering.call_count, (first, second, last))
+
+
+def _each(runners: Sequence[Run]) -> Run:
+    """Runs one after another."""
+
+    def run() -> object:
+        return [runner() for runner in runners]
+
+    return run
 
 
 def _timed(compiled: Compiled, given: dict[str, Array]) -> float:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
-
-from satura.commands.bench import Runner
 
 Samples = NDArray[np.float64]
 _RESAMPLES = 2000
 _INTERVAL = (2.5, 97.5)
 
 
-def time_in_turns(runners: Mapping[str, Runner], rounds: int) -> dict[str, Samples]:
+def time_in_turns(runners: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Samples]:
     """Seconds of `rounds` runs of each, in turns; one run before each turn is not counted."""
     found: dict[str, list[float]] = {name: [] for name in runners}
     for _ in range(rounds):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from satura.commands import check as command
-from satura.commands.terminal import print_json_parts
+from satura.commands.terminal import print_json_parts, print_rows
 from satura.language import (
     DType,
     Law,
@@ -216,6 +216,20 @@ def test_rules_are_printed_one_by_one(capsys: pytest.CaptureFixture[str]) -> Non
     assert "first" in seen[0]
     rules = [{"rule": "first", "ranks": [1, 2]}, {"rule": "second"}]
     assert whole == json.dumps({"seed": 0, "rules": rules}, indent=2) + "\n"
+
+
+def test_rows_are_printed_one_by_one(capsys: pytest.CaptureFixture[str]) -> None:
+    seen: list[str] = []
+
+    def rows() -> Iterator[list[str]]:
+        yield ["first", "1.5"]
+        seen.append(capsys.readouterr().out)
+        yield ["second", "2.5"]
+
+    print_rows("all", ["model", "seconds"], rows())
+    assert seen == ["first: seconds 1.5\n"]
+    line, *table = capsys.readouterr().out.splitlines()
+    assert line == "second: seconds 2.5" and "first" in "".join(table)
 
 
 def test_draws_do_not_depend_on_the_name() -> None:

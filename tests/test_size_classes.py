@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +25,10 @@ from satura.backend.plan.compiled import compile_schedule
 from satura.backend.plan.kernels import kernel_code
 from satura.backend.plan.plan import Plan, make_plan
 from satura.backend.plan.plans import Plans, plan_of
+from satura.backend.run.workspace import Workspace
 from satura.backend.sizes.size import Relation, Trace
 from satura.cli import main
+from satura.pipeline.models import load
 from satura.pipeline.rule_sets import rule_set
 from satura.pipeline.stages import rewrite
 from satura.rewrite.check.compare import magnitude
@@ -70,7 +73,7 @@ def difference(found: Plan, wanted: Plan) -> str | None:
         "steps": ((mine.launches, found.order), (theirs.launches, wanted.order)),
         "outputs": (mine.outputs, theirs.outputs),
         "regions": (mine.regions.tolist(), theirs.regions.tolist()),
-        "numbers": (mine.numbers.tolist(), theirs.numbers.tolist()),
+        "numbers": (mine.numbers().tolist(), theirs.numbers().tolist()),
     }
     return next((what for what, (one, other) in pairs.items() if one != other), None)
 
@@ -324,6 +327,23 @@ def test_calls_of_many_sizes_keep_few_plans(monkeypatch: pytest.MonkeyPatch) -> 
     (found,) = kernels.classes
     assert found.plans == 41 and found.uses == 41  # 80 had gone
     assert len(kernels.plans.ready) < 8 and kernels.plans.workspaces.idle == 1
+
+
+def test_a_plan_takes_about_the_bytes_that_it_counts_for(no_kernels: None) -> None:
+    """So 500 lengths of a BERT are kept: a call in turn evaluates nothing."""
+    plans = Plans(scheduled(load(build_model("tiny_bert"))), 2)
+    every = [(("batch", 1), ("seq", length)) for length in range(60, 32, -1)]
+    workspace = Workspace()
+    for sizes in (every.pop(0), every.pop()):  # the classes, and room for all
+        plan_of(plans.planned(sizes)).instance(workspace)
+    tracemalloc.start()
+    kept = [plans.planned(sizes) for sizes in every]
+    instances = [plan_of(each).instance(workspace) for each in kept]
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    counted = sum(each.size for each in kept)
+    assert len(instances) == len(every) == len(plans.ready) - 2
+    assert 0.65 * counted < taken < 1.4 * counted
 
 
 def test_explain_names_the_fact_that_kept_sizes_from_a_class(

@@ -80,15 +80,18 @@ class Packing:
     def arena(self, sizes: Sequence[int]) -> Arena:
         """Where the buffers start when they have these sizes."""
         rounded = [-(-max(size, 1) // CACHE_LINE) * CACHE_LINE for size in sizes]
-        starts, stops = [0] * len(rounded), [0] * len(rounded)
+        places: list[tuple[int, int]] = [(0, 0)] * len(rounded)  # from where to where
         for buffer in sorted(self._order, key=lambda i: -sizes[i]):
             size = rounded[buffer]
             gap, at, end = 0, -1, 0
-            for start, stop in sorted([(starts[j], stops[j]) for j in self._beside[buffer]]):
-                if stop and start - end >= size and (at < 0 or start - end < gap):
+            for start, stop in sorted([places[other] for other in self._beside[buffer]]):
+                if start - end >= size and (at < 0 or start - end < gap):
                     gap, at = start - end, end
-                end = max(end, stop)
-            starts[buffer] = end if at < 0 else at
-            stops[buffer] = starts[buffer] + size
-        offsets = {each.buffer: start for each, start in zip(self._buffers, starts, strict=True)}
-        return Arena(offsets, max(stops, default=0))
+                if stop > end:
+                    end = stop
+            start = end if at < 0 else at
+            places[buffer] = start, start + size
+        offsets = {
+            each.buffer: start for each, (start, _) in zip(self._buffers, places, strict=True)
+        }
+        return Arena(offsets, max((stop for _, stop in places), default=0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -75,22 +75,23 @@ def make_plan(
     found = lower_schedule(schedule, store, threads, any_sizes, progress, merging)
     arena = plan_arena(found.buffers)
     starts = (0 if word.buffer is None else arena.offsets[word.buffer] for word in found.words)
-    numbers = [word.number + start for word, start in zip(found.words, starts, strict=True)]
+    words = zip(found.words, starts, strict=True)
+    numbers = np.array([word.number + start for word, start in words], np.int64)
     regions = [word.region for word in found.words]
     return plan_at(
         found, schedule, {}, arena, [step.work for step in found.steps],
-        np.array(numbers, np.int64), np.array(regions, np.int64),
+        lambda: numbers, np.array(regions, np.int64),
         max(found.scratch, default=0), threads, store,
     )  # fmt: skip
 
 
 def plan_at(
     found: Lowered, schedule: Schedule, sizes: Mapping[str, int], arena: Arena,
-    works: Sequence[int], numbers: NDArray[np.int64], regions: NDArray[np.int64], scratch: int,
-    threads: int, store: ConstantStore,
+    works: Sequence[int], numbers: Callable[[], NDArray[np.int64]], regions: NDArray[np.int64],
+    scratch: int, threads: int, store: ConstantStore,
 ) -> Plan:  # fmt: skip
     """The plan of what is lowered, at `sizes`: works are those of its steps, and the words of the
-    argument table are `numbers` plus the addresses of `regions`."""
+    argument table are what `numbers` gives plus the addresses of `regions`."""
     nodes, names = schedule.program.nodes, dict(schedule.program.outputs)
     pairs = zip(found.launches, works, strict=True)
     launches = tuple([pair[work > SMALL_WORK] for pair, work in pairs if pair])

@@ -122,12 +122,13 @@ class Plans(Program):
             fact = known[1].failing(sizes)
             if fact is None:
                 break
-            missed = missed or str(fact)
+            missed = missed or fact
         else:
             found = size_class(
                 self.schedule, sizes, self.store, self.threads, progress, self.merging
             )
-            known = self._report(sizes, map(str, found.facts), missed, 0), found
+            reason = None if missed is None else str(missed)
+            known = self._report(sizes, map(str, found.facts), reason, 0), found
             give_back_freed(self.store.size)
         others = (each for each in self.known if each is not known)
         self.known = (known, *others)  # at once: reports take no lock
@@ -146,5 +147,5 @@ class Plans(Program):
 
 
 def _bytes(plan: Plan) -> int:
-    """About the memory of a plan with its usual single instance."""
-    return plan.routine.table_bytes + 400 * len(plan.order) + 100 * len(plan.arena.offsets) + 4096
+    """About the memory of a plan with its usual single instance, as `tracemalloc` counts it."""
+    return plan.routine.table_bytes + 60 * len(plan.order) + 80 * len(plan.arena.offsets)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -33,13 +33,13 @@ class Table(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """What the sizes of a call decide: bytes of the results, work per step, the arena, words of the
-    argument table, and scratch bytes per thread."""
+    """What the sizes of a call decide: bytes of the results, work per step, the arena, what gives
+    the words of the argument table, and scratch bytes per thread."""
 
     results: int
     works: tuple[int, ...]
     arena: Arena
-    words: NDArray[np.int64]
+    words: Callable[[], NDArray[np.int64]]
     scratch: int
 
 
@@ -70,11 +70,9 @@ class Sized:
         works, values = values[: self.steps], values[self.steps :]
         lengths, values = values[: len(self.buffers)], values[len(self.buffers) :]
         scratch, values = values[: self.scratches], values[self.scratches :]
-        arena, table = self._packing.arena(lengths), self.table
-        words = table.numbers.copy()
-        words[table.places] = np.array(values, np.int64)[table.which]
+        arena = self._packing.arena(lengths)
         offsets = np.fromiter(arena.offsets.values(), np.int64)
-        words[table.in_arena] += offsets[table.buffers]
+        words = partial(_words, self.table, np.array(values, np.int64), offsets)
         return Numbers(results, tuple(works), arena, words, max(scratch, default=0))
 
     @cached_property
@@ -88,3 +86,13 @@ class Sized:
     @cached_property
     def _packing(self) -> Packing:
         return Packing(self.buffers)
+
+
+def _words(
+    table: Table, values: NDArray[np.int64], offsets: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The argument table: made when it is needed, as plans of many sizes are kept."""
+    words = table.numbers.copy()
+    words[table.places] = values[table.which]
+    words[table.in_arena] += offsets[table.buffers]
+    return words

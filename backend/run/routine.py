@@ -1,6 +1,6 @@
 """Routines: a program at given sizes as data, ready to run but for addresses.
 
-Word i of the argument table is `numbers[i]` plus the address of region `regions[i]`. Regions are
+Word i of the argument table is `numbers()[i]` plus the address of region `regions[i]`. Regions are
 numbered: nothing, the arena, scratch memory, the status words, then a region for each tensor: the
 inputs, the outputs that are computed, and the constants.
 
@@ -10,7 +10,7 @@ times as long, and would be a part of the time to open one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,6 +26,7 @@ from satura.rewrite.types.tensor_type import Array, TensorType
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_INSTANCE = 6144  # bytes of an instance, without its tables
 SMALL_WORK = 16384  # innermost iterations that one thread does as fast as two
 NOTHING, ARENA, SCRATCH, STATUS, FIRST_TENSOR = range(5)
 
@@ -58,7 +59,7 @@ class Routine(NamedTuple):
     computed: int
     constants: tuple[Array, ...]
     launches: tuple[Launch, ...]
-    numbers: NDArray[np.int64]
+    numbers: Callable[[], NDArray[np.int64]]
     regions: NDArray[np.int64]
     arena: int
     scratch: int
@@ -71,8 +72,8 @@ class Routine(NamedTuple):
 
     @property
     def table_bytes(self) -> int:
-        """Bytes of its argument tables: its own, the table of an instance and what calls set."""
-        return 3 * self.numbers.nbytes
+        """About the bytes of an instance with its argument table."""
+        return self.regions.nbytes + 8 * (self.first_constant + len(self.constants)) + _INSTANCE
 
 
 Placed = tuple[dict[int, Array], dict[str, Array]]
@@ -101,8 +102,8 @@ class Instance:
         self.executor = Executor(steps, routine.threads, self._status)
         words: dict[int, list[tuple[int, int]]] = {}  # of the table, by region, with their numbers
         moving = np.flatnonzero((regions >= FIRST_TENSOR) & (regions < first_constant))
-        for word in moving.tolist():
-            words.setdefault(int(regions[word]), []).append((word, int(routine.numbers[word])))
+        for word, region in zip(moving.tolist(), regions[moving].tolist(), strict=True):
+            words.setdefault(region, []).append((word, self._words[word]))  # no address yet
         self._inputs: list[tuple[str, int, Sequence[tuple[int, int]]]] = [
             (name, region, words.pop(region, ()))
             for region, name in enumerate(routine.inputs, FIRST_TENSOR)
@@ -135,7 +136,8 @@ class Instance:
         self._workspace = workspace
         if workspace.addresses is not self._addresses:
             self._bases[ARENA], self._bases[SCRATCH] = workspace.addresses
-            np.add(self.routine.numbers, self._bases[self.routine.regions], out=self._table)
+            bases = self._bases[self.routine.regions]
+            np.add(self.routine.numbers(), bases, out=self._table)
             self._addresses = workspace.addresses
 
     def run(

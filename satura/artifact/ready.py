@@ -195,7 +195,7 @@ class ReadyProgram(Program):
             natural(row["computed"]),
             tuple(constants[:count]),
             launches,
-            numbers,
+            lambda: numbers,
             places,
             natural(row["arena"]),
             natural(row["scratch"]),

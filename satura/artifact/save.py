@@ -178,7 +178,7 @@ def _routine(
             [places[launch.kernel], launch.arguments, launch.width] for launch in routine.launches
         ],
         "constants": len(routine.constants),
-        "numbers": writer.add(routine.numbers),
+        "numbers": writer.add(routine.numbers()),
         "regions": writer.add(routine.regions),
         "arena": routine.arena,
         "scratch": routine.scratch,

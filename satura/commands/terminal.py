@@ -56,6 +56,19 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
     console.print(table)
 
 
+def print_rows(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print each row as a line when it comes, and all of them as a table.
+
+    What is interrupted has told what it knows.
+    """
+    known = []
+    for row in rows:
+        known.append(row)
+        shown = (f"{name} {value}" for name, value in zip(header[1:], row[1:], strict=True))
+        print_line(f"{row[0]}: {', '.join(shown)}")
+    print_table(title, header, known)
+
+
 def print_line(text: str) -> None:
     """Print lines as they are, at once."""
     sys.stdout.write(f"{text}\n")
