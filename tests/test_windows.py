@@ -207,23 +207,28 @@ def test_convolutions_of_single_pixels_of_channels_first_tensors(seed: int) -> N
     check(program, drawn, True, exact=True)
 
 
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F16])
+@pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("depth", deep_but([4], [2, 4, 8]))
-def test_small_groups_share_a_vector(depth: int) -> None:
-    """What is not finite stays in its own group."""
+def test_small_groups_share_a_vector(depth: int, first: bool, dtype: DType) -> None:
+    """What is not finite stays in its own group; rows that are no words side by side are copied."""
     random = np.random.default_rng(depth)
     lanes = host_target().lanes
     channels, shared = 3 * max(lanes, depth), lanes >= depth
     for size, stride, dilation, fill in ((3, 1, 1, 0), (3, 2, 1, 1), (1, 1, 1, 0), (2, 1, 2, 0)):
         build = Builder()
-        x = build.input("x", DType.F32, (2, 7, 9, channels))
+        shape = (2, channels, 7, 9) if first else (2, 7, 9, channels)
+        x = build.input("x", dtype, shape)
+        x = build.transpose(x, (0, 2, 3, 1)) if first else x
         pads, steps = (size // 2, size // 2), (stride, stride)
-        window = build.window(DType.F32, (size, size), steps, (dilation,) * 2, pads, pads, fill)
-        weight = random.integers(-3, 4, (size, size, depth, channels)).astype(np.float32)
+        window = build.window(dtype, (size, size), steps, (dilation,) * 2, pads, pads, fill)
+        weight = random.integers(-3, 4, (size, size, depth, channels)).astype(dtype.numpy)
         result = build.conv(x, build.constant(weight), window, channels // depth)
         program = build.program({"y": build.unary("relu", result)})
         (kernel,) = compile_schedule(one_dispatch(program), 1).executables()
-        assert (f"g{depth}(" in kernel.source) == shared
-        arguments = {"x": draw(random, DType.F32, (2, 7, 9, channels))}
+        in_place = dtype is DType.F32 and not first
+        assert (f"g{depth}(" in kernel.source) == (shared and (in_place or size > 1))
+        arguments = {"x": draw(random, dtype, shape)}
         arguments["x"][0, 3, 4, 5] = np.inf
         check(program, arguments, True, exact=True)
 
