@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from satura.backend.emit.convolved_planes import ConvolvedWriter
+from satura.backend.lower.planes import planes
 from satura.backend.plan.compiled import compile_schedule
 from satura.backend.target import host_target
+from satura.rewrite.extract.readable import MOST_TAPS
 from satura.rewrite.ops.reductions import reduction_identity
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
@@ -148,7 +151,7 @@ def test_depthwise_convolutions_of_channels_first_tensors(seed: int) -> None:
 def test_depthwise_windows_with_more_rows_than_registers() -> None:
     """Weights of a column of taps are not held; special values among the pixels."""
     random = np.random.default_rng(2)
-    high = host_target().registers - 8
+    high = min(host_target().registers - 8, MOST_TAPS)
     shape, weight = (1, 2, high + 2, 21), random.integers(-3, 4, (high, 3, 1, 2))
     build = Builder()
     x = build.transpose(build.input("x", DType.F32, shape), (0, 2, 3, 1))
@@ -156,10 +159,28 @@ def test_depthwise_windows_with_more_rows_than_registers() -> None:
     result = build.conv(x, build.constant(weight.astype(np.float32)), window, 2)
     program = build.program({"y": build.transpose(result, (0, 3, 1, 2))})
     kernels = compile_schedule(one_dispatch(program), 1).executables()
-    assert any(f"window_f32_{high}_1_1_at" in kernel.source for kernel in kernels)
+    assert any(f"_f32_{high}_1_1_at" in kernel.source for kernel in kernels)
     given = random.integers(-3, 4, shape).astype(np.float32)
     given[0, :, 2, 3], given[0, 1, high, 15:17] = np.inf, (np.nan, -np.inf)
     check(program, {"x": given}, True, exact=True)
+
+
+@pytest.mark.parametrize(("edge", "size", "stride"), [(56, 7, 1), (112, 3, 2)])
+def test_units_compute_no_rows_beyond_the_last(edge: int, size: int, stride: int) -> None:
+    build = Builder()
+    x = build.transpose(build.input("x", DType.F32, (1, 2, edge, edge)), (0, 2, 3, 1))
+    border = (size // 2,) * 2
+    window = build.window(DType.F32, (size,) * 2, (stride,) * 2, None, border, border, 0)
+    weights = build.constant(np.ones((size, size, 1, 2), np.float32))
+    result = build.transpose(build.conv(x, weights, window, 2), (0, 3, 1, 2))
+    schedule = one_dispatch(build.program({"y": result}))
+    (dispatch,) = schedule.dispatches
+    found = planes(schedule, dispatch)
+    assert found is not None
+    writer = ConvolvedWriter(found)
+    rows, results = writer.rows, edge // stride
+    units = [min(writer.block, results - top) for top in range(0, results, writer.block)]
+    assert sum(-(-unit // rows) * rows for unit in units) == results
 
 
 @pytest.mark.parametrize("seed", deep_but(seeds(2, 60), seeds(3, 60)))
@@ -186,23 +207,28 @@ def test_convolutions_of_single_pixels_of_channels_first_tensors(seed: int) -> N
     check(program, drawn, True, exact=True)
 
 
+@pytest.mark.parametrize("dtype", [DType.F32, DType.F16])
+@pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("depth", deep_but([4], [2, 4, 8]))
-def test_small_groups_share_a_vector(depth: int) -> None:
-    """What is not finite stays in its own group."""
+def test_small_groups_share_a_vector(depth: int, first: bool, dtype: DType) -> None:
+    """What is not finite stays in its own group; rows that are no words side by side are copied."""
     random = np.random.default_rng(depth)
     lanes = host_target().lanes
     channels, shared = 3 * max(lanes, depth), lanes >= depth
     for size, stride, dilation, fill in ((3, 1, 1, 0), (3, 2, 1, 1), (1, 1, 1, 0), (2, 1, 2, 0)):
         build = Builder()
-        x = build.input("x", DType.F32, (2, 7, 9, channels))
+        shape = (2, channels, 7, 9) if first else (2, 7, 9, channels)
+        x = build.input("x", dtype, shape)
+        x = build.transpose(x, (0, 2, 3, 1)) if first else x
         pads, steps = (size // 2, size // 2), (stride, stride)
-        window = build.window(DType.F32, (size, size), steps, (dilation,) * 2, pads, pads, fill)
-        weight = random.integers(-3, 4, (size, size, depth, channels)).astype(np.float32)
+        window = build.window(dtype, (size, size), steps, (dilation,) * 2, pads, pads, fill)
+        weight = random.integers(-3, 4, (size, size, depth, channels)).astype(dtype.numpy)
         result = build.conv(x, build.constant(weight), window, channels // depth)
         program = build.program({"y": build.unary("relu", result)})
         (kernel,) = compile_schedule(one_dispatch(program), 1).executables()
-        assert (f"g{depth}(" in kernel.source) == shared
-        arguments = {"x": draw(random, DType.F32, (2, 7, 9, channels))}
+        in_place = dtype is DType.F32 and not first
+        assert (f"g{depth}(" in kernel.source) == (shared and (in_place or size > 1))
+        arguments = {"x": draw(random, dtype, shape)}
         arguments["x"][0, 3, 4, 5] = np.inf
         check(program, arguments, True, exact=True)
 

@@ -122,7 +122,8 @@ class _Problem:
     def groups_of_a_vector(self) -> int:
         """How many groups can have their columns in one vector; 0 where these do not fill it."""
         products = self.reading.products
-        lanes, plain = lanes_of(products), not products.word.is_integer and not self.left_packed
+        lanes, windowed = lanes_of(products), any(axis.row.is_windowed for axis in self.rows)
+        plain = not products.word.is_integer and (windowed or not self.left_packed)
         packed = self.reading.weights is not None
         if not plain or not packed or self.groups < 2 or self.columns != self.depth:
             return 0

@@ -44,7 +44,7 @@ def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
         return
     yield "kinds = scratch + kinds_offset"
     yield "fill_page = scratch + fill_offset"
-    words = "depth" if spec.shared <= 1 else f"depth * {spec.shared}"
+    words = _seen_words(spec)
     if shares_tables(spec):
         words += f" * batch_extent{spec.batches - 1}"
     yield f"for i in range({words}):"
@@ -63,6 +63,11 @@ def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
         "line += 1",
     ]
     yield from indent(len(axes), body)
+
+
+def _seen_words(spec: ContractionSpec) -> str:
+    """How many words of a position the rows see, those of all groups in a vector."""
+    return "depth" if spec.shared <= 1 else f"depth * {spec.shared}"
 
 
 def _fill_value(spec: ContractionSpec) -> str:
@@ -312,10 +317,10 @@ def _band_lines(spec: ContractionSpec) -> Iterator[str]:
     terms = ["left_here", *(f"at{axis} * source{axis}" for axis in outer)]
     if not outer:
         terms.append("low * source0")
-    yield f"copies, length = {seen[-1] if outer else 'high - low'}, depth"
+    yield f"copies, length = {seen[-1] if outer else 'high - low'}, {_seen_words(spec)}"
     size = spec.dtype.itemsize
-    yield f"if left_depth_stride == {size} and source{last} == depth * {size}:"
-    yield f"{INDENT}copies, length = 1, depth * copies"
+    yield f"if left_depth_stride == {size} and source{last} == length * {size}:"
+    yield f"{INDENT}copies, length = 1, length * copies"
     yield "copy = scratch + rows_offset"
     for axis in outer:
         yield f"{INDENT * axis}for at{axis} in range({ranges[axis]}):"

@@ -286,9 +286,9 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     blocks = _row_blocks(tallest, call.row_count, units, threads, taps, depth * word)
     most_rows = -(-call.row_count // blocks)
     tiles = -(-most_rows // tallest)
-    row_axes = call.rows
+    row_axes, seen = call.rows, depth * max(1, spec.shared)
     if spec.banded:
-        row_axes = _of_copies(call.rows, depth * word)
+        row_axes = _of_copies(call.rows, seen * word)
     last = row_axes[-1]
     joins = last.taps > 1 and last.dilation == 1 and steps == 1
     joins = joins and last.stride == depth * word and not spec.shared and not spec.tile.part
@@ -307,7 +307,7 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         "table_offset": layout.take(tiles * table_pitch),
         "table_pitch": table_pitch, "tile_pitch": tile_pitch,
         "fill": _fill_word(spec, call.fill),
-        "fill_offset": layout.take(depth * max(1, spec.shared) * word * groups),
+        "fill_offset": layout.take(seen * word * groups),
         "joins": int(joins), "kinds_offset": layout.take(tiles * _WORD),
         "hops_offset": layout.take(3 * taps * _WORD),
         "left_depth_stride": call.left_depth_stride,
@@ -319,7 +319,7 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
     }  # fmt: skip
     if spec.left_packed:
         positions = _band(call.rows, most_rows) if spec.banded else most_rows
-        values["rows_offset"] = layout.take(positions * depth * word)
+        values["rows_offset"] = layout.take(positions * seen * word)
     if spec.right_packed:
         values["panel_offset"] = layout.take((taps * depth + spec.heads) * spec.line)
     for axis, extent in enumerate(call.batches):

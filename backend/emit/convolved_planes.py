@@ -13,29 +13,43 @@ from satura.backend.emit.text import indent
 from satura.backend.lower.body import Nest
 from satura.backend.lower.canonical import renumber
 from satura.backend.lower.planes import Planes
+from satura.backend.target import host_target
 
-ROWS = 4  # of results at a time
+SCRATCH = 20 * 1024  # bytes of rows and sums in flight
+_SLOWER_OF_WIDEST = {7: 8, 4: 9}  # rows of results at a time, by what one of them costs:
+_SLOWER = {4: 1}  # seven need 32 registers, and products that read memory
 
 
 def convolved_plane_code(name: str, planes: Planes, work: int) -> Code:
     """The kernel of a convolution along the contiguous axis."""
-    return _Convolved(planes).code(name, work)
+    return ConvolvedWriter(planes).code(name, work)
 
 
-class _Convolved(PlaneWriter):
+class ConvolvedWriter(PlaneWriter):
     """Writes one kernel; the last array has the sums, an element of the fill, and the weights."""
+
+    scratch = SCRATCH
 
     def _shares(self) -> bool:
         return True
 
     @property
+    def rows(self) -> int:
+        """How many rows of results the microkernel sums at a time: those that waste little."""
+        slower = _SLOWER_OF_WIDEST if host_target().vector_bytes == 64 else _SLOWER
+        return min(slower, key=lambda rows: -(-self.high.results // rows) * rows * slower[rows])
+
+    def _block(self) -> int:
+        """Result rows of one unit, as many as some groups have."""
+        return -(-super()._block() // self.rows) * self.rows
+
+    @property
     def sums_bytes(self) -> int:
         """How many bytes the sums need, with what is too much."""
-        rows = -(-self.block // ROWS) * ROWS
-        return -(-(rows * self.wide.results + self.lanes) * self.size // LINE) * LINE
+        return -(-(self.block * self.wide.results + self.lanes) * self.size // LINE) * LINE
 
     def _plane_bytes(self) -> int:
-        rows = positions(self.high, -(-self.block // ROWS) * ROWS)
+        rows = positions(self.high, self.block)
         seen = (rows * self.pitch + self.wide.span + self.lanes) * self.size
         weights = self.high.taps * self.wide.taps * self.size + 8
         return max(seen, self.sums_bytes + weights)
@@ -62,12 +76,12 @@ class _Convolved(PlaneWriter):
         found = (self._place(tap) for tap in range(wide))
         places = "".join(f"_{hop}p{self.phases.index(phase)}" for hop, phase in found)
         moves = f"{high}_{self.high.stride}_{self.high.dilation}"
-        tile = f"window_f{8 * self.size}_{moves}_at{places}"
+        tile = f"window{self.rows}_f{8 * self.size}_{moves}_at{places}"
         pitch = new(self.wide.results * self.size)
         vectors = new(-(-self.wide.results // self.lanes))
         call = (
             f"{tile}(plane0, {self.line}, {new(self.plane)}, weights, {sums}, {pitch}, {vectors}, "
-            f"(bottom - top + {ROWS - 1}) // {ROWS})"
+            f"(bottom - top + {self.rows - 1}) // {self.rows})"
         )
         return [
             f"for tap in range({new(high)}):", *indent(1, copy),

@@ -38,6 +38,8 @@ def plane_code(name: str, planes: Planes, work: int) -> Code:
 class PlaneWriter:
     """Writes one kernel."""
 
+    scratch = SCRATCH
+
     def __init__(self, planes: Planes) -> None:
         self.planes = planes
         self.high, self.wide = planes.high, planes.wide
@@ -61,9 +63,11 @@ class PlaneWriter:
         return divmod(self.shift + tap * self.wide.dilation, self.wide.stride)
 
     def _block(self) -> int:
-        """Result rows of one unit."""
-        rows = max(1, SCRATCH // (self.pitch * self.size * self.arrays))
-        return max(1, min(self.high.results, (rows - self.high.span) // self.high.stride + 1))
+        """Result rows of one unit: units are about equal."""
+        rows = max(1, self.scratch // (self.pitch * self.size * self.arrays))
+        most = max(1, min(self.high.results, (rows - self.high.span) // self.high.stride + 1))
+        units = -(-self.high.results // most)
+        return -(-self.high.results // units)
 
     def _shares(self) -> bool:
         """Whether what rows give to results is computed once, in an array of its own."""

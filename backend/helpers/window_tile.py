@@ -20,8 +20,7 @@ from satura.backend.helpers.vector import F32, F64, Code, outlined_helper
 from satura.backend.target import host_target
 
 _OTHERS = 1  # registers besides those of sums, and of the weights of a column of taps
-_ROWS = 4  # of results at a time
-_NAME = re.compile(r"window_f(32|64)_(\d+)_(\d+)_(\d+)_at((?:_\d+p\d+)+)")
+_NAME = re.compile(r"window(\d+)_f(32|64)_(\d+)_(\d+)_(\d+)_at((?:_\d+p\d+)+)")
 _PLACE = re.compile(r"_(\d+)p(\d+)")
 
 
@@ -29,36 +28,37 @@ _PLACE = re.compile(r"_(\d+)p(\d+)")
 def window_helper(name: str) -> Helper | None:
     """The helper of that name, or None if it is not a window.
 
-    `window_f32_H_S_D_at_…` is for windows of H rows, with their step and dilation, and then for
+    `windowR_f32_H_S_D_at_…` is for windows of H rows, with their step and dilation, and then for
     each tap of a row as `XpA`: the first result finds it X elements on, in array A.
     `window_…(source, pitch, apart, weights, out, out_pitch, vectors, groups)` computes `groups`
-    times four rows of results, of so many `vectors` each. Pitches are between rows and `apart` is
+    times R rows of results, of so many `vectors` each. Pitches are between rows and `apart` is
     between arrays, in bytes. The vectors of a row are written from the last to the first, so that
     what one has too much lies where results of the next row are to be written.
     """
     match = _NAME.fullmatch(name)
     if match is None:
         return None
-    size, high, step, dilation = int(match[1]) // 8, *(int(match[at]) for at in (2, 3, 4))
-    places = [(int(place), int(array)) for place, array in _PLACE.findall(match[5])]
+    rows, bits, high, step, dilation = (int(match[at]) for at in range(1, 6))
+    size = bits // 8
+    places = [(int(place), int(array)) for place, array in _PLACE.findall(match[6])]
     wide = len(places)
     uses: dict[int, list[tuple[int, int]]] = {}  # of each row of the source: results and taps
-    for result, tap in product(range(_ROWS), range(high)):
+    for result, tap in product(range(rows), range(high)):
         uses.setdefault(result * step + tap * dilation, []).append((result, tap))
 
     def write(code: Code, *arguments: ir.Value) -> None:
         source, pitch, apart, weights, out, out_pitch, vectors, groups = arguments
         builder = code.builder
-        is_held = high + 2 * _ROWS + _OTHERS <= host_target().registers
+        is_held = high + 2 * rows + _OTHERS <= host_target().registers
 
         def block(here: ir.Value, there: ir.Value, count: int) -> None:
             """Rows of `count` vectors."""
-            sums = [[code.zero()] * count for _ in range(_ROWS)]
+            sums = [[code.zero()] * count for _ in range(rows)]
             lines = {row: code.add(here, code.multiply(pitch, row)) for row in sorted(uses)}
             # Else factors are spread anew: LLVM would keep all of them, in memory.
             again = [weights if is_held else code.opaque(weights) for _ in sums]
             for tap, (place, array) in enumerate(places):
-                known = [code.opaque(weights)] * _ROWS if is_held else again
+                known = [code.opaque(weights)] * rows if is_held else again
                 for row, line in lines.items():
                     at = code.add(line, code.integer(place * size))
                     at = code.add(at, code.multiply(apart, array)) if array else at
@@ -93,8 +93,8 @@ def window_helper(name: str) -> Helper | None:
 
             code.loop(odd, [], single)
             code.loop(pairs, [], pair)
-            below = code.add(here, code.multiply(pitch, _ROWS * step))
-            return [below, code.add(there, code.multiply(out_pitch, _ROWS))]
+            below = code.add(here, code.multiply(pitch, rows * step))
+            return [below, code.add(there, code.multiply(out_pitch, rows))]
 
         code.loop(groups, [source, out], group)
 
