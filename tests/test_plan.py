@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 import satura
-from satura.backend.emit.body import Code
+from satura.backend.emit.body import Code, KernelForm
 from satura.backend.jit.machine_code import KernelSource, compile_all
-from satura.backend.plan.executables import Executable, executables
+from satura.backend.plan.executables import CYCLES, Executable, executables, merge_kernels
 from satura.backend.plan.merging import MERGING
 from satura.backend.plan.records import kernel_records
 from satura.pipeline.inputs import random_inputs
@@ -143,6 +144,48 @@ def test_kernels_run_calls_with_fewer_axes_and_rows() -> None:
     found = _levels(program)
     assert found["none"] == found["exact"] == 3
     assert found["generic"] == found["cost"] == 1
+
+
+def test_many_rows_never_run_in_a_kernel_for_one() -> None:
+    """Sums of a single row wait for each other: its kernel may be the one that is left out."""
+    build = Builder()
+    weight = build.constant(np.arange(2048 * 512).reshape(2048, 512) % 7 - 3, DType.F32)
+    sources = [build.input(f"of_{rows}", DType.F32, (rows, 2048)) for rows in (100, 1)]
+    program = build.program({f"y{each}": build.matmul(each, weight) for each in sources})
+    schedule = satura.compile(program, threads=1, rules="none").rewritten.schedule
+    assert len(kernel_records(schedule, 1, "cost")) == 2
+    (kernel,) = kernel_records(schedule, 1, "generic")
+    assert "_1x" not in kernel.source
+
+
+@dataclass(frozen=True)
+class _Served:
+    """The form of a kernel that serves every dispatch."""
+
+    text: str
+
+    def may_serve(self, other: KernelForm) -> bool:
+        return self != other
+
+
+@pytest.mark.parametrize(
+    ("seconds", "merging", "expected"),
+    [(0.0, "cost", "abc"), (1.0, "cost", "abb"), (50.0, "cost", "bbb"), (0.0, "generic", "bbb")],
+)
+def test_what_costs_least_is_merged_first_and_more_of_it_where_a_program_takes_long(
+    seconds: float, merging: str, expected: str
+) -> None:
+    """Milliseconds more that dispatches 0, 1 and 2 take in the kernels a, b and c of each."""
+    more = {0: {"b": 60.0, "c": 300.0}, 1: {"a": 400.0, "c": 90.0}, 2: {"a": 80.0, "b": 2.0}}
+
+    def code(number: int, form: KernelForm | None) -> Code:
+        assert isinstance(form, _Served)
+        slower = more[number].get(form.text, 0.0) * CYCLES / 1000
+        return Code(form.text, form.text, (), 1, 0, form, slower)
+
+    codes = {number: code(number, _Served(text)) for number, text in enumerate("abc")}
+    found = merge_kernels(codes, merging, code, seconds)
+    assert "".join(found[number].text for number in codes) == expected
 
 
 def test_an_unknown_level_of_executables_is_named() -> None:

@@ -245,8 +245,9 @@ class _Problem:
         work = count * prod(call.batches) * self.columns * self.depth * call.taps
         more = 0.0
         if spec is not best and not any_sizes:  # what sizes must not be asked for is little
-            computed = spec.computed(count, self.columns) - best.computed(count, self.columns)
-            more = computed * prod(call.batches) * self.depth * call.taps
+            lines = -(-self.depth * call.taps // spec.products.per_word)
+            taken, least = (each.cycles(count, self.columns, lines) for each in (spec, best))
+            more = prod(call.batches) * (taken - least)
         return Code(
             name, source.text, (*plan.arguments, *epilogue.arguments), work // 8, plan.scratch_size,
             ContractionForm(spec, epilogue.body), more,

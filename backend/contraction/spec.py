@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from satura.backend.cache_lines import aligned_empty
 from satura.backend.contraction.scratch import Layout
-from satura.backend.contraction.tile import Products, Tile, panel_columns, slowness, tile_name
+from satura.backend.contraction.tile import Products, Tile, panel_columns, step_cycles, tile_name
 from satura.backend.lower.body import Argument
 from satura.backend.sizes.size import defer
 from satura.rewrite.types.tensor_type import Array, DType
@@ -33,7 +33,7 @@ _PANEL_BYTES = 640 * 1024  # of one weight panel between two changes of tiles: s
 _TABLE_BYTES = 64 * 1024  # of row addresses
 _LEFT_BYTES = 2 * 1024 * 1024  # of rows in flight, which all panels see: stay in the last cache
 _MOST_ROWS = 480
-_OF_AN_AXIS, _OF_A_COUNT = 0.003, 0.01  # of a kernel's time: one more row axis, counted columns
+_AROUND_A_ROW, _OF_AN_AXIS, _OF_A_COUNT = 8, 1, 1  # cycles per row of a tile
 _BALANCED_UNITS = 8  # with so many units per thread, one more or less does not matter
 
 
@@ -115,13 +115,16 @@ class ContractionSpec:
             return False
         return self == replace(other, windowed=self.windowed, tile=self.tile, full=self.full)
 
-    def computed(self, rows: int, columns: int) -> float:
-        """About how many results the tiles compute, those beyond the last included, in units of
-        the fastest tile's."""
-        panels = -(-columns // self.width)
-        rows = max(rows, self.tile.rows[-1])
-        kind = 1 + _OF_AN_AXIS * len(self.windowed) + _OF_A_COUNT * (not self.full)
-        return rows * panels * self.width * slowness(self.tile) * kind
+    def cycles(self, rows: int, columns: int, lines: int) -> float:
+        """About how many cycles of a core the tiles take: rows and columns beyond the last count,
+        and so does what there is to do around each row of a tile."""
+        tallest, panels = self.tile.rows[0], -(-columns // self.width)
+        tiles = -(-rows // tallest)
+        least, larger = divmod(rows, tiles)
+        heights = ((least, tiles - larger), (least + 1, larger))
+        step = sum(count * step_cycles(self.tile, height) for height, count in heights if count)
+        around = _AROUND_A_ROW + _OF_AN_AXIS * len(self.windowed) + _OF_A_COUNT * (not self.full)
+        return panels * (step * lines + rows * around)
 
     @property
     def tile_names(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ _OCTETS_OF_16 = {3: 2, 2: 4, 1: 6}
 _OCTET_ROWS = 24  # of a tile
 _SLOWER_OF_32 = {4: 1.0, 3: 1.01, 2: 1.03, 1: 1.15}  # narrow tiles load more per product
 _SLOWER_OF_16 = {3: 1.03, 2: 1.0, 1: 1.35}  # wide ones of few rows read more of a deep panel
+_WAIT = 4  # cycles between two sums of a chain
 
 
 class Products(Enum):
@@ -91,10 +92,12 @@ def choose_tile(
     return Tile((tallest, tallest - 1), vectors, 0, products)
 
 
-def slowness(tile: Tile) -> float:
-    """How much longer a product takes than in the fastest tile."""
+def step_cycles(tile: Tile, height: int) -> float:
+    """About how many cycles of a core the microkernel for `height` rows takes per line of a panel:
+    two vectors of products each, but no fewer than a sum waits for the one before."""
+    rows = min(rows for rows in tile.rows if rows >= height)
     slower = _SLOWER_OF_32 if host_target().registers == 32 else _SLOWER_OF_16
-    return slower[tile.vectors]
+    return max(rows * tile.vectors * slower[tile.vectors] / 2, _WAIT)
 
 
 def lanes_of(products: Products, target: Target | None = None) -> int:

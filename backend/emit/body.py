@@ -35,7 +35,7 @@ class Code:
     """A kernel's text, its arguments in order, and the scratch bytes that each thread needs.
 
     `work` is the number of innermost iterations: small kernels are not worth a second thread.
-    In a `form` that another dispatch has, it computes `more` than is needed, in products.
+    In a `form` that another dispatch has, it takes `more` cycles of a core than in its own.
     """
 
     name: str

@@ -14,7 +14,7 @@ from satura.backend.emit.text import indent
 from satura.backend.lower.body import Argument, Nest
 from satura.backend.lower.canonical import LONGEST_RUN, Canonical, canonical
 
-_HOPS = 1000  # products that one more outer loop takes the time of
+_HOP = 120  # cycles that one more outer loop takes
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def loop_code(
     runs = any(form.middle for form in forms)  # side by side they fill several vectors already
     return Code(
         name, kernel_text(text, short=runs), tuple(arguments), work, scratch, LoopForm(most),
-        _HOPS * (most - deepest),
+        _HOP * (most - deepest),
     )  # fmt: skip
 
 

@@ -8,15 +8,16 @@ rows. `MERGING` are the levels of that.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
 from satura.backend.emit.body import Code, KernelForm
 
-_COMPILATION = 0.4  # seconds of a processor per kernel
-_CALLS = 20_000  # that a compilation is for
-_PRODUCTS = 2.5e10  # per second, of one thread
+_COMPILATION = 0.1  # seconds of a processor per kernel
+_CALLS = 20_000  # that a compilation is for, or
+_RUNNING = 20  # seconds of a processor that these take, whichever is less
+CYCLES = 3e9  # per second
 
 
 @dataclass(frozen=True)
@@ -45,51 +46,59 @@ def executables(codes: Sequence[Code]) -> tuple[Executable, ...]:
 
 
 def merge_kernels(
-    codes: Mapping[int, Code], merging: str, formed: Callable[[int, KernelForm], Code | None]
-) -> dict[int, Code]:
+    codes: Mapping[int, Code], merging: str, formed: Callable[[int, KernelForm], Code | None],
+    seconds: float = 0.0,
+) -> dict[int, Code]:  # fmt: skip
     """The codes of dispatches, of which some run kernels that are made for others.
 
-    `formed` is the code of a dispatch in the form of another one, or None.
+    `formed` is the code of a dispatch in the form of another one, or None; `seconds` are those of a
+    processor that all dispatches take.
     """
-    chosen = dict(codes)
     if merging == "none":
         lines = {number: f"    # dispatch {number}\n" for number in codes}
         return {n: replace(code, text=code.text + lines[n]) for n, code in codes.items()}
     if merging == "exact":
-        return chosen
-    limit = _COMPILATION / _CALLS * _PRODUCTS if merging == "cost" else inf
-    users: dict[str, list[int]] = {}
-    for number, code in codes.items():
-        users.setdefault(code.text, []).append(number)
-    for text in sorted(users, key=lambda each: len(users[each])):  # of equals the first comes first
-        forms = {other: chosen[found[0]].form for other, found in users.items() if other != text}
-        moved = _move_users(text, users[text], codes, forms, formed, limit)
-        if moved is not None:
-            chosen.update(moved)
-            del users[text]
-            for number, code in moved.items():
-                users[code.text].append(number)
-    return chosen
+        return dict(codes)
+    calls = min(_CALLS, _RUNNING / seconds) if seconds else _CALLS
+    limit = _COMPILATION / calls * CYCLES if merging == "cost" else inf
+    kept = {code.text: code.form for code in codes.values()}
+    options = {number: _options(number, code, kept, formed) for number, code in codes.items()}
+    chosen = dict(codes)
+    while True:
+        moves = [_moved_users(text, chosen, kept, options) for text in kept]
+        cost, text, moved = min(moves, key=lambda move: move[0], default=(inf, "", {}))
+        if not moved or cost > limit:
+            return chosen
+        chosen.update(moved)
+        del kept[text]
 
 
-def _move_users(
-    text: str, users: Sequence[int], codes: Mapping[int, Code],
-    forms: Mapping[str, KernelForm | None],
-    formed: Callable[[int, KernelForm], Code | None], limit: float,
-) -> dict[int, Code] | None:  # fmt: skip
-    """The users of a kernel as users of others; None where one has to keep it, or all together
-    compute more than `limit`."""
+def _options(
+    number: int, code: Code, kernels: Mapping[str, KernelForm | None],
+    formed: Callable[[int, KernelForm], Code | None],
+) -> list[Code]:  # fmt: skip
+    """What a dispatch can run: its own kernel and those of others that serve it."""
+    found = [code]
+    for text, form in kernels.items():
+        if text != code.text and form is not None and code.form and form.may_serve(code.form):
+            other = formed(number, form)
+            if other is not None and other.text == text:
+                found.append(other)
+    return found
+
+
+def _moved_users(
+    text: str, chosen: Mapping[int, Code], kept: Container[str], options: Mapping[int, list[Code]]
+) -> tuple[float, str, dict[int, Code]]:
+    """What it costs that the users of a kernel run others that are kept, and what they run then;
+    nothing where one of them has to keep it."""
     moved: dict[int, Code] = {}
-    for number in users:
-        own, options = codes[number].form, []
-        for other, form in forms.items():
-            if own is not None and form is not None and form.may_serve(own):
-                code = formed(number, form)
-                if code is not None and code.text == other:
-                    options.append(code)
-        if not options:
-            return None
-        moved[number] = min(options, key=lambda code: code.more)
-        if sum(code.more for code in moved.values()) > limit:
-            return None
-    return moved
+    cost = 0.0
+    for number, code in chosen.items():
+        if code.text == text:
+            others = [each for each in options[number] if each.text != text and each.text in kept]
+            if not others:
+                return inf, text, {}
+            moved[number] = min(others, key=lambda each: each.more)
+            cost += moved[number].more - code.more
+    return cost, text, moved

@@ -44,7 +44,7 @@ def kernel_codes(
         code = None if dispatch.form is Form.HOST else code_in_form(number, None)
         if code is not None:
             codes[number] = code
-    return merge_kernels(codes, merging, code_in_form)
+    return merge_kernels(codes, merging, code_in_form, schedule.seconds * threads)
 
 
 def kernel_code(
