@@ -314,12 +314,13 @@ def test_explain_names_the_fact_that_kept_sizes_from_a_class(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     build = Builder()
-    x = build.input("x", DType.F32, (N, 8))
-    satura.save(build.program({"y": build.reduce("sum", x, (1,))}), tmp_path / "model.onnx")
+    x, other = (build.input(name, DType.F32, (symbol(name), 8)) for name in "nm")
+    sums = {name: build.reduce("sum", each, (1,)) for name, each in (("y", x), ("z", other))}
+    satura.save(build.program(sums), tmp_path / "model.onnx")  # a size that is not named is typical
     command = ["explain", str(tmp_path / "model.onnx"), "--sizes", "n=1:3", "--json"]
     with pytest.raises(SystemExit) as ended:
         main(command)
     assert not ended.value.code
     several, one = sorted(json.loads(capsys.readouterr().out), key=lambda each: -each["plans"])
-    assert (several["plans"], one["plans"], one["sizes"]) == (2, 1, {"n": 1})
+    assert (several["plans"], one["plans"], one["sizes"]["n"]) == (2, 1, 1)
     assert one["missed"] is None and several["missed"] in one["facts"]
