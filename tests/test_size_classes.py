@@ -305,8 +305,10 @@ def test_calls_of_many_sizes_keep_few_plans(monkeypatch: pytest.MonkeyPatch) -> 
     kernels = compile_schedule(scheduled(program), 1)
     for n in (*range(20, 60), 20):
         kernels.run({"x": np.ones((n, 8), np.float32)})
-    (found,) = kernels.classes
-    assert found.plans == 41 and found.uses == 41  # 20 had gone
+    found = kernels.classes  # as many as the target's vectors make
+    assert (
+        sum(each.plans for each in found) == sum(each.uses for each in found) == 41
+    )  # 20 had gone
     assert len(kernels.plans.ready) < 8 and kernels.plans.workspaces.idle == 1
 
 
