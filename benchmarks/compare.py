@@ -21,10 +21,11 @@ import numpy as np
 
 from benchmarks.models import TINY, build, example_inputs
 from benchmarks.peers import OPENVINO_HINT, runners, versions
-from benchmarks.statistics import geometric_mean, ratio, time_in_turns
+from benchmarks.statistics import geometric_mean, time_in_turns
 from satura.backend.target import host_target
 from satura.commands.bench import Runner
 from satura.commands.terminal import print_line, print_table
+from satura.commands.timing import ratio
 
 SEQUENCE, TINY_SEQUENCE = 128, 32
 PEERS = ("onnxruntime", "openvino", "torch")

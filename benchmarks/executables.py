@@ -11,11 +11,12 @@ from time import process_time
 
 import satura
 from benchmarks.models import build, example_inputs
-from benchmarks.statistics import ratio, time_in_turns
+from benchmarks.statistics import time_in_turns
 from satura.backend.jit.kernel import KernelSource
 from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
 from satura.backend.plan.merging import MERGING
 from satura.commands.terminal import print_table, progress
+from satura.commands.timing import ratio
 
 
 def executables(names: list[str], threads: int, rounds: int, sizes: dict[str, int]) -> None:

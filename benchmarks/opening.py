@@ -25,9 +25,9 @@ import onnx
 import satura
 from benchmarks.footprint import SIZES
 from benchmarks.models import build
-from benchmarks.statistics import Samples, ratio
 from satura.commands.bench import needs_onnxruntime
 from satura.commands.terminal import print_json, print_table, progress
+from satura.commands.timing import Samples, ratio
 
 _STARTED = "from time import perf_counter, process_time\na, b = perf_counter(), process_time()\n"
 _ENDED = "print(process_time() - b, perf_counter() - a)"

@@ -9,8 +9,9 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks.peers import runners
-from benchmarks.statistics import geometric_mean, ratio, time_in_turns
+from benchmarks.statistics import geometric_mean, time_in_turns
 from satura.commands.terminal import print_line, print_table
+from satura.commands.timing import ratio
 from satura.rewrite.types.tensor_type import Array
 
 DTYPES = {"f32": TensorProto.FLOAT, "f64": TensorProto.DOUBLE, "f16": TensorProto.FLOAT16}

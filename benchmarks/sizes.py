@@ -25,10 +25,11 @@ import onnx
 import satura
 from benchmarks.footprint import resident
 from benchmarks.models import build
-from benchmarks.statistics import Samples, ratio, time_in_turns
+from benchmarks.statistics import time_in_turns
 from satura.backend.jit.machine_code import compile_all
 from satura.backend.plan import kernels, lowered
 from satura.commands.terminal import print_rows
+from satura.commands.timing import Samples, ratio
 from satura.pipeline.compiled import Compiled
 from satura.pipeline.inputs import random_arguments
 from satura.rewrite.types.tensor_type import Array

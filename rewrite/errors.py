@@ -57,6 +57,10 @@ class RuleDroppedWarning(RuleWarning):
     """A rule that is not satura's own failed while a program was rewritten, and was left out."""
 
 
+class StruckWarning(UserWarning):
+    """A fragment that was chosen cannot be lowered, and another took its place."""
+
+
 class LimitWarning(UserWarning):
     """A search was cut short by one of its limits, and may have missed a cheaper program."""
 

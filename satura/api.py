@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from satura.rewrite.egraph.saturate import Limits
     from satura.rewrite.explain.findings import Why
     from satura.rewrite.extract.cost import CostModel
+    from satura.rewrite.extract.schedule import Refusals
     from satura.rewrite.language.dsl import Rule
     from satura.rewrite.program.program import Program
     from satura.rewrite.types.tensor_type import Array
@@ -211,15 +212,17 @@ def compile(
         from satura.pipeline.remembered import rewrite_once
         from satura.pipeline.sizes import typical_sizes
 
-        def search(model: Model, dims: Dims | None, progress: Progress | None) -> Rewritten:
+        def search(
+            model: Model, dims: Dims | None, progress: Progress | None, refusals: Refusals | None
+        ) -> Rewritten:
             return rewrite_once(
                 model, chosen, limits, progress, strict,
-                lambda program: cost_model(cost, count, typical_sizes(program, dims)),
+                lambda program: cost_model(cost, count, typical_sizes(program, dims)), refusals,
             )  # fmt: skip
 
         return Making(
-            lambda model: search(model, dims, progress),
-            lambda program: search(program, None, None).schedule,
+            lambda model, refusals: search(model, dims, progress, refusals),
+            lambda program, refusals: search(program, None, None, refusals).schedule,
             chosen, count, progress, executables, verify,
         ).kernels(model if key is None else key.model)  # fmt: skip
 

@@ -12,6 +12,7 @@ from satura.rewrite.errors import (
     RuleError,
     RuleWarning,
     SaturaError,
+    StruckWarning,
     UnsupportedError,
     VerificationError,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "RuleError",
     "RuleWarning",
     "SaturaError",
+    "StruckWarning",
     "UnsupportedError",
     "VerificationError",
 ]

@@ -146,6 +146,7 @@ def test_sizes_that_the_program_is_not_made_for() -> None:
 MISTAKES: list[tuple[str, Callable[[satura.Compiled, Program], object]]] = [
     ("dims are a dict by name, not int", lambda c, p: satura.compile(p, dims=5)),  # type: ignore[arg-type]
     ("arrays of out are a dict", lambda c, p: c.run(X, Y, out=[X])),  # type: ignore[arg-type]
+    ("arrays of out are a dict", lambda c, p: c(X, Y, out=X)),
     ("to bind are a dict by name", lambda c, p: c.bind(None)),  # type: ignore[arg-type]
     ("sizes are a dict by name, or several", lambda c, p: c.prepare(None)),  # type: ignore[arg-type]
     ("sizes are a dict by name, not int", lambda c, p: c.prepare([5])),  # type: ignore[list-item]

@@ -132,7 +132,9 @@ def test_sizes_that_the_file_is_not_ready_for_are_compiled(tmp_path: Path) -> No
     program, path = dense("n"), tmp_path / "sized.satura"
     satura.compile(program, threads=1).save(path, {"n": 2})
     program_there = satura.open(path)
+    program_there.prepare([{"n": 2}, {"n": 7}])
     for size in (2, 7, 0):
+        program_there.release()
         arguments = random_inputs(program, {"n": size})
         got = program_there.run(arguments)
         for name, expected in interpret(program, arguments).items():
@@ -141,6 +143,8 @@ def test_sizes_that_the_file_is_not_ready_for_are_compiled(tmp_path: Path) -> No
         program_there(np.zeros((2, 70)))
     with pytest.raises(CallError, match=r"a size for each of \['n'\]"):
         satura.compile(program).save(path, {"m": 2})
+    with pytest.raises(CallError, match=r"a size for each of \['n'\]"):
+        program_there.prepare({"m": 2})
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,8 @@ from benchmarks.compare import Comparison, write_csv
 from benchmarks.models import build
 from benchmarks.single_layers import DTYPES, layers
 from benchmarks.sizes import FIXED, drawn, fixed, in_turns
-from benchmarks.statistics import geometric_mean, ratio, time_in_turns
+from benchmarks.statistics import geometric_mean, time_in_turns
+from satura.commands.timing import ratio
 from tests.tiers import deep_but
 
 

@@ -47,9 +47,18 @@ def test_outputs_go_to_given_arrays(names: list[str]) -> None:
     memory = [X, *results.values()]
     assert not any(np.shares_memory(a, b) for i, a in enumerate(memory) for b in memory[:i])
     np.testing.assert_array_equal(program(X)[0], SUM)
+    called = program(X, out={"again": (again := room())})
+    assert called[1] is again
     if "sum" in out:  # later calls leave it alone
         program(X + 1)
         np.testing.assert_array_equal(out["sum"], SUM)
+
+
+def test_an_input_may_be_called_out() -> None:
+    build = Builder()
+    y = build.unary("neg", build.input("out", DType.F32, (3, 4)))
+    program = satura.compile(build.program({"y": y}), threads=1)
+    np.testing.assert_array_equal(program(out=X), -X)
 
 
 READ_ONLY = room()

@@ -85,8 +85,11 @@ def test_optimize_writes_a_valid_model(
     output = tmp_path / "faster.onnx"
     assert cli("optimize", model, output, "--time", "--threads", "1") == 0
     timed = capsys.readouterr().out.splitlines()[-1]
-    before, after, share = map(float, re.findall(r"([0-9.]+) (?:ms|of the time)", timed))
-    assert share == pytest.approx(after / before, abs=0.02)
+    _, _, share = re.findall(r"([0-9.]+) (?:ms|of the time)", timed)
+    low, high = map(float, re.findall(r"\(([0-9.]+) to ([0-9.]+)", timed)[0])
+    assert low <= float(share) <= high
+    if (low < 0.99 and high > 1.01) or low > 1.01 or high < 0.99:  # as shown, it is rounded
+        assert ("not settled" in timed) is (low < 1 < high)
     optimized = onnx.load(output)
     onnx.checker.check_model(optimized)
     assert "Transpose" not in [node.op_type for node in optimized.graph.node]

@@ -37,6 +37,8 @@ FORMS: dict[str, tuple[int, NodeProto, tuple[int, ...], dict[str, object]]] = {
     "clip by input": (13, node("Clip", "x - hi"), (2, 5), {"hi": np.float32(0.2)}),
     "pad by attribute": (10, node("Pad", pads=[0, 1, 2, 0], value=2.5), (2, 3), {}),
     "pad by input": (13, node("Pad", "x p v"), (2, 3), {"p": [1, 0, -1, 2], "v": np.float32(7)}),
+    "pad cuts all": (13, node("Pad", "x p"), (2, 4), {"p": [3, -6, -5, 8]}),
+    "pad cuts all behind": (13, node("Pad", "x p"), (2, 4), {"p": [-3, 8, 2, -6]}),
     "pad reflect": (13, node("Pad", "x p", mode="reflect"), (4, 3), {"p": [2, 1, 1, 2]}),
     "pad edge": (13, node("Pad", "x p", mode="edge"), (4, 3), {"p": [2, 0, 0, 3]}),
     "pad wrap": (19, node("Pad", "x p", mode="wrap"), (4, 3), {"p": [2, 1, 1, 2]}),

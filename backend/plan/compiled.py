@@ -9,7 +9,7 @@ from satura.backend.plan.executables import Executable
 from satura.backend.plan.lowered import Progress
 from satura.backend.plan.measure import Measured, measure
 from satura.backend.plan.plan import Plan
-from satura.backend.plan.plans import Elsewhere, Plans, plan_of
+from satura.backend.plan.plans import Again, Elsewhere, Plans, plan_of
 from satura.backend.run.part import Part
 from satura.backend.run.signatures import Values
 from satura.rewrite.errors import CallError
@@ -57,18 +57,20 @@ def compile_schedule(
     merging: str = "cost",
     values: Values = (),
     made: object = None,
+    again: Again | None = None,
 ) -> CompiledSchedule:
     """Compile `schedule` for `threads` threads (default: every CPU this process may use).
 
     A program without symbols is compiled at once, another one with the first call of each new
     sizes (its kernels are mostly shared by all sizes). `progress` gets a text and a fraction, and
     `elsewhere` the sizes at which the schedule does not run. `merging` says which dispatches share
-    a kernel, see `executables.py`. `values` decided the schedule, which was `made` so.
+    a kernel, see `executables.py`. `values` decided the schedule, which was `made` so; where a
+    dispatch of it cannot be lowered, `again` makes another one.
     """
     constants = (node.constant for node in schedule.program.nodes if node.op.name == "constant")
     give_back_freed(sum(constant.nbytes for constant in constants))  # what the search has left
     count = threads or usable_threads()
-    program = Plans(schedule, count, elsewhere, merging, values, made)
+    program = Plans(schedule, count, elsewhere, merging, values, made, again)
     part = CompiledSchedule(count, [program])
     if not schedule.program.symbols:
         part.prepare({}, progress)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
-from satura.backend.constants import ConstantStore
+from satura.backend.constants import ConstantStore, fold_constants
 from satura.backend.contraction.call import ContractionForm, contraction_code
 from satura.backend.contraction.recurrence_call import recurrence_code
 from satura.backend.contraction.winograd_call import winograd_code
@@ -21,7 +22,7 @@ from satura.backend.emit.windows import is_small_window, window_code
 from satura.backend.lower.canonical import canonical
 from satura.backend.lower.loop_nests import lower
 from satura.backend.lower.planes import planes
-from satura.backend.lower.walk import shape_of
+from satura.backend.lower.walk import LoweringError, shape_of
 from satura.backend.plan.executables import merge_kernels
 from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
 from satura.rewrite.types.attributes import BinaryFn, ReduceFn, UnaryFn
@@ -45,6 +46,22 @@ def kernel_codes(
         if code is not None:
             codes[number] = code
     return merge_kernels(codes, merging, code_in_form, schedule.seconds * threads)
+
+
+def refused_dispatches(
+    schedule: Schedule, threads: int, sizes: Mapping[str, int] | None = None
+) -> dict[int, str]:
+    """The dispatches that cannot be lowered at some sizes, by default typical ones, and why."""
+    program = schedule.program
+    concrete = fold_constants(schedule).concrete(program.typical if sizes is None else sizes)
+    refused: dict[int, str] = {}
+    for number, dispatch in enumerate(concrete.dispatches):
+        if dispatch.form is not Form.HOST:
+            try:
+                kernel_code(concrete, dispatch, threads, ConstantStore(), bool(program.symbols))
+            except LoweringError as error:
+                refused[number] = str(error)
+    return refused
 
 
 def kernel_code(

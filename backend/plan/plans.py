@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from satura.backend.constants import ConstantStore, fold_constants
+from satura.backend.lower.walk import LoweringError
+from satura.backend.plan.kernels import refused_dispatches
 from satura.backend.plan.lowered import Progress
 from satura.backend.plan.plan import Plan, make_plan
 from satura.backend.plan.size_class import SizeClass, size_class
@@ -17,7 +19,7 @@ from satura.backend.run.instances import Instances
 from satura.backend.run.part import Planned, Program
 from satura.backend.run.signatures import Sizes, Values
 from satura.rewrite.errors import ProgramError
-from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.extract.schedule import Refusals, Schedule
 from satura.rewrite.system.heap import give_back_freed
 from satura.rewrite.types.tensor_type import TensorType
 
@@ -49,6 +51,10 @@ class Elsewhere:
     rules: Callable[[], Sequence[str]] = tuple
 
 
+Again: TypeAlias = Callable[[Refusals], tuple[Schedule, object]]
+"""Makes a schedule of dispatches that are not refused, and says how it was made."""
+
+
 class Plans(Program):
     """A compiled program: its classes of sizes, and its constants. It was `made` as a caller says,
     from `source`, whose constants are not folded."""
@@ -56,6 +62,7 @@ class Plans(Program):
     def __init__(
         self, source: Schedule, threads: int, elsewhere: Elsewhere | None = None,
         merging: str = "cost", values: Values = (), made: object = None,
+        again: Again | None = None,
     ) -> None:  # fmt: skip
         nodes, outputs = source.program.nodes, source.program.outputs
         super().__init__(
@@ -64,14 +71,17 @@ class Plans(Program):
             {name: nodes[index].type for name, index in outputs},
             elsewhere.types if elsewhere else None,
         )
-        self.source = source
-        self.made = made
-        self.schedule = fold_constants(source)
+        self._again = again
+        self._take(source, made)
         self.elsewhere = elsewhere
         self.threads = threads
         self.merging = merging
         self.store = ConstantStore()
         self.on_class: Callable[[], object] = tuple  # called when there is a new class
+
+    def _take(self, source: Schedule, made: object) -> None:
+        self.source, self.made = source, made
+        self.schedule = fold_constants(source)
         self.known: tuple[tuple[ClassReport, SizeClass], ...] = ()  # the last used comes first
 
     @property
@@ -84,6 +94,26 @@ class Plans(Program):
         return own + [each for each in super().classes if all(each is not one for one in own)]
 
     def _made(self, key: Sizes, progress: Progress | None) -> Planned:
+        """The plan for new sizes. Where a dispatch cannot be lowered, another schedule is made, of
+        those that can be here and at all sizes before. Raises ProgramError where there is none."""
+        try:
+            return self._plan(key, progress)
+        except LoweringError:
+            if self._again is None:
+                raise
+            met = [dict(key), *(report.sizes for report, _ in self.known)]
+
+            def refusals(schedule: Schedule) -> dict[int, str]:
+                found: dict[int, str] = {}
+                for sizes in met:
+                    found |= refused_dispatches(schedule, self.threads, sizes)
+                return found
+
+            self._take(*self._again(refusals))
+            self.release()
+            return self._plan(key, progress)
+
+    def _plan(self, key: Sizes, progress: Progress | None) -> Planned:
         """The plan for new sizes: of their class, or where the program excludes them, of another
         program. Raises ProgramError where there is none."""
         sizes = dict(key)

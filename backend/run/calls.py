@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from satura.backend.run.part import Part
 from satura.rewrite.errors import CallError, ProgramError
 from satura.rewrite.program.arguments import as_arrays, check_named, with_members
 from satura.rewrite.types.sequence_type import SequenceType
-from satura.rewrite.types.tensor_type import Array, TensorType
+from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
 
 class Runnable:
@@ -106,9 +107,38 @@ class Runnable:
             raise CallError(f"the program does not run at these sizes: {error}") from None
 
     def __call__(self, *arguments: object, **named: object) -> Array | tuple[Array, ...]:
-        """Call by position, by keyword, or mixed: the output's array, or a tuple of several."""
-        arrays = list(self.run(self._mixed(arguments, named)).values())  # in their order
+        """Call by position, by keyword, or mixed: the output's array, or a tuple of several.
+
+        `out=` is that of `run`, unless an input has this name.
+        """
+        out = None if "out" in self.inputs else named.pop("out", None)
+        room = cast("Mapping[str, Array] | None", out)  # `run` looks
+        arrays = list(self.run(self._mixed(arguments, named), out=room).values())  # in their order
         return arrays[0] if len(arrays) == 1 else tuple(arrays)
+
+    def prepare(self, sizes: Mapping[str, int] | Iterable[Mapping[str, int]]) -> None:
+        """Make ready for calls of these sizes, each a size for every symbol: their first calls
+        then wait for no kernel. Raises CallError for sizes that the program is not made for.
+        """
+        several = [sizes] if isinstance(sizes, Mapping) else sizes
+        if not isinstance(several, Iterable):
+            raise CallError(f"sizes are a dict by name, or several, not {type(sizes).__name__}")
+        for each in several:
+            check_named(each, "sizes")
+            program = self._kernels.program
+            symbols = open_sizes(program.inputs.values())
+            if set(each) != symbols:
+                raise CallError(f"prepare needs a size for each of {sorted(symbols)}, got {each}")
+            if not all(type(size) is int and size >= 0 for size in each.values()):
+                raise CallError(f"prepare: sizes are whole numbers and not negative, got {each}")
+            try:
+                program.prepare(tuple(sorted(each.items())))
+            except ProgramError as error:
+                raise CallError(f"the program does not run at {each}: {error}") from None
+
+    def release(self) -> None:
+        """Give back memory that no call uses at the moment; later calls take what they need."""
+        self._kernels.release()
 
     def _mixed(
         self, arguments: tuple[object, ...], named: Mapping[str, object]

@@ -103,6 +103,10 @@ class Program(ABC):
                         self._plans.keep(sizes, found, found.size)
         return found
 
+    def prepare(self, sizes: Sizes) -> None:
+        """Make ready for calls of these sizes. Raises ProgramError where there is no plan."""
+        self.planned(sizes)
+
     def _used(self, sizes: Sizes) -> Planned | None:
         with self._lock:
             found = self._plans.get(sizes)

@@ -48,7 +48,8 @@ class Report:
 
     `stopped_before` names the direction of a rule whose matches would have broken the limit of
     nodes, if it was that. Of rules that are not ours, `growing` names those that still made e-nodes
-    when a limit was met; `dropped` are those that failed and did not take part.
+    when a limit was met; `dropped` are those that failed and did not take part. `struck` are the
+    fragments that were chosen and could not be lowered, with the reason: others took their places.
     """
 
     rules: list[RuleStatistics]
@@ -59,6 +60,7 @@ class Report:
     seconds: float = 0.0
     extraction_seconds: float = 0.0  # of these
     dropped: list[DroppedRule] = field(default_factory=list)
+    struck: list[str] = field(default_factory=list)
 
     @property
     def is_cut_short(self) -> bool:
@@ -85,4 +87,5 @@ class Report:
                 f" {entry.demand_calls} calls ({entry.refusals} refused),"
                 f" {entry.seconds * 1000:.1f} ms  {entry.place}"
             )
-        return "\n".join([*lines, *(f"  {entry}" for entry in self.dropped)])
+        lines += [f"  {entry}" for entry in self.dropped]
+        return "\n".join([*lines, *(f"  struck out: {entry}" for entry in self.struck)])

@@ -87,8 +87,8 @@ class Enumeration:
     def _admit(self, found: Found, leaves: int, seconds: float, given: float) -> float | None:
         """Add a dispatch, unless its class is given; the price of everything below it.
 
-        Of its `seconds`, `given` are for what it reads but its leaves. None where one of these is
-        computed from its own class.
+        Of its `seconds`, `given` are for what it reads but its leaves; they are infinite where it
+        was struck out. None where one of these is computed from its own class.
         """
         cls = found.cls
         nearby = self._nearby.get(leaves)
@@ -98,7 +98,7 @@ class Enumeration:
         below += given
         if bits >> cls & 1:
             return None
-        if self.given[cls] is not None or self._passes_on(found):
+        if self.given[cls] is not None or seconds == inf or self._passes_on(found):
             return below
         dispatches = self.dispatches[cls]
         held = dispatches.get(leaves)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from satura.rewrite.egraph.classes import EClasses
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, ProgramError
 from satura.rewrite.extract.assemble import Assembly, assemble
 from satura.rewrite.extract.candidates import (
     MAX_ROUNDS,
@@ -23,11 +23,13 @@ from satura.rewrite.extract.exact import exact
 from satura.rewrite.extract.greedy import dag_greedy, tree_greedy
 from satura.rewrite.extract.local_search import local_search
 from satura.rewrite.extract.placement import place
-from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.extract.schedule import Refusals, Schedule
 from satura.rewrite.extract.templates import Instance, Templates
 from satura.rewrite.system.garbage import without_collections
 
 Method = Literal["search", "exact", "dag", "tree"]
+
+_TRIES = 16  # each strikes out all that was refused
 
 EXTRACTORS: Mapping[str, Extractor] = {
     "search": local_search,
@@ -114,6 +116,41 @@ def choices(
     """The candidates of an e-graph. Raises ProgramError where an output cannot be computed."""
     chosen = model or CostModel()
     return candidates(_with_sizes(classes, chosen), chosen, rounds)
+
+
+@without_collections()
+def extract_unrefused(
+    classes: EClasses, model: CostModel | None, refusals: Refusals
+) -> tuple[Schedule, list[str]]:
+    """The schedule that a search finds without what is refused, and what was struck out and why.
+
+    Fragments that look equal are struck out together. Raises ProgramError where all is refused.
+    """
+    templates = Templates(model or CostModel())
+    struck: dict[int, str] = {}
+    for _ in range(_TRIES):
+        try:
+            found = add_variants(
+                enumerate_fragments(_with_sizes(classes, templates.model), templates)
+            )
+        except ProgramError:
+            break
+        result = local_search(found.graph, found.start, found.picks)
+        parts = assembly(found, result)
+        made = place(parts, templates.model)
+        refused = refusals(made)
+        if not refused:
+            return made, list(struck.values())
+        class_of = {node: cls for cls, node in parts.stored.items()}
+        for number, reason in refused.items():
+            dispatch = made.dispatches[number]
+            instance = found.found[result.choice[class_of[dispatch.root]]]
+            if isinstance(instance, Instance) and instance.template.number not in struck:
+                ops = ", ".join(made.program.nodes[node].op.name for node in dispatch.nodes)
+                struck[instance.template.number] = f"{dispatch.form.value} of {ops}: {reason}"
+                templates.strike(instance.template)
+    *others, last = struck.values()
+    raise ProgramError(f"{last}; and before it {len(others)} others" if others else last)
 
 
 def _with_sizes(classes: EClasses, model: CostModel) -> EClasses:

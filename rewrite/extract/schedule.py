@@ -6,10 +6,11 @@ computed, or its reads are redirected, inside the dispatches that list it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
+from typing import TypeAlias
 
 from satura.rewrite.extract.features import Features
 from satura.rewrite.ops import Kind
@@ -113,3 +114,7 @@ class Schedule:
         if dispatch.form is not Form.LOOP or self.is_fill(dispatch):
             return False
         return all(self.program.nodes[node].op.kind is Kind.LAYOUT for node in dispatch.nodes)
+
+
+Refusals: TypeAlias = Callable[[Schedule], Mapping[int, str]]
+"""Gives the numbers of the dispatches that cannot be lowered, and why."""

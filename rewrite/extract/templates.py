@@ -10,7 +10,7 @@ built where it is asked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TypeAlias
 
@@ -130,6 +130,11 @@ class Templates:
         """A number for e-nodes with this op and these attributes, of classes of one kind."""
         key = kind, node.op, len(node.operands), node.attributes
         return self._ops.setdefault(key, len(self._ops))
+
+    def strike(self, template: Template) -> None:
+        """Dispatch no fragment of this template; larger ones still grow from it."""
+        keys = [key for key, each in self.found.items() if each is template]
+        self.found |= dict.fromkeys(keys, replace(template, seconds=inf))
 
 
 class Instances:

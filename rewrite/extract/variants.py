@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
+from math import inf
 from typing import TypeAlias
 
 from satura.rewrite.extract.enumeration import Enumeration
@@ -31,7 +32,7 @@ def variants(
         cls = fragment.classes[change[0]]
         if (among is None or change in among) and (part or found.is_computable(cls)):
             changed = with_part(found, fragment, cls, part)
-            if changed is not None:
+            if changed is not None and changed.seconds < inf:
                 yield change, changed
 
 

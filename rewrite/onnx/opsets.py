@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from functools import lru_cache
 
 import numpy as np
@@ -36,6 +37,32 @@ def means_the_same(op_type: str, old: int, new: int, domain: str = "") -> bool:
             if name in two.attributes
             else name in {x.name for x in two.inputs} and each.type == each.type.INTS
             for name, each in one.attributes.items()
+        )
+    )
+
+
+def is_one_of(node: NodeProto, old: int, new: int, types: Set[str]) -> bool:
+    """Whether a node of the newer opset is one of the older: no input, attribute, text or one of
+    the element types that are in use came in between."""
+    if node.domain not in ("", "ai.onnx"):
+        return True
+    if any(each.HasField("g") or each.graphs for each in node.attribute):
+        return False
+    if not means_the_same(node.op_type, old, new):
+        return False
+    one, two = (defs.get_schema(node.op_type, opset, "") for opset in (old, new))
+    if one.since_version == two.since_version:
+        return True
+    before, after = (
+        {name for each in schema.type_constraints for name in each.allowed_type_strs}
+        for schema in (one, two)
+    )
+    return (
+        not (after - before) & types
+        and len(node.input) <= len(one.inputs)
+        and all(
+            each.name in one.attributes and each.s == one.attributes[each.name].default_value.s
+            for each in node.attribute
         )
     )
 

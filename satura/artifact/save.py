@@ -113,7 +113,7 @@ def _compiled(program: Program) -> Plans:
     if not isinstance(program, Plans):
         raise UnsupportedError(
             f"{program} runs in Python, which a saved program does not hold: keep the model, and"
-            " compile it where it runs"
+            " compile it where it runs, or save each of its `parts` and run the node yourself"
         )
     return program
 

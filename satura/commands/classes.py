@@ -19,7 +19,7 @@ MOST_SIZES = 10_000
 def show_classes(
     model: str, values: list[str], nodes: list[str], rules: str, texts: list[str], as_json: bool
 ) -> None:
-    """Print the classes of all combinations of the sizes that `texts` name."""
+    """Print the classes of all combinations of the sizes that `texts` name; others are typical."""
     if nodes:
         raise CallError("explain takes numbers of nodes or --sizes, not both")
     given = parse_dims(texts)
@@ -31,9 +31,8 @@ def show_classes(
         limits = {
             name: each if isinstance(each, tuple) else (each, each) for name, each in given.items()
         }
-        missing = sorted(program.symbols - limits.keys())
-        if missing:
-            raise CallError(f"--sizes must name {', '.join(missing)} too, as in {missing[0]}=1:64")
+        typical = program.typical
+        limits |= {name: (typical[name],) * 2 for name in sorted(program.symbols - limits.keys())}
         ranges = [range(low, high + 1) for low, high in limits.values()]
         if prod(map(len, ranges)) > MOST_SIZES:
             raise CallError(f"--sizes names more than {MOST_SIZES} sizes; give narrower ranges")

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from onnx import ModelProto, NodeProto
 
 from satura.backend.target import threads_for
 from satura.commands.bench import onnxruntime_runner
 from satura.commands.terminal import print_line, progress
-from satura.commands.timing import sampled
+from satura.commands.timing import ratio, sampled
 from satura.commands.values import with_values
 from satura.pipeline.inputs import random_inputs_of
 from satura.pipeline.written import rewrite_for_file
@@ -47,27 +48,28 @@ def optimize(
 
 @dataclass(frozen=True)
 class Timing:
-    """How a model and what was made of it are timed in onnxruntime."""
+    """How a model and what was made of it are timed in onnxruntime: in pairs of runs."""
 
     sizes: Mapping[str, int]
     threads: int | None
     rounds: int = 15
 
     def compared(self, before: Path | ModelProto, after: Path, arguments: dict[str, Array]) -> str:
-        """Milliseconds of both, and which share of the time the second takes."""
+        """Milliseconds of both, and the share of the time that the second takes, as an interval."""
         threads = threads_for(self.threads)
         models = {"before": before, "after": after}
         with progress("timing"):
             runners = {
                 name: onnxruntime_runner(each, threads, arguments) for name, each in models.items()
             }
-            # Minima: other programs only ever make a run slower.
-            seconds = {name: min(x) for name, x in sampled(runners, self.rounds).items()}
-        share = seconds["after"] / seconds["before"]
+            seconds = {name: np.array(x) for name, x in sampled(runners, self.rounds).items()}
+        share, low, high = ratio(seconds["before"], seconds["after"])
+        before, after = (np.median(each) * 1e3 for each in seconds.values())
+        is_settled = not low <= 1 <= high
         return (
-            f"in onnxruntime, {threads} threads, the fastest of {self.rounds} rounds in turn:"
-            f" {seconds['before'] * 1e3:.3g} ms before, {seconds['after'] * 1e3:.3g} ms after,"
-            f" {share:.2f} of the time"
+            f"in onnxruntime, {threads} threads, medians of {self.rounds} rounds in turn:"
+            f" {before:.3g} ms before, {after:.3g} ms after, {share:.2f} of the time"
+            f" ({low:.2f} to {high:.2f}{'' if is_settled else ': not settled which is faster'})"
         )
 
 

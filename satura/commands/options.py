@@ -30,9 +30,11 @@ Values = Annotated[
 Dims = Annotated[
     list[str] | None,
     typer.Option(
-        "--dim", metavar="NAME=N", help="A typical size, or LOW:HIGH, to be fast for; repeatable."
+        "--dim", metavar="NAME=N",
+        help="A symbol's typical size, as batch=1, or the range of it, as seq=1:512, for which to"
+        " be fast; calls of other sizes are as right. Repeatable.",
     ),
-]
+]  # fmt: skip
 Cost = Annotated[str, typer.Option(help="default, calibrated (this machine's) or reference.")]
 Executables = Annotated[
     str,

@@ -96,7 +96,8 @@ def explain(
         list[str] | None,
         typer.Option(
             "--sizes", metavar="NAME=N",
-            help="Sizes, or LOW:HIGH, of a symbol: say which of them share kernels; repeatable.",
+            help="Sizes, or LOW:HIGH, of a symbol: say which of them share kernels, others being"
+            " typical; repeatable.",
         ),
     ] = None,
     json: AsJson = False,

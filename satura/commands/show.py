@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from satura.backend.plan.kernels import refused_dispatches
 from satura.backend.plan.merging import MERGING
 from satura.backend.plan.records import KernelRecord, kernel_records, with_assembly
 from satura.backend.target import threads_for
@@ -95,7 +96,10 @@ def _stage(source: Model, stage: str, compiling: Compiling, phase: Progress) -> 
         return Stage(program, node_records(program))
     threads = threads_for(compiling.threads)
     cost = cost_model(compiling.cost, threads, typical_sizes(program, compiling.dims))
-    rewritten = rewrite(program, compiling.rules, compiling.limits, phase, cost=cost)
+    rewritten = rewrite(
+        program, compiling.rules, compiling.limits, phase, cost=cost,
+        refusals=lambda made: refused_dispatches(made, threads),
+    )  # fmt: skip
     if stage == "egraph":
         return Stage(rewritten.source, class_records(rewritten.saturation))
     schedule = rewritten.schedule

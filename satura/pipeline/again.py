@@ -15,9 +15,13 @@ if TYPE_CHECKING:
 def search_again(program: Program, names: Sequence[str], threads: int) -> Schedule:
     """The schedule of a program by the rules of these names, for so many threads."""
     import_whole("satura.pipeline.remembered")
+    from satura.backend.plan.kernels import refused_dispatches
     from satura.pipeline.rates import cost_model
     from satura.pipeline.remembered import rewrite_once
     from satura.pipeline.rule_sets import of_the_book
 
     cost = cost_model(threads=threads)
-    return rewrite_once(program, of_the_book(names), cost=lambda _: cost).schedule
+    return rewrite_once(
+        program, of_the_book(names), cost=lambda _: cost,
+        refusals=lambda made: refused_dispatches(made, threads),
+    ).schedule  # fmt: skip

@@ -67,6 +67,13 @@ class Chain(Program):
     def _made(self, sizes: Sizes, progress: object = None) -> Planned:
         return Planned(self.run, self.bind, _ENTRY)
 
+    def prepare(self, sizes: Sizes) -> None:
+        """Raises CallError: each part has sizes of its own."""
+        raise CallError(
+            "sizes of results depend on data, so there are several programs and not one to prepare:"
+            " ask each of its `parts`"
+        )
+
     @property
     def size(self) -> int:
         return super().size + sum(program.size for part in self.parts for program in part.programs)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NoReturn
 from satura.backend.run.calls import Runnable
 from satura.pipeline.ready import ReadyPart
 from satura.pipeline.rewritten import Rewritten
-from satura.rewrite.errors import CallError, ProgramError, file_errors
-from satura.rewrite.program.arguments import as_arrays, as_path, check_named, with_members
+from satura.rewrite.errors import CallError, file_errors
+from satura.rewrite.program.arguments import as_arrays, as_path, with_members
 
 if TYPE_CHECKING:
     from satura.backend.plan.compiled import CompiledSchedule
@@ -115,25 +115,6 @@ class Compiled(Runnable):
         kernels = self._whole.executables(self.source.typical)
         return {kernel.name: kernel.dispatches for kernel in kernels}
 
-    def prepare(self, sizes: Mapping[str, int] | Iterable[Mapping[str, int]]) -> None:
-        """Make ready for calls of these sizes, each a size for every symbol: their first calls
-        then wait for no kernel. Raises CallError for sizes that the program is not made for.
-        """
-        several = [sizes] if isinstance(sizes, Mapping) else sizes
-        if not isinstance(several, Iterable):
-            raise CallError(f"sizes are a dict by name, or several, not {type(sizes).__name__}")
-        for each in several:
-            check_named(each, "sizes")
-            symbols = self.program.symbols
-            if set(each) != symbols:
-                raise CallError(f"prepare needs a size for each of {sorted(symbols)}, got {each}")
-            if not all(type(size) is int and size >= 0 for size in each.values()):
-                raise CallError(f"prepare: sizes are whole numbers and not negative, got {each}")
-            try:
-                self._whole.prepare(each)
-            except ProgramError as error:
-                raise CallError(f"the program does not run at {each}: {error}") from None
-
     @property
     def cache(self) -> tuple[ClassReport, ...]:
         """The classes of sizes that calls came with so far, the one last met by new sizes first.
@@ -142,10 +123,6 @@ class Compiled(Runnable):
         facts make a class, how often it was met, and what kept its first sizes from another one.
         """
         return self._kernels.classes
-
-    def release(self) -> None:
-        """Give back memory that no call uses at the moment; later calls take what they need."""
-        self._kernels.release()
 
     def measure(
         self, arguments: Mapping[str, object], rounds: int = 15, is_warm: bool = False

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
+from satura.backend.plan.kernels import refused_dispatches
 from satura.backend.plan.plans import Elsewhere
 from satura.backend.run.part import Program as Runs
 from satura.backend.run.signatures import values_of
@@ -16,7 +17,7 @@ from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.rewritten import Rewritten
 from satura.pipeline.rule_sets import Rules, names_in_the_book
 from satura.rewrite.errors import ModelError, UnsupportedError
-from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.extract.schedule import Refusals, Schedule
 from satura.rewrite.onnx.asked import Asked, bind_inputs
 from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.cut import OpenExtents
@@ -31,8 +32,8 @@ from satura.rewrite.types.tensor_type import Array
 class Making:
     """How programs are searched and compiled."""
 
-    search: Callable[[Model], Rewritten]
-    search_elsewhere: Callable[[Program], Schedule]
+    search: Callable[[Model, Refusals | None], Rewritten]
+    search_elsewhere: Callable[[Program, Refusals | None], Schedule]
     rules: Rules
     threads: int
     progress: Progress | None
@@ -85,15 +86,21 @@ class Making:
         values: Mapping[str, Array] | None = None,
     ) -> CompiledSchedule:  # fmt: skip
         """The part that runs `model`, which is the `whole` for these values."""
-        rewritten = self.search(model)
+        rewritten = self.search(model, None)
         given = values or {}
         others = None if whole is None else self._elsewhere(whole, rewritten.source, given)
         phases = Phases(self.progress, dict(rewritten.phases))
         made = replace(rewritten, phases=phases.seconds)
+
+        def again(refusals: Refusals) -> tuple[Schedule, Rewritten]:
+            found = self.search(model, refusals)
+            phases.seconds.update(found.phases)
+            return found.schedule, replace(found, phases=phases.seconds)
+
         key = values_of(given, given.keys())
         with phases.phase("kernels"):
             part = compile_schedule(
-                made.schedule, self.threads, self.progress, others, self.merging, key, made
+                made.schedule, self.threads, self.progress, others, self.merging, key, made, again
             )
         if self.verify:
             from satura.pipeline.verify import verify as verify_stages
@@ -116,7 +123,10 @@ class Making:
 
         def at(sizes: Mapping[str, int]) -> Schedule | None:
             try:
-                return self.search_elsewhere(load_at(model, sizes, values))
+                return self.search_elsewhere(
+                    load_at(model, sizes, values),
+                    lambda made: refused_dispatches(made, self.threads),
+                )
             except (ModelError, UnsupportedError):
                 return None  # what excludes them says why
 

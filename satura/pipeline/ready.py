@@ -57,11 +57,10 @@ class ReadyPart(Part):
         """The part, compiled in this process, and ready for the sizes that were called."""
         with self._making:
             if self._whole is None:
-                made = self._make()
-                for program in self.programs:
-                    for sizes, _ in program.ready:
-                        made.plans.planned(sizes)
-                self._whole = made
+                self._whole = self._make()
+            for program in self.programs:
+                for sizes, _ in program.ready:
+                    self._whole.plans.planned(sizes)
             return self._whole
 
 

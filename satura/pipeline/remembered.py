@@ -22,12 +22,12 @@ from satura.pipeline.code import code_identity
 from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.report_text import parse_report, report_text
-from satura.pipeline.rewritten import Rewritten, cut_short, warn_if_cut_short
+from satura.pipeline.rewritten import Rewritten, cut_short, warn_if_cut_short, warn_if_struck
 from satura.pipeline.rule_sets import Rules, rule_set, rules_identity
 from satura.rewrite.egraph.report import Report
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.extract.schedule import Refusals, Schedule
 from satura.rewrite.extract.schedule_text import parse_schedule, schedule_text
 from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.program import Program
@@ -51,11 +51,12 @@ def rewrite_once(
     progress: Progress | None = None,
     strict: bool = False,
     cost: Callable[[Program], CostModel] | None = None,
+    refusals: Refusals | None = None,
 ) -> Rewritten:
     """What `pipeline.rewrite` makes of a model, remembered where it has done so before.
 
-    `cost` gives the cost model for a program; without it a fixed one counts. Raises Asked where
-    the values of inputs decide shapes.
+    `cost` gives the cost model for a program; without it a fixed one counts. What is remembered
+    and refused is searched anew. Raises Asked where the values of inputs decide shapes.
     """
     identity = rules_identity(rules)
     phases = Phases(progress)
@@ -67,14 +68,15 @@ def rewrite_once(
         if identity is not None:
             key = result_key(program, identity, limits, costs)
         found = None if key is None else recall(key, program)
-    if found is not None:
+    if found is not None and not (refusals and refusals(found[0])):
         warn_if_cut_short(cut_short(found[1], limits))
+        warn_if_struck(found[1])
         return Rewritten(program, *found, phases.seconds, is_remembered=True)
     import_whole("satura.pipeline.stages")  # a remembered result needs no e-graph
     from satura.pipeline.stages import search
     from satura.rewrite.egraph.prepared import forget_engines
 
-    made = search(program, rule_set(rules), limits, phases, strict, costs)
+    made = search(program, rule_set(rules), limits, phases, strict, costs, refusals)
     if sum(constant.nbytes for constant in _large_constants(program)) > _LARGE:
         forget_engines()  # their memory is that of weights that are packed next
     if key is not None:

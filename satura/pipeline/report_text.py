@@ -1,6 +1,7 @@
 """Reports of saturations as text, and back.
 
 rule "relu_is_max" "/rules/algebra.py:12" matched 3 made 2 asked 0 refused 0 took 0.001
+struck "row of exp, reduce: ..."
 round 12 e-nodes after 0.02
 stopped "saturated" before "" took 0.31 extracting 0.1
 """
@@ -20,6 +21,7 @@ def report_text(report: Report) -> str:
         f" took {rule.seconds!r}"
         for rule in report.rules
     ]
+    lines += [f"struck {quote(each)}" for each in report.struck]
     lines += [f"round {each.nodes} e-nodes after {each.seconds!r}" for each in report.rounds]
     stopped = f"stopped {quote(report.stopped)} before {quote(report.stopped_before)}"
     end = f"{stopped} took {report.seconds!r} extracting {report.extraction_seconds!r}"
@@ -33,6 +35,8 @@ def parse_report(text: str) -> Report:
     for line in entries:
         if line.accepts("rule"):
             report.rules.append(_rule(line))
+        elif line.accepts("struck"):
+            report.struck.append(line.string())
         else:
             report.rounds.append(_round(line))
         line.expect_end()

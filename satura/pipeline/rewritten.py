@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from satura.rewrite.errors import LimitWarning, warn_caller
+from satura.rewrite.errors import LimitWarning, StruckWarning, warn_caller
 
 if TYPE_CHECKING:
     from satura.rewrite.egraph.report import Report
@@ -43,6 +43,17 @@ def cut_short(report: Report, limits: Limits | None) -> str:
         f" one, as by limits=satura.Limits({kind}=...) or --limits {kind}=..., may find a cheaper"
         " program"
     )
+
+
+def warn_if_struck(report: Report) -> None:
+    """Warn of fragments that could not be lowered."""
+    if report.struck:
+        shown = "; ".join(report.struck)
+        warn_caller(
+            f"what was chosen first cannot be lowered, and the next best was chosen: {shown};"
+            " results are right, but please report the model",
+            StruckWarning,
+        )
 
 
 def warn_if_cut_short(message: str) -> None:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from satura.backend.lower.walk import LoweringError
 from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Phases, Progress
-from satura.pipeline.rewritten import Rewritten, cut_short, warn_if_cut_short
+from satura.pipeline.rewritten import Rewritten, cut_short, warn_if_cut_short, warn_if_struck
 from satura.pipeline.rule_sets import Rules, is_ours, rule_set
 from satura.rewrite.egraph.saturate import Limits, Saturation
-from satura.rewrite.errors import RuleError
+from satura.rewrite.errors import ProgramError, RuleError
 from satura.rewrite.extract.candidates import Candidates, is_small
 from satura.rewrite.extract.choice_graph import Result
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.extract import Appraised, appraiser, choices, schedule
+from satura.rewrite.extract.extract import (
+    Appraised,
+    appraiser,
+    choices,
+    extract_unrefused,
+    schedule,
+)
 from satura.rewrite.extract.local_search import local_search
-from satura.rewrite.extract.schedule import Schedule
+from satura.rewrite.extract.schedule import Refusals, Schedule
 from satura.rewrite.isolation.guarded import PATIENCE, saturate_guarded
 from satura.rewrite.language.dsl import Rule, RuleSet
 from satura.rewrite.program.program import Program
@@ -80,6 +87,26 @@ def best_choice(saturation: Saturation, cost: CostModel | None = None) -> tuple[
     return min(found, key=lambda each: schedule(*each).seconds)
 
 
+def _unrefused(
+    made: Schedule, saturation: Saturation, cost: CostModel | None, refusals: Refusals
+) -> Schedule:
+    """`made`, or where dispatches of it are refused what is found without them, as the report says.
+
+    Raises LoweringError where nothing is.
+    """
+    if not refusals(made):
+        return made
+    classes = saturation.best_classes
+    assert classes is not None
+    try:
+        made, saturation.report.struck = extract_unrefused(classes, cost, refusals)
+    except ProgramError as error:
+        raise LoweringError(
+            f"no kernels were found for this program, please report the model: {error}"
+        ) from None
+    return made
+
+
 def _searches(
     saturation: Saturation, met: Appraised, cost: CostModel | None
 ) -> list[tuple[Candidates, Result]]:
@@ -124,28 +151,33 @@ def rewrite(
     progress: Progress | None,
     strict: bool = False,
     cost: CostModel | None = None,
+    refusals: Refusals | None = None,
 ) -> Searched:
     """Load, saturate and extract; `strict` as for `saturate`.
 
-    Without `cost` a fixed model counts, and the result is the same on every machine.
+    Without `cost` a fixed model counts, and the result is the same on every machine. Dispatches
+    for which `refusals` gives a reason are struck out.
     """
     phases = Phases(progress)
     with phases.phase("load"):
         program = load(model)
-    return search(program, rule_set(rules), limits, phases, strict, cost)
+    return search(program, rule_set(rules), limits, phases, strict, cost, refusals)
 
 
 def search(
     program: Program, rules: RuleSet, limits: Limits | None, phases: Phases, strict: bool = False,
-    cost: CostModel | None = None,
+    cost: CostModel | None = None, refusals: Refusals | None = None,
 ) -> Searched:  # fmt: skip
-    """Saturate and extract, the phases after those that `phases` has."""
+    """Saturate and extract as `rewrite` does, the phases after those that `phases` has."""
     with phases.phase("saturate"):
         saturation = saturate(program, rules, limits, strict, cost=cost)
     with phases.phase("extract"):
         made = best_schedule(saturation, cost)
+        if refusals is not None:
+            made = _unrefused(made, saturation, cost, refusals)
     report, seconds = saturation.report, phases.seconds
     warn_if_cut_short(cut_short(report, limits))
+    warn_if_struck(report)
     seconds["extract"] += report.extraction_seconds  # by turns with saturation, whose clock ran
     seconds["saturate"] -= report.extraction_seconds
     return Searched(program, made, report, seconds, saturation=saturation)

@@ -154,7 +154,10 @@ class Context:
         """`dims` as ints. Raises UnsupportedError naming `what` where one is symbolic."""
         for dim in dims:
             if isinstance(dim, SymbolicDim):
-                raise self.unsupported(f"{what} must be fixed, not {dim}; give the input a size")
+                raise self.unsupported(
+                    f"{what} must be fixed, not {dim}; give the input a size"
+                    " in the model, as onnx.tools.update_model_dims does"
+                )
         return tuple(map(static, dims))
 
     # Axes

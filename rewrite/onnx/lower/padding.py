@@ -15,6 +15,8 @@ def pad(node: Context) -> int:
     build, x = node.build, node[0]
     lo, hi = _amounts(node)
     mode = node.text("mode", "constant")
+    for axis, (first, last, extent) in enumerate(zip(lo, hi, build.shape(x), strict=True)):
+        lo[axis], hi[axis] = _within(node, axis, first, last, extent)
     if mode == "constant":
         return build.padded(x, _fill(node), lo, hi)
     for axis, (first, last) in enumerate(zip(lo, hi, strict=True)):
@@ -45,6 +47,20 @@ def _amounts(node: Context) -> tuple[list[Dim], list[Dim]]:
     for position, axis in enumerate(axes):
         lo[axis], hi[axis] = pads[position], pads[len(axes) + position]
     return lo, hi
+
+
+def _within(node: Context, axis: int, lo: Dim, hi: Dim, extent: Dim) -> tuple[Dim, Dim]:
+    """The pads of an axis, none of which cuts more than there is: the other one adds less then.
+
+    Raises ModelError where less than nothing is left, or nothing that could be repeated.
+    """
+    if not (isinstance(lo, int) and isinstance(hi, int) and isinstance(extent, int)):
+        return lo, hi
+    repeats = node.text("mode", "constant") != "constant"
+    if lo + hi + extent < 0 or (repeats and min(lo, hi) < -extent):
+        raise node.wrong(f"pads of {lo} and {hi} cut more than axis {axis} has, {extent} elements")
+    total = lo + hi + extent
+    return (-extent, total) if lo < -extent else (total, -extent) if hi < -extent else (lo, hi)
 
 
 def _fill(node: Context) -> int:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from onnx import ModelProto, NodeProto, ValueInfoProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from satura.rewrite.errors import ProgramError, UnsupportedError
 from satura.rewrite.onnx import user_ops
-from satura.rewrite.onnx.opsets import means_the_same, translated
-from satura.rewrite.onnx.types import type_proto
+from satura.rewrite.onnx.opsets import is_one_of, means_the_same, translated
+from satura.rewrite.onnx.types import ELEMENT_CODES, type_proto
 from satura.rewrite.onnx.write import (
     elementwise,
     layout,
@@ -30,6 +30,7 @@ from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import DType
 
 IR_VERSION = 10
+_KNOWN_WELL = 18  # onnxruntime has slow kernels of newer AveragePools
 
 _EMITTERS: dict[str, Callable[[Emitter, Site], str]] = {
     "unary": elementwise.unary,
@@ -72,6 +73,9 @@ def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
     versions = opsets(program)
     names = _Names(program, emit, versions[""])
     outputs = {name: emit.ready(names.of(index)) for name, index in program.outputs}
+    types = {f"tensor({TensorProto.DataType.Name(code).lower()})" for code in _codes(program)}
+    if all(is_one_of(node, _KNOWN_WELL, versions[""], types) for node in emit.nodes):
+        versions[""] = _KNOWN_WELL
     graph = helper.make_graph(
         _with_outputs(emit.nodes, outputs, {program.nodes[at].input_name for at in program.inputs}),
         "satura",
@@ -88,6 +92,12 @@ def write_program(program: Program) -> tuple[ModelProto, dict[str, Constant]]:
     )
     read = {name for node in graph.node for name in node.input}
     return model, {name: x for name, x in emit.constants.items() if name in read}
+
+
+def _codes(program: Program) -> set[int]:
+    """The element types of a program, and of what its nodes may be written with."""
+    used = {node.type.dtype for node in program.nodes}
+    return {ELEMENT_CODES[dtype] for dtype in used | {DType.BOOL, DType.I64, DType.F32}}
 
 
 def _value(program: Program, name: str, index: int) -> ValueInfoProto:
