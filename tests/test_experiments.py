@@ -16,7 +16,7 @@ import satura
 from satura.cli import app
 from satura.commands import worth as worth_module
 from satura.commands.compiling import parse_limits
-from satura.commands.worth import smaller_sets, worths
+from satura.commands.worth import LOST, smaller_sets, worths
 from satura.experiments import Trial, read_trials, sweep, trials
 from satura.experiments.sweep import with_best_bounds
 from satura.pipeline.models import load
@@ -36,6 +36,8 @@ from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT, EXACT, NONE
 from tests.onnx_models import make_model, node, random_input
+from tests.random_programs import random_program
+from tests.tiers import deep_but, seeds
 
 KEPT = ("transpose_past", "transpose_out_of", "compose_slices")
 
@@ -272,6 +274,13 @@ def test_a_search_that_loses_by_more_rules_is_found(
     asked.clear()
     again = CliRunner().invoke(app, command)
     assert (again.exit_code, again.stdout) == (first.exit_code, first.stdout) and not asked
+
+
+@pytest.mark.parametrize("seed", deep_but((), seeds(300), ()))
+def test_fewer_rules_make_no_random_program_cheaper(seed: int) -> None:
+    """Neither without one law nor of random halves, without any, or of those that are exact."""
+    found = worths({"it": random_program(seed)[0]}, "default", 50, seed)
+    assert [worth for worth in found if worth.gain < -LOST] == []
 
 
 def parts_alone(rules: RuleSet, subsets: int, seed: int) -> dict[str, RuleSet]:
