@@ -14,13 +14,14 @@ from typer.testing import CliRunner
 
 import satura
 from satura.cli import app
+from satura.commands import worth as worth_module
 from satura.commands.compiling import parse_limits
-from satura.commands.worth import worths
+from satura.commands.worth import LOST, smaller_sets, worths
 from satura.experiments import Trial, read_trials, sweep, trials
 from satura.experiments.sweep import with_best_bounds
 from satura.pipeline.models import load
 from satura.pipeline.phases import Phases
-from satura.pipeline.stages import search
+from satura.pipeline.stages import Searched, search
 from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.errors import CallError, SaturaError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
@@ -28,11 +29,15 @@ from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.features import Features
 from satura.rewrite.extract.greedy import tree_greedy
 from satura.rewrite.extract.gym import read_gym
+from satura.rewrite.language.rule import RuleSet
 from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT, EXACT, NONE
 from tests.onnx_models import make_model, node, random_input
+from tests.random_programs import random_program
+from tests.tiers import deep_but, seeds
 
 KEPT = ("transpose_past", "transpose_out_of", "compose_slices")
 
@@ -232,3 +237,52 @@ def test_the_command_prints_what_laws_are_worth(model: Path) -> None:
     gains = [row["gain"] for row in rows]
     assert gains == sorted(gains, reverse=True) and gains[0] > 0
     assert {row["law"] for row in rows} == {law.name for law in EXACT.laws}
+
+
+def test_subsets_are_of_a_seed() -> None:
+    first, again, other = (smaller_sets(DEFAULT, 4, seed) for seed in (0, 0, 1))
+    names = [
+        {name: [rule.name for rule in each] for name, each in sets.items()}
+        for sets in (first, again, other)
+    ]
+    assert names[0] == names[1] != names[2]
+    assert names[0]["(all)"] == [] and names[0]["(all that round)"] == [r.name for r in EXACT]
+    parts = [set(first[f"(part {n} of seed 0)"].laws) for n in range(4)]
+    assert all(len(DEFAULT.laws) / 4 < len(part) < len(DEFAULT.laws) * 3 / 4 for part in parts)
+    assert len(set(map(frozenset, parts))) == 4
+
+
+@pytest.mark.parametrize("at_most", [len(DEFAULT), len(DEFAULT) - 1])
+def test_a_search_that_loses_by_more_rules_is_found(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_most: int
+) -> None:
+    """Where a search makes nothing of more than so many rules; and what is done is given back."""
+    asked = []
+
+    def lossy(program: Program, rules: RuleSet, limits: None, phases: Phases) -> Searched:
+        asked.append(len(rules))
+        return search(program, rules if len(rules) <= at_most else NONE, limits, phases)
+
+    monkeypatch.setattr(worth_module, "search", lossy)
+    monkeypatch.setattr(worth_module, "smaller_sets", parts_alone)
+    csv = tmp_path / "worth.csv"
+    command = ["rules", "--worth", str(model), "--subsets", "1", "--csv", str(csv), "--json"]
+    first = CliRunner().invoke(app, command)
+    lost = [row["law"] for row in json.loads(first.stdout) if row["gain"] < -0.005]
+    assert (first.exit_code, bool(lost)) == ((0, False) if at_most == len(DEFAULT) else (1, True))
+    assert len(asked) == 4
+    asked.clear()
+    again = CliRunner().invoke(app, command)
+    assert (again.exit_code, again.stdout) == (first.exit_code, first.stdout) and not asked
+
+
+@pytest.mark.parametrize("seed", deep_but((), seeds(300), ()))
+def test_fewer_rules_make_no_random_program_cheaper(seed: int) -> None:
+    """Neither without one law nor of random halves, without any, or of those that are exact."""
+    found = worths({"it": random_program(seed)[0]}, "default", 50, seed)
+    assert [worth for worth in found if worth.gain < -LOST] == []
+
+
+def parts_alone(rules: RuleSet, subsets: int, seed: int) -> dict[str, RuleSet]:
+    sets = smaller_sets(rules, subsets, seed)
+    return {name: each for name, each in sets.items() if name.startswith("(")}

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from random import Random
 
 from satura.commands.models import file_or_light
 from satura.commands.terminal import print_json, print_table, progress
+from satura.experiments.table import read_rows, write_rows
 from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Phases
 from satura.pipeline.rule_sets import rule_set
 from satura.pipeline.stages import Searched, search
 from satura.rewrite.extract.statistics import statistics
-from satura.rewrite.language.rule import Family, Rule, RuleSet
+from satura.rewrite.language.rule import RuleSet
 
 HEADER = ("law", "model", "gain us", "gain", "dispatches", "copies", "e-nodes")
+LOST = 0.005  # of the cost: more rules may not make a program dearer by more
+KEPT = 0.5  # of the laws, in a subset
 
 
 @dataclass(frozen=True)
 class Worth:
-    """What a model costs without one law, beside what it costs with all.
+    """What a model costs without one law, or several of the set `rules`, beside what it costs with
+    all.
 
     `seconds` are predicted; the counts are of the schedule, `enodes` of the e-graph at the end. A
     law that matches nowhere is not left out: it is worth nothing there.
     """
 
+    rules: str
     law: str
     model: str
     matched: bool
@@ -44,49 +50,88 @@ class Worth:
         return self.seconds_without / self.seconds - 1 if self.seconds else 0.0
 
 
-def worths(models: Mapping[str, Model], rules: RuleSet) -> Iterator[Worth]:
-    """Each law of `rules` on each model, one after the other as they are asked for."""
-    for name, model in models.items():
-        program = load(model)
-        whole = search(program, rules, None, Phases(None))
-        matched = {entry.name for entry in whole.report.rules if entry.matches}
-        for law in rules.laws:
-            matches = not matched.isdisjoint(_labels(law))
-            less = rules.without(law.name)
-            found = search(program, less, None, Phases(None)) if matches else whole
-            yield _worth(law.name, name, matches, whole, found)
+def smaller_sets(rules: RuleSet, subsets: int = 0, seed: int = 0) -> dict[str, RuleSet]:
+    """`rules` less each law, by what is left out; where there are `subsets`, also less all, less
+    all but the exact ones, and so many random parts of them."""
+    found = {law.name: rules.without(law.name) for law in rules.laws}
+    if subsets:
+        found |= {"(all)": RuleSet(), "(all that round)": rules.exact}
+    for number in range(subsets):
+        random = Random(f"{seed} {number}")
+        left_out = [law.name for law in rules.laws if random.random() >= KEPT]
+        found[f"(part {number} of seed {seed})"] = rules.without(*left_out)
+    return found
 
 
-def _labels(law: Rule | Family) -> set[str]:
-    """The names of a law's directions, as a report has them."""
-    rules = law.rules if isinstance(law, Family) else (law,)
+def worths(
+    models: Mapping[str, Model],
+    rules: RuleSet | str,
+    subsets: int = 0,
+    seed: int = 0,
+    done: Collection[Worth] = (),
+) -> Iterator[Worth]:
+    """Each law of `rules`, and what else `smaller_sets` leaves out, on each model, one after the
+    other as they are asked for; what is `done` is given back."""
+    name, whole_set = (rules, rule_set(rules)) if isinstance(rules, str) else ("", rules)
+    known = {(each.rules, each.law, each.model): each for each in done}
+    smaller = smaller_sets(whole_set, subsets, seed)
+    labels, laws = _labels(whole_set), {law.name for law in whole_set.laws}
+    for model_name, model in models.items():
+        asked = {law: known.get((name, law, model_name)) for law in smaller}
+        if None in asked.values():
+            program = load(model)
+            whole = search(program, whole_set, None, Phases(None))
+            matched = labels & {entry.name for entry in whole.report.rules if entry.matches}
+        for law, found in asked.items():
+            if found is None:
+                less = smaller[law]
+                matches = law not in laws or not matched <= _labels(less)
+                made = search(program, less, None, Phases(None)) if matches else whole
+                found = _worth(name, law, model_name, matches, whole, made)
+            yield found
+
+
+def _labels(rules: RuleSet) -> set[str]:
+    """The names of the directions of some rules, as a report has them."""
     return {direction.label for rule in rules for direction in rule.directions}
 
 
-def _worth(law: str, model: str, matched: bool, whole: Searched, less: Searched) -> Worth:
+def _worth(
+    rules: str, law: str, model: str, matched: bool, whole: Searched, less: Searched
+) -> Worth:
     counts, counts_less = statistics(whole.schedule), statistics(less.schedule)
     return Worth(
-        law, model, matched, whole.schedule.seconds, less.schedule.seconds,
+        rules, law, model, matched, whole.schedule.seconds, less.schedule.seconds,
         counts["dispatch-count"], counts_less["dispatch-count"],
         counts["copy-count"], counts_less["copy-count"],
         whole.report.nodes, less.report.nodes,
     )  # fmt: skip
 
 
-def print_worths(names: Sequence[str], rules: str, json: bool) -> None:
-    """Print the worth of every law of the set `rules` on these models, the largest gain first."""
+def print_worths(
+    names: Sequence[str], rules: str, subsets: int, seed: int, csv: Path | None, json: bool
+) -> bool:
+    """Print the worth of every law of the set `rules` on these models, and of parts of the set, the
+    largest gain first; whether no model costs more with all laws than with fewer.
+
+    What stands in `csv` is not done again.
+    """
     models = {Path(name).stem: file_or_light(name) for name in names}
-    found = []
+    done = read_rows(csv, Worth) if csv is not None and csv.is_file() else []
+    found: list[Worth] = []
     with progress("leaving out one law after the other", is_long=True) as phase:
-        for worth in worths(models, rule_set(rules)):
+        for worth in worths(models, rules, subsets, seed, done):
             found.append(worth)
+            if csv is not None and worth not in done:
+                write_rows(csv, Worth, [*done, *(each for each in found if each not in done)])
             phase(f"{worth.model}: {worth.law} done", 0.0)
     found.sort(key=lambda worth: -worth.gain)
     if json:
         print_json([{**asdict(worth), "gain": worth.gain} for worth in found])
-        return
-    rows = [_row(worth) for worth in found if worth.matched]
-    print_table("what each law that matches gains, by leaving it out", HEADER, rows)
+    else:
+        rows = [_row(worth) for worth in found if worth.matched]
+        print_table("what each law that matches gains, by leaving it out", HEADER, rows)
+    return all(worth.gain >= -LOST for worth in found)
 
 
 def _row(worth: Worth) -> list[str]:
