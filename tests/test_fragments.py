@@ -129,6 +129,21 @@ def test_loops_that_contractions_read_stand_beside_cheaper_ones() -> None:
     assert "octets" in work[-1]
 
 
+def test_of_equal_ways_to_read_operands_one_goes_on() -> None:
+    """A product that can see both operands is not also kept reading a copy of either."""
+    build, shape = Builder(), (64, 4, 49, 32)
+    x, y = (build.input(name, DType.F32, (64, 49, 4, 32)) for name in "xy")
+    x, y = (build.unary("exp", each) for each in (x, y))
+    right = build.transpose(y, (0, 2, 3, 1))
+    classes = unrewritten(
+        build.program({"z": build.matmul(build.transpose(x, (0, 2, 1, 3)), right)})
+    )
+    made = enumerate_fragments(classes, Templates(MODEL)).enumeration
+    assert classes.types[classes.outputs[0][1]].shape == (*shape[:3], 49)
+    ((_, kept),) = made.options[classes.outputs[0][1]].values()
+    assert [part and part.node.op for part in kept.parts] == ["transpose", "transpose"]
+
+
 def test_what_is_not_tried_does_not_fuse() -> None:
     build, shape = Builder(), (8, 8)
     x, y = (build.input(name, DType.F32, shape) for name in "xy")
