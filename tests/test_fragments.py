@@ -12,7 +12,7 @@ from satura.backend.constants import ConstantStore
 from satura.backend.plan.kernels import kernel_code
 from satura.pipeline.stages import rewrite
 from satura.rewrite.egraph.classes import EClasses, ENode
-from satura.rewrite.extract import templates
+from satura.rewrite.extract import enumeration, templates
 from satura.rewrite.extract.assemble import assemble
 from satura.rewrite.extract.candidates import candidates, enumerate_fragments
 from satura.rewrite.extract.cost import CostModel
@@ -127,6 +127,22 @@ def test_loops_that_contractions_read_stand_beside_cheaper_ones() -> None:
     work = [dispatch.features.summed for dispatch in schedule(found, found.start).dispatches
             if dispatch.features is not None]  # fmt: skip
     assert "octets" in work[-1]
+
+
+def test_of_equal_ways_to_read_operands_one_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a large e-graph a product that can see both operands is not kept reading copies, too."""
+    monkeypatch.setattr(enumeration, "_LARGE", 0)
+    build, shape = Builder(), (64, 4, 49, 32)
+    x, y = (build.input(name, DType.F32, (64, 49, 4, 32)) for name in "xy")
+    x, y = (build.unary("exp", each) for each in (x, y))
+    right = build.transpose(y, (0, 2, 3, 1))
+    classes = unrewritten(
+        build.program({"z": build.matmul(build.transpose(x, (0, 2, 1, 3)), right)})
+    )
+    made = enumerate_fragments(classes, Templates(MODEL)).enumeration
+    assert classes.types[classes.outputs[0][1]].shape == (*shape[:3], 49)
+    ((_, kept),) = made.options[classes.outputs[0][1]].values()
+    assert [part and part.node.op for part in kept.parts] == ["transpose", "transpose"]
 
 
 def test_what_is_not_tried_does_not_fuse() -> None:

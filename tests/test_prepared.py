@@ -192,3 +192,28 @@ def test_an_engine_that_has_grown_is_not_kept(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(prepared, "_MOST_ROWS", most)
         saturate(PROGRAMS[0], NONE)
         assert len(prepared._kept) == count
+
+
+_COLLECTED = """
+import gc
+from satura.rewrite.egraph.saturate import saturate
+from satura.rules import NONE
+from tests.test_prepared import PROGRAMS
+seen, collections = [], []
+def extract(classes):
+    seen.append([[each] for each in range(20_000)])
+    return type("Extracted", (), {"seconds": 1.0})()
+gc.collect()
+gc.callbacks.append(lambda phase, info: collections.append(info["generation"]))
+saturate(PROGRAMS[0], NONE, extract=extract)
+during, collections[:] = [*collections], []
+old = {id(each) for each in gc.get_objects(generation=2)}
+print(during, all(id(each) in old for lists in seen for each in lists))
+"""
+
+
+def test_saturation_looks_for_no_cycles() -> None:
+    """What it makes counts as old at its end, so that nothing looks through it then."""
+    command, here = [sys.executable, "-c", _COLLECTED], Path(__file__).parent.parent
+    done = subprocess.run(command, cwd=here, capture_output=True, text=True)
+    assert done.stdout == "[] True\n", done.stderr

@@ -38,6 +38,7 @@ from satura.rewrite.egraph.rule_compiler import RuleCode
 from satura.rewrite.errors import CallError, RuleError
 from satura.rewrite.language.dsl import Direction, RuleSet
 from satura.rewrite.program.program import Program
+from satura.rewrite.system.garbage import without_collections
 
 # All rules run at once while the e-graph may still grow this many times before it meets its limit.
 _FAR = 2
@@ -110,6 +111,7 @@ class Saturation:
     start_classes: EClasses | None = None
 
 
+@without_collections()
 def saturate(
     program: Program,
     rules: RuleSet,

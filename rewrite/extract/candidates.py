@@ -137,6 +137,7 @@ class _Made:
         self.found: list[Found] = []
         self.costs: list[float] = []
         self.leaves: list[int] = []  # bit sets
+        self.read: list[tuple[int, ...]] = []  # their members
         self.of: list[list[int]] = [[] for _ in enumeration.classes.nodes]
 
     def prices(self, cls: int) -> tuple[float, ...]:
@@ -157,6 +158,7 @@ class _Made:
         self.found.append(found)
         self.costs.append(cost)
         self.leaves.append(leaves)
+        self.read.append(self.enumeration.members(leaves))
 
     def graph(self) -> ChoiceGraph:
         classes = self.enumeration.classes
@@ -164,7 +166,7 @@ class _Made:
         return ChoiceGraph(
             len(classes.nodes),
             tuple([found.cls for found in self.found]),
-            tuple(map(self.enumeration.members, self.leaves)),
+            tuple(self.read),
             tuple(self.costs),
             tuple(goals),
         )

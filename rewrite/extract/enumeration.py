@@ -24,6 +24,8 @@ from satura.rewrite.ops import REGISTRY, Kind
 
 MAX_SWEEPS = 12
 _WIDTH_OF_ROWS = 2  # what is cheapest alone may not be so beside what the row reads once more
+_LARGE = 1500  # e-nodes; in smaller e-graphs all ways to read operands go on
+_EQUAL = 1 + 1e-4  # times as long: two ways to read the same
 _VIEWING = (Kind.ELEMENTWISE, Kind.REDUCTION)
 _SPECIAL = (Fused.ROW, *ANCHORED)
 _MOVING = ("reshape", "transpose")
@@ -49,6 +51,7 @@ class Enumeration:
         self.model = templates.model
         self.given = folding.given
         self.width = width
+        self._is_large = classes.node_count > _LARGE
         count = len(classes.nodes)
         self.options: list[dict[object, tuple[float, Instance]]] = [{} for _ in range(count)]
         self.dispatches: list[dict[int, tuple[float, Found]]] = [{} for _ in range(count)]
@@ -222,8 +225,29 @@ class Enumeration:
         held = options.get(kept)
         if held is not None and price >= held[0] * (1 - IMPROVEMENT):
             return False
+        is_rival = self._is_large and template.inner is not None and template.kind is None
+        if is_rival and self._is_outdone(found, price):
+            return False
         options[kept] = (price, found)
         return held is None or held[1] is not found
+
+    def _is_outdone(self, found: Instance, price: float) -> bool:
+        """Whether another contraction or window of a class costs no more, alone and with all below
+        it; those that this one outdoes so are dropped. Of equal ones the one that sees more stays.
+        """
+        options, template = self.options[found.cls], found.template
+        for key, (other, rival) in list(options.items()):
+            if rival.template.inner != template.inner or key is not rival.anchor:
+                continue
+            outdoes = price <= other * _EQUAL and found.seconds <= rival.seconds * _EQUAL
+            outdone = other <= price * _EQUAL and rival.seconds <= found.seconds * _EQUAL
+            if outdoes and outdone:
+                outdone = len(template.computed) <= len(rival.template.computed)
+            if outdone and rival is not found:
+                return True
+            if outdoes:
+                del options[key]
+        return False
 
     def _is_hopeless(self, found: Instance, below: float) -> bool:
         """Whether a fragment takes longer in a larger one than its class takes to be computed,

@@ -92,10 +92,14 @@ class Fragment:
         if self.form is Fused.PLACEMENT:
             copies = sum(model.seconds(copy_features("", each)) for each in self.copied)
             return model.constant + copies
+        return self._priced(self.features(classes), model)
+
+    def _priced(self, features: Features, model: CostModel) -> float:
+        """The cost of a dispatch with these features."""
         # Of two equal dispatches the one that stores an earlier tensor can serve more readers; and
         # one that computes is better than one that copies.
         tie = model.constant * (self.size + 10 * (self.form is Fused.VIEW))
-        seconds = model.seconds(self.features(classes))
+        seconds = model.seconds(features)
         if not 0 <= seconds < inf:
             kind = type(model).__name__
             raise CallError(
@@ -103,20 +107,32 @@ class Fragment:
             )
         return seconds + tie
 
-    def inlined_seconds(self, classes: EClasses, model: CostModel) -> tuple[float, float]:
-        """Cost of its reads and its work, one after the other, in a fragment that goes on; and that
-        of its work alone."""
-        features = self.features(classes, False)
-        work = model.work(features)
-        return model.memory(features) + work + self.size * model.constant, work
+    def prices(self, classes: EClasses, model: CostModel) -> tuple[float, float, float]:
+        """Its cost as a dispatch; that of its reads and its work, one after the other, in a
+        fragment that goes on; and that of its work alone."""
+        inside = self._inside(classes)
+        seconds = self._priced(self._stored(inside, classes), model)
+        work = model.work(inside)
+        return seconds, model.memory(inside) + work + self.size * model.constant, work
 
-    def features(self, classes: EClasses, is_stored: bool = True) -> Features:
-        """What this fragment does as a dispatch, or in a larger one that does not store it."""
-        stored = classes.bytes[self.cls]
+    def features(self, classes: EClasses) -> Features:
+        """What this fragment does as a dispatch."""
+        return self._stored(self._inside(classes), classes)
+
+    def _stored(self, inside: Features, classes: EClasses) -> Features:
+        """What it does with the storing of its class."""
+        size, work = classes.bytes[self.cls], inside.work
+        if self.anchor is not None and self.stored is None and self.anchor.inner != -1:
+            work = [*work, ("scattered", size)]
+        near = min(size, NEAR_BYTES)
+        return Features(
+            inside.form, inside.dtype, work, inside.near + near, inside.far + (size - near),
+            inside.constants, inside.units,
+        )  # fmt: skip
+
+    def _inside(self, classes: EClasses) -> Features:
+        """What it does in a larger fragment, which does not store its class."""
         near = far = constants = 0.0
-        if is_stored:
-            near = min(stored, NEAR_BYTES)
-            far = stored - near
         known = classes.known
         for leaf, amount in self.reads.items():
             if known[leaf]:
@@ -127,13 +143,11 @@ class Fragment:
             else:
                 near += amount
         work = [amount for amount in self.work.values() if amount[1]]
-        units = stored / UNIT_BYTES
+        units = classes.bytes[self.cls] / UNIT_BYTES
         if self.anchor is not None:
             work += self.anchor.work
             units = self.anchor.units
             work = [(INNERMOST.get(name, name), amount) for name, amount in work]
-            if is_stored and self.stored is None and self.anchor.inner != -1:
-                work.append(("scattered", stored))
         dtype = classes.types[self.cls].dtype.value
         return Features(self.form.value, dtype, work, near, far, constants, max(1.0, units))
 

@@ -32,7 +32,8 @@ class Template:
     """What equal fragments have in common.
 
     `reads` and `computed` are the places of its leaves, and of what it computes, among the classes
-    of an instance; `anchor` is the part that has its anchor, None where there is none. It costs
+    of an instance; `anchor` is the part that has its anchor, None where there is none, and `inner`
+    the axis along which that stores neighbours where it is made here, else None. It costs
     `seconds` as a dispatch of its own, constants apart, and `inlined` in a larger one, which can
     only be made where it `grows`. Of fragments of one class that share their `kind`, and their
     anchor where the kind is None, one is the best to grow from.
@@ -41,6 +42,7 @@ class Template:
     number: int
     form: Fused
     anchor: int | None
+    inner: int | None
     reads: tuple[int, ...]
     computed: tuple[int, ...]
     seconds: float
@@ -191,29 +193,35 @@ class Instances:
         if len(anchors) > 1:
             key += [anchors.index(anchor) for anchor in anchors]
         found, made = self.templates.found, tuple(key)
-        fragment, known = None, found.get(made)
+        fragment, standing, known = None, None, found.get(made)
         if known is None:
             if made in found:
                 return None
             fragment = self._built(cls, node, parts)
             if fragment is not None:
-                known = self._template(fragment, _standing(cls, node, parts), parts)
+                standing = _standing(cls, node, parts)
+                known = self._template(fragment, standing, parts)
             found[made] = known
             if known is None:
                 return None
+        only = parts[0] if len(parts) == 1 else None
+        leaves, given = (only.leaves, only.given) if only else self._outside(outer)
+        instance = Instance(
+            known, cls, position, node, parts, inner, outer, leaves, given, known.seconds + given
+        )
+        instance.fragment, instance._classes = fragment, standing
+        if known.anchor is not None:
+            part = parts[known.anchor] if known.anchor != _OWN else None
+            instance.anchor = part.anchor if part else object()  # itself would be a cycle
+        return instance
+
+    def _outside(self, outer: int) -> tuple[int, float]:
+        """Those of some classes that are dispatched, and the price of the others."""
         free = outer & self._free
         given = self._prices.get(free)
         if given is None:
             given = self._prices[free] = sum([self.given[each] or 0.0 for each in members(free)])
-        instance = Instance(
-            known, cls, position, node, parts, inner, outer, outer ^ free, given,
-            known.seconds + given,
-        )  # fmt: skip
-        instance.fragment = fragment
-        if known.anchor is not None:
-            part = parts[known.anchor] if known.anchor != _OWN else None
-            instance.anchor = part.anchor if part else instance
-        return instance
+        return outer ^ free, given
 
     def fragment(self, instance: Instance) -> Fragment:
         """The fragment itself, the same at every call."""
@@ -229,22 +237,24 @@ class Instances:
     def _template(
         self, fragment: Fragment, inside: Sequence[int], parts: tuple[Instance | None, ...]
     ) -> Template:
-        model, anchor = self.templates.model, None
+        model, anchor, inner = self.templates.model, None, None
         if fragment.anchor is not None:
             of_parts = [part and part.fragment and part.fragment.anchor for part in parts]
             shared = [at for at, each in enumerate(of_parts) if each is fragment.anchor]
             anchor = shared[0] if shared else _OWN
+            inner = None if shared else fragment.anchor.inner
+        place = {each: number for number, each in enumerate(inside)}
         form = fragment.form
         grows = form in INLINED
-        seconds = fragment.seconds(self.classes, model)
-        inlined, work = fragment.inlined_seconds(self.classes, model)
+        seconds, inlined, work = fragment.prices(self.classes, model)
         memory, work = inlined - work - fragment.size * model.constant, work / model.threads
         if seconds < max(work, memory / model.streams):
             # The model has `seconds` of its own, of which the rates say nothing.
             inlined, work = min(inlined, seconds), min(work, seconds)
         return Template(
-            len(self.templates.found), form, anchor,
-            tuple(map(inside.index, fragment.reads)), tuple(map(inside.index, fragment.computed)),
+            len(self.templates.found), form, anchor, inner,
+            tuple([place[each] for each in fragment.reads]),
+            tuple([place[each] for each in fragment.computed]),
             seconds, inlined if grows else inf, work, grows,
             fragment.closed, self._kind(fragment),
         )  # fmt: skip

@@ -9,12 +9,18 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collections() -> Iterator[None]:
-    """No search for cycles: candidates of an extraction, and what Numba makes, are many objects
-    that stay until the end. Looking through them over and over took up to a third of the time."""
+    """No search for cycles: e-graphs, candidates of an extraction, and what Numba makes, are many
+    objects that stay until the end. Looking through them over and over took a third of the time.
+
+    Afterwards they count as old, or the next collection of young objects would look through all.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if enabled:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()  # into the oldest generation
             gc.enable()

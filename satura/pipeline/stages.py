@@ -82,9 +82,13 @@ def best_choice(saturation: Saturation, cost: CostModel | None = None) -> tuple[
     met = saturation.best
     assert isinstance(met, Appraised)
     found = _searches(saturation, met, cost)
+    best, seconds = min(
+        [(each, schedule(*each).seconds) for each in found], key=lambda pair: pair[1]
+    )
+    if seconds <= met.seconds * (1 + _ROUNDING):
+        return best
     short = met.found or choices(found[0][0].classes, cost, rounds=0)
-    found.insert(1, (short, short.start))
-    return min(found, key=lambda each: schedule(*each).seconds)
+    return short, short.start
 
 
 def _unrefused(
