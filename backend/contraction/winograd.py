@@ -2,15 +2,18 @@
 
     for each unit (block of tiles, panel of columns) of this thread's share
         the transformed tiles of the block                  (once per block)
-        for each of the 16 sums
-            for each run of tiles
-                products = tiles · panel                    (the microkernel of all contractions)
+        for each piece of the depth
+            the panel's taps transformed                    (once, where they are the same)
+            for each of the 16 sums
+                for each run of tiles
+                    sums += tiles · panel                   (the microkernel of all contractions)
         for each tile
             its 4 results; where one is not finite or huge, these results tap by tap
             the epilogue of those that exist
 
-Blocks are cut so that their transformed tiles stay in the second cache. A unit's results do not
-depend on which thread computes it, nor on how many there are.
+Weights are taps in memory, fewer bytes than what they are transformed to. Blocks and pieces are cut
+so that what is transformed stays in the second cache. A unit's results do not depend on which
+thread computes it, nor on how many there are.
 """
 
 from __future__ import annotations
@@ -23,48 +26,45 @@ import numpy as np
 
 from satura.backend.cache_lines import aligned_empty
 from satura.backend.contraction.emit import Epilogue
-from satura.backend.contraction.spec import pack_panels
 from satura.backend.contraction.tile import Tile, panel_columns, tile_name
 from satura.backend.emit.text import INDENT, indent
+from satura.backend.helpers.winograd_tiles import deepest, weights_pitch
 from satura.backend.jit.machine_code import KernelSource
 from satura.backend.lower.body import Argument
 from satura.backend.sizes.size import defer
-from satura.rewrite.ops.winograd import RESULTS, TAPS, TILE, transformed_kernel
+from satura.rewrite.ops.winograd import RESULTS, TAPS, TILE
 from satura.rewrite.types.tensor_type import Array
 
 _F32, _WORD, _LINE, _PAGE = 4, 8, 64, 4096
 _SUMS = TILE**2
-_BLOCK_BYTES = 640 * 1024  # of transformed tiles and of their products: stay in L2
+_BLOCK_BYTES = 2 * 1024 * 1024  # of transformed tiles and of their products: stay in the last cache
 _MOST_TILES = 96
-_TOGETHER = 8  # panels of weights that are transformed at a time
-LARGEST_WEIGHT = float(np.finfo(np.float32).max) / 4
+LARGEST_WEIGHT = float(np.finfo(np.float32).max) / TAPS**2
 """A kernel with larger elements may have none that is finite once it is transformed."""
 
 PARAMETERS = (
-    "left", "right", "plain", "scratch", "scratch_pitch", "blocks", "panels", "tiles", "columns",
+    "left", "right", "scratch", "scratch_pitch", "blocks", "panels", "tiles", "columns",
     "depth", "down", "across", "height", "width", "stride0", "stride1", "stride2", "lo1", "lo2",
-    "input1", "input2", "fill", "plain_tap1", "plain_tap2", "plain_depth", "plain_column",
-    "points_offset", "rows_offset", "hops_offset", "fill_offset", "block_offset", "block_pitch",
-    "sums_offset", "sums_pitch", "results_offset",
+    "input1", "input2", "fill", "steps", "points_offset", "rows_offset", "hops_offset",
+    "fill_offset", "block_offset", "block_pitch", "weights_offset", "sums_offset", "sums_pitch",
+    "results_offset",
 )  # fmt: skip
 """Names of the first words of the argument table; the epilogue's follow."""
 
 
 @dataclass(frozen=True)
 class WinogradCall:
-    """One call. Strides are in bytes: of images, rows and pixels, and of the plain kernel's taps
-    (two axes), depth and columns. `space` is that of the result, `input` that of the operand."""
+    """One call. `right` are taps as of `packed_taps`; strides, of images, rows and pixels, are in
+    bytes. `space` is that of the result, `input` that of the operand."""
 
     left: Argument
     right: Argument
-    plain: Argument
     scratch: Argument
     images: int
     space: tuple[int, int]
     input: tuple[int, int]
     lo: tuple[int, int]
     strides: tuple[int, int, int]
-    plain_strides: tuple[int, int, int, int]
     columns: int
     depth: int
     fill: float = 0.0
@@ -74,15 +74,14 @@ class WinogradCall:
         return self.images * prod(-(-extent // RESULTS) for extent in self.space)
 
 
-def pack_transformed(w: Array, width: int) -> Array:
-    """w [3, 3, depth, columns] transformed, as [panels, 16, depth, width]."""
-    depth, columns = w.shape[-2:]
-    result = aligned_empty((-(-columns // width), _SUMS, depth, width), np.dtype(np.float32))
-    for first in range(0, len(result), _TOGETHER):  # a whole one beside it would be as large
-        some = w[..., first * width : (first + _TOGETHER) * width]
-        flat = transformed_kernel(some).reshape(_SUMS * depth, some.shape[-1])
-        packed = pack_panels(flat, 1, width)
-        result[first : first + _TOGETHER] = packed.reshape(-1, *result.shape[1:])
+def packed_taps(w: Array, width: int) -> Array:
+    """w [3, 3, depth, columns] as [panels, 3, 3, depth, width], filled up with zeros."""
+    *others, columns = w.shape
+    result = aligned_empty((-(-columns // width), *others, width), w.dtype)
+    for panel, target in enumerate(result):
+        some = w[..., panel * width : (panel + 1) * width]
+        target[..., : some.shape[-1]] = some
+        target[..., some.shape[-1] :] = 0
     return result
 
 
@@ -103,18 +102,18 @@ def winograd_plan(tile: Tile, call: WinogradCall, threads: int) -> tuple[tuple[A
     block_pitch = _spread(most * call.depth * _F32)
     sums_pitch = _spread((most + tallest) * width * _F32)
     values: dict[str, Argument] = {
-        "left": call.left, "right": call.right, "plain": call.plain, "scratch": call.scratch,
+        "left": call.left, "right": call.right, "scratch": call.scratch,
         "blocks": blocks, "panels": panels, "tiles": call.tiles, "columns": call.columns,
         "depth": call.depth, "down": down, "across": across,
         "height": call.space[0], "width": call.space[1],
         "stride0": call.strides[0], "stride1": call.strides[1], "stride2": call.strides[2],
         "lo1": call.lo[0], "lo2": call.lo[1], "input1": call.input[0], "input2": call.input[1],
         "fill": int(np.float32(call.fill).view(np.uint32)),
-        "plain_tap1": call.plain_strides[0], "plain_tap2": call.plain_strides[1],
-        "plain_depth": call.plain_strides[2], "plain_column": call.plain_strides[3],
+        "steps": -(-call.depth // deepest(tile.vectors)),
         "points_offset": take(_SUMS * _WORD), "rows_offset": take((most + tallest) * _WORD),
         "hops_offset": take(_WORD), "fill_offset": take(call.depth * _F32),
         "block_offset": take(_SUMS * block_pitch), "block_pitch": block_pitch,
+        "weights_offset": take((_SUMS - 4) * weights_pitch(tile.vectors)),
         "sums_offset": take(_SUMS * sums_pitch), "sums_pitch": sums_pitch,
         "results_offset": take(RESULTS**2 * width * _F32 + _WORD),
     }  # fmt: skip
@@ -165,7 +164,9 @@ def _kernel(tile: Tile, epilogue: Epilogue) -> Iterator[str]:
     yield f"{INDENT}store_f32(fill_page, i, fill_value)"
     yield from epilogue.setup_lines()
     yield "units = blocks * panels"
+    yield "weights = scratch + weights_offset"
     yield "built = -1"
+    yield "transformed = -1"
     yield "end = units * (thread + 1) // threads"
     yield "for unit in range(units * thread // threads, end):"
     yield from indent(1, _unit(tile, epilogue))
@@ -189,7 +190,7 @@ def _unit(tile: Tile, epilogue: Epilogue) -> Iterator[str]:
         f"winograd_results_{tile.vectors}(sums, sums_pitch, results)",
         f"sums += {columns * _F32}",
         f"if load_int64(results, {RESULTS**2 * columns * _F32 // _WORD}) != 0:",
-        *indent(1, _corners(columns, _exact_lines())),
+        *indent(1, _corners(columns, _exact_lines(columns))),
         *_corners(columns, _epilogue_lines(epilogue)),
         *_next_tile(),
     ]
@@ -253,25 +254,46 @@ def _transforming_lines(tile: Tile) -> Iterator[str]:
 def _product_lines(tile: Tile) -> Iterator[str]:
     """The 16 products of the block's tiles with the panel, in runs of nearly equal length."""
     tallest, columns = tile.rows[0], panel_columns(tile)
+    line = columns * _F32
     yield f"runs = (tile_count + {tallest - 1}) // {tallest}"
     yield "least = tile_count // runs"
     yield "larger = tile_count - least * runs"
-    yield f"weights = right + panel * depth * {_SUMS * columns * _F32}"
-    yield f"for part in range({_SUMS}):"
+    yield f"pitch = depth * {line}"  # of taps
+    yield f"taps = right + panel * {TAPS**2} * pitch"
+    yield "for step in range(steps):"
+    yield f"{INDENT}first_depth = depth * step // steps"
+    yield f"{INDENT}step_depth = depth * (step + 1) // steps - first_depth"
+    yield f"{INDENT}if steps > 1 or panel != transformed:"
+    yield f"{INDENT * 2}winograd_weights_{tile.vectors}(taps, pitch, weights, step_depth)"
+    yield f"{INDENT * 2}transformed = panel"
+    yield f"{INDENT}next_taps = taps + step_depth * {line}"
+    yield f"{INDENT}if step + 1 == steps:"
+    yield f"{INDENT * 2}next_taps = right + (panel + 1) % panels * {TAPS**2} * pitch"
+    yield f"{INDENT}fetched = 0"
+    yield f"{INDENT}made = weights"
+    yield f"{INDENT}for part in range({_SUMS}):"
     body = [
-        f"next_weights = weights + depth * {columns * _F32}",
-        f"if part == {_SUMS - 1} and panel + 1 == panels:",
-        f"{INDENT}next_weights = right",
         "table = lines",
+        "row = part // 4",
+        "column = part % 4",
+        "panel_part = made",
+        "if row % 3 == 0 and column % 3 == 0:",
+        f"{INDENT}panel_part = taps + (row // 3 * 6 + column // 3 * 2) * pitch",
+        "else:",
+        f"{INDENT}made += {weights_pitch(tile.vectors)}",
+        "offset = part * block_pitch + first_depth * 4",
         "sums = scratch + sums_offset + part * sums_pitch",
         "for run in range(runs):",
     ]
-    arguments = "table, 0, hops, 1, depth, part * block_pitch, weights, ahead, sums, 0"
+    lines = -(-line // _LINE)
+    arguments = "table, 0, hops, 1, step_depth, offset, panel_part, ahead, sums, first_depth"
     step = [
         "size = least + (1 if run < larger else 0)",
-        "ahead = weights",
-        f"if run < {columns * _F32 // _LINE}:",  # each run fetches its part of what comes next
-        f"{INDENT}ahead = next_weights + run * depth * {_LINE}",
+        "ahead = panel_part",
+        f"if fetched < {TAPS**2 * lines}:",  # each run fetches its part of what comes next
+        f"{INDENT}ahead = next_taps + fetched // {lines} * pitch",
+        f"{INDENT}ahead += fetched % {lines} * step_depth * {_LINE}",
+        "fetched += 1",
     ]
     *taller, last = tile.rows
     for place, rows in enumerate(taller):
@@ -280,7 +302,8 @@ def _product_lines(tile: Tile) -> Iterator[str]:
     final = f"{tile_name(last, tile.vectors)}({arguments})"
     step += ["else:", INDENT + final] if taller else [final]
     step += [f"table += size * {_WORD}", f"sums += size * {columns * _F32}"]
-    yield from indent(1, [*body, *indent(1, step), "weights = next_weights"])
+    yield from indent(2, [*body, *indent(1, step)])
+    yield f"{INDENT}taps += step_depth * {line}"
 
 
 def _corners(columns: int, body: Iterator[str]) -> Iterator[str]:
@@ -294,10 +317,10 @@ def _corners(columns: int, body: Iterator[str]) -> Iterator[str]:
     yield from indent(2, body)
 
 
-def _exact_lines() -> Iterator[str]:
+def _exact_lines(columns: int) -> Iterator[str]:
     """A result as the sum over taps and depth, in the order of the microkernel of convolutions."""
     yield "for index in range(column_count):"
-    yield f"{INDENT}kernel_column = plain + (first_column + index) * plain_column"
+    yield f"{INDENT}factor = right + panel * depth * {TAPS**2 * columns * _F32} + index * {_F32}"
     yield f"{INDENT}total = f32(0)"
     yield f"{INDENT}for tap1 in range({TAPS}):"
     yield f"{INDENT * 2}for tap2 in range({TAPS}):"
@@ -308,10 +331,9 @@ def _exact_lines() -> Iterator[str]:
         "inside = at1 >= 0 and at1 < input1",
         "if inside and at2 >= 0 and at2 < input2:",
         f"{INDENT}place = left + row0 * stride0 + at1 * stride1 + at2 * stride2",
-        "factor = kernel_column + tap1 * plain_tap1 + tap2 * plain_tap2",
         "for k in range(depth):",
         f"{INDENT}total = mul_add(load_f32(place, k), load_f32(factor, 0), total)",
-        f"{INDENT}factor += plain_depth",
+        f"{INDENT}factor += {columns * _F32}",
     ]
     yield from indent(3, body)
     yield f"{INDENT}store_f32(accumulators, index, total)"

@@ -1,7 +1,7 @@
 """A winograd dispatch as the text and the arguments of its kernel.
 
-The kernel's weights are transformed when they are packed, at compile time. Weights that are not
-finite or very large are not transformed: the convolution is then computed tap by tap.
+The taps are packed at compile time; the kernel transforms them. Weights that are not finite or very
+large are not transformed: the convolution is then computed tap by tap.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from satura.backend.contraction.winograd import (
     LARGEST_WEIGHT,
     PARAMETERS,
     WinogradCall,
-    pack_transformed,
+    packed_taps,
     winograd_plan,
     winograd_source,
 )  # fmt: skip
@@ -63,18 +63,16 @@ def winograd_code(
     constant = schedule.program.nodes[right.node].constant
     layout = f"{right.pointer.offset} {right.shape} {right.strides} {panel}"
     key = f"winograd {constant.digest.hex()} {layout}"
-    number = store.derived(key.encode(), lambda: pack_transformed(weights, panel))
+    number = store.derived(key.encode(), lambda: packed_taps(weights, panel))
     call = WinogradCall(
         left=left.pointer,
         right=Pointer(("constant", number)),
-        plain=Pointer(("constant", store.number(constant)), right.pointer.offset),
         scratch=Pointer(("scratch", 0)),
         images=images,
         space=(height, width),
         input=(left.shape[1], left.shape[2]),
         lo=(window.lo[0], window.lo[1]),
         strides=(left.strides[0], left.strides[1], left.strides[2]),
-        plain_strides=(right.strides[0], right.strides[1], right.strides[2], right.strides[3]),
         columns=columns,
         depth=left.shape[-1],
         fill=float(window.fill.value),

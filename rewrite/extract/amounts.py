@@ -14,7 +14,12 @@ from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.cells import Cell
 from satura.rewrite.ops.recurrence import cell_flops
 from satura.rewrite.ops.registry import size_of
-from satura.rewrite.ops.winograd import TILE, tile_count, transformed_elements
+from satura.rewrite.ops.winograd import (
+    TILE,
+    WEIGHT_OPERATIONS,
+    tile_count,
+    transformed_elements,
+)  # fmt: skip
 from satura.rewrite.types.attributes import Groups, Window
 from satura.rewrite.types.dims import Dim, static
 from satura.rewrite.types.tensor_type import DType, TensorType
@@ -25,6 +30,7 @@ _DEAR = 4.0  # weights above are polynomials
 _WIDENED = (DType.F16, DType.BF16)
 _TILED = (DType.F32, DType.F64, *_WIDENED)
 _ROWS_OF_A_PANEL = 480  # for so many rows it is packed once
+_TILES_OF_A_BLOCK = 96  # of a winograd, for which weights are transformed once
 _IN_FLIGHT = 8.0  # multiply-adds that hide their latency
 _WIDE_LANES = 16  # vectors of so many f32 come with twice the registers
 _TALLEST = {True: {1: 10, 2: 12, 3: 8, 4: 6}, False: {1: 8, 2: 6}}
@@ -121,11 +127,15 @@ def octet_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
 
 
 def winograd_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
-    """What a winograd computes: the products of its tiles, and the transforms around them."""
+    """What a winograd computes: the products of its tiles, and the transforms around them, that of
+    the weights for each block of tiles."""
     result, (x, w) = classes.sized[cls], (classes.sized[operand] for operand in node.operands)
     rows, (depth, columns) = tile_count(result), _shape(w)[-2:]
     amounts, tiles = tile_amounts(DType.F32, TILE**2, rows, columns, depth, 1, lanes)
-    return (*amounts, ("transformed", transformed_elements(result, x))), tiles / TILE**2
+    blocks = ceil(rows / _TILES_OF_A_BLOCK)
+    weights = (rate("cheap", DType.F32), WEIGHT_OPERATIONS * float(blocks * depth * columns))
+    transforms = (("transformed", transformed_elements(result, x)), weights)
+    return (*amounts, *transforms), tiles / TILE**2
 
 
 def lonely_work(classes: EClasses, node: ENode, lanes: int) -> Work:

@@ -34,7 +34,6 @@ from satura.rewrite.extract.octets import sums_octets
 from satura.rewrite.extract.readable import is_crossed, is_planar, is_readable
 from satura.rewrite.ops import REGISTRY, Kind
 from satura.rewrite.ops.registry import size_of
-from satura.rewrite.ops.winograd import WEIGHT_GROWTH
 from satura.rewrite.types.attributes import Axes, Axis
 from satura.rewrite.types.dims import Dim, static
 from satura.rewrite.types.index_map import (
@@ -394,8 +393,6 @@ def _anchor(classes: EClasses, base: Fragment, model: CostModel) -> Fragment | N
     if window:
         done = pool_work
     elif base.node.op == "winograd":
-        w = base.node.operands[1]
-        base = base.but(reads={**base.reads, w: classes.bytes[w] * WEIGHT_GROWTH})
         done = winograd_work
     elif sums_octets(classes, base):
         done = octet_work

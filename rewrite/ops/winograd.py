@@ -27,30 +27,20 @@ HUGE = 2.0**100
 OF_RESULTS = np.array([[1.0, 1, 1, 0], [0, 1, -1, -1]])
 
 
-_CHANNELS = 32  # of a kernel that are transformed at a time: their f64 stay in the cache
-
-
 def transformed_kernel(w: Array) -> NDArray[np.float32]:
-    """w [3, 3, c, oc] as [4, 4, c, oc], rounded once."""
-    result = np.empty((TILE, TILE, *w.shape[2:]), np.float32)
-    for start in range(0, w.shape[2], _CHANNELS):
-        some = slice(start, start + _CHANNELS)
-        wide = w[:, :, some].astype(np.float64)
-        for rows, taps in zip(result[:, :, some], _of_taps(wide), strict=True):
-            for row, values in zip(rows, _of_taps(taps), strict=True):
-                row[...] = values
-    return result
+    """w [3, 3, c, oc] as [4, 4, c, oc]."""
+    return np.array([_of_taps(taps) for taps in _of_taps(w)])
 
 
 def _of_taps(taps: Array) -> tuple[Array, ...]:
     """The product of `OF_KERNEL` and three taps, without its zeros: they would make NaN of inf."""
     first, middle, last = taps
-    outer, inner = (first + last) * 0.5, middle * 0.5
-    return first, outer + inner, outer - inner, last
+    outer = first + last
+    return first, (outer + middle) * 0.5, (outer - middle) * 0.5, last
 
 
-WEIGHT_GROWTH = (TILE / TAPS) ** 2
-"""How much larger a transformed kernel is."""
+WEIGHT_OPERATIONS = 5 * (TAPS + TILE)
+"""How many operations transform the taps of one channel and column."""
 
 
 def tile_count(result: TensorType) -> int:
@@ -138,6 +128,6 @@ def winograd(x: TensorType, w: TensorType, window: Window) -> TensorType:
 
 
 __all__ = [
-    "HUGE", "OF_KERNEL", "OF_RESULTS", "OF_TILE", "RESULTS", "TAPS", "TILE", "WEIGHT_GROWTH",
-    "tile_count", "transformed_elements", "transformed_kernel", "winograd",
+    "HUGE", "OF_KERNEL", "OF_RESULTS", "OF_TILE", "RESULTS", "TAPS", "TILE",
+    "WEIGHT_OPERATIONS", "tile_count", "transformed_elements", "transformed_kernel", "winograd",
 ]  # fmt: skip
