@@ -151,9 +151,9 @@ def shaken_results(program: Program, arguments: Mapping[str, Array], seed: int) 
             continue
         value = apply_op(node.op, [values[i] for i in node.operands], node.attributes)
         if value.dtype.kind == "f":
-            value = np.nextafter(
-                value, random.choice([-np.inf, np.inf], value.shape), dtype=value.dtype
-            )
+            side = random.choice([-np.inf, np.inf], value.shape).astype(value.dtype)
+            with np.errstate(over="ignore"):
+                value = np.nextafter(value, side)
         values.append(value)
     return {name: values[index] for name, index in program.outputs}
 
