@@ -11,9 +11,9 @@
             its 4 results; where one is not finite or huge, these results tap by tap
             the epilogue of those that exist
 
-Weights are taps in memory, fewer bytes than what they are transformed to. Blocks and pieces are cut
-so that what is transformed stays in the second cache. A unit's results do not depend on which
-thread computes it, nor on how many there are.
+Weights are taps in memory: fewer bytes than what they are transformed to, which stays in the second
+cache. Tiles may overflow it, because smaller blocks would transform weights more often. A unit's
+results do not depend on which thread computes it, nor on how many there are.
 """
 
 from __future__ import annotations
