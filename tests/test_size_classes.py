@@ -253,7 +253,7 @@ def test_sizes_of_one_class_are_not_lowered(
     found_first = 0
     for number in range(200):
         drawn = {"batch": random.integers(8, 33), "wide": random.integers(40, 400)}
-        sizes = {each: int(drawn.get(each, random.integers(40, 64))) for each in symbols_of}
+        sizes = {each: int(drawn.get(each, random.integers(49, 64))) for each in symbols_of}
         plans.planned(tuple(sizes.items()))
         found_first = found_first if number else calls
         assert calls == found_first >= len(plans.schedule.dispatches) and len(plans.known) == 1
