@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from itertools import product
 
@@ -143,6 +144,34 @@ def test_of_equal_ways_to_read_operands_one_goes_on(monkeypatch: pytest.MonkeyPa
     assert classes.types[classes.outputs[0][1]].shape == (*shape[:3], 49)
     ((_, kept),) = made.options[classes.outputs[0][1]].values()
     assert [part and part.node.op for part in kept.parts] == ["transpose", "transpose"]
+
+
+@pytest.mark.parametrize("dtype", [DType.U8, DType.I8])
+@pytest.mark.parametrize(("zero", "function"), [(0, None), (119, None), (119, "relu")])
+def test_depthwise_windows_convert_octets_that_they_read(
+    zero: int, function: str | None, dtype: DType
+) -> None:
+    """And their borders cost nothing; but work beyond that is not repeated for each tap."""
+    build, shape = Builder(), (1, 33, 33, 64)
+
+    def spread(number: float, dtype: DType) -> int:
+        return build.broadcast(build.constant([[[[number]]]], dtype), shape)
+
+    octets = build.cast(build.unary("round", build.input("x", DType.F32, shape)), dtype)
+    moved = build.binary("sub", build.cast(octets, DType.I16), spread(zero, DType.I16))
+    seen = build.binary("mul", build.cast(moved, DType.F32), spread(0.02, DType.F32))
+    seen = seen if function is None else build.unary(function, seen)
+    window = build.window(DType.F32, (3, 3), lo=(1, 1), hi=(1, 1))
+    weights = build.constant(np.ones((3, 3, 1, 64), np.float32))
+    program = build.program({"y": build.conv(seen, weights, window, 64)})
+    found = enumerate_fragments(unrewritten(program), Templates(MODEL))
+    chosen = schedule(found, found.start)
+    last = chosen.dispatches[-1]
+    read = {chosen.program.nodes[operand].type.dtype for operand in last.operands}
+    assert (dtype in read) is (function is None)
+    code = kernel_code(chosen, last, 1, ConstantStore(), False)
+    assert code is not None
+    assert not re.search(r"choose\(v\w+, v\w+, v", code.text)
 
 
 def test_what_is_not_tried_does_not_fuse() -> None:

@@ -85,10 +85,12 @@ def test_pools(last: bool, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", deep_but(seeds(3, 200), seeds(5, 200)))
-def test_depthwise_convolutions(seed: int) -> None:
-    """In one to three dimensions, with a multiplier of channels, and an epilogue."""
+@pytest.mark.parametrize("octets", [None, DType.U8, DType.I8])
+def test_depthwise_convolutions(octets: DType | None, seed: int) -> None:
+    """In one to three dimensions, with a multiplier of channels, and an epilogue; of floats that
+    come from octets, of which one becomes the fill or none does."""
     random = np.random.default_rng(seed)
-    dtype = DTYPES[seed % len(DTYPES)]
+    dtype = DTYPES[seed % len(DTYPES)] if octets is None else DType.F32
     rank = int(random.integers(1, 4))
     parts, extents = geometry(random, rank)
     channels, multiplier = int(random.choice([3, 16, 24, 37])), int(random.integers(1, 3))
@@ -97,14 +99,22 @@ def test_depthwise_convolutions(seed: int) -> None:
     parts[0] = tuple(min(size, 3) for size in parts[0]) if rank == 3 else parts[0]
     weight = draw(random, dtype, (*parts[0], 1, channels * multiplier))
     build = Builder()
-    x = build.input("x", dtype, shape)
+    x = seen = build.input("x", octets or dtype, shape)
+    if octets is not None:
+        zero, scale = (
+            build.broadcast(build.constant(np.full((1,) * len(shape), value), kind), shape)
+            for value, kind in ((random.choice([0, 3, 119, 300]), DType.I16), (0.25, DType.F32))
+        )
+        moved = build.binary("sub", build.cast(x, DType.I16), zero)
+        seen = build.binary("mul", build.cast(moved, DType.F32), scale)
     sizes, strides, dilations, lo, hi = parts
     window = build.window(dtype, sizes, strides, dilations, lo, hi, fill)
-    result = build.conv(x, build.constant(weight), window, channels)
+    result = build.conv(seen, build.constant(weight), window, channels)
     if random.random() < 0.5:
         result = build.unary("relu", result)
     program = build.program({"y": result})
-    check(program, {"x": draw(random, dtype, shape)}, True, exact=True)
+    values = draw(random, dtype, shape) if octets is None else random.integers(-128, 256, shape)
+    check(program, {"x": values.astype((octets or dtype).numpy)}, True, exact=True)
 
 
 @pytest.mark.parametrize("seed", deep_but(seeds(3, 200), seeds(5, 200)))

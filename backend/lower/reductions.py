@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 
 from satura.backend.lower.body import MAX_TAPS, Clip, Nest, Reduction
+from satura.backend.lower.filling import filled
 from satura.backend.lower.space import Space, space_of
 from satura.backend.lower.walk import LoweringError, Walk, refine, shape_of, strides_of
 from satura.rewrite.extract.schedule import Dispatch, Schedule
@@ -241,7 +242,7 @@ def _conv(schedule: Schedule, dispatch: Dispatch, anchor: int, node: Node) -> Ne
     # A masked load gives 0, but not what is computed from one.
     computed = schedule.program.nodes[x].op.kind is Kind.ELEMENTWISE and x not in dispatch.operands
     if reader.mask is not None and (computed or not _is_zero(window.fill)):
-        seen = walk.filled(reader.mask, seen, reader.fill_value(dtype), dtype)
+        seen = filled(walk, reader.mask, seen, window.fill)
     weight = walk.value(w, (*taps, channel, outer.index[-1]))
     product = walk.apply("mul", dtype.compute, seen, weight)
     walk.anchored[anchor] = walk.reduced(0, dtype)

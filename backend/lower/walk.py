@@ -124,29 +124,29 @@ class Walk:
 
     def position(self, position: Dim) -> int:
         """`position` as an i64 value."""
-        return self._add(Value("position", DType.I64, (), self.access(0, position, 1)))
+        return self.add(Value("position", DType.I64, (), self.access(0, position, 1)))
 
     def apply(self, op: str, dtype: DType, *operands: int) -> int:
         """A scalar function; the operands of commutative ones in a canonical order."""
         if op in COMMUTATIVE:
             operands = tuple(sorted(operands, key=lambda operand: self._keys[operand]))
-        return self._add(Value(op, dtype, operands))
+        return self.add(Value(op, dtype, operands))
 
     def filled(self, mask: int, value: int, fill: int, dtype: DType) -> int:
         """`value` where `mask` holds, else the scalar `fill`."""
         found = self.body.values[value]
         if found.op == "load" and found.operands == (mask,):
-            return self._add(replace(found, operands=(mask, fill)))
+            return self.add(replace(found, operands=(mask, fill)))
         return self.apply("select", dtype, mask, value, fill)
 
     def reduced(self, number: int, dtype: DType) -> int:
         """The result of reduction `number`, rounded to `dtype`."""
-        total = self._add(Value("reduced", dtype.compute, literal=number))
+        total = self.add(Value("reduced", dtype.compute, literal=number))
         return self._cast(total, dtype.compute, dtype)
 
     def accumulator(self, dtype: DType) -> int:
         """What a contraction kernel computed, in the compute type, rounded to `dtype`."""
-        total = self._add(Value("accumulator", dtype.compute))
+        total = self.add(Value("accumulator", dtype.compute))
         return self._cast(total, dtype.compute, dtype)
 
     def scalar(self, scalar: Scalar) -> int:
@@ -173,7 +173,7 @@ class Walk:
                 self._cut(position, extent)
         operands = self.position(position), self.body.argument(extent)
         self._sync()
-        return self._add(Value("inside", DType.BOOL, operands))
+        return self.add(Value("inside", DType.BOOL, operands))
 
     def _cut(self, position: Dim, extent: int) -> None:
         """Raises Straddle when one loop variable decides the guard."""
@@ -197,9 +197,10 @@ class Walk:
         self.divided.append((atom.numerator, atom.denominator))
         operands = self.position(atom.numerator), self.body.argument(atom.denominator)
         self._sync()
-        return self._add(Value("quotient", DType.I64, operands))
+        return self.add(Value("quotient", DType.I64, operands))
 
-    def _add(self, value: Value) -> int:
+    def add(self, value: Value) -> int:
+        """Index of `value`."""
         index = self.body.add(value)
         self._sync()
         return index
@@ -232,7 +233,7 @@ class Walk:
             axis = node.attributes[1]
             assert isinstance(axis, Axis)
             ramp = self.position(at[axis.index])
-            return self._add(Value("cast", node.type.dtype, (ramp,)))
+            return self.add(Value("cast", node.type.dtype, (ramp,)))
         if node.op.name == "extent":
             dim = node.attributes[0]
             assert isinstance(dim, Shape) and isinstance(dim.dims[0], int)
@@ -252,7 +253,7 @@ class Walk:
         strides = strides_of(self.schedule, home)
         access = self.place(home, strides, at, node.type.dtype.itemsize)
         operands = () if mask is None else (mask,)
-        return self._add(Value("load", node.type.dtype, operands, access))
+        return self.add(Value("load", node.type.dtype, operands, access))
 
     def _elementwise(self, node: Node, at: Index, mask: Mask) -> int:
         operands = [self.value(operand, at, mask) for operand in node.operands]
@@ -271,7 +272,7 @@ class Walk:
     def _converted(self, value: int, source: DType, wanted: DType) -> int:
         """A cast; a narrow type goes by way of one that holds its values."""
         if source.is_narrow and source is not wanted:
-            value = self._add(Value(f"decode_{source.value}", source.compute, (value,)))
+            value = self.add(Value(f"decode_{source.value}", source.compute, (value,)))
             source = source.compute
         if wanted.is_narrow and source is not wanted:
             if wanted.is_integer and source.is_float:
@@ -279,7 +280,7 @@ class Walk:
                     value = self.apply(f, source, value, self.scalar(Scalar.of(bound, source)))
             if source is not DType.F64 or wanted.is_integer:  # encoding rounds it once
                 value = self._cast(value, source, wanted.compute)
-            return self._add(Value(f"encode_{wanted.value}", wanted, (value,)))
+            return self.add(Value(f"encode_{wanted.value}", wanted, (value,)))
         return self.apply("cast", wanted, value)
 
     def _formula(self, formula: Formula, node: Node, operands: Sequence[int]) -> int:
@@ -297,7 +298,7 @@ class Walk:
         return self._cast(values[-1], step.dtype, node.type.dtype)
 
     def _cast(self, value: int, dtype: DType, wanted: DType) -> int:
-        return value if dtype is wanted else self._add(Value("cast", wanted, (value,)))
+        return value if dtype is wanted else self.add(Value("cast", wanted, (value,)))
 
     def _pad(self, node: Node, at: Index, mask: Mask) -> int:
         source, fill = node.operands
@@ -330,7 +331,7 @@ class Walk:
             return self.value(first, at, mask)
         if guard is False:
             return self.value(second, moved, mask)
-        other = self._add(Value("not", DType.BOOL, (guard,)))
+        other = self.add(Value("not", DType.BOOL, (guard,)))
         x = self.value(first, at, self.both(mask, guard))
         y = self.value(second, moved, self.both(mask, other))
         return self.apply("select", node.type.dtype, guard, x, y)
@@ -350,12 +351,12 @@ class Walk:
             return self.value(source, moved, mask)
         length = self.body.argument(extent)
         self._sync()
-        wrapped = self._add(Value("add_index", DType.I64, (found, length)))
-        valid = self._add(Value("inside", DType.BOOL, (wrapped, length)))
+        wrapped = self.add(Value("add_index", DType.I64, (found, length)))
+        valid = self.add(Value("inside", DType.BOOL, (wrapped, length)))
         if mask is not None:  # where nothing is read, any index will do
-            outside = self._add(Value("not", DType.BOOL, (mask,)))
-            valid = self._add(Value("or", DType.BOOL, (valid, outside)))
-        valid = self._add(Value("report", DType.BOOL, (valid, length)))
+            outside = self.add(Value("not", DType.BOOL, (mask,)))
+            valid = self.add(Value("or", DType.BOOL, (valid, outside)))
+        valid = self.add(Value("report", DType.BOOL, (valid, length)))
         moved = (*at[:axis], symbol(f"@{wrapped}"), *at[axis + rank :])
         return self.value(source, moved, self.both(mask, valid))
 

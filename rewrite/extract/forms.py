@@ -52,8 +52,9 @@ def inlinable(op: str, dtype: DType, position: int) -> Forms:
         return _LAYOUT.get(op, _PLAIN)
     if kind is Kind.REDUCTION:
         return (*_PLAIN, Fused.ROW)
-    if kind in (Kind.CONTRACTION, Kind.WINDOW):  # integers are widened as they are read
-        return _PLAIN if dtype in (DType.I32, DType.I64) else (Fused.VIEW,)
+    if kind in (Kind.CONTRACTION, Kind.WINDOW):  # integers are converted as they are read
+        widens = dtype in (DType.I32, DType.I64) or (op, position) == ("conv", 0)
+        return _PLAIN if widens else (Fused.VIEW,)
     if kind is Kind.INDEXING:
         return _PLAIN if position == 1 else ()
     return INLINED

@@ -30,7 +30,7 @@ from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.features import INNERMOST, NEAR_BYTES, Amount, Features
 from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
 from satura.rewrite.extract.movements import arrival, moved_work
-from satura.rewrite.extract.octets import sums_octets
+from satura.rewrite.extract.octets import dequantises, sums_octets
 from satura.rewrite.extract.readable import is_crossed, is_planar, is_readable
 from satura.rewrite.ops import REGISTRY, Kind
 from satura.rewrite.ops.registry import size_of
@@ -384,7 +384,9 @@ def _anchor(classes: EClasses, base: Fragment, model: CostModel) -> Fragment | N
     for position, part in enumerate(base.parts):
         if part is None:
             continue
-        if part.form is Fused.LOOP and not sums_octets(classes, base):
+        if part.form is Fused.LOOP and not (
+            sums_octets(classes, base) or dequantises(classes, base)
+        ):
             return None
         if not is_readable(classes, base, position, part):
             return None

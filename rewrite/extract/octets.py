@@ -8,8 +8,10 @@ from typing import Protocol
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.ops import REGISTRY, Kind
-from satura.rewrite.types.attributes import Groups
+from satura.rewrite.types.attributes import BinaryFn, Groups
 from satura.rewrite.types.tensor_type import DType
+
+_MOST_STEPS = 4  # two casts, a zero point and a scale
 
 
 class Part(Protocol):
@@ -87,3 +89,34 @@ def _is_one_number(classes: EClasses, cls: int, part: Part | None) -> bool:
             return False
         cls, part = part.node.operands[0], part.parts[0]
     return classes.known[cls] and all(dim == 1 for dim in classes.types[cls].shape)
+
+
+def dequantises(classes: EClasses, base: Part) -> bool:
+    """Whether this is a convolution of one channel per group that reads dequantised integers."""
+    if base.node.op != "conv":
+        return False
+    x, weights = base.node.operands
+    groups = base.node.attributes[1]
+    assert isinstance(groups, Groups)
+    last = classes.types[x].shape[-1], classes.types[weights].shape[-1]
+    is_depthwise = groups.count > 1 and last == (groups.count, groups.count)
+    return is_depthwise and is_dequantised(classes, x, base.parts[0])
+
+
+def is_dequantised(classes: EClasses, cls: int, part: Part | None) -> bool:
+    """Whether floats `cls` are (x - zero point) * scale, in any part, of integers x of 8 bits: a
+    window computes them in less time than it reads floats, even once per tap."""
+    if not classes.types[cls].dtype.is_float:
+        return False
+    for _ in range(_MOST_STEPS):
+        if part is None:
+            break
+        found = varying_operand(classes, part) if _is_step(part.node) else None
+        if found is None:
+            return False
+        cls, part = part.node.operands[found], part.parts[found]
+    return part is None and classes.types[cls].dtype in (DType.I8, DType.U8)
+
+
+def _is_step(node: ENode) -> bool:
+    return node.op == "cast" or node.attributes in ((BinaryFn("sub"),), (BinaryFn("mul"),))

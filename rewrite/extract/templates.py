@@ -19,7 +19,7 @@ from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.forms import ANCHORED, INLINED, Fused
 from satura.rewrite.extract.fragments import MAX_NODES, Fragment, combine
 from satura.rewrite.extract.greedy import members
-from satura.rewrite.extract.octets import octets
+from satura.rewrite.extract.octets import is_dequantised, octets
 from satura.rewrite.types.attributes import Attribute
 from satura.rewrite.types.tensor_type import TensorType
 
@@ -260,9 +260,10 @@ class Instances:
         )  # fmt: skip
 
     def _kind(self, fragment: Fragment) -> str | None:
-        """What a fragment competes with others in: contractions read only some loops of integers,
-        which stand beside cheaper ones."""
+        """What a fragment competes with others in: contractions read only some loops, those of
+        octets, which stand beside cheaper ones."""
         if fragment.form in ANCHORED:
             return None
-        is_read = fragment.form is Fused.LOOP and octets(self.classes, fragment.cls, fragment)
+        seen = self.classes, fragment.cls, fragment
+        is_read = fragment.form is Fused.LOOP and (octets(*seen) or is_dequantised(*seen))
         return "octets" if is_read else fragment.form.value
