@@ -36,11 +36,12 @@ from satura.rewrite.program.program import Program, ProgramBuilder
 from satura.rewrite.types.attributes import Attribute, Padding, Parameter, Refuse, Shape, Slices
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim, representative, symbols_of
-from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
 
 HIGH_RANKS = (5, 6)  # which most draws leave out
 ROOT_STAYS = 0.4
 ATTRIBUTE_STAYS = 0.8
+OTHER_DTYPE = 0.2
 SHAPED = (Shape, Slices, Constant)  # attributes that seldom suit other extents
 
 
@@ -128,12 +129,15 @@ NO_WISH = Wish()  # ranks from 0 to 4
 
 
 def like(instance: Instance, random: Random, extents: tuple[Dim, ...] = ()) -> Wish:
-    """What keeps to the dtypes, the rank and most attributes of `instance`, so as to vary others.
+    """What keeps to the rank, most attributes and often the dtypes of `instance`, to vary others.
 
-    The type of its left side stays now and then, where no `extents` are to be drawn.
+    The shape of its left side stays now and then, where no `extents` are to be drawn.
     """
     root = type_of(instance.direction.left, instance.bindings)
     dtypes = (root.dtype, *(type_.dtype for type_ in instance.types.values()))
+    if random.random() < OTHER_DTYPE:
+        root = root.with_dtype(random.choice(COMPUTED))
+        dtypes = (root.dtype,)
     stays = not extents and random.random() < ROOT_STAYS
     given = tuple(
         (name, value)

@@ -69,28 +69,32 @@ class Firings:
         met most conditions, keep to one family of dtypes, are at high ranks, or prefer functions
         and dtypes that the rule names; where few fire then, there are twice as many attempts.
         """
+        alike = 0  # of what was found, how many were drawn like others
         for number in range(2 * attempts):
-            if len(self.found) >= wanted and not self.has_undecided:
+            found = len(self.found)
+            if found - alike >= wanted and not self.has_undecided:
                 return
-            is_rare = 4 * number >= attempts and len(self.found) < wanted
-            if number >= attempts and not 3 * len(self.found) < wanted < 10 * len(self.found):
+            if number >= attempts and not 3 * found < wanted < 10 * found:
                 return
+            is_late = 4 * number >= attempts
+            is_rare = is_late and 3 * (found - alike) < wanted
             wish = self._rare_wish(random, number) if is_rare else NO_WISH
+            is_like = is_late and alike < wanted and number % (2 if is_rare else 4) == 0
+            if is_like and (near := list(self.found.values()) or self._nearest):
+                wish = like(random.choice(near), random)
             instance = draw_instance(self.direction, random, wish)
             if instance is not None:
-                self._try(instance, wish, room=len(self.found) < 2 * wanted)
+                self._try(instance, wish, room=found < 2 * wanted)
                 if self.broken is not None:
                     return
+            alike += is_like * (len(self.found) - found)
 
     def _rare_wish(self, random: Random, number: int) -> Wish:
         """What to keep to where little fires: of several wishes, the next one."""
-        near = list(self.found.values()) or self._nearest
-        if near and number % 2:
-            return like(random.choice(near), random)
         rank = random.choice(RARE_RANKS)
         family = random.choice((FLOATING, WHOLE, (random.choice(COMPUTED),)))
-        dtypes = (family, named_dtypes(self.direction), family, ())[number // 2 % 4]
-        return Wish(rank, (), dtypes, named=number % 4 == 0)
+        dtypes = (family, named_dtypes(self.direction), ())[number // 2 % 3]
+        return Wish(rank, (), dtypes, named=number % 4 < 2)
 
     def report(self) -> DirectionReport:
         return DirectionReport(
