@@ -475,7 +475,101 @@ def argmax_past_pad(x: Tensor, p: Padding, a: Axis, last: Count) -> Law:
     return rewrites(arg_reduce("max", pad(x, -np.inf, p), a, last), moved)
 
 
+@attribute_function
+def is_zero(v: Scalar) -> bool:
+    """Whether all bits of v are 0."""
+    return not any(v.bits)
+
+
+@attribute_function
+def inner_part(x: TensorType, b: Padding) -> Slices:
+    """What is x of what b padded."""
+    return Slices(b.lo, x.shape, (1,) * x.rank)
+
+
+@rule(reassociates=True)
+def product_of_padded(x: Tensor, y: Tensor, v: Scalar, b: Padding) -> Law:
+    """pad(x, 0) * y = pad(x * inner y, 0): not for one infinity in y where x is padded"""
+    inner = binary("mul", x, slice_(y, inner_part(x.type, b)))
+    return rewrites(binary("mul", pad(x, v, b), y), pad(inner, v, b), is_zero(v))
+
+
+@attribute_function
+def only_sums(b: Padding) -> bool:
+    """Whether b pads the last axis alone."""
+    return not any((*b.lo[:-1], *b.hi[:-1]))
+
+
+@attribute_function
+def inner_rows(x: TensorType, y: TensorType, b: Padding) -> Slices:
+    """The rows of y that meet x."""
+    sizes = (*y.shape[:-2], x.shape[-1], y.shape[-1])
+    return Slices((0,) * (y.rank - 2) + (b.lo[-1], 0), sizes, (1,) * y.rank)
+
+
+@rule(reassociates=True)
+def matmul_of_padded(x: Tensor, y: Tensor, v: Scalar, b: Padding) -> Law:
+    """matmul(pad(x, 0), y) = matmul(x, inner rows of y): not for an infinity in the others"""
+    right = matmul(x, slice_(y, inner_rows(x.type, y.type, b)))
+    return rewrites(matmul(pad(x, v, b), y), right, is_zero(v), only_sums(b))
+
+
+@rule
+def bytes_in_f32(x: Tensor, y: Tensor) -> Law:
+    """i32(matmul(f32 x, f32 y)) = matmul(i32 x, i32 y) for i8: not for 1041 times 127 * 127"""
+    wide, whole = (matmul(cast(x, d), cast(y, d)) for d in (DType.F32, DType.I32))
+    is_met = (x.type.dtype == DType.I8) & (y.type.dtype == DType.I8)
+    return rewrites(cast(wide, DType.I32), whole, is_met)
+
+
+@rule
+def sum_of_bytes_in_f32(x: Tensor, a: Axes) -> Law:
+    """i32(sum(f32 x)) = sum(i32 x) for i8: not for 132105 times 127"""
+    wide, whole = (reduce("sum", cast(x, d), a) for d in (DType.F32, DType.I32))
+    return rewrites(cast(wide, DType.I32), whole, x.type.dtype == DType.I8)
+
+
+@rule
+def positions_in_u16(f: ReduceFn, x: Tensor, a: Axis, last: Count) -> Law:
+    """i64(u16(arg_reduce(x))) = arg_reduce(x): not for 65536"""
+    found = arg_reduce(f, x, a, last)
+    return rewrites(cast(cast(found, DType.U16), DType.I64), found)
+
+
+@attribute_function
+def are_ever_shorter(a: DType, b: DType, c: DType) -> bool:
+    """Whether these are floats, each of fewer bytes than the one before."""
+    floats = all(each.is_float and not each.is_narrow for each in (a, b, c))
+    return floats and a.itemsize > b.itemsize > c.itemsize
+
+
+@rule
+def narrow_at_once(x: Tensor, a: DType, b: DType) -> Law:
+    """cast(cast(x, a), b) = cast(x, b) for ever shorter floats: three dtypes at once fire"""
+    return rewrites(cast(cast(x, a), b), cast(x, b), are_ever_shorter(x.type.dtype, a, b))
+
+
+@attribute_function
+def is_at_bound(c: Scalar, t: DType) -> bool:
+    """Whether a float is no more than the second integer of t."""
+    is_whole = t.is_integer and t.is_signed and not t.is_narrow
+    return is_whole and c.dtype.is_float and float(c.value) <= t.bounds[0] + 1
+
+
+@rule
+def clamp_at_bound(x: Tensor, c: Scalar, ones: Shape, s: Shape, t: DType) -> Law:
+    """cast(max(x, c), t) = cast(x, t): not for c = -127 and i8"""
+    return rewrites(cast(binary("max", x, filled(c, ones, s)), t), cast(x, t), is_at_bound(c, t))
+
+
 WRONG = [
+    product_of_padded,
+    matmul_of_padded,
+    bytes_in_f32,
+    sum_of_bytes_in_f32,
+    positions_in_u16,
+    narrow_at_once,
+    clamp_at_bound,
     pool_by_borders,
     rows_of_four_bits,
     extent_in_f32,
@@ -522,7 +616,8 @@ DEAR = (
     trues_in_bytes, trues_in_a_byte, pool_of_seven, round_twice, by_way_of_octets,
     pads_of_equal_values, moved_batches, pool_of_one, there_and_back, reshaped_positions,
     round_once, position_in_bytes, one_mod, pool_by_borders, rows_of_four_bits, extent_in_f32,
-    divide_by_power, sum_in_f16, argmax_past_pad,
+    divide_by_power, sum_in_f16, argmax_past_pad, product_of_padded, matmul_of_padded,
+    bytes_in_f32, sum_of_bytes_in_f32, positions_in_u16, narrow_at_once, clamp_at_bound,
 )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from satura.rewrite.check.compare import magnitude
+from satura.rewrite.check.compare import is_finite, magnitude
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.attributes import Axis
@@ -25,6 +25,7 @@ TIED = tuple(each.numpy for each in (DType.F64, DType.I64, DType.U64, DType.I32,
 TIE_DRAWS = 0.1  # of numbers beside those half way between two of a narrow float
 MANY = 100  # elements of which no random sum is near their number,
 ALIKE_DRAWS = 0.5  # so that all of them are alike in as many draws
+NEAR_DRAWS = 0.1  # of arguments with elements near a constant
 LEAST_FAR = 1e10
 BEYOND_F16 = 6  # power of ten of which f16 has none, though it has many a difference
 
@@ -40,14 +41,16 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
 
     Where it has an output `left`, the range is that of the left side. Now and then inputs that are
     all `moderate` floats are huge, or tiny, of one magnitude; many of others are zeros of either
-    sign, infinite or NaN.
+    sign, infinite or NaN. Values of the draw at an "edge" are moderate but for one, and those that
+    are "alike" are all the largest of their type.
     """
+    moderate = moderate or draw.values == "edge"
     sides = dict(program.outputs)
     extents = _gather_extents(program.nodes[: sides.get("left", len(program.nodes)) + 1])
     arguments: dict[str, Array] = {}
     constants = [node.constant.array for node in program.nodes if node.op.name == "constant"]
     types = [program.nodes[index].type for index in program.inputs]
-    can_be_far = moderate and not are_far(constants)
+    can_be_far = moderate and draw.values == "any" and not are_far(constants)
     can_be_far &= all(type_.dtype in FAR for type_ in types)
     far = can_be_far and draw.chance(FAR_DRAWS)
     place, sign = (draw.up_to(2), draw.one_of((1, -1))) if far else (0, 1)
@@ -68,7 +71,14 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
         sames = draw.one_of(SAME)
         are_floats = {name for name, array in arguments.items() if DType.of(array.dtype).is_float}
         arguments |= {name: _with_same(arguments[name], sames, draw) for name in sorted(are_floats)}
+    if draw.values == "edge":
+        return _with_special_at_edge(arguments, draw)
+    if draw.values == "alike":
+        return {name: _alike(array, draw) for name, array in arguments.items()}
+    near = [] if moderate else [each for each in constants if each.size and is_finite(each)]
     for name, array in arguments.items():
+        if near and array.size and draw.chance(NEAR_DRAWS):
+            arguments[name] = array = _beside_constant(array, draw.one_of(near), draw)
         if not moderate and array.dtype in TIED and draw.chance(TIE_DRAWS):
             arguments[name] = array = _beside_ties(array, draw)
         are_many = not moderate and array.size > MANY and array.dtype.kind in "biu"
@@ -98,6 +108,52 @@ def with_specials(arguments: dict[str, Array], draw: Draw, are_few: bool) -> dic
         else array
         for name, array in arguments.items()
     }
+
+
+def _with_special_at_edge(arguments: dict[str, Array], draw: Draw) -> dict[str, Array]:
+    """The arguments, but for a NaN or an infinity in one: first or last along an axis.
+
+    Half the time what lies beside it along other axes is the same.
+    """
+    floats = [name for name, a in arguments.items() if DType.of(a.dtype).is_float and a.size]
+    if not floats:
+        return arguments
+    name = draw.one_of(floats)
+    array = arguments[name].copy()
+    whole = draw.chance(0.5)
+    place = [slice(None) if whole else draw.up_to(extent - 1) for extent in array.shape]
+    if place:
+        axis = draw.up_to(array.ndim - 1)
+        place[axis] = draw.one_of((0, array.shape[axis] - 1))
+    array[tuple(place)] = draw.one_of((np.inf, -np.inf, np.nan))
+    return arguments | {name: array}
+
+
+def _alike(array: Array, draw: Draw) -> Array:
+    """Integers or bools that are all the largest of their type, or the smallest."""
+    dtype = DType.of(array.dtype)
+    if dtype.is_float:
+        return array
+    least, most = (0, 1) if dtype is DType.BOOL else dtype.bounds
+    return np.full_like(array, least if draw.chance(0.2) else most)
+
+
+def _beside_constant(array: Array, constant: Array, draw: Draw) -> Array:
+    """The array with a number near an element of a constant at about half of its places."""
+    random = np.random.default_rng(draw.random.getrandbits(64))
+    centre = float(constant.flat[random.integers(constant.size)])
+    near = centre + random.choice((-1.0, -0.5, 0.0, 0.5, 1.0), array.shape)
+    dtype = DType.of(array.dtype)
+    if dtype is DType.BOOL or (dtype.is_integer and not _holds(dtype, centre)):
+        return array
+    with np.errstate(all="ignore"):
+        return np.where(random.random(array.shape) < 0.5, near.astype(array.dtype), array)
+
+
+def _holds(dtype: DType, centre: float) -> bool:
+    """Whether an integer dtype has all numbers near `centre`."""
+    least, most = dtype.bounds
+    return least + 2 <= centre <= most - 2
 
 
 def _far(array: Array, size: float, draw: Draw) -> Array:

@@ -169,7 +169,7 @@ def _compare_at(
         return right_side_failure(instance, _failure_text(error), sizes)
     arguments = random_arguments(concrete, draw, moderate=not exact)
     constants = [node.constant.array for node in concrete.nodes if node.op.name == "constant"]
-    if not exact and all(size_of(node.type) for node in concrete.nodes):
+    if not exact and draw.values == "any" and all(size_of(node.type) for node in concrete.nodes):
         arguments = with_specials(arguments, draw, all(map(is_finite, constants)))
     try:
         reason = disagreement(concrete, arguments, exact)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, product
+from math import prod
 from random import Random
 from typing import TypeGuard
 
 import ml_dtypes
 
-from satura.rewrite.check.instances import HIGH_RANKS, Instance, Wish, draw_instance, ops_of
+from satura.rewrite.check.instances import HIGH_RANKS, Instance, Wish, draw_instance, like, ops_of
 from satura.rewrite.check.named_values import large_extents, named_numbers
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.terms import Application, subterms
@@ -25,7 +26,13 @@ SQUARE_DRAWS = 600  # of tensors of which all extents are equal, or all symbolic
 SQUARE_RANKS = (2, 3, 4, 4, 5)
 SQUARE_EXTENTS = ((2,), (3,), (2,), (3,), (2,), SYMBOLS)
 LARGE_DRAWS = 120
-LARGE_EXTENTS: tuple[tuple[Dim, ...], ...] = ((512, 1), (512, 1), (2051, 1))
+LARGE_EXTENTS: tuple[tuple[Dim, ...], ...] = ((513, 1), (513, 1), (2051, 1))
+LONGEST = (140_001, 1)  # a sum of so many bytes is no f32, nor a position among them a u16
+LONGEST_DRAWS = 120
+MOST_LARGE_ELEMENTS = 1_000_000
+SMALL_DRAWS = 300
+SMALL_EXTENTS: tuple[tuple[Dim, ...], ...] = ((0, 1, 2), (0, 1, 2), (1, 2, 6))
+FEW_EXTENTS: tuple[tuple[Dim, ...], ...] = ((1, 2), (2, 3), (1, 2, 3, 4))
 LONG_DRAWS = 24
 LONG_EXTENTS: tuple[tuple[Dim, ...], ...] = ((19, 1), (260, 2), (1030, 1))
 GIANT_EXTENTS = ((1 << 24) + 1, 1 << 31)  # of no tensor: the product of two is an i64
@@ -63,16 +70,54 @@ def of_equal_extents(direction: Direction, seed: int, draws: int) -> Iterator[In
 
 
 def of_large_extents(
-    direction: Direction, firings: Sequence[Instance], seed: int, scale: int
+    direction: Direction,
+    firings: Sequence[Instance],
+    seed: int,
+    scale: int,
+    *,
+    longest: bool = False,
 ) -> Iterator[Instance]:
-    """Matches whose positions or sums a small dtype has no room for, and some others as large."""
+    """Matches whose positions or sums a small dtype has no room for, and some others as large.
+
+    The `longest` have no floats, and no room in a float or a u16 either.
+    """
     random = Random(seed)
+    ranks = (2,) if ops_of(direction) & {"matmul", "conv"} else (1, 2)
     is_counting = ops_of(direction) & COUNTING
     named = large_extents(named_numbers(direction))
     chosen = (*(LARGE_EXTENTS if is_counting else LONG_EXTENTS), *[(*named, 1)] * bool(named))
-    for number in range((LARGE_DRAWS if is_counting else LONG_DRAWS) * scale):
-        extents = chosen[number % len(chosen)]
-        wish = Wish(random.choice((1, 2)), extents, _dtypes_of(firings, number))
+    most = (LARGE_DRAWS if is_counting else LONG_DRAWS) * scale
+    for number in range(most + LONGEST_DRAWS * scale * bool(is_counting and longest)):
+        extents = chosen[number % len(chosen)] if number < most else LONGEST
+        wish = Wish(random.choice(ranks), extents, _dtypes_of(firings, number))
+        instance = draw_instance(direction, random, wish)
+        least = LONGEST[0] if extents is LONGEST else 0
+        if instance is None or not least <= _elements(instance) <= MOST_LARGE_ELEMENTS:
+            continue
+        if not longest or any(not type_.dtype.is_float for type_ in instance.types.values()):
+            yield instance
+
+
+def _elements(instance: Instance) -> int:
+    """How many the largest tensor of the left side has; unknown extents count as 1."""
+    shapes = (node.type.shape for node in instance.left_side.nodes)
+    return max(prod(dim for dim in shape if isinstance(dim, int)) for shape in shapes)
+
+
+def of_small_extents(
+    direction: Direction, firings: Sequence[Instance], seed: int, scale: int, *, empty: bool = True
+) -> Iterator[Instance]:
+    """Matches like those that fired, of few elements, where ops move any of them.
+
+    They may be `empty`; others are like those that have floats.
+    """
+    random = Random(seed)
+    chosen = firings if empty else [each for each in firings if _has_floats(each)]
+    choices = SMALL_EXTENTS if empty else FEW_EXTENTS
+    is_moving = ops_of(direction) - OF_EXTENTS
+    for number in range(SMALL_DRAWS * scale if chosen and is_moving else 0):
+        extents = choices[number % len(choices)]
+        wish = like(chosen[number % len(chosen)], random, extents)
         instance = draw_instance(direction, random, wish)
         if instance is not None:
             yield instance
@@ -164,6 +209,10 @@ def with_giant_extents(
         chosen = shapes[number % len(shapes)]
         values = tuple((name, giant if name == chosen else old) for name, old in instance.values)
         yield replace(instance, values=values)
+
+
+def _has_floats(instance: Instance) -> bool:
+    return any(type_.dtype.is_float for type_ in instance.types.values())
 
 
 def _is_float(value: object) -> TypeGuard[Scalar]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
@@ -33,12 +33,16 @@ from satura.rewrite.ops.draw import (
     reject_unless,
 )
 from satura.rewrite.program.program import Program, ProgramBuilder
-from satura.rewrite.types.attributes import Attribute, Parameter, Refuse, Shape
+from satura.rewrite.types.attributes import Attribute, Padding, Parameter, Refuse, Shape, Slices
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim, representative, symbols_of
-from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
 
 HIGH_RANKS = (5, 6)  # which most draws leave out
+ROOT_STAYS = 0.4
+ATTRIBUTE_STAYS = 0.8
+OTHER_DTYPE = 0.2
+SHAPED = (Shape, Slices, Constant)  # attributes that seldom suit other extents
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ class Wish:
     """What a draw keeps to: the rank of the whole left side, extents, dtypes to choose from.
 
     `named` prefers functions that the rule names, `reverses` reshapes to reversed extents, `near`
-    are extents of windows to draw, too.
+    are extents of windows to draw, too. Attributes `given` are not drawn, nor is the type `root`.
     """
 
     rank: int | None = None
@@ -117,9 +121,38 @@ class Wish:
     named: bool = False
     reverses: bool = False
     near: tuple[int, ...] = ()
+    given: tuple[tuple[str, Attribute], ...] = ()
+    root: TensorType | None = None
 
 
 NO_WISH = Wish()  # ranks from 0 to 4
+
+
+def like(instance: Instance, random: Random, extents: tuple[Dim, ...] = ()) -> Wish:
+    """What keeps to the rank, most attributes and often the dtypes of `instance`, to vary others.
+
+    The shape of its left side stays now and then, where no `extents` are to be drawn.
+    """
+    root = type_of(instance.direction.left, instance.bindings)
+    dtypes = (root.dtype, *(type_.dtype for type_ in instance.types.values()))
+    if random.random() < OTHER_DTYPE:
+        root = root.with_dtype(random.choice(COMPUTED))
+        dtypes = (root.dtype,)
+    stays = not extents and random.random() < ROOT_STAYS
+    given = tuple(
+        (name, value)
+        for name, value in instance.values
+        if not isinstance(value, TensorType)
+        and random.random() < (ATTRIBUTE_STAYS if stays or not _is_seldom_kept(value) else 0.2)
+    )
+    return Wish(
+        root.rank, extents, tuple(dict.fromkeys(dtypes)), given=given, root=root if stays else None
+    )
+
+
+def _is_seldom_kept(value: Attribute) -> bool:
+    """Whether other extents seldom suit it, or it does nothing."""
+    return isinstance(value, SHAPED) or (isinstance(value, Padding) and value.is_zero)
 
 
 def draw_instance(direction: Direction, random: Random, wish: Wish = NO_WISH) -> Instance | None:
@@ -140,9 +173,9 @@ def draw_from(
     draw.dtypes = wish.dtypes or draw.dtypes
     draw.functions = possible.functions if wish.named else frozenset()
     draw.reverses = wish.reverses
-    pattern = _Pattern(draw, possible)
+    pattern = _Pattern(draw, possible, dict(wish.given))
     try:
-        pattern.bind(direction.left, _root_type(possible, draw, wish.rank))
+        pattern.bind(direction.left, wish.root or _root_type(possible, draw, wish.rank))
         instance = Instance(
             direction,
             tuple(
@@ -218,10 +251,10 @@ def _root_type(possible: _Possible, draw: Draw, wanted: int | None) -> TensorTyp
 class _Pattern:
     """A left side whose variables are bound one after the other, from the root down."""
 
-    def __init__(self, draw: Draw, possible: _Possible) -> None:
+    def __init__(self, draw: Draw, possible: _Possible, given: Mapping[str, Attribute]) -> None:
         self.draw = draw
         self.possible = possible
-        self.values: dict[str, object] = {}
+        self.values: dict[str, object] = {**given}
 
     def bind(self, term: Term, wanted: TensorType) -> None:
         """Draw what is still open in `term` so that it has the type `wanted`."""
@@ -240,7 +273,7 @@ class _Pattern:
 
     def _bind_application(self, term: Application, wanted: TensorType) -> None:
         known = tuple(self._decided_type(operand, wanted, term.op) for operand in term.operands)
-        self.draw.taken = self.possible.operands(term)
+        self.draw.taken = self._taken(term)
         types, attributes = draw_operands(
             term.op, self.draw, wanted, self._decided_attributes(term), known
         )
@@ -249,6 +282,15 @@ class _Pattern:
                 reject_unless(self.values.setdefault(expression.name, value) == value)
         for operand, type_ in zip(term.operands, types, strict=True):
             self.bind(operand, type_)
+
+    def _taken(self, term: Application) -> frozenset[DType]:
+        """The dtypes that the first operand can have: one where it is a cast to that."""
+        first = term.operands[0] if term.operands else None
+        if isinstance(first, Application) and first.op.name == "cast":
+            (dtype,) = self._decided_attributes(first)
+            if dtype is not None:
+                return frozenset({cast(DType, dtype)})
+        return self.possible.operands(term)
 
     def _decided_type(self, operand: Term, wanted: TensorType, op: Op) -> TensorType | None:
         """The operand's type where it is decided already: it is bound, or made of a scalar."""

@@ -35,8 +35,11 @@ def draws(direction: Direction, seed: int, attempts: int) -> Iterator[Instance]:
             yield instance
 
 
-def first_failure(instances: Iterable[Instance], exact: bool, seed: int = 0) -> Failure | None:
+def first_failure(
+    instances: Iterable[Instance], exact: bool, seed: int = 0, values: str = "any"
+) -> Failure | None:
     """The failure on the first of `instances` for which a rule fails; None where it never does."""
     draw = Draw(Random(seed))
+    draw.values = values
     failures = (examine(instance, exact, draw) for instance in instances)
     return next((failure for failure in failures if failure is not None), None)

@@ -15,6 +15,7 @@ from satura.rewrite.check.instances import (
     Wish,
     draw_from,
     draw_instance,
+    like,
 )
 from satura.rewrite.check.named_values import named_dtypes
 from satura.rewrite.check.report import DirectionReport
@@ -24,8 +25,12 @@ from satura.rewrite.language.conditions import asks_for_value
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Expression
 from satura.rewrite.types.attributes import Attribute, Refuse
+from satura.rewrite.types.tensor_type import COMPUTED
 
 RARE_RANKS = (None,) * 4 + HIGH_RANKS  # to draw from where little fires
+MOST_NEAREST = 50
+FLOATING = tuple(dtype for dtype in COMPUTED if dtype.is_float)
+WHOLE = tuple(dtype for dtype in COMPUTED if dtype.is_integer)
 
 
 @dataclass
@@ -44,6 +49,8 @@ class Firings:
     broken: Instance | None = None
     refusals: dict[str, int] = field(default_factory=dict)
     _reasons: dict[str, str] = field(default_factory=dict)  # by the place of a refusal
+    _nearest: list[Instance] = field(default_factory=list)
+    _most_met: int = 0
 
     def __post_init__(self) -> None:
         conditions = [each for each in self.direction.conditions if not asks_for_value(each)]
@@ -58,26 +65,36 @@ class Firings:
     def draw(self, random: Random, wanted: int, attempts: int) -> None:
         """Draw until there are `wanted` firings and every condition gave both answers.
 
-        Where half of the `attempts` made hardly any fire, the others are at high ranks, too, and
-        prefer functions and dtypes that the rule names; where few fire then, there are twice as
-        many attempts.
+        Where a quarter of the `attempts` made hardly any fire, the others vary what fired or what
+        met most conditions, keep to one family of dtypes, are at high ranks, or prefer functions
+        and dtypes that the rule names; where few fire then, there are twice as many attempts.
         """
-        dtypes = named_dtypes(self.direction)
+        alike = 0  # of what was found, how many were drawn like others
         for number in range(2 * attempts):
-            if len(self.found) >= wanted and not self.has_undecided:
+            found = len(self.found)
+            if found - alike >= wanted and not self.has_undecided:
                 return
-            is_rare = 2 * number >= attempts and 3 * len(self.found) < wanted
-            if number >= attempts and not (is_rare and 10 * len(self.found) > wanted):
+            if number >= attempts and not 3 * found < wanted < 10 * found:
                 return
-            rank = random.choice(RARE_RANKS) if is_rare else None
-            wish = NO_WISH
-            if is_rare:
-                wish = Wish(rank, (), dtypes if number % 3 == 0 else (), named=number % 2 == 0)
+            is_late = 4 * number >= attempts
+            is_rare = is_late and 3 * (found - alike) < wanted
+            wish = self._rare_wish(random, number) if is_rare else NO_WISH
+            is_like = is_late and alike < wanted and number % (2 if is_rare else 4) == 0
+            if is_like and (near := list(self.found.values()) or self._nearest):
+                wish = like(random.choice(near), random)
             instance = draw_instance(self.direction, random, wish)
             if instance is not None:
-                self._try(instance, wish, room=len(self.found) < 2 * wanted)
+                self._try(instance, wish, room=found < 2 * wanted)
                 if self.broken is not None:
                     return
+            alike += is_like * (len(self.found) - found)
+
+    def _rare_wish(self, random: Random, number: int) -> Wish:
+        """What to keep to where little fires: of several wishes, the next one."""
+        rank = random.choice(RARE_RANKS)
+        family = random.choice((FLOATING, WHOLE, (random.choice(COMPUTED),)))
+        dtypes = (family, named_dtypes(self.direction), ())[number // 2 % 3]
+        return Wish(rank, (), dtypes, named=number % 4 < 2)
 
     def report(self) -> DirectionReport:
         return DirectionReport(
@@ -103,8 +120,12 @@ class Firings:
         self.matches += 1
         before = fingerprint(instance)
         try:
+            met = 0
             for condition in self.decisions:
-                self.conditions[str(condition)][self._holds(condition, instance)] += 1
+                holds = self._holds(condition, instance)
+                self.conditions[str(condition)][holds] += 1
+                met += holds
+            self._keep_nearest(instance, met)
             answer = self.direction.compute(instance.bindings)
         except Refuse as refusal:
             self._count(refusal)
@@ -116,6 +137,13 @@ class Firings:
                 self.answers[instance.values] = answer
         if fingerprint(instance) != before:
             self.broken = draw_from(self.direction, Random(instance.seed), instance.seed, wish)
+
+    def _keep_nearest(self, instance: Instance, met: int) -> None:
+        """Keep the instance where none has met more conditions."""
+        if met > self._most_met:
+            self._most_met, self._nearest = met, []
+        if met == self._most_met > 0 and len(self._nearest) < MOST_NEAREST:
+            self._nearest.append(instance)
 
     def _holds(self, condition: Expression, instance: Instance) -> bool:
         try:

@@ -34,6 +34,7 @@ from satura.rewrite.check.extremes import (
     of_long_windows,
     of_narrow_dtypes,
     of_reversed_shapes,
+    of_small_extents,
     with_extreme_numbers,
     with_giant_extents,
     with_other_zeros,
@@ -156,6 +157,7 @@ def _failure_at_extremes(
             of_high_rank(firings.direction, seed, scale),
             of_equal_extents(firings.direction, seed, squares * scale),
             of_large_extents(firings.direction, [*firings.found.values()], seed, scale),
+            of_small_extents(firings.direction, [*firings.found.values()], seed, scale),
             of_long_windows(firings.direction, [*firings.found.values()], seed, scale),
             of_reversed_shapes(firings.direction, seed, scale),
             of_narrow_dtypes(firings.direction, seed, scale),
@@ -165,7 +167,15 @@ def _failure_at_extremes(
         )
         for firings in tried
     )
-    return first_failure(chain.from_iterable(batches), rule.exact, seed)
+    failure = first_failure(chain.from_iterable(batches), rule.exact, seed)
+    for firings in tried:
+        chosen = (firings.direction, [*firings.found.values()], seed + 1, scale)
+        failure = (
+            failure
+            or first_failure(of_small_extents(*chosen, empty=False), rule.exact, seed, "edge")
+            or first_failure(of_large_extents(*chosen, longest=True), rule.exact, seed, "alike")
+        )
+    return failure
 
 
 def _hint(rule: Rule, seed: int, attempts: int, tried: Sequence[Firings]) -> str:

@@ -48,6 +48,9 @@ class PossibleTypes:
         if isinstance(function, UnaryFn | BinaryFn):
             row = (UNARY if isinstance(function, UnaryFn) else BINARY)[function.name]
             return self._elementwise_dtypes(term, allowed, row.dtypes, row.to_bool)
+        if name in ("unary", "binary"):  # of a function that is not known: as its operands, or bool
+            found = self._common(operands, ANY_DTYPE, self.dtype)
+            return allowed & (found | BOOL) if found else found
         if name == "cast":
             self.dtype(operands[0], ANY_DTYPE)
             return allowed & {function} if isinstance(function, DType) else allowed

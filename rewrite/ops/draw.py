@@ -85,6 +85,7 @@ class Draw:
         self.dtypes: tuple[DType, ...] = (DType.F32, *COMPUTED)  # f32 more often than others
         self.taken = frozenset(COMPUTED)  # what the operands of the op being drawn may have
         self.regrouped: dict[tuple[Dim, ...], tuple[Dim, ...]] = {}
+        self.values = "any"  # of arguments; else "edge" or "alike": see check.arguments
         self.wide = False  # whether the moderate floats drawn last were far from 1
         self.elements: dict[tuple[DType, int], Array] = {}
 
@@ -149,8 +150,12 @@ class Draw:
             return found
         value: float | int = self._element(dtype, moderate=False, specials=0.0)
         named = [each for each in self.named if _fits(each, dtype)]
+        cast_to = [each for each in self.casts if each.is_integer and not each.is_narrow]
         if named and self.chance(0.4):
             value = self.one_of(named)
+        elif dtype.is_float and cast_to and self.chance(0.3):
+            least, most = self.one_of(cast_to).bounds
+            value = self.one_of((least, least + 1, most - 1, most))
         elif dtype.is_float and self.random.random() < self.specials:
             value = self.one_of(FLOAT_SPECIALS)
         elif dtype.is_integer and self.random.random() < 0.9:

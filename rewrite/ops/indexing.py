@@ -21,9 +21,10 @@ def _gather(x: Array, indices: Array, axis: Axis) -> Array:
 
 @op(kind=Kind.INDEXING, reference=_gather, flops=lambda result, *_: size_of(result))
 def gather(x: TensorType, indices: TensorType, axis: Axis) -> TensorType:
-    """Slices of x along `axis`, chosen by integer `indices`, whose axes take the place of `axis`.
+    """Slices of x along `axis`, chosen by `indices` (i32 or i64), whose axes take its place.
 
-    A negative index counts from the end; one outside the axis is an error of the call.
+    x is of any element type. A negative index counts from the end; one outside the axis is an error
+    of the call.
     """
     refuse_unless(0 <= axis.index < x.rank, f"axis {axis} is out of range for {x}")
     refuse_unless(indices.dtype in (DType.I32, DType.I64), f"indices are {indices.dtype.value}")

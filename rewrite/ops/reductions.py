@@ -88,7 +88,10 @@ def _reduce(x: Array, f: ReduceFn, axes: Axes) -> Array:
     flops=lambda result, x, f, axes: size_of(x),
 )
 def reduce(x: TensorType, f: ReduceFn, axes: Axes) -> TensorType:
-    """Elements along `axes` combined by f; the axes stay, with extent 1. Empty: f's identity."""
+    """Elements along `axes` combined by f; the axes stay, with extent 1. Empty: f's identity.
+
+    x has numbers, or bools of which only max and min are taken.
+    """
     refuse_unless(f.name in REDUCTIONS, f"there is no reduction '{f}'")
     if x.dtype is DType.BOOL:
         refuse_unless(f.name in SELECTIONS, f"{f} does not take bool")
