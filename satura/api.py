@@ -79,8 +79,9 @@ def open(path: str | Path, trust: bool = False) -> Opened:
 
     Machine code in the file is used only where nobody but this user can have written it, or where
     `trust` says that it is safe, and on a CPU like that on which it was saved; elsewhere the
-    program is compiled again, with a warning. Raises ArtifactError for a file that is damaged, of
-    another version, or not a saved program, FileError where there is none.
+    program is compiled again, with a warning. Replace the file, and do not write to it, as long as
+    its program is in use: a mapped file that is cut ends the process. Raises ArtifactError for a
+    file that is damaged, of another version, or not a saved program, FileError where there is none.
     """
     import_whole("satura.artifact.opened")
     from satura.artifact.opened import open_artifact

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import signal
 from concurrent.futures import ThreadPoolExecutor
@@ -52,6 +53,17 @@ def test_outputs_go_to_given_arrays(names: list[str]) -> None:
     if "sum" in out:  # later calls leave it alone
         program(X + 1)
         np.testing.assert_array_equal(out["sum"], SUM)
+
+
+def test_empty_outputs_that_no_array_can_be_are_refused() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (symbol("n"), symbol("m")))
+    shape = symbol("n"), symbol("m")
+    wide = build.broadcast(build.reshape(x, (*shape, 1)), (*shape, 2**31))
+    program = satura.compile(build.program({"wide": wide}), rules="none")
+    assert np.shape(program(np.zeros((0, 5), np.float32))) == (0, 5, 2**31)
+    with pytest.raises(CallError, match=r"output 'wide' of type .* is too large for an array"):
+        program(np.zeros((0, 2**40), np.float32))
 
 
 def test_an_input_may_be_called_out() -> None:
@@ -115,6 +127,8 @@ def test_a_bound_call_reads_what_its_arrays_hold_then(threads: int) -> None:
     x, out = X.copy(), {"sum": room()}
     program = compiled(threads)
     bound = program.bind({"x": x}, out=out)
+    with pytest.raises(CallError, match="a bound call cannot be pickled"):
+        pickle.dumps(bound)
     first = bound()
     assert first["sum"] is out["sum"]
     np.testing.assert_array_equal(first["again"], SUM)

@@ -311,7 +311,8 @@ def test_the_cache_says_which_classes_there_are_and_why() -> None:
     program = build.program({"y": build.reduce("sum", x, (1,))})
     compiled = satura.compile(program, threads=1, rules="none")
     assert not compiled.cache
-    compiled.prepare([{"n": n} for n in (40, 41, 1)])
+    shapes = np.array([40, 41, 1])
+    compiled.prepare([{"n": n} for n in shapes])  # NumPy's integers, as arithmetic gives them
     compiled.run({"x": np.ones((41, 8), np.float32)})
     one, first = compiled.cache
     assert dict(first.sizes) == {"n": 40} and (first.plans, first.uses) == (2, 3)

@@ -69,7 +69,7 @@ def planes(schedule: Schedule, dispatch: Dispatch) -> Planes | None:
     node = schedule.program.nodes[anchor]
     shape, result = shape_of(schedule, node.operands[0]), shape_of(schedule, anchor)
     window = next((each for each in node.attributes if isinstance(each, Window)), None)
-    if window is None:  # a matmul
+    if window is None or 0 in shape:  # a matmul, or nothing to copy
         return None
     order = tuple(range(len(shape)))  # of the loops, by axis
     function, first = "sum", 0
@@ -78,10 +78,12 @@ def planes(schedule: Schedule, dispatch: Dispatch) -> Planes | None:
             return None
         order, first = (order[-1], *order[:-1]), 1
     else:
-        (named,) = (each for each in node.attributes if isinstance(each, ReduceFn))
+        named = next((each for each in node.attributes if isinstance(each, ReduceFn)), None)
+        if named is None:  # a winograd
+            return None
         function = named.name
     axes = [_axis(window, axis - first, shape[axis], result[axis]) for axis in order]
-    if len(axes) < 2 or 0 in shape or not _is_windowed(axes[-1]):
+    if len(axes) < 2 or not _is_windowed(axes[-1]):
         return None
     if any(_is_windowed(axis) for axis in axes[:-2]):
         return None

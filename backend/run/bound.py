@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from typing import NoReturn
 
 from satura.backend.run.routine import Instance
 from satura.rewrite.errors import CallError
@@ -31,6 +32,10 @@ class Bound:
     def renew_locks(self) -> None:
         """Unlock it, as it is made or as a child of fork has it."""
         self._lock = threading.Lock()
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled: its buffers are addresses of this process."""
+        raise CallError("a bound call cannot be pickled or copied: bind anew in the other process")
 
     def __call__(self) -> dict[str, Array]:
         """The outputs by name: the same arrays in every call.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import cast
+from operator import index
+from typing import NoReturn, cast
 
 import numpy as np
 
@@ -129,16 +130,24 @@ class Runnable:
             symbols = open_sizes(program.inputs.values())
             if set(each) != symbols:
                 raise CallError(f"prepare needs a size for each of {sorted(symbols)}, got {each}")
-            if not all(type(size) is int and size >= 0 for size in each.values()):
+            if not all(_is_size(size) for size in each.values()):
                 raise CallError(f"prepare: sizes are whole numbers and not negative, got {each}")
             try:
-                program.prepare(tuple(sorted(each.items())))
+                program.prepare(tuple((name, index(each[name])) for name in sorted(each)))
             except ProgramError as error:
                 raise CallError(f"the program does not run at {each}: {error}") from None
 
     def release(self) -> None:
         """Give back memory that no call uses at the moment; later calls take what they need."""
         self._kernels.release()
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled: kernels are machine code of this process."""
+        kind = type(self).__name__
+        raise CallError(
+            f"a {kind} cannot be pickled or copied: compiled.save(path), and satura.open(path) in"
+            f" the other process; threads can share one {kind}"
+        )
 
     def _mixed(
         self, arguments: tuple[object, ...], named: Mapping[str, object]
@@ -169,6 +178,10 @@ class Runnable:
         if len(arguments) > len(names):
             raise CallError(f"{len(arguments)} arguments for the {len(names)} inputs {list(names)}")
         return dict(zip(names, arguments, strict=False))
+
+
+def _is_size(size: object) -> bool:
+    return isinstance(size, int | np.integer) and not isinstance(size, bool) and bool(size >= 0)
 
 
 def _shown(types: Mapping[str, TensorType]) -> str:

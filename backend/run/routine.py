@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
+from sys import maxsize
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ from satura.backend.cache_lines import SMALL, address
 from satura.backend.run.out import Fit, refuse_unfit
 from satura.backend.run.runtime import Executor, Status, Step
 from satura.backend.run.workspace import Workspace
+from satura.rewrite.errors import CallError
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, TensorType
 
@@ -114,6 +116,8 @@ class Instance:
         computed = set(range(FIRST_TENSOR + len(routine.inputs), first_constant))
         for name, type_, region in routine.outputs:
             fit = type_.dtype.numpy, tuple(map(static, type_.shape))
+            if prod(extent or 1 for extent in fit[1]) * fit[0].itemsize > maxsize:
+                raise CallError(f"output {name!r} of type {type_} is too large for an array")
             self._outputs.append(
                 (name, fit, prod(fit[1]) * fit[0].itemsize, region, words.pop(region, ()))
             )

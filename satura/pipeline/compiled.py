@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from satura.backend.run.calls import Runnable
 from satura.pipeline.ready import ReadyPart
@@ -151,10 +151,3 @@ class Compiled(Runnable):
         self.prepare(sizes)
         with file_errors("write", path):
             save(as_path(path), self._whole)
-
-    def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled: kernels are machine code of this process."""
-        raise CallError(
-            "a Compiled cannot be pickled or copied: compiled.save(path), and satura.open(path) in"
-            " the other process; threads can share one Compiled"
-        )
