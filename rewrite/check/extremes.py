@@ -11,6 +11,7 @@ from typing import TypeGuard
 
 import ml_dtypes
 
+from satura.rewrite.check.compare import is_finite
 from satura.rewrite.check.instances import HIGH_RANKS, Instance, Wish, draw_instance, like, ops_of
 from satura.rewrite.check.named_values import large_extents, named_numbers
 from satura.rewrite.language.dsl import Direction
@@ -109,7 +110,7 @@ def of_small_extents(
 ) -> Iterator[Instance]:
     """Matches like those that fired, of few elements, where ops move any of them.
 
-    They may be `empty`; others are like those that have floats.
+    They may be `empty`; others are like those that have floats, and their constants are finite.
     """
     random = Random(seed)
     chosen = firings if empty else [each for each in firings if _has_floats(each)]
@@ -119,7 +120,7 @@ def of_small_extents(
         extents = choices[number % len(choices)]
         wish = like(chosen[number % len(chosen)], random, extents)
         instance = draw_instance(direction, random, wish)
-        if instance is not None:
+        if instance is not None and (empty or _has_finite_constants(instance)):
             yield instance
 
 
@@ -213,6 +214,11 @@ def with_giant_extents(
 
 def _has_floats(instance: Instance) -> bool:
     return any(type_.dtype.is_float for type_ in instance.types.values())
+
+
+def _has_finite_constants(instance: Instance) -> bool:
+    nodes = instance.left_side.nodes
+    return all(is_finite(node.constant.array) for node in nodes if node.op.name == "constant")
 
 
 def _is_float(value: object) -> TypeGuard[Scalar]:
