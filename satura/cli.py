@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from satura.commands.failures import error_text, fail, leave, show_warning
+from satura.commands.failures import FAILURES, error_text, fail, leave, show_warning
 from satura.commands.options import (
     AsJson,
     Cost,
@@ -31,7 +31,6 @@ from satura.commands.options import (
     With,
 )
 from satura.commands.rules_cli import rules_app
-from satura.rewrite.errors import SaturaError
 
 app = typer.Typer(
     name="satura",
@@ -42,7 +41,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 cache_app = typer.Typer(
-    help="The folder of compiled kernels, remembered schedules and programs.", no_args_is_help=True
+    help="The folder of compiled kernels, remembered schedules and programs: that which the"
+    " environment variable SATURA_CACHE names, else one of the user's.",
+    no_args_is_help=True,
 )
 app.add_typer(cache_app, name="cache")
 app.add_typer(rules_app)
@@ -383,9 +384,5 @@ def main(arguments: list[str] | None = None) -> None:
         with warnings.catch_warnings():
             warnings.showwarning = show_warning
             app(arguments)
-    except SaturaError as error:
-        fail(str(error))
-    except MemoryError as error:
-        fail(f"out of memory: {error or 'there is no more'}")
-    except OSError as error:
+    except FAILURES as error:
         fail(error_text(error))

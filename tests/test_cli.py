@@ -84,7 +84,8 @@ def test_optimize_writes_a_valid_model(
 
     output = tmp_path / "faster.onnx"
     assert cli("optimize", model, output, "--time", "--threads", "1") == 0
-    timed = capsys.readouterr().out.splitlines()[-1]
+    sizes, timed = capsys.readouterr().out.splitlines()[-2:]
+    assert "rows=16" in sizes and "1 thread," in timed
     _, _, share = re.findall(r"([0-9.]+) (?:ms|of the time)", timed)
     low, high = map(float, re.findall(r"\(([0-9.]+) to ([0-9.]+)", timed)[0])
     assert low <= float(share) <= high
@@ -142,6 +143,7 @@ def test_stats_has_every_key(
 def test_stats_table_names_every_statistic(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli("stats", model) == 0
     printed = capsys.readouterr().out
+    assert re.search(r"model.onnx on \d+ threads?\s", printed)
     assert all(key in printed for key in STATISTICS)
 
 
@@ -308,6 +310,45 @@ def test_bench_compares_with_onnxruntime(model: Path, capsys: pytest.CaptureFixt
     assert row["model"] == "model"
     assert row["ratio"] == pytest.approx(row["satura-ms"] / row["onnxruntime-ms"])
     assert row["error"] == 0
+    assert row["sizes"] == "rows=16"
+
+
+@pytest.mark.parametrize("json_too", [False, True])
+def test_bench_tells_of_a_model_that_fails_and_times_the_others(
+    model: Path, json_too: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = model.with_name("broken.onnx")
+    broken.write_bytes(model.read_bytes()[:-20])
+    flags = ["--json"] if json_too else []
+    assert cli("bench", broken, model, "--rounds", "1", "--threads", "1", *flags) == 1
+    out, err = capsys.readouterr()
+    assert err.startswith("satura: ") and err.count("\n") == 1 and "broken.onnx" in err
+    assert "rows=16" in out and "broken" not in out
+    assert json_too or ("sizes (--size)" in out and "on 1 thread " in out)
+
+
+def test_run_says_the_sizes_of_its_random_inputs(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli("run", model, "--threads", "1") == 0
+    assert "model.onnx at rows=16 (see --size)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("entry", ["interpret", "compile"])
+def test_an_index_outside_names_where_it_comes_from(entry: str) -> None:
+    build = Builder()
+    x, at = build.input("x", DType.F32, (4, 3)), build.input("at", DType.I64, (2,))
+    program = build.program({"y": build.gather(x, at, 0)})
+    arguments = {"x": np.ones((4, 3), np.float32), "at": np.array([1, 9])}
+    with pytest.raises(satura.errors.CallError) as failed:
+        if entry == "interpret":
+            satura.interpret(program, arguments)
+        else:
+            satura.compile(program, threads=1).run(arguments)
+    expected = "%2: gather" if entry == "interpret" else "input 'at' holds 9"
+    assert expected in str(failed.value)
+    with pytest.raises(satura.errors.CallError, match="'x' is missing: it is None"):
+        satura.compile(program, threads=1)(None, arguments["at"])
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from satura.backend.cache_lines import SMALL, address
 from satura.backend.run.out import Fit, refuse_unfit
-from satura.backend.run.runtime import Executor, Status, Step
+from satura.backend.run.runtime import Executor, Reported, Status, Step
 from satura.backend.run.workspace import Workspace
 from satura.rewrite.errors import CallError
 from satura.rewrite.types.dims import static
@@ -28,6 +28,7 @@ from satura.rewrite.types.tensor_type import Array, TensorType
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_SCATTER = 2  # the code of what scatters report
 _INSTANCE = 6144  # bytes of an instance, without its tables
 SMALL_WORK = 16384  # innermost iterations that one thread does as fast as two
 NOTHING, ARENA, SCRATCH, STATUS, FIRST_TENSOR = range(5)
@@ -195,10 +196,25 @@ class Instance:
 
     def _execute(self, placed: Placed) -> dict[str, Array]:
         tensors, results = placed
-        self.launch(tensors)
+        try:
+            self.launch(tensors)
+        except Reported as error:
+            raise CallError(f"{error}{self._outside(tensors, error)}") from None
         for name, region in self._copied:
             np.copyto(results[name], tensors[region])
         return results
+
+    def _outside(self, tensors: Mapping[int, Array], error: Reported) -> str:
+        """Which integer inputs hold an index as it was reported."""
+        lowest = 0 if error.code == _SCATTER else -error.detail
+        found = []
+        for name, region, _ in self._inputs:
+            array = tensors[region]
+            if array.dtype.kind in "iu":
+                values = array.astype(np.int64).ravel()
+                wrong = values[(values < lowest) | (values >= error.detail)]
+                found += [f"input {name!r} holds {wrong[0]}"] if wrong.size else []
+        return f": {', '.join(found)}" if found else ", and it is not one of an input's"
 
     def launch(self, tensors: Mapping[int, Array]) -> None:
         """Run the kernels; `tensors` are the inputs and the computed outputs by region."""
@@ -206,6 +222,6 @@ class Instance:
 
 
 def _describe(code: int, detail: int) -> str:
-    if code == 2:  # as `emit/scatter.py` says
+    if code == _SCATTER:  # as `emit/scatter.py` says
         return f"scatter: an index lies outside [0, {detail})"
     return f"gather: an index lies outside [-{detail}, {detail})"

@@ -42,6 +42,14 @@ class Step(NamedTuple):
     width: int = ALL_THREADS
 
 
+class Reported(CallError):
+    """What a kernel has reported in the status words."""
+
+    def __init__(self, text: str, code: int, detail: int) -> None:
+        super().__init__(text)
+        self.code, self.detail = code, detail
+
+
 class Status:
     """Two words through which kernels report an error: a code (0 for none) and a detail.
 
@@ -59,11 +67,11 @@ class Status:
         return ctypes.addressof(self.words)
 
     def check(self) -> None:
-        """CallError if a kernel has reported something since the last check."""
+        """Reported if a kernel has reported something since the last check."""
         code, detail = self.words
         if code:
             self.words[0] = 0
-            raise CallError(self._describe(code, detail))
+            raise Reported(self._describe(code, detail), code, detail)
 
 
 class Executor:

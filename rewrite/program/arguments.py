@@ -50,6 +50,8 @@ def as_arrays(arguments: Mapping[str, object]) -> dict[str, Array]:
     check_named(arguments, "arguments")
     arrays: dict[str, Array] = {}
     for name, value in arguments.items():
+        if value is None:
+            raise CallError(f"input {name!r} is missing: it is None")
         try:
             arrays[name] = np.asarray(value)
         except (TypeError, ValueError) as error:

@@ -65,7 +65,10 @@ def evaluate_nodes(
             values[index] = results[node.operands[0]][position.value]
         else:
             operands = [values[i] for i in node.operands]
-            values[index] = np.asarray(node.op.reference(*operands, *node.attributes))
+            try:
+                values[index] = np.asarray(node.op.reference(*operands, *node.attributes))
+            except CallError as error:
+                raise CallError(f"%{index}: {error}") from None
         assert DType.of(values[index].dtype) is node.type.dtype, (str(node), values[index].dtype)
         for operand in set(node.operands):
             if last_use[operand] == index and operand not in outputs and not keep(operand):

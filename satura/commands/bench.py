@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,15 +13,17 @@ import onnx
 import satura
 from satura.backend.target import threads_for
 from satura.commands.compiling import Compiling
+from satura.commands.failures import results_of
 from satura.commands.models import existing_file
-from satura.commands.terminal import print_json, print_table, progress
+from satura.commands.terminal import counted, print_json, print_table, progress
 from satura.commands.timing import medians
 from satura.commands.values import with_values
 from satura.light import NAMES, light
-from satura.pipeline.inputs import parse_sizes, random_inputs_of
+from satura.pipeline.inputs import parse_sizes, random_inputs_of, sizes_text
 from satura.pipeline.phases import Progress
 from satura.rewrite.errors import CallError
 from satura.rewrite.onnx.files import read_model
+from satura.rewrite.program.interpreter import bind_sizes
 from satura.rewrite.types.comparison import relative_error
 from satura.rewrite.types.tensor_type import Array
 
@@ -35,6 +38,7 @@ class Case:
     name: str
     model: onnx.ModelProto
     arguments: dict[str, Array]
+    sizes: str = ""
 
 
 def bench(
@@ -45,20 +49,25 @@ def bench(
     compiling: Compiling,
     json: bool,
 ) -> None:
-    """Median milliseconds of each model in each runtime, and satura's time over onnxruntime's."""
+    """Median milliseconds of each model in each runtime, and satura's time over onnxruntime's.
+
+    A model that fails is told of and left out, and the exit code is 1.
+    """
     needs_onnxruntime("bench")
     count = threads_for(compiling.threads)
-    given = parse_sizes(sizes)
+    given, chosen, names = parse_sizes(sizes), replace(compiling, threads=count), models or NAMES
 
-    def cases() -> Iterator[Case]:
-        for name in models or NAMES:
-            yield case_of(name, given, values, len(models) > 1)
+    def result(name: str) -> Result:
+        (found,) = compare([case_of(name, given, values, len(models) > 1)], rounds, chosen)
+        return found
 
-    results = compare(cases(), rounds, replace(compiling, threads=count))
+    results = results_of(names, result)
     if json:
         print_json({"threads": count, "rounds": rounds, "models": results})
-    else:
+    elif results:
         print_results(results, count, rounds)
+    if len(results) < len(names):
+        sys.exit(1)
 
 
 def compare(cases: Iterable[Case], rounds: int, compiling: Compiling) -> list[Result]:
@@ -74,17 +83,22 @@ def compare(cases: Iterable[Case], rounds: int, compiling: Compiling) -> list[Re
 def print_results(results: list[Result], threads: int, rounds: int) -> None:
     """A table with a line per model."""
     runtimes = [key.removesuffix("-ms") for key in results[0] if key.endswith("-ms")]
-    header = ["model", *(f"{runtime} ms" for runtime in runtimes), "time / onnxruntime", "error"]
+    measures = [*(f"{runtime} ms" for runtime in runtimes), "time / onnxruntime", "error"]
+    has_sizes = any(result["sizes"] for result in results)
+    header = ["model", *(["sizes (--size)"] if has_sizes else []), *measures]
     rows = [
         [
             str(result["model"]),
+            *([str(result["sizes"])] if has_sizes else []),
             *(f"{result[f'{runtime}-ms']:.2f}" for runtime in runtimes),
             f"{result['ratio']:.2f}",
             f"{result['error']:.1e}",
         ]
         for result in results
     ]
-    print_table(f"median of {rounds} interleaved rounds on {threads} threads", header, rows)
+    print_table(
+        f"median of {rounds} interleaved rounds on {counted(threads, 'thread')}", header, rows
+    )
 
 
 def case_of(
@@ -94,10 +108,11 @@ def case_of(
 
     `values` are of its inputs, with `others` also of those of other models.
     """
-    model = light(name) if name in NAMES else onnx.load(existing_file(name))
-    model = read_model(with_values(model, values, others))
+    source = light(name) if name in NAMES else existing_file(name)
+    model = read_model(with_values(source, values, others))
     program = satura.load(model)
-    return Case(Path(name).stem, model, random_inputs_of(model, program, sizes, others=True))
+    arguments = random_inputs_of(model, program, sizes, others=True)
+    return Case(Path(name).stem, model, arguments, sizes_text(bind_sizes(program, arguments)))
 
 
 def _measure(case: Case, rounds: int, compiling: Compiling, phase: Progress) -> Result:
@@ -115,6 +130,7 @@ def _measure(case: Case, rounds: int, compiling: Compiling, phase: Progress) -> 
     seconds = medians(runners, rounds)
     return {
         "model": case.name,
+        "sizes": case.sizes,
         **{f"{runtime}-ms": value * 1e3 for runtime, value in seconds.items()},
         "ratio": seconds["satura"] / seconds["onnxruntime"],
         "error": error,
@@ -138,7 +154,10 @@ def onnxruntime_runner(
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
+    try:
+        session = onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # its errors have no class of their own
+        raise CallError(f"onnxruntime refuses the model: {error}") from error
     names = [output.name for output in session.get_outputs()]
     return lambda: dict(zip(names, session.run(names, arguments), strict=True))
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn, TextIO
+from typing import NoReturn, TextIO, TypeVar
+
+from satura.rewrite.errors import SaturaError
+
+T = TypeVar("T")
+FAILURES = (SaturaError, MemoryError, OSError)
+"""Errors that end a command with one line."""
 
 
 def leave(number: int, frame: FrameType | None) -> NoReturn:
@@ -21,9 +28,24 @@ def fail(message: str) -> None:
     sys.exit(1)
 
 
-def error_text(error: OSError) -> str:
-    """What the system says of a file, and what to do where its place is the reason."""
-    if not error.filename:
+def results_of(names: Sequence[str], work: Callable[[str], T]) -> list[T]:
+    """What `work` gives for each name; where it fails, a line says so instead."""
+    results = []
+    for name in names:
+        try:
+            results.append(work(name))
+        except FAILURES as error:
+            text = error_text(error)
+            complain(text if name in text else f"{name}: {text}")
+    return results
+
+
+def error_text(error: Exception) -> str:
+    """What an error says; of a file what the system says, and what to do where its place is the
+    reason."""
+    if isinstance(error, MemoryError):
+        return f"out of memory: {error or 'there is no more'}"
+    if not isinstance(error, OSError) or not error.filename:
         return str(error)
     path, advice = Path(os.fsdecode(error.filename)), ""
     if error.errno == errno.ENOENT and not path.parent.exists():

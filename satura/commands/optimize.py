@@ -12,16 +12,17 @@ from onnx import ModelProto, NodeProto
 
 from satura.backend.target import threads_for
 from satura.commands.bench import onnxruntime_runner
-from satura.commands.terminal import print_line, progress
+from satura.commands.terminal import counted, print_line, progress
 from satura.commands.timing import ratio, sampled
 from satura.commands.values import with_values
-from satura.pipeline.inputs import random_inputs_of
+from satura.pipeline.inputs import random_inputs_of, sizes_text
 from satura.pipeline.written import rewrite_for_file
 from satura.rewrite.egraph.saturate import Limits
 from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.onnx.files import read_model
 from satura.rewrite.onnx.write.program import write_program
 from satura.rewrite.onnx.write.save import save
+from satura.rewrite.program.interpreter import bind_sizes
 from satura.rewrite.types.tensor_type import Array
 
 
@@ -43,6 +44,8 @@ def optimize(
     is_cheaper = str(rewritten.source) != str(program)
     print_line(f"{output}: {changed}{'' if is_cheaper else '; no rule made the program cheaper'}")
     if timing is not None:
+        if sizes := bind_sizes(rewritten.source, arguments):
+            print_line(f"timed at {sizes_text(sizes)} (see --size)")
         print_line(timing.compared(source, output, arguments))
 
 
@@ -55,7 +58,7 @@ class Timing:
     rounds: int = 15
 
     def compared(self, before: Path | ModelProto, after: Path, arguments: dict[str, Array]) -> str:
-        """Milliseconds of both, and the share of the time that the second takes, as an interval."""
+        """Medians of both, and the median share of a run's time over its pair's, as an interval."""
         threads = threads_for(self.threads)
         models = {"before": before, "after": after}
         with progress("timing"):
@@ -67,8 +70,9 @@ class Timing:
         before, after = (np.median(each) * 1e3 for each in seconds.values())
         is_settled = not low <= 1 <= high
         return (
-            f"in onnxruntime, {threads} threads, medians of {self.rounds} rounds in turn:"
-            f" {before:.3g} ms before, {after:.3g} ms after, {share:.2f} of the time"
+            f"in onnxruntime, {counted(threads, 'thread')}, {self.rounds} rounds in turn: medians"
+            f" {before:.3g} ms before, {after:.3g} ms after; run against run,"
+            f" {share:.2f} of the time"
             f" ({low:.2f} to {high:.2f}{'' if is_settled else ': not settled which is faster'})"
         )
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict, replace
 
 import satura
 from satura.commands.bench import case_of
 from satura.commands.compiling import Compiling
+from satura.commands.failures import results_of
 from satura.commands.terminal import print_json, print_line, print_table, progress
 from satura.experiments.profile import Profile, profile
 from satura.light import NAMES
@@ -21,19 +23,23 @@ def profile_models(
     json: bool,
 ) -> None:  # fmt: skip
     """Profile each model, or all light ones, compiled for the sizes of its arguments."""
-    given = parse_sizes(sizes)
-    results = []
-    for name in models or NAMES:
+    given, names = parse_sizes(sizes), models or NAMES
+
+    def result(name: str) -> dict[str, object]:
         case = case_of(name, given, values, len(models) != 1)
         with progress(f"profiling {case.name}") as phase:
             dims = bind_sizes(satura.load(case.model), case.arguments)
             compiled = replace(compiling, dims=dims).compile(case.model, phase)
             found = profile(compiled, case.arguments, rounds)
-        results.append({"model": case.name, "threads": compiled.threads, **as_data(found)})
         if not json:
-            print_profile(case.name, found)
+            print_profile(f"{case.name}{case.sizes and f' at {case.sizes} (see --size)'}", found)
+        return {"model": case.name, "threads": compiled.threads, **as_data(found)}
+
+    results = results_of(names, result)
     if json:
         print_json({"models": results})
+    if len(results) < len(names):
+        sys.exit(1)
 
 
 def as_data(found: Profile) -> dict[str, object]:

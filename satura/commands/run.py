@@ -12,11 +12,13 @@ import satura
 from satura.backend.run.calls import Runnable
 from satura.commands.terminal import print_json, print_table, progress
 from satura.pipeline.inputs import (
+    full_sizes,
     independent_sizes,
     parse_sizes,
     random_arguments,
     read_input,
     read_inputs,
+    sizes_text,
 )
 from satura.rewrite.errors import CallError
 from satura.rewrite.system.files import output_file
@@ -27,6 +29,8 @@ if TYPE_CHECKING:  # what was compiled before starts without what compiles
 
 Given = tuple[Path | None, list[str], list[str]]
 """What --inputs, --input and --size say of the arguments."""
+Arguments = tuple[dict[str, Array], str]
+"""Arguments by name, and the sizes that were chosen for them, as a table says them."""
 
 
 def run(
@@ -44,8 +48,9 @@ def run(
     arguments = _arguments(given, model)
     with progress(f"running {model.name}") as phase:
         compiled = compiling.compile(with_values(model, values), phase, verify)
-        results = compiled.run(arguments(compiled))
-    _show(model, results, output, json)
+        arrays, sizes = arguments(compiled)
+        results = compiled.run(arrays)
+    _show(f"{model.name}{sizes}", results, output, json)
 
 
 def run_opened(
@@ -64,10 +69,11 @@ def run_opened(
         raise CallError(
             f"{file} is compiled for --threads {opened.threads}; compile it again for {threads}"
         )
-    _show(file, opened.run(arguments(opened)), output, json)
+    arrays, sizes = arguments(opened)
+    _show(f"{file.name}{sizes}", opened.run(arrays), output, json)
 
 
-def _arguments(given: Given, model: Path | None = None) -> Callable[[Runnable], dict[str, Array]]:
+def _arguments(given: Given, model: Path | None = None) -> Callable[[Runnable], Arguments]:
     """The arguments for a program, of a `model` or saved: what was given is read at once."""
     inputs, single, sizes = given
     if (inputs is not None or single) and sizes:
@@ -75,9 +81,11 @@ def _arguments(given: Given, model: Path | None = None) -> Callable[[Runnable], 
     if inputs is None and not single:
         wanted = parse_sizes(sizes)
 
-        def drawn(program: Runnable) -> dict[str, Array]:
+        def drawn(program: Runnable) -> Arguments:
             own = wanted if model is None else independent_sizes(wanted, model, program.inputs)
-            return random_arguments(program.inputs, own)
+            full = full_sizes(program.inputs, own)
+            shown = f" at {sizes_text(full)} (see --size)" if full else ""
+            return random_arguments(program.inputs, own), shown
 
         return drawn
     arrays = {} if inputs is None else read_inputs(inputs)
@@ -86,10 +94,10 @@ def _arguments(given: Given, model: Path | None = None) -> Callable[[Runnable], 
         if not name or not path:
             raise CallError(f"an input is written NAME=FILE.npy, as in x=x.npy; got {text!r}")
         arrays[name] = read_input(Path(path))
-    return lambda program: arrays
+    return lambda program: (arrays, "")
 
 
-def _show(model: Path, results: Mapping[str, Array], output: Path | None, json: bool) -> None:
+def _show(title: str, results: Mapping[str, Array], output: Path | None, json: bool) -> None:
     if output is not None:
         with output_file(output) as file:
             np.savez(file, allow_pickle=False, **results)
@@ -99,7 +107,7 @@ def _show(model: Path, results: Mapping[str, Array], output: Path | None, json: 
     else:
         header = ["output", "dtype", "shape", "min", "max", "mean"]
         rows = [[name, *map(_text, summary.values())] for name, summary in summaries.items()]
-        print_table(f"outputs of {model.name}", header, rows)
+        print_table(f"outputs of {title}", header, rows)
 
 
 def _summary(array: Array) -> dict[str, object]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from satura.commands.compiling import Compiling
-from satura.commands.terminal import number, print_json, print_table, progress
+from satura.commands.terminal import counted, number, print_json, print_table, progress
 from satura.commands.values import with_values
 from satura.pipeline.compiled import Compiled
 from satura.rewrite.egraph.report import Report
@@ -56,6 +56,7 @@ def print_comparison(title: str, before: Compiled, after: Compiled) -> None:
         [key, number(before.statistics[key]), number(value)]
         for key, value in after.statistics.items()
     ]
+    title = f"{title} on {counted(after.threads, 'thread')}"
     print_table(title, ["statistic", "before", "after"], rows)
     phases = {**after.phases, "load": before.phases["load"]}
     print_table("phases", ["phase", "seconds"], [[k, f"{v:.2f}"] for k, v in phases.items()])

@@ -80,6 +80,11 @@ def number(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.0f}"
 
 
+def counted(count: int, what: str) -> str:
+    """How many there are of what is counted, as in `1 thread` and `2 threads`."""
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 @contextmanager
 def progress(what: str, is_long: bool = False) -> Iterator[Callable[[str, float], None]]:
     """A line on stderr that names the phase in progress.

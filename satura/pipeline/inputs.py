@@ -63,12 +63,22 @@ def random_arguments(
     unknown = sorted(set(given) - set(symbols))
     if unknown:
         raise CallError(f"there is no size {unknown[0]!r}; the sizes are {symbols}")
-    full = {name: given.get(name, DEFAULT_SIZE) for name in symbols}
+    full = full_sizes(inputs, given)
     generator = np.random.default_rng(seed)
     types = {name: type_.concrete(full) for name, type_ in inputs.items()}
     named = ((f"input {name!r}", type_) for name, type_ in types.items())
     refuse_beyond_memory(sum(map(tensor_bytes, types.values())), named, CallError)
     return {name: _draw(generator, type_) for name, type_ in types.items()}
+
+
+def full_sizes(inputs: Mapping[str, TensorType], sizes: Mapping[str, int]) -> dict[str, int]:
+    """The size of each symbol of these inputs: that of `sizes`, else DEFAULT_SIZE."""
+    return {name: sizes.get(name, DEFAULT_SIZE) for name in sorted(open_sizes(inputs.values()))}
+
+
+def sizes_text(sizes: Mapping[str, int]) -> str:
+    """Sizes as `--size` takes them."""
+    return " ".join(f"{name}={size}" for name, size in sizes.items())
 
 
 def independent_sizes(
@@ -91,7 +101,7 @@ def independent_sizes(
         for name, type_ in inputs.items()
         for stated, dim in zip(declared[name].shape, type_.shape, strict=True)
     }
-    full = {name: sizes.get(name, DEFAULT_SIZE) for name in symbols}
+    full = full_sizes(inputs, sizes)
     for name in sizes.keys() - symbols:
         if name not in equal:
             found[name] = sizes[name]  # unknown, as is said where it is used

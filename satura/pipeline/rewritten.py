@@ -36,7 +36,8 @@ def cut_short(report: Report, limits: Limits | None) -> str:
     from satura.rewrite.egraph.saturate import Limits as Usual
 
     kind, usual = report.stopped, Usual()
-    bound = f"{'default ' if limits is None else ''}limit of {getattr(limits or usual, kind):,}"
+    limit = getattr(limits or usual, kind)
+    bound = f"{'default ' if limit == getattr(usual, kind) else ''}limit of {limit:,}"
     what = {"nodes": "e-nodes"}.get(kind, kind)
     return (
         f"the search stopped at its {bound} {what}, and what was found by then is used: a higher"
