@@ -104,7 +104,7 @@ WRONG_CALLS: dict[str, tuple[dict[str, object], str]] = {
     "a list": ({"x": X.tolist(), "y": Y}, "'x'"),
     "a number": ({"x": 2.0, "y": Y}, "'x' must be f32"),
     "a list of lists of several lengths": ({"x": [[1.0], []], "y": Y}, "'x' is not an array"),
-    "nothing": ({"x": None, "y": Y}, "'x' must be f32"),
+    "nothing": ({"x": None, "y": Y}, "input 'x' is missing: it is None"),
 }
 
 
