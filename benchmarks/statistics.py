@@ -7,15 +7,15 @@ from time import perf_counter
 
 import numpy as np
 
-from satura.commands.timing import Samples
+from satura.commands.timing import Samples, settle
 
 
 def time_in_turns(runners: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Samples]:
-    """Seconds of `rounds` runs of each, in turns; one run before each turn is not counted."""
+    """Seconds of `rounds` runs of each, in turns; the runs that settle a turn are not counted."""
     found: dict[str, list[float]] = {name: [] for name in runners}
     for _ in range(rounds):
         for name, run in runners.items():
-            run()
+            settle(run)
             started = perf_counter()
             run()
             found[name].append(perf_counter() - started)

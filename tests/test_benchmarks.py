@@ -15,6 +15,7 @@ from benchmarks.models import build
 from benchmarks.single_layers import DTYPES, layers
 from benchmarks.sizes import FIXED, drawn, fixed, in_turns
 from benchmarks.statistics import geometric_mean, time_in_turns
+from satura.commands import timing
 from satura.commands.timing import ratio
 from tests.tiers import deep_but
 
@@ -43,15 +44,17 @@ def test_the_interval_holds_the_ratio() -> None:
     assert ratio(ours * drift, theirs * drift) == (middle, low, high)
 
 
-def test_candidates_take_turns() -> None:
+def test_candidates_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn begins when the peer's threads sleep: its runs take 0.02 s by this clock."""
     calls: list[str] = []
+    monkeypatch.setattr(timing, "perf_counter", lambda: 0.02 * len(calls))
 
     def runner(name: str) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]:
         calls.append(name)
         return {}
 
     found = time_in_turns({"a": lambda: runner("a"), "b": lambda: runner("b")}, 2)
-    assert calls == ["a", "a", "b", "b"] * 2
+    assert calls == (["a"] * 4 + ["b"] * 4) * 2
     assert {name: len(seconds) for name, seconds in found.items()} == {"a": 2, "b": 2}
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 Samples = NDArray[np.float64]
 
 RUNS_PER_TURN = 3
+SETTLING = 0.06  # seconds; a runtime's threads may spin for 50 ms behind its last run
 _RESAMPLES = 2000
 _INTERVAL = (2.5, 97.5)
 
@@ -25,19 +26,27 @@ def sampled(candidates: Mapping[str, Callable[[], object]], rounds: int) -> dict
     """Seconds of the runs of each candidate.
 
     The candidates take turns, so that a change in the machine's speed meets all of them. The
-    first run of each turn is not counted: the candidate before may still hold cores and caches.
+    first runs of each turn are not counted: the candidate before may still hold cores and caches.
     """
     samples: dict[str, list[float]] = {name: [] for name in candidates}
     for candidate in candidates.values():
         candidate()
     for _ in range(rounds):
         for name, candidate in candidates.items():
-            candidate()
+            settle(candidate)
             for _ in range(RUNS_PER_TURN):
                 start = perf_counter()
                 candidate()
                 samples[name].append(perf_counter() - start)
     return samples
+
+
+def settle(candidate: Callable[[], object]) -> None:
+    """Run it, at least once, until no other candidate's threads are awake."""
+    started = perf_counter()
+    candidate()
+    while perf_counter() - started < SETTLING:
+        candidate()
 
 
 def ratio(ours: Samples, theirs: Samples, seed: int = 0) -> tuple[float, float, float]:
