@@ -252,11 +252,15 @@ def _transforming_lines(tile: Tile) -> Iterator[str]:
 
 
 def _product_lines(tile: Tile) -> Iterator[str]:
-    """The 16 products of the block's tiles with the panel, in runs of nearly equal length."""
+    """The 16 products of the block's tiles with the panel, in runs of nearly equal length.
+
+    Only the last run is shorter than a microkernel: what one adds beyond its run would stay in the
+    sums of the next.
+    """
     tallest, columns = tile.rows[0], panel_columns(tile)
     line = columns * _F32
     yield f"runs = (tile_count + {tallest - 1}) // {tallest}"
-    yield "least = tile_count // runs"
+    yield f"least = max(tile_count // runs, {tile.rows[-1]})"
     yield "larger = tile_count - least * runs"
     yield f"pitch = depth * {line}"  # of taps
     yield f"taps = right + panel * {TAPS**2} * pitch"
@@ -283,12 +287,14 @@ def _product_lines(tile: Tile) -> Iterator[str]:
         f"{INDENT}made += {weights_pitch(tile.vectors)}",
         "offset = part * block_pitch + first_depth * 4",
         "sums = scratch + sums_offset + part * sums_pitch",
+        "left_over = tile_count",
         "for run in range(runs):",
     ]
     lines = -(-line // _LINE)
     arguments = "table, 0, hops, 1, step_depth, offset, panel_part, ahead, sums, first_depth"
     step = [
-        "size = least + (1 if run < larger else 0)",
+        "size = min(least + (1 if run < larger else 0), left_over)",
+        "left_over -= size",
         "ahead = panel_part",
         f"if fetched < {TAPS**2 * lines}:",  # each run fetches its part of what comes next
         f"{INDENT}ahead = next_taps + fetched // {lines} * pitch",
