@@ -90,8 +90,8 @@ edges = st.tuples(st.integers(0, 3), st.integers(0, 3))
 @settings(max_examples=settings().max_examples // 5)  # each is a compilation
 @given(
     st.integers(0, 3), st.tuples(st.integers(1, 9), st.integers(1, 20)),
-    st.integers(1, 40) | st.integers(64, 300), st.sampled_from([1, 7, 16, 33, 48, 70, 130]), edges, edges, st.sampled_from([0.0, -1.5, 3.0]),
-    st.integers(1, 3),
+    st.integers(1, 40) | st.integers(64, 300), st.sampled_from([1, 7, 16, 33, 48, 70, 130]),
+    edges, edges, st.sampled_from([0.0, -1.5, 3.0]), st.integers(1, 3),
 )  # fmt: skip
 @example(1, (2, 3), 1, 1, (1, 1), (0, 0), 0.0, 1)
 @example(2, (30, 31), 35, 130, (1, 1), (1, 1), 0.0, 2)
