@@ -158,9 +158,13 @@ def rounded(*nodes: NodeProto) -> ModelProto:
 
 def body(nodes: list[NodeProto], inputs: str = "", outputs: str = "") -> GraphProto:
     """A graph of values of f32, but for the number i and the condition c, d of a Loop."""
-    codes = {"i": I64, "c": TensorProto.BOOL, "d": TensorProto.BOOL}
+    own: dict[str, tuple[int, list[int] | None]] = {
+        "i": (I64, []),
+        "c": (TensorProto.BOOL, []),
+        "d": (TensorProto.BOOL, []),
+    }
     given, made = (
-        [helper.make_tensor_value_info(name, codes.get(name, F32), None) for name in names.split()]
+        [helper.make_tensor_value_info(name, *own.get(name, (F32, None))) for name in names.split()]
         for names in (inputs, outputs)
     )
     return helper.make_graph(nodes, "body", given, made)

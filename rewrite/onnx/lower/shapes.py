@@ -92,7 +92,12 @@ def _range_count(node: Context, start: Dim, limit: Dim, step: Dim) -> Dim:
         return max(0, ceil(distance / step))
     count = (distance + step - 1) // step if step > 0 else (-distance - step - 1) // -step
     least = largest(count, 0)
-    return node.fixed_dim(count, "its length") if least is None else least
+    if least is not None:
+        return least
+    if node.build.for_all_sizes:
+        raise node.unsupported(f"its length {count} may be negative")
+    node.build.need_at_least(count, 0)
+    return count
 
 
 @lowering("EyeLike")
