@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import ModelProto, helper, numpy_helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
+import satura
 from satura.rewrite.errors import CallError, UnsupportedError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.interpreter import interpret
@@ -21,7 +23,7 @@ from tests.onnx_models import (
     node,
     random_input,
 )
-from tests.onnxruntime_reference import assert_close
+from tests.onnxruntime_reference import assert_close, run
 
 
 def attention_heads() -> ModelProto:
@@ -125,12 +127,161 @@ def upsampled() -> ModelProto:
     return make_model(nodes, {"x": ("n", 2, "h", "w")}, constants)
 
 
+_NUMBERS: dict[str, object] = {
+    "zero": [0], "one": [1], "six": [6], "five": [5], "two": [2], "four": [4],
+    "half": np.float32(0.5), "third": np.float32(0.3), "three": np.float32(3),
+    "yes": np.bool_(True), "none": np.int64(0), "step": np.int64(1),
+}  # fmt: skip
+
+
+def of_extent(
+    nodes: list[NodeProto], end: str = "Slice : x zero k : y", outputs: tuple[str, ...] = ("y",),
+    **attributes: object,
+) -> ModelProto:  # fmt: skip
+    """k by `nodes` from n, the extent of x [n, 5], or from it as a float f; and y from that."""
+    count = [node("Shape", "x", "n", end=1), node("Cast", "n", "f", to=F32)]
+    op_type, inputs, results = end.split(" : ")
+    last = node(op_type, inputs, results, **attributes)
+    number = [node("Squeeze", "k zero", "k0")] if "k0" in inputs else []
+    made = [*count, *nodes, *number, last]
+    read = {name for each in made for name in each.input}
+    read |= {name for graph in attributes.values() if isinstance(graph, GraphProto)
+             for each in graph.node for name in each.input}  # fmt: skip
+    constants = {name: value for name, value in _NUMBERS.items() if name in read}
+    return make_model(made, {"x": ("n", 5)}, constants, outputs=outputs)
+
+
+def rounded(*nodes: NodeProto) -> ModelProto:
+    """x up to the whole number r."""
+    return of_extent([*nodes, node("Cast", "r", "k", to=I64)])
+
+
+def body(nodes: list[NodeProto], inputs: str = "", outputs: str = "") -> GraphProto:
+    """A graph of values of f32, but for the number i and the condition c, d of a Loop."""
+    own: dict[str, tuple[int, list[int] | None]] = {
+        "i": (I64, []),
+        "c": (TensorProto.BOOL, []),
+        "d": (TensorProto.BOOL, []),
+    }
+    given, made = (
+        [helper.make_tensor_value_info(name, *own.get(name, (F32, None))) for name in names.split()]
+        for names in (inputs, outputs)
+    )
+    return helper.make_graph(nodes, "body", given, made)
+
+
+STEP = [node("Add", "s e", "t"), node("Tanh", "t", "u"), node("Identity", "u", "row")]
+LOOP = body(
+    [node("Gather", "x i", "e", axis=0), *STEP, node("Identity", "c", "d")], "i c s", "d u row"
+)
+LEAST = node("ReduceMin", "x", "s0", axes=[0], keepdims=0)
+
+
+def chosen(*nodes: NodeProto) -> ModelProto:
+    """Where k holds x, else two rows of it."""
+    branches = {
+        "then_branch": body([node("Neg", "x", "y1")], "", "y1"),
+        "else_branch": body([node("Slice", "x zero two", "y2")], "", "y2"),
+    }
+    return of_extent([*nodes], "If : k : y", **branches)
+
+
+DECIDED: dict[str, ModelProto] = {
+    "a product that floats round": rounded(node("Mul", "f third", "m"), node("Floor", "m", "r")),
+    "a root": rounded(node("Sqrt", "f", "m"), node("Floor", "m", "r")),
+    "the half of an axis, sorted": of_extent(
+        [node("Div", "n two", "k")], "TopK : x k : y z", ("y", "z"), axis=0
+    ),
+    "at most six, sorted": of_extent(
+        [node("Min", "n six", "k")], "TopK : x k : y z", ("y", "z"), axis=0
+    ),
+    "a loop of half as many steps": of_extent(
+        [LEAST, node("Div", "n two", "k")], "Loop : k0 yes s0 : y z", ("y", "z"), body=LOOP
+    ),
+    "a loop of at most six steps": of_extent(
+        [LEAST, node("Min", "n six", "k")], "Loop : k0 yes s0 : y z", ("y", "z"), body=LOOP
+    ),
+    "a branch for long axes": chosen(node("Greater", "n five", "k")),
+    "a branch for one extent": chosen(node("Equal", "n six", "k")),
+    "a branch for odd extents": chosen(node("Mod", "n two", "m"), node("Equal", "m one", "k")),
+    "a scan": of_extent(
+        [LEAST, node("Identity", "n", "k")], "Scan : s0 x : y z", ("y", "z"),
+        body=body(STEP, "s e", "u row"), num_scan_inputs=1, scan_input_directions=[1],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DECIDED)
+def test_sizes_decide_by_programs_of_their_own(name: str, tmp_path: Path) -> None:
+    model = DECIDED[name]
+    compiled = satura.compile(model, threads=1)
+    compiled.save(tmp_path / "program", sizes=[{"n": 9}])  # refuses what runs on the host
+    opened = satura.open(tmp_path / "program")
+    for size in (6, 5, 16, 9, 6):
+        x = random_input(size, 5)
+        for program in (compiled, opened):
+            results = program.run({"x": x}).values()
+            for result, expected in zip(results, run(model, {"x": x}), strict=True):
+                assert result.shape == expected.shape and result.dtype == expected.dtype
+                assert_close(result, expected, 1e-5)
+
+
+def test_calls_of_one_decision_have_one_program() -> None:
+    compiled = satura.compile(DECIDED["a branch for long axes"], threads=1)
+    for size in (6, 7, 16, 40):
+        compiled(random_input(size, 5))
+    assert [report.sizes for report in compiled.cache if report.missed] == []
+
+
+def test_too_many_steps_are_refused_by_the_call() -> None:
+    compiled = satura.compile(DECIDED["a scan"], threads=1)
+    with pytest.raises(UnsupportedError, match="300 steps are more than 256"):
+        compiled.run({"x": random_input(300, 5)})
+
+
+ROWS: list[tuple[int, ...]] = [(size, 5) for size in (1, 4, 5, 6, 7, 16, 33)]
 SHAPES: dict[str, tuple[Callable[[], ModelProto], list[tuple[int, ...]]]] = {
     "attention heads": (attention_heads, [(1, 1, 12), (2, 5, 12)]),
     "expanded mask": (expanded_mask, [(1, 1), (3, 4)]),
     "positions": (positions, [(1, 1), (2, 7), (1, 32)]),
     "halves": (halves, [(1, 1, 8), (2, 3, 8)]),
     "upsampled": (upsampled, [(1, 2, 3, 1), (2, 2, 1, 4)]),
+    "half, rounded up": (lambda: rounded(node("Mul", "f half", "m"), node("Ceil", "m", "r")), ROWS),
+    "a third, rounded down": (
+        lambda: rounded(node("Div", "f three", "m"), node("Floor", "m", "r")),
+        ROWS,
+    ),
+    "a fraction and more": (
+        lambda: rounded(
+            node("Mul", "f half", "m"), node("Add", "m half", "p"), node("Floor", "p", "r")
+        ),
+        ROWS,
+    ),
+    "at most six": (lambda: of_extent([node("Min", "n six", "k")]), ROWS),
+    "a range of six and more": (
+        lambda: of_extent([node("Max", "n six", "k")], "Range : none k0 step : y"),
+        ROWS,
+    ),
+    "a range that may be empty": (
+        lambda: of_extent([node("Sub", "n six", "k")], "Range : none k0 step : y"),
+        ROWS,
+    ),
+    "a number that a comparison adds": (
+        lambda: of_extent(
+            [
+                node("Less", "n six", "l"),
+                node("Cast", "l", "c", to=I64),
+                node("Add", "c one", "a"),
+                node("Concat", "a one", "k", axis=0),
+            ],
+            "Tile : x k : y",
+        ),
+        ROWS,
+    ),
+    "a length that a comparison chooses": (
+        lambda: of_extent([node("Less", "n six", "l"), node("Where", "l one n", "k")]),
+        ROWS,
+    ),
 }
 
 

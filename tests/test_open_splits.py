@@ -7,7 +7,7 @@ import pytest
 from onnx import helper
 
 import satura
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, ModelError
 from tests.onnx_models import Shape, Typed, make_model, node
 from tests.onnxruntime_reference import assert_close, run
 
@@ -25,6 +25,12 @@ def test_open_sizes_split_where_a_call_lets_them(shape: list[int]) -> None:
         assert_close(found, wanted)
     with pytest.raises(CallError, match="must be equal to"):
         compiled.run({"x": np.ones((3, 3), np.float32), "shape": np.array(shape)})
+
+
+def test_parts_of_a_fixed_axis_need_their_number_since_opset_18() -> None:
+    model = make_model([node("Split", "x", "y z")], {"x": (6,)}, opset=18, outputs=("y", "z"))
+    with pytest.raises(ModelError, match="neither sizes nor num_outputs"):
+        satura.load(model)
 
 
 @pytest.mark.parametrize(("size", "aligned"), [([1, 3, 4, 5], 0), ([2, 1, 2, 4, 3], 1)])

@@ -175,6 +175,9 @@ KINDS = {
         [node("Split", "x", "y z w", axis=1)], [(1, 3, 2), (2, 6, 1), (1, 0, 2)],
         opset=13, outputs=("y", "z", "w"),
     ),
+    "equal parts without a number": kind(
+        [node("Split", "x", "y z", axis=1)], [(1, 4, 2), (2, 6, 1)], outputs=("y", "z")
+    ),
     "reflected": padded("reflect"),
     "edges": padded("edge"),
     "around": padded("wrap"),
@@ -236,6 +239,7 @@ def test_a_kind_of_node_runs_at_all_sizes(name: str) -> None:
         ("hourglass", (1, 2, 2, 4), r"(?s)Concat.* 0 and 1 where h = 2"),
         ("windows", (1, 5, 4), r"Reshape.* 20 and 16 where h = 5"),
         ("three parts", (1, 4, 2), "Split.* 3 and 4 where"),
+        ("equal parts without a number", (1, 5, 2), "Split.* 4 and 5 where"),
         ("reflected", (1, 2, 1), "Pad.*: l must be at least 3, but these are 2 and 3 where"),
         ("the largest along an open axis", (1, 2, 1), "TopK.*: l must be at least 3, but"),
     ],

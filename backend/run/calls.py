@@ -128,7 +128,7 @@ class Runnable:
             check_named(each, "sizes")
             program = self._kernels.program
             symbols = open_sizes(program.inputs.values())
-            if set(each) != symbols:
+            if set(each) not in program.sizes:
                 raise CallError(f"prepare needs a size for each of {sorted(symbols)}, got {each}")
             if not all(_is_size(size) for size in each.values()):
                 raise CallError(f"prepare: sizes are whole numbers and not negative, got {each}")

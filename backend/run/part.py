@@ -28,7 +28,7 @@ from satura.backend.run.workspace import Workspaces
 from satura.rewrite.errors import CallError, ProgramError
 from satura.rewrite.program.arguments import sizes_of
 from satura.rewrite.system.forks import renew_after_fork
-from satura.rewrite.types.tensor_type import Array, TensorType
+from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
 if TYPE_CHECKING:
     from satura.backend.run.class_report import ClassReport
@@ -52,7 +52,7 @@ class Planned(NamedTuple):
 class Program(ABC):
     """A program, for the `values` of the inputs that decide shapes: these are none of `inputs`.
 
-    It finds and makes plans by sizes; `declared` are types of inputs with more sizes than it has.
+    It finds and makes plans by `sizes`; `declared` are types of inputs with more than it has.
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class Program(ABC):
     ) -> None:  # fmt: skip
         self.values, self.inputs, self.outputs = values, inputs, outputs
         self.workspaces = Workspaces()
+        self.sizes = {open_sizes(types.values()) for types in (inputs, declared or inputs)}
         self._signatures = Signatures(inputs, declared)
         self._plans: Recent[Sizes, Planned] = Recent(MOST_PLANS)
         self._last: tuple[list[object], Planned] | None = None  # what arguments looked like

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from satura.rewrite.errors import CallError
 from satura.rewrite.program.builder import Builder
-from satura.rewrite.types.attributes import Parameter
+from satura.rewrite.types.attributes import Parameter, Shape
 from satura.rewrite.types.dims import SymbolicDim, evaluate, symbols_of
 from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import Array, TensorType
@@ -46,6 +46,22 @@ def inputs_behind(build: Builder, index: int) -> frozenset[str]:
         seen |= fresh
         pending += fresh
     return frozenset(names)
+
+
+def sizes_behind(build: Builder, index: int) -> frozenset[str]:
+    """The sizes that node `index` is computed from; none where data or chance are behind it."""
+    sizes: frozenset[str] = frozenset()
+    pending, seen = [index], {index}
+    while pending:
+        node = build.nodes[pending.pop()]
+        if node.op.name in ("input", "host"):
+            return frozenset()
+        shapes = [each.dims for each in node.attributes if isinstance(each, Shape)]
+        sizes |= node.type.symbols | symbols_of(dim for dims in shapes for dim in dims)
+        fresh = set(node.operands) - seen
+        seen |= fresh
+        pending += fresh
+    return sizes
 
 
 def may_decide(type_: TensorType) -> bool:

@@ -9,7 +9,6 @@ from onnx import GraphProto
 from satura.rewrite.onnx.lower.context import Context
 from satura.rewrite.onnx.lower.sequences import tensors_of
 from satura.rewrite.onnx.lower.tensors import Tensors
-from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import DType
 
 Body = Callable[[GraphProto, Sequence[int]], Sequence[int]]
@@ -37,11 +36,11 @@ def _graph(node: Context, name: str) -> GraphProto:
 
 
 def _branch(node: Context, body: Body) -> list[int]:
-    """The branch that a known condition selects, or elementwise one of both."""
+    """The branch that a condition on sizes or constants selects, or elementwise one of both."""
     build = node.build
     if build.type(node[0]).size != 1:
         raise node.wrong("its condition is not a single element")
-    known = node.values.of(node[0])
+    known = node.values.at_some_sizes(node[0])
     if known is not None:
         return list(body(_graph(node, "then_branch" if known.ravel()[0] else "else_branch"), ()))
     pairs = zip(
@@ -77,7 +76,8 @@ def _loop(node: Context, body: Body) -> list[int]:
     yes = build.constant(True, DType.BOOL)
     alive = yes if node.optional(1) is None else node[1]
     collected: list[list[int]] = []
-    for step in range(_steps(node, count.ravel()[0])):
+    steps = node.fixed_dim(count.ravel()[0], "its number of steps")
+    for step in range(_steps(node, steps)):
         known = node.values.of(alive)
         if known is not None and not known.ravel()[0]:
             break
@@ -115,7 +115,8 @@ def _scan(node: Context, body: Body) -> list[int]:
     if node.optional(0) is not None:
         raise node.unsupported("sequence_lens is not supported; export with a newer opset")
     runs = []
-    for at in range(_steps(node, build.shape(operands[-1])[0])):
+    batch = node.fixed_dim(build.shape(operands[-1])[0], "the batch")
+    for at in range(_steps(node, batch)):
         own = [build.drop(build.one_axis_slice(x, 0, at, 1), [0]) for x in operands]
         runs.append(_scan_results(node, body, own[:first], own[first:]))
     return [_stack(node, rows, 0) for rows in zip(*runs, strict=True)]
@@ -130,7 +131,7 @@ def _scan_results(node: Context, body: Body, state: list[int], sources: list[int
         for axis, x in zip(_per_input(node, "scan_input_axes", scanned), sources, strict=True)
     ]
     (count,) = {build.shape(x)[axis] for x, axis in zip(sources, axes, strict=True)}
-    (steps,) = node.static([count], "the extent of the scanned axes")
+    steps = node.fixed_dim(count, "the extent of the scanned axes")
     directions = "scan_input_directions" if node.opset > 8 else "directions"
     backward = _per_input(node, directions, scanned)
     collected = []
@@ -175,12 +176,10 @@ def _per_input(node: Context, name: str, count: int) -> tuple[int, ...]:
     return given
 
 
-def _steps(node: Context, count: object) -> int:
-    if not isinstance(count, int):
-        raise node.unsupported(f"its number of steps {count} must be fixed")
+def _steps(node: Context, count: int) -> int:
     if count > _MOST_STEPS:
         raise node.unsupported(f"{count} steps are more than {_MOST_STEPS}")
-    return static(count)
+    return count
 
 
 def _element(build: Tensors, x: int, axis: int) -> int:

@@ -57,6 +57,8 @@ MOST_ELEMENTS = 2**36
 MOST_INLINED = 100_000
 """Nodes that the bodies of functions and loops may add up to, each as often as it is used."""
 _MOST_NESTED = 64
+_USUAL_SIZE = 16
+_OTHER_SIZES = (64, 256, 1)
 
 Scope = dict[str, int]
 Source = str | Path | bytes | ModelProto | ModelApart
@@ -133,11 +135,20 @@ def _import(
         found = model if isinstance(model, ModelApart) else read_apart(model)
         apart = upgrade(found)
         known: dict[str, Dim] = dict(sizes or {})
+        others = list(_OTHER_SIZES)
+        usual, refused, has_chosen = _USUAL_SIZE, None, False
         while True:
+            importer = _Importer(apart, values, asks, known, Tensors(for_all_sizes, usual))
             try:
-                importer = _Importer(apart, values, asks, known, for_all_sizes)
                 return importer.program(), importer
+            except (ModelError, UnsupportedError) as error:
+                has_chosen = has_chosen or importer.build.has_chosen
+                refused = refused or error
+                if not has_chosen or not others or isinstance(error, OpenExtents):
+                    raise refused from None
+                usual, known = others.pop(0), dict(sizes or {})
             except SameSize as same:
+                has_chosen = has_chosen or importer.build.has_chosen
                 known = {
                     name: substitute(dim, {same.name: same.dim}) for name, dim in known.items()
                 }
@@ -155,13 +166,13 @@ class _Importer:
         given: Mapping[str, Array],
         asks: bool,
         sizes: Mapping[str, Dim],
-        for_all_sizes: bool,
+        build: Tensors,
     ) -> None:
         self.model = model = apart.proto
         self.weights = apart.weights
         self.given = given
         self.sizes = sizes
-        self.build = Tensors(for_all_sizes)
+        self.build = build
         self.values = Values(self.build, asks)
         self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
         self.host_calls: dict[HostCall, str] = {}

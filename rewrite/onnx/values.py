@@ -2,22 +2,27 @@
 
 Exporters compute shapes with tensors (Shape, Gather, Mul, Concat, then Reshape). `Values` follows
 them over the canonical ops: the value of a node is an object array of ints, bools, floats and
-symbolic dims, or None when it is not known. A comparison that cannot be decided for all sizes
-makes the result unknown.
+symbolic dims, or None when it is not known. A comparison that cannot be decided for all sizes is a
+dim that is 1 where it holds, else 0; where there is none the result is unknown. Quotients of sizes
+that do not come out even are fractions, until they are rounded.
+
+Of a value that sizes decide, but no dim expresses, a program has what it is at some sizes: other
+sizes need another program.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
-from math import ceil, floor, trunc
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor, lcm, trunc
 
 import numpy as np
 
-from satura.rewrite.errors import CallError, UnsupportedError
-from satura.rewrite.onnx.asked import Asked, inputs_behind
+from satura.rewrite.errors import CallError, ProgramError, UnsupportedError
+from satura.rewrite.onnx.asked import Asked, inputs_behind, sizes_behind
+from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.ops import Kind
-from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Node
 from satura.rewrite.types.attributes import (
     BinaryFn,
@@ -25,14 +30,33 @@ from satura.rewrite.types.attributes import (
     Shape,
     UnaryFn,
 )
-from satura.rewrite.types.dims import Dim, SymbolicDim, exact_quotient, known_at_least, static
+from satura.rewrite.types.clamps import is_positive, largest, smallest
+from satura.rewrite.types.dims import (
+    Dim,
+    SymbolicDim,
+    exact_quotient,
+    known_at_least,
+    static,
+    symbol,
+)
 from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 MAX_INTEGERS = 1024
 MAX_FLOATS = 16
+_FINEST = 2**8  # parts of a whole: with more of them products of sizes are not exact in floats
 
-Element = int | float | SymbolicDim
+
+@dataclass(frozen=True)
+class Ratio:
+    """A fraction of sizes, which is exact as long as floats hold its parts."""
+
+    above: Dim
+    below: int
+
+
+Element = int | float | SymbolicDim | Ratio
+Truth = bool | Dim
 Known = np.ndarray[tuple[int, ...], np.dtype[np.object_]]
 
 
@@ -43,13 +67,21 @@ class Undecided(Exception):
 class Values:
     """Values of a builder's nodes, computed on demand and once."""
 
-    def __init__(self, build: Builder, asks: bool = False) -> None:
+    def __init__(self, build: Tensors, asks: bool = False) -> None:
         self._build = build
         self._asks = asks
         self._known: list[Known | None] = []
 
     def of(self, index: int) -> Known | None:
-        """The value of node `index`, or None."""
+        """The value of node `index` for all sizes, or None."""
+        known = self._symbolic(index)
+        is_open = Ratio if self._build.dtype(index) is not DType.BOOL else (Ratio, SymbolicDim)
+        if known is not None and any(isinstance(element, is_open) for element in known.ravel()):
+            return None
+        return known
+
+    def _symbolic(self, index: int) -> Known | None:
+        """As `of`, also of fractions of sizes, and of truths as dims."""
         for position in range(len(self._known), index + 1):
             self._known.append(self._evaluate(self._build.nodes[position]))
         return self._known[index]
@@ -66,14 +98,27 @@ class Values:
             )
 
     def needed(self, index: int) -> Known | None:
-        """As `of`, where a shape depends on it.
+        """As `at_some_sizes`, where a shape depends on it.
 
         Raises Asked where the value follows from those of inputs, and these may be asked for.
         """
         known = self.of(index)
-        names = inputs_behind(self._build, index) if known is None and self._asks else frozenset()
+        if known is not None:
+            return known
+        names = inputs_behind(self._build, index) if self._asks else frozenset()
         if names:
             raise Asked(names)
+        return self.at_some_sizes(index)
+
+    def at_some_sizes(self, index: int) -> Known | None:
+        """As `of`, and what only sizes decide is known at some sizes of a program."""
+        known, truths = self.of(index), self._symbolic(index)
+        if known is None and truths is not None and self._build.dtype(index) is DType.BOOL:
+            numbers = [self._build.at_some_sizes(dim) for dim in truths.ravel()]
+            known = None if None in numbers else _objects(map(bool, numbers), truths.shape)
+        elif known is None:
+            for name in sorted(sizes_behind(self._build, index)):
+                self._build.at_some_sizes(symbol(name))  # raises, and the size is none any more
         return known
 
     def _evaluate(self, node: Node) -> Known | None:
@@ -88,12 +133,23 @@ class Values:
             return _objects(shape.dims, ())
         operands = [self._known[index] for index in node.operands]
         known = [value for value in operands if value is not None]
-        if len(known) != len(operands):
+        if len(known) != len(operands) or _is_long_mask(node, known):
             return None
         try:
             return _round_to(node.type.dtype, _apply(node, known))
-        except (Undecided, CallError):
+        except (Undecided, CallError, ProgramError):
+            return self._computed(node, known)
+
+    def _computed(self, node: Node, known: list[Known]) -> Known | None:
+        """What the reference makes of numbers."""
+        numbers = [element for value in known for element in value.ravel()]
+        if not numbers or node.op.kind is not Kind.ELEMENTWISE or not _are_numbers(numbers):
             return None
+        dtypes = [self._build.dtype(x).numpy for x in node.operands]
+        arrays = [value.astype(dtype) for value, dtype in zip(known, dtypes, strict=True)]
+        with np.errstate(all="ignore"):
+            result = np.asarray(node.op.reference(*arrays, *node.attributes))
+        return _objects(result.ravel().tolist(), result.shape)
 
 
 def _is_small(type_: TensorType) -> bool:
@@ -102,7 +158,17 @@ def _is_small(type_: TensorType) -> bool:
     return is_static and isinstance(type_.size, int) and type_.size <= limit
 
 
-def _objects(elements: Sequence[object], shape: tuple[int, ...]) -> Known:
+def _is_long_mask(node: Node, known: list[Known]) -> bool:
+    """Whether it compares sizes with more numbers than decide shapes."""
+    is_long = node.type.dtype is DType.BOOL and static(node.type.size) > MAX_FLOATS
+    return is_long and not all(_are_numbers(value.ravel().tolist()) for value in known)
+
+
+def _are_numbers(elements: Sequence[object]) -> bool:
+    return not any(isinstance(element, SymbolicDim | Ratio) for element in elements)
+
+
+def _objects(elements: Iterable[object], shape: tuple[int, ...]) -> Known:
     result = np.empty(shape, object)
     result.ravel()[...] = list(elements)
     return result
@@ -124,9 +190,11 @@ def _apply(node: Node, known: list[Known]) -> Known:
     if isinstance(attribute, BinaryFn):
         if attribute.name == "div" and node.type.dtype.is_float:
             return _map(_float_divide, known)
+        if attribute.name in _LOGIC and node.type.dtype is not DType.BOOL:
+            raise Undecided  # bits of integers
         return _map(BINARY.get(attribute.name, _undecided_element), known)
     if node.op.name == "select":
-        return _map(lambda condition, a, b: a if condition else b, known)
+        return _map(_chosen, known)
     if node.op.name == "cast" and isinstance(attribute, DType):
         return _map(_is_not_zero if attribute is DType.BOOL else _CASTS[attribute.is_float], known)
     if isinstance(attribute, ReduceFn) and node.op.kind is Kind.REDUCTION:
@@ -138,7 +206,7 @@ def _round_to(dtype: DType, value: Known) -> Known:
     """Numbers as the element type stores them: integers wrap."""
 
     def stored(element: Element) -> Element:
-        if isinstance(element, SymbolicDim):
+        if isinstance(element, SymbolicDim | Ratio):
             return element
         if dtype.is_float:
             return float(np.asarray(element).astype(dtype.numpy))
@@ -174,53 +242,103 @@ def _undecided_element(*_: Element) -> Element:
     raise Undecided
 
 
-def at_most(a: Element, b: Element) -> bool:
-    """Whether a <= b; Undecided when that depends on sizes."""
-    if not isinstance(a, SymbolicDim) and not isinstance(b, SymbolicDim):
+def at_most(a: Element, b: Element) -> Truth:
+    """Whether a <= b: a dim that is 0 or 1 where that depends on sizes."""
+    if isinstance(a, int | float) and isinstance(b, int | float):
         return a <= b
-    difference = _dim(b) - _dim(a)
+    less, more = _ratio(a), _ratio(b)
+    difference = more.above * less.below - less.above * more.below
     if known_at_least(difference, 0):
         return True
     if known_at_least(-difference, 1):
         return False
-    raise Undecided
+    found = is_positive(difference + 1)
+    if found is None:
+        raise Undecided
+    return found
 
 
 def _dim(a: Element) -> Dim:
     if isinstance(a, SymbolicDim):
         return a
-    if a != trunc(a):
+    if isinstance(a, Ratio) or a != trunc(a):
         raise Undecided
     return int(a)
 
 
-def _is_not_zero(a: Element) -> bool:
-    return not _equal(a, 0)
+def _ratio(a: Element) -> Ratio:
+    """An element as a fraction; of a float only where its products are exact, too."""
+    if isinstance(a, Ratio):
+        return a
+    if isinstance(a, SymbolicDim | int):
+        return Ratio(a, 1)
+    exact = Fraction(a) if np.isfinite(a) else Fraction(1, 2 * _FINEST)
+    if exact.denominator > _FINEST:
+        raise Undecided
+    return Ratio(exact.numerator, exact.denominator)
 
 
-def _equal(a: Element, b: Element) -> bool:
-    if a == b:
-        return True
-    return at_most(a, b) and at_most(b, a)
+def _reduced(above: Dim, below: int) -> Element:
+    whole = exact_quotient(above, below)
+    return Ratio(above, below) if whole is None else whole
+
+
+def _not(a: Truth) -> Truth:
+    return 1 - a if isinstance(a, SymbolicDim) else not a
+
+
+def _and(a: Truth, b: Truth) -> Truth:
+    return a * b if isinstance(a, SymbolicDim) or isinstance(b, SymbolicDim) else a and b
+
+
+def _or(a: Truth, b: Truth) -> Truth:
+    return _not(_and(_not(a), _not(b)))
+
+
+def _chosen(condition: Truth, a: Element, b: Element) -> Element:
+    if isinstance(condition, SymbolicDim):
+        return a if a == b else _plus(_times(condition, a), _times(1 - condition, b))
+    return a if condition else b
+
+
+def _is_not_zero(a: Element) -> Truth:
+    return _not(_equal(a, 0))
+
+
+def _equal(a: Element, b: Element) -> Truth:
+    return True if a == b else _and(at_most(a, b), at_most(b, a))
 
 
 def _least(a: Element, b: Element) -> Element:
-    return a if at_most(a, b) else b
+    is_less = at_most(a, b)
+    if isinstance(is_less, SymbolicDim):
+        return _decided(smallest(_dim(a), _dim(b)))
+    return a if is_less else b
 
 
 def _greatest(a: Element, b: Element) -> Element:
-    return b if at_most(a, b) else a
+    is_less = at_most(a, b)
+    if isinstance(is_less, SymbolicDim):
+        return _decided(largest(_dim(a), _dim(b)))
+    return b if is_less else a
+
+
+def _decided(dim: Dim | None) -> Dim:
+    if dim is None:
+        raise Undecided
+    return dim
 
 
 def _float_divide(a: Element, b: Element) -> Element:
-    if isinstance(a, SymbolicDim) or isinstance(b, SymbolicDim):
-        quotient = exact_quotient(_dim(a), _dim(b))
-        if quotient is None:
-            raise Undecided
-        return quotient
-    if b == 0:
+    if isinstance(b, SymbolicDim):
+        return _decided(exact_quotient(_dim(a), b))
+    if b == 0 or isinstance(b, Ratio):
         raise Undecided
-    return a / b
+    if isinstance(a, int | float):
+        return a / b
+    above, below = _ratio(a), _ratio(abs(b))
+    sign = 1 if b > 0 else -1
+    return _reduced(above.above * below.below * sign, above.below * static(below.above))
 
 
 def _divide(a: Element, b: Element) -> Element:
@@ -240,13 +358,13 @@ def _divide(a: Element, b: Element) -> Element:
 
 
 def _modulo(a: Element, b: Element) -> Element:
-    if isinstance(b, SymbolicDim) or b == 0:
+    if isinstance(b, SymbolicDim | Ratio) or b == 0:
         raise Undecided
     return _dim(a) % int(b)
 
 
 def _power(a: Element, b: Element) -> Element:
-    if isinstance(b, SymbolicDim) or not 0 <= b <= 8 or b != int(b):
+    if isinstance(b, SymbolicDim | Ratio) or not 0 <= b <= 8 or b != int(b):
         raise Undecided
     result: Element = 1
     for _ in range(int(b)):
@@ -254,25 +372,41 @@ def _power(a: Element, b: Element) -> Element:
     return result
 
 
-def _exactly(function: Callable[..., Element]) -> Callable[[Element, Element], Element]:
-    """`function`, of sizes and whole numbers where one operand is a size."""
-
-    def combine(a: Element, b: Element) -> Element:
-        if isinstance(a, SymbolicDim) or isinstance(b, SymbolicDim):
-            a, b = _dim(a), _dim(b)
-        return function(a, b)
-
-    return combine
+def _plus(a: Element, b: Element) -> Element:
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return a + b
+    one, other = _ratio(a), _ratio(b)
+    parts = lcm(one.below, other.below)
+    first, second = (each.above * (parts // each.below) for each in (one, other))
+    return _reduced(first + second, parts)
 
 
-_plus, _times = _exactly(operator.add), _exactly(operator.mul)
+def _times(a: Element, b: Element) -> Element:
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return a * b
+    one, other = _ratio(a), _ratio(b)
+    return _reduced(one.above * other.above, one.below * other.below)
 
 
-def _rounding(function: Callable[[float], int]) -> Callable[[Element], Element]:
-    return lambda a: a if isinstance(a, SymbolicDim) else float(function(a))
+def _minus(a: Element) -> Element:
+    return _times(a, -1)
+
+
+def _floor(a: Element) -> Element:
+    if isinstance(a, Ratio):
+        return a.above // a.below
+    return a if isinstance(a, SymbolicDim) else float(floor(a))
+
+
+def _round(a: Element) -> Element:
+    if isinstance(a, Ratio):
+        raise Undecided
+    return a if isinstance(a, SymbolicDim) else float(round(a))
 
 
 def _to_integer(a: Element) -> Element:
+    if isinstance(a, Ratio):
+        return _floor(a) if known_at_least(a.above, 0) else _decided(None)
     if isinstance(a, SymbolicDim):
         return a
     if isinstance(a, float) and not np.isfinite(a):
@@ -281,20 +415,20 @@ def _to_integer(a: Element) -> Element:
 
 
 _CASTS: dict[bool, Callable[..., Element]] = {
-    True: lambda a: a if isinstance(a, SymbolicDim) else float(a), False: _to_integer
+    True: lambda a: a if isinstance(a, SymbolicDim | Ratio) else float(a), False: _to_integer
 }  # fmt: skip
 UNARY: dict[str, Callable[..., Element]] = {
-    "neg": operator.neg,
-    "abs": lambda a: a if at_most(0, a) else -a,
-    "relu": lambda a: a if at_most(0, a) else 0,
-    "floor": _rounding(floor),
-    "ceil": _rounding(ceil),
-    "round": _rounding(round),
-    "not": lambda a: not a,
+    "neg": _minus,
+    "abs": lambda a: _greatest(a, _minus(a)),
+    "relu": lambda a: _greatest(a, 0),
+    "floor": _floor,
+    "ceil": lambda a: _minus(_floor(_minus(a))),
+    "round": _round,
+    "not": _not,
 }
 BINARY: dict[str, Callable[..., Element]] = {
     "add": _plus,
-    "sub": lambda a, b: _plus(a, -b),
+    "sub": lambda a, b: _plus(a, _minus(b)),
     "mul": _times,
     "div": _divide,
     "mod": _modulo,
@@ -303,8 +437,9 @@ BINARY: dict[str, Callable[..., Element]] = {
     "min": _least,
     "eq": _equal,
     "le": at_most,
-    "lt": lambda a, b: not at_most(b, a),
-    "and": operator.and_,
-    "or": operator.or_,
-    "xor": operator.xor,
+    "lt": lambda a, b: _not(at_most(b, a)),
 }
+_LOGIC: dict[str, Callable[..., Element]] = {
+    "and": _and, "or": _or, "xor": lambda a, b: _not(_equal(a, b)),
+}  # fmt: skip
+BINARY |= _LOGIC

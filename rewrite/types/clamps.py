@@ -24,26 +24,34 @@ def smallest(dim: Dim, bound: Dim) -> Dim | None:
     return None if more is None else dim - more
 
 
-def _positive_part(dim: Dim) -> Dim | None:
-    """`dim` where it is positive, else 0.
+def is_positive(dim: Dim) -> Dim | None:
+    """1 where `dim` is more than 0, else 0; None where no dim is known to be that.
 
     Its terms are p - n. 2n // (n+p+1) is 1 where n is more than p, else 0, and the other way round
     (2p+1) // (n+p+1) is 0 where n is more, else 1. None where both p and n depend on sizes.
     """
     if known_at_least(-dim, 0):
         return 0
-    if known_at_least(dim, 0):
-        return dim
+    if known_at_least(dim, 1):
+        return 1
     above = polynomial((monomial, c) for monomial, c in monomials_of(dim) if c > 0)
     below = polynomial((monomial, -c) for monomial, c in monomials_of(dim) if c < 0)
     if not all(_never_negative(atom) for monomial, _ in monomials_of(dim) for atom in monomial):
         return None
     total = above + below + 1
+    if isinstance(above, int):  # n may be equal to p, which is not more
+        return 2 * above // total
     if isinstance(below, int):
-        return dim - dim * (2 * below // total)
-    if isinstance(above, int):
-        return dim * ((2 * above + 1) // total)
+        return 1 - (2 * below + 1) // total
     return None  # the division would take whole parts out, and leave a negative rest
+
+
+def _positive_part(dim: Dim) -> Dim | None:
+    """`dim` where it is positive, else 0."""
+    if known_at_least(dim, 0):
+        return dim
+    positive = is_positive(dim)
+    return None if positive is None else dim * positive
 
 
 def _never_negative(atom: Atom) -> bool:

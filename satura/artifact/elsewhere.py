@@ -15,7 +15,7 @@ from onnx import ModelProto
 
 from satura.artifact.container import Container, Writer, natural, of
 from satura.backend.plan.plans import Elsewhere
-from satura.rewrite.errors import ArtifactError, ModelError, UnsupportedError
+from satura.rewrite.errors import ArtifactError, ModelError
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.onnx.cut import with_values
 from satura.rewrite.onnx.files import ModelApart, initializer, read_apart
@@ -72,7 +72,7 @@ def elsewhere_in(
         model, rules = _read(file, row)
         try:
             program = load_at(model, sizes)
-        except (ModelError, UnsupportedError):
+        except ModelError:
             return None  # what excludes them says why
         nodes = program.nodes
         types = {nodes[index].input_name: nodes[index].type for index in program.inputs}

@@ -16,7 +16,7 @@ from satura.pipeline.models import Model
 from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.rewritten import Rewritten
 from satura.pipeline.rule_sets import Rules, names_in_the_book
-from satura.rewrite.errors import ModelError, UnsupportedError
+from satura.rewrite.errors import ModelError
 from satura.rewrite.extract.schedule import Refusals, Schedule
 from satura.rewrite.onnx.asked import Asked, bind_inputs
 from satura.rewrite.onnx.checks import declared_inputs
@@ -127,7 +127,7 @@ class Making:
                     load_at(model, sizes, values),
                     lambda made: refused_dispatches(made, self.threads),
                 )
-            except (ModelError, UnsupportedError):
+            except ModelError:
                 return None  # what excludes them says why
 
         return Elsewhere(declared, at, model, lambda: names_in_the_book(self.rules))

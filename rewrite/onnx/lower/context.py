@@ -133,12 +133,15 @@ class Context:
         return tuple(e if isinstance(e, SymbolicDim) else int(e) for e in elements)
 
     def fixed(self, position: int) -> tuple[int, ...]:
-        """The value of an integer operand, flat, where it does not depend on sizes."""
-        dims = self.dims(position)
-        for dim in dims:
-            if isinstance(dim, SymbolicDim):
-                raise self.unsupported(f"input {position} must not depend on the size {dim}")
-        return tuple(map(static, dims))
+        """The value of an integer operand, flat; where sizes decide it, that at some sizes."""
+        return tuple(self.fixed_dim(dim, f"input {position}") for dim in self.dims(position))
+
+    def fixed_dim(self, dim: Dim, what: str) -> int:
+        """`dim` at some sizes. Raises UnsupportedError where the program is for all sizes."""
+        number = self.build.at_some_sizes(dim)
+        if number is None:
+            raise self.unsupported(f"{what} must not depend on the size {dim}")
+        return number
 
     def array(self, position: int) -> Array:
         """The value of a constant operand, of any size and dtype."""

@@ -195,12 +195,18 @@ def parts(node: Context, axis: int, sizes: Sequence[Dim]) -> list[int]:
 
 
 def _equal_parts(node: Context, extent: Dim, count: int) -> tuple[Dim, ...]:
+    """As many as outputs; the last may be smaller where opset 18's num_outputs says how many.
+
+    Without it onnxruntime refuses a fixed extent, and splits an open one evenly.
+    """
     if node.has("num_outputs") and node.integer("num_outputs") != count:
         raise node.wrong(f"num_outputs is {node.integer('num_outputs')}, it has {count} outputs")
+    if node.opset >= 18 and not node.has("num_outputs") and isinstance(extent, int):
+        raise node.wrong("it has neither sizes nor num_outputs")
     part = exact_quotient(extent, count)
     if part is not None:
         return (part,) * count
-    if node.opset < 18:
+    if node.opset < 18 or not node.has("num_outputs"):
         if isinstance(extent, int):
             raise node.wrong(f"extent {extent} does not split into {count} equal parts")
         node.build.need_equal(extent // count * count, extent)

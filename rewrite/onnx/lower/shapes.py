@@ -11,7 +11,8 @@ from satura.rewrite.onnx.files import array_of
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.types import dtype_of
-from satura.rewrite.types.dims import Dim, SymbolicDim, known_at_least
+from satura.rewrite.types.clamps import largest
+from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import DType
 
 
@@ -83,14 +84,19 @@ def range_(node: Context) -> int:
 
 
 def _range_count(node: Context, start: Dim, limit: Dim, step: Dim) -> Dim:
-    if isinstance(step, SymbolicDim) or step == 0:
-        raise node.unsupported("its delta must be fixed and not 0")
+    step = node.fixed_dim(step, "its delta") if isinstance(step, SymbolicDim) else step
+    if step == 0:
+        raise node.wrong("its delta is 0")
     distance = limit - start
     if not isinstance(distance, SymbolicDim):
         return max(0, ceil(distance / step))
     count = (distance + step - 1) // step if step > 0 else (-distance - step - 1) // -step
-    if not known_at_least(count, 0):
+    least = largest(count, 0)
+    if least is not None:
+        return least
+    if node.build.for_all_sizes:
         raise node.unsupported(f"its length {count} may be negative")
+    node.build.need_at_least(count, 0)
     return count
 
 

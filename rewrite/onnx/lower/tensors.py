@@ -9,7 +9,14 @@ import numpy as np
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.attributes import Padding
-from satura.rewrite.types.dims import Dim, SymbolicDim, exact_quotient, product, symbols_of
+from satura.rewrite.types.dims import (
+    Dim,
+    SymbolicDim,
+    exact_quotient,
+    product,
+    representative,
+    symbols_of,
+)
 from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import DType
 
@@ -27,12 +34,14 @@ class Tensors(Builder):
 
     Extents that must be equal, and may be, are taken for equal: `conditions` collects what calls
     must fulfil, each with the `place` in the model that needs it. A program `for_all_sizes` has no
-    condition where a size can say the same.
+    condition where a size can say the same. Numbers that must be known, and are not for all sizes,
+    are those at `usual` sizes.
     """
 
-    def __init__(self, for_all_sizes: bool = False) -> None:
+    def __init__(self, for_all_sizes: bool = False, usual: int = 16) -> None:
         super().__init__()
-        self.for_all_sizes = for_all_sizes
+        self.for_all_sizes, self.usual = for_all_sizes, usual
+        self.has_chosen = False
         self.place = ""
         self.conditions: dict[tuple[Dim, Dim], SizeCondition] = {}
         self.sequences: dict[int, tuple[int, ...] | None] = {}
@@ -56,6 +65,18 @@ class Tensors(Builder):
     def need_at_least(self, dim: Dim, least: int) -> None:
         """Let calls where `dim` is less than `least` be refused."""
         self.conditions[dim, least] = SizeCondition(dim, least, True, self.place)
+
+    def at_some_sizes(self, dim: Dim) -> int | None:
+        """`dim` at the sizes that the program is made for: others need another program.
+
+        None where it is made for all sizes. Raises SameSize as `need_equal` does.
+        """
+        if self.for_all_sizes or isinstance(dim, int):
+            return None if isinstance(dim, SymbolicDim) else dim
+        self.has_chosen = True
+        number = representative(dim, self.usual)
+        self.need_equal(dim, number)
+        return number
 
     def _fitted(self, x: int, shape: Sequence[Dim]) -> int:
         """x cut to the extents of `shape` that its own may be equal to: nothing is cut in calls."""
