@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.compare import SEQUENCE, TINY_SEQUENCE, compare, compare_alone
+from benchmarks.compare import compare, compare_alone
 from benchmarks.executables import executables
-from benchmarks.memory import DEFAULT, memory
-from benchmarks.models import MODELS, TINY, build, example_inputs
+from benchmarks.memory import DEFAULT as OF_MEMORY
+from benchmarks.memory import memory
+from benchmarks.models import MODELS, TINY, build, example_inputs, example_sizes
 from benchmarks.opening import opening
 from benchmarks.saved import DEFAULT as SAVED
 from benchmarks.saved import saved
@@ -32,87 +35,102 @@ from satura.commands.bench import Case, print_results
 from satura.commands.bench import compare as compare_runtimes
 from satura.commands.compiling import Compiling
 
-COMMANDS = (
-    "compare", "executables", "layers", "memory", "opening", "saved", "scaling", "search", "sizes",
-)  # fmt: skip
+_LARGE = tuple(name for name in MODELS if name not in TINY)
 _MANY = 60  # rounds where differences of a few percent count
 
 
-def cases(names: list[str]) -> Iterator[Case]:
-    """The models of these names, each built when it is its turn."""
-    for name in names:
-        model = build(name)
-        sizes = {"batch": 1, "seq": TINY_SEQUENCE if name in TINY else SEQUENCE}
-        yield Case(name, model, example_inputs(model, sizes))
+def _time(given: Namespace) -> None:
+    cases = (  # each built when it is its turn
+        Case(name, model, example_inputs(model, example_sizes(name)))
+        for name in given.models
+        for model in [build(name)]
+    )
+    results = compare_runtimes(cases, given.rounds, Compiling(threads=given.threads))
+    print_results(results, given.threads, given.rounds)
+
+
+def _compare(given: Namespace) -> None:
+    if given.alone:
+        compare_alone(given.models[0], given.threads, given.rounds)
+    else:
+        compare(given.models, given.threads, given.rounds, given.csv)
+
+
+def _comparison(parser: ArgumentParser) -> None:
+    parser.add_argument("--csv", type=Path, help="write all numbers and, beside it, a plot")
+    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
+
+
+def _layers(parser: ArgumentParser) -> None:
+    parser.add_argument("--dtype", nargs="*", default=["f32"], choices=list(DTYPES))
+    parser.add_argument("--only", default="", help="layers whose name has this")
+
+
+def _json(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _bandwidth(parser: ArgumentParser) -> None:
+    parser.add_argument("--bandwidth", type=float, default=200.0, help="GB/s of all cores")
+
+
+def _lengths(parser: ArgumentParser) -> None:
+    parser.add_argument("--lengths", type=int, default=500, help="how many are called")
+
+
+@dataclass(frozen=True)
+class _Command:
+    """What runs a command, its models where none are given, and what adds its own options.
+
+    Where `models` are None, it is not about models.
+    """
+
+    run: Callable[[Namespace], None]
+    models: Sequence[str] | None = _LARGE
+    options: Callable[[ArgumentParser], None] = lambda _: None
+    rounds: int = 15
+
+
+_COMMANDS = {
+    "": _Command(_time),
+    "compare": _Command(_compare, options=_comparison),
+    "executables": _Command(lambda x: executables(x.models, x.threads, x.rounds), rounds=_MANY),
+    "layers": _Command(
+        lambda x: compare_layers(x.dtype, x.threads, x.rounds, x.only), None, _layers
+    ),
+    "memory": _Command(lambda x: memory(x.models, x.threads), OF_MEMORY),
+    "opening": _Command(
+        lambda x: opening(x.models, x.threads, x.rounds, x.json),
+        ("light_resnet50", "minilm", "bert_base"), _json,
+    ),
+    "saved": _Command(lambda x: saved(x.models, x.rounds, x.json), SAVED, _json),
+    "scaling": _Command(
+        lambda x: scaling(x.models, x.bandwidth, min(x.rounds, 5)),
+        ("light_resnet50", "bert_base"), _bandwidth,
+    ),
+    "search": _Command(lambda x: search(x.models)),
+    "sizes": _Command(
+        lambda x: sizes(x.models, x.threads, x.rounds, x.lengths), OF_SIZES, _lengths, _MANY
+    ),
+}  # fmt: skip
 
 
 def main() -> None:
     """Print a table with a line per model or layer."""
     first = "".join(sys.argv[1:2])
-    command = first if first in COMMANDS else ""
-    parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
+    command = _COMMANDS.get(first, _COMMANDS[""])
+    parser = ArgumentParser("python -m benchmarks", description=__doc__)
     parser.add_argument("--threads", type=int, default=usable_threads())
-    is_close = command in ("executables", "sizes")
-    parser.add_argument("--rounds", type=int, default=_MANY if is_close else 15)
-    if command == "layers":
-        parser.add_argument("--dtype", nargs="*", default=["f32"], choices=list(DTYPES))
-        parser.add_argument("--only", default="", help="layers whose name has this")
-    elif command == "memory":
-        parser.add_argument("models", nargs="*", default=list(DEFAULT))
-    elif command == "opening":
-        parser.add_argument("models", nargs="*", default=["light_resnet50", "minilm", "bert_base"])
-        parser.add_argument("--json", action="store_true", help="print JSON")
-    elif command == "saved":
-        parser.add_argument("models", nargs="*", default=list(SAVED))
-        parser.add_argument("--json", action="store_true", help="print JSON")
-    elif command == "scaling":
-        parser.add_argument("models", nargs="*", default=["light_resnet50", "bert_base"])
-        parser.add_argument("--bandwidth", type=float, default=200.0, help="GB/s of all cores")
-    elif command == "sizes":
-        parser.add_argument("models", nargs="*", default=list(OF_SIZES))
-        parser.add_argument("--lengths", type=int, default=500, help="how many are called")
-    else:
-        parser.add_argument("models", nargs="*", default=[n for n in MODELS if n not in TINY])
-    if command == "compare":
-        parser.add_argument("--csv", type=Path, help="write all numbers and, beside it, a plot")
-        parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
-    arguments = parser.parse_args(sys.argv[2:] if command else sys.argv[1:])
-    threads, rounds = arguments.threads, arguments.rounds
-    if command == "layers":
-        compare_layers(arguments.dtype, threads, rounds, arguments.only)
-        return
-    known = [*MODELS, *DEFAULT] if command == "memory" else list(MODELS)
-    unknown = [name for name in arguments.models if name not in known]
+    parser.add_argument("--rounds", type=int, default=command.rounds)
+    if command.models is not None:
+        parser.add_argument("models", nargs="*", default=list(command.models))
+    command.options(parser)
+    given = parser.parse_args(sys.argv[2 if first and first in _COMMANDS else 1 :])
+    known = dict.fromkeys((*MODELS, *(command.models or ())))
+    unknown = [name for name in vars(given).get("models", ()) if name not in known]
     if unknown:
         parser.error(f"there is no model {unknown[0]!r}; choose from {', '.join(known)}")
-    if command == "memory":
-        memory(arguments.models, threads)
-        return
-    if command == "opening":
-        opening(arguments.models, threads, rounds, arguments.json)
-        return
-    if command == "saved":
-        saved(arguments.models, rounds, arguments.json)
-        return
-    if command == "scaling":
-        scaling(arguments.models, arguments.bandwidth, min(rounds, 5))
-        return
-    if command == "executables":
-        executables(arguments.models, threads, rounds, {"batch": 1, "seq": SEQUENCE})
-        return
-    if command == "search":
-        search(arguments.models)
-        return
-    if command == "sizes":
-        sizes(arguments.models, threads, rounds, arguments.lengths)
-        return
-    if command == "compare" and arguments.alone:
-        compare_alone(arguments.models[0], threads, rounds)
-    elif command == "compare":
-        compare(arguments.models, threads, rounds, arguments.csv)
-    else:
-        results = compare_runtimes(cases(arguments.models), rounds, Compiling(threads=threads))
-        print_results(results, threads, rounds)
+    command.run(given)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.models import TINY, build, example_inputs
+from benchmarks.models import build, example_inputs, example_sizes
 from benchmarks.peers import OPENVINO_HINT, runners, versions
 from benchmarks.statistics import geometric_mean, time_in_turns
 from satura.backend.target import host_target
@@ -27,7 +27,6 @@ from satura.commands.bench import Runner
 from satura.commands.terminal import print_line, print_table
 from satura.commands.timing import ratio
 
-SEQUENCE, TINY_SEQUENCE = 128, 32
 PEERS = ("onnxruntime", "openvino", "torch")
 
 
@@ -53,8 +52,7 @@ class Comparison:
 def compare_model(name: str, threads: int, rounds: int) -> Comparison:
     """Measure one model here."""
     model = build(name)
-    sizes = {"batch": 1, "seq": TINY_SEQUENCE if name in TINY else SEQUENCE}
-    arguments = example_inputs(model, sizes)
+    arguments = example_inputs(model, example_sizes(name))
     ready: dict[str, Runner] = {}
     prepared: dict[str, float] = {}
     peak = 0.0

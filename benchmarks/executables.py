@@ -10,7 +10,7 @@ from functools import partial
 from time import process_time
 
 import satura
-from benchmarks.models import build, example_inputs
+from benchmarks.models import build, example_inputs, example_sizes
 from benchmarks.statistics import time_in_turns
 from satura.backend.jit.kernel import KernelSource
 from satura.backend.plan.compiled import CompiledSchedule, compile_schedule
@@ -19,21 +19,22 @@ from satura.commands.terminal import print_table, progress
 from satura.commands.timing import ratio
 
 
-def executables(names: list[str], threads: int, rounds: int, sizes: dict[str, int]) -> None:
+def executables(names: list[str], threads: int, rounds: int) -> None:
     """Print a line per model and level."""
     header = ["model", "level", "kernels", "code bytes", "compile s", "slowdown", "low", "high"]
     rows: list[list[str]] = []
     with progress("executables") as phase:
         for at, name in enumerate(names):
             phase(name, at / len(names))
-            rows += _of_levels(name, threads, rounds, sizes)
+            rows += _of_levels(name, threads, rounds)
     print_table("kernels that dispatches share", header, rows)
 
 
-def _of_levels(name: str, threads: int, rounds: int, sizes: dict[str, int]) -> list[list[str]]:
+def _of_levels(name: str, threads: int, rounds: int) -> list[list[str]]:
     schedule = satura.compile(build(name), threads).rewritten.schedule
     levels = {level: compile_schedule(schedule, threads, merging=level) for level in MERGING}
     symbols = schedule.program.symbols
+    sizes = example_sizes(name)
     arguments = example_inputs(name, sizes)
     runs = {level: partial(found.run, arguments) for level, found in levels.items()}
     samples = time_in_turns(runs, rounds)

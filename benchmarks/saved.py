@@ -14,8 +14,7 @@ from time import process_time
 
 import onnx
 
-from benchmarks.compare import SEQUENCE, TINY_SEQUENCE
-from benchmarks.models import TINY, build, example_inputs
+from benchmarks.models import build, example_inputs, example_sizes
 from satura.commands.bench import Runner, needs_onnxruntime, onnxruntime_runner
 from satura.commands.terminal import print_json, print_table, progress
 from satura.pipeline.written import rewrite_for_file
@@ -68,8 +67,7 @@ def saved(names: list[str], rounds: int, is_json: bool) -> None:
 
 def _of_model(name: str, rounds: int) -> Saved:
     model = build(name)
-    sizes = {"batch": 1, "seq": TINY_SEQUENCE if name in TINY else SEQUENCE}
-    arguments = example_inputs(model, sizes)
+    arguments = example_inputs(model, example_sizes(name))
     with tempfile.TemporaryDirectory() as folder:
         paths = (Path(folder) / "original.onnx", Path(folder) / "saved.onnx")
         onnx.save(model, paths[0])

@@ -15,12 +15,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from satura.backend.contraction.emit import contraction_source
+from satura.backend.contraction.packing import pack_panels
 from satura.backend.contraction.spec import (
     ContractionCall,
     ContractionSpec,
     RowAxis,
     contraction_plan,
-    pack_panels,
     parameters,
 )  # fmt: skip
 from satura.backend.contraction.tile import Products, Tile, choose_tile, panel_columns

@@ -17,9 +17,9 @@ from onnx import numpy_helper
 import satura
 from benchmarks.models.quantized import quantize
 from satura.backend.contraction import call, readings
+from satura.backend.contraction.packing import pack_products
 from satura.backend.contraction.readings import Reading
 from satura.backend.contraction.sorted_words import fits_halves
-from satura.backend.contraction.spec import pack_products
 from satura.backend.contraction.tile import Products
 from satura.backend.target import host_target
 from satura.rewrite.extract.schedule import Dispatch, Schedule

@@ -11,7 +11,7 @@ import pytest
 import satura
 from satura.backend.lower.walk import LoweringError
 from satura.backend.plan import kernels
-from satura.errors import StruckWarning
+from satura.errors import LimitWarning, StruckWarning
 from satura.pipeline.inputs import random_inputs
 from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
 from satura.rewrite.program.builder import Builder
@@ -87,6 +87,13 @@ def test_another_choice_is_compiled(monkeypatch: pytest.MonkeyPatch, is_refused:
     with pytest.warns(StruckWarning):
         again = satura.compile(program, threads=1)
     assert again.is_remembered and again.report == compiled.report
+
+
+def test_a_search_made_again_warns_of_its_limit_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse(monkeypatch, is_long_row)
+    with pytest.warns(StruckWarning), pytest.warns(LimitWarning) as seen:
+        satura.compile(attention(), threads=1, limits=satura.Limits(rounds=0))
+    assert [each.category for each in seen] == [LimitWarning, StruckWarning]
 
 
 def test_what_is_refused_at_some_sizes_is_replaced_when_they_come(

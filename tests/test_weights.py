@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import BinaryIO
@@ -260,4 +262,11 @@ def test_files_that_nobody_reads_are_closed_when_the_next_is_opened(model: Path)
     del files[:2]
     files.append(stored.StoredFile(model))
     assert len(stored._KEPT) == kept - 1
-    assert all(not file.closed for _, file in stored._KEPT)
+    assert all(os.fstat(descriptor) for _, descriptor in stored._KEPT)
+
+
+def test_no_file_is_left_to_the_interpreter_to_close(model: Path) -> None:
+    code = "import satura, sys; satura.load(sys.argv[1]); kept = satura.compile(sys.argv[1])"
+    command = [sys.executable, "-W", "always::ResourceWarning", "-c", code, str(model)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stderr == ""

@@ -14,8 +14,8 @@ from math import prod
 import numpy as np
 
 from satura.backend.contraction.narrow import Narrow, known_integers, narrow_operand
+from satura.backend.contraction.packing import pack_panels, pack_products
 from satura.backend.contraction.sorted_words import is_sorted_faster, sorted_panels, stack_panels
-from satura.backend.contraction.spec import pack_panels, pack_products
 from satura.backend.contraction.tile import Products
 from satura.backend.contraction.views import View, view_of
 from satura.backend.lower.body import Pointer

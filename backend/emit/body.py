@@ -6,20 +6,15 @@ Levels: 0 before all loops, 1 once per iteration of the outer loops, 2 inside th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
-from satura.backend.emit.text import indent
+from satura.backend.emit.text import indent, op_text, zero
 from satura.backend.lower.body import Access, Argument, Nest, Pointer, Value, needed_values
-from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.types.tensor_type import DType
-
-_OPERAND = re.compile(r"\b[ab]\b")
-_FUNCTIONS = {**UNARY, **BINARY}
 
 
 class KernelForm(Protocol):
@@ -373,31 +368,3 @@ def _float(scalar: Value) -> float:
 def _is_octet(scalar: Value) -> bool:
     """Whether a value is an integer of 8 bits, signed or not, in 16 bits."""
     return scalar.op == "scalar" and (scalar.literal + 128) % (1 << 16) < 384
-
-
-def zero(dtype: DType) -> str:
-    """A literal 0 of `dtype`."""
-    return "False" if dtype is DType.BOOL else f"{dtype.value}(0)"
-
-
-def op_text(value: Value, operands: Sequence[str]) -> str:
-    """The text of an op on named operands."""
-    if value.op == "select":
-        return f"choose({', '.join(operands)})"
-    if value.op in ("inside", "quotient") or value.op.startswith(("decode_", "encode_")):
-        return f"{value.op}({', '.join(operands)})"
-    if value.op == "add_index":
-        return f"choose({operands[0]} < 0, {operands[0]} + {operands[1]}, {operands[0]})"
-    if value.op == "report":
-        return operands[0]
-    function = _FUNCTIONS[value.op]
-    by_name = dict(zip("ab", operands, strict=False))
-    text = _OPERAND.sub(lambda match: by_name[match.group()], function.formula)
-    return text if function.to_bool else conversion_text(text, value.dtype)
-
-
-def conversion_text(text: str, dtype: DType) -> str:
-    """`text`, computed in a type that may be wider, as a value of `dtype`."""
-    if dtype in (DType.F16, DType.BF16):
-        return f"round_{dtype.value}({text})"
-    return f"{dtype.value}({text})" if dtype.is_integer else text

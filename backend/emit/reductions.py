@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from satura.backend.emit.body import zero
+from satura.backend.emit.text import zero
 from satura.backend.lower.body import Nest, Reduction, needed_values
 from satura.rewrite.ops.elementwise import BINARY, UNARY
 from satura.rewrite.ops.reductions import reduction_identity

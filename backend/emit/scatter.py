@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from satura.backend.emit.alone import named_code, tensor_words
-from satura.backend.emit.body import Code, op_text
-from satura.backend.emit.text import indent
+from satura.backend.emit.body import Code
+from satura.backend.emit.text import indent, op_text
 from satura.backend.lower.body import Pointer, Value
 from satura.backend.lower.walk import shape_of
 from satura.rewrite.extract.schedule import Dispatch, Schedule

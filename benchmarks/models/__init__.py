@@ -29,7 +29,10 @@ from .segformer import Pyramid, segformer
 from .windowed import Windowed, swin
 from .writer import Array
 
-__all__ = ["LIGHT", "MODELS", "QUANTIZED", "TINY", "build", "example_inputs", "original_light"]
+__all__ = [
+    "LIGHT", "MODELS", "QUANTIZED", "TINY", "build", "example_inputs", "example_sizes",
+    "original_light",
+]  # fmt: skip
 
 _TINY_STAGES = ((8, 2), (16, 2))
 _TINY_BACKBONE = Backbone(channels=(8, 12, 12, 16, 16, 24), strides=(2, 1, 2, 2, 1))
@@ -96,6 +99,11 @@ def build(name: str) -> onnx.ModelProto:
     if name not in MODELS:
         raise KeyError(f"there is no model {name!r}; the models are {', '.join(MODELS)}")
     return MODELS[name]()
+
+
+def example_sizes(name: str) -> dict[str, int]:
+    """The sizes at which the model of this name is timed."""
+    return {"batch": 1, "seq": 32 if name in TINY else 128}
 
 
 def example_inputs(

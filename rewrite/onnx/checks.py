@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
+from math import prod
 
 from onnx import (
     GraphProto,
@@ -15,7 +16,7 @@ from onnx import (
     defs,
 )
 
-from satura.rewrite.errors import ModelError, UnsupportedError
+from satura.rewrite.errors import ModelError, ProgramError, UnsupportedError
 from satura.rewrite.onnx.order import label
 from satura.rewrite.onnx.types import dtype_of, element_name
 from satura.rewrite.types.dims import Dim, symbol
@@ -23,6 +24,7 @@ from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import MOST_AXES, DType, TensorType
 
 OLDEST_OPSET = 7
+_MOST_ELEMENTS = 2**36
 _LONGEST_DIM = 100
 LARGEST_VERSION = 2**31 - 1
 
@@ -208,3 +210,13 @@ def _describe(value: ValueInfoProto) -> str:
     tensor = value.type.tensor_type
     dims = [str(d.dim_value) if d.HasField("dim_value") else d.dim_param for d in tensor.shape.dim]
     return f"{element_name(tensor.elem_type)}[{', '.join(dims)}]"
+
+
+def check_size(type_: TensorType) -> None:
+    """Raise ProgramError for a tensor that no memory holds, or of too many axes."""
+    if type_.rank > MOST_AXES:
+        raise ProgramError(f"{type_.rank} axes; {MOST_AXES} are supported")
+    # Also of a tensor without elements: the product of all extents but 0 must have a place.
+    elements = prod(dim for dim in type_.shape if isinstance(dim, int) and dim)
+    if elements > _MOST_ELEMENTS:
+        raise ProgramError(f"{type_} would have {elements} elements, more than any memory holds")

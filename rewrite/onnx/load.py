@@ -6,7 +6,6 @@ Every node is lowered by its own definition; nothing is folded, cancelled or sim
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
 from pathlib import Path
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
@@ -24,6 +23,7 @@ from satura.rewrite.onnx.checks import (
     LARGEST_VERSION,
     check_declared_type,
     check_node,
+    check_size,
     input_types,
     opset_versions,
 )
@@ -50,10 +50,9 @@ from satura.rewrite.onnx.values import Values
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import HostCall
 from satura.rewrite.types.dims import Dim, substitute
-from satura.rewrite.types.tensor_type import MOST_AXES, Array
+from satura.rewrite.types.tensor_type import Array
 from satura.rewrite.user_ops.declare import find
 
-MOST_ELEMENTS = 2**36
 MOST_INLINED = 100_000
 """Nodes that the bodies of functions and loops may add up to, each as often as it is used."""
 _MOST_NESTED = 64
@@ -410,12 +409,5 @@ class _Importer:
 
     def _check_sizes(self) -> None:
         for node in self.build.nodes[self.checked :]:
-            # Also of a tensor without elements: the product of all extents but 0 must have a place.
-            extents = [dim for dim in node.type.shape if isinstance(dim, int) and dim]
-            if node.type.rank > MOST_AXES:
-                raise ProgramError(f"{node.type.rank} axes; {MOST_AXES} are supported")
-            if prod(extents) > MOST_ELEMENTS:
-                raise ProgramError(
-                    f"{node.type} would have {prod(extents)} elements, more than any memory holds"
-                )
+            check_size(node.type)
         self.checked = len(self.build.nodes)

@@ -11,6 +11,7 @@ import numpy as np
 from satura.rewrite.errors import CallError
 from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate
 from satura.rewrite.types.sequence_type import ABSENT, SequenceType, member
+from satura.rewrite.types.shown import kind_of
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def sizes_of(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) ->
             raise CallError(f"input {name!r} ({expected}) is missing")
         array = arguments[name]
         if array.dtype != expected.dtype.numpy or array.ndim != expected.rank:
-            shown = f"{array.dtype.name}{list(array.shape)}"
+            shown = kind_of(array)
             if not array.dtype.isnative:
                 shown += f" in another byte order: convert it by astype({array.dtype.name!r})"
             elif array.ndim == expected.rank:

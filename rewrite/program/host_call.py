@@ -11,6 +11,7 @@ from onnx import NodeProto, ValueInfoProto, helper
 
 from satura.rewrite.errors import CallError, UnsupportedError
 from satura.rewrite.types.attributes import HostCall
+from satura.rewrite.types.shown import kind_of
 from satura.rewrite.types.tensor_type import Array
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ def run(call: HostCall, arguments: list[Array]) -> tuple[Array, ...]:
     for result, expected in zip(results, call.outputs, strict=True):
         array = np.asarray(result)
         if array.dtype != expected.dtype.numpy or array.shape != expected.shape:
-            shown = f"{array.dtype.name}{list(array.shape)}"
-            raise CallError(f"the reference implementation of {call} gave {shown}, not {expected}")
+            raise CallError(
+                f"the reference implementation of {call} gave {kind_of(array)}, not {expected}"
+            )
         arrays.append(array)
     return tuple(arrays)
 

@@ -38,10 +38,11 @@ class NonMaxSuppression(OpRun):
         self, boxes: Array, scores: Array, most: Array | None = None, overlap: Array | None = None,
         score: Array | None = None, center_point_box: int | None = None,
     ) -> tuple[Array, ...]:  # fmt: skip
-        limits = [None if x is None or not x.size else float(x.flat[0]) for x in (overlap, score)]
-        count = 0 if most is None or not most.size else int(most.flat[0])
+        count, least, above = (
+            None if x is None or not x.size else x.flat[0].item() for x in (most, overlap, score)
+        )
         is_by_center = bool(center_point_box)
-        return (kept_boxes(boxes, scores, count, limits[0] or 0.0, limits[1], is_by_center),)
+        return (kept_boxes(boxes, scores, count or 0, least or 0.0, above, is_by_center),)
 
 
 def evaluator(model: ModelProto) -> ReferenceEvaluator:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from reprlib import repr as short
 
 from satura.rewrite.errors import CallError
 from satura.rewrite.types.dims import Dim, symbol
+from satura.rewrite.types.shown import shown
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 ABSENT = -1
@@ -36,8 +36,7 @@ class SequenceType(TensorType):
             fits = all(int(x) == wanted if wanted is not None else x >= 0 for x in ranks)
             fits = fits and (self.is_list or ranks.size == 1)
         if not fits:
-            given = short(ranks.tolist())
-            raise CallError(f"input {name!r} is {self}: its ranks cannot be {given}")
+            raise CallError(f"input {name!r} is {self}: its ranks cannot be {shown(ranks)}")
         found = {}
         for at, rank in enumerate(map(int, ranks)):
             dims = self.dims or (None,) * rank

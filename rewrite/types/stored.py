@@ -41,8 +41,9 @@ class StoredFile:
             self._state = _state_of(file)
             _close_unread()
             if len(_KEPT) < MOST_KEPT:
-                self._kept = os.fdopen(os.dup(file.fileno()), "rb")
-                _KEPT.append((ref(self), self._kept))
+                descriptor = os.dup(file.fileno())
+                _KEPT.append((ref(self), descriptor))
+                self._kept = os.fdopen(descriptor, "rb", closefd=False)
 
     @property
     def size(self) -> int:
@@ -88,16 +89,16 @@ class StoredFile:
         )
 
 
-_KEPT: list[tuple[ref[StoredFile], BinaryIO]] = []
+_KEPT: list[tuple[ref[StoredFile], int]] = []  # and the descriptor, which the process's end closes
 
 
 def _close_unread() -> None:
     for pair in list(_KEPT):
-        reader, file = pair
+        reader, descriptor = pair
         if reader() is None:
-            file.close()
             with suppress(ValueError):  # another thread was first
                 _KEPT.remove(pair)
+                os.close(descriptor)
 
 
 def _state_of(file: BinaryIO) -> tuple[int, int, int, int]:

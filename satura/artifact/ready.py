@@ -25,6 +25,7 @@ from satura.backend.run.signatures import Sizes
 from satura.backend.run.workspace import Workspaces
 from satura.rewrite.errors import ArtifactError, CallError, ProgramError
 from satura.rewrite.types.dims import static
+from satura.rewrite.types.shown import shown as value_text
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 _MOST_THREADS = 1 << 10
 _MOST_BYTES = 1 << 46
-_MOST_SHOWN = 16
 _OBJECT = b"\x7fELF"  # what LLVM loads begins so
 
 Row = dict[str, object]
@@ -59,7 +59,7 @@ def part_of(file: Container, programs: Sequence[ReadyProgram]) -> Part:
     deciding = frozenset(of(str, name) for name in of(list, file.header["deciding"]))
 
     def search(arguments: Mapping[str, Array], names: frozenset[str]) -> ReadyProgram:
-        shown = ", ".join(f"{name}={_shown(arguments[name])}" for name in sorted(names))
+        shown = ", ".join(f"{name}={value_text(arguments[name])}" for name in sorted(names))
         raise CallError(
             f"{file.path} has no program for {shown}, but for {len(programs)} other values: keep"
             " the model, and save it compiled for these too, see for_values"
@@ -222,12 +222,6 @@ class ReadyProgram(Program):
 def _instances(routine: Routine, launches: tuple[Launch, ...], workspaces: Workspaces) -> Instances:
     """Instances of a routine with these launches."""
     return Instances(partial(Instance, routine._replace(launches=launches)), workspaces)
-
-
-def _shown(value: Array) -> str:
-    """What an input is given, where it is not large."""
-    few = value.size <= _MOST_SHOWN
-    return str(value.tolist()) if few else f"{value.dtype.name}{list(value.shape)}"
 
 
 def types_of(value: object) -> dict[str, TensorType]:

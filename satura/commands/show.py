@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 
 from satura.backend.plan.kernels import refused_dispatches
 from satura.backend.plan.merging import MERGING
@@ -16,6 +17,7 @@ from satura.commands.values import with_values
 from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Progress
 from satura.pipeline.rates import cost_model
+from satura.pipeline.remembered import rewrite_once
 from satura.pipeline.sizes import typical_sizes
 from satura.pipeline.stages import rewrite
 from satura.rewrite.egraph.records import ClassRecord, class_records
@@ -96,13 +98,12 @@ def _stage(source: Model, stage: str, compiling: Compiling, phase: Progress) -> 
         return Stage(program, node_records(program))
     threads = threads_for(compiling.threads)
     cost = cost_model(compiling.cost, threads, typical_sizes(program, compiling.dims))
-    rewritten = rewrite(
-        program, compiling.rules, compiling.limits, phase, cost=cost,
-        refusals=lambda made: refused_dispatches(made, threads),
-    )  # fmt: skip
+    refusals = partial(refused_dispatches, threads=threads)
+    asked = program, compiling.rules, compiling.limits, phase
     if stage == "egraph":
-        return Stage(rewritten.source, class_records(rewritten.saturation))
-    schedule = rewritten.schedule
+        searched = rewrite(*asked, cost=cost, refusals=refusals)
+        return Stage(searched.source, class_records(searched.saturation))
+    schedule = rewrite_once(*asked, cost=lambda _: cost, refusals=refusals).schedule
     if stage == "extracted":
         return Stage(schedule.program, node_records(schedule.program))
     if stage == "schedule":

@@ -180,7 +180,8 @@ def search(
         if refusals is not None:
             made = _unrefused(made, saturation, cost, refusals)
     report, seconds = saturation.report, phases.seconds
-    warn_if_cut_short(cut_short(report, limits))
+    if not report.struck:  # or the search before, with nothing struck out, has warned
+        warn_if_cut_short(cut_short(report, limits))
     warn_if_struck(report)
     seconds["extract"] += report.extraction_seconds  # by turns with saturation, whose clock ran
     seconds["saturate"] -= report.extraction_seconds

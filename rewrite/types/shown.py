@@ -1,0 +1,17 @@
+"""How errors show the arrays that they are about."""
+
+from __future__ import annotations
+
+from satura.rewrite.types.tensor_type import Array
+
+_MOST_SHOWN = 16  # elements
+
+
+def kind_of(array: Array) -> str:
+    """Its element type and shape."""
+    return f"{array.dtype.name}{list(array.shape)}"
+
+
+def shown(array: Array) -> str:
+    """Its elements, or of a large one what kind it is."""
+    return str(array.tolist()) if array.size <= _MOST_SHOWN else kind_of(array)
