@@ -84,8 +84,8 @@ def pow_by_minus_half(x: Varying, ones: Shape, s: Shape) -> Law:
 
 @rule(reassociates=True)
 def pow_by_3_quarters(x: Varying, ones: Shape, s: Shape) -> Law:
-    """pow(x, 3/4) = r * sqrt(r) with r = sqrt(x), or abs(x) where x is infinite, on floats: roots of
-    -0.0 are -0.0, and their product is 0.0"""
+    """pow(x, 3/4) = r * sqrt(r) with r = sqrt(x), or abs(x) where x is infinite, on floats; of
+    -0.0 both are -0.0, whose product is 0.0"""
     root = unary("sqrt", x)
     return rewrites(
         binary("pow", x, _everywhere(0.75, x, ones, s)),
