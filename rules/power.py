@@ -84,9 +84,10 @@ def pow_by_minus_half(x: Varying, ones: Shape, s: Shape) -> Law:
 
 @rule(reassociates=True)
 def pow_by_3_quarters(x: Varying, ones: Shape, s: Shape) -> Law:
-    """pow(x, 3/4) = r * sqrt(r) with r = pow(x, 1/2), on floats"""
-    root = binary("pow", x, _everywhere(0.5, x, ones, s))
+    """pow(x, 3/4) = r * sqrt(r) with r = sqrt(x), or abs(x) where x is infinite, on floats; of
+    -0.0 both are -0.0, whose product is 0.0"""
+    root = unary("sqrt", x)
     return rewrites(
         binary("pow", x, _everywhere(0.75, x, ones, s)),
-        binary("mul", root, unary("sqrt", root)),
+        select(unary("isinf", x), unary("abs", x), binary("mul", root, unary("sqrt", root))),
     )

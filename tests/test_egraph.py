@@ -294,6 +294,22 @@ def test_an_ill_typed_law_is_named(bad: Rule, message: str) -> None:
     assert bad.place in str(error.value)
 
 
+@rule
+def once_below_transpose(x: Tensor, p: Perm) -> Law:
+    """transpose(relu(relu(x)), p) = transpose(relu(x), p)"""
+    relu = unary("relu", x)
+    return rewrites(transpose(unary("relu", relu), p), transpose(relu, p))
+
+
+def test_what_one_transpose_makes_equal_is_equal() -> None:
+    build = Builder()
+    once = build.unary("relu", build.input("x", DType.F32, (2, 3)))
+    twice = build.unary("relu", once)
+    program = build.program({"y": build.transpose(twice, (1, 0))})
+    saturation = saturate(program, RuleSet(once_below_transpose))
+    assert saturation.program_classes[twice] == saturation.program_classes[once]
+
+
 def test_what_a_law_drops_is_not_made() -> None:
     def identities(rules: RuleSet) -> int:
         found = saturate(residual(1), rules)

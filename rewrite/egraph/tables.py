@@ -12,7 +12,8 @@ with a number that says what the row is about; rows of one width share one table
 that is read or filled costs more than its rows.
 
 An elementwise or layout node over its own class, such as x + 0 or a transpose that changes nothing
-in the class of x, is hidden: whatever it is rewritten to has one more such node.
+in the class of x, is hidden: whatever it is rewritten to has one more such node. Classes with one
+transpose in common are one: a transpose has an inverse.
 
 Provenance: `born_op` says which run of which rule made a node first (the class that `(now …)`
 has during that run), `cause_op` for which matched class, where that is not the node's own.
@@ -97,6 +98,7 @@ def node_tables(
 # What there is whatever the ops, beside the shared tables.
 BASE = f"""
 (sort T)
+(constructor transposed_back (T i64) T)
 (constructor now (i64) T)
 (constructor now_load () T)
 (constructor node (i64) T)
@@ -170,6 +172,7 @@ def _movement_rules(table: NodeTable, node: Atom) -> str:
         text += _fact([node, Atom("known", ("e0",))], "(movable e)")
     if op.name == "transpose":
         text += _fact([node], "(turned e0)")
+        text += f"(rule ({node}) ((union e0 (transposed_back e a0))) :ruleset facts)\n"
     elif op.kind is Kind.ELEMENTWISE or op.name == "reshape":
         for operand in table.operands:
             text += _fact([node, Atom("untransposed", (operand,))], "(untransposed e)")
