@@ -18,6 +18,7 @@ from satura.rewrite.extract.templates import Instance, Templates
 from satura.rewrite.extract.variants import Change, look, variants
 
 MAX_ROUNDS = 2
+_ALL = -1  # the bit set of all classes
 SMALL = 600  # e-nodes of an e-graph that is searched more widely, at a tenth of a second or so
 WIDTH = 4  # options that are kept there; more was never seen to gain more than 0.1 %
 
@@ -91,7 +92,7 @@ def enumerate_fragments(classes: EClasses, templates: Templates, width: int = 1)
 def add_variants(before: Candidates, rounds: int = MAX_ROUNDS) -> Candidates:
     """Some candidates with the variants of those that a local search would choose.
 
-    In all but large graphs from two starts, whose variants are others.
+    In all but large graphs from two starts, whose variants are others, and of all kinds.
     """
     enumeration, graph, picks = before.enumeration, before.graph, before.picks
     results = [before.start]
@@ -104,7 +105,7 @@ def add_variants(before: Candidates, rounds: int = MAX_ROUNDS) -> Candidates:
     seen: set[int] = set()
     gained: dict[object, set[Change]] = {}  # at the first of the places that look the same
     for _ in range(rounds):
-        shared = made.shared(results)
+        shared = made.shared(results) if len(graph.homes) > LARGE else _ALL
         for candidate in [each for result in results for each in result.choice.values()]:
             found = made.found[candidate]
             if candidate not in seen and isinstance(found, Instance):
