@@ -18,8 +18,11 @@ from satura.rewrite.extract.greedy import dag_greedy, tree_greedy
 from satura.rewrite.extract.landmarks import Landmarks, landmarks
 from satura.rewrite.extract.local_search import local_search
 from satura.rewrite.language.rule import RuleSet
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT
 from tests.random_programs import random_program
+from tests.test_extract import unrewritten
 from tests.tiers import deep_but
 
 CLOSE = 1 + 1e-7
@@ -186,6 +189,20 @@ def test_variants_make_a_cheaper_choice() -> None:
     plain = choices(classes, rounds=0)
     cost, less = (local_search(each.graph).cost for each in (plain, add_variants(plain)))
     assert less < 0.9 * cost
+
+
+def test_variants_store_only_what_others_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In large graphs."""
+    monkeypatch.setattr("satura.rewrite.extract.candidates.LARGE", 0)
+    build = Builder()
+    x, y = (build.unary("exp", build.input(name, DType.F32, (1, 8, 8, 4))) for name in "xy")
+    both = build.binary("mul", build.unary("neg", x), build.unary("abs", y))
+    alone, beside = (
+        choices(unrewritten(build.program(outputs)), rounds=0)
+        for outputs in ({"both": both}, {"both": both, "x": x})
+    )
+    assert len(add_variants(alone).found) == len(alone.found)
+    assert len(add_variants(beside).found) > len(beside.found)
 
 
 def test_costs_that_are_next_to_nothing_are_no_landmarks() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from satura.rewrite.egraph.classes import EClasses
@@ -18,6 +18,7 @@ from satura.rewrite.extract.templates import Instance, Templates
 from satura.rewrite.extract.variants import Change, look, variants
 
 MAX_ROUNDS = 2
+_ALL = -1  # the bit set of all classes
 SMALL = 600  # e-nodes of an e-graph that is searched more widely, at a tenth of a second or so
 WIDTH = 4  # options that are kept there; more was never seen to gain more than 0.1 %
 
@@ -91,7 +92,7 @@ def enumerate_fragments(classes: EClasses, templates: Templates, width: int = 1)
 def add_variants(before: Candidates, rounds: int = MAX_ROUNDS) -> Candidates:
     """Some candidates with the variants of those that a local search would choose.
 
-    In all but large graphs from two starts, whose variants are others.
+    In all but large graphs from two starts, whose variants are others, and of all kinds.
     """
     enumeration, graph, picks = before.enumeration, before.graph, before.picks
     results = [before.start]
@@ -104,14 +105,15 @@ def add_variants(before: Candidates, rounds: int = MAX_ROUNDS) -> Candidates:
     seen: set[int] = set()
     gained: dict[object, set[Change]] = {}  # at the first of the places that look the same
     for _ in range(rounds):
+        shared = made.shared(results) if len(graph.homes) > LARGE else _ALL
         for candidate in [each for result in results for each in result.choice.values()]:
             found = made.found[candidate]
             if candidate not in seen and isinstance(found, Instance):
                 seen.add(candidate)
-                place = look(enumeration, found), made.prices(found.cls)
+                place = look(enumeration, found, shared), made.prices(found.cls)
                 added = {
                     change
-                    for change, variant in variants(enumeration, found, gained.get(place))
+                    for change, variant in variants(enumeration, found, shared, gained.get(place))
                     if made.found[made.add(variant.leaves, variant.seconds, variant)] is variant
                 }
                 gained.setdefault(place, added)
@@ -143,6 +145,19 @@ class _Made:
     def prices(self, cls: int) -> tuple[float, ...]:
         """The costs of the candidates of a class."""
         return tuple([self.costs[candidate] for candidate in self.of[cls]])
+
+    def shared(self, results: Iterable[Result]) -> int:
+        """The bit set of the classes that several dispatches of one choice read or compute."""
+        shared = 0
+        for result in results:
+            once = 0
+            for candidate in result.choice.values():
+                found, bits = self.found[candidate], self.leaves[candidate]
+                if isinstance(found, Instance):
+                    bits |= found.inner
+                shared |= once & bits
+                once |= bits
+        return shared
 
     def add(self, leaves: int, cost: float, found: Found) -> int:
         """Add a candidate; its number, or that of one that costs no more and reads no others."""

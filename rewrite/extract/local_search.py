@@ -23,7 +23,7 @@ from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
 from satura.rewrite.extract.greedy import cheapest_dags, chosen, tree_greedy
 
 MAX_PASSES = 6
-UPWARDS = 1  # more was never seen to find more
+UPWARDS = 1  # more was never seen to find more, and in large graphs not even this
 LARGE = 3000  # candidates: searching from another start takes more than a quarter of a second
 NEAR = 32  # uses: a bound on what hangs on a pick that takes more to find is not worth it
 LEAST = 1e-9  # relative; smaller gains are noise of floating point
@@ -61,10 +61,12 @@ def improve(
 
     `others` are picks without a cycle for the classes that are not chosen. Moves are tried near
     some classes, everywhere if these are None; and once more near what changed. A short search
-    tries them once, and forces in only what has readers that are computed.
+    tries them once. One that is short, or in a large graph, forces in only what has readers that
+    are computed.
     """
+    upwards = 0 if is_short or len(graph.homes) > LARGE else UPWARDS
     # What is chosen reads nothing else, so the picks for the other classes close no cycle.
-    search = _Search(graph, {**others, **start.choice}, 0 if is_short else UPWARDS)
+    search = _Search(graph, {**others, **start.choice}, upwards)
     place = None if near is None else graph.nearby(near)
     for _ in range(1 if is_short else MAX_PASSES):
         total, before = search.total, search.state()

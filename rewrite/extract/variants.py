@@ -15,16 +15,20 @@ Change: TypeAlias = tuple[int, int]
 
 
 def variants(
-    found: Enumeration, fragment: Instance, among: Container[Change] | None = None
+    found: Enumeration,
+    fragment: Instance,
+    shared: int,
+    among: Container[Change] | None = None,
 ) -> Iterator[tuple[Change, Instance]]:
-    """The fragments that differ from `fragment` in one class, read or computed in its place.
+    """The fragments that differ from `fragment` in one class: they compute what it reads, or read
+    what it computes where that is `shared`, since else nobody but it gains from a store.
 
     Where changes are given, no others are made.
     """
     if fragment.template.form is Fused.HOST:
         return
     changes: list[tuple[Change, Instance | None]] = [
-        ((place, -1), None) for place in fragment.template.computed if place
+        ((place, -1), None) for place in _shared_places(fragment, shared)
     ]
     for place in fragment.template.reads:
         changes += [((place, k), each) for k, each in enumerate(_options(found, fragment, place))]
@@ -36,12 +40,18 @@ def variants(
                 yield change, changed
 
 
-def look(found: Enumeration, fragment: Instance) -> tuple[object, ...]:
+def look(found: Enumeration, fragment: Instance, shared: int) -> tuple[object, ...]:
     """What fragments agree in that have the same changes, as those of equal layers do."""
     template = fragment.template
     options = [_options(found, fragment, place) for place in template.reads]
     numbers = [tuple([each.template.number for each in some]) for some in options]
-    return (template.number, *numbers)
+    return (template.number, *_shared_places(fragment, shared), *numbers)
+
+
+def _shared_places(fragment: Instance, shared: int) -> list[int]:
+    """The places of the `shared` classes that are computed in it, but for its own."""
+    places, classes = fragment.template.computed, fragment.classes
+    return [place for place in places if place and shared >> classes[place] & 1]
 
 
 def _options(found: Enumeration, fragment: Instance, place: int) -> list[Instance]:
