@@ -103,6 +103,13 @@ def divide_once(x: Tensor, y: Tensor, z: Tensor) -> Law:
     )
 
 
+@rule(reassociates=True)
+def divide_by_length(x: Tensor, y: Tensor) -> Law:
+    """x / |y| = x / sqrt(y * y): not for two numbers near 1e25, nor for two near 1e-25"""
+    length = unary("sqrt", binary("mul", y, y))
+    return rewrites(binary("div", x, unary("abs", y)), binary("div", x, length))
+
+
 @rule
 def isinf_doubled(x: Tensor) -> Law:
     """isinf(x + x) = isinf(x): not for the largest float"""
@@ -588,6 +595,7 @@ WRONG = [
     either_of_equals,
     root_of_square,
     divide_once,
+    divide_by_length,
     pads_of_equal_values,
     abs_is_root,
     mask_by_product,
@@ -681,6 +689,15 @@ def reverses(x: TensorType, s: Slices) -> bool:
     )
 
 
+@rule(reassociates=True)
+def tanh_by_sigmoid(x: Tensor) -> Law:
+    """tanh(x) = 2 sigmoid(2 x) - 1: up to a rounding of 1, beside which 1e-25 is lost"""
+    return rewrites(
+        unary("tanh", x),
+        binary("sub", binary("mul", unary("sigmoid", binary("mul", x, 2.0)), 2.0), 1.0),
+    )
+
+
 @rule
 def reverse_twice(x: Tensor, s: Slices) -> Law:
     """slice(slice(x, s), s) = x, when s reverses x"""
@@ -746,10 +763,11 @@ RIGHT = [
     no_less,
     not_below,
     reverse_twice,
+    tanh_by_sigmoid,
 ]
 
 
-QUICK = [part_of_product, no_less]
+QUICK = [part_of_product, no_less, tanh_by_sigmoid]
 
 
 @pytest.mark.parametrize("seed", deep_but([0], range(2)))

@@ -9,11 +9,13 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from satura.rewrite.check.arguments import are_far, random_arguments, with_specials
+from satura.rewrite.check.arguments import LEAST_FAR, are_far, random_arguments, with_specials
 from satura.rewrite.check.compare import (
+    Evaluated,
     evaluate_all,
     first_unlike,
     is_finite,
+    magnitude,
     node_values,
 )
 from satura.rewrite.check.instances import Instance
@@ -201,7 +203,7 @@ def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) 
         shown = [f"{side.dtype.name}{list(side.shape)}" for side in (left, right)]
         return f"the left side is {shown[0]}, the right side {shown[1]}"
     if not exact and DType.of(left.dtype).is_float and are_far([*arguments.values()]):
-        wrong = _unlike_far_from_1(program, arguments, left, right, evaluated.bound.only_finite)
+        wrong = _unlike_far_from_1(program, arguments, evaluated)
         index = first_difference(~wrong)
     else:
         index = first_unlike(left, right, evaluated.bound)
@@ -211,21 +213,26 @@ def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) 
 
 
 def _unlike_far_from_1(
-    program: Program, arguments: Mapping[str, Array], left: Array, right: Array, only_finite: bool
+    program: Program, arguments: Mapping[str, Array], evaluated: Evaluated
 ) -> NDArray[np.bool_]:
     """Where two results of huge or tiny numbers, all of one magnitude, are no roundings apart.
 
     A law that holds up to rounding overflows on both sides or on neither, as a·c + b·c and
     (a + b)·c do, and x²/y² and (x/y)² do not. Nothing is said of what underflows on the left, nor
-    of what the arguments' last digits decide.
+    of what the arguments' last digits decide, nor of what is lost beside a number near 1, as all
+    of x is in (1 + x) - 1.
     """
+    left, right = (evaluated.values[index] for index in program.output_nodes)
+    ordinary = [each[_is_near_1(each)] for each in evaluated.values]
+    lost = replace(evaluated.bound, magnitude=magnitude(ordinary)).tolerance(DType.of(left.dtype))
     tiny = 1e3 * float(ml_dtypes.finfo(left.dtype).tiny)
     digits = [ml_dtypes.finfo(each.dtype).eps for each in (left, *arguments.values())]
     near = max(NEAR, NEAR_EPS * float(max(digits)))
     with np.errstate(all="ignore"):
         a, b = left.astype(np.float64), right.astype(np.float64)
-        unlike = np.isfinite(a) & (np.abs(a) > tiny) & ~(np.abs(a - b) <= near * np.abs(a))
-        overflown = ~np.isfinite(a) & np.isfinite(b) & (not only_finite)
+        near_left = np.maximum(near * np.abs(a), lost)
+        unlike = np.isfinite(a) & (np.abs(a) > tiny) & ~(np.abs(a - b) <= near_left)
+        overflown = ~np.isfinite(a) & np.isfinite(b) & (not evaluated.bound.only_finite)
         if unlike.any() or overflown.any():
             nudged = {
                 name: _nudge(array, NUDGE * near, number)
@@ -238,6 +245,12 @@ def _unlike_far_from_1(
             unlike &= np.abs(a - beside_a) <= near / 4 * np.abs(a)
             overflown &= np.abs(b - beside_b) <= near / 4 * np.abs(b)
         return np.asarray(unlike | overflown)
+
+
+def _is_near_1(array: Array) -> NDArray[np.bool_]:
+    """Where floats are neither huge nor tiny."""
+    size = np.abs(array.astype(np.float64))
+    return np.asarray((size >= 1 / LEAST_FAR) & (size <= LEAST_FAR))
 
 
 def _nudge(array: Array, step: float, number: int) -> Array:
