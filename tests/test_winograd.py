@@ -298,14 +298,25 @@ def test_the_last_panel_of_taps_is_filled_up() -> None:
     assert not packed[..., 150:].any()
 
 
-@pytest.mark.parametrize(("space", "channels"), [(56, 64), (28, 128)])
-def test_many_threads_have_equal_shares(space: int, channels: int) -> None:
+def shares(space: int, channels: int, threads: int) -> tuple[int, int, int]:
+    """The blocks, panels and tiles of a convolution whose result is as large as its operand."""
     call = WinogradCall(
         0, 0, 0, 1, (space, space), (space, space), (1, 1), (0, 0, 0), channels, channels,
     )  # fmt: skip
-    arguments, _ = winograd_plan(Tile((6, 5), 4), call, 64)
+    arguments, _ = winograd_plan(Tile((6, 5), 4), call, threads)
     values = dict(zip(PARAMETERS, arguments, strict=True))
     blocks, panels, tiles = (values[name] for name in ("blocks", "panels", "tiles"))
     assert isinstance(blocks, int) and isinstance(panels, int) and isinstance(tiles, int)
+    return blocks, panels, tiles
+
+
+@pytest.mark.parametrize(("space", "channels"), [(56, 64), (28, 128)])
+def test_many_threads_have_equal_shares(space: int, channels: int) -> None:
+    blocks, panels, tiles = shares(space, channels, 64)
     share = -(-panels * blocks // 64) * -(-tiles // blocks)
     assert panels * tiles >= 40 * share
+
+
+def test_blocks_are_large_where_each_transforms_all_weights() -> None:
+    """56² pixels are 784 tiles: of 128 channels more of them are in a block than of 64."""
+    assert shares(56, 128, 1)[0] < shares(56, 16, 1)[0]

@@ -38,7 +38,7 @@ from satura.rewrite.types.tensor_type import Array
 _F32, _WORD, _LINE, _PAGE = 4, 8, 64, 4096
 _SUMS = TILE**2
 _BLOCK_BYTES = 2 * 1024 * 1024  # of transformed tiles and of their products: stay in the last cache
-_MOST_TILES = 96
+_MOST_TILES = 96  # where larger blocks save no transform of weights
 LARGEST_WEIGHT = float(np.finfo(np.float32).max) / TAPS**2
 """A kernel with larger elements may have none that is finite once it is transformed."""
 
@@ -89,7 +89,8 @@ def winograd_plan(tile: Tile, call: WinogradCall, threads: int) -> tuple[tuple[A
     """Values for `PARAMETERS`, and the scratch bytes that each thread needs."""
     tallest, width = tile.rows[0], panel_columns(tile)
     panels = -(-call.columns // width)
-    blocks = _blocks(call.tiles, call.depth, panels, width, tallest, threads)
+    steps = -(-call.depth // deepest(tile.vectors))
+    blocks = _blocks(call.tiles, call.depth, panels, steps, width, tallest, threads)
     most = -(-call.tiles // blocks)
     down, across = (-(-extent // RESULTS) for extent in call.space)
     size = 0
@@ -109,7 +110,7 @@ def winograd_plan(tile: Tile, call: WinogradCall, threads: int) -> tuple[tuple[A
         "stride0": call.strides[0], "stride1": call.strides[1], "stride2": call.strides[2],
         "lo1": call.lo[0], "lo2": call.lo[1], "input1": call.input[0], "input2": call.input[1],
         "fill": int(np.float32(call.fill).view(np.uint32)),
-        "steps": -(-call.depth // deepest(tile.vectors)),
+        "steps": steps,
         "points_offset": take(_SUMS * _WORD), "rows_offset": take((most + tallest) * _WORD),
         "hops_offset": take(_WORD), "fill_offset": take(call.depth * _F32),
         "block_offset": take(_SUMS * block_pitch), "block_pitch": block_pitch,
@@ -127,11 +128,14 @@ def _spread(size: int) -> int:
 
 
 @defer
-def _blocks(tiles: int, depth: int, panels: int, width: int, tallest: int, threads: int) -> int:
-    """Into how many blocks the tiles are cut: what fits the cache, and for several threads so many
-    that the one with the largest share has little more than the others."""
-    fits = _BLOCK_BYTES // (_SUMS * _F32 * (depth + width))
-    blocks = max(1, -(-tiles // min(_MOST_TILES, max(fits, 4 * tallest))))
+def _blocks(
+    tiles: int, depth: int, panels: int, steps: int, width: int, tallest: int, threads: int
+) -> int:
+    """Into how many blocks the tiles are cut: what fits the last cache, or less where weights are
+    not transformed anew for each; and for several threads so many that the one with the largest
+    share has little more than the others."""
+    fits = max(_BLOCK_BYTES // (_SUMS * _F32 * (depth + width)), 4 * tallest)
+    blocks = max(1, -(-tiles // (fits if panels * steps > 1 else min(_MOST_TILES, fits))))
     if threads == 1:
         return blocks
 
