@@ -276,6 +276,25 @@ def test_random_programs_have_few_classes(no_kernels: None) -> None:
     assert sum(counts) <= 20, counts
 
 
+@pytest.mark.parametrize("rules", ["none", "default"])
+def test_constants_are_folded_where_no_attribute_is_open(rules: str) -> None:
+    """A row of a table that a size says, and pads that move a row: both are of a fixed extent."""
+    build = Builder()
+    x = build.input("x", DType.F32, (N, 8))
+    table = build.constant(np.arange(512, dtype=np.float32).reshape(64, 8))
+    row = build.unary("exp", build.slice(table, (N, 0), (1, 8), (1, 1)))
+    moved = build.pad(build.constant(np.ones((1, 8), np.float32)), (N, 0), (63 - N, 0), 0.5)
+    total = build.reshape(build.reduce("sum", x, (0,)), (1, 8))
+    outputs = {"y": build.binary("add", row, total), "z": moved, "fixed": build.unary("neg", table)}
+    program = build.program(outputs)
+    compiled = satura.compile(program, threads=1, rules=rules)
+    for n in (3, 0, 17, 63):
+        arguments = {"x": np.ones((n, 8), np.float32)}
+        found = compiled.run(arguments)
+        for name, expected in interpret(program, arguments).items():
+            assert compare(expected, found[name], exact=False) is None, (name, n)
+
+
 def padded_softmax() -> Program:
     """A softmax over an axis that is padded to the next even extent."""
     build = Builder()
