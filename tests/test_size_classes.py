@@ -338,10 +338,21 @@ def test_the_cache_says_which_classes_there_are_and_why() -> None:
     assert dict(one.sizes) == {"n": 1} and (one.plans, one.uses) == (1, 1)
     assert first.missed is None and one.missed in first.facts
     assert "class of n=1 (not n " in str(one)
-    with pytest.raises(CallError, match="a size for each of"):
-        compiled.prepare([{"m": 1}])
+    for wrong, message in (({"n": 1, "m": 1}, "no size 'm'; the sizes are"), ({}, "for each of")):
+        with pytest.raises(CallError, match=message):
+            compiled.prepare([wrong])
     compiled.release()
     assert (compiled.run({"x": np.ones((3, 8), np.float32)})["y"] == 8).all()
+
+
+def test_numbers_longer_than_words_are_refused() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (N, M, 8))
+    program = build.program({"y": build.reduce("max", build.reshape(x, (N * M * 8,)), (0,))})
+    compiled = satura.compile(program, threads=1, rules="none")
+    compiled.prepare({"n": 4, "m": 5})
+    with pytest.raises(CallError, match=r"above 2\*\*63"):
+        compiled.prepare({"n": 2**40, "m": 2**40})
 
 
 def test_calls_of_many_sizes_keep_few_plans(monkeypatch: pytest.MonkeyPatch) -> None:

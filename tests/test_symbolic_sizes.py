@@ -253,7 +253,7 @@ def test_a_target_that_holds_a_size_of_0_copies_another_extent_there() -> None:
         node("Reshape", "x t"),
     ]  # fmt: skip
     model = make_model(nodes, {"x": ("n", 3, "m")}, {"rest": [-1]})
-    assert interpret(load(model), arguments((2, 3, 4)))["y"].shape == (6, 4)
+    assert satura.interpret(model, arguments((2, 3, 4)))["y"].shape == (6, 4)
     with pytest.raises(ProgramError, match=r"Reshape.*: m must be at least 1"):
         interpret(load(model), arguments((2, 3, 0)))
     at_0 = load_at(read_apart(model), {"n": 2, "m": 0})
