@@ -66,7 +66,7 @@ class Sized:
         return None if number < 0 else self.facts[number]
 
     def at(self, sizes: Sizes) -> Numbers:
-        """The numbers for sizes of this class. Raises ProgramError where kernels cannot have them."""
+        """The numbers for sizes of this class. Raises ProgramError for one beyond words."""
         results, *values = self._values(sizes)
         works, values = values[: self.steps], values[self.steps :]
         lengths, values = values[: len(self.buffers)], values[len(self.buffers) :]

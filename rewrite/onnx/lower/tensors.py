@@ -9,7 +9,14 @@ import numpy as np
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.attributes import Padding
-from satura.rewrite.types.dims import Dim, SymbolicDim, exact_quotient, product, symbols_of
+from satura.rewrite.types.dims import (
+    Dim,
+    SymbolicDim,
+    exact_quotient,
+    known_at_least,
+    product,
+    symbols_of,
+)
 from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import DType
 
@@ -53,7 +60,7 @@ class Tensors(Builder):
                 raise SameSize(factor.name, 1)
         self.conditions[dim, other] = SizeCondition(dim, other, False, self.place)
 
-    def need_at_least(self, dim: Dim, least: int) -> None:
+    def need_at_least(self, dim: Dim, least: Dim) -> None:
         """Let calls where `dim` is less than `least` be refused."""
         self.conditions[dim, least] = SizeCondition(dim, least, True, self.place)
 
@@ -195,12 +202,12 @@ class Tensors(Builder):
         return self.slice(x, starts, sizes, steps)
 
 
-def _cut(amount: Dim) -> int:
-    return -amount if isinstance(amount, int) and amount < 0 else 0
+def _cut(amount: Dim) -> Dim:
+    return -amount if known_at_least(-amount, 0) else 0
 
 
 def _at_least_zero(amount: Dim) -> Dim:
-    return 0 if isinstance(amount, int) and amount < 0 else amount
+    return 0 if known_at_least(-amount, 0) else amount
 
 
 def common_shape(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:
