@@ -94,18 +94,15 @@ def open(path: str | Path, trust: bool = False) -> Opened:
         return open_artifact(path_text(path), trust, search_again)
 
 
-def interpret(program: Program, arguments: Mapping[str, Array]) -> dict[str, Array]:
-    """Outputs of `program` by name, computed op by op with NumPy: slow, and the reference.
+def interpret(program: Model, arguments: Mapping[str, Array]) -> dict[str, Array]:
+    """Outputs of a program or model by name, computed op by op with NumPy: slow, and the reference.
 
     Raises CallError when the arguments do not fit the program's inputs.
     """
     import_whole("satura.rewrite.program.interpreter")
     from satura.rewrite.program.interpreter import interpret as interpret_program
-    from satura.rewrite.program.program import Program
 
-    if not isinstance(program, Program):
-        raise CallError("interpret takes a Program, such as satura.load gives")
-    return interpret_program(program, arguments)
+    return interpret_program(load(program), arguments)
 
 
 def optimize(

@@ -104,6 +104,7 @@ WRONG_CALLS: dict[str, tuple[dict[str, object], str]] = {
     "a list": ({"x": X.tolist(), "y": Y}, "'x'"),
     "a number": ({"x": 2.0, "y": Y}, "'x' must be f32"),
     "a list of lists of several lengths": ({"x": [[1.0], []], "y": Y}, "'x' is not an array"),
+    "masked": ({"x": np.ma.masked_array(X, True), "y": Y}, "input 'x' is masked"),
     "nothing": ({"x": None, "y": Y}, "input 'x' is missing: it is None"),
 }
 
@@ -154,7 +155,8 @@ MISTAKES: list[tuple[str, Callable[[satura.Compiled, Program], object]]] = [
     ("a path is text or a Path, not int", lambda c, p: c.save(5)),  # type: ignore[arg-type]
     ("a path is text or a Path, not bytes", lambda c, p: satura.open(b"x")),  # type: ignore[arg-type]
     ("a path is text", lambda c, p: satura.save(p, None)),  # type: ignore[arg-type]
-    ("interpret takes a Program", lambda c, p: satura.interpret(c, {})),  # type: ignore[arg-type]
+    ("'x' is masked", lambda c, p: c.bind({"x": np.ma.masked_array(X, True), "y": Y})),
+    ("not MaskedArray", lambda c, p: c.run(X, Y, out={"sum": np.ma.masked_array(X)})),
     ("why takes a rule", lambda c, p: satura.why(5, p)),  # type: ignore[arg-type]
 ]
 

@@ -64,6 +64,18 @@ def saved(tmp_path: Path) -> Path:
     return path
 
 
+def test_what_is_missing_to_compile_for_other_sizes_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = satura.compile(dense("n"), threads=1, rules="none")
+    compiled.save(tmp_path / "open.satura", sizes=[{"n": 3}])
+    opened = satura.open(tmp_path / "open.satura")
+    monkeypatch.setitem(sys.modules, "satura.backend.plan.compiled", None)
+    opened.prepare({"n": 3})
+    with pytest.raises(CallError, match=r"'n': 0.*is not installed: install it, or save with"):
+        opened.prepare({"n": 0})
+
+
 def elsewhere(
     calls: list[tuple[str, dict[str, Array]]],
 ) -> tuple[list[dict[str, Array]], list[str]]:

@@ -388,6 +388,22 @@ FAILURES = {
         ["run", "{model}", "--inputs", "{broken}"],
         "broken.onnx is not an .npz file of plain arrays; write one with numpy.savez",
     ),
+    "inputs that are one array": (
+        ["run", "{model}", "--inputs", "{array}"],
+        "array.npy is an .npy file of one array",
+    ),
+    "an input that is several arrays": (
+        ["run", "{model}", "--input", "x={wrong}"],
+        "wrong.npz is not an .npy file",
+    ),
+    "too many sizes to explain": (
+        ["explain", "{model}", "--sizes", "rows=1:99999999999999999999"],
+        "narrower ranges",
+    ),
+    "a size to explain that is no memory's": (
+        ["explain", "{model}", "--sizes", "rows=99999999999999"],
+        "memory has",
+    ),
     "a result that is a folder": (["optimize", "{model}", "{folder}"], "directory: name a file"),
     "a rule that there is not": (["why", "no_rule", "{model}"], "'no_rule'; `satura rules` lists"),
     "inputs of a wrong name": (["run", "{model}", "--inputs", "{wrong}"], "'z'"),
@@ -416,8 +432,9 @@ def test_errors_are_one_line_and_exit_with_1(
     broken, wrong = tmp_path / "broken.onnx", tmp_path / "wrong.npz"
     broken.write_bytes(model.read_bytes()[:-20])
     np.savez(wrong, allow_pickle=False, z=np.zeros(1, np.float32))
+    np.save(array := tmp_path / "array.npy", np.zeros(1, np.float32))
     before = sorted(tmp_path.rglob("*"))
-    places = {"model": model, "broken": broken, "wrong": wrong, "folder": tmp_path}
+    places = {"array": array, "model": model, "broken": broken, "wrong": wrong, "folder": tmp_path}
     arguments, expected = FAILURES[case]
     assert cli(*(argument.format(**places) for argument in arguments)) == 1
     message = capsys.readouterr().err

@@ -142,14 +142,14 @@ def check_results(seed: int, count: int) -> None:
 
 
 def shaken_results(program: Program, arguments: Mapping[str, Array], seed: int) -> dict[str, Array]:
-    """The outputs where each float that is computed is a neighbour of its value, on either side."""
+    """The outputs where each float, given or computed, is a neighbour of its value, on either side."""
     random = np.random.default_rng(seed)
     values: list[Array] = []
     for node in program.nodes:
         if node.op.name == "input":
-            values.append(arguments[node.input_name])
-            continue
-        value = apply_op(node.op, [values[i] for i in node.operands], node.attributes)
+            value = arguments[node.input_name]
+        else:
+            value = apply_op(node.op, [values[i] for i in node.operands], node.attributes)
         if value.dtype.kind == "f":
             side = random.choice([-np.inf, np.inf], value.shape).astype(value.dtype)
             with np.errstate(over="ignore"):
@@ -276,6 +276,25 @@ def test_random_programs_have_few_classes(no_kernels: None) -> None:
     assert sum(counts) <= 20, counts
 
 
+@pytest.mark.parametrize("rules", ["none", "default"])
+def test_constants_are_folded_where_no_attribute_is_open(rules: str) -> None:
+    """A row of a table that a size says, and pads that move a row: both are of a fixed extent."""
+    build = Builder()
+    x = build.input("x", DType.F32, (N, 8))
+    table = build.constant(np.arange(512, dtype=np.float32).reshape(64, 8))
+    row = build.unary("exp", build.slice(table, (N, 0), (1, 8), (1, 1)))
+    moved = build.pad(build.constant(np.ones((1, 8), np.float32)), (N, 0), (63 - N, 0), 0.5)
+    total = build.reshape(build.reduce("sum", x, (0,)), (1, 8))
+    outputs = {"y": build.binary("add", row, total), "z": moved, "fixed": build.unary("neg", table)}
+    program = build.program(outputs)
+    compiled = satura.compile(program, threads=1, rules=rules)
+    for n in (3, 0, 17, 63):
+        arguments = {"x": np.ones((n, 8), np.float32)}
+        found = compiled.run(arguments)
+        for name, expected in interpret(program, arguments).items():
+            assert compare(expected, found[name], exact=False) is None, (name, n)
+
+
 def padded_softmax() -> Program:
     """A softmax over an axis that is padded to the next even extent."""
     build = Builder()
@@ -319,10 +338,21 @@ def test_the_cache_says_which_classes_there_are_and_why() -> None:
     assert dict(one.sizes) == {"n": 1} and (one.plans, one.uses) == (1, 1)
     assert first.missed is None and one.missed in first.facts
     assert "class of n=1 (not n " in str(one)
-    with pytest.raises(CallError, match="a size for each of"):
-        compiled.prepare([{"m": 1}])
+    for wrong, message in (({"n": 1, "m": 1}, "no size 'm'; the sizes are"), ({}, "for each of")):
+        with pytest.raises(CallError, match=message):
+            compiled.prepare([wrong])
     compiled.release()
     assert (compiled.run({"x": np.ones((3, 8), np.float32)})["y"] == 8).all()
+
+
+def test_numbers_longer_than_words_are_refused() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (N, M, 8))
+    program = build.program({"y": build.reduce("max", build.reshape(x, (N * M * 8,)), (0,))})
+    compiled = satura.compile(program, threads=1, rules="none")
+    compiled.prepare({"n": 4, "m": 5})
+    with pytest.raises(CallError, match=r"above 2\*\*63"):
+        compiled.prepare({"n": 2**40, "m": 2**40})
 
 
 def test_calls_of_many_sizes_keep_few_plans(monkeypatch: pytest.MonkeyPatch) -> None:

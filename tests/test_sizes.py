@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import satura
-from satura.pipeline.inputs import random_inputs_of
+from satura.pipeline.inputs import parse_sizes, random_inputs_of
 from satura.pipeline.sizes import parse_dims, typical_sizes
 from satura.rewrite.errors import CallError
 from satura.rewrite.program.builder import Builder
@@ -60,6 +60,8 @@ def test_what_is_no_size_is_one_clear_error(dims: dict[str, int], message: str) 
 
 
 def test_texts_are_read() -> None:
+    assert parse_dims(["batch=1,seq=2:512"]) == {"batch": 1, "seq": (2, 512)}
+    assert parse_sizes(["batch=1,seq=2", "n=3"]) == {"batch": 1, "seq": 2, "n": 3}
     assert parse_dims(["batch=1", "seq=2:512"]) == {"batch": 1, "seq": (2, 512)}
     for wrong in ("seq", "seq=", "=3", "seq=a", "seq=1:", "seq=:2", "seq=1:b", "seq=-1"):
         with pytest.raises(CallError, match="a size is NAME=N or NAME=LOW:HIGH"):

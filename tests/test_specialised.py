@@ -285,6 +285,7 @@ PADS = [  # shape, pads before and after axis 1: trivial, growing, shifting, emp
     ((3, 5), (0, 0)), ((3, 5), (2, 1)), ((3, 5), (-1, 1)), ((3, 5), (-3, -2)), ((3, 5), (0, -4)),
     ((3, 5), (-5, 2)), ((3, 5), (2, -5)), ((3, 1), (1, 1)), ((3, 0), (0, 0)), ((3, 0), (1, 1)),
     ((0, 5), (2, 1)), ((1, 7), (-6, 0)), ((1, 1), (0, 0)),
+    ((3, 1), (3, -2)), ((3, 0), (2, -1)), ((3, 1), (-2, 3)),
 ]  # fmt: skip
 
 
@@ -309,7 +310,7 @@ def test_pads_that_come_with_a_call_are_what_they_are_then() -> None:
             result(np.zeros((rows, rows + 10), np.float32), np.array(pads))
             classes.append(len(program.cache))
         assert classes[0] == classes[1]
-    with pytest.raises(CallError, match="negative"):
+    with pytest.raises(CallError, match=r"Pad.*: m must be at least 6, but these are 5 and 6"):
         result(np.zeros((3, 5), np.float32), np.array([-3, -3]))
 
 
@@ -330,11 +331,12 @@ def sliced(start: int, end: int, step: int) -> ModelProto:
     return make_model([node("Slice", "x s e a t")], {"x": ("n",)}, bounds, 18)
 
 
-LEAST = np.iinfo(np.int64).min
+LEAST, FAR = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 SLICES = [(0, 3, 1), (-4, 99, 1), (3, 99, 1), (-3, 9, 1), (-2, LEAST, -1), (5, 1, -2), (1, -2, 2)]
+SLICES += [(0, FAR, -1), (3, FAR, -2), (0, LEAST, -1)]
 
 
-@pytest.mark.parametrize("bounds", deep_but(SLICES[4:5], SLICES))
+@pytest.mark.parametrize("bounds", deep_but([SLICES[4], *SLICES[-3::2]], SLICES))
 def test_bounds_of_slices_are_clamped_at_every_size(bounds: tuple[int, int, int]) -> None:
     start, end, step = bounds
     result = satura.compile(sliced(*bounds), threads=1)

@@ -77,6 +77,17 @@ def padded(mode: str, opset: int = 19) -> Kind:
     )
 
 
+def cropped_by_sizes() -> Kind:
+    """Pads that are a size negated, and the difference of two sizes."""
+    nodes = [
+        node("Shape", "x", "l", start=1, end=2), node("Shape", "x", "c", start=2, end=3),
+        node("Neg", "c", "less"), node("Sub", "l c", "more"),
+        node("Concat", "zero less more zero one zero", "pads", axis=0), node("Pad", "x pads", "y"),
+    ]  # fmt: skip
+    sizes = [(1, 5, 3), (2, 3, 3), (0, 4, 0), (2, 7, 1)]
+    return kind(nodes, sizes, constants={"zero": [0], "one": [1]})
+
+
 def pooled(op: str, kernel: int, stride: int, pads: Sequence[int], **more: int) -> Kind:
     attributes = {"kernel_shape": [kernel], "strides": [stride], "pads": pads, "ceil_mode": 1}
     sizes = [(1, 2, extent) for extent in (4, 5, 6, 7, 8, 9)] + [(0, 1, 5)]
@@ -181,6 +192,7 @@ KINDS = {
     "reflected": padded("reflect"),
     "edges": padded("edge"),
     "around": padded("wrap"),
+    "pads by sizes": cropped_by_sizes(),
     "a largest rounded up": pooled("MaxPool", 2, 2, [0, 0]),
     "a largest with steps": pooled("MaxPool", 2, 3, [1, 1]),
     "a largest of three": pooled("MaxPool", 3, 2, [1, 1]),
@@ -257,7 +269,7 @@ def test_a_target_that_holds_a_size_of_0_copies_another_extent_there() -> None:
         node("Reshape", "x t"),
     ]  # fmt: skip
     model = make_model(nodes, {"x": ("n", 3, "m")}, {"rest": [-1]})
-    assert interpret(load(model), arguments((2, 3, 4)))["y"].shape == (6, 4)
+    assert satura.interpret(model, arguments((2, 3, 4)))["y"].shape == (6, 4)
     with pytest.raises(ProgramError, match=r"Reshape.*: m must be at least 1"):
         interpret(load(model), arguments((2, 3, 0)))
     at_0 = load_at(read_apart(model), {"n": 2, "m": 0})

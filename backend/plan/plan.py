@@ -14,6 +14,7 @@ from satura.backend.constants import ConstantStore
 from satura.backend.plan.buffers import Arena, plan_arena
 from satura.backend.plan.executables import Executable
 from satura.backend.plan.lowered import Lowered, Progress, lower_schedule, refuse_beyond_memory_of
+from satura.backend.plan.sized import as_words
 from satura.backend.run.routine import SMALL_WORK, Instance, Output, Routine
 from satura.backend.run.workspace import Workspace
 from satura.rewrite.errors import CallError, ModelError
@@ -76,7 +77,7 @@ def make_plan(
     arena = plan_arena(found.buffers)
     starts = (0 if word.buffer is None else arena.offsets[word.buffer] for word in found.words)
     words = zip(found.words, starts, strict=True)
-    numbers = np.array([word.number + start for word, start in words], np.int64)
+    numbers = as_words(word.number + start for word, start in words)
     regions = [word.region for word in found.words]
     return plan_at(
         found, schedule, {}, arena, [step.work for step in found.steps],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -12,6 +12,7 @@ import numpy as np
 from satura.backend.plan.buffers import Arena, Lifetime, Packing
 from satura.backend.sizes.evaluation import facts_function, values_function
 from satura.backend.sizes.size import Call, Fact
+from satura.rewrite.errors import ProgramError
 from satura.rewrite.types.dims import Dim
 
 if TYPE_CHECKING:
@@ -65,14 +66,14 @@ class Sized:
         return None if number < 0 else self.facts[number]
 
     def at(self, sizes: Sizes) -> Numbers:
-        """The numbers for sizes of this class."""
+        """The numbers for sizes of this class. Raises ProgramError for one beyond words."""
         results, *values = self._values(sizes)
         works, values = values[: self.steps], values[self.steps :]
         lengths, values = values[: len(self.buffers)], values[len(self.buffers) :]
         scratch, values = values[: self.scratches], values[self.scratches :]
         arena = self._packing.arena(lengths)
-        offsets = np.fromiter(arena.offsets.values(), np.int64)
-        words = partial(_words, self.table, np.array(values, np.int64), offsets)
+        offsets = as_words(arena.offsets.values())
+        words = partial(_words, self.table, as_words(values), offsets)
         return Numbers(results, tuple(works), arena, words, max(scratch, default=0))
 
     @cached_property
@@ -86,6 +87,14 @@ class Sized:
     @cached_property
     def _packing(self) -> Packing:
         return Packing(self.buffers)
+
+
+def as_words(numbers: Iterable[int]) -> NDArray[np.int64]:
+    """The numbers as kernels take them. Raises ProgramError for one that is longer."""
+    try:
+        return np.fromiter(numbers, np.int64)
+    except OverflowError:
+        raise ProgramError("an extent or a stride would be above 2**63") from None
 
 
 def _words(

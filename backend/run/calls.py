@@ -12,7 +12,7 @@ import numpy as np
 from satura.backend.run.bound import Bound
 from satura.backend.run.part import Part
 from satura.rewrite.errors import CallError, ProgramError
-from satura.rewrite.program.arguments import as_arrays, check_named, with_members
+from satura.rewrite.program.arguments import as_arrays, check_named, refuse_masked, with_members
 from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
@@ -102,6 +102,7 @@ class Runnable:
         for name, array in arguments.items():
             if not isinstance(array, np.ndarray):
                 raise CallError(f"input {name!r} must be a NumPy array to be bound")
+            refuse_masked(name, array)
         try:
             return self._kernels.bind(arguments, out)
         except ProgramError as error:
@@ -128,6 +129,9 @@ class Runnable:
             check_named(each, "sizes")
             program = self._kernels.program
             symbols = open_sizes(program.inputs.values())
+            unknown = [name for name in each if all(name not in some for some in program.sizes)]
+            if unknown:
+                raise CallError(f"there is no size {unknown[0]!r}; the sizes are {sorted(symbols)}")
             if set(each) not in program.sizes:
                 raise CallError(f"prepare needs a size for each of {sorted(symbols)}, got {each}")
             if not all(_is_size(size) for size in each.values()):

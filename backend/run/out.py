@@ -25,7 +25,7 @@ def refuse_unfit(
     for name, array in out.items():
         if name not in fits:
             raise CallError(f"out: there is no output {name!r}; the outputs are {list(fits)}")
-        if not isinstance(array, np.ndarray):
+        if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
             raise CallError(f"out: {name!r} must be a NumPy array, not {type(array).__name__}")
         dtype, shape = fits[name]
         if array.dtype != dtype or array.shape != shape:

@@ -22,6 +22,8 @@ from satura.rewrite.types.attributes import (
     Count,
     HostCall,
     Refuse,
+    is_open,
+    may_be_open,
 )
 from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
 from satura.rewrite.types.tensor_type import TensorType
@@ -101,7 +103,7 @@ class Demands:
         return rows
 
     def describe(self) -> None:
-        """Tell the e-graph which new values are scalar constants, static or symbolic types."""
+        """Tell the e-graph which new values are scalar constants, and which depend on sizes."""
         scalars: list[Row] = []
         static: list[Row] = []
         symbolic: list[Row] = []
@@ -111,10 +113,10 @@ class Demands:
                 scalars.append((number, self._interner.number(scalar)))
             elif isinstance(value, TensorType):
                 (symbolic if value.symbols else static).append((number,))
+            elif may_be_open(type(value)):
+                (symbolic if is_open(value) else static).append((number,))
         self._described = len(self._interner.values)
-        self._egraph.insert(
-            {"scalar_value": scalars, "static_type": static, "symbolic_type": symbolic}
-        )
+        self._egraph.insert({"scalar_value": scalars, "static": static, "symbolic": symbolic})
 
 
 def type_demand(table: NodeTable) -> Demand:

@@ -2,7 +2,7 @@
 
 Per op that rules or the program mention one constructor `n_op(operands…, attributes…)`, whose
 attributes are interned numbers. Facts about classes: `type_of`, `known` (computed from constants
-alone, of static shape), `varying` (depends on an input, on another source or on a symbolic size),
+alone, whatever the sizes), `varying` (depends on an input, on another source or on a size),
 `turned` (transposed somewhere, or what is computed from it along the same axes is), `movable`,
 `untransposed` and `unpadded` (see the terms of these names), `scalar_of` (a 0-d constant).
 
@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from satura.rewrite.egraph.queries import Atom, relation, rule_text, split_query
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.ops.registry import Kind, Op
+from satura.rewrite.types.attributes import may_be_open
 
 # What a row is about: a direction of a rule by its number, or an op's node table by its position.
 _TYPING = 1_000_000  # the types of the op's nodes
@@ -56,6 +57,12 @@ class NodeTable:
     @property
     def attributes(self) -> list[str]:
         return [f"a{index}" for index in range(len(self.op.attributes))]
+
+    @property
+    def may_be_open(self) -> list[str]:
+        """Attributes that can depend on sizes where the result's type does not."""
+        named = zip(self.attributes, self.op.attributes, strict=True)
+        return [name for name, sort in named if may_be_open(sort)]
 
     @property
     def arguments(self) -> str:
@@ -112,8 +119,8 @@ BASE = f"""
 (function unpadded (T) Unit :no-merge)
 (function pad_value (T i64) Unit :no-merge)
 (function next_pad_value (T i64) Unit :no-merge)
-(function static_type (i64) Unit :no-merge)
-(function symbolic_type (i64) Unit :no-merge)
+(function static (i64) Unit :no-merge)
+(function symbolic (i64) Unit :no-merge)
 (function scalar_of (T) i64 :merge (min old new))
 (function scalar_value (i64 i64) Unit :no-merge)
 (ruleset load)
@@ -126,7 +133,7 @@ BASE = f"""
       :ruleset facts :name "conflict")
 (rule ((told_1 {KNOWN} n)) ((set (known (node n)) ())) :ruleset load)
 (rule ((told_1 {VARYING} n)) ((set (varying (node n)) ())) :ruleset load)
-(rule ((type_of x t) (symbolic_type t)) ((set (varying x) ())) :ruleset facts)
+(rule ((type_of x t) (symbolic t)) ((set (varying x) ())) :ruleset facts)
 (rule ((turned x) (varying x)) ((set (movable x) ())) :ruleset facts)
 (rule ((pad_value x a) (next_pad_value x b) (!= a b)) ((set (unpadded x) ())) :ruleset facts)
 """
@@ -149,8 +156,11 @@ def schema(table: NodeTable) -> str:
         text += _fact([node], "(varying e)")
     elif table.op.kind is not Kind.HOST:
         known = [Atom("known", (operand,)) for operand in table.operands]
-        static = [Atom("type_of", ("e", "y")), Atom("static_type", ("y",))]
+        static = [Atom("type_of", ("e", "y")), Atom("static", ("y",))]
+        static += [Atom("static", (column,)) for column in table.may_be_open]
         text += _fact([node, *known, *static], "(known e)", f"known_{name}")
+        for column in table.may_be_open:
+            text += _fact([node, Atom("symbolic", (column,))], "(varying e)")
     for operand in table.operands:
         text += _fact([node, Atom("varying", (operand,))], "(varying e)")
         if table.op.kind in (Kind.ELEMENTWISE, Kind.LAYOUT):

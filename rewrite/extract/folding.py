@@ -7,6 +7,7 @@ from math import inf
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.cost import CostModel
+from satura.rewrite.types.attributes import is_open
 
 _MADE = 0.3  # what computing a byte costs of keeping it: what it is computed from is not kept
 
@@ -38,7 +39,7 @@ def fold(classes: EClasses, model: CostModel) -> Folding:
         for cls in queue:
             for node in classes.nodes[cls]:
                 known = all(classes.known[operand] for operand in node.operands)
-                if node.op in ("host", "item") or not known:
+                if node.op in ("host", "item") or not known or is_open(node.attributes):
                     continue
                 if node.op != "constant" and not node.operands:
                     continue

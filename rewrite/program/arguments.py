@@ -46,6 +46,12 @@ def path_text(path: object) -> str:
     return text
 
 
+def refuse_masked(name: str, value: object) -> None:
+    """Raise CallError for an array of which elements are masked: kernels would read them."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise CallError(f"input {name!r} is masked: fill it, as by numpy.ma.filled")
+
+
 def as_arrays(arguments: Mapping[str, object]) -> dict[str, Array]:
     """The arguments as arrays, numbers and nested lists included. Raises CallError."""
     check_named(arguments, "arguments")
@@ -54,6 +60,7 @@ def as_arrays(arguments: Mapping[str, object]) -> dict[str, Array]:
         if value is None:
             raise CallError(f"input {name!r} is missing: it is None")
         try:
+            refuse_masked(name, value)
             arrays[name] = np.asarray(value)
         except (TypeError, ValueError) as error:
             raise CallError(f"input {name!r} is not an array: {error}") from error

@@ -16,6 +16,7 @@ from satura.rewrite.types.attributes import (
     HostCall,
     Parameter,
     concrete_attribute,
+    is_open,
 )
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import representative, symbol
@@ -91,7 +92,7 @@ class Program:
             if node.op.kind is Kind.SOURCE:
                 known.append(node.op.name == "constant")
             else:
-                free = node.type.symbols or node.op.kind is Kind.HOST
+                free = node.type.symbols or is_open(node.attributes) or node.op.kind is Kind.HOST
                 known.append(not free and all(known[index] for index in node.operands))
         return tuple(known)
 

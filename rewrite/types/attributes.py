@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Self, TypeVar
 
 from satura.rewrite.types.constant import Constant, Scalar
@@ -340,3 +340,18 @@ def concrete_attribute(attribute: Attribute, sizes: Mapping[str, int]) -> Attrib
     if isinstance(attribute, Shape | Padding | Slices | HostCall | Parameter | UserAttribute):
         return attribute.concrete(sizes)
     return attribute
+
+
+def is_open(attribute: object) -> bool:
+    """Whether a dim of `attribute` depends on sizes."""
+    if isinstance(attribute, tuple):
+        return any(map(is_open, attribute))
+    if isinstance(attribute, Shape | Padding | Slices | UserAttribute):
+        kind: type = type(attribute)
+        return any(is_open(getattr(attribute, field.name)) for field in fields(kind))
+    return isinstance(attribute, SymbolicDim)
+
+
+def may_be_open(sort: type) -> bool:
+    """Whether attributes of this class can be open where the result's type is not."""
+    return issubclass(sort, Padding | Slices | UserAttribute)

@@ -109,7 +109,13 @@ class ReadyProgram(Program):
                 report.uses += 1
                 ready = _instances(routine, routine.launches, self.workspaces)
                 return Planned(ready.run, ready.bind, routine.table_bytes, report)
-        return self._compiled.plans.planned(sizes)
+        try:
+            return self._compiled.plans.planned(sizes)
+        except ModuleNotFoundError as error:
+            raise CallError(
+                f"{self._file.path} has no kernels for the sizes {given}, and '{error.name}', which"
+                f" making them takes, is not installed: install it, or save with sizes=[{given}]"
+            ) from None
 
     @cached_property
     def _symbols(self) -> frozenset[str]:

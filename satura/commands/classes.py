@@ -23,20 +23,19 @@ def show_classes(
     if nodes:
         raise CallError("explain takes numbers of nodes or --sizes, not both")
     given = parse_dims(texts)
+    limits = {
+        name: each if isinstance(each, tuple) else (each, each) for name, each in given.items()
+    }
+    if prod(max(1, high - low + 1) for low, high in limits.values()) > MOST_SIZES:
+        raise CallError(f"--sizes names more than {MOST_SIZES} sizes; give narrower ranges")
     with progress(f"explaining {model}") as phase:
         source = with_values(file_or_light(model), values)
         compiled = satura.compile(source, 1, rules=rules, progress=phase)
         program = compiled.program
         typical_sizes(program, given)  # refuses what is no size of the model
-        limits = {
-            name: each if isinstance(each, tuple) else (each, each) for name, each in given.items()
-        }
         typical = program.typical
         limits |= {name: (typical[name],) * 2 for name in sorted(program.symbols - limits.keys())}
-        ranges = [range(low, high + 1) for low, high in limits.values()]
-        if prod(map(len, ranges)) > MOST_SIZES:
-            raise CallError(f"--sizes names more than {MOST_SIZES} sizes; give narrower ranges")
-        for sizes in product(*ranges):
+        for sizes in product(*(range(low, high + 1) for low, high in limits.values())):
             compiled.prepare([dict(zip(limits, sizes, strict=True))])
     if as_json:
         print_json([asdict(each) for each in compiled.cache])

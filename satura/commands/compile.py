@@ -14,7 +14,7 @@ def compile_to(
     model: Path, output: Path, sizes: list[str], values: list[str], compiling: Compiling, json: bool
 ) -> None:
     """Compile `model` and write it to `output`, ready for each of `sizes` of its symbols."""
-    ready = [parse_sizes(text.split(",")) for text in sizes]
+    ready = [parse_sizes([text]) for text in sizes]
     with progress(f"compiling {model.name}") as phase:
         compiled = compiling.compile(with_values(model, values), phase)
         compiled.save(output, ready)

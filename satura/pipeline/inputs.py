@@ -118,9 +118,9 @@ def _draw(generator: np.random.Generator, type_: TensorType) -> Array:
 
 
 def parse_sizes(texts: Iterable[str]) -> dict[str, int]:
-    """Sizes from texts like `seq=128`. Raises CallError for anything else."""
+    """Sizes from texts like `seq=128` or `batch=1,seq=128`. Raises CallError for others."""
     sizes: dict[str, int] = {}
-    for text in texts:
+    for text in one_by_one(texts):
         name, separator, value = text.partition("=")
         if not (name and separator and value.isdecimal()):
             raise CallError(f"a size is written NAME=N, as in seq=128; got {text!r}")
@@ -128,12 +128,21 @@ def parse_sizes(texts: Iterable[str]) -> dict[str, int]:
     return sizes
 
 
+def one_by_one(texts: Iterable[str]) -> list[str]:
+    """What stands between the commas of `texts`."""
+    return [part for text in texts for part in text.split(",")]
+
+
 def read_inputs(path: Path) -> dict[str, Array]:
     """Arguments by name from an .npz file. Raises CallError when it is none, or holds objects."""
     try:
-        with open_regular(path) as file, np.load(file, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise CallError(f"{path} is not an .npz file; write one with numpy.savez")
+        with open_regular(path) as file:
+            archive = np.load(file, allow_pickle=False)
+            if isinstance(archive, np.ndarray):
+                raise CallError(
+                    f"{path} is an .npy file of one array: give it by --input NAME=FILE.npy, or"
+                    " write an .npz file with numpy.savez"
+                )
             return {name: archive[name] for name in archive.files}
     except (ValueError, zipfile.BadZipFile, EOFError):  # NumPy would advise to trust the file
         raise CallError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import isqrt
 
+from satura.pipeline.inputs import one_by_one
 from satura.rewrite.errors import CallError
 from satura.rewrite.program.arguments import check_named
 from satura.rewrite.program.program import Program
@@ -41,9 +42,10 @@ def typical_sizes(program: Program, dims: Dims | None) -> dict[str, int]:
 
 
 def parse_dims(texts: Iterable[str]) -> dict[str, int | tuple[int, int]]:
-    """Sizes and ranges from texts like `seq=128` or `seq=1:512`. Raises CallError for others."""
+    """Sizes and ranges from texts like `seq=1:512` or `batch=1,seq=1:512`. Raises CallError for
+    others."""
     found: dict[str, int | tuple[int, int]] = {}
-    for text in texts:
+    for text in one_by_one(texts):
         name, _, value = text.partition("=")
         low, colon, high = value.partition(":")
         if not name or not low.isdecimal() or (colon and not high.isdecimal()):

@@ -267,7 +267,9 @@ def slice_bounds(extent: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim
     low, low_inside = _bound(start, extent, reach, 0)
     high, high_inside = _bound(end, extent, reach, least)
     if step < 0 and isinstance(end, int) and end < -_FAR:
-        high = -1
+        high, high_inside = -1, []
+    if step < 0 and high == reach:
+        return 0, 0, []  # wherever it starts
     span = high - low if step > 0 else low - high
     if known_at_least(-span, 0):
         return low, 0, [*low_inside, *high_inside]
@@ -316,14 +318,15 @@ def _bound(value: Dim, extent: Dim, reach: Dim, least: int) -> tuple[Dim, list[D
     """
     if isinstance(value, int) and value >= _FAR:
         return reach, []
+    at_0 = [] if known_at_least(reach, 0) else [reach]  # backwards, an axis has no first element
     if isinstance(value, int) and value <= -_FAR:
-        return 0, []
+        return 0, at_0
     if known_at_least(-value, 1):
         value = value + extent
     if known_at_least(value - reach, 0):
         return reach, []
     if known_at_least(-value, 0):
-        return 0, []
+        return 0, at_0
     inside = [value - least, reach - value]
     return value, [dim for dim in inside if not known_at_least(dim, 0)]
 

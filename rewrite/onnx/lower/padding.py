@@ -5,7 +5,7 @@ from __future__ import annotations
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.tensors import Tensors
-from satura.rewrite.types.dims import Dim, SymbolicDim, static
+from satura.rewrite.types.dims import Dim, SymbolicDim, known_at_least, static
 from satura.rewrite.types.tensor_type import DType
 
 
@@ -18,6 +18,8 @@ def pad(node: Context) -> int:
     for axis, (first, last, extent) in enumerate(zip(lo, hi, build.shape(x), strict=True)):
         lo[axis], hi[axis] = _within(node, axis, first, last, extent)
     if mode == "constant":
+        for first, last, extent in zip(lo, hi, build.shape(x), strict=True):
+            _need_known(build, first, last, extent)
         return build.padded(x, _fill(node), lo, hi)
     for axis, (first, last) in enumerate(zip(lo, hi, strict=True)):
         if isinstance(first, SymbolicDim) or isinstance(last, SymbolicDim):
@@ -61,6 +63,18 @@ def _within(node: Context, axis: int, lo: Dim, hi: Dim, extent: Dim) -> tuple[Di
         raise node.wrong(f"pads of {lo} and {hi} cut more than axis {axis} has, {extent} elements")
     total = lo + hi + extent
     return (-extent, total) if lo < -extent else (total, -extent) if hi < -extent else (lo, hi)
+
+
+def _need_known(build: Tensors, lo: Dim, hi: Dim, extent: Dim) -> None:
+    """Let calls be refused where a pad is a slice that it is not elsewhere, or of more than all."""
+    cut: Dim = 0
+    for amount in (lo, hi):
+        if known_at_least(-amount, 0):
+            cut = cut - amount
+        elif not known_at_least(amount, 0):
+            build.need_at_least(amount, 0)
+    if not known_at_least(extent - cut, 0):
+        build.need_at_least(extent, cut)
 
 
 def _fill(node: Context) -> int:

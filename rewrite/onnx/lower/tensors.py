@@ -13,6 +13,7 @@ from satura.rewrite.types.dims import (
     Dim,
     SymbolicDim,
     exact_quotient,
+    known_at_least,
     product,
     representative,
     symbols_of,
@@ -62,7 +63,7 @@ class Tensors(Builder):
                 raise SameSize(factor.name, 1)
         self.conditions[dim, other] = SizeCondition(dim, other, False, self.place)
 
-    def need_at_least(self, dim: Dim, least: int) -> None:
+    def need_at_least(self, dim: Dim, least: Dim) -> None:
         """Let calls where `dim` is less than `least` be refused."""
         self.conditions[dim, least] = SizeCondition(dim, least, True, self.place)
 
@@ -216,12 +217,12 @@ class Tensors(Builder):
         return self.slice(x, starts, sizes, steps)
 
 
-def _cut(amount: Dim) -> int:
-    return -amount if isinstance(amount, int) and amount < 0 else 0
+def _cut(amount: Dim) -> Dim:
+    return -amount if known_at_least(-amount, 0) else 0
 
 
 def _at_least_zero(amount: Dim) -> Dim:
-    return 0 if isinstance(amount, int) and amount < 0 else amount
+    return 0 if known_at_least(-amount, 0) else amount
 
 
 def common_shape(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:
