@@ -16,7 +16,7 @@ from satura.backend.emit.body import Arguments, BodyText
 from satura.backend.emit.loops import Piece, share, start_odometer, step_odometer
 from satura.backend.emit.text import indent
 from satura.backend.lower.body import Access, Nest, Pointer, needed_values
-from satura.backend.lower.canonical import Canonical
+from satura.backend.lower.canonical import Canonical, is_long
 from satura.backend.target import host_target
 
 TILE = 64  # elements of both loops that one unit of work computes
@@ -64,8 +64,6 @@ def _is_crossed(form: Canonical, loop: int) -> bool:
     """Whether all that is read is read along `loop`, or stays where it is along it, and something
     is read at a distance along the inner one."""
     nest = form.nest
-    if nest.extents[loop] < SHORTEST or nest.extents[-1] < SHORTEST:
-        return False
     at_a_distance = False
     for value in nest.values:
         if value.access is None:
@@ -81,7 +79,7 @@ def _is_crossed(form: Canonical, loop: int) -> bool:
         is_indirect = any(place[-1] for place in places)
         if strides[loop] and (is_indirect or strides[-1] not in (0, size)):
             at_a_distance = True
-    return at_a_distance
+    return at_a_distance and _are_long(nest, loop)
 
 
 def _turns(form: Canonical, index: int, loop: int) -> bool:
@@ -92,7 +90,12 @@ def _turns(form: Canonical, index: int, loop: int) -> bool:
     if value.op != "load" or value.access is None or value.operands or value.access.extras:
         return False
     turns = value.access.strides[-1] not in (0, value.dtype.itemsize) and _step(nest, index, loop)
-    return bool(turns) and nest.extents[loop] >= SHORTEST and nest.extents[-1] >= SHORTEST
+    return bool(turns) and _are_long(nest, loop)
+
+
+def _are_long(nest: Nest, loop: int) -> bool:
+    """Whether `loop` and the inner one are worth tiles."""
+    return all(is_long(extent, SHORTEST) for extent in (nest.extents[loop], nest.extents[-1]))
 
 
 def _step(nest: Nest, index: int, loop: int) -> int:
