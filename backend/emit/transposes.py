@@ -16,7 +16,7 @@ from satura.backend.emit.body import Arguments, BodyText
 from satura.backend.emit.loops import Piece, share, start_odometer, step_odometer
 from satura.backend.emit.text import indent
 from satura.backend.lower.body import Access, Nest, Pointer, needed_values
-from satura.backend.lower.canonical import Canonical, is_long
+from satura.backend.lower.canonical import Canonical
 from satura.backend.target import host_target
 
 TILE = 64  # elements of both loops that one unit of work computes
@@ -95,7 +95,7 @@ def _turns(form: Canonical, index: int, loop: int) -> bool:
 
 def _are_long(nest: Nest, loop: int) -> bool:
     """Whether `loop` and the inner one are worth tiles."""
-    return all(is_long(extent, SHORTEST) for extent in (nest.extents[loop], nest.extents[-1]))
+    return nest.extents[loop] >= SHORTEST and nest.extents[-1] >= SHORTEST
 
 
 def _step(nest: Nest, index: int, loop: int) -> int:

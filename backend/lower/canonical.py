@@ -17,7 +17,6 @@ from math import prod
 
 from satura.backend.lower.body import Access, BodyBuilder, Nest, needed_values
 from satura.backend.sizes.size import is_fixed, where_large
-from satura.backend.target import host_target
 from satura.rewrite.types.dims import is_same
 
 SHORT = 8  # an inner loop of fewer iterations hardly vectorises
@@ -72,7 +71,7 @@ def _run(nest: Nest) -> tuple[int, int] | None:
         if nest.target.strides[short] == size and 1 < extent <= LONGEST_RUN:
             for loop in nest.outer:
                 is_next = is_same(nest.target.strides[loop], extent * size)
-                if is_next and is_long(nest.extents[loop], SHORT):
+                if is_next and nest.extents[loop] >= SHORT:
                     return loop, short
     return None
 
@@ -135,13 +134,7 @@ def _shortness(extent: int) -> int:
     """Cost of too few iterations; each count of one that depends on sizes would make a class."""
     if is_fixed(extent):
         return MOST_OF_SHORT // SHORT * (SHORT - min(SHORT, extent))
-    return 0 if is_long(extent, SHORT) else MOST_OF_SHORT // 2
-
-
-def is_long(extent: int, least: int) -> bool:
-    """Whether there are at least `least` iterations; where sizes decide, as many as fill a vector,
-    so that all code asks the same."""
-    return extent >= (least if is_fixed(extent) else max(least, host_target().lanes))
+    return 0 if extent >= SHORT else MOST_OF_SHORT // 2
 
 
 def _element_sizes(nest: Nest) -> dict[Access, int]:
