@@ -37,6 +37,7 @@ from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.program.program import Node
 from satura.rewrite.types.attributes import Groups, Window
 from satura.rewrite.types.constant import Constant
+from satura.rewrite.types.dims import is_one
 from satura.rewrite.types.tensor_type import Array
 
 
@@ -342,7 +343,7 @@ def _conv(node: Node, reading: Reading, shape: tuple[int, ...]) -> _Problem | No
 
 def _last_stride(view: View) -> int:
     """The stride of the last axis; any will do where it has extent 1."""
-    return view.itemsize if view.shape[-1] == 1 else view.strides[-1]
+    return view.itemsize if is_one(view.shape[-1]) else view.strides[-1]
 
 
 def _window_axis(window: Window, axis: int, shape: tuple[int, ...], left: View) -> Axis:
@@ -371,7 +372,7 @@ def _is_dense(right: View, step: int) -> bool:
 def _merge(axes: Sequence[Axis], nest: Nest) -> tuple[Axis, ...]:
     result: list[Axis] = []
     for axis in reversed(axes):
-        if axis.row.extent == 1 and not axis.row.is_windowed:
+        if is_one(axis.row.extent) and not axis.row.is_windowed:
             continue
         if result and not axis.row.is_windowed and not result[0].row.is_windowed:
             first, second = axis.row, result[0].row

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from satura.backend.sizes.size import is_fixed
 from satura.backend.target import Target, host_target
 from satura.rewrite.types.tensor_type import DType
 
@@ -68,7 +69,8 @@ def choose_tile(
     """A tile that wastes little on `rows` (None: not known) by `columns`.
 
     Its width is the one that computes the fewest columns beyond the last; with `any_columns` it
-    depends only on whether the columns fill the fastest. Few rows get a tile of just their number.
+    depends only on whether the columns fill the fastest (where sizes decide, it is else the
+    narrowest). Few rows get a tile of just their number.
     """
     target = target or host_target()
     many = target.registers == 32
@@ -78,7 +80,7 @@ def choose_tile(
     filled = -(-columns // lanes_of(products, target))
     if any_columns:
         best = min(slower, key=lambda count: slower[count])
-        vectors = int(min(best, max(1, filled)))
+        vectors = min(best, max(1, filled)) if is_fixed(filled) else best if filled >= best else 1
     else:
         vectors = min(tallest_of, key=lambda count: -(-filled // count) * count * slower[count])
     tallest = tallest_of[vectors]

@@ -64,8 +64,6 @@ def _is_crossed(form: Canonical, loop: int) -> bool:
     """Whether all that is read is read along `loop`, or stays where it is along it, and something
     is read at a distance along the inner one."""
     nest = form.nest
-    if nest.extents[loop] < SHORTEST or nest.extents[-1] < SHORTEST:
-        return False
     at_a_distance = False
     for value in nest.values:
         if value.access is None:
@@ -81,7 +79,7 @@ def _is_crossed(form: Canonical, loop: int) -> bool:
         is_indirect = any(place[-1] for place in places)
         if strides[loop] and (is_indirect or strides[-1] not in (0, size)):
             at_a_distance = True
-    return at_a_distance
+    return at_a_distance and _are_long(nest, loop)
 
 
 def _turns(form: Canonical, index: int, loop: int) -> bool:
@@ -92,7 +90,12 @@ def _turns(form: Canonical, index: int, loop: int) -> bool:
     if value.op != "load" or value.access is None or value.operands or value.access.extras:
         return False
     turns = value.access.strides[-1] not in (0, value.dtype.itemsize) and _step(nest, index, loop)
-    return bool(turns) and nest.extents[loop] >= SHORTEST and nest.extents[-1] >= SHORTEST
+    return bool(turns) and _are_long(nest, loop)
+
+
+def _are_long(nest: Nest, loop: int) -> bool:
+    """Whether `loop` and the inner one are worth tiles."""
+    return nest.extents[loop] >= SHORTEST and nest.extents[-1] >= SHORTEST
 
 
 def _step(nest: Nest, index: int, loop: int) -> int:

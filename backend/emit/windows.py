@@ -20,7 +20,8 @@ from satura.backend.emit.reductions import identity_text, reads_loops, step_text
 from satura.backend.emit.text import indent
 from satura.backend.lower.body import MAX_TAPS, Pointer, needed_values
 from satura.backend.lower.canonical import Canonical
-from satura.backend.sizes.size import defer
+from satura.backend.sizes.size import defer, is_fixed
+from satura.rewrite.types.dims import is_one, is_same
 
 PAGE_BYTES = 32768  # most that the columns may need
 RESULTS = 4  # neighbours that are computed at a time
@@ -40,7 +41,7 @@ def is_small_window(form: Canonical) -> bool:
         return False
     extents = nest.extents[form.outer : form.outer + form.middle]
     taps = prod(extents)
-    if not extents or extents[-1] > LONGEST_LINE:
+    if not extents or not all(map(is_fixed, extents)) or extents[-1] > LONGEST_LINE:
         return False
     itemsize = max(value.dtype.compute.itemsize for value in nest.values)
     if taps > MAX_TAPS or nest.extents[-1] * itemsize > PAGE_BYTES:
@@ -62,7 +63,7 @@ def _with_step(form: Canonical) -> Canonical:
     best: tuple[int, int] | None = None
     for loop in range(outer):
         seen = _distinct_reads(form, loop)
-        if nest.extents[loop] > 1 and (best is None or seen <= best[0]):
+        if not is_one(nest.extents[loop]) and (best is None or seen <= best[0]):
             best = seen, loop
     step = None if best is None else best[1]
     order = [loop for loop in range(outer) if loop != step]
@@ -126,13 +127,13 @@ def _moves(strides: Sequence[int], extents: Sequence[int]) -> _Moves:
     Strides that depend on sizes are compared, not read: so only few sizes have their own kernels.
     """
     step, *taps = strides
-    moved = tuple(tap != 0 for tap in taps)
-    if step == 0:
+    moved = tuple(not is_same(tap, 0) for tap in taps)
+    if is_same(step, 0):
         return _Moves(moved, (0, 1, 0))
     for at, (tap, extent) in enumerate(zip(taps, extents, strict=True)):
         for i, j in product(range(1, RESULTS), range(1, extent if moved[at] else 1)):
             for signed in (j, -j):
-                if step * i == tap * signed:
+                if is_same(step * i, tap * signed):
                     return _Moves(moved, (at, i, signed))
     return _Moves(moved, None)
 
@@ -156,7 +157,8 @@ class _Windows:
         self.width = self.arguments.new(nest.extents[-1])
         middles = nest.extents[form.outer : form.outer + form.middle]
         self.steps, self.taps = middles[0], middles[1:]
-        self.results = int(min(RESULTS, self.steps))
+        few = self.steps if is_fixed(self.steps) else 1
+        self.results = RESULTS if self.steps >= RESULTS else few
         units = prod(nest.extents[: form.outer])
         self.parts = _parts(self.steps // self.results, units, threads)
         looped = (at for at in range(len(self.taps)) if prod(self.taps[at:]) <= UNROLLED)

@@ -16,8 +16,11 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from satura.backend.lower.body import Access, BodyBuilder, Nest, needed_values
+from satura.backend.sizes.size import is_fixed, where_large
+from satura.rewrite.types.dims import is_same
 
 SHORT = 8  # an inner loop of fewer iterations hardly vectorises
+MOST_OF_SHORT = 16  # cost of an inner loop of no iterations: as of two strided accesses
 LONGEST_RUN = 4  # iterations of a loop that stand side by side
 
 
@@ -63,9 +66,12 @@ def _run(nest: Nest) -> tuple[int, int] | None:
     size = nest.dtype.itemsize
     for short in nest.outer:
         extent = nest.extents[short]
+        if not is_fixed(extent):
+            continue  # each number of them would have kernels of its own
         if nest.target.strides[short] == size and 1 < extent <= LONGEST_RUN:
             for loop in nest.outer:
-                if nest.target.strides[loop] == extent * size and nest.extents[loop] >= SHORT:
+                is_next = is_same(nest.target.strides[loop], extent * size)
+                if is_next and nest.extents[loop] >= SHORT:
                     return loop, short
     return None
 
@@ -74,7 +80,8 @@ def _is_column(nest: Nest, row: int | None, column: int, reads: Sequence[Access]
     """Whether the kept loop `column` makes a better inner loop than the reduced `row`."""
     if row is None:
         return True
-    return _badness(nest, column, (*reads, nest.target), _badness(nest, row, reads)) is not None
+    as_column = _strided(nest, column, (*reads, nest.target))
+    return _least(nest, [(_strided(nest, row, reads), row), (as_column, column)]) == 1
 
 
 def _moves_clips(nest: Nest, loop: int) -> bool:
@@ -86,32 +93,48 @@ def _moves_clips(nest: Nest, loop: int) -> bool:
 
 def _best(nest: Nest, loops: Sequence[int], accesses: Sequence[Access]) -> int | None:
     """The loop with fewest strided accesses, the last of equals."""
-    found, least = None, None
-    for loop in reversed(loops):
-        badness = _badness(nest, loop, accesses, least)
-        if badness is not None:
-            found, least = loop, badness
-    return found
+    last_first = [*reversed(loops)]
+    found = _least(nest, [(_strided(nest, loop, accesses), loop) for loop in last_first])
+    return None if found is None else last_first[found]
 
 
-def _badness(
-    nest: Nest, loop: int, accesses: Sequence[Access], below: int | None = None
-) -> int | None:
-    """Cost of vectorising `loop`: strided accesses, and iterations that are too few.
+def _least(nest: Nest, choices: Sequence[tuple[int, int]]) -> int | None:
+    """Which of some costs of strided accesses, and loops, is the least, the first of equals.
 
-    None where it is not less than `below`. Iterations are counted only where that decides: each
-    count makes a class of sizes.
+    Too few iterations cost, too. They are counted only where that decides: it makes classes of
+    sizes.
     """
+    order = sorted((strided, place) for place, (strided, _) in enumerate(choices))
+    found: tuple[int, int] | None = None
+    for number, (strided, place) in enumerate(order):
+        if found is not None and (strided, place) > found:
+            break
+        extent = nest.extents[choices[place][1]]
+        worst = strided + (MOST_OF_SHORT if is_fixed(extent) else MOST_OF_SHORT // 2), place
+        rivals = [*order[number + 1 :], *([found] if found else [])]
+        if any(rival < worst for rival in rivals):
+            worst = strided + _shortness(extent), place
+        found = worst if found is None else min(found, worst)
+    return None if found is None else found[1]
+
+
+def _strided(nest: Nest, loop: int, accesses: Sequence[Access]) -> int:
+    """Cost of accesses that are strided along `loop`."""
     sizes = _element_sizes(nest)
     strided = 0
     for access in accesses:
         stride = abs(access.strides[loop])
-        if stride and not isinstance(access.start, int) and stride != sizes.get(access, stride):
+        dense = is_same(stride, 0) or is_same(stride, sizes.get(access, stride))
+        if not dense and not isinstance(access.start, int):
             strided += 8 if access is not nest.target else 12
-    if below is not None and strided >= below:
-        return None
-    badness = strided + 16 // SHORT * (SHORT - min(SHORT, nest.extents[loop]))
-    return badness if below is None or badness < below else None
+    return strided
+
+
+def _shortness(extent: int) -> int:
+    """Cost of too few iterations; each count of one that depends on sizes would make a class."""
+    if is_fixed(extent):
+        return MOST_OF_SHORT // SHORT * (SHORT - min(SHORT, extent))
+    return 0 if extent >= SHORT else MOST_OF_SHORT // 2
 
 
 def _element_sizes(nest: Nest) -> dict[Access, int]:
@@ -131,7 +154,7 @@ def _by_stride(loops: list[int], *accesses: Access) -> list[int]:
     """Loops by falling stride of the first access that moves with them."""
 
     def key(loop: int) -> tuple[int, ...]:
-        return tuple(-abs(access.strides[loop]) for access in accesses)
+        return tuple(-abs(where_large(access.strides[loop])) for access in accesses)
 
     return sorted(loops, key=key)
 
@@ -170,7 +193,7 @@ def _merge_loops(nest: Nest, groups: list[list[int]], fixed: set[int]) -> list[l
         if result and not fixed.intersection([*group, *result[0]]):
             first, second = group[-1], result[0]
             extent = prod(nest.extents[loop] for loop in second)
-            if all(a.strides[first] == a.strides[second[-1]] * extent for a in accesses):
+            if all(is_same(a.strides[first], a.strides[second[-1]] * extent) for a in accesses):
                 result[0] = [*group, *second]
                 continue
         result.insert(0, group)

@@ -28,7 +28,7 @@ from satura.rewrite.types.attributes import (
     Window,
 )
 from satura.rewrite.types.constant import Scalar  # fmt: skip
-from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.dims import Dim, is_one
 from satura.rewrite.types.index_map import Index, push
 from satura.rewrite.types.tensor_type import DType
 
@@ -163,7 +163,7 @@ def _rows(
                 Reduction(f"{function.name} {which}", dtype.compute, operand, position)
             )
             walk.anchored[index] = walk.reduced(number, DType.I64)
-    reduced = sum(variable.length != 1 for variable in gone)
+    reduced = sum(not is_one(variable.length) for variable in gone)
     return walk, _finish(schedule, dispatch, walk, reduced, reductions, [])
 
 
@@ -271,7 +271,7 @@ def _nest_around_anchor(
     schedule: Schedule, dispatch: Dispatch, walk: Walk, outer: Space, inner: Space,
     reductions: list[Reduction], clips: list[Clip],
 ) -> Nest:  # fmt: skip
-    reduced = sum(variable.length != 1 for variable in inner.variables)
+    reduced = sum(not is_one(variable.length) for variable in inner.variables)
     return _finish(schedule, dispatch, walk, reduced, reductions, clips)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
-from satura.rewrite.types.dims import Dim, SymbolicDim, symbol
+from satura.rewrite.types.dims import Dim, SymbolicDim, is_one, symbol
 from satura.rewrite.types.index_map import Index, row_major
 
 
@@ -118,7 +118,7 @@ class Space:
 
 
 def _value(variable: Range) -> Dim:
-    if variable.length == 1:
+    if is_one(variable.length):
         return variable.start
     return symbol(variable.name) + variable.start
 

@@ -26,6 +26,7 @@ from satura.rewrite.types.dims import (
     Monomial,
     Quotient,
     SymbolicDim,
+    is_one,
     monomials_of,
     static,
     symbol,
@@ -67,7 +68,8 @@ class Walk:
         self.schedule = schedule
         self.nodes = schedule.program.nodes
         self.operands = frozenset(operands)
-        self.loops = tuple(name for name, length in ranges.items() if length != 1 or keep_units)
+        moving = (name for name, length in ranges.items() if keep_units or not is_one(length))
+        self.loops = tuple(moving)
         self.ranges = dict(ranges)
         self.may_cut = may_cut
         self.body = BodyBuilder()

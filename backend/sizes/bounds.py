@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container
-from math import prod
+from functools import reduce
+from math import gcd, prod
+from operator import and_
 
-from satura.rewrite.types.dims import Atom, Dim, Quotient, SymbolicDim, monomials_of
+from satura.rewrite.types.dims import Atom, Dim, Quotient, SymbolicDim, exact_quotient, monomials_of
 
 Interval = tuple[int | None, int | None]
 """The least and the largest value; None where there is no such number."""
@@ -52,6 +55,32 @@ class Bounds:
             else:
                 low = edge if low is None else max(low, edge)
         self._intervals[atom] = (low, high)
+
+    def reduced(self, is_zero: bool, dim: SymbolicDim) -> tuple[Dim, bool]:
+        """The simplest dim that is 0 or negative where `dim` is, and False; or where not, and True.
+
+        Positive common factors are divided by, and the first factor is made positive.
+        """
+        common = reduce(and_, (Counter(monomial) for monomial, _ in dim.terms))
+        for atom in common.elements():
+            least, _ = self._of(atom)
+            if least is not None and least > 0:
+                divided = exact_quotient(dim, SymbolicDim((((atom,), 1),)))
+                if not isinstance(divided, SymbolicDim):
+                    return dim, False
+                dim = divided
+        number = sum(factor for monomial, factor in dim.terms if not monomial)
+        moving = dim - number
+        assert isinstance(moving, SymbolicDim)
+        factor = gcd(*(factor for _, factor in moving.terms))
+        if is_zero and number % factor:
+            return 1, False  # never 0
+        turns = moving.terms[0][1] < 0
+        if turns:
+            moving = -moving
+            number = -number if is_zero else -number - 1  # a < 0 unless -a - 1 < 0
+        terms = tuple((monomial, each // factor) for monomial, each in monomials_of(moving))
+        return SymbolicDim(terms) + number // factor, turns and not is_zero
 
     def _of(self, atom: Atom) -> Interval:
         found = self._intervals.get(atom)

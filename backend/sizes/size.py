@@ -17,13 +17,15 @@ from operator import add, floordiv, index, mod, mul, sub
 from typing import ParamSpec, cast
 
 from satura.backend.sizes.bounds import Bounds
-from satura.rewrite.types.dims import Dim, Monomial, SymbolicDim, symbol
+from satura.rewrite.types.dims import Dim, Monomial, SymbolicDim, evaluate, symbol, symbols_of
 
 Parameters = ParamSpec("Parameters")
 MARK = "\N{WHITE SQUARE}"  # stands in texts that Sizes are part of
 
 
 Terms = tuple[tuple[Monomial, int], ...]
+
+LARGE = 2**20
 
 DEFERRED: dict[str, Callable[..., int]] = {}
 """What `defer` has made a part of expressions, by module and name."""
@@ -50,9 +52,6 @@ class Fact:
         number = sum(factor for monomial, factor in terms if not monomial)
         left, right = self.dim - number, -number
         signs = ("==", "!=") if self.relation is Relation.ZERO else ("<", ">=")
-        if terms[0][1] < 0:
-            left, right = -left, -right
-            signs = ("==", "!=") if self.relation is Relation.ZERO else (">", "<=")
         return f"{left} {signs[not self.holds]} {right}"
 
 
@@ -78,6 +77,7 @@ class Trace:
         self.sizes = dict(sizes)
         self.facts: dict[tuple[Relation, Terms], Fact] = {}
         self.calls: dict[str, Call] = {}
+        self._asked: set[tuple[Relation, Terms]] = set()
         self._bounds = Bounds(self.calls)
         self._known: dict[tuple[str, Terms | int, Terms | int], Dim] = {}
 
@@ -98,10 +98,15 @@ class Trace:
         """`holds`, which says whether `dim` is in `relation` to 0, noted where it could differ."""
         if not isinstance(dim, SymbolicDim):
             return holds
-        key = (relation, dim.terms)
-        if key not in self.facts and not self._bounds.decide(relation is Relation.ZERO, dim):
-            self.facts[key] = Fact(dim, relation, holds)
-            self._bounds.learn(relation is Relation.ZERO, dim, holds)
+        is_zero = relation is Relation.ZERO
+        if (relation, dim.terms) in self._asked or self._bounds.decide(is_zero, dim):
+            return holds
+        self._asked.add((relation, dim.terms))
+        reduced, turns = self._bounds.reduced(is_zero, dim)
+        if isinstance(reduced, SymbolicDim) and not self._bounds.decide(is_zero, reduced):
+            found = Fact(reduced, relation, holds is not turns)
+            if self.facts.setdefault((relation, reduced.terms), found) is found:
+                self._bounds.learn(is_zero, reduced, found.holds)
         return holds
 
     def call(self, function: Callable[..., int], arguments: tuple[int, ...]) -> int:
@@ -144,6 +149,17 @@ def expression_of(number: int) -> Dim:
 def number_of(number: int) -> int:
     """What a Size is for the sizes at hand, without a fact: for what decides nothing."""
     return number.value if type(number) is Size else index(number)  # type: ignore[comparison-overlap]
+
+
+def is_fixed(number: int) -> bool:
+    """Whether it is the same number for all sizes."""
+    return type(number) is not Size  # type: ignore[comparison-overlap]
+
+
+def where_large(number: int) -> int:
+    """What it is where all sizes are large: for an order that is as good for others."""
+    dim = expression_of(number)
+    return evaluate(dim, dict.fromkeys(symbols_of([dim]), LARGE))
 
 
 def defer(function: Callable[Parameters, int]) -> Callable[Parameters, int]:

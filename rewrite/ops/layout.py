@@ -4,7 +4,7 @@ import numpy as np
 
 from satura.rewrite.ops.registry import Kind, op
 from satura.rewrite.types.attributes import Axis, Padding, Perm, Shape, Slices, refuse_unless
-from satura.rewrite.types.dims import SymbolicDim, product, static
+from satura.rewrite.types.dims import SymbolicDim, is_one, product, static
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 
@@ -28,7 +28,7 @@ def broadcast(x: TensorType, shape: Shape) -> TensorType:
     """Axes of extent 1 are repeated up to `shape`; the rank stays."""
     refuse_unless(len(shape.dims) == x.rank, f"{shape} has another rank than {x}")
     for old, new in zip(x.shape, shape.dims, strict=True):
-        refuse_unless(old in (1, new), f"{x} does not broadcast to {shape}")
+        refuse_unless(is_one(old) or old in (new, 1), f"{x} does not broadcast to {shape}")
     return x.with_shape(shape.dims)
 
 

@@ -185,6 +185,21 @@ def symbol(name: str) -> SymbolicDim:
     return SymbolicDim((((name,), 1),))
 
 
+def is_one(extent: Dim) -> bool:
+    """Whether an extent is 1 for all sizes."""
+    return is_same(extent, 1)
+
+
+def is_same(one: Dim, other: Dim) -> bool:
+    """Whether two dims are equal for all sizes; where sizes are traced no fact comes of it."""
+    return expression(one) == expression(other)
+
+
+def expression(dim: Dim) -> Dim:
+    """`dim`, or what a size that is traced (see `backend.sizes`) stands for."""
+    return cast(Dim, getattr(dim, "dim", dim))
+
+
 def symbols_of(dims: Iterable[Dim]) -> frozenset[str]:
     """Names of all sizes that occur in `dims`."""
     return frozenset().union(*(dim.symbols for dim in dims if isinstance(dim, SymbolicDim)))
@@ -239,9 +254,17 @@ def substitute(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
 def exact_quotient(numerator: Dim, denominator: Dim) -> Dim | None:
     """`numerator / denominator` when it comes out even for all sizes, else None."""
     if isinstance(numerator, int) and isinstance(denominator, int):
-        return None if denominator == 0 or numerator % denominator else numerator // denominator
+        return None if denominator == 0 else _even_share(numerator, denominator)
     asked = denominator if isinstance(numerator, int) else numerator
     return cast(SymbolicDim, asked).exact_quotient(numerator, denominator)
+
+
+def _even_share(numerator: int, denominator: int) -> int | None:
+    """The quotient where it comes out even: of sizes that are traced, for all sizes."""
+    above, below = expression(numerator), expression(denominator)
+    if isinstance(above, int) and isinstance(below, int):
+        return None if above % below else above // below
+    return None if exact_quotient(above, below) is None else numerator // denominator
 
 
 def _floor_quotient(numerator: Dim, denominator: Dim) -> Dim:
@@ -302,7 +325,7 @@ def _division(numerator: Dim, denominator: Dim) -> tuple[Dim, Dim]:
     rest = numerator
     while True:
         shares = [
-            (monomial_quotient(monomial, leading), c // factor)
+            (monomial_quotient(monomial, leading), _share(c, factor))
             for monomial, c in monomials_of(rest)
         ]
         taken = [(others, share) for others, share in shares if others is not None and share]
@@ -310,6 +333,12 @@ def _division(numerator: Dim, denominator: Dim) -> tuple[Dim, Dim]:
             return whole, rest
         step = polynomial(taken)
         whole, rest = whole + step, rest - step * denominator
+
+
+def _share(numerator: int, denominator: int) -> int:
+    """The whole part of a quotient; of sizes that are traced, 0 where it does not come out even."""
+    is_traced = type(numerator) is not int or type(denominator) is not int
+    return _even_share(numerator, denominator) or 0 if is_traced else numerator // denominator
 
 
 def monomial_quotient(monomial: Monomial, divisor: Monomial) -> Monomial | None:

@@ -17,6 +17,9 @@ from satura.rewrite.types.dims import (
     Quotient,
     SymbolicDim,
     exact_quotient,
+    expression,
+    is_one,
+    is_same,
     known_at_least,
     monomials_of,
     polynomial,
@@ -38,7 +41,7 @@ def variables(shape: Sequence[Dim], first: int = 0) -> tuple[Index, dict[str, Di
     index: list[Dim] = []
     ranges: dict[str, Dim] = {}
     for axis, extent in enumerate(shape):
-        if extent == 1:
+        if is_one(extent):
             index.append(0)
         else:
             index.append(variable(first + axis))
@@ -100,7 +103,7 @@ def pull(op: str, attributes: tuple[Attribute, ...], index: Index, shape: Sequen
         assert isinstance(attribute, Perm)
         return attribute.inverse.apply(index)
     if op == "broadcast":
-        return tuple(0 if n == 1 else at for n, at in zip(source, index, strict=True))
+        return tuple(0 if is_one(n) else at for n, at in zip(source, index, strict=True))
     if op == "slice":
         assert isinstance(attribute, Slices)
         moved = zip(attribute.starts, index, attribute.steps, strict=True)
@@ -154,7 +157,7 @@ def reshape_groups(
         left: Dim = old[i] if i < len(old) else 1
         right: Dim = new[j] if j < len(new) else 1
         i, j = min(i + 1, len(old)), min(j + 1, len(new))
-        while left != right:
+        while not is_same(left, right):
             if j < len(new) and (i == len(old) or _reaches(left, right)):
                 right, j = right * new[j], j + 1
             elif i < len(old):
@@ -167,6 +170,7 @@ def reshape_groups(
 
 def _reaches(left: Dim, right: Dim) -> bool:
     """True when `right` has to grow to meet `left`."""
+    left, right = expression(left), expression(right)
     if isinstance(left, int) and isinstance(right, int):
         return right < left
     return exact_quotient(left, right) is not None
@@ -174,7 +178,7 @@ def _reaches(left: Dim, right: Dim) -> bool:
 
 def divide(position: Dim, divisor: Dim, ranges: Ranges) -> tuple[Dim, Dim]:
     """Quotient and remainder of `position` by `divisor`, without a division where ranges allow."""
-    if divisor == 1:
+    if is_one(divisor):
         return position, 0
     whole: Dim = 0
     rest: Dim = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
 from math import prod
 
@@ -40,5 +40,11 @@ def show_classes(
     if as_json:
         print_json([asdict(each) for each in compiled.cache])
     else:
-        for each in compiled.cache:
-            print_line(str(each))
+        classes = compiled.cache
+        common = [fact for fact in classes[0].facts if all(fact in each.facts for each in classes)]
+        print_line(f"{sum(each.plans for each in classes)} sizes, {len(classes)} classes")
+        print_line("\n".join(["all classes", *(f"  {fact}" for fact in common)]))
+        for each in classes:
+            print_line(
+                str(replace(each, facts=tuple(fact for fact in each.facts if fact not in common)))
+            )
