@@ -20,6 +20,7 @@ from satura.rewrite.program.memory import named_types, refuse_beyond_memory, ten
 from satura.rewrite.program.program import Node, Program
 from satura.rewrite.system.heap import give_back_freed
 from satura.rewrite.types.constant import Constant
+from satura.rewrite.types.copies import row_major
 from satura.rewrite.types.remade import SMALLEST_REMADE
 from satura.rewrite.types.tensor_type import Array
 
@@ -87,7 +88,7 @@ def _value_of_last(nodes: Sequence[Node], needed: Sequence[int]) -> Array:
     """The value of the last of the nodes, which nobody else has."""
     value = _values(nodes, needed, needed[-1:])[needed[-1]]
     is_own = value.flags.owndata and value.flags.c_contiguous
-    return value if is_own else np.array(value, order="C")
+    return value if is_own else row_major(value, value.shape)
 
 
 def _values(

@@ -193,3 +193,18 @@ def test_what_is_not_tried_does_not_fuse() -> None:
             refused += not agree(parts)
             assert agree(parts) or found is None
     assert fused and refused
+
+
+def test_a_chain_of_movements_of_a_constant_costs_one_copy() -> None:
+    build = Builder()
+    weights = build.constant(np.ones((64, 192), np.float32))
+    split = build.reshape(build.transpose(weights, (1, 0)), (12, 16, 64))
+    moved = build.reshape(build.transpose(split, (1, 0, 2)), (192, 64))
+    doubled = build.binary("add", moved, moved)
+    classes = unrewritten(build.program({"y": moved, "z": doubled}))
+    (_, y), (_, z) = classes.outputs
+    prices = [price or 0.0 for price in fold(classes, CostModel(constant=0.0)).given]
+    (kept,) = [prices[c] for c, (node,) in enumerate(classes.nodes) if node.op == "constant"]
+    copied = prices[y] - kept
+    assert 0 < copied < kept
+    assert prices[z] - kept == pytest.approx(3 * copied)  # two operands, and the sum

@@ -22,6 +22,7 @@ from satura.rewrite.onnx.files import read_apart, read_model
 from satura.rewrite.onnx.outline import Outline, outline
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.types import stored
+from satura.rewrite.types.copies import reshaped, row_major
 from satura.rewrite.types.remade import SMALLEST_REMADE
 from satura.rewrite.types.stored import Stored, StoredFile
 from satura.rewrite.types.tensor_type import Array
@@ -270,3 +271,23 @@ def test_no_file_is_left_to_the_interpreter_to_close(model: Path) -> None:
     command = [sys.executable, "-W", "always::ResourceWarning", "-c", code, str(model)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.bool_])
+def test_permuted_weights_are_copied_once_in_blocks(dtype: type[np.generic]) -> None:
+    bits = np.random.default_rng(0).integers(0, 2, 300 * 5 * 130 * 7)
+    x = bits.astype(dtype).reshape(300, 5, 130, 7)
+    empty, one, turned = x[:0].T, x[:1, :1, :1, :1].T, x[::-1, :, ::2].transpose(2, 3, 0, 1)
+    wide = np.broadcast_to(x[:, :, :1, :1], x.shape).T
+    for seen in (x, x.T, turned, x.transpose(0, 2, 1, 3), x.swapaxes(2, 3), wide, one, empty):
+        found = row_major(seen, (seen.size,))
+        assert found.flags.owndata and np.array_equal(found.reshape(seen.shape), seen)
+    assert row_major(x[0, 0, 0, 0], ()) == x[0, 0, 0, 0]
+    assert np.shares_memory(reshaped(x.T, (7, 130, 5, 3, 100)), x)
+    tracemalloc.start()
+    try:
+        flat = reshaped(x.T, (7 * 130, 5 * 300))
+        assert tracemalloc.get_traced_memory()[1] < x.nbytes + SLACK / 8
+    finally:
+        tracemalloc.stop()
+    assert np.array_equal(flat, np.reshape(x.T, flat.shape)) and flat.flags.owndata

@@ -37,6 +37,7 @@ from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.program.program import Node
 from satura.rewrite.types.attributes import Groups, Window
 from satura.rewrite.types.constant import Constant
+from satura.rewrite.types.copies import row_major
 from satura.rewrite.types.dims import is_one
 from satura.rewrite.types.tensor_type import Array
 
@@ -161,7 +162,7 @@ class _Problem:
 
         def pack() -> Array:
             flat = weights.array.reshape(-1)[start:]
-            return np.ascontiguousarray(np.lib.stride_tricks.as_strided(flat, shape, steps))
+            return row_major(np.lib.stride_tricks.as_strided(flat, shape, steps), shape)
 
         number = store.derived(key.encode(), pack)
         left = View(

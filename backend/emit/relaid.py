@@ -14,6 +14,7 @@ from satura.backend.constants import ConstantStore
 from satura.backend.lower.body import Access, Pointer, Value
 from satura.backend.lower.canonical import Canonical
 from satura.rewrite.program.program import Node, Program
+from satura.rewrite.types.copies import row_major
 from satura.rewrite.types.tensor_type import Array
 
 
@@ -48,7 +49,7 @@ def _relaid(
 
     def copy() -> Array:
         flat = constant.constant.array.reshape(-1)[start // size :]
-        return np.ascontiguousarray(np.lib.stride_tricks.as_strided(flat, shape, strides))
+        return row_major(np.lib.stride_tricks.as_strided(flat, shape, strides), shape)
 
     key = f"{constant.constant.digest.hex()} relaid {start} {shape} {strides}".encode()
     number = store.derived(key, copy)

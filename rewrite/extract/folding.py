@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -10,6 +11,7 @@ from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.types.attributes import is_open
 
 _MADE = 0.3  # what computing a byte costs of keeping it: what it is computed from is not kept
+_MOVEMENTS = ("reshape", "transpose")
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,8 @@ def fold(classes: EClasses, model: CostModel) -> Folding:
                 price = 0.0
                 if node.operands:
                     price = model.constant + sum(prices[operand] for operand in node.operands)
-                    price += _MADE * classes.bytes[cls] * model.constant_byte
+                    if not _is_moved_on(node, nodes):
+                        price += _MADE * classes.bytes[cls] * model.constant_byte
                 if price < prices[cls] * (1 - 1e-9):
                     prices[cls], nodes[cls] = price, node
                     waiting.update(users[cls])
@@ -56,3 +59,9 @@ def fold(classes: EClasses, model: CostModel) -> Folding:
     for cls in classes.inputs:
         given[cls] = 0.0
     return Folding(tuple(nodes), tuple(given))
+
+
+def _is_moved_on(node: ENode, nodes: Sequence[ENode | None]) -> bool:
+    """Whether it moves what was just moved: a chain of movements is one copy."""
+    before = nodes[node.operands[0]]
+    return node.op in _MOVEMENTS and before is not None and before.op in _MOVEMENTS

@@ -4,6 +4,7 @@ import numpy as np
 
 from satura.rewrite.ops.registry import Kind, op
 from satura.rewrite.types.attributes import Axis, Padding, Perm, Shape, Slices, refuse_unless
+from satura.rewrite.types.copies import reshaped
 from satura.rewrite.types.dims import SymbolicDim, is_one, product, static
 from satura.rewrite.types.tensor_type import Array, TensorType
 
@@ -15,7 +16,7 @@ def transpose(x: TensorType, perm: Perm) -> TensorType:
     return x.with_shape(perm.apply(x.shape))
 
 
-@op(kind=Kind.LAYOUT, reference=lambda x, shape: np.reshape(x, shape.dims))
+@op(kind=Kind.LAYOUT, reference=lambda x, shape: reshaped(x, shape.dims))
 def reshape(x: TensorType, shape: Shape) -> TensorType:
     """The same elements in row-major order under another shape."""
     new = product(shape.dims)
