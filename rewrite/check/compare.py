@@ -24,8 +24,9 @@ class Bound:
 
     With `nan_for_inf` a NaN agrees with an infinity, as inf - inf does with inf * (1 - 1).
     `only_finite` leaves out elements that are not finite, where a constant made them so (x * 1e38)
-    or a sum of no elements takes the place of NaN. Integers and bools have no bound: a law up to
-    rounding that computes them from floats is refuted.
+    or a sum of no elements takes the place of NaN. What overflows when it
+    is multiplied by `steps` agrees with an infinity of its sign. Integers and bools have no bound: a law up to rounding that
+    computes them from floats is refuted.
     """
 
     magnitude: float = 0.0
@@ -50,9 +51,13 @@ def first_unlike(left: Array, right: Array, bound: Bound = EXACTLY) -> Index | N
     """
     dtype = DType.of(left.dtype)
     agree = agreement(left, right, bound.tolerance(dtype) if bound.steps else None)
-    if (bound.only_finite or bound.nan_for_inf) and dtype.is_float:
-        finite = [np.isfinite(side.astype(np.float64)) for side in (left, right)]
-        nans = [np.isnan(side.astype(np.float64)) for side in (left, right)]
+    if bound.steps and dtype.is_float:
+        sides = [side.astype(np.float64) for side in (left, right)]
+        finite, nans = [np.isfinite(side) for side in sides], [np.isnan(side) for side in sides]
+        most = float(ml_dtypes.finfo(dtype.numpy).max) / bound.steps
+        large = [np.abs(side) > most for side in sides]
+        is_little = (finite[0] != finite[1]) & (np.signbit(sides[0]) == np.signbit(sides[1]))
+        agree |= large[0] & large[1] & is_little
         if bound.nan_for_inf:
             agree |= ~finite[0] & ~finite[1] & (nans[0] | nans[1])
         if bound.only_finite:
