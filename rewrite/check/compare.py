@@ -24,8 +24,8 @@ class Bound:
 
     With `nan_for_inf` a NaN agrees with an infinity, as inf - inf does with inf * (1 - 1).
     `only_finite` leaves out elements that are not finite, where a constant made them so (x * 1e38)
-    or a sum of no elements takes the place of NaN. What overflows when it
-    is multiplied by `steps` agrees with an infinity of its sign. Integers and bools have no bound: a law up to rounding that
+    or a sum of no elements takes the place of NaN. What overflows when multiplied by `steps` agrees
+    with an infinity of its sign. Integers and bools have no bound: a law up to rounding that
     computes them from floats is refuted.
     """
 
