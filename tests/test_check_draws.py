@@ -798,6 +798,16 @@ def test_overflow_by_a_little_is_no_mistake() -> None:
     assert disagreement(wrong, at, exact=False) != ""
 
 
+def test_products_within_a_contraction_are_rounded_too() -> None:
+    build = Builder()
+    x, y = build.input("x", DType.F32, (1, 3)), build.input("y", DType.F32, (3, 1))
+    wide = build.matmul(build.cast(x, DType.F64), build.cast(y, DType.F64))
+    program = build.program({"left": build.matmul(x, y), "right": build.cast(wide, DType.F32)})
+    row, column = ([1, 32767, 32767], [[1], [32767], [-32767]])
+    at = {"x": np.array([row], np.float32), "y": np.array(column, np.float32)}
+    assert disagreement(program, at, exact=False) == ""
+
+
 @rule
 def three_is_three() -> Law:
     """|extent(3)| = extent(3): no instance of it differs from another"""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import ml_dtypes
 import numpy as np
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.errors import CallError
-from satura.rewrite.ops import REGISTRY, Op
+from satura.rewrite.ops import REGISTRY, Kind, Op
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.program.program import Node, Program, ProgramBuilder
 from satura.rewrite.types.attributes import Attribute, Parameter, concrete_attribute
@@ -131,7 +132,7 @@ def node_values(nodes: Sequence[Node], arguments: Mapping[str, Array]) -> list[A
 
 
 def _bound_for(program: Program, values: Sequence[Array]) -> Bound:
-    steps = 0.0
+    steps = largest = 0.0
     only_finite = False
     finite = [is_finite(value) for value in values]
     constant: list[bool] = []
@@ -145,8 +146,11 @@ def _bound_for(program: Program, values: Sequence[Array]) -> Bound:
         if node.op.name != "input":
             types = [program.nodes[i].type for i in node.operands]
             steps += roundings(node.op, types, node.attributes)
+        if node.op.kind is Kind.CONTRACTION:  # a product within may be larger than any result
+            largest = max(largest, prod(magnitude([values[i]]) for i in node.operands[:2]))
     went_in = [values[index] for index in program.inputs]
-    return Bound(magnitude(values), steps, not any(map(has_nan, went_in)), only_finite)
+    largest = max(largest, magnitude(values))
+    return Bound(largest, steps, not any(map(has_nan, went_in)), only_finite)
 
 
 @dataclass(frozen=True)
