@@ -569,7 +569,14 @@ def clamp_at_bound(x: Tensor, c: Scalar, ones: Shape, s: Shape, t: DType) -> Law
     return rewrites(cast(binary("max", x, filled(c, ones, s)), t), cast(x, t), is_at_bound(c, t))
 
 
+@rule
+def quarter_of_two_fifths(x: Tensor) -> Law:
+    """x * 0.25 * 0.4 = x * 0.1: but for what a quarter of is subnormal"""
+    return rewrites(binary("mul", binary("mul", x, 0.25), 0.4), binary("mul", x, 0.1))
+
+
 WRONG = [
+    quarter_of_two_fifths,
     product_of_padded,
     matmul_of_padded,
     bytes_in_f32,
@@ -775,6 +782,30 @@ QUICK = [part_of_product, no_less, tanh_by_sigmoid]
 def test_right_laws_fire(right: Rule, seed: int) -> None:
     report = check(right, seed)
     assert report.verdict == "tested", str(report)
+
+
+def test_overflow_by_a_little_is_no_mistake() -> None:
+    build = Builder()
+    x = build.input("x", DType.BF16, (1,))
+    twice = build.binary("sub", build.unary("exp", x), build.unary("exp", build.unary("neg", x)))
+    right = build.binary("mul", twice, build.input("half", DType.BF16, (1,)))
+    program = build.program({"left": build.unary("sinh", x), "right": right})
+    numbers = {"x": -89.0, "half": 0.5}
+    at = {name: np.array([each]).astype(DType.BF16.numpy) for name, each in numbers.items()}
+    assert disagreement(program, at, exact=False) == ""
+    assert disagreement(program, at, exact=True) != ""
+    wrong = build.program({"left": build.unary("sinh", x), "right": build.unary("neg", right)})
+    assert disagreement(wrong, at, exact=False) != ""
+
+
+def test_products_within_a_contraction_are_rounded_too() -> None:
+    build = Builder()
+    x, y = build.input("x", DType.F32, (1, 3)), build.input("y", DType.F32, (3, 1))
+    wide = build.matmul(build.cast(x, DType.F64), build.cast(y, DType.F64))
+    program = build.program({"left": build.matmul(x, y), "right": build.cast(wide, DType.F32)})
+    row, column = ([1, 32767, 32767], [[1], [32767], [-32767]])
+    at = {"x": np.array([row], np.float32), "y": np.array(column, np.float32)}
+    assert disagreement(program, at, exact=False) == ""
 
 
 @rule

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import ml_dtypes
 import numpy as np
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.errors import CallError
-from satura.rewrite.ops import REGISTRY, Op
+from satura.rewrite.ops import REGISTRY, Kind, Op
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.program.program import Node, Program, ProgramBuilder
 from satura.rewrite.types.attributes import Attribute, Parameter, concrete_attribute
@@ -24,8 +25,9 @@ class Bound:
 
     With `nan_for_inf` a NaN agrees with an infinity, as inf - inf does with inf * (1 - 1).
     `only_finite` leaves out elements that are not finite, where a constant made them so (x * 1e38)
-    or a sum of no elements takes the place of NaN. Integers and bools have no bound: a law up to
-    rounding that computes them from floats is refuted.
+    or a sum of no elements takes the place of NaN. What overflows when multiplied by `steps` agrees
+    with an infinity of its sign. Integers and bools have no bound: a law up to rounding that
+    computes them from floats is refuted.
     """
 
     magnitude: float = 0.0
@@ -50,9 +52,13 @@ def first_unlike(left: Array, right: Array, bound: Bound = EXACTLY) -> Index | N
     """
     dtype = DType.of(left.dtype)
     agree = agreement(left, right, bound.tolerance(dtype) if bound.steps else None)
-    if (bound.only_finite or bound.nan_for_inf) and dtype.is_float:
-        finite = [np.isfinite(side.astype(np.float64)) for side in (left, right)]
-        nans = [np.isnan(side.astype(np.float64)) for side in (left, right)]
+    if bound.steps and dtype.is_float:
+        sides = [side.astype(np.float64) for side in (left, right)]
+        finite, nans = [np.isfinite(side) for side in sides], [np.isnan(side) for side in sides]
+        most = float(ml_dtypes.finfo(dtype.numpy).max) / bound.steps
+        large = [np.abs(side) > most for side in sides]
+        is_little = (finite[0] != finite[1]) & (np.signbit(sides[0]) == np.signbit(sides[1]))
+        agree |= large[0] & large[1] & is_little
         if bound.nan_for_inf:
             agree |= ~finite[0] & ~finite[1] & (nans[0] | nans[1])
         if bound.only_finite:
@@ -126,7 +132,7 @@ def node_values(nodes: Sequence[Node], arguments: Mapping[str, Array]) -> list[A
 
 
 def _bound_for(program: Program, values: Sequence[Array]) -> Bound:
-    steps = 0.0
+    steps = largest = 0.0
     only_finite = False
     finite = [is_finite(value) for value in values]
     constant: list[bool] = []
@@ -140,8 +146,11 @@ def _bound_for(program: Program, values: Sequence[Array]) -> Bound:
         if node.op.name != "input":
             types = [program.nodes[i].type for i in node.operands]
             steps += roundings(node.op, types, node.attributes)
+        if node.op.kind is Kind.CONTRACTION:  # a product within may be larger than any result
+            largest = max(largest, prod(magnitude([values[i]]) for i in node.operands[:2]))
     went_in = [values[index] for index in program.inputs]
-    return Bound(magnitude(values), steps, not any(map(has_nan, went_in)), only_finite)
+    largest = max(largest, magnitude(values))
+    return Bound(largest, steps, not any(map(has_nan, went_in)), only_finite)
 
 
 @dataclass(frozen=True)

@@ -350,15 +350,16 @@ class Draw:
     def _special_float(self, dtype: DType, moderate: bool) -> float:
         """0 or a float that differs from most in its size; halves now and then, as they are ties.
 
-        One that is not `moderate` is often infinite, NaN, -0.0 or at an end of its type's range.
+        One that is not `moderate` is often infinite, NaN, -0.0 or near an end of its range.
         """
         if self.chance(0.2 if moderate else 0.1):
             return self.random.randint(-9, 9) / 2
         if moderate:
             return self.random.choice(SCALES[dtype]) * self.random.gauss(0, 1)
         if self.chance(0.1):
-            power = self.random.choice((0.25, 0.8, -0.25, -0.8))
-            return float(_limits(dtype)[0] ** power * self.random.gauss(0, 1))
+            largest, normal, _ = _limits(dtype)
+            size = self.random.choice((largest**0.25, largest**0.8, largest**-0.25, normal))
+            return float(size * self.random.gauss(0, 1))
         return self.random.choice(_ends(dtype))
 
 
