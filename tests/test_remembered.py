@@ -331,10 +331,14 @@ def test_a_damaged_entry_counts_as_absent(
 def test_a_forged_entry_is_refused_or_can_run(
     kept: tuple[str, Rewritten], cache: Cache, count: int
 ) -> None:
-    """Whoever writes a checksum can write another program, but none that cannot run."""
+    """Whoever writes a checksum can write another program, but none that cannot run.
+
+    The folder of the rules' files is left out, so that all machines change the same bytes.
+    """
     key, made = kept
     content = cache.load(key)
     assert content is not None
+    content = content.replace(str(Path(__file__).parents[1]).encode(), b"")
     refused = 0
     for forged in mutations(content, count):
         cache.store(key, forged)
