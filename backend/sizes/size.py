@@ -17,7 +17,15 @@ from operator import add, floordiv, index, mod, mul, sub
 from typing import ParamSpec, cast
 
 from satura.backend.sizes.bounds import Bounds
-from satura.rewrite.types.dims import Dim, Monomial, SymbolicDim, evaluate, symbol, symbols_of
+from satura.rewrite.types.dims import (
+    Dim,
+    Monomial,
+    SymbolicDim,
+    TracedSize,
+    evaluate,
+    symbol,
+    symbols_of,
+)
 
 Parameters = ParamSpec("Parameters")
 MARK = "\N{WHITE SQUARE}"  # stands in texts that Sizes are part of
@@ -191,7 +199,7 @@ def refuse_traced(text: str) -> None:
         raise UntraceableError(text)
 
 
-class Size:
+class Size(TracedSize):
     """A number that depends on sizes: `dim`, which is `value` for the sizes at hand.
 
     `isinstance(size, int)` holds, but it is not a subclass: what reads an int's digits without

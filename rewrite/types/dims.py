@@ -185,6 +185,13 @@ def symbol(name: str) -> SymbolicDim:
     return SymbolicDim((((name,), 1),))
 
 
+class TracedSize:
+    """A number that depends on sizes (see `backend.sizes`); `dim` says how."""
+
+    __slots__ = ()
+    dim: SymbolicDim
+
+
 def is_one(extent: Dim) -> bool:
     """Whether an extent is 1 for all sizes."""
     return is_same(extent, 1)
@@ -196,8 +203,8 @@ def is_same(one: Dim, other: Dim) -> bool:
 
 
 def expression(dim: Dim) -> Dim:
-    """`dim`, or what a size that is traced (see `backend.sizes`) stands for."""
-    return cast(Dim, getattr(dim, "dim", dim))
+    """`dim`, or what a size that is traced stands for."""
+    return dim.dim if isinstance(dim, TracedSize) else dim
 
 
 def symbols_of(dims: Iterable[Dim]) -> frozenset[str]:
