@@ -213,6 +213,34 @@ def test_convolutions_of_many_sizes_are_of_few_classes(
     assert not wrong_plans(program, [{"batch": batch, "n": n, "m": m} for batch, n, m in small])
 
 
+@pytest.mark.parametrize(("taps", "stride"), [(3, 1), (3, 2), (5, 1), (7, 1)])
+def test_windows_over_images_of_any_size_are_one_class(
+    taps: int, stride: int, no_kernels: None
+) -> None:
+    """Rows of a unit, its borders and its scratch are numbers, however small the image is."""
+    build = Builder()
+    x = build.input("x", DType.F32, (symbol("batch"), N, M, 48))
+    around = (taps // 2, taps // 2)
+    steps = (stride, stride)
+    weights = build.constant(np.ones((taps, taps, 1, 48)), DType.F32)
+    window = build.window(DType.F32, (taps, taps), steps, lo=around, hi=around)
+    x = build.unary("relu", build.conv(x, weights, window, 48))
+    pool = build.window(
+        DType.F32, (1, taps, taps, 1), (1, *steps, 1), lo=(0, *around, 0), hi=(0, *around, 0),
+        fill=-np.inf,
+    )  # fmt: skip
+    schedule = scheduled(build.program({"y": build.pool("max", x, pool)}))
+    plans, random = Plans(schedule, 2), np.random.default_rng(0)
+    for _ in range(60):
+        batch, n, m = random.integers((1, 4, 4), (5, 260, 260)).tolist()
+        named = {"batch": batch, "m": m, "n": n}
+        found = plan_of(plans.planned(tuple(named.items())))
+        if n < 40:
+            own = size_class(schedule, named, plans.store, 2).plan(named)
+            assert difference(found, own) is None, named
+    assert len(plans.known) == 1, [each.missed for each, _ in plans.known]
+
+
 @pytest.mark.deep
 def test_convolutions_of_many_sizes_equal_the_interpreter() -> None:
     program = convolutions(N, M)

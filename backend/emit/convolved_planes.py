@@ -13,6 +13,7 @@ from satura.backend.emit.text import indent
 from satura.backend.lower.body import Nest
 from satura.backend.lower.canonical import renumber
 from satura.backend.lower.planes import Planes
+from satura.backend.sizes.size import largest, where_large
 from satura.backend.target import host_target
 
 SCRATCH = 20 * 1024  # bytes of rows and sums in flight
@@ -37,7 +38,8 @@ class ConvolvedWriter(PlaneWriter):
     def rows(self) -> int:
         """How many rows of results the microkernel sums at a time: those that waste little."""
         slower = _SLOWER_OF_WIDEST if host_target().vector_bytes == 64 else _SLOWER
-        return min(slower, key=lambda rows: -(-self.high.results // rows) * rows * slower[rows])
+        results = where_large(self.high.results)  # what is best for each number makes no class
+        return min(slower, key=lambda rows: -(-results // rows) * rows * slower[rows])
 
     def _block(self) -> int:
         """Result rows of one unit, as many as some groups have."""
@@ -52,7 +54,7 @@ class ConvolvedWriter(PlaneWriter):
         rows = positions(self.high, self.block)
         seen = (rows * self.pitch + self.wide.span + self.lanes) * self.size
         weights = self.high.taps * self.wide.taps * self.size + 8
-        return max(seen, self.sums_bytes + weights)
+        return largest(seen, self.sums_bytes + weights)
 
     def _blank_at(self) -> int:
         return self.sums_bytes

@@ -21,6 +21,7 @@ from satura.backend.emit.text import indent
 from satura.backend.lower.body import Access, Nest, Pointer, Reduction
 from satura.backend.lower.canonical import renumber
 from satura.backend.lower.planes import Planes, WindowAxis
+from satura.backend.sizes.size import defer, largest, smallest
 from satura.backend.target import host_target
 from satura.rewrite.types.tensor_type import DType
 
@@ -64,10 +65,9 @@ class PlaneWriter:
 
     def _block(self) -> int:
         """Result rows of one unit: units are about equal."""
-        rows = max(1, self.scratch // (self.pitch * self.size * self.arrays))
-        most = max(1, min(self.high.results, (rows - self.high.span) // self.high.stride + 1))
-        units = -(-self.high.results // most)
-        return -(-self.high.results // units)
+        row = self.pitch * self.size * self.arrays
+        high = self.high
+        return _rows_of_unit(high.results, self.scratch, row, high.span, high.stride)
 
     def _shares(self) -> bool:
         """Whether what rows give to results is computed once, in an array of its own."""
@@ -157,7 +157,7 @@ class PlaneWriter:
         copy = (
             f"rows_f{8 * self.size}_{step}{key}({body.row_base(access)}, "
             f"{new(access.strides[-2])}, inner - outer, plane0 + outer * {self.line} + {start}, "
-            f"{self.line}, {new(max(0, *counts))}, blank, {new(self.plane)})"
+            f"{self.line}, {new(largest(0, *counts))}, blank, {new(self.plane)})"
         )
         return [
             "outer = min(max(0, 0 - first), rows)",
@@ -171,7 +171,7 @@ class PlaneWriter:
         """The same by loops over the elements of each phase."""
         new, kind = self.arguments.new, self.kind.value
         starts, ends = zip(*map(self._inside, self.phases), strict=True)
-        start, common = new(starts[0]), min(ends) - starts[0]
+        start, common = new(starts[0]), smallest(*ends) - starts[0]
         lines: list[str] = []
         copy: list[str] = []
         fill: list[str] = []
@@ -213,7 +213,7 @@ class PlaneWriter:
         """Which elements of a phase's rows stand for elements of the operand."""
         stride, lo = self.wide.stride, self.lo
         start, end = lo // stride, -((phase - lo - self.wide.extent) // stride)
-        return start, min(max(start, end), self.pitch)
+        return start, smallest(largest(start, end), self.pitch)
 
     def _phase(self, phase: int) -> Nest:
         """The operand's nest, whose last loop runs over the elements of one phase."""
@@ -286,6 +286,15 @@ class PlaneWriter:
         inner = [f"total = {total}", *block.inner]
         lines += [*block.row, f"for i in range({width}):", *indent(1, inner)]
         return ["for y in range(top, bottom):", *indent(1, lines)]
+
+
+@defer
+def _rows_of_unit(results: int, scratch: int, row: int, span: int, stride: int) -> int:
+    """How many rows of `results` one unit has, if rows of the operand take `row` bytes each."""
+    rows = max(1, scratch // row)
+    most = max(1, min(results, (rows - span) // stride + 1))
+    units = -(-results // most)
+    return -(-results // units)
 
 
 def positions(axis: WindowAxis, results: int) -> int:

@@ -189,6 +189,26 @@ def defer(function: Callable[Parameters, int]) -> Callable[Parameters, int]:
     return deferring
 
 
+@defer
+def _one_above_all(*numbers: int) -> int:
+    return max(numbers) + 1
+
+
+@defer
+def _one_above_least(*numbers: int) -> int:
+    return min(numbers) + 1
+
+
+def largest(*numbers: int) -> int:
+    """The largest of some numbers that is at least 0; which one it is makes no class of sizes."""
+    return _one_above_all(*numbers) - 1
+
+
+def smallest(*numbers: int) -> int:
+    """The smallest of some numbers of at least 0; which one it is makes no class of sizes."""
+    return _one_above_least(*numbers) - 1
+
+
 class UntraceableError(Exception):
     """Code made a text of a Size that it had not read with `int`, so that no fact tells of it."""
 
