@@ -75,23 +75,31 @@ def save(program: Program, path: str | Path) -> None:
         save_onnx(program, as_path(path))
 
 
-def open(path: str | Path, trust: bool = False) -> Opened:
+def open(path: str | Path, trust: bool = False, verify: bool = False) -> Opened:
     """The program that `Compiled.save` has written to `path`, ready to run; weights are mapped.
 
     Machine code in the file is used only where nobody but this user can have written it, or where
     `trust` says that it is safe, and on a CPU like that on which it was saved; elsewhere the
     program is compiled again, with a warning. Replace the file, and do not write to it, as long as
-    its program is in use: a mapped file that is cut ends the process. Raises ArtifactError for a
-    file that is damaged, of another version, or not a saved program, FileError where there is none.
+    its program is in use: a mapped file that is cut ends the process. `verify` compares what it
+    computes with the interpreter, and raises VerificationError where it differs. Raises
+    ArtifactError for a file that is damaged, of another version, or not a saved program, FileError
+    where there is none.
     """
     import_whole("satura.artifact.opened")
     from satura.artifact.opened import open_artifact
     from satura.pipeline.again import search_again
     from satura.rewrite.program.arguments import check_flags, path_text
 
-    check_flags(trust=trust)
+    check_flags(trust=trust, verify=verify)
     with file_errors("open", path):
-        return open_artifact(path_text(path), trust, search_again)
+        opened = open_artifact(path_text(path), trust, search_again)
+    if verify:
+        import_whole("satura.pipeline.verify")
+        from satura.pipeline.verify import verify_opened
+
+        verify_opened(opened)
+    return opened
 
 
 def interpret(program: Model, arguments: Mapping[str, Array]) -> dict[str, Array]:

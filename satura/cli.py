@@ -92,6 +92,12 @@ def compile_model(
     limits: Limits = "",
     executables: Executables = "cost",
     files: With = None,
+    without_model: Annotated[
+        bool,
+        typer.Option(
+            "--without-model", help="Leave the model out: sizes that take another search fail."
+        ),
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Compile MODEL and save it with its weights: `satura run` and satura.open start it at once."""
@@ -99,7 +105,7 @@ def compile_model(
     from satura.commands.compiling import compiling
 
     chosen = compiling("default", files, threads, precision, cost, dim, limits, executables)
-    compile_to(model, output, size or [], value or [], chosen, json)
+    compile_to(model, output, size or [], value or [], chosen, not without_model, json)
 
 
 @app.command()
@@ -135,7 +141,9 @@ def run(
     trust: Annotated[
         bool, typer.Option(help="Use machine code in a saved file that others may have written.")
     ] = False,
-    verify: Annotated[bool, typer.Option(help="Compare every stage with the interpreter.")] = False,
+    verify: Annotated[
+        bool, typer.Option(help="Compare every stage, or what was saved, with the interpreter.")
+    ] = False,
     files: With = None,
     json: AsJson = False,
 ) -> None:
@@ -150,14 +158,13 @@ def run(
             "--dim": dim,
             "--threads": threads,
             "--with": files,
-            "--verify": verify,
             "--limits": limits,
         }
         changed = {
             "--precision": precision != "fp32", "--cost": cost != "default",
             "--executables": executables != "cost",
         }  # fmt: skip
-        run_opened(model, given, output, trust, {**of_models, **changed}, json)
+        run_opened(model, given, output, trust, {**of_models, **changed}, verify, json)
         return
     from satura.commands.compiling import compiling
 

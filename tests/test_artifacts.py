@@ -13,13 +13,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 import satura
 from satura.artifact import opened, ready
+from satura.artifact import save as saving
 from satura.artifact.container import _HEAD, _START, Container
 from satura.pipeline.inputs import random_inputs
-from satura.rewrite.errors import ArtifactError, CallError, UnsupportedError
+from satura.rewrite.errors import ArtifactError, CallError, UnsupportedError, VerificationError
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
@@ -344,6 +346,50 @@ def test_what_runs_in_python_is_not_saved(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_saved_program_runs_at_its_sizes_and_is_verified(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "sized.satura"
+    compiled = satura.compile(dense("n"), threads=1)
+    compiled.save(path, [{"n": 0}, {"n": 5}])
+    opened = satura.open(path, verify=True)
+    assert opened.first_sizes == {"n": 0}
+    opened.prepare([{"n": 0}, {"n": 9}])
+    assert [each.missed for each in opened.cache] == ["n == 0"]  # of n = 5, as it was compiled
+    path.unlink()
+    satura.compile(dense("n"), threads=1).save(path, {"n": 5})
+    assert not cli("run", path, "--verify", "--json")
+    assert json.loads(capsys.readouterr().out)["y"]["shape"] == [5, 24]
+    text = saving._text
+    monkeypatch.setattr(saving, "_text", lambda *of: text(*of).replace("tanh", "relu"))
+    compiled.save(path)
+    with pytest.raises(VerificationError, match="'y' is wrong after it was saved"):
+        satura.open(path, verify=True)
+
+
+def test_a_file_without_the_model_refuses_sizes_that_take_another_search(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    n, m = onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
+    nodes = [onnx.helper.make_node("Add", ["x", "z"], ["y"])]
+    infos = [n("x", m, ["n"]), n("z", m, ["m"])]
+    onnx.save(onnx.helper.make_model(
+        onnx.helper.make_graph(nodes, "g", infos, [n("y", m, None)]),
+        opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8,
+    ), path)  # fmt: skip
+    compiled = satura.compile(path, threads=1)
+    whole, without = tmp_path / "whole.satura", tmp_path / "without.satura"
+    compiled.save(whole)
+    compiled.save(without, with_model=False)
+    ones = np.ones(1, np.float32), np.ones(3, np.float32)
+    assert satura.open(whole).run(ones)["y"].tolist() == [2, 2, 2]
+    with pytest.raises(CallError, match="x"):
+        satura.open(without)(*ones)
+    assert satura.open(without).run((ones[1], ones[1]))["y"].tolist() == [2, 2, 2]
+    assert not cli("compile", path, "-o", whole, "--without-model")
+    with pytest.raises(CallError):
+        satura.open(whole)(*ones)
+
+
 def test_commands_compile_and_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, file, outputs = (tmp_path / name for name in ("model.onnx", "model.satura", "y.npz"))
     satura.save(dense("n"), model)
@@ -352,7 +398,7 @@ def test_commands_compile_and_run(tmp_path: Path, capsys: pytest.CaptureFixture[
     commands = [
         ["compile", model, "-o", file, "--size", "n=4", "--threads", 1, "--json"],
         ["run", file, "--input", f"x={tmp_path / 'x.npy'}", "--output", outputs, "--json"],
-        ["run", file, "--verify"],
+        ["run", file, "--precision", "exact"],
         ["run", file, "--threads", 2],
         ["run", file, "--input", "x.npy"],
         ["run", model.with_suffix(".none")],
@@ -365,7 +411,7 @@ def test_commands_compile_and_run(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert codes == [0, 0, 1, 1, 1, 2]
     printed = capsys.readouterr()
     assert json.loads(printed.out)["y"]["shape"] == [4, 24]
-    assert "--verify is for models" in printed.err
+    assert "--precision is for models" in printed.err
     assert "is compiled for --threads 1; compile it again for 2" in printed.err
     assert "an input is written NAME=FILE.npy" in printed.err
     results = np.load(outputs)

@@ -433,4 +433,9 @@ def test_explain_names_the_fact_that_kept_sizes_from_a_class(
         main(command[:-1])
     text = capsys.readouterr().out
     assert text.startswith("3 sizes, 2 classes\nall classes\n") and text.count("n != 0") == 1
-    assert f"\n  {several['missed']}\n" in text
+    assert f"\n  {several['missed']}\n" in text and "\n  asked: n=512:513, m=64:64\n" in text
+    with pytest.raises(SystemExit):
+        main([*command[:3], "n=0:2", "--json"])  # without the classes that were met before
+    found = json.loads(capsys.readouterr().out)
+    assert sum(each["plans"] for each in found) == 3
+    assert sorted(each["asked"]["n"] for each in found)[0][0] == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import index
-from typing import NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from satura.rewrite.errors import CallError, ProgramError
 from satura.rewrite.program.arguments import as_arrays, check_named, refuse_masked, with_members
 from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
+
+if TYPE_CHECKING:
+    from satura.backend.run.class_report import ClassReport
 
 
 class Runnable:
@@ -41,6 +44,15 @@ class Runnable:
     def deciding(self) -> tuple[str, ...]:
         """The inputs that are known to decide shapes by their values, in call order."""
         return self._kernels.deciding
+
+    @property
+    def cache(self) -> tuple[ClassReport, ...]:
+        """The classes of sizes that calls came with so far, the one last met by new sizes first.
+
+        For all sizes of a class the same kernels serve, and nothing is compiled. Each says which
+        facts make a class, how often it was met, and what kept its first sizes from another one.
+        """
+        return self._kernels.classes
 
     @property
     def threads(self) -> int:

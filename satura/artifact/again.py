@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from satura.artifact.container import Container, natural, of
 from satura.artifact.types import type_of
@@ -12,6 +13,15 @@ from satura.rewrite.extract.schedule_text import parse_schedule
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import TensorType
+
+if TYPE_CHECKING:
+    from satura.artifact.ready import ReadyProgram
+
+
+def schedule_of(program: ReadyProgram) -> Schedule:
+    """The schedule of a program of a file, checked. Raises ArtifactError where it has none."""
+    number = natural(program.row["schedule"])
+    return schedule_in(program.file, number, program.inputs, program.outputs)
 
 
 def schedule_in(

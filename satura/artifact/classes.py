@@ -22,23 +22,25 @@ from satura.rewrite.types.dims import Dim, SymbolicDim
 
 if TYPE_CHECKING:
     from satura.backend.plan.size_class import SizeClass
+    from satura.backend.run.class_report import ClassReport
     from satura.rewrite.types.tensor_type import Array, TensorType
 
 _PACKAGE = "satura.backend."
 
 
 def class_row(
-    writer: Writer, found: SizeClass, first: Mapping[str, int], places: Mapping[int, int],
+    writer: Writer, found: SizeClass, report: ClassReport, places: Mapping[int, int],
 ) -> dict[str, object] | None:  # fmt: skip
-    """What a header says of a class, which `first` were the first sizes of; None where text does
-    not tell all of it. `places` are the kernels' numbers by address."""
+    """What a header says of a class that is reported so; None where text does not tell all of it.
+    `places` are the kernels' numbers by address."""
     sized, lowered = found.sized, found.lowered
     dims = [*sized.dims, *(each.dim for each in sized.facts)]
     dims += [each for call in sized.calls.values() for each in call.arguments]
     if any(_dim(_text(each)) != each for each in dims):
         return None
     return {
-        "first": dict(first),
+        "first": dict(report.sizes),
+        "missed": report.missed,
         "facts": [[_text(each.dim), each.relation.value, each.holds] for each in sized.facts],
         "calls": [
             [name, f"{call.function.__module__} {call.function.__name__}",
@@ -65,6 +67,7 @@ class ReadyClass:
     ) -> None:  # fmt: skip
         """Raises ArtifactError and others where the row is not as it was written."""
         self.first = {name: natural(size) for name, size in of(dict, row["first"]).items()}
+        self.missed = None if row["missed"] is None else of(str, row["missed"])
         facts = [of(list, each) for each in of(list, row["facts"])]
         calls = [of(list, each) for each in of(list, row["calls"])]
         steps = [tuple(map(natural, each)) for each in of(list, row["steps"])]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from satura.artifact.container import Container, natural, of
+from satura.artifact.container import Container, of
 from satura.artifact.ready import ReadyProgram, load, part_of, programs_in
 from satura.backend.jit.kernel import KernelError, environment
 from satura.backend.run.calls import Runnable
@@ -31,6 +31,7 @@ class Opened(Runnable):
         """Raises ArtifactError for a damaged file; warns where its machine code is not used."""
         try:
             programs = programs_in(file, lambda program: _compiled_again(file, program, search))
+            self.programs = tuple(programs)
             self._kernels = part_of(file, programs)
             reason = self._why_not(file, is_trusted)
             if reason is None:
@@ -41,6 +42,11 @@ class Opened(Runnable):
             if str(file.path) in str(error):
                 raise
             raise ArtifactError(f"{file.path} is damaged: {error}; save it again") from error
+
+    @property
+    def first_sizes(self) -> dict[str, int]:
+        """The sizes that the file was first made ready for; none where it was not for any."""
+        return self.programs[0].saved_sizes
 
     @staticmethod
     def _why_not(file: Container, is_trusted: bool) -> str | None:
@@ -59,11 +65,11 @@ def _compiled_again(
 
     Raises ArtifactError where that half is not a schedule of these inputs and outputs.
     """
-    from satura.artifact.again import schedule_in
+    from satura.artifact.again import schedule_of
     from satura.backend.plan.compiled import compile_schedule
 
     row, declared = program.row, program.declared
-    schedule = schedule_in(file, natural(row["schedule"]), program.inputs, program.outputs)
+    schedule = schedule_of(program)
     found = None
     if declared is not None and row["elsewhere"] is not None:
         from satura.artifact.elsewhere import elsewhere_in

@@ -93,7 +93,7 @@ class ReadyProgram(Program):
         self.declared = None if row["declared"] is None else types_of(row["declared"])
         values = tuple(_value(*of(list, each)) for each in of(list, row["values"]))
         super().__init__(values, types_of(row["inputs"]), types_of(row["outputs"]), self.declared)
-        self._file, self.row, self.threads, self._compile = file, row, threads, compiled
+        self.file, self.row, self.threads, self._compile = file, row, threads, compiled
         self._ready: dict[Sizes, Instances] = {}
         self._kernels: tuple[Sequence[int], Set[int]] | None = None
 
@@ -113,7 +113,7 @@ class ReadyProgram(Program):
             return self._compiled.plans.planned(sizes)
         except ModuleNotFoundError as error:
             raise CallError(
-                f"{self._file.path} has no kernels for the sizes {given}, and '{error.name}', which"
+                f"{self.file.path} has no kernels for the sizes {given}, and '{error.name}', which"
                 f" making them takes, is not installed: install it, or save with sizes=[{given}]"
             ) from None
 
@@ -133,17 +133,31 @@ class ReadyProgram(Program):
         assert self._kernels is not None
         shared = (*self._kernels, self._constants, len(self.inputs))
         try:
-            found = [ReadyClass(self._file, of(dict, row), *shared) for row in rows]
+            found = [ReadyClass(self.file, of(dict, row), *shared) for row in rows]
             if any(len(each.outputs) != len(self.outputs) for each in found):
                 raise ArtifactError("a class of sizes has other outputs")
         except (ArtifactError, ProgramError, ValueError, KeyError, TypeError) as error:
-            if str(self._file.path) in str(error):
+            if str(self.file.path) in str(error):
                 raise
-            raise ArtifactError(f"{self._file.path} is damaged: {error}; save it again") from error
+            raise ArtifactError(f"{self.file.path} is damaged: {error}; save it again") from error
         return [
-            (ClassReport(each.first, tuple(map(str, each.sized.facts)), None, 0, 0, {}), each)
+            (
+                ClassReport(each.first, tuple(map(str, each.sized.facts)), each.missed, 0, 0, {}),
+                each,
+            )
             for each in found
         ]
+
+    @property
+    def saved_sizes(self) -> dict[str, int]:
+        """The first sizes of its symbols that the file has: it may be ready to run there."""
+        rows = [(each, "sizes") for each in of(list, self.row["routines"])]
+        rows += [(each, "first") for each in of(list, self.row["classes"])]
+        for row, key in rows:
+            sizes = of(dict, of(dict, row)[key])
+            if sizes.keys() == self._symbols:
+                return {of(str, name): natural(size) for name, size in sizes.items()}
+        return {}
 
     @property
     def first_sizes(self) -> list[Sizes]:
@@ -152,7 +166,7 @@ class ReadyProgram(Program):
 
     @cached_property
     def _constants(self) -> list[Array]:
-        return [_array(self._file, *of(list, each)) for each in of(list, self.row["constants"])]
+        return [_array(self.file, *of(list, each)) for each in of(list, self.row["constants"])]
 
     def routines(self, kernels: Set[int]) -> list[tuple[Sizes, Routine]]:
         """Its routines, checked, with numbers of `kernels` for addresses."""
@@ -191,8 +205,8 @@ class ReadyProgram(Program):
         ]
         if kinds[0] != kinds[1] or any(type_.symbols for type_ in outputs.values()):
             raise ArtifactError("a routine has other outputs")
-        numbers = self._file.section(natural(row["numbers"])).view(np.int64)
-        places = self._file.section(natural(row["regions"])).view(np.int64)
+        numbers = self.file.section(natural(row["numbers"])).view(np.int64)
+        places = self.file.section(natural(row["regions"])).view(np.int64)
         launches = tuple(Launch(*map(natural, launch)) for launch in of(list, row["launches"]))
         count = natural(row["constants"])
         routine = Routine(

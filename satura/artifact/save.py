@@ -29,8 +29,9 @@ from satura.rewrite.types.tensor_type import DType, TensorType
 _OWNERS_TO_WRITE = 0o644
 
 
-def save(path: Path, part: Part) -> None:
-    """Write the programs of a part and their kernels, with the sizes that they are ready for.
+def save(path: Path, part: Part, with_model: bool) -> None:
+    """Write the programs of a part and their kernels, with the sizes that they are ready for, and
+    with the model for sizes that the programs exclude.
 
     Raises UnsupportedError for what calls Python: it would have to be in the file, and run.
     """
@@ -45,7 +46,7 @@ def save(path: Path, part: Part) -> None:
     large: dict[str, Constant] = {}
     header, rows = ready_half(writer, part, programs)
     for program, row in zip(programs, rows, strict=True):
-        row["elsewhere"] = _elsewhere(writer, program, large)
+        row["elsewhere"] = _elsewhere(writer, program, large) if with_model else None
         text = _text(program.source, large)
         row["schedule"] = writer.add(text.encode(errors="surrogatepass"))
     header["sources"] = [
@@ -79,9 +80,7 @@ def ready_half(
     numbers = {kernel_address(source): places[source.symbol] for source in dict.fromkeys(sources)}
     rows: list[dict[str, object]] = []
     for program, ready in plans.items():
-        classes = (
-            class_row(writer, found, report.sizes, numbers) for report, found in program.known
-        )
+        classes = (class_row(writer, found, report, numbers) for report, found in program.known)
         values = program.values if part.deciding else ()
         rows.append({
             "values": [[name, dtype, shape, data.hex()] for name, dtype, shape, data in values],

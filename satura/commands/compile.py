@@ -11,13 +11,14 @@ from satura.pipeline.inputs import parse_sizes
 
 
 def compile_to(
-    model: Path, output: Path, sizes: list[str], values: list[str], compiling: Compiling, json: bool
-) -> None:
+    model: Path, output: Path, sizes: list[str], values: list[str], compiling: Compiling,
+    with_model: bool, json: bool,
+) -> None:  # fmt: skip
     """Compile `model` and write it to `output`, ready for each of `sizes` of its symbols."""
     ready = [parse_sizes([text]) for text in sizes]
     with progress(f"compiling {model.name}") as phase:
         compiled = compiling.compile(with_values(model, values), phase)
-        compiled.save(output, ready)
+        compiled.save(output, ready, with_model)
     size = output.stat().st_size
     if json:
         types = {

@@ -97,7 +97,7 @@ def explain(
         typer.Option(
             "--sizes", metavar="NAME=N",
             help="Sizes, or LOW:HIGH, of a symbol: say which of them share kernels, others being"
-            " typical; repeatable.",
+            " typical; repeatable, at most 10,000 of them.",
         ),
     ] = None,
     json: AsJson = False,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import satura
+from satura.artifact.opened import Opened
 from satura.backend.run.calls import Runnable
 from satura.commands.terminal import print_json, print_table, progress
 from satura.pipeline.inputs import (
@@ -55,7 +56,7 @@ def run(
 
 def run_opened(
     file: Path, given: Given, output: Path | None, is_trusted: bool,
-    compiling: Mapping[str, object], json: bool,
+    compiling: Mapping[str, object], verify: bool, json: bool,
 ) -> None:  # fmt: skip
     """Run a saved program; options that are `compiling` come too late for it, but for --threads
     where it says as many as there are."""
@@ -64,7 +65,7 @@ def run_opened(
     if late:
         raise CallError(f"{late[0]} is for models, and {file} is compiled already")
     arguments = _arguments(given)
-    opened = satura.open(file, is_trusted)
+    opened = satura.open(file, is_trusted, verify)
     if threads not in (None, opened.threads):
         raise CallError(
             f"{file} is compiled for --threads {opened.threads}; compile it again for {threads}"
@@ -82,7 +83,10 @@ def _arguments(given: Given, model: Path | None = None) -> Callable[[Runnable], 
         wanted = parse_sizes(sizes)
 
         def drawn(program: Runnable) -> Arguments:
-            own = wanted if model is None else independent_sizes(wanted, model, program.inputs)
+            if model is not None:
+                own = independent_sizes(wanted, model, program.inputs)
+            else:  # sizes that a file is ready for are those that it was made for
+                own = {**program.first_sizes, **wanted} if isinstance(program, Opened) else wanted
             full = full_sizes(program.inputs, own)
             shown = f" at {sizes_text(full)} (see --size)" if full else ""
             return random_arguments(program.inputs, own), shown

@@ -11,12 +11,11 @@ from satura.backend.run.calls import Runnable
 from satura.pipeline.ready import ReadyPart
 from satura.pipeline.rewritten import Rewritten
 from satura.rewrite.errors import CallError, file_errors
-from satura.rewrite.program.arguments import as_arrays, as_path, with_members
+from satura.rewrite.program.arguments import as_arrays, as_path, check_flags, with_members
 
 if TYPE_CHECKING:
     from satura.backend.plan.compiled import CompiledSchedule
     from satura.backend.plan.measure import Measured
-    from satura.backend.run.class_report import ClassReport
     from satura.rewrite.egraph.report import Report
     from satura.rewrite.program.program import Program
 
@@ -115,15 +114,6 @@ class Compiled(Runnable):
         kernels = self._whole.executables(self.source.typical)
         return {kernel.name: kernel.dispatches for kernel in kernels}
 
-    @property
-    def cache(self) -> tuple[ClassReport, ...]:
-        """The classes of sizes that calls came with so far, the one last met by new sizes first.
-
-        For all sizes of a class the same kernels serve, and nothing is compiled. Each says which
-        facts make a class, how often it was met, and what kept its first sizes from another one.
-        """
-        return self._kernels.classes
-
     def measure(
         self, arguments: Mapping[str, object], rounds: int = 15, is_warm: bool = False
     ) -> Measured:
@@ -136,18 +126,21 @@ class Compiled(Runnable):
         return self._whole.measure(as_arrays(arguments), rounds, is_warm)
 
     def save(
-        self, path: str | Path, sizes: Mapping[str, int] | Iterable[Mapping[str, int]] = ()
-    ) -> None:
+        self, path: str | Path, sizes: Mapping[str, int] | Iterable[Mapping[str, int]] = (),
+        with_model: bool = True,
+    ) -> None:  # fmt: skip
         """Write this to a file for `satura.open`, which appears complete or not at all.
 
         Sizes of symbols that were called or prepared before are ready in it, and those of `sizes`,
         with all others of their classes, see `cache`; the first call of further ones waits until
         they are compiled, with `dims` too. Some take a search of their own: for it the file has the
-        model, and the names of satura's own rules that were chosen. Raises UnsupportedError where a
+        model, and the names of satura's own rules that were chosen; not so `with_model` False,
+        where such sizes are refused. Raises UnsupportedError where a
         node runs in Python, FileError where the file cannot be written.
         """
         from satura.artifact.save import save
 
+        check_flags(with_model=with_model)
         self.prepare(sizes)
         with file_errors("write", path):
-            save(as_path(path), self._whole)
+            save(as_path(path), self._whole, with_model)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from satura.pipeline.compiled import Compiled
-from satura.pipeline.inputs import random_inputs
+from satura.pipeline.inputs import full_sizes, random_arguments, random_inputs
 from satura.pipeline.rule_sets import rule_set
 from satura.rewrite.errors import VerificationError
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.types.comparison import relative_error
 from satura.rewrite.types.tensor_type import Array
+
+if TYPE_CHECKING:
+    from satura.artifact.opened import Opened
 
 TOLERANCE = 1e-4
 
@@ -25,6 +29,18 @@ def verify(compiled: Compiled, arguments: Mapping[str, Array] | None = None) -> 
     expected = interpret(compiled.source, given)
     _check("the rules", interpret(compiled.program, given), expected, _theirs(compiled))
     _check("the kernels", compiled.run(given), expected)
+
+
+def verify_opened(opened: Opened) -> None:
+    """Compare each program of a saved file with the interpreter, on seeded random inputs of sizes
+    that it is ready for. Raises VerificationError as `verify` does, ArtifactError for damage."""
+    from satura.artifact.again import schedule_of
+
+    for each in opened.programs:
+        sizes = full_sizes(each.inputs, each.saved_sizes)
+        given = random_arguments(each.inputs, sizes)
+        found = each.planned(tuple(sizes.items())).run(given, None)
+        _check("it was saved", found, interpret(schedule_of(each).program, given))
 
 
 def _theirs(compiled: Compiled) -> list[str]:
