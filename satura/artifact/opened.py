@@ -46,7 +46,7 @@ class Opened(Runnable):
     @property
     def first_sizes(self) -> dict[str, int]:
         """The sizes that the file was first made ready for; none where it was not for any."""
-        return self.programs[0].saved_sizes
+        return next(iter(self.programs[0].saved_sizes), {})
 
     @staticmethod
     def _why_not(file: Container, is_trusted: bool) -> str | None:

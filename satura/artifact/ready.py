@@ -149,15 +149,16 @@ class ReadyProgram(Program):
         ]
 
     @property
-    def saved_sizes(self) -> dict[str, int]:
-        """The first sizes of its symbols that the file has: it may be ready to run there."""
+    def saved_sizes(self) -> list[dict[str, int]]:
+        """The sizes that the file has of its symbols, first those that calls came with."""
         rows = [(each, "sizes") for each in of(list, self.row["routines"])]
         rows += [(each, "first") for each in of(list, self.row["classes"])]
-        for row, key in rows:
-            sizes = of(dict, of(dict, row)[key])
-            if sizes.keys() == self._symbols:
-                return {of(str, name): natural(size) for name, size in sizes.items()}
-        return {}
+        every = (of(dict, of(dict, row)[key]) for row, key in rows)
+        return [
+            {of(str, name): natural(size) for name, size in sizes.items()}
+            for sizes in every
+            if sizes.keys() == self._symbols
+        ]
 
     @property
     def first_sizes(self) -> list[Sizes]:

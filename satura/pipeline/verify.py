@@ -32,15 +32,17 @@ def verify(compiled: Compiled, arguments: Mapping[str, Array] | None = None) -> 
 
 
 def verify_opened(opened: Opened) -> None:
-    """Compare each program of a saved file with the interpreter, on seeded random inputs of sizes
-    that it is ready for. Raises VerificationError as `verify` does, ArtifactError for damage."""
+    """Compare each program of a saved file with the interpreter, on seeded random inputs of all
+    sizes that it is ready for. Raises VerificationError as `verify` does, ArtifactError for damage."""
     from satura.artifact.again import schedule_of
 
     for each in opened.programs:
-        sizes = full_sizes(each.inputs, each.saved_sizes)
-        given = random_arguments(each.inputs, sizes)
-        found = each.planned(tuple(sizes.items())).run(given, None)
-        _check("it was saved", found, interpret(schedule_of(each).program, given))
+        program = schedule_of(each).program
+        for saved in each.saved_sizes or [{}]:
+            sizes = full_sizes(each.inputs, saved)
+            given = random_arguments(each.inputs, sizes)
+            found = each.planned(tuple(sizes.items())).run(given, None)
+            _check("it was saved", found, interpret(program, given))
 
 
 def _theirs(compiled: Compiled) -> list[str]:
