@@ -33,7 +33,10 @@ def verify(compiled: Compiled, arguments: Mapping[str, Array] | None = None) -> 
 
 def verify_opened(opened: Opened) -> None:
     """Compare each program of a saved file with the interpreter, on seeded random inputs of all
-    sizes that it is ready for. Raises VerificationError as `verify` does, ArtifactError for damage."""
+    sizes that it is ready for.
+
+    Raises VerificationError as `verify` does, ArtifactError for damage.
+    """
     from satura.artifact.again import schedule_of
 
     for each in opened.programs:
