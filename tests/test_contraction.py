@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -375,6 +376,17 @@ def test_tiles_follow_the_shape() -> None:
     assert choose_tile(1, 1000).rows == (1,)
     assert choose_tile(None, 1000).vectors > choose_tile(None, host_target().lanes).vectors == 1
     assert max(choose_tile(49, 512).rows) > 4
+
+
+@pytest.mark.parametrize("vector_bytes", [16, 32, 64])
+def test_tiles_compute_few_rows_beyond_the_last(vector_bytes: int) -> None:
+    """No more tiles than the tallest would take, and less than a row too much in each."""
+    target = host_target()._replace(vector_bytes=vector_bytes)
+    for columns, rows in product((8, 24, 33, 64, 160), range(1, 400)):
+        tile, tallest = (choose_tile(each, columns, target) for each in (rows, None))
+        tiles = -(-rows // tallest.rows[0])
+        assert -(-rows // tile.rows[0]) == tiles
+        assert tile.rows[0] * tiles < rows + tiles
 
 
 @pytest.mark.parametrize("vector_bytes", [16, 32, 64])

@@ -70,7 +70,7 @@ def choose_tile(
 
     Its width is the one that computes the fewest columns beyond the last; with `any_columns` it
     depends only on whether the columns fill the fastest (where sizes decide, it is else the
-    narrowest). Few rows get a tile of just their number.
+    narrowest). Few rows get a tile of just their number, others one that some tiles fill.
     """
     target = target or host_target()
     many = target.registers == 32
@@ -91,6 +91,8 @@ def choose_tile(
         return Tile((parts * part,), vectors, part, products)
     if rows is not None and rows < tallest:
         return Tile((max(1, rows),), vectors, 0, products)
+    if rows is not None:  # as many tiles as there must be share them evenly
+        tallest = -(-rows // -(-rows // tallest))
     return Tile((tallest, tallest - 1), vectors, 0, products)
 
 
