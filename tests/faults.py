@@ -383,8 +383,8 @@ FAULTS = (
     ),
     Fault(
         "backend/emit/planes.py",
-        "return start, min(max(start, end), self.pitch)",
-        "return start, min(max(start, end - 1), self.pitch)",
+        "return start, smallest(largest(start, end), self.pitch)",
+        "return start, smallest(largest(start, end - 1), self.pitch)",
         "tests/test_windows.py",
     ),
     Fault(
