@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from satura.rewrite.egraph.saturate import Limits
     from satura.rewrite.explain.findings import Why
     from satura.rewrite.extract.cost import CostModel
-    from satura.rewrite.extract.schedule import Refusals
+    from satura.rewrite.extract.schedule import Refusals, Schedule
     from satura.rewrite.language.dsl import Rule
     from satura.rewrite.program.program import Program
     from satura.rewrite.types.tensor_type import Array
@@ -227,9 +227,12 @@ def compile(
                 lambda program: cost_model(cost, count, typical_sizes(program, dims)), refusals,
             )  # fmt: skip
 
+        def search_elsewhere(program: Program, refusals: Refusals | None) -> Schedule:
+            given = {name: size for name, size in (dims or {}).items() if name in program.symbols}
+            return search(program, given, None, refusals).schedule
+
         return Making(
-            lambda model, refusals: search(model, dims, progress, refusals),
-            lambda program, refusals: search(program, None, None, refusals).schedule,
+            lambda model, refusals: search(model, dims, progress, refusals), search_elsewhere,
             chosen, count, progress, executables, verify,
         ).kernels(model if key is None else key.model)  # fmt: skip
 

@@ -100,7 +100,7 @@ def _taken_for_equal(program: RandomProgram) -> None:
     assert axis is not None
     extent = sizes[axis]
     sizes[axis] = extent // 2 * 2
-    program.conditions.append(SizeCondition(extent, sizes[axis], False, "a random step"))
+    program.conditions.append(SizeCondition(extent, sizes[axis], "=", "a random step"))
     result = program.build.slice(node, [0] * len(sizes), sizes)
     program.keep(result, program.exact[node], program.bound[node])
 

@@ -19,7 +19,7 @@ import pytest
 import satura
 from satura.artifact import opened, ready
 from satura.artifact import save as saving
-from satura.artifact.container import _HEAD, _START, Container
+from satura.artifact.container import _HEAD, _START, VERSION, Container
 from satura.pipeline.inputs import random_inputs
 from satura.rewrite.errors import ArtifactError, CallError, UnsupportedError, VerificationError
 from satura.rewrite.program.builder import Builder
@@ -245,7 +245,10 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "its first bytes": (lambda data: data[:40], "ends in its first bytes"),
     "its first half": (lambda data: data[: len(data) // 2], r"has \d+ bytes, not \d+"),
     "more": (lambda data: data + b"\0", r"has \d+ bytes, not \d+"),
-    "a newer version": (lambda data: data[:16] + b"\7" + data[17:], "version 7 of the format"),
+    "a newer version": (
+        lambda data: data[:16] + bytes([VERSION + 1]) + data[17:],
+        r"version \d of the format",
+    ),
     "another digest": (lambda data: flipped(data, _HEAD.size + 3), "its header is not"),
     "another header": (lambda data: flipped(data, _START + 9), "its header is not"),
     "no sections": (rewritten(lambda header: header.pop("sections")), "header is not"),

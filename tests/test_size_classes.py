@@ -28,6 +28,7 @@ from satura.backend.plan.plans import Plans, plan_of
 from satura.backend.plan.size_class import size_class
 from satura.backend.run.workspace import Workspace
 from satura.backend.sizes.size import Relation, Trace
+from satura.backend.target import host_target
 from satura.cli import main
 from satura.pipeline.models import load
 from satura.pipeline.rule_sets import rule_set
@@ -422,18 +423,23 @@ def test_explain_names_the_fact_that_kept_sizes_from_a_class(
     x, other = (build.input(name, DType.F32, (8, symbol(name))) for name in "nm")
     sums = {name: build.reduce("sum", each, (1,)) for name, each in (("y", x), ("z", other))}
     satura.save(build.program(sums), tmp_path / "model.onnx")  # a size that is not named is typical
-    command = ["explain", str(tmp_path / "model.onnx"), "--sizes", "n=511:513", "--json"]
+    edge = 32 * host_target().lanes  # rows from here on are summed in blocks
+    sizes = f"n={edge - 1}:{edge + 1}"
+    command = ["explain", str(tmp_path / "model.onnx"), "--sizes", sizes, "--json"]
     with pytest.raises(SystemExit) as ended:
         main(command)
     assert not ended.value.code
     several, one = sorted(json.loads(capsys.readouterr().out), key=lambda each: -each["plans"])
-    assert (several["plans"], one["plans"], one["sizes"]["n"]) == (2, 1, 511)
+    assert (several["plans"], one["plans"], one["sizes"]["n"]) == (2, 1, edge - 1)
     assert one["missed"] is None and several["missed"] in one["facts"]
     with pytest.raises(SystemExit):
         main(command[:-1])
     text = capsys.readouterr().out
     assert text.startswith("3 sizes, 2 classes\nall classes\n") and text.count("n != 0") == 1
-    assert f"\n  {several['missed']}\n" in text and "\n  asked: n=512:513, m=64:64\n" in text
+    assert (
+        f"\n  {several['missed']}\n" in text
+        and f"\n  asked: n={edge}:{edge + 1}, m=64:64\n" in text
+    )
     with pytest.raises(SystemExit):
         main([*command[:3], "n=0:2", "--json"])  # without the classes that were met before
     found = json.loads(capsys.readouterr().out)

@@ -40,9 +40,9 @@ class Elsewhere:
     """What runs where the schedule for all other sizes does not.
 
     `types` are those of the inputs as they were declared: their sizes may be more than the
-    schedule's, where it takes some for equal. `at` gives the schedule for sizes of all of them, or
-    None where there is none. It searches `model` with satura's rules of the names that `rules`
-    gives, and with others.
+    schedule's, where it takes some for equal. `at` gives a schedule that runs at given sizes, and
+    where it leaves some open at further ones, or None where there is none. It searches `model` with
+    satura's rules of the names that `rules` gives, and with others.
     """
 
     types: Mapping[str, TensorType]
@@ -83,6 +83,7 @@ class Plans(Program):
         self.source, self.made = source, made
         self.schedule = fold_constants(source)
         self.known: tuple[tuple[ClassReport, SizeClass], ...] = ()  # the last used comes first
+        self._others: list[tuple[Mapping[str, int], Schedule]] = []  # by the sizes they are for
 
     @property
     def size(self) -> int:
@@ -101,7 +102,8 @@ class Plans(Program):
         except LoweringError:
             if self._again is None:
                 raise
-            met = [dict(key), *(report.sizes for report, _ in self.known)]
+            met = [dict(key)]
+            met += [dict(each.sizes) for each, of in self.known if of.schedule is self.schedule]
 
             def refusals(schedule: Schedule) -> dict[int, str]:
                 found: dict[int, str] = {}
@@ -114,66 +116,91 @@ class Plans(Program):
             return self._plan(key, progress)
 
     def _plan(self, key: Sizes, progress: Progress | None) -> Planned:
-        """The plan for new sizes: of their class, or where the program excludes them, of another
-        program. Raises ProgramError where there is none."""
-        sizes = dict(key)
-        report = None
-        try:
-            if not sizes.keys() <= self.schedule.program.symbols:
-                raise ProgramError(f"the program takes some of {sorted(sizes)} for equal")
-            if sizes:
-                report, found = self._class(sizes, progress)
-                plan = found.plan(sizes)
-                report.plans += 1
-                report.uses += 1
-            else:
-                plan = self._alone(self.schedule, progress)
-        except ProgramError as error:
-            schedule = None if self.elsewhere is None else self.elsewhere.at(sizes)
-            if schedule is None:
-                raise
-            plan = self._alone(fold_constants(schedule), progress)
-            facts = [f"{name} == {size}" for name, size in key]
-            report = self._report(sizes, facts, f"in the program of other sizes: {error}", 1)
+        """The plan for new sizes: of their class, or where no symbol is open for these sizes only.
+        Raises ProgramError where there is none."""
+        sizes, report = dict(key), None
+        if not sizes:
+            plan = self._alone(self.schedule, progress)
+        else:
+            report, found = self._class(sizes, progress)
+            plan = found if isinstance(found, Plan) else found.plan(sizes)
+            report.plans += 1
+            report.uses += 1
         instances = Instances(plan.instance, self.workspaces)
         return Planned(instances.run, instances.bind, _bytes(plan), report, plan)
 
     def _alone(self, schedule: Schedule, progress: Progress | None) -> Plan:
-        """The plan of a schedule for these sizes only."""
+        """The plan of a schedule without symbols."""
         plan = make_plan(schedule, self.store, self.threads, False, progress, self.merging)
         give_back_freed(self.store.size)
         return plan
 
     def _class(
         self, sizes: Mapping[str, int], progress: Progress | None
-    ) -> tuple[ClassReport, SizeClass]:
-        missed = found = None
+    ) -> tuple[ClassReport, SizeClass | Plan]:
+        """The class of sizes; where the program excludes them one of another program, or the plan
+        of one for these sizes only. Raises ProgramError where there is none."""
+        missed = None
         for known in self.known:
-            fact = known[1].failing(sizes)
-            if fact is None:
-                break
-            missed = missed or fact
-        else:
-            found = size_class(
-                self.schedule, sizes, self.store, self.threads, progress, self.merging
-            )
-            reason = None if missed is None else str(missed)
-            known = self._report(sizes, map(str, found.facts), reason, 0), found
-            give_back_freed(self.store.size)
+            if known[0].sizes.keys() == sizes.keys():
+                fact = known[1].failing(sizes)
+                if fact is None:
+                    self._keep(known)
+                    return known
+                missed = missed or str(fact)
+        try:
+            if not sizes.keys() <= self.schedule.program.symbols:
+                raise ProgramError(f"the program takes some of {sorted(sizes)} for equal")
+            found = self._lowered(self.schedule, sizes, progress)
+        except ProgramError as error:
+            folded = self._elsewhere(sizes)
+            if folded is None:
+                raise
+            missed = f"in the program of other sizes: {error}"
+            if not folded.program.symbols:
+                facts = [f"{name} == {size}" for name, size in sorted(sizes.items())]
+                return self._report(sizes, facts, missed), self._alone(folded, progress)
+            found = self._lowered(folded, sizes, progress)
+        new = self._report(sizes, map(str, found.facts), missed), found
+        self._keep(new)
+        self.on_class()
+        return new
+
+    def _elsewhere(self, sizes: Mapping[str, int]) -> Schedule | None:
+        """Another program that runs at these sizes, its constants folded; None where none does."""
+        for fixed, known in self._others:
+            if fixed.items() <= sizes.items() and known.program.runs_at(sizes):
+                return known
+        found = None if self.elsewhere is None else self.elsewhere.at(sizes)
+        if found is None:
+            return None
+        folded = fold_constants(found)
+        open_ = folded.program.symbols
+        if open_:
+            fixed = {name: size for name, size in sizes.items() if name not in open_}
+            self._others.append((fixed, folded))
+        return folded
+
+    def _lowered(
+        self, schedule: Schedule, sizes: Mapping[str, int], progress: Progress | None
+    ) -> SizeClass:
+        found = size_class(schedule, sizes, self.store, self.threads, progress, self.merging)
+        give_back_freed(self.store.size)
+        return found
+
+    def _keep(self, known: tuple[ClassReport, SizeClass]) -> None:
+        """Put a class in front of the others."""
         others = (each for each in self.known if each is not known)
         self.known = (known, *others)  # at once: reports take no lock
-        if found is not None:
-            self.on_class()
-        return known
 
     def _report(
-        self, sizes: Mapping[str, int], facts: Iterable[str], missed: str | None, count: int
+        self, sizes: Mapping[str, int], facts: Iterable[str], missed: str | None
     ) -> ClassReport:
         values = {
             name: np.frombuffer(data, dtype).reshape(shape).tolist()
             for name, dtype, shape, data in self.values
         }
-        return ClassReport(dict(sizes), tuple(facts), missed, count, count, values)
+        return ClassReport(dict(sizes), tuple(facts), missed, 0, 0, values)
 
 
 def _bytes(plan: Plan) -> int:

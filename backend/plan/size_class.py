@@ -96,20 +96,24 @@ def size_class(
     schedule: Schedule, sizes: Sizes, store: ConstantStore, threads: int,
     progress: Progress | None = None, merging: str = "cost",
 ) -> SizeClass:  # fmt: skip
-    """The class of `sizes`: the schedule is lowered, and its kernels are compiled.
+    """The class of `sizes`: the schedule is lowered, and its kernels are compiled. Those that are
+    no symbols of the schedule are what they are in all of the class.
 
     Raises ProgramError for sizes that the program is not made for, CallError where memory cannot
     hold what they need.
     """
     concrete = schedule.concrete(sizes)
     refuse_beyond_memory_of(concrete, CallError)
-    trace = Trace(sizes)
+    moving = {name: sizes[name] for name in sorted(schedule.program.symbols)}
+    fixed = [is_equal(symbol(name), sizes[name]) for name in sorted(sizes.keys() - moving.keys())]
+    trace = Trace(moving)
     try:
         found = lower_schedule(
             schedule.concrete(trace.symbols), store, threads, True, progress, merging
         )
-        return SizeClass(schedule, threads, store, tuple(trace.facts.values()), trace.calls, found)
+        facts = (*fixed, *trace.facts.values())
+        return SizeClass(schedule, threads, store, facts, trace.calls, found)
     except UntraceableError:
         found = lower_schedule(concrete, store, threads, True, progress, merging)
-        facts = tuple(is_equal(symbol(name), size) for name, size in sizes.items())
+        facts = (*fixed, *(is_equal(symbol(name), size) for name, size in moving.items()))
         return SizeClass(schedule, threads, store, facts, {}, found, False)

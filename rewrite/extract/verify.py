@@ -12,7 +12,8 @@ from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.schedule import Dispatch, Form, Home, Schedule
 from satura.rewrite.ops import Kind
 from satura.rewrite.types.attributes import Axis
-from satura.rewrite.types.dims import Dim, known_at_least
+from satura.rewrite.types.clamps import never_negative
+from satura.rewrite.types.dims import Dim
 
 _FUSED = frozenset({Kind.ELEMENTWISE, Kind.LAYOUT, Kind.INDEXING, Kind.SOURCE})
 
@@ -39,6 +40,8 @@ class _Check:
         self.stored = set(self.given)
         self.copied: set[tuple[int, Home]] = set()
         computed = {dispatch.root for dispatch in schedule.dispatches if dispatch.nodes}
+        conditions = schedule.program.conditions
+        self.natural = [dim for condition in conditions for dim in condition.natural]
         self.placed = schedule.homes.keys() - computed - self.given
 
     def run(self) -> None:
@@ -77,7 +80,7 @@ class _Check:
             return
         _expect(home.buffer in self.placed, f"%{home.buffer} is not made of parts")
         for at, extent, all_ in zip(home.start, part.shape, whole.shape, strict=True):
-            fits = known_at_least(at, 0) and known_at_least(all_ - at - extent, 0)
+            fits = all(never_negative(dim, self.natural) for dim in (at, all_ - at - extent))
             _expect(fits, f"%{node} is not inside %{home.buffer}")
 
     def check_dispatch(self, dispatch: Dispatch) -> None:

@@ -213,7 +213,12 @@ def _describe(value: ValueInfoProto) -> str:
 
 
 def check_size(type_: TensorType) -> None:
-    """Raise ProgramError for a tensor that no memory holds, or of too many axes."""
+    """Raise ProgramError for a tensor that no memory holds, or of too many axes.
+
+    An extent that is negative at some sizes is refused there, and one that always is here.
+    """
+    if any(isinstance(dim, int) and dim < 0 for dim in type_.shape):
+        raise ProgramError(f"{type_} has a negative extent")
     if type_.rank > MOST_AXES:
         raise ProgramError(f"{type_.rank} axes; {MOST_AXES} are supported")
     # Also of a tensor without elements: the product of all extents but 0 must have a place.

@@ -24,6 +24,7 @@ from satura.rewrite.onnx.checks import (
     check_declared_type,
     check_node,
     check_size,
+    declared_inputs,
     input_types,
     opset_versions,
 )
@@ -49,8 +50,8 @@ from satura.rewrite.onnx.user_ops import custom
 from satura.rewrite.onnx.values import Values
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import HostCall
-from satura.rewrite.types.dims import Dim, substitute
-from satura.rewrite.types.tensor_type import Array
+from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, substitute, symbols_of
+from satura.rewrite.types.tensor_type import Array, TensorType
 from satura.rewrite.user_ops.declare import find
 
 MOST_INLINED = 100_000
@@ -102,10 +103,62 @@ def load_for(
 
 
 def load_at(
-    model: ModelApart, sizes: Mapping[str, int], values: Mapping[str, Array] | None = None
-) -> Program:
-    """The program of a model for these sizes of its symbols only. Raises as `load` does."""
-    return _import(model, values or {}, asks=False, sizes=sizes)[0]
+    model: ModelApart, sizes: Mapping[str, int], types: Mapping[str, TensorType],
+    values: Mapping[str, Array] | None = None,
+) -> Program:  # fmt: skip
+    """The program of a model that runs at these sizes, at which one with inputs of `types` does
+    not.
+
+    Fixed are sizes that these types lack, and those because of which other programs do not run;
+    the others stay open. Raises as `load` does.
+    """
+    declared, _ = bind_inputs(declared_inputs(model.proto.graph), values or {})
+    fixed = _taken_for_others(declared, types, sizes)
+    every = {**sizes, **fixed}
+    while True:
+        try:
+            program = _import(model, values or {}, asks=False, sizes=fixed)[0]
+            names = _excluding(program, declared, every) & every.keys() - fixed.keys()
+        except (ModelError, UnsupportedError):
+            names = every.keys() - fixed.keys()
+            if not names:
+                raise
+        if not names:
+            return program
+        fixed |= {name: every[name] for name in names}
+
+
+def _taken_for_others(
+    declared: Mapping[str, TensorType], types: Mapping[str, TensorType], sizes: Mapping[str, int]
+) -> dict[str, int]:
+    """The sizes that `types` do not have, but those that are `declared`."""
+    pairs = (
+        pair
+        for name, type_ in types.items()
+        for pair in zip(declared[name].shape, type_.shape, strict=True)
+    )
+    return {
+        dim.name: evaluate(other, sizes)
+        for dim, other in pairs
+        if isinstance(dim, SymbolicDim) and dim.name is not None and dim.name not in sizes
+    }
+
+
+def _excluding(
+    program: Program, declared: Mapping[str, TensorType], sizes: Mapping[str, int]
+) -> set[str]:
+    """The sizes because of which a program does not run at `sizes`; `declared` are the types that
+    its inputs have in the model."""
+    excluding: set[str] = set()
+    for index in program.inputs:
+        node = program.nodes[index]
+        for pair in zip(declared[node.input_name].shape, node.type.shape, strict=True):
+            if evaluate(pair[0], sizes) != evaluate(pair[1], sizes):
+                excluding |= symbols_of(pair)
+    for condition in program.conditions:
+        if not condition.holds(sizes):
+            excluding |= symbols_of([condition.left, condition.right])
+    return excluding
 
 
 def load_with_names(model: Source) -> tuple[Program, dict[int, str]]:
@@ -410,4 +463,6 @@ class _Importer:
     def _check_sizes(self) -> None:
         for node in self.build.nodes[self.checked :]:
             check_size(node.type)
+            for dim in node.type.shape:
+                self.build.need_extent(dim)
         self.checked = len(self.build.nodes)

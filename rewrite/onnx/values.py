@@ -13,15 +13,30 @@ sizes need another program.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
-from math import floor, lcm, trunc
 
 import numpy as np
 
 from satura.rewrite.errors import CallError, ProgramError, UnsupportedError
 from satura.rewrite.onnx.asked import Asked, inputs_behind, sizes_behind
 from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.onnx.size_arithmetic import (
+    LOGIC,
+    UNARY,
+    Element,
+    Needs,
+    Ratio,
+    Undecided,
+    binary,
+    chosen,
+    converted,
+    float_divide,
+    greatest_of,
+    is_not_zero,
+    least_of,
+    plus,
+    times,
+    undecided,
+)
 from satura.rewrite.ops import Kind
 from satura.rewrite.program.program import Node
 from satura.rewrite.types.attributes import (
@@ -30,38 +45,14 @@ from satura.rewrite.types.attributes import (
     Shape,
     UnaryFn,
 )
-from satura.rewrite.types.clamps import is_positive, largest, smallest
-from satura.rewrite.types.dims import (
-    Dim,
-    SymbolicDim,
-    exact_quotient,
-    known_at_least,
-    static,
-    symbol,
-)
+from satura.rewrite.types.dims import SymbolicDim, static, symbol
 from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 MAX_INTEGERS = 1024
 MAX_FLOATS = 16
-_FINEST = 2**8  # parts of a whole: with more of them products of sizes are not exact in floats
 
-
-@dataclass(frozen=True)
-class Ratio:
-    """A fraction of sizes, which is exact as long as floats hold its parts."""
-
-    above: Dim
-    below: int
-
-
-Element = int | float | SymbolicDim | Ratio
-Truth = bool | Dim
 Known = np.ndarray[tuple[int, ...], np.dtype[np.object_]]
-
-
-class Undecided(Exception):
-    """The value depends on data or on sizes."""
 
 
 class Values:
@@ -117,9 +108,42 @@ class Values:
             numbers = [self._build.at_some_sizes(dim) for dim in truths.ravel()]
             known = None if None in numbers else _objects(map(bool, numbers), truths.shape)
         elif known is None:
+            known = None if self._build.for_all_sizes else self._at_most_sizes(index)
+        if known is None:
             for name in sorted(sizes_behind(self._build, index)):
                 self._build.at_some_sizes(symbol(name))  # raises, and the size is none any more
         return known
+
+    def _at_most_sizes(self, index: int) -> Known | None:
+        """As `of`, where sizes that are divided are taken to be at least 0: conditions say so."""
+        cone, pending = {index}, [index]
+        while pending:
+            position = pending.pop()
+            if self._symbolic(position) is None:
+                fresh = set(self._build.nodes[position].operands) - cone
+                cone |= fresh
+                pending += fresh
+        needs: dict[SymbolicDim, None] = {}
+        found: dict[int, Known] = {}
+        for position in sorted(cone):
+            known = self._symbolic(position)
+            if known is None:
+                node = self._build.nodes[position]
+                try:
+                    operands = [found[x] for x in node.operands]
+                    if not operands or not _is_small(node.type) or _is_long_mask(node, operands):
+                        return None
+                    known = _round_to(node.type.dtype, _apply(node, operands, needs))
+                except (Undecided, CallError, ProgramError):
+                    return None
+            found[position] = known
+        is_truth = self._build.dtype(index) is DType.BOOL
+        is_open = (Ratio, SymbolicDim) if is_truth else Ratio
+        if any(isinstance(each, is_open) for each in found[index].ravel()):
+            return None
+        for dim in needs:
+            self._build.need_at_least(dim, 0)
+        return found[index]
 
     def _evaluate(self, node: Node) -> Known | None:
         if not _is_small(node.type):
@@ -174,7 +198,7 @@ def _objects(elements: Iterable[object], shape: tuple[int, ...]) -> Known:
     return result
 
 
-def _apply(node: Node, known: list[Known]) -> Known:
+def _apply(node: Node, known: list[Known], needs: Needs = None) -> Known:
     attribute = node.attributes[0] if node.attributes else None
     if node.op.name in ("transpose", "reshape", "broadcast", "slice", "concat", "pad", "iota"):
         result = np.asarray(node.op.reference(*known, *node.attributes))
@@ -186,17 +210,19 @@ def _apply(node: Node, known: list[Known]) -> Known:
         taken = node.op.reference(known[0], known[1].astype(np.int64), attribute)
         return np.asarray(taken, object)
     if isinstance(attribute, UnaryFn):
-        return _map(UNARY.get(attribute.name, _undecided_element), known)
+        return _map(UNARY.get(attribute.name, undecided), known)
     if isinstance(attribute, BinaryFn):
         if attribute.name == "div" and node.type.dtype.is_float:
-            return _map(_float_divide, known)
-        if attribute.name in _LOGIC and node.type.dtype is not DType.BOOL:
+            return _map(float_divide, known)
+        if attribute.name in LOGIC and node.type.dtype is not DType.BOOL:
             raise Undecided  # bits of integers
-        return _map(BINARY.get(attribute.name, _undecided_element), known)
+        return _map(binary(attribute.name, needs), known)
     if node.op.name == "select":
-        return _map(_chosen, known)
+        return _map(chosen, known)
     if node.op.name == "cast" and isinstance(attribute, DType):
-        return _map(_is_not_zero if attribute is DType.BOOL else _CASTS[attribute.is_float], known)
+        if attribute is DType.BOOL:
+            return _map(is_not_zero, known)
+        return _map(converted(attribute.is_float, needs), known)
     if isinstance(attribute, ReduceFn) and node.op.kind is Kind.REDUCTION:
         return _reduce(node, known[0])
     raise Undecided
@@ -226,7 +252,7 @@ def _map(function: Callable[..., object], known: list[Known]) -> Known:
 
 
 def _reduce(node: Node, x: Known) -> Known:
-    step = {"sum": _plus, "prod": _times, "min": _least, "max": _greatest}
+    step = {"sum": plus, "prod": times, "min": least_of, "max": greatest_of}
     if node.op.name != "reduce" or not x.size:
         raise Undecided
     combine = step[str(node.attributes[0])]
@@ -236,210 +262,3 @@ def _reduce(node: Node, x: Known) -> Known:
         target = tuple(min(at, n - 1) for at, n in zip(position, shape, strict=True))
         totals[target] = combine(totals[target], element) if target in totals else element
     return _objects([totals[target] for target in np.ndindex(*shape)], shape)
-
-
-def _undecided_element(*_: Element) -> Element:
-    raise Undecided
-
-
-def at_most(a: Element, b: Element) -> Truth:
-    """Whether a <= b: a dim that is 0 or 1 where that depends on sizes."""
-    if isinstance(a, int | float) and isinstance(b, int | float):
-        return a <= b
-    less, more = _ratio(a), _ratio(b)
-    difference = more.above * less.below - less.above * more.below
-    if known_at_least(difference, 0):
-        return True
-    if known_at_least(-difference, 1):
-        return False
-    found = is_positive(difference + 1)
-    if found is None:
-        raise Undecided
-    return found
-
-
-def _dim(a: Element) -> Dim:
-    if isinstance(a, SymbolicDim):
-        return a
-    if isinstance(a, Ratio) or a != trunc(a):
-        raise Undecided
-    return int(a)
-
-
-def _ratio(a: Element) -> Ratio:
-    """An element as a fraction; of a float only where its products are exact, too."""
-    if isinstance(a, Ratio):
-        return a
-    if isinstance(a, SymbolicDim | int):
-        return Ratio(a, 1)
-    exact = Fraction(a) if np.isfinite(a) else Fraction(1, 2 * _FINEST)
-    if exact.denominator > _FINEST:
-        raise Undecided
-    return Ratio(exact.numerator, exact.denominator)
-
-
-def _reduced(above: Dim, below: int) -> Element:
-    whole = exact_quotient(above, below)
-    return Ratio(above, below) if whole is None else whole
-
-
-def _not(a: Truth) -> Truth:
-    return 1 - a if isinstance(a, SymbolicDim) else not a
-
-
-def _and(a: Truth, b: Truth) -> Truth:
-    return a * b if isinstance(a, SymbolicDim) or isinstance(b, SymbolicDim) else a and b
-
-
-def _or(a: Truth, b: Truth) -> Truth:
-    return _not(_and(_not(a), _not(b)))
-
-
-def _chosen(condition: Truth, a: Element, b: Element) -> Element:
-    if isinstance(condition, SymbolicDim):
-        return a if a == b else _plus(_times(condition, a), _times(1 - condition, b))
-    return a if condition else b
-
-
-def _is_not_zero(a: Element) -> Truth:
-    return _not(_equal(a, 0))
-
-
-def _equal(a: Element, b: Element) -> Truth:
-    return True if a == b else _and(at_most(a, b), at_most(b, a))
-
-
-def _least(a: Element, b: Element) -> Element:
-    is_less = at_most(a, b)
-    if isinstance(is_less, SymbolicDim):
-        return _decided(smallest(_dim(a), _dim(b)))
-    return a if is_less else b
-
-
-def _greatest(a: Element, b: Element) -> Element:
-    is_less = at_most(a, b)
-    if isinstance(is_less, SymbolicDim):
-        return _decided(largest(_dim(a), _dim(b)))
-    return b if is_less else a
-
-
-def _decided(dim: Dim | None) -> Dim:
-    if dim is None:
-        raise Undecided
-    return dim
-
-
-def _float_divide(a: Element, b: Element) -> Element:
-    if isinstance(b, SymbolicDim):
-        return _decided(exact_quotient(_dim(a), b))
-    if b == 0 or isinstance(b, Ratio):
-        raise Undecided
-    if isinstance(a, int | float):
-        return a / b
-    above, below = _ratio(a), _ratio(abs(b))
-    sign = 1 if b > 0 else -1
-    return _reduced(above.above * below.below * sign, above.below * static(below.above))
-
-
-def _divide(a: Element, b: Element) -> Element:
-    """Integer division truncates; floor is the same where both are at least 0, or it is even."""
-    numerator, denominator = _dim(a), _dim(b)
-    if isinstance(numerator, int) and isinstance(denominator, int):
-        if denominator == 0:
-            return 0
-        quotient = abs(numerator) // abs(denominator)
-        return quotient if (numerator < 0) == (denominator < 0) else -quotient
-    even = exact_quotient(numerator, denominator)
-    if even is not None:
-        return even
-    if known_at_least(numerator, 0) and known_at_least(denominator, 0) and denominator != 0:
-        return numerator // denominator
-    raise Undecided
-
-
-def _modulo(a: Element, b: Element) -> Element:
-    if isinstance(b, SymbolicDim | Ratio) or b == 0:
-        raise Undecided
-    return _dim(a) % int(b)
-
-
-def _power(a: Element, b: Element) -> Element:
-    if isinstance(b, SymbolicDim | Ratio) or not 0 <= b <= 8 or b != int(b):
-        raise Undecided
-    result: Element = 1
-    for _ in range(int(b)):
-        result = _times(result, a)
-    return result
-
-
-def _plus(a: Element, b: Element) -> Element:
-    if isinstance(a, int | float) and isinstance(b, int | float):
-        return a + b
-    one, other = _ratio(a), _ratio(b)
-    parts = lcm(one.below, other.below)
-    first, second = (each.above * (parts // each.below) for each in (one, other))
-    return _reduced(first + second, parts)
-
-
-def _times(a: Element, b: Element) -> Element:
-    if isinstance(a, int | float) and isinstance(b, int | float):
-        return a * b
-    one, other = _ratio(a), _ratio(b)
-    return _reduced(one.above * other.above, one.below * other.below)
-
-
-def _minus(a: Element) -> Element:
-    return _times(a, -1)
-
-
-def _floor(a: Element) -> Element:
-    if isinstance(a, Ratio):
-        return a.above // a.below
-    return a if isinstance(a, SymbolicDim) else float(floor(a))
-
-
-def _round(a: Element) -> Element:
-    if isinstance(a, Ratio):
-        raise Undecided
-    return a if isinstance(a, SymbolicDim) else float(round(a))
-
-
-def _to_integer(a: Element) -> Element:
-    if isinstance(a, Ratio):
-        return _floor(a) if known_at_least(a.above, 0) else _decided(None)
-    if isinstance(a, SymbolicDim):
-        return a
-    if isinstance(a, float) and not np.isfinite(a):
-        raise Undecided
-    return trunc(a)
-
-
-_CASTS: dict[bool, Callable[..., Element]] = {
-    True: lambda a: a if isinstance(a, SymbolicDim | Ratio) else float(a), False: _to_integer
-}  # fmt: skip
-UNARY: dict[str, Callable[..., Element]] = {
-    "neg": _minus,
-    "abs": lambda a: _greatest(a, _minus(a)),
-    "relu": lambda a: _greatest(a, 0),
-    "floor": _floor,
-    "ceil": lambda a: _minus(_floor(_minus(a))),
-    "round": _round,
-    "not": _not,
-}
-BINARY: dict[str, Callable[..., Element]] = {
-    "add": _plus,
-    "sub": lambda a, b: _plus(a, _minus(b)),
-    "mul": _times,
-    "div": _divide,
-    "mod": _modulo,
-    "pow": _power,
-    "max": _greatest,
-    "min": _least,
-    "eq": _equal,
-    "le": at_most,
-    "lt": lambda a, b: _not(at_most(b, a)),
-}
-_LOGIC: dict[str, Callable[..., Element]] = {
-    "and": _and, "or": _or, "xor": lambda a, b: _not(_equal(a, b)),
-}  # fmt: skip
-BINARY |= _LOGIC

@@ -33,7 +33,7 @@ from satura.rewrite.types.attributes import (
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim, SymbolicDim, static, symbol
 from satura.rewrite.types.elements import elements
-from satura.rewrite.types.size_condition import SizeCondition
+from satura.rewrite.types.size_condition import Relation, SizeCondition
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 Given = Mapping[str, Array | Constant]
@@ -58,10 +58,19 @@ def _parameter(line: Reader) -> Parameter:
     name = line.string()
     conditions = []
     while line.accepts("where"):
-        left, is_more = line.dim(), line.accepts(">=")
-        right = line.dim() if is_more else line.after("=", line.dim)
-        conditions.append(SizeCondition(left, right, is_more, line.after("for", line.string)))
+        left, relation = line.dim(), _relation(line)
+        right = line.dim()
+        conditions.append(SizeCondition(left, right, relation, line.after("for", line.string)))
     return Parameter(name, line.stated_type(), tuple(conditions))
+
+
+def _relation(line: Reader) -> Relation:
+    if line.accepts(">="):
+        return ">="
+    if line.accepts("<="):
+        return "<="
+    line.expect("=")
+    return "="
 
 
 def _padding(line: Reader) -> Padding:

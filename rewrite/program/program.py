@@ -116,8 +116,18 @@ class Program:
         for node in self.nodes:
             attributes = tuple(concrete_attribute(value, sizes) for value in node.attributes)
             type_ = infer(node.op, node.operands, attributes, nodes)
+            if any(isinstance(dim, int) and dim < 0 for dim in type_.shape):
+                raise ProgramError(f"%{len(nodes)} = {node} would be {type_}")
             nodes.append(Node(node.op, node.operands, attributes, type_))
         return Program(tuple(nodes), self.inputs, self.outputs)
+
+    def runs_at(self, sizes: Mapping[str, int]) -> bool:
+        """Whether these sizes are none that the program excludes."""
+        try:
+            self.concrete(sizes)
+        except ProgramError:
+            return False
+        return True
 
     @property
     def conditions(self) -> tuple[SizeCondition, ...]:
@@ -131,7 +141,7 @@ class Program:
     def typical(self) -> dict[str, int]:
         """A size for each symbol: what costs count, or the least that all conditions allow."""
         usual = representative(symbol("usual"))
-        least = [each.right for each in self.conditions if each.is_more]
+        least = [each.right for each in self.conditions if each.relation == ">="]
         more = sorted(bound for bound in least if isinstance(bound, int) and bound > usual)
         more += [usual << doublings for doublings in range(1, 20)]
         for size in (usual, *range(1, 2 * usual), *more):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from satura.rewrite.types.dims import (
     Atom,
     Dim,
@@ -44,6 +46,42 @@ def is_positive(dim: Dim) -> Dim | None:
     if isinstance(below, int):
         return 1 - (2 * below + 1) // total
     return None  # the division would take whole parts out, and leave a negative rest
+
+
+def never_negative(dim: Dim, facts: Sequence[Dim] = ()) -> bool:
+    """Whether a dim is known to be at least 0 wherever all `facts` are.
+
+    One that is cut off at bounds is asked once with 0, and once with 1, in place of each quotient
+    that is one of these.
+    """
+    if known_at_least(dim, 0) or any(known_at_least(dim - fact, 0) for fact in facts):
+        return True
+    for monomial, _ in monomials_of(dim):
+        for atom in monomial:
+            if isinstance(atom, Quotient) and _is_truth(atom):
+                below, above = _with(dim, atom, 0), _with(dim, atom, 1)
+                least = atom.denominator - atom.numerator
+                return never_negative(below, (*facts, least - 1)) and never_negative(
+                    above, (*facts, -least)
+                )
+    return False
+
+
+def _is_truth(atom: Quotient) -> bool:
+    """Whether a quotient is 0 or 1, as `is_positive` writes them."""
+    return (
+        known_at_least(2 * atom.denominator - atom.numerator, 1)
+        and known_at_least(atom.denominator, 1)
+        and _never_negative(atom)
+    )
+
+
+def _with(dim: Dim, atom: Quotient, number: int) -> Dim:
+    """`dim` with a number in place of an atom."""
+    return polynomial(
+        (tuple(each for each in monomial if each != atom), c * number ** monomial.count(atom))
+        for monomial, c in monomials_of(dim)
+    )
 
 
 def _positive_part(dim: Dim) -> Dim | None:

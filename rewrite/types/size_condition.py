@@ -2,38 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import eq, ge, le
+from typing import Literal, TypeAlias
 
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.types.dims import Dim, evaluate
 
+Relation: TypeAlias = Literal["=", ">=", "<="]
+
+_HOLDS: Mapping[Relation, Callable[[int, int], bool]] = {"=": eq, ">=": ge, "<=": le}
+_NEEDED: Mapping[Relation, str] = {"=": "equal to", ">=": "at least", "<=": "at most"}
+
 
 @dataclass(frozen=True)
 class SizeCondition:
-    """What a call must fulfil: `left` is `right` (or `is_more`), else `place` would not run."""
+    """What a call must fulfil, else `place` would not run.
+
+    Where `left <= right` does not hold, with 0 for `left`, an extent is negative, and no other
+    program of the model runs.
+    """
 
     left: Dim
     right: Dim
-    is_more: bool
+    relation: Relation
     place: str
+
+    @property
+    def is_of_extent(self) -> bool:
+        """Whether it says that an extent is not negative."""
+        return self.relation == "<="
+
+    @property
+    def natural(self) -> tuple[Dim, ...]:
+        """What is at least 0 where it holds."""
+        more = self.left - self.right
+        return {">=": (more,), "<=": (-more,), "=": (more, -more)}[self.relation]
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
         """Whether a call of these sizes fulfils it."""
-        left, right = evaluate(self.left, sizes), evaluate(self.right, sizes)
-        return left >= right if self.is_more else left == right
+        return _HOLDS[self.relation](evaluate(self.left, sizes), evaluate(self.right, sizes))
 
     def check(self, sizes: Mapping[str, int]) -> None:
         """Raise ProgramError where the condition does not hold at `sizes`."""
         if not self.holds(sizes):
             left, right = evaluate(self.left, sizes), evaluate(self.right, sizes)
-            what = "at least" if self.is_more else "equal to"
             shown = ", ".join(f"{name} = {size}" for name, size in sorted(sizes.items()))
+            if self.is_of_extent:
+                raise ProgramError(
+                    f"{self.place}: the extent {self.right} is {right} where {shown}"
+                )
             raise ProgramError(
-                f"{self.place}: {self.left} must be {what} {self.right}, but these are {left} and"
-                f" {right} where {shown}"
+                f"{self.place}: {self.left} must be {_NEEDED[self.relation]} {self.right}, but"
+                f" these are {left} and {right} where {shown}"
             )
-
-    @property
-    def relation(self) -> str:
-        return ">=" if self.is_more else "="

@@ -10,6 +10,7 @@ import numpy as np
 
 from satura.artifact.container import Container, Writer, natural, of
 from satura.artifact.tables import are_below, are_inside
+from satura.artifact.types import type_of, type_row
 from satura.backend.plan.buffers import Lifetime
 from satura.backend.plan.sized import Sized, Table
 from satura.backend.run.routine import FIRST_TENSOR, SMALL_WORK, Launch, Output, Routine
@@ -23,6 +24,8 @@ from satura.rewrite.types.dims import Dim, SymbolicDim
 if TYPE_CHECKING:
     from satura.backend.plan.size_class import SizeClass
     from satura.backend.run.class_report import ClassReport
+    from satura.rewrite.extract.schedule import Schedule
+    from satura.rewrite.program.program import Program
     from satura.rewrite.types.tensor_type import Array, TensorType
 
 _PACKAGE = "satura.backend."
@@ -30,9 +33,10 @@ _PACKAGE = "satura.backend."
 
 def class_row(
     writer: Writer, found: SizeClass, report: ClassReport, places: Mapping[int, int],
+    schedule: Schedule,
 ) -> dict[str, object] | None:  # fmt: skip
     """What a header says of a class that is reported so; None where text does not tell all of it.
-    `places` are the kernels' numbers by address."""
+    `places` are the kernels' numbers by address, `schedule` is that of most sizes."""
     sized, lowered = found.sized, found.lowered
     dims = [*sized.dims, *(each.dim for each in sized.facts)]
     dims += [each for call in sized.calls.values() for each in call.arguments]
@@ -53,13 +57,22 @@ def class_row(
         "buffers": [[each.first, each.last] for each in sized.buffers],
         "table": [writer.add(each) for each in sized.table],
         "outputs": [region for _, region in lowered.outputs],
+        "types": None if found.schedule is schedule else _types(found.schedule.program),
         "computed": len(lowered.places) - len(found.schedule.program.inputs),
         "constants": len(found.store.arrays),
     }  # fmt: skip
 
 
+def _types(program: Program) -> list[object]:
+    """The types of the outputs, in order."""
+    return [type_row(program.nodes[index].type) for index in program.output_nodes]
+
+
 class ReadyClass:
-    """A class in a file, whose launches have addresses of kernels."""
+    """A class in a file, whose launches have addresses of kernels.
+
+    `types` are those of its outputs, None where they are the program's.
+    """
 
     def __init__(
         self, file: Container, row: Mapping[str, object], addresses: Sequence[int],
@@ -90,6 +103,8 @@ class ReadyClass:
         )
         self.computed = natural(row["computed"])
         self.outputs = [natural(region) for region in of(list, row["outputs"])]
+        types = row["types"]
+        self.types = None if types is None else tuple(map(type_of, of(list, types)))
         self.constants = tuple(constants[: natural(row["constants"])])
         self._check(steps, launched, natural(row["constants"]), inputs)
         self._launches = [
@@ -127,7 +142,8 @@ class ReadyClass:
     ) -> Routine:  # fmt: skip
         """What a call of sizes of this class does. Raises CallError where memory cannot hold it."""
         found = self.sized.at(sizes)
-        types = {name: type_.concrete(sizes) for name, type_ in outputs.items()}
+        own = outputs.values() if self.types is None else self.types
+        types = {name: each.concrete(sizes) for name, each in zip(outputs, own, strict=True)}
         named = ((f"output {name!r}", type_) for name, type_ in types.items())
         refuse_beyond_memory(found.results + found.arena.size, named, CallError)
         launches = zip(self._launches, found.works, strict=True)

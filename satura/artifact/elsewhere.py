@@ -22,7 +22,7 @@ from satura.rewrite.onnx.files import ModelApart, initializer, read_apart
 from satura.rewrite.onnx.load import load_at
 from satura.rewrite.onnx.narrow import BITS
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.tensor_type import TensorType
+from satura.rewrite.types.tensor_type import TensorType, open_sizes
 
 if TYPE_CHECKING:
     from satura.backend.run.signatures import Values
@@ -62,22 +62,28 @@ def elsewhere_row(
 
 
 def elsewhere_in(
-    file: Container, row: object, declared: Mapping[str, TensorType], outputs: tuple[str, ...],
-    threads: int, search: SearchAgain,
+    file: Container, row: object, inputs: Mapping[str, TensorType],
+    declared: Mapping[str, TensorType], outputs: tuple[str, ...], threads: int,
+    search: SearchAgain,
 ) -> Elsewhere:  # fmt: skip
-    """What `elsewhere_row` wrote; `declared` are the inputs. Raises ArtifactError where it is
-    something else, when it is asked for a schedule."""
+    """What `elsewhere_row` wrote; `inputs` are those of the program, `declared` those of the model.
+    Raises ArtifactError where it is something else, when it is asked for a schedule."""
 
     def at(sizes: Mapping[str, int]) -> Schedule | None:
         model, rules = _read(file, row)
         try:
-            program = load_at(model, sizes)
+            program = load_at(model, sizes, inputs)
         except ModelError:
             return None  # what excludes them says why
         nodes = program.nodes
         types = {nodes[index].input_name: nodes[index].type for index in program.inputs}
+        found, expected = (
+            {name: type_.concrete(sizes) for name, type_ in each.items()}
+            for each in (types, inputs if sizes.keys() == open_sizes(inputs.values()) else declared)
+        )
         if (
-            types != {name: type_.concrete(sizes) for name, type_ in declared.items()}
+            found != expected
+            or not open_sizes(types.values()) <= sizes.keys()
             or tuple(name for name, _ in program.outputs) != outputs
         ):
             raise ArtifactError(f"{file.path} is damaged: it has another model; save it again")

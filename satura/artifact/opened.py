@@ -75,8 +75,9 @@ def _compiled_again(
         from satura.artifact.elsewhere import elsewhere_in
 
         found = elsewhere_in(
-            file, row["elsewhere"], declared, tuple(program.outputs), program.threads, search
-        )
+            file, row["elsewhere"], program.inputs, declared, tuple(program.outputs),
+            program.threads, search,
+        )  # fmt: skip
     return compile_schedule(schedule, program.threads, elsewhere=found)
 
 

@@ -102,9 +102,10 @@ class ReadyProgram(Program):
         if ready is not None:
             return Planned(ready.run, ready.bind)
         given = dict(sizes)
-        for report, found in self._classes if given.keys() == self._symbols else ():
-            if found.sized.failing(given) is None:
-                routine = found.routine(given, self.inputs, self.outputs, self.threads)
+        for report, found in self._classes:
+            if found.first.keys() == given.keys() and found.sized.failing(given) is None:
+                types = self._types_at(given)
+                routine = found.routine(given, types, self.outputs, self.threads)
                 report.plans += 1
                 report.uses += 1
                 ready = _instances(routine, routine.launches, self.workspaces)
@@ -121,6 +122,10 @@ class ReadyProgram(Program):
     def _symbols(self) -> frozenset[str]:
         return open_sizes(self.inputs.values())
 
+    def _types_at(self, sizes: Mapping[str, int]) -> Mapping[str, TensorType]:
+        """The inputs' types whose symbols these are."""
+        return self.inputs if sizes.keys() == self._symbols else self.declared or {}
+
     @cached_property
     def _classes(self) -> list[tuple[ClassReport, ReadyClass]]:
         """The classes of sizes that the file has, if its kernels are used."""
@@ -134,8 +139,8 @@ class ReadyProgram(Program):
         shared = (*self._kernels, self._constants, len(self.inputs))
         try:
             found = [ReadyClass(self.file, of(dict, row), *shared) for row in rows]
-            if any(len(each.outputs) != len(self.outputs) for each in found):
-                raise ArtifactError("a class of sizes has other outputs")
+            if any(self._differs(each) for each in found):
+                raise ArtifactError("a class of sizes has other inputs or outputs")
         except (ArtifactError, ProgramError, ValueError, KeyError, TypeError) as error:
             if str(self.file.path) in str(error):
                 raise
@@ -147,6 +152,17 @@ class ReadyProgram(Program):
             )
             for each in found
         ]
+
+    def _differs(self, found: ReadyClass) -> bool:
+        """Whether a class is of other inputs or outputs than the program."""
+        types = self.outputs.values() if found.types is None else found.types
+        symbols = open_sizes(self._types_at(found.first).values())
+        return (
+            len(found.outputs) != len(self.outputs)
+            or [each.dtype for each in types] != [each.dtype for each in self.outputs.values()]
+            or found.first.keys() != symbols
+            or not open_sizes(types) <= symbols
+        )
 
     @property
     def saved_sizes(self) -> list[dict[str, int]]:
@@ -196,8 +212,7 @@ class ReadyProgram(Program):
     ) -> tuple[Sizes, Routine]:
         """A routine whose launches have numbers of kernels for addresses."""
         sizes = {name: natural(size) for name, size in of(dict, row["sizes"]).items()}
-        types = self.inputs if sizes.keys() == self._symbols else self.declared or {}
-        inputs = {name: type_.concrete(sizes) for name, type_ in types.items()}
+        inputs = {name: type_.concrete(sizes) for name, type_ in self._types_at(sizes).items()}
         given = {name: of(list, each) for name, each in of(dict, row["outputs"]).items()}
         regions = {name: natural(region) for name, (region, _) in given.items()}
         outputs = {name: type_of(each) for name, (_, each) in given.items()}

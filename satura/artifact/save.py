@@ -80,7 +80,10 @@ def ready_half(
     numbers = {kernel_address(source): places[source.symbol] for source in dict.fromkeys(sources)}
     rows: list[dict[str, object]] = []
     for program, ready in plans.items():
-        classes = (class_row(writer, found, report, numbers) for report, found in program.known)
+        classes = (
+            class_row(writer, found, report, numbers, program.schedule)
+            for report, found in program.known
+        )
         values = program.values if part.deciding else ()
         rows.append({
             "values": [[name, dtype, shape, data.hex()] for name, dtype, shape, data in values],

@@ -118,13 +118,14 @@ class Making:
         """
         declared, _ = bind_inputs(declared_inputs(model.proto.graph), values)
         nodes = (source.nodes[index] for index in source.inputs)
-        if not source.conditions and declared == {node.input_name: node.type for node in nodes}:
+        types = {node.input_name: node.type for node in nodes}
+        if all(each.is_of_extent for each in source.conditions) and declared == types:
             return None
 
         def at(sizes: Mapping[str, int]) -> Schedule | None:
             try:
                 return self.search_elsewhere(
-                    load_at(model, sizes, values),
+                    load_at(model, sizes, types, values),
                     lambda made: refused_dispatches(made, self.threads),
                 )
             except ModelError:

@@ -17,7 +17,7 @@ def affine_grid(node: Context) -> int:
     The function body that ONNX gives is wrong for batches of 1: it drops all axes of extent 1.
     """
     build, theta = node.build, node[0]
-    batch, _, *spatial = node.dims(1) if len(node.dims(1)) > 1 else (0, 0)
+    batch, _, *spatial = node.extents(1) if len(node.dims(1)) > 1 else (0, 0)
     rank = len(spatial)
     if rank not in (2, 3):
         raise node.wrong(f"its size has {rank + 2} entries, not 4 or 5")

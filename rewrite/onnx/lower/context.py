@@ -132,6 +132,18 @@ class Context:
             raise self.wrong(f"input {position} must hold whole numbers, not {elements}")
         return tuple(e if isinstance(e, SymbolicDim) else int(e) for e in elements)
 
+    def extents(self, position: int) -> tuple[Dim, ...]:
+        """The value of an operand that holds extents: calls where one is negative are refused.
+
+        Raises ModelError where one is negative for all sizes.
+        """
+        dims = self.dims(position)
+        for dim in dims:
+            if isinstance(dim, int) and dim < 0:
+                raise self.wrong(f"input {position} has {dim} for an extent")
+            self.build.need_extent(dim)
+        return dims
+
     def fixed(self, position: int) -> tuple[int, ...]:
         """The value of an integer operand, flat; where sizes decide it, that at some sizes."""
         return tuple(self.fixed_dim(dim, f"input {position}") for dim in self.dims(position))

@@ -132,7 +132,7 @@ def unsqueeze(node: Context) -> int:
 @lowering("Expand")
 def expand(node: Context) -> int:
     """NumPy broadcasting with a shape."""
-    target = common_shape(node.build.shape(node[0]), node.dims(1))
+    target = common_shape(node.build.shape(node[0]), node.extents(1))
     return node.build.expand(node[0], target)
 
 
@@ -140,7 +140,7 @@ def expand(node: Context) -> int:
 def tile(node: Context) -> int:
     """Each axis split in (repeats, extent), broadcast, and joined again."""
     build, x = node.build, node[0]
-    shape, repeats = build.shape(x), node.dims(1)
+    shape, repeats = build.shape(x), node.extents(1)
     if len(repeats) != len(shape):
         raise node.wrong(f"{len(repeats)} repeats for rank {len(shape)}")
     pairs = [(dim, count) for dim, count in zip(shape, repeats, strict=True)]
@@ -167,7 +167,7 @@ def split(node: Context) -> list[int]:
     if node.opset < 13 and node.has("split"):
         sizes = node.integers("split") or ()
     elif node.opset >= 13 and node.optional(1) is not None:
-        sizes = node.dims(1)
+        sizes = node.extents(1)
     else:
         sizes = _equal_parts(node, extent, count)
     if len(sizes) != count:

@@ -121,10 +121,9 @@ def running(node: Context) -> int:
     """Sums or products of all elements up to each (from each on where reversed), with it or not."""
     f = _RUNNING[node.proto.op_type]
     build, x = node.build, node[0]
-    known = node.values.needed(node[1])
-    if known is None:
+    if node.values.needed(node[1]) is None:
         raise NoLowering
-    axis = node.axis(int(known.reshape(-1)[0]), build.rank(x))
+    axis = node.axis(node.fixed(1)[0], build.rank(x))
     if build.shape(x)[axis] == 0:
         return x
     backward = bool(node.integer("reverse"))

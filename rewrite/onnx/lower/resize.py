@@ -112,7 +112,7 @@ def _targets(node: Context) -> tuple[tuple[float, ...] | None, tuple[Dim, ...] |
         return node.numbers("scales") or (), None
     position = 1 if node.opset < 11 else 2
     if node.optional(3) is not None and node.build.type(node[3]).size != 0:
-        return None, node.dims(3)
+        return None, node.extents(3)
     return tuple(float(scale) for scale in node.array(position).ravel()), None
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import ceil
+from fractions import Fraction
+from math import ceil, lcm
 
 import numpy as np
 from onnx import TensorProto
@@ -14,6 +15,9 @@ from satura.rewrite.onnx.types import dtype_of
 from satura.rewrite.types.clamps import largest
 from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import DType
+
+Number = Dim | float
+_FINEST = 2**16  # parts of a whole, of which products with sizes are exact
 
 
 @lowering("Constant")
@@ -36,14 +40,7 @@ def constant_of_shape(node: Context) -> int:
     value = array_of(tensor) if isinstance(tensor, TensorProto) else np.zeros(1, np.float32)
     if value.size != 1:
         raise node.wrong("its value must have one element")
-    shape = _shape(node, node.dims(0))
-    return node.build.full(value.reshape(()), shape, DType.of(value.dtype))
-
-
-def _shape(node: Context, dims: tuple[Dim, ...]) -> tuple[Dim, ...]:
-    if any(isinstance(dim, int) and dim < 0 for dim in dims):
-        raise node.wrong(f"the shape {list(dims)} has a negative dim")
-    return dims
+    return node.build.full(value.reshape(()), node.extents(0), DType.of(value.dtype))
 
 
 @lowering("Shape")
@@ -83,21 +80,37 @@ def range_(node: Context) -> int:
     return build.binary("add", spread[0], build.binary("mul", ramp, spread[1]))
 
 
-def _range_count(node: Context, start: Dim, limit: Dim, step: Dim) -> Dim:
+def _range_count(node: Context, start: Number, limit: Number, step: Number) -> Dim:
     step = node.fixed_dim(step, "its delta") if isinstance(step, SymbolicDim) else step
     if step == 0:
         raise node.wrong("its delta is 0")
+    if not isinstance(start, SymbolicDim) and not isinstance(limit, SymbolicDim):
+        return max(0, ceil((limit - start) / step))
+    start, limit, step = _whole(node, start, limit, step)
     distance = limit - start
-    if not isinstance(distance, SymbolicDim):
+    if isinstance(distance, int):
         return max(0, ceil(distance / step))
     count = (distance + step - 1) // step if step > 0 else (-distance - step - 1) // -step
-    least = largest(count, 0)
+    least = count if node.build.is_at_least(count, 0) else largest(count, 0)
     if least is not None:
         return least
     if node.build.for_all_sizes:
         raise node.unsupported(f"its length {count} may be negative")
     node.build.need_at_least(count, 0)
     return count
+
+
+def _whole(node: Context, start: Number, limit: Number, step: float) -> tuple[Dim, Dim, int]:
+    """A range of whole numbers that has as many."""
+    numbers = [each if isinstance(each, SymbolicDim) else Fraction(each) for each in (start, limit)]
+    exact = Fraction(step)
+    parts = lcm(*(each.denominator for each in (*numbers, exact) if isinstance(each, Fraction)))
+    if parts > _FINEST:
+        raise node.unsupported(f"its numbers are parts of {parts}, and one depends on sizes")
+    first, last = (
+        each * parts if isinstance(each, SymbolicDim) else int(each * parts) for each in numbers
+    )
+    return first, last, int(exact * parts)
 
 
 @lowering("EyeLike")
@@ -132,7 +145,7 @@ def one_hot(node: Context) -> int:
     """`on` where the index (wrapped when negative) equals the position along the new axis."""
     build = node.build
     indices = build.cast(node[0], DType.I64)
-    depth = node.dims(1)[0]
+    depth = node.extents(1)[0]
     axis = node.axis(node.integer("axis", -1), build.rank(indices) + 1)
     shape_ = list(build.shape(indices))
     shape_.insert(axis, depth)

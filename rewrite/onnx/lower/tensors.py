@@ -9,6 +9,7 @@ import numpy as np
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.attributes import Padding
+from satura.rewrite.types.clamps import never_negative
 from satura.rewrite.types.dims import (
     Dim,
     SymbolicDim,
@@ -16,6 +17,8 @@ from satura.rewrite.types.dims import (
     known_at_least,
     product,
     representative,
+    substitute,
+    symbol,
     symbols_of,
 )
 from satura.rewrite.types.size_condition import SizeCondition
@@ -61,11 +64,30 @@ class Tensors(Builder):
             factor = exact_quotient(one, two)
             if isinstance(factor, SymbolicDim) and factor.name is not None:
                 raise SameSize(factor.name, 1)
-        self.conditions[dim, other] = SizeCondition(dim, other, False, self.place)
+        self.conditions[dim, other] = SizeCondition(dim, other, "=", self.place)
 
     def need_at_least(self, dim: Dim, least: Dim) -> None:
         """Let calls where `dim` is less than `least` be refused."""
-        self.conditions[dim, least] = SizeCondition(dim, least, True, self.place)
+        self.conditions[dim, least] = SizeCondition(dim, least, ">=", self.place)
+
+    def need_extent(self, dim: Dim) -> None:
+        """Let calls where the extent `dim` is negative be refused, if there may be some."""
+        if not self.is_at_least(dim, 0) and not never_negative(dim):
+            self.conditions.setdefault((0, dim), SizeCondition(0, dim, "<=", self.place))
+
+    def is_at_least(self, dim: Dim, least: int) -> bool:
+        """Whether calls that are not refused so far have a `dim` of at least `least`."""
+        if known_at_least(dim, least):
+            return True
+        bounds: dict[str, Dim] = {}
+        for condition in self.conditions.values():
+            left, right = condition.left, condition.right
+            more = right - left if condition.is_of_extent else left - right
+            for name in symbols_of([more]) if condition.relation != "=" else ():
+                number = symbol(name) - more  # as 8 in n - 8 >= 0
+                if isinstance(number, int) and number > 0:
+                    bounds[name] = symbol(name) + number
+        return known_at_least(substitute(dim, bounds), least)
 
     def at_some_sizes(self, dim: Dim) -> int | None:
         """`dim` at the sizes that the program is made for: others need another program.
