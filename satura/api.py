@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from satura.rewrite.egraph.saturate import Limits
     from satura.rewrite.explain.findings import Why
     from satura.rewrite.extract.cost import CostModel
-    from satura.rewrite.extract.schedule import Refusals, Schedule
+    from satura.rewrite.extract.schedule import Refusals
     from satura.rewrite.language.dsl import Rule
     from satura.rewrite.program.program import Program
     from satura.rewrite.types.tensor_type import Array
@@ -217,22 +217,18 @@ def compile(
         from satura.pipeline.parts import Making
         from satura.pipeline.rates import cost_model
         from satura.pipeline.remembered import rewrite_once
-        from satura.pipeline.sizes import typical_sizes
+        from satura.pipeline.sizes import middles, typical_sizes
 
-        def search(
-            model: Model, dims: Dims | None, progress: Progress | None, refusals: Refusals | None
-        ) -> Rewritten:
+        def search(model: Model, progress: Progress | None, refusals: Refusals | None) -> Rewritten:
             return rewrite_once(
                 model, chosen, limits, progress, strict,
                 lambda program: cost_model(cost, count, typical_sizes(program, dims)), refusals,
+                middles(dims),
             )  # fmt: skip
 
-        def search_elsewhere(program: Program, refusals: Refusals | None) -> Schedule:
-            given = {name: size for name, size in (dims or {}).items() if name in program.symbols}
-            return search(program, given, None, refusals).schedule
-
         return Making(
-            lambda model, refusals: search(model, dims, progress, refusals), search_elsewhere,
+            lambda model, refusals: search(model, progress, refusals),
+            lambda program, refusals: search(program, None, refusals).schedule, dims,
             chosen, count, progress, executables, verify,
         ).kernels(model if key is None else key.model)  # fmt: skip
 

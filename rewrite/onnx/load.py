@@ -64,28 +64,34 @@ Scope = dict[str, int]
 Source = str | Path | bytes | ModelProto | ModelApart
 
 
-def load(model: Source, values: Mapping[str, Array] | None = None) -> Program:
+def load(
+    model: Source, values: Mapping[str, Array] | None = None, usual: Mapping[str, int] = {}
+) -> Program:
     """The program of an ONNX model, given as a path, its bytes, or a ModelProto.
 
     Raises ModelError for a model that is broken, UnsupportedError for one that uses something
     satura cannot run; both name the node. Warns with HostFallbackWarning for nodes that only the
     reference implementation of the onnx package can run.
 
-    Inputs whose `values` are given are constants of the program. Raises CallError where they are
-    no inputs or of other types.
+    Inputs whose `values` are given are constants of the program. What must be a number, and only
+    sizes decide, is that at the `usual` ones, or where each other is 16. Raises CallError where
+    values are of no inputs or of other types.
     """
-    return _import(model, values or {}, asks=False)[0]
+    return _import(model, values or {}, asks=False, likely=usual)[0]
 
 
-def load_asking(model: Source, values: Mapping[str, Array] | None = None) -> Program:
+def load_asking(
+    model: Source, values: Mapping[str, Array] | None = None, usual: Mapping[str, int] = {}
+) -> Program:
     """As `load`, but raises Asked where the values of inputs decide a shape and are not given."""
-    return _import(model, values or {}, asks=True)[0]
+    return _import(model, values or {}, asks=True, likely=usual)[0]
 
 
 def load_for(
     model: ModelProto | ModelApart,
     arguments: Mapping[str, Array],
     names: frozenset[str] = frozenset(),
+    usual: Mapping[str, int] = {},
 ) -> tuple[Program, frozenset[str]]:
     """The program for these arguments of the inputs that decide shapes, and which those are.
 
@@ -97,7 +103,7 @@ def load_for(
             raise CallError(f"input {name!r}, which decides shapes, is missing")
         try:
             values = {name: arguments[name] for name in names}
-            return _import(model, values, asks=True)[0], names
+            return _import(model, values, asks=True, likely=usual)[0], names
         except Asked as asked:
             names |= asked.names
 
@@ -182,6 +188,7 @@ def _import(
     asks: bool,
     sizes: Mapping[str, int] | None = None,
     for_all_sizes: bool = False,
+    likely: Mapping[str, int] = {},
 ) -> tuple[Program, _Importer]:
     try:
         found = model if isinstance(model, ModelApart) else read_apart(model)
@@ -190,7 +197,8 @@ def _import(
         others = list(_OTHER_SIZES)
         usual, refused, has_chosen = _USUAL_SIZE, None, False
         while True:
-            importer = _Importer(apart, values, asks, known, Tensors(for_all_sizes, usual))
+            build = Tensors(for_all_sizes, usual, likely)
+            importer = _Importer(apart, values, asks, known, build)
             try:
                 return importer.program(), importer
             except (ModelError, UnsupportedError) as error:
@@ -198,7 +206,7 @@ def _import(
                 refused = refused or error
                 if not has_chosen or not others or isinstance(error, OpenExtents):
                     raise refused from None
-                usual, known = others.pop(0), dict(sizes or {})
+                usual, likely, known = others.pop(0), {}, dict(sizes or {})
             except SameSize as same:
                 has_chosen = has_chosen or importer.build.has_chosen
                 known = {

@@ -15,7 +15,7 @@ from satura.experiments import Trial, plot_trials, read_trials, trials, write_tr
 from satura.experiments.sweep import with_best_bounds
 from satura.pipeline.models import Model, load
 from satura.pipeline.rates import cost_model
-from satura.pipeline.sizes import Dims, parse_dims, typical_sizes
+from satura.pipeline.sizes import Dims, check_sizes, parse_dims, typical_sizes
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.choice_graph import ChoiceGraph
 from satura.rewrite.extract.gym import read_gym
@@ -106,6 +106,7 @@ def typical(models: Iterable[Model | ChoiceGraph], dims: Dims) -> dict[str, int]
     for name, size in dims.items():
         having = [each for each in programs if name in each.symbols] or programs[:1]
         for program in having:
+            check_sizes([name], program.symbols)
             sizes |= typical_sizes(program, {name: size})
     return sizes
 

@@ -18,7 +18,7 @@ from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Progress
 from satura.pipeline.rates import cost_model
 from satura.pipeline.remembered import rewrite_once
-from satura.pipeline.sizes import typical_sizes
+from satura.pipeline.sizes import check_sizes, typical_sizes
 from satura.pipeline.stages import rewrite
 from satura.rewrite.egraph.records import ClassRecord, class_records
 from satura.rewrite.errors import CallError
@@ -97,6 +97,7 @@ def _stage(source: Model, stage: str, compiling: Compiling, phase: Progress) -> 
     if stage == "program":
         return Stage(program, node_records(program))
     threads = threads_for(compiling.threads)
+    check_sizes(compiling.dims or {}, program.symbols)
     cost = cost_model(compiling.cost, threads, typical_sizes(program, compiling.dims))
     refusals = partial(refused_dispatches, threads=threads)
     asked = program, compiling.rules, compiling.limits, phase

@@ -20,12 +20,15 @@ Model: TypeAlias = "str | Path | bytes | ModelProto | ModelApart | Program"
 """A path to an ONNX file, its bytes, the parsed model, or a program."""
 
 
-def load(model: Model, values: Mapping[str, object] | None = None, asks: bool = False) -> Program:
+def load(
+    model: Model, values: Mapping[str, object] | None = None, asks: bool = False,
+    usual: Mapping[str, int] = {},
+) -> Program:  # fmt: skip
     """The program of an ONNX model; a program is itself.
 
-    Inputs in `values` become constants. With `asks`, Asked is raised where the values of others
-    decide shapes. Raises ModelError for a file that cannot be read, UnsupportedError for what
-    cannot be run.
+    Inputs in `values` become constants. What must be a number, and only sizes decide, is that at
+    the `usual` ones. With `asks`, Asked is raised where the values of others decide shapes. Raises
+    ModelError for a file that cannot be read, UnsupportedError for what cannot be run.
     """
     if isinstance(model, Program):
         if values:
@@ -35,4 +38,4 @@ def load(model: Model, values: Mapping[str, object] | None = None, asks: bool = 
     from satura.rewrite.onnx.load import load as load_onnx
     from satura.rewrite.onnx.load import load_asking
 
-    return (load_asking if asks else load_onnx)(model, as_arrays(values or {}))
+    return (load_asking if asks else load_onnx)(model, as_arrays(values or {}), usual)

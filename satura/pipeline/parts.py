@@ -16,6 +16,7 @@ from satura.pipeline.models import Model
 from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.rewritten import Rewritten
 from satura.pipeline.rule_sets import Rules, names_in_the_book
+from satura.pipeline.sizes import Dims, check_sizes, declared_sizes, middles
 from satura.rewrite.errors import ModelError
 from satura.rewrite.extract.schedule import Refusals, Schedule
 from satura.rewrite.onnx.asked import Asked, bind_inputs
@@ -34,6 +35,7 @@ class Making:
 
     search: Callable[[Model, Refusals | None], Rewritten]
     search_elsewhere: Callable[[Program, Refusals | None], Schedule]
+    dims: Dims | None
     rules: Rules
     threads: int
     progress: Progress | None
@@ -47,8 +49,10 @@ class Making:
         in parts.
         """
         if isinstance(model, Program):
+            check_sizes(self.dims or {}, model.symbols)
             return self._part(model)
         apart = read_apart(model)
+        check_sizes(self.dims or {}, declared_sizes(apart))
         try:
             return self._one(apart)
         except Asked as asked:
@@ -68,7 +72,7 @@ class Making:
             names = known
             while True:
                 try:
-                    program, names = load_for(model, arguments, names)
+                    program, names = load_for(model, arguments, names, middles(self.dims))
                     values = {name: arguments[name] for name in names}
                     return self._part(program, model, values).program
                 except OpenExtents as found:

@@ -14,7 +14,7 @@ each of its dispatches checked; what does not pass counts as absent.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from satura.backend.jit.cache import default_cache, logger
@@ -52,16 +52,18 @@ def rewrite_once(
     strict: bool = False,
     cost: Callable[[Program], CostModel] | None = None,
     refusals: Refusals | None = None,
+    usual: Mapping[str, int] = {},
 ) -> Rewritten:
     """What `pipeline.rewrite` makes of a model, remembered where it has done so before.
 
-    `cost` gives the cost model for a program; without it a fixed one counts. What is remembered
-    and refused is searched anew. Raises Asked where the values of inputs decide shapes.
+    `cost` gives the cost model for a program; without it a fixed one counts. What must be a number,
+    and only sizes decide, is that at the `usual` ones. What is remembered and refused is searched
+    anew. Raises Asked where the values of inputs decide shapes.
     """
     identity = rules_identity(rules)
     phases = Phases(progress)
     with phases.phase("load"):
-        program = load(model, asks=True)
+        program = load(model, asks=True, usual=usual)
     costs = None if cost is None else cost(program)
     with phases.phase("recall"):
         key = None

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from math import isqrt
+from typing import TYPE_CHECKING
 
 from satura.pipeline.inputs import one_by_one
 from satura.rewrite.errors import CallError
 from satura.rewrite.program.arguments import check_named
 from satura.rewrite.program.program import Program
+from satura.rewrite.types.tensor_type import open_sizes
+
+if TYPE_CHECKING:
+    from satura.rewrite.onnx.files import ModelApart
 
 Dims = Mapping[str, int | tuple[int, int]]
 """For each symbol a typical size, or the range that its size mostly lies in."""
@@ -17,19 +22,41 @@ LARGEST = 48  # binary digits of an address: no axis is longer
 
 
 def typical_sizes(program: Program, dims: Dims | None) -> dict[str, int]:
-    """One size per symbol of `dims`; of a range the geometric mean, as sizes differ by factors.
+    """The sizes of a program's symbols that `dims` say, one for each.
 
     A range says what to expect, and not what is allowed: calls outside are just as right. Raises
-    CallError for a symbol that the program does not have, and for what is neither size nor range.
+    CallError for what is neither size nor range.
     """
+    return {name: size for name, size in middles(dims).items() if name in program.symbols}
+
+
+def check_sizes(names: Iterable[str], known: Set[str]) -> None:
+    """Raise CallError for a size that is not among the `known` ones of a model."""
+    for name in names:
+        if name not in known:
+            raise CallError(
+                f"there is no size {name!r} in the model; its sizes are {sorted(known)}"
+            )
+
+
+def declared_sizes(model: ModelApart) -> frozenset[str]:
+    """The names of sizes that a model declares: of its inputs, and of what it computes."""
+    from satura.rewrite.onnx.checks import declared_inputs
+
+    graph = model.proto.graph
+    values = (*graph.value_info, *graph.output)
+    dims = (dim for value in values for dim in value.type.tensor_type.shape.dim)
+    named = {dim.dim_param for dim in dims if dim.dim_param}
+    return open_sizes(declared_inputs(graph).values()) | named
+
+
+def middles(dims: Dims | None) -> dict[str, int]:
+    """One size for each that `dims` name: of a range the geometric mean, as sizes differ by
+    factors. Raises CallError for what is neither size nor range."""
     found: dict[str, int] = {}
     if dims is not None:
         check_named(dims, "dims")
     for name, given in (dims or {}).items():
-        if name not in program.symbols:
-            raise CallError(
-                f"there is no size {name!r} in the model; its sizes are {sorted(program.symbols)}"
-            )
         limits = given if isinstance(given, tuple) else (given, given)
         if len(limits) != 2 or not all(type(each) is int for each in limits):
             raise CallError(f"dims[{name!r}] must be a size or a range (low, high), not {given!r}")

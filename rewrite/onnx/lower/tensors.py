@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -39,12 +39,14 @@ class Tensors(Builder):
     Extents that must be equal, and may be, are taken for equal: `conditions` collects what calls
     must fulfil, each with the `place` in the model that needs it. A program `for_all_sizes` has no
     condition where a size can say the same. Numbers that must be known, and are not for all sizes,
-    are those at `usual` sizes.
+    are those where sizes are as in `likely`, and others `usual`.
     """
 
-    def __init__(self, for_all_sizes: bool = False, usual: int = 16) -> None:
+    def __init__(
+        self, for_all_sizes: bool = False, usual: int = 16, likely: Mapping[str, int] = {}
+    ) -> None:
         super().__init__()
-        self.for_all_sizes, self.usual = for_all_sizes, usual
+        self.for_all_sizes, self.usual, self.likely = for_all_sizes, usual, likely
         self.has_chosen = False
         self.place = ""
         self.conditions: dict[tuple[Dim, Dim], SizeCondition] = {}
@@ -97,7 +99,7 @@ class Tensors(Builder):
         if self.for_all_sizes or isinstance(dim, int):
             return None if isinstance(dim, SymbolicDim) else dim
         self.has_chosen = True
-        number = representative(dim, self.usual)
+        number = representative(dim, self.usual, self.likely)
         self.need_equal(dim, number)
         return number
 
