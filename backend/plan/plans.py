@@ -26,6 +26,7 @@ from satura.rewrite.types.tensor_type import TensorType
 if TYPE_CHECKING:
     from satura.rewrite.onnx.files import ModelApart
 
+_MOST_CLASSES = 128  # and schedules that others than the first sizes have: those used last
 _NODE = 1 << 13  # bytes of a node, in the program and in what was made of it
 
 
@@ -178,7 +179,7 @@ class Plans(Program):
         open_ = folded.program.symbols
         if open_:
             fixed = {name: size for name, size in sizes.items() if name not in open_}
-            self._others.append((fixed, folded))
+            self._others = [(fixed, folded), *self._others[: _MOST_CLASSES - 1]]
         return folded
 
     def _lowered(
@@ -190,8 +191,8 @@ class Plans(Program):
 
     def _keep(self, known: tuple[ClassReport, SizeClass]) -> None:
         """Put a class in front of the others."""
-        others = (each for each in self.known if each is not known)
-        self.known = (known, *others)  # at once: reports take no lock
+        others = [each for each in self.known if each is not known]
+        self.known = (known, *others[: _MOST_CLASSES - 1])  # at once: reports take no lock
 
     def _report(
         self, sizes: Mapping[str, int], facts: Iterable[str], missed: str | None
