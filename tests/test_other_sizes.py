@@ -166,7 +166,7 @@ def test_rows_that_are_filled_up_leave_what_lies_behind_the_result(tmp_path: Pat
 def test_a_number_that_is_no_extent_is_refused(op: str, constants: dict[str, object]) -> None:
     inputs = {"x": (1, 4)} if op != "ConstantOfShape" else {}
     model = make_model([node(op, " ".join([*inputs, "r"]))], {"x": (1, 4)}, constants, 18)
-    with pytest.raises(ModelError, match=rf"{op}.* has -\d for an extent"):
+    with pytest.raises(ModelError, match=rf"{op}.* has the negative extent -\d"):
         satura.load(model)
 
 
