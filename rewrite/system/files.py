@@ -83,7 +83,7 @@ def output_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
         else:
             real = Path(os.path.realpath(path))
             with atomic_file(real, mode) as file:
-                _keep_mode(real, file, mode)
+                keep_mode(real, file, mode)
                 yield file
     except OSError as error:
         if error.errno is None:
@@ -91,9 +91,11 @@ def output_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 
-def _keep_mode(path: Path, file: BinaryIO, mode: int) -> None:
-    """Give the file that is to replace `path` its permissions; others than its user may not write
-    to it where `mode` says so, whoever could before."""
+def keep_mode(path: Path, file: BinaryIO, mode: int = 0o666) -> None:
+    """Give `file`, which is to replace what is at `path` or to stand beside it, its permissions.
+
+    Others than its user may not write to it where `mode` says so, whoever could before.
+    """
     if hasattr(os, "fchmod") and path.exists():
         never = _OTHERS_MAY_WRITE & ~mode
         os.fchmod(file.fileno(), path.stat().st_mode & _PERMISSIONS & ~never)
