@@ -123,7 +123,7 @@ def sizes_of(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) ->
                 pending.append((name, axis, dim, extent))
     for name, axis, dim, extent in pending:
         if (value := evaluate(dim, sizes)) != extent:
-            known = ", ".join(f"{each}={sizes[each]}" for each in sorted(symbols_of([dim])))
-            meant = f"{dim}, which is {value} ({known})" if known else f"{dim}"
+            known_by = ", ".join(f"{each}={sizes[each]}" for each in sorted(symbols_of([dim])))
+            meant = f"{dim}, which is {value} ({known_by})" if known_by else f"{dim}"
             raise CallError(f"input {name!r}: axis {axis} must be {meant}, not {extent}")
     return sizes
