@@ -182,7 +182,8 @@ def test_a_program_is_of_the_file_that_was_compiled_wherever_its_name_leads_late
 def products(path: Path) -> list[list[Array]]:
     """A model of four products with open columns; arguments of nine classes of sizes."""
     names = [f"w{at}" for at in range(4)]
-    inputs: dict[str, Shape | Typed] = {"x": (3, 8), **{name: (8, name[1:] + "n") for name in names}}
+    inputs: dict[str, Shape | Typed] = {name: (8, name[1:] + "n") for name in names}
+    inputs = {"x": (3, 8), **inputs}
     nodes = [node("MatMul", f"x {name}", f"y{name}") for name in names]
     outputs = tuple(f"y{name}" for name in names)
     onnx.save(make_model(nodes, inputs, {}, outputs=outputs), path)
