@@ -405,9 +405,13 @@ FAILURES = {
         ["run", "{model}", "--input", "x={wrong}"],
         "wrong.npz is not an .npy file",
     ),
-    "too many sizes to explain": (
+    "a size to explain that no axis has": (
         ["explain", "{model}", "--sizes", "rows=1:99999999999999999999"],
-        "narrower ranges",
+        "sizes are from 1 to 2**48",
+    ),
+    "a size to explain that there is not": (
+        ["explain", "{model}", "--size", "columns=1:2000000"],
+        "there is no size 'columns' in the model; its sizes are ['rows']",
     ),
     "a size to explain that is no memory's": (
         ["explain", "{model}", "--sizes", "rows=99999999999999"],
