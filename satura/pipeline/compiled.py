@@ -99,20 +99,25 @@ class Compiled(Runnable):
         """Counts and sizes, see `satura stats`; symbolic sizes count as 64 each."""
         from satura.rewrite.extract.statistics import statistics
 
-        counted = statistics(self.rewritten.schedule)
-        measured = {
-            "executable-count": len(self.executables),
-            "transient-memory-size": self._whole.prepare(self.source.typical).arena.size,
-            "constant-count": self._whole.plans.store.count,
-            "constant-size": self._whole.plans.store.size,
-        }
-        return {key: measured.get(key, counted.get(key, 0)) for key in STATISTICS}
+        known = statistics(self.rewritten.schedule) | self._typical[1]
+        return {key: known.get(key, 0) for key in STATISTICS}
 
-    @cached_property
+    @property
     def executables(self) -> dict[str, int]:
         """The distinct kernels by name, and how many dispatches each of them runs."""
-        kernels = self._whole.executables(self.source.typical)
-        return {kernel.name: kernel.dispatches for kernel in kernels}
+        return dict(self._typical[0])
+
+    @cached_property
+    def _typical(self) -> tuple[dict[str, int], dict[str, int]]:
+        """The executables, and what is measured, of the plan for typical sizes."""
+        plan, store = self._whole.plans.looked_at(self.source.typical)
+        kernels = {kernel.name: kernel.dispatches for kernel in plan.executables}
+        return kernels, {
+            "executable-count": len(kernels),
+            "transient-memory-size": plan.arena.size,
+            "constant-count": store.count,
+            "constant-size": store.size,
+        }
 
     def measure(
         self, arguments: Mapping[str, object], rounds: int = 15, is_warm: bool = False
