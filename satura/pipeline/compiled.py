@@ -43,16 +43,30 @@ class Compiled(Runnable):
         kernels = self._kernels
         return kernels.whole if isinstance(kernels, ReadyPart) else kernels
 
-    @cached_property
+    @property
     def parts(self) -> tuple[Compiled, ...]:
-        """What is compiled: before a node whose results have extents that only data decide, and
-        after it where anything reads them; mostly there is none, and this is all."""
+        """What is compiled, in the order in which it runs: before a node whose results have extents
+        that only data decide, and after it where anything reads them, up to the next such node;
+        mostly there is none, and this is all."""
+        return tuple(part for part, _ in self._steps)
+
+    @property
+    def hosts(self) -> tuple[tuple[str, ...], ...]:
+        """For each of the `parts` the nodes that run in Python behind it, before the next one."""
+        return tuple(nodes for _, nodes in self._steps)
+
+    @cached_property
+    def _steps(self) -> list[tuple[Compiled, tuple[str, ...]]]:
+        """The parts, each with the nodes behind it."""
         from satura.pipeline.chain import Chain
 
         for program in () if self.deciding else self._kernels.programs:
             if isinstance(program, Chain):
-                return tuple(map(Compiled, program.parts))
-        return (self,)
+                before, *after = (Compiled(part)._steps for part in program.parts)
+                last, nodes = before[-1]
+                rest = [step for steps in after for step in steps]
+                return [*before[:-1], (last, (*nodes, program.node)), *rest]
+        return [(self, ())]
 
     def for_values(self, values: Mapping[str, object]) -> Compiled:
         """The program for these values of the inputs that decide shapes, without these inputs.
