@@ -22,6 +22,7 @@ from satura.backend.run.out import Fit, refuse_unfit
 from satura.backend.run.runtime import Executor, Reported, Status, Step
 from satura.backend.run.workspace import Workspace
 from satura.rewrite.errors import CallError
+from satura.rewrite.program.memory import refuse_copy_beyond_memory
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, TensorType
 
@@ -171,6 +172,7 @@ class Instance:
             array = arguments[name]
             flags = array.flags
             if not (flags.c_contiguous and flags.aligned):  # as kernels need it
+                refuse_copy_beyond_memory(name, array)
                 array = np.require(array, requirements=("C", "A"))
             tensors[region] = array
             start = address(array)
