@@ -67,7 +67,10 @@ def part_of(file: Container, programs: Sequence[ReadyProgram]) -> Part:
 
     if not programs or any({name for name, *_ in each.values} != deciding for each in programs):
         raise ArtifactError("its programs are not for values of the same inputs")
-    return Part(programs[0].threads, programs, deciding, search, types_of(file.header["inputs"]))
+    types = types_of(file.header["inputs"])
+    if not deciding <= types.keys():
+        raise ArtifactError("its programs are for values of what is no input")
+    return Part(programs[0].threads, programs, deciding, search, types)
 
 
 def load(file: Container, programs: Sequence[ReadyProgram]) -> None:
