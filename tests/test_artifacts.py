@@ -166,6 +166,7 @@ def test_sizes_that_the_file_is_not_ready_for_are_compiled(tmp_path: Path) -> No
     [
         ("steps", [[0, 1 << 40]]),
         ("outputs", [99] * 4),
+        ("computed", 1 << 61),
         ("facts", [["3", "==", True]]),
         ("calls", [["f", "os system", []]]),
         ("dims", ["n"]),
@@ -288,6 +289,8 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "a section that is not there": (routine_with("numbers", 1 << 20), "table of sections"),
     "an output outside": (output_with(99, "f32"), "leaves its tables"),
     "an output of another type": (output_with(4, "f64"), "other outputs"),
+    "no schedule": (rewritten(lambda h: h["programs"][0].pop("schedule")), "schedule"),  # type: ignore[index]
+    "no classes": (rewritten(lambda h: h["programs"][0].pop("classes")), "classes"),  # type: ignore[index]
     "values of no input": (decided_by_none(), "values of what is no input"),
 }
 

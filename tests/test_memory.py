@@ -109,10 +109,12 @@ def test_a_limit_of_the_process_counts() -> None:
 
 @pytest.mark.parametrize("spare", [-1, 0])
 def test_the_last_byte_counts(spare: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The result of 3 × 3 floats, and nothing in the arena."""
+    """The result of 3 × 3 floats, nothing in the arena, and what the thread works in."""
+    compiled = satura.compile(outer(symbol("n"), True), threads=1)
+    scratch = compiled._whole.prepare({"n": 3}).routine.scratch
+    compiled.release()
     monkeypatch.setattr(memory, "_ANY_MACHINE", 0)
-    monkeypatch.setattr(memory, "memory_bytes", lambda: 36 + spare)
-    compiled = satura.compile(outer(symbol("n"), True))
+    monkeypatch.setattr(memory, "memory_bytes", lambda: 36 + scratch + spare)
     if spare < 0:
         with pytest.raises(CallError, match="takes 36 bytes"):
             compiled(np.ones(3, np.float32))

@@ -167,6 +167,10 @@ class ReadyProgram(Program):
             or not open_sizes(types) <= symbols
         )
 
+    def check(self) -> None:
+        """Raises ArtifactError and others where a saved file lacks what is read later."""
+        _ = self.saved_sizes, self.row["elsewhere"], natural(self.row["schedule"])
+
     @property
     def saved_sizes(self) -> list[dict[str, int]]:
         """The sizes that the file has of its symbols, first those that calls came with."""
