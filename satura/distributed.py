@@ -15,10 +15,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-from satura.rewrite.errors import CallError, SaturaError
+from satura.rewrite.errors import CallError, SaturaError, file_errors
+from satura.rewrite.program.arguments import as_path, check_flags
+from satura.rewrite.system.files import open_regular
 
 if TYPE_CHECKING:
     from satura.artifact.opened import Opened
@@ -68,11 +71,24 @@ def map(
     that is compiled is saved to a temporary file for as long as this runs: workers must be on this
     machine. `client` is a `distributed.Client`, None the current one, and `trust` as for
     `satura.open`. Batches are taken as workers become free. Raises CallError where there is no
-    client, and what a batch raises.
+    client, and for what is no program, FileError where there is no such file, and what a batch
+    raises.
     """
+    from satura.pipeline.compiled import Compiled
+
+    check_flags(trust=trust)
+    if not isinstance(batches, Iterable) or isinstance(batches, Mapping):
+        raise CallError(f"batches are dicts of arguments, not one {type(batches).__name__}")
+    if not isinstance(program, Compiled | str | PathLike):
+        raise CallError(
+            "a program to map is a compiled one, or the path of one that was saved, not"
+            f" {type(program).__name__}"
+        )
     chosen = client or _current_client()
-    if isinstance(program, str | Path):
-        yield from _run(Path(program).resolve(), batches, chosen, trust)
+    if not isinstance(program, Compiled):
+        with file_errors("open", program):
+            open_regular(as_path(program)).close()
+        yield from _run(as_path(program).resolve(), batches, chosen, trust)
         return
     with tempfile.TemporaryDirectory(prefix="satura-") as folder:
         path = Path(folder) / "program.satura"
@@ -150,4 +166,5 @@ def _open(path: str, changed: int, size: int, trust: bool) -> Opened:
     from satura.artifact.opened import open_artifact
     from satura.pipeline.again import search_again
 
-    return open_artifact(Path(path), trust, search_again)
+    with file_errors("open", path):
+        return open_artifact(Path(path), trust, search_again)

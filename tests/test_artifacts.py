@@ -166,6 +166,7 @@ def test_sizes_that_the_file_is_not_ready_for_are_compiled(tmp_path: Path) -> No
     [
         ("steps", [[0, 1 << 40]]),
         ("outputs", [99] * 4),
+        ("computed", 1 << 61),
         ("facts", [["3", "==", True]]),
         ("calls", [["f", "os system", []]]),
         ("dims", ["n"]),
@@ -235,6 +236,25 @@ def output_with(region: int, dtype: str) -> Callable[[bytes], bytes]:
     return rewritten(change)
 
 
+def decided_by_none() -> Callable[[bytes], bytes]:
+    """A file whose program is for the value of an input that there is not."""
+
+    def change(header: dict[str, object]) -> None:
+        header["deciding"] = ["z"]
+        header["programs"][0]["values"] = [["z", "<f4", [0], ""]]  # type: ignore[index]
+
+    return rewritten(change)
+
+
+def large_output(extent: int) -> Callable[[bytes], bytes]:
+    """A file whose output y is longer."""
+
+    def change(header: dict[str, object]) -> None:
+        header["programs"][0]["routines"][0]["outputs"]["y"][1][1][1] = extent  # type: ignore[index]
+
+    return rewritten(change)
+
+
 def flipped(data: bytes, at: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 16]) + data[at + 1 :]
 
@@ -269,6 +289,9 @@ DAMAGE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "a section that is not there": (routine_with("numbers", 1 << 20), "table of sections"),
     "an output outside": (output_with(99, "f32"), "leaves its tables"),
     "an output of another type": (output_with(4, "f64"), "other outputs"),
+    "no schedule": (rewritten(lambda h: h["programs"][0].pop("schedule")), "schedule"),  # type: ignore[index]
+    "no classes": (rewritten(lambda h: h["programs"][0].pop("classes")), "classes"),  # type: ignore[index]
+    "values of no input": (decided_by_none(), "values of what is no input"),
 }
 
 
@@ -282,6 +305,25 @@ def test_damage_is_one_error_and_nothing_is_executed(
     with pytest.raises(ArtifactError, match=message) as caught:
         satura.open(saved)
     assert str(saved) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (large_output(1 << 44), r"output 'y' of type f32\[3, 17592186044416\] takes .*memory has"),
+        (large_output(1 << 61), "output 'y' of type .* is too large for an array"),
+        (routine_with("arena", 1 << 45), "at a time take 35,184,372,0.*memory has"),
+        (routine_with("scratch", 1 << 45), "at a time take 35,184,372,0.*memory has"),
+    ],
+)
+def test_what_memory_cannot_hold_is_refused_by_calls(
+    change: Callable[[bytes], bytes], message: str, saved: Path
+) -> None:
+    """Not when the file is opened: it may be of a larger machine."""
+    saved.write_bytes(change(saved.read_bytes()))
+    opened = satura.open(saved)
+    with pytest.raises(CallError, match=message):
+        opened.run(random_inputs(dense()))
 
 
 def test_each_section_is_checked_before_it_is_used(

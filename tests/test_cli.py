@@ -66,11 +66,20 @@ def test_run_reads_and_writes_npz(model: Path, value: Array, tmp_path: Path) -> 
         np.testing.assert_array_equal(archive["y"], np.maximum(value, 0) + 1)
 
 
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [
+        (["--size", "rows=5"], 5),
+        (["--dim", "rows=7"], 7),
+        (["--dim", "rows=4:9"], 6),
+        (["--dim", "rows=7", "--size", "rows=5"], 5),
+    ],
+)
 def test_run_draws_inputs_of_the_sizes_asked_for(
-    model: Path, capsys: pytest.CaptureFixture[str]
+    options: list[str], rows: int, model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli("run", model, "--size", "rows=5", "--json") == 0
-    assert json.loads(capsys.readouterr().out)["y"]["shape"] == [5, 3]
+    assert cli("run", model, *options, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["y"]["shape"] == [rows, 3]
 
 
 def test_run_verifies_every_stage(model: Path) -> None:
@@ -396,9 +405,13 @@ FAILURES = {
         ["run", "{model}", "--input", "x={wrong}"],
         "wrong.npz is not an .npy file",
     ),
-    "too many sizes to explain": (
+    "a size to explain that no axis has": (
         ["explain", "{model}", "--sizes", "rows=1:99999999999999999999"],
-        "narrower ranges",
+        "sizes are from 1 to 2**48",
+    ),
+    "a size to explain that there is not": (
+        ["explain", "{model}", "--size", "columns=1:2000000"],
+        "there is no size 'columns' in the model; its sizes are ['rows']",
     ),
     "a size to explain that is no memory's": (
         ["explain", "{model}", "--sizes", "rows=99999999999999"],

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 import satura
+from satura.cli import main
 from satura.rewrite.errors import CallError, UnsupportedError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.host_call import HostFallbackWarning
@@ -100,6 +103,37 @@ def test_a_model_runs_in_parts_around_what_depends_on_data(
         compiled.run({name: x for name, x in calls[0].items() if name != "x"})
     with pytest.raises(UnsupportedError, match="the extent of axis"):
         load(model)
+
+
+@pytest.mark.parametrize(
+    ("make", "hosts"),
+    [
+        (detector, [["NonMaxSuppression 'kept'"], []]),
+        (twice, [["NonZero 'places'"], ["Unique 'y'"]]),
+        (beside, [["NonZero 'a'"], ["NonZero 'c'"], []]),
+    ],
+)
+def test_parts_of_parts_are_parts_and_all_have_statistics(
+    make: Callable[[], tuple[ModelProto, list[dict[str, Array]]]], hosts: list[list[str]],
+    tmp_path: Path, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    model, path = make()[0], tmp_path / "model.onnx"
+    onnx.save(model, path)
+    with pytest.warns(HostFallbackWarning):
+        compiled = satura.compile(model, threads=1)
+    assert list(map(list, compiled.hosts)) == hosts
+    assert all(part.parts == (part,) and part.hosts == ((),) for part in compiled.parts)
+    meant = [part.statistics for part in compiled.parts]
+    for more in (["--json"], []):
+        with pytest.raises(SystemExit) as ended:
+            main(["stats", str(path), "--threads", "1", *more])
+        assert not ended.value.code
+    out = capsys.readouterr().out
+    told, end = json.JSONDecoder().raw_decode(out)
+    assert [row["after"] for row in told] == meant and [row["hosts"] for row in told] == hosts
+    for at, nodes in enumerate(hosts, 1):
+        assert f"model.onnx, part {at} of {len(hosts)} on 1 thread" in out[end:]
+        assert all(f"then {node} runs in Python" in out[end:] for node in nodes)
 
 
 def test_parts_have_what_a_compiled_model_has(tmp_path: Path) -> None:

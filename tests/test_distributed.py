@@ -18,8 +18,8 @@ import pytest
 import satura
 import satura.distributed
 from satura.cli import main
-from satura.distributed import Client, each_on_workers
-from satura.errors import CallError, SaturaError
+from satura.distributed import Client, each_on_workers, run_there
+from satura.errors import CallError, FileError, SaturaError
 from satura.experiments import Trial, trials
 from satura.pipeline.rule_file import load_rules
 from satura.pipeline.rule_sets import rule_set
@@ -66,6 +66,29 @@ def test_an_event_loop_goes_on_during_a_call(monkeypatch: pytest.MonkeyPatch) ->
 def test_mapping_without_a_cluster_says_what_to_do() -> None:
     with pytest.raises(CallError, match=r"satura\[distributed\]|client=distributed"):
         next(satura.distributed.map(satura.compile(product()), batches(1)))
+
+
+@pytest.mark.parametrize(
+    ("program", "given", "error", "message"),
+    [
+        ("none.satura", [{}], FileError, "cannot open 'none.satura': No such file"),
+        (Path("/"), [{}], FileError, "cannot open '/': "),
+        ("a\0b", [{}], FileError, "cannot open"),
+        (5, [{}], CallError, "the path of one that was saved, not int"),
+        ("none.satura", 5, CallError, "batches are dicts of arguments, not one int"),
+        ("none.satura", {"x": 1}, CallError, "batches are dicts of arguments, not one dict"),
+    ],
+)
+def test_what_cannot_be_mapped_is_one_clear_error(
+    program: object, given: object, error: type[SaturaError], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        next(satura.distributed.map(program, given, object()))  # type: ignore[arg-type]
+
+
+def test_a_file_that_a_worker_does_not_have_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match=r"cannot open .*No such file"):
+        run_there((str(tmp_path / "none.satura"), 0, 0, False), {})
 
 
 @contextmanager

@@ -34,6 +34,30 @@ def test_a_file_appears_when_it_is_complete(tmp_path: Path, umask: int, mode: in
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize(
+    ("before", "mode", "after"),
+    [
+        (0o600, 0o666, 0o600),
+        (0o400, 0o666, 0o400),
+        (0o666, 0o666, 0o666),
+        (0o755, 0o666, 0o755),
+        (0o600, 0o644, 0o600),
+        (0o664, 0o644, 0o644),
+    ],
+)
+def test_a_file_that_is_replaced_keeps_its_permissions(
+    tmp_path: Path, before: int, mode: int, after: int
+) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"before")
+    path.chmod(before)
+    with output_file(path, mode) as file:
+        file.write(b"after")
+        (unfinished,) = tmp_path.glob(".x.*")
+        assert unfinished.stat().st_mode & 0o777 == after
+    assert path.read_bytes() == b"after" and path.stat().st_mode & 0o777 == after
+
+
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()], ids=["disk", "key"])
 def test_what_is_not_completed_leaves_nothing(tmp_path: Path, error: BaseException) -> None:
     def write(path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from satura.rewrite.program.memory import memory_bytes
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import Dim, symbol
 from satura.rewrite.types.tensor_type import DType
+from tests.onnx_models import Shape, Typed, make_model, node
 
 N = 2**20
 
@@ -73,6 +75,28 @@ def test_arguments_that_memory_cannot_hold_are_not_drawn() -> None:
         random_inputs(outer(symbol("n"), True), {"n": 2**50})
 
 
+Arguments = dict[str, np.ndarray]
+VIEWS: dict[str, Arguments] = {
+    "read": {"x": np.broadcast_to(np.float32(1), (1, 2**45)), "shape": np.array([1])},
+    "deciding": {"x": np.ones((1, 1), np.float32), "shape": np.broadcast_to(1, (2**45,))},
+}
+
+
+@pytest.mark.parametrize("which", VIEWS)
+@pytest.mark.parametrize("is_opened", [False, True])
+def test_views_that_memory_cannot_hold_a_copy_of_are_named(
+    which: str, is_opened: bool, tmp_path: Path
+) -> None:
+    nodes = [node("ReduceSum", "x", "sum", keepdims=0), node("Expand", "sum shape", "y")]
+    typed: dict[str, Shape | Typed] = {"x": ("n", "m"), "shape": Typed(("k",))}
+    compiled = satura.compile(make_model(nodes, typed, {}), threads=1)
+    assert compiled.run({"x": np.ones((3, 2), np.float32), "shape": np.array([1])})["y"] == 6
+    if is_opened:
+        compiled.save(tmp_path / "saved")
+    with pytest.raises(CallError, match=r"input '\w+' of type \w+\[.*\] takes .*memory has"):
+        (satura.open(tmp_path / "saved") if is_opened else compiled).run(VIEWS[which])
+
+
 def test_a_limit_of_the_process_counts() -> None:
     before = resource.getrlimit(resource.RLIMIT_AS)
     machine = memory_bytes()
@@ -85,10 +109,12 @@ def test_a_limit_of_the_process_counts() -> None:
 
 @pytest.mark.parametrize("spare", [-1, 0])
 def test_the_last_byte_counts(spare: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The result of 3 × 3 floats, and nothing in the arena."""
+    """The result of 3 × 3 floats, nothing in the arena, and what the thread works in."""
+    compiled = satura.compile(outer(symbol("n"), True), threads=1)
+    scratch = compiled._whole.prepare({"n": 3}).routine.scratch
+    compiled.release()
     monkeypatch.setattr(memory, "_ANY_MACHINE", 0)
-    monkeypatch.setattr(memory, "memory_bytes", lambda: 36 + spare)
-    compiled = satura.compile(outer(symbol("n"), True))
+    monkeypatch.setattr(memory, "memory_bytes", lambda: 36 + scratch + spare)
     if spare < 0:
         with pytest.raises(CallError, match="takes 36 bytes"):
             compiled(np.ones(3, np.float32))

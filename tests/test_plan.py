@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import satura
+from satura.artifact.container import Container
 from satura.backend.emit.body import Code, KernelForm
 from satura.backend.jit.machine_code import KernelSource, compile_all
 from satura.backend.plan.executables import CYCLES, Executable, executables, merge_kernels
@@ -19,6 +21,7 @@ from satura.rewrite.errors import CallError
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
+from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
 
 
@@ -82,6 +85,30 @@ def test_executables_are_what_is_compiled_and_counted(monkeypatch: pytest.Monkey
     assert [source.name for source in compiled_sources] == ["loop_abs", "loop_neg"]
     assert compiled.statistics["executable-count"] == 2
     assert compiled.statistics["dispatch-count"] == 4
+
+
+@pytest.mark.parametrize("met", [(), ({"n": 1},), ({"n": 40}, {"n": 64})], ids=str)
+def test_what_is_read_of_typical_sizes_is_not_kept(
+    met: Sequence[Mapping[str, int]], tmp_path: Path
+) -> None:
+    build = Builder()
+    weights = build.constant(np.ones((8, 3), np.float32))
+    product = build.matmul(build.input("x", DType.F32, (symbol("n"), 8)), weights)
+    program = build.program({"y": build.reduce("sum", product, (0,))})
+    saved, read = [], []
+    for looks in (False, True):
+        compiled = satura.compile(program, threads=1)
+        compiled.prepare(met)
+        if looks:
+            before = compiled.cache
+            read.append((compiled.statistics, compiled.executables))
+            assert compiled.cache == before
+        compiled.save(tmp_path / "file", [{"n": 2}])
+        (row,) = Container(tmp_path / "file").header["programs"]
+        saved.append(([each["first"] for each in row["classes"]], row["constants"]))
+        read.append((compiled.statistics, compiled.executables))
+    assert saved[0] == saved[1]
+    assert all(each[1] == read[0][1] for each in read)
 
 
 def test_kernels_are_shown_under_the_names_that_executables_have() -> None:

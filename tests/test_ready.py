@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,14 @@ import pytest
 
 import satura
 from satura.backend.jit.cache import Cache, default_cache
+from satura.backend.plan import plans
+from satura.backend.plan.size_class import size_class
 from satura.pipeline import ready
 from satura.pipeline.compiled import Compiled
 from satura.pipeline.ready import ReadyPart
 from satura.rewrite.errors import ModelError
 from satura.rewrite.types.tensor_type import Array
-from tests.onnx_models import make_model, node
+from tests.onnx_models import Shape, Typed, make_model, node
 
 ROOT = Path(__file__).parent.parent
 HEAVY = ["numba", "llvmlite", "egglog", "z3", "onnx", "satura.rewrite.egraph", "satura.rules"]
@@ -174,6 +177,44 @@ def test_a_program_is_of_the_file_that_was_compiled_wherever_its_name_leads_late
     assert np.array_equal(third(X), expected) and np.array_equal(third(one), first(one))
     third.save(tmp_path / "saved", {"n": 3})
     assert np.array_equal(satura.open(tmp_path / "saved")(X), expected)
+
+
+def products(path: Path) -> list[list[Array]]:
+    """A model of four products with open columns; arguments of nine classes of sizes."""
+    names = [f"w{at}" for at in range(4)]
+    inputs: dict[str, Shape | Typed] = {name: (8, name[1:] + "n") for name in names}
+    inputs = {"x": (3, 8), **inputs}
+    nodes = [node("MatMul", f"x {name}", f"y{name}") for name in names]
+    outputs = tuple(f"y{name}" for name in names)
+    onnx.save(make_model(nodes, inputs, {}, outputs=outputs), path)
+    columns = list(product((1, 40), repeat=4))[:9]
+    x = np.ones((3, 8), np.float32)
+    return [[x, *(np.ones((8, n), np.float32) for n in each)] for each in columns]
+
+
+@pytest.mark.parametrize(("most", "lowered"), [(None, 0), (8, 1)])
+def test_a_class_of_sizes_is_lowered_in_one_process_and_where_too_many_are_kept_alone(
+    most: int | None, lowered: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, met = tmp_path / "model.onnx", list[object]()
+    monkeypatch.setattr(ready, "MOST_CLASSES", most or ready.MOST_CLASSES)
+    every = products(path)
+    first = satura.compile(path, threads=1)
+    expected = [first.run(each) for each in every]
+    assert len(first.cache) == len(every) == 9
+
+    def counted(*arguments: object) -> object:
+        met.append(arguments[1])
+        return size_class(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(plans, "size_class", counted)
+    for _ in range(2):
+        met.clear()
+        second = satura.compile(path, threads=1)
+        assert is_ready(second)
+        found = second.run(every[-1])
+        assert all(np.array_equal(found[name], expected[-1][name]) for name in found)
+        assert len(met) == lowered
 
 
 def test_keeping_fails_no_call(tmp_path: Path, cache: Cache) -> None:

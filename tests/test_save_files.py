@@ -168,6 +168,9 @@ def test_large_constants_go_to_a_file_next_to_the_model(tmp_path: Path) -> None:
     before = data[0].read_bytes()
     save(program, path, largest_file=1000)
     assert data[0].read_bytes() == before and len(list(tmp_path.iterdir())) == 2
+    path.chmod(0o600)
+    save(program, path, largest_file=1000)
+    assert [each.stat().st_mode & 0o777 for each in (path, *data)] == [0o600] * 2
 
 
 @pytest.mark.parametrize("failing", [0, 1])

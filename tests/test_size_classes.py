@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 
 import satura
@@ -43,6 +44,7 @@ from satura.rewrite.types.comparison import agreement
 from satura.rewrite.types.dims import Dim, evaluate, symbol
 from satura.rewrite.types.tensor_type import Array, DType
 from tests.dynamic_programs import SIZES, arguments_for, dynamic_program
+from tests.onnx_models import make_model, node
 from tests.random_programs import compare
 from tests.tiers import deep_but, seeds
 
@@ -148,11 +150,11 @@ def shaken_results(program: Program, arguments: Mapping[str, Array], seed: int) 
     """The outputs where each float, given or computed, is a neighbour of its value."""
     random = np.random.default_rng(seed)
     values: list[Array] = []
-    for node in program.nodes:
-        if node.op.name == "input":
-            value = arguments[node.input_name]
+    for each in program.nodes:
+        if each.op.name == "input":
+            value = arguments[each.input_name]
         else:
-            value = apply_op(node.op, [values[i] for i in node.operands], node.attributes)
+            value = apply_op(each.op, [values[i] for i in each.operands], each.attributes)
         if value.dtype.kind == "f":
             side = random.choice([-np.inf, np.inf], value.shape).astype(value.dtype)
             with np.errstate(over="ignore"):
@@ -445,3 +447,33 @@ def test_explain_names_the_fact_that_kept_sizes_from_a_class(
     found = json.loads(capsys.readouterr().out)
     assert sum(each["plans"] for each in found) == 3
     assert sorted(each["asked"]["n"] for each in found)[0][0] == 0
+
+
+@pytest.mark.parametrize(
+    ("option", "sizes", "asked", "notes"),
+    [
+        ("--sizes", "n=0:1,m=0:4", 10, ["4 sizes do not run, first n=0 m=0: the program does not"]),
+        ("--size", "m=1:2,n=4:5", 4, ["2 sizes do not run, first m=1 n=4: "]),
+        ("--size", "m=2:3", 2, []),
+        ("--sizes", "n=0:300,m=2:301", 1000, ["a sample: 1,000 of 90,300 sizes"]),
+        ("--sizes", "n=0:300,m=1:300", 1000, ["a sample: 1,000 of 90,300 sizes", " do not run, "]),
+    ],
+)
+def test_explain_samples_what_is_too_much_and_counts_sizes_that_do_not_run(
+    option: str, sizes: str, asked: int, notes: list[str], tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    path = tmp_path / "model.onnx"
+    pool = [node("MaxPool", "x", "z", kernel_shape=[3])]
+    onnx.save(make_model(pool, {"x": ("n", 2, "m")}, {}, outputs=("z",)), path)
+    with pytest.raises(SystemExit) as ended:
+        main(["explain", str(path), option, sizes, "--json"])
+    out, err = capsys.readouterr()
+    assert not ended.value.code, err
+    assert all(note in line for note, line in zip(notes, err.splitlines(), strict=True)), err
+    refused = sum(int(line.split()[1]) for line in err.splitlines() if "not run" in line)
+    found = json.loads(out)
+    assert sum(each["plans"] for each in found) + refused == asked
+    if asked == 1000:
+        of_n = [each["asked"]["n"] for each in found]
+        assert (min(of_n)[0], max(high for _, high in of_n)) == (0, 300), "both ends are asked"

@@ -26,6 +26,7 @@ def doubled() -> Program:
 
 def test_ranges_count_by_their_geometric_mean() -> None:
     assert typical_sizes(doubled(), {"batch": 3, "seq": (2, 512)}) == {"batch": 3, "seq": 32}
+    assert typical_sizes(doubled(), {"seq": (0, 256)}) == {"seq": 16}, "0 counts as 1"
     assert typical_sizes(doubled(), None) == {}
 
 
@@ -42,12 +43,26 @@ def test_a_size_that_others_decide_may_be_given_where_it_is_theirs() -> None:
         random_inputs_of(model, program, {"n": 8})
 
 
+def test_an_axis_that_others_decide_is_refused_with_its_value() -> None:
+    build = Builder()
+    mask = build.input("mask", DType.F32, (symbol("past") + symbol("new"),))
+    given = [build.input(name, DType.F32, (symbol(name),)) for name in ("past", "new")]
+    program = build.program({"y": mask, "z": given[0], "u": given[1]})
+    sizes = {"mask": 47, "past": 16, "new": 32}
+    arrays = {name: np.zeros(size, np.float32) for name, size in sizes.items()}
+    meant = r"'mask': axis 0 must be new\+past, which is 48 \(new=32, past=16\), not 47$"
+    with pytest.raises(CallError, match=meant):
+        satura.interpret(program, arrays)
+
+
 @pytest.mark.parametrize(
     ("dims", "message"),
     [
         ({"length": 3}, r"no size 'length' in the model; its sizes are \['batch', 'seq'\]"),
         ({"seq": 0}, r"is 0; sizes are from 1 to 2\*\*48$"),
-        ({"seq": (5, 2)}, r"is \(5, 2\); sizes are from 1 to 2\*\*48, the lower first"),
+        ({"seq": (5, 2)}, r"is \(5, 2\); sizes are from 1 to 2\*\*48, ranges from 0, the lower"),
+        ({"seq": (0, 0)}, r"is \(0, 0\); sizes are from 1 to 2\*\*48"),
+        ({"seq": (-1, 4)}, r"is \(-1, 4\); sizes are from 1 to 2\*\*48"),
         ({"seq": (1, 2, 3)}, "must be a size or a range"),
         ({"seq": "12"}, "must be a size or a range"),
         ({"seq": True}, "must be a size or a range"),

@@ -95,6 +95,22 @@ class Plans(Program):
         own = [report for report, _ in self.known]
         return own + [each for each in super().classes if all(each is not one for one in own)]
 
+    def looked_at(self, sizes: Mapping[str, int]) -> tuple[Plan, ConstantStore]:
+        """The plan for these sizes and the constants that it has, to look at: what is made for it
+        is not kept, so that no class or saved program is another one afterwards."""
+        key = tuple(sorted(sizes.items()))
+        for known, planned in self.ready:
+            if known == key:
+                return plan_of(planned), self.store
+        for report, found in self.known:
+            if report.sizes.keys() == sizes.keys() and found.failing(sizes) is None:
+                return found.plan(sizes), self.store
+        apart = Plans(
+            self.source, self.threads, self.elsewhere, self.merging, self.values, self.made,
+            self._again,
+        )  # fmt: skip
+        return plan_of(apart.planned(key)), apart.store
+
     def _made(self, key: Sizes, progress: Progress | None) -> Planned:
         """The plan for new sizes. Where a dispatch cannot be lowered, another schedule is made, of
         those that can be here and at all sizes before. Raises ProgramError where there is none."""

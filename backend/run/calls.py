@@ -55,6 +55,12 @@ class Runnable:
         return self._kernels.classes
 
     @property
+    def symbols(self) -> tuple[frozenset[str], ...]:
+        """The names of the sizes that `prepare` takes: those of the program, and where the model
+        declares further ones, all of these. Raises CallError as `outputs` does."""
+        return tuple(self._kernels.program.sizes)
+
+    @property
     def threads(self) -> int:
         """How many threads a call runs on."""
         return self._kernels.threads

@@ -22,6 +22,11 @@ from satura.backend.run.out import Fit, refuse_unfit
 from satura.backend.run.runtime import Executor, Reported, Status, Step
 from satura.backend.run.workspace import Workspace
 from satura.rewrite.errors import CallError
+from satura.rewrite.program.memory import (
+    refuse_beyond_memory,
+    refuse_copy_beyond_memory,
+    tensor_bytes,
+)
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, TensorType
 
@@ -87,6 +92,7 @@ class Instance:
     """Argument tables of a routine, for one call at a time, and the memory that it works in."""
 
     def __init__(self, routine: Routine, workspace: Workspace) -> None:
+        _refuse_beyond_memory(routine)
         self.routine = routine
         self._status = Status(_describe)
         first_constant, regions = routine.first_constant, routine.regions
@@ -117,8 +123,6 @@ class Instance:
         computed = set(range(FIRST_TENSOR + len(routine.inputs), first_constant))
         for name, type_, region in routine.outputs:
             fit = type_.dtype.numpy, tuple(map(static, type_.shape))
-            if prod(extent or 1 for extent in fit[1]) * fit[0].itemsize > maxsize:
-                raise CallError(f"output {name!r} of type {type_} is too large for an array")
             self._outputs.append(
                 (name, fit, prod(fit[1]) * fit[0].itemsize, region, words.pop(region, ()))
             )
@@ -171,6 +175,7 @@ class Instance:
             array = arguments[name]
             flags = array.flags
             if not (flags.c_contiguous and flags.aligned):  # as kernels need it
+                refuse_copy_beyond_memory(name, array)
                 array = np.require(array, requirements=("C", "A"))
             tensors[region] = array
             start = address(array)
@@ -219,6 +224,19 @@ class Instance:
     def launch(self, tensors: Mapping[int, Array]) -> None:
         """Run the kernels; `tensors` are the inputs and the computed outputs by region."""
         self.executor.run()
+
+
+def _refuse_beyond_memory(routine: Routine) -> None:
+    """Raise CallError where no array can be an output, or memory cannot hold what a call takes: the
+    sizes may be those of another machine, or be in a file that is not as it was written."""
+    for name, type_, _ in routine.outputs:
+        extents = map(static, type_.shape)
+        if prod(extent or 1 for extent in extents) * type_.dtype.itemsize > maxsize:
+            raise CallError(f"output {name!r} of type {type_} is too large for an array")
+    total = sum(tensor_bytes(type_) for _, type_, _ in routine.outputs)
+    total += routine.arena + routine.scratch * routine.threads
+    named = ((f"output {name!r}", type_) for name, type_, _ in routine.outputs)
+    refuse_beyond_memory(total, named, CallError)
 
 
 def _describe(code: int, detail: int) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Set
 
 from satura.rewrite.errors import CallError
 from satura.rewrite.program.arguments import sizes_of
+from satura.rewrite.program.memory import refuse_copy_beyond_memory
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 Sizes = tuple[tuple[str, int], ...]
@@ -18,6 +19,8 @@ def values_of(arguments: Mapping[str, Array], names: Set[str]) -> Values:
     """The values of the arguments that are named. Raises CallError where one is missing."""
     for name in sorted(names - arguments.keys()):
         raise CallError(f"input {name!r}, which decides shapes, is missing")
+    for name in names:
+        refuse_copy_beyond_memory(name, arguments[name])
     chosen = ((name, arguments[name]) for name in sorted(names))
     return tuple([(name, x.dtype.str, x.shape, x.tobytes()) for name, x in chosen])
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from satura.rewrite.errors import CallError
-from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate
+from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, symbols_of
 from satura.rewrite.types.sequence_type import ABSENT, SequenceType, member
 from satura.rewrite.types.shown import kind_of
 from satura.rewrite.types.tensor_type import Array, TensorType
@@ -122,6 +122,8 @@ def sizes_of(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) ->
             else:
                 pending.append((name, axis, dim, extent))
     for name, axis, dim, extent in pending:
-        if evaluate(dim, sizes) != extent:
-            raise CallError(f"input {name!r}: axis {axis} must be {dim}, not {extent}")
+        if (value := evaluate(dim, sizes)) != extent:
+            known_by = ", ".join(f"{each}={sizes[each]}" for each in sorted(symbols_of([dim])))
+            meant = f"{dim}, which is {value} ({known_by})" if known_by else f"{dim}"
+            raise CallError(f"input {name!r}: axis {axis} must be {meant}, not {extent}")
     return sizes

@@ -6,20 +6,21 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from satura.rewrite.errors import SaturaError
+from satura.rewrite.errors import CallError, SaturaError
+from satura.rewrite.system.files import open_regular
 from satura.rewrite.types.dims import static
-from satura.rewrite.types.tensor_type import TensorType
+from satura.rewrite.types.shown import kind_of
+from satura.rewrite.types.tensor_type import Array, TensorType
 
 if TYPE_CHECKING:
     from satura.rewrite.program.program import Program
 
 _ANY_MACHINE = 1 << 26  # bytes that every machine has
 _GROUP_LIMITS = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
 )
 
 
@@ -29,8 +30,9 @@ def memory_bytes() -> int:
     with suppress(AttributeError, ValueError, OSError):  # the platform does not say
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     for file in _GROUP_LIMITS:
-        with suppress(OSError, ValueError):  # no such group, or the word "max"
-            limits.append(int(file.read_text()))
+        # no such group, or the word "max"
+        with suppress(OSError, ValueError), open_regular(file) as text:
+            limits.append(int(text.read()))
     with suppress(ImportError):  # not on Windows
         import resource
 
@@ -58,6 +60,17 @@ def refuse_beyond_memory(
         f"{name} of type {largest} takes {tensor_bytes(largest):,} bytes, all tensors that are"
         f" needed at a time take {total:,}: memory has {memory:,}"
     )
+
+
+def refuse_copy_beyond_memory(name: str, array: Array) -> None:
+    """Raise CallError where memory cannot hold all elements of an argument one after the other, as
+    those of a view that repeats a few."""
+    size = array.nbytes
+    if size > _ANY_MACHINE and size > (memory := memory_bytes()):
+        raise CallError(
+            f"input {name!r} of type {kind_of(array)} takes {size:,} bytes where a view of it is"
+            f" copied: memory has {memory:,}; give a smaller one"
+        )
 
 
 def named_types(program: Program, nodes: Iterable[int]) -> Iterator[tuple[str, TensorType]]:

@@ -22,6 +22,7 @@ UNFINISHED = ".tmp"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _TIMES_TO_WAIT = 500  # for a reader of a FIFO, of 10 ms each
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_PERMISSIONS = 0o777
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -69,7 +70,7 @@ def is_private(status: os.stat_result) -> bool:
 @contextmanager
 def output_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """A file to write what a user asked for: links are followed, and a file is replaced when the
-    context ends, as by `atomic_file`.
+    context ends, as by `atomic_file`, by one that the same users may read.
 
     What is not a regular file, say a device or a FIFO, is written into. An OSError names `path`.
     """
@@ -80,12 +81,24 @@ def output_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
             with open(path, "wb", opener=_open_to_write) as file:
                 yield file
         else:
-            with atomic_file(Path(os.path.realpath(path)), mode) as file:
+            real = Path(os.path.realpath(path))
+            with atomic_file(real, mode) as file:
+                keep_mode(real, file, mode)
                 yield file
     except OSError as error:
         if error.errno is None:
             raise
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def keep_mode(path: Path, file: BinaryIO, mode: int = 0o666) -> None:
+    """Give `file`, which is to replace what is at `path` or to stand beside it, its permissions.
+
+    Others than its user may not write to it where `mode` says so, whoever could before.
+    """
+    if hasattr(os, "fchmod") and path.exists():
+        never = _OTHERS_MAY_WRITE & ~mode
+        os.fchmod(file.fileno(), path.stat().st_mode & _PERMISSIONS & ~never)
 
 
 def is_special(path: Path) -> bool:

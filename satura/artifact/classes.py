@@ -119,9 +119,11 @@ class ReadyClass:
         table, sized = self.sized.table, self.sized
         words, buffers = len(table.numbers), len(sized.buffers)
         last = FIRST_TENSOR + inputs + self.computed + constants
+        computed = range(FIRST_TENSOR + inputs, last - constants)
         values = len(sized.dims) - 1 - sized.steps - buffers - sized.scratches
         inside = (
             are_inside(words, table.regions, last, self.outputs, steps, launched)
+            and sum(each in computed for each in {*self.outputs}) == self.computed
             and len(self.constants) == constants
             and len(table.places) == len(table.which)
             and len(table.in_arena) == len(table.buffers)

@@ -31,6 +31,8 @@ class Opened(Runnable):
         """Raises ArtifactError for a damaged file; warns where its machine code is not used."""
         try:
             programs = programs_in(file, lambda program: _compiled_again(file, program, search))
+            for program in programs:
+                program.check()
             self.programs = tuple(programs)
             self._kernels = part_of(file, programs)
             reason = self._why_not(file, is_trusted)

@@ -67,7 +67,10 @@ def part_of(file: Container, programs: Sequence[ReadyProgram]) -> Part:
 
     if not programs or any({name for name, *_ in each.values} != deciding for each in programs):
         raise ArtifactError("its programs are not for values of the same inputs")
-    return Part(programs[0].threads, programs, deciding, search, types_of(file.header["inputs"]))
+    types = types_of(file.header["inputs"])
+    if not deciding <= types.keys():
+        raise ArtifactError("its programs are for values of what is no input")
+    return Part(programs[0].threads, programs, deciding, search, types)
 
 
 def load(file: Container, programs: Sequence[ReadyProgram]) -> None:
@@ -163,6 +166,10 @@ class ReadyProgram(Program):
             or found.first.keys() != symbols
             or not open_sizes(types) <= symbols
         )
+
+    def check(self) -> None:
+        """Raises ArtifactError and others where a saved file lacks what is read later."""
+        _ = self.saved_sizes, self.row["elsewhere"], natural(self.row["schedule"])
 
     @property
     def saved_sizes(self) -> list[dict[str, int]]:

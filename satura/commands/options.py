@@ -32,7 +32,8 @@ Dims = Annotated[
     typer.Option(
         "--dim", metavar="NAME=N",
         help="A symbol's typical size, as batch=1, or the range of it, as seq=1:512, for which to"
-        " be fast; calls of other sizes are as right. Repeatable.",
+        " be fast; calls of other sizes are as right. Random inputs have it where --size does not"
+        " say another. Repeatable.",
     ),
 ]  # fmt: skip
 Cost = Annotated[str, typer.Option(help="default, calibrated (this machine's) or reference.")]

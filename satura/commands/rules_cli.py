@@ -95,9 +95,9 @@ def explain(
     sizes: Annotated[
         list[str] | None,
         typer.Option(
-            "--sizes", metavar="NAME=N",
+            "--sizes", "--size", metavar="NAME=N",
             help="Sizes, or LOW:HIGH, of a symbol: say which of them share kernels, others being"
-            " typical; repeatable, at most 10,000 of them.",
+            " typical; repeatable. Of more than 10,000 a sample is looked at.",
         ),
     ] = None,
     json: AsJson = False,

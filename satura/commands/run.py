@@ -23,10 +23,11 @@ from satura.pipeline.inputs import (
 )
 from satura.rewrite.errors import CallError
 from satura.rewrite.system.files import output_file
-from satura.rewrite.types.tensor_type import Array
+from satura.rewrite.types.tensor_type import Array, open_sizes
 
 if TYPE_CHECKING:  # what was compiled before starts without what compiles
     from satura.commands.compiling import Compiling
+    from satura.pipeline.sizes import Dims
 
 Given = tuple[Path | None, list[str], list[str]]
 """What --inputs, --input and --size say of the arguments."""
@@ -46,7 +47,7 @@ def run(
     """Compile `model` and run it; write the results to `output` and sum them up."""
     from satura.commands.values import with_values
 
-    arguments = _arguments(given, model)
+    arguments = _arguments(given, model, compiling.dims)
     with progress(f"running {model.name}") as phase:
         compiled = compiling.compile(with_values(model, values), phase, verify)
         arrays, sizes = arguments(compiled)
@@ -74,8 +75,13 @@ def run_opened(
     _show(f"{file.name}{sizes}", opened.run(arrays), output, json)
 
 
-def _arguments(given: Given, model: Path | None = None) -> Callable[[Runnable], Arguments]:
-    """The arguments for a program, of a `model` or saved: what was given is read at once."""
+def _arguments(
+    given: Given, model: Path | None = None, dims: Dims | None = None
+) -> Callable[[Runnable], Arguments]:
+    """The arguments for a program, of a `model` or saved: what was given is read at once.
+
+    Sizes that were not given are those of `dims`, which the program is made for.
+    """
     inputs, single, sizes = given
     if (inputs is not None or single) and sizes:
         raise CallError("--size is for random inputs; arrays that are given have their own sizes")
@@ -84,7 +90,11 @@ def _arguments(given: Given, model: Path | None = None) -> Callable[[Runnable], 
 
         def drawn(program: Runnable) -> Arguments:
             if model is not None:
-                own = independent_sizes(wanted, model, program.inputs)
+                from satura.pipeline.sizes import middles
+
+                symbols = open_sizes(program.inputs.values())
+                typical = {name: size for name, size in middles(dims).items() if name in symbols}
+                own = independent_sizes({**typical, **wanted}, model, program.inputs)
             else:  # sizes that a file is ready for are those that it was made for
                 own = {**program.first_sizes, **wanted} if isinstance(program, Opened) else wanted
             full = full_sizes(program.inputs, own)

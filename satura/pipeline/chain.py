@@ -17,6 +17,7 @@ from satura.rewrite.onnx.asked import Asked
 from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.cut import OpenExtents, cut, with_values
 from satura.rewrite.onnx.files import ModelApart
+from satura.rewrite.onnx.order import short_label
 from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.reference import evaluator
@@ -28,7 +29,8 @@ _ENTRY = 1 << 12  # bytes of a table's entry
 class Chain(Program):
     """What comes before the node, the node on the host, and what comes after it.
 
-    The part after it takes the node's results as inputs, their extents as sizes of their own.
+    The part after it takes the node's results as inputs, their extents as sizes of their own. The
+    `parts` are what comes before, and after where there is anything; each may be a chain again.
     """
 
     def __init__(
@@ -51,7 +53,9 @@ class Chain(Program):
         self.parts = (before,) if after is None else (before, after)
         self._results = found.types
         self._node = evaluator(parts.node)
-        self._op = parts.node.graph.node[0].op_type
+        (node,) = parts.node.graph.node
+        self.node = short_label(node)
+        self._op = node.op_type
         ends = {} if after is None else after.outputs
         inputs = declared_inputs(graph)
         types = {**inputs, **before.outputs, **self._results, **ends}

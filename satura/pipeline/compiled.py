@@ -43,16 +43,30 @@ class Compiled(Runnable):
         kernels = self._kernels
         return kernels.whole if isinstance(kernels, ReadyPart) else kernels
 
-    @cached_property
+    @property
     def parts(self) -> tuple[Compiled, ...]:
-        """What is compiled: before a node whose results have extents that only data decide, and
-        after it where anything reads them; mostly there is none, and this is all."""
+        """What is compiled, in the order in which it runs: before a node whose results have extents
+        that only data decide, and after it where anything reads them, up to the next such node;
+        mostly there is none, and this is all."""
+        return tuple(part for part, _ in self._steps)
+
+    @property
+    def hosts(self) -> tuple[tuple[str, ...], ...]:
+        """For each of the `parts` the nodes that run in Python behind it, before the next one."""
+        return tuple(nodes for _, nodes in self._steps)
+
+    @cached_property
+    def _steps(self) -> list[tuple[Compiled, tuple[str, ...]]]:
+        """The parts, each with the nodes behind it."""
         from satura.pipeline.chain import Chain
 
         for program in () if self.deciding else self._kernels.programs:
             if isinstance(program, Chain):
-                return tuple(map(Compiled, program.parts))
-        return (self,)
+                before, *after = (Compiled(part)._steps for part in program.parts)
+                last, nodes = before[-1]
+                rest = [step for steps in after for step in steps]
+                return [*before[:-1], (last, (*nodes, program.node)), *rest]
+        return [(self, ())]
 
     def for_values(self, values: Mapping[str, object]) -> Compiled:
         """The program for these values of the inputs that decide shapes, without these inputs.
@@ -99,20 +113,25 @@ class Compiled(Runnable):
         """Counts and sizes, see `satura stats`; symbolic sizes count as 64 each."""
         from satura.rewrite.extract.statistics import statistics
 
-        counted = statistics(self.rewritten.schedule)
-        measured = {
-            "executable-count": len(self.executables),
-            "transient-memory-size": self._whole.prepare(self.source.typical).arena.size,
-            "constant-count": self._whole.plans.store.count,
-            "constant-size": self._whole.plans.store.size,
-        }
-        return {key: measured.get(key, counted.get(key, 0)) for key in STATISTICS}
+        known = statistics(self.rewritten.schedule) | self._typical[1]
+        return {key: known.get(key, 0) for key in STATISTICS}
 
-    @cached_property
+    @property
     def executables(self) -> dict[str, int]:
         """The distinct kernels by name, and how many dispatches each of them runs."""
-        kernels = self._whole.executables(self.source.typical)
-        return {kernel.name: kernel.dispatches for kernel in kernels}
+        return dict(self._typical[0])
+
+    @cached_property
+    def _typical(self) -> tuple[dict[str, int], dict[str, int]]:
+        """The executables, and what is measured, of the plan for typical sizes."""
+        plan, store = self._whole.plans.looked_at(self.source.typical)
+        kernels = {kernel.name: kernel.dispatches for kernel in plan.executables}
+        return kernels, {
+            "executable-count": len(kernels),
+            "transient-memory-size": plan.arena.size,
+            "constant-count": store.count,
+            "constant-size": store.size,
+        }
 
     def measure(
         self, arguments: Mapping[str, object], rounds: int = 15, is_warm: bool = False

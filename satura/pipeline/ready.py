@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from satura.rewrite.egraph.saturate import Limits
     from satura.rewrite.extract.cost import CostModel
 
-_MOST_CLASSES = 8  # of sizes: all are written again with each
+MOST_CLASSES = 32  # of sizes that are kept: all are written again with each
 _OPS = "satura.rewrite.ops.registry"
 
 
@@ -55,12 +55,19 @@ class ReadyPart(Part):
     @property
     def whole(self) -> CompiledSchedule:
         """The part, compiled in this process, and ready for the sizes that were called."""
+        whole = self.made
+        with self._making:
+            for program in self.programs:
+                for sizes, _ in program.ready:
+                    whole.plans.planned(sizes)
+        return whole
+
+    @property
+    def made(self) -> CompiledSchedule:
+        """The part, compiled in this process, so far for no sizes but those that asked for it."""
         with self._making:
             if self._whole is None:
                 self._whole = self._make()
-            for program in self.programs:
-                for sizes, _ in program.ready:
-                    self._whole.plans.planned(sizes)
             return self._whole
 
 
@@ -108,7 +115,10 @@ def recalled(
         return None
 
     def more(program: ReadyProgram) -> CompiledSchedule:
-        """For sizes of no class that is kept: with those that are, to be kept together."""
+        """For sizes of no class that is kept: with those that are, to be kept together, unless
+        there are as many as are kept."""
+        if len(program.first_sizes) >= MOST_CLASSES:
+            return part.made
         for sizes in program.first_sizes:
             part.whole.plans.planned(sizes)
         keep(key, part.whole, limits)
@@ -148,7 +158,7 @@ def keep(key: Key, part: CompiledSchedule, limits: Limits | None) -> None:
     warning = cut_short(made.report, limits)
 
     def store() -> None:
-        if len(plans[0].known) > _MOST_CLASSES:
+        if len(plans[0].known) > MOST_CLASSES:
             return
         writer = Writer()
         try:

@@ -52,7 +52,7 @@ def declared_sizes(model: ModelApart) -> frozenset[str]:
 
 def middles(dims: Dims | None) -> dict[str, int]:
     """One size for each that `dims` name: of a range the geometric mean, as sizes differ by
-    factors. Raises CallError for what is neither size nor range."""
+    factors, where 0 counts as 1. Raises CallError for what is neither size nor range."""
     found: dict[str, int] = {}
     if dims is not None:
         check_named(dims, "dims")
@@ -61,10 +61,11 @@ def middles(dims: Dims | None) -> dict[str, int]:
         if len(limits) != 2 or not all(type(each) is int for each in limits):
             raise CallError(f"dims[{name!r}] must be a size or a range (low, high), not {given!r}")
         low, high = limits
-        if not 1 <= low <= high <= 2**LARGEST:
-            order = ", the lower first" if isinstance(given, tuple) else ""
+        is_range = isinstance(given, tuple)
+        if not (0 if is_range else 1) <= low <= high <= 2**LARGEST or not high:
+            order = ", ranges from 0, the lower first" if is_range else ""
             raise CallError(f"dims[{name!r}] is {given!r}; sizes are from 1 to 2**{LARGEST}{order}")
-        found[name] = low if low == high else isqrt(low * high)
+        found[name] = low if low == high else isqrt(max(1, low) * high)
     return found
 
 

@@ -13,7 +13,7 @@ from satura.rewrite.errors import CallError
 from satura.rewrite.onnx.types import ELEMENT_CODES
 from satura.rewrite.onnx.write.program import write_program
 from satura.rewrite.program.program import Program
-from satura.rewrite.system.files import atomic_file, is_special, output_file
+from satura.rewrite.system.files import atomic_file, is_special, keep_mode, output_file
 from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.dims import static
 
@@ -87,6 +87,7 @@ def _write_outside(graph: GraphProto, path: Path, constants: Mapping[str, Consta
             tensor.external_data.add(key=key, value=str(value))
         end = offset + length
     with atomic_file(path.with_name(location)) as file:
+        keep_mode(path, file)  # weights are as private as the model
         file.writelines(_pieces(constants.values()))
 
 
