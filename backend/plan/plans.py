@@ -135,7 +135,7 @@ class Plans(Program):
     def _plan(self, key: Sizes, progress: Progress | None) -> Planned:
         """The plan for new sizes: of their class, or where no symbol is open for these sizes only.
         Raises ProgramError where there is none."""
-        sizes, report = dict(key), None
+        sizes, report = self._of_program(dict(key)), None
         if not sizes:
             plan = self._alone(self.schedule, progress)
         else:
@@ -145,6 +145,17 @@ class Plans(Program):
             report.uses += 1
         instances = Instances(plan.instance, self.workspaces)
         return Planned(instances.run, instances.bind, _bytes(plan), report, plan)
+
+    def _of_program(self, sizes: dict[str, int]) -> dict[str, int]:
+        """Declared sizes as those of the program, where it takes the others for what they are."""
+        own = {name: sizes[name] for name in sizes if name in self.schedule.program.symbols}
+        if len(own) == len(sizes) or self.elsewhere is None:
+            return sizes
+        same = all(
+            type_.concrete(own) == self.elsewhere.types[name].concrete(sizes)
+            for name, type_ in self.inputs.items()
+        )
+        return own if same else sizes
 
     def _alone(self, schedule: Schedule, progress: Progress | None) -> Plan:
         """The plan of a schedule without symbols."""
