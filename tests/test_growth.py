@@ -6,9 +6,20 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from onnx import ModelProto
 
 from benchmarks.models import build
 from satura.api import optimize
+from satura.language import (
+    Law,
+    Shape,
+    Tensor,
+    attribute_function,
+    binary,
+    broadcast,
+    rewrites,
+    rule,
+)
 from satura.pipeline.models import load
 from satura.rewrite.egraph.saturate import Saturation, in_same_class, saturate
 from satura.rewrite.extract.extract import extract
@@ -18,6 +29,7 @@ from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT
+from tests.onnx_models import Typed, make_model, node
 from tests.tiers import deep_but
 
 F32 = DType.F32
@@ -148,6 +160,49 @@ def test_a_function_over_its_own_class_is_not_used() -> None:
     classes = saturate(b.program({"y": moved, "z": again}), DEFAULT).classes
     nodes = [(home, node) for home, nodes in enumerate(classes.nodes) for node in nodes]
     assert not [node for home, node in nodes if home in node.operands]
+
+
+def sums_of_one_row(rows: int = 1) -> ModelProto:
+    """Rows of 32 numbers, added where their numbers in `row` say."""
+    nodes = [
+        node("Unsqueeze", "row one", "e"), node("Expand", "e shape", "i"),
+        node("ScatterElements", "zeros i u", axis=0, reduction="add"),
+    ]  # fmt: skip
+    constants: dict[str, object] = {
+        "one": [1], "shape": [rows, 32], "zeros": np.zeros((2, 32), np.float32)
+    }  # fmt: skip
+    return make_model(nodes, {"row": Typed([rows]), "u": (rows, 32)}, constants, 18)
+
+
+def test_what_is_repeated_from_equal_shapes_is_equal() -> None:
+    """Without it, products of what is repeated are repeated products, and so on for 800 rounds."""
+    report = saturate(load(sums_of_one_row()), DEFAULT).report
+    assert report.stopped == "saturated" and len(report.rounds) < 40
+
+
+@attribute_function
+def has_none(s: Shape) -> bool:
+    """Whether a tensor of this shape has no elements."""
+    return 0 in s.dims
+
+
+@rule
+def of_no_elements(x: Tensor, y: Tensor, s: Shape) -> Law:
+    """broadcast(x, s) + broadcast(y, s) = broadcast(x, s), where s has no elements"""
+    wide = broadcast(x, s)
+    return rewrites(binary("add", wide, broadcast(y, s)), wide, has_none(s))
+
+
+def test_what_is_repeated_no_times_may_differ() -> None:
+    """x and x + y are not equal because their repetitions without elements are."""
+    b = Builder()
+    x, y = (b.input(name, F32, (1, 2)) for name in "xy")
+    none = b.binary("add", *(b.broadcast(each, (0, 2)) for each in (x, y)))
+    both = b.binary("add", x, y)
+    program = b.program({"none": none, "both": both, "x": x})
+    found = saturate(program, DEFAULT + of_no_elements)
+    classes = [found.program_classes[index] for index in program.output_nodes]
+    assert len(set(classes)) == 3
 
 
 @pytest.mark.deep

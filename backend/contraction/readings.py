@@ -24,6 +24,7 @@ from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.program.program import Node
 from satura.rewrite.types.attributes import Window
 from satura.rewrite.types.constant import Constant
+from satura.rewrite.types.dims import TracedSize
 from satura.rewrite.types.tensor_type import Array, DType
 
 _WORD = 8  # bytes of an i64
@@ -90,13 +91,20 @@ def _floats(schedule: Schedule, dispatch: Dispatch, node: Node) -> Reading | Non
     right = view_of(schedule, dispatch, node.operands[1])
     if left is None or right is None:
         return None
-    known = nodes[right.node].op.name == "constant"
+    known = nodes[right.node].op.name == "constant" and _is_in_place(right)
     dtype = node.type.dtype
     products = Products.F64 if dtype is DType.F64 else Products.F32
     return Reading(
         left, right, dtype, dtype, products.word, nodes[right.node].constant if known else None,
         products, left_packed=dtype is not products.word, fill=_fill(node),
     )  # fmt: skip
+
+
+def _is_in_place(view: View) -> bool:
+    """Whether a view is of the same elements at all sizes; along an axis without a stride there may
+    be any number."""
+    moving = [extent for extent, stride in zip(view.shape, view.strides, strict=True) if stride]
+    return not any(isinstance(each, TracedSize) for each in (view.pointer.offset, *moving))
 
 
 def _fill(node: Node) -> float:

@@ -26,6 +26,7 @@ from satura.rewrite.types.tensor_type import TensorType
 if TYPE_CHECKING:
     from satura.rewrite.onnx.files import ModelApart
 
+_MOST_CLASSES = 128  # and schedules that others than the first sizes have: those used last
 _NODE = 1 << 13  # bytes of a node, in the program and in what was made of it
 
 
@@ -134,7 +135,7 @@ class Plans(Program):
     def _plan(self, key: Sizes, progress: Progress | None) -> Planned:
         """The plan for new sizes: of their class, or where no symbol is open for these sizes only.
         Raises ProgramError where there is none."""
-        sizes, report = dict(key), None
+        sizes, report = self._of_program(dict(key)), None
         if not sizes:
             plan = self._alone(self.schedule, progress)
         else:
@@ -144,6 +145,17 @@ class Plans(Program):
             report.uses += 1
         instances = Instances(plan.instance, self.workspaces)
         return Planned(instances.run, instances.bind, _bytes(plan), report, plan)
+
+    def _of_program(self, sizes: dict[str, int]) -> dict[str, int]:
+        """Declared sizes as those of the program, where it takes the others for what they are."""
+        own = {name: sizes[name] for name in sizes if name in self.schedule.program.symbols}
+        if len(own) == len(sizes) or self.elsewhere is None:
+            return sizes
+        same = all(
+            type_.concrete(own) == self.elsewhere.types[name].concrete(sizes)
+            for name, type_ in self.inputs.items()
+        )
+        return own if same else sizes
 
     def _alone(self, schedule: Schedule, progress: Progress | None) -> Plan:
         """The plan of a schedule without symbols."""
@@ -194,7 +206,7 @@ class Plans(Program):
         open_ = folded.program.symbols
         if open_:
             fixed = {name: size for name, size in sizes.items() if name not in open_}
-            self._others.append((fixed, folded))
+            self._others = [(fixed, folded), *self._others[: _MOST_CLASSES - 1]]
         return folded
 
     def _lowered(
@@ -206,8 +218,8 @@ class Plans(Program):
 
     def _keep(self, known: tuple[ClassReport, SizeClass]) -> None:
         """Put a class in front of the others."""
-        others = (each for each in self.known if each is not known)
-        self.known = (known, *others)  # at once: reports take no lock
+        others = [each for each in self.known if each is not known]
+        self.known = (known, *others[: _MOST_CLASSES - 1])  # at once: reports take no lock
 
     def _report(
         self, sizes: Mapping[str, int], facts: Iterable[str], missed: str | None

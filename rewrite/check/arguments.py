@@ -25,6 +25,7 @@ TIED = tuple(each.numpy for each in (DType.F64, DType.I64, DType.U64, DType.I32,
 TIE_DRAWS = 0.1  # of numbers beside those half way between two of a narrow float
 MANY = 100  # elements of which no random sum is near their number,
 ALIKE_DRAWS = 0.5  # so that all of them are alike in as many draws
+MET_DRAWS = 0.15  # of integers whose ends meet, as the least one divided by -1
 NEAR_DRAWS = 0.1  # of arguments with elements near a constant
 LEAST_FAR = 1e10
 BEYOND_F16 = 6  # power of ten of which f16 has none, though it has many a difference
@@ -84,6 +85,10 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
         are_many = not moderate and array.size > MANY and array.dtype.kind in "biu"
         if are_many and draw.chance(ALIKE_DRAWS):
             arguments[name] = np.full_like(array, array.flat[:8].max())
+    indices = {program.nodes[index].input_name for index in extents if index in program.inputs}
+    integers = [name for name, each in arguments.items() if each.dtype.kind in "iu"]
+    if len(integers) > 1 and not indices.intersection(integers) and draw.chance(MET_DRAWS):
+        arguments |= {name: _with_ends(arguments[name], draw) for name in integers}
     return arguments
 
 
@@ -148,6 +153,14 @@ def _beside_constant(array: Array, constant: Array, draw: Draw) -> Array:
         return array
     with np.errstate(all="ignore"):
         return np.where(random.random(array.shape) < 0.5, near.astype(array.dtype), array)
+
+
+def _with_ends(array: Array, draw: Draw) -> Array:
+    """Integers of which half are at the ends of their type or beside 0, as -1 is."""
+    random = np.random.default_rng(draw.random.getrandbits(64))
+    least, most = DType.of(array.dtype).bounds
+    ends = np.array([least, most, 0, 1, -1 if least else most - 1], array.dtype)
+    return np.where(random.random(array.shape) < 0.5, random.choice(ends, array.shape), array)
 
 
 def _holds(dtype: DType, centre: float) -> bool:

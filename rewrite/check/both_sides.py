@@ -38,7 +38,8 @@ SIZES = (
     {"n": 2, "m": 0},
     {"n": 0, "m": 3},
 )
-MOST_ELEMENTS = 10_000_000  # of a tensor on the right side: more is a mistake, not a result
+MOST_ELEMENTS = 10_000_000  # of a tensor
+MOST_OF_A_RIGHT_LAW = 1 << 40  # of one on the right side: more is a mistake, not a result
 ROUNDED_DRAWS = 2  # of values for a law up to rounding: they may be far from 1, or special
 NEAR = 2.0**-6  # by which results of numbers far from 1 may differ, relative to the left one,
 NEAR_EPS = 128  # or as many last digits, where these are more
@@ -188,9 +189,10 @@ def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) 
     try:
         for number, node in enumerate(program.nodes):
             if size_of(node.type) > MOST_ELEMENTS:
-                if number <= program.output_nodes[0]:
-                    return ""  # the left side alone is too large to be tried
-                raise ProgramError(f"{node} would be a {node.type}")
+                is_right = number > program.output_nodes[0]
+                if is_right and size_of(node.type) > MOST_OF_A_RIGHT_LAW:
+                    raise ProgramError(f"{node} would be a {node.type}")
+                return ""  # too large to be tried
         evaluated = evaluate_all(program, arguments, exact)
     except CallError as error:
         if not _left_has_value(program, arguments):

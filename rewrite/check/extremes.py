@@ -95,7 +95,8 @@ def of_large_extents(
         least = LONGEST[0] if extents is LONGEST else 0
         if instance is None or not least <= _elements(instance) <= MOST_LARGE_ELEMENTS:
             continue
-        if not longest or any(not type_.dtype.is_float for type_ in instance.types.values()):
+        dtypes = [type_.dtype for type_ in instance.types.values()]
+        if not longest or not dtypes or not all(dtype.is_float for dtype in dtypes):
             yield instance
 
 

@@ -26,6 +26,7 @@ from satura.rewrite.types.attributes import (
     may_be_open,
 )
 from satura.rewrite.types.constant import Constant, Scalar  # fmt: skip
+from satura.rewrite.types.dims import known_at_least
 from satura.rewrite.types.tensor_type import TensorType
 
 
@@ -103,9 +104,11 @@ class Demands:
         return rows
 
     def describe(self) -> None:
-        """Tell the e-graph which new values are scalar constants, and which depend on sizes."""
+        """Tell the e-graph which new values are scalar constants, which depend on sizes, and which
+        are types of tensors with elements."""
         scalars: list[Row] = []
         static: list[Row] = []
+        filled: list[Row] = []
         symbolic: list[Row] = []
         for number in range(self._described, len(self._interner.values)):
             value = self._interner[number]
@@ -113,10 +116,14 @@ class Demands:
                 scalars.append((number, self._interner.number(scalar)))
             elif isinstance(value, TensorType):
                 (symbolic if value.symbols else static).append((number,))
+                if all(known_at_least(extent, 1) for extent in value.shape):
+                    filled.append((number,))
             elif may_be_open(type(value)):
                 (symbolic if is_open(value) else static).append((number,))
         self._described = len(self._interner.values)
-        self._egraph.insert({"scalar_value": scalars, "static": static, "symbolic": symbolic})
+        self._egraph.insert(
+            {"scalar_value": scalars, "static": static, "symbolic": symbolic, "filled": filled}
+        )
 
 
 def type_demand(table: NodeTable) -> Demand:

@@ -13,7 +13,8 @@ that is read or filled costs more than its rows.
 
 An elementwise or layout node over its own class, such as x + 0 or a transpose that changes nothing
 in the class of x, is hidden: whatever it is rewritten to has one more such node. Classes with one
-transpose in common are one: a transpose has an inverse.
+transpose in common are one: a transpose has an inverse. So has a reshape from shapes that are one,
+and a broadcast from one shape to one that has elements at all sizes.
 
 Provenance: `born_op` says which run of which rule made a node first (the class that `(now …)`
 has during that run), `cause_op` for which matched class, where that is not the node's own.
@@ -106,6 +107,8 @@ def node_tables(
 BASE = f"""
 (sort T)
 (constructor transposed_back (T i64) T)
+(constructor reshaped_back (T i64) T)
+(constructor broadcast_back (T i64) T)
 (constructor now (i64) T)
 (constructor now_load () T)
 (constructor node (i64) T)
@@ -120,6 +123,7 @@ BASE = f"""
 (function pad_value (T i64) Unit :no-merge)
 (function next_pad_value (T i64) Unit :no-merge)
 (function static (i64) Unit :no-merge)
+(function filled (i64) Unit :no-merge)
 (function symbolic (i64) Unit :no-merge)
 (function scalar_of (T) i64 :merge (min old new))
 (function scalar_value (i64 i64) Unit :no-merge)
@@ -182,12 +186,18 @@ def _movement_rules(table: NodeTable, node: Atom) -> str:
         text += _fact([node, Atom("known", ("e0",))], "(movable e)")
     if op.name == "transpose":
         text += _fact([node], "(turned e0)")
-        text += f"(rule ({node}) ((union e0 (transposed_back e a0))) :ruleset facts)\n"
+        text += _rule([node], "(union e0 (transposed_back e a0))")
     elif op.kind is Kind.ELEMENTWISE or op.name == "reshape":
         for operand in table.operands:
             text += _fact([node, Atom("untransposed", (operand,))], "(untransposed e)")
     else:
         text += _fact([node, varying], "(untransposed e)")
+    source = Atom("type_of", ("e0", "t"))
+    if op.name == "reshape":
+        text += _rule([node, source], "(union e0 (reshaped_back e t))")
+    if op.name == "broadcast":
+        has_elements = [Atom("type_of", ("e", "y")), Atom("filled", ("y",))]
+        text += _rule([node, *has_elements, source], "(union e0 (broadcast_back e t))", "back")
     if keeps_axes(op):
         for operand in table.operands:
             text += _fact([node, Atom("turned", ("e",))], f"(turned {operand})")
@@ -210,7 +220,11 @@ def keeps_axes(op: Op) -> bool:
 
 def _fact(atoms: list[Atom], fact: str, name: str = "", value: str = "()") -> str:
     """A rule for facts; `name` names its tables where it needs some."""
-    action = f"(set {fact} {value})"
+    return _rule(atoms, f"(set {fact} {value})", name)
+
+
+def _rule(atoms: list[Atom], action: str, name: str = "") -> str:
+    """A rule that is run with those for facts."""
     words = frozenset(action.replace("(", " ").replace(")", " ").split())
     stages, query = split_query(atoms, words, name)
     body = " ".join(map(str, query))

@@ -30,6 +30,7 @@ from satura.rewrite.system.garbage import without_collections
 Method = Literal["search", "exact", "dag", "tree"]
 
 _TRIES = 16  # each strikes out all that was refused
+_ALONE = 4  # tries after which what is as large is struck out with it
 
 EXTRACTORS: Mapping[str, Extractor] = {
     "search": local_search,
@@ -124,11 +125,12 @@ def extract_unrefused(
 ) -> tuple[Schedule, list[str]]:
     """The schedule that a search finds without what is refused, and what was struck out and why.
 
-    Fragments that look equal are struck out together. Raises ProgramError where all is refused.
+    Fragments that look equal are struck out together, and after some tries those of about the same
+    size, too. Raises ProgramError where all is refused.
     """
     templates = Templates(model or CostModel())
     struck: dict[int, str] = {}
-    for _ in range(_TRIES):
+    for tries in range(_TRIES):
         try:
             found = add_variants(
                 enumerate_fragments(_with_sizes(classes, templates.model), templates)
@@ -149,6 +151,8 @@ def extract_unrefused(
                 ops = ", ".join(made.program.nodes[node].op.name for node in dispatch.nodes)
                 struck[instance.template.number] = f"{dispatch.form.value} of {ops}: {reason}"
                 templates.strike(instance.template)
+                if tries >= _ALONE:
+                    templates.strike_larger(instance.template)
     *others, last = struck.values()
     raise ProgramError(f"{last}; and before it {len(others)} others" if others else last)
 

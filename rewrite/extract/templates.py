@@ -9,7 +9,7 @@ built where it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import TypeAlias
@@ -121,6 +121,7 @@ class Templates:
     def __init__(self, model: CostModel) -> None:
         self.model = model
         self.found: dict[_Key, Template | None] = {}
+        self.most: dict[Fused, int] = {}  # classes of a dispatch, where larger ones are struck out
         self._kinds: dict[tuple[TensorType, bool], int] = {}
         self._ops: dict[tuple[int, str, int, tuple[Attribute, ...]], int] = {}
 
@@ -135,8 +136,24 @@ class Templates:
 
     def strike(self, template: Template) -> None:
         """Dispatch no fragment of this template; larger ones still grow from it."""
-        keys = [key for key, each in self.found.items() if each is template]
-        self.found |= dict.fromkeys(keys, replace(template, seconds=inf))
+        self._strike_all(lambda each: each is template)
+
+    def strike_larger(self, template: Template) -> None:
+        """Dispatch no fragment of its form that is of more than three quarters of its size."""
+        most = max(1, len(template.computed) * 3 // 4)
+        self.most[template.form] = min(most, self.most.get(template.form, most))
+        self._strike_all(self.is_too_large)
+
+    def is_too_large(self, template: Template) -> bool:
+        """Whether it is one of those that `strike_larger` leaves out."""
+        return len(template.computed) > self.most.get(template.form, MAX_NODES)
+
+    def _strike_all(self, is_struck: Callable[[Template], bool]) -> None:
+        found = self.found.items()
+        struck = {
+            key: replace(each, seconds=inf) for key, each in found if each and is_struck(each)
+        }
+        self.found |= struck
 
 
 class Instances:
@@ -251,13 +268,14 @@ class Instances:
         if seconds < max(work, memory / model.streams):
             # The model has `seconds` of its own, of which the rates say nothing.
             inlined, work = min(inlined, seconds), min(work, seconds)
-        return Template(
+        made = Template(
             len(self.templates.found), form, anchor, inner,
             tuple([place[each] for each in fragment.reads]),
             tuple([place[each] for each in fragment.computed]),
             seconds, inlined if grows else inf, work, grows,
             fragment.closed, self._kind(fragment),
         )  # fmt: skip
+        return replace(made, seconds=inf) if self.templates.is_too_large(made) else made
 
     def _kind(self, fragment: Fragment) -> str | None:
         """What a fragment competes with others in: contractions read only some loops, those of

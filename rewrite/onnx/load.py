@@ -123,7 +123,7 @@ def load_at(
     every = {**sizes, **fixed}
     while True:
         try:
-            program = _import(model, values or {}, asks=False, sizes=fixed)[0]
+            program = _import(model, values or {}, asks=False, sizes=fixed, clamps=True)[0]
             names = _excluding(program, declared, every) & every.keys() - fixed.keys()
         except (ModelError, UnsupportedError):
             names = every.keys() - fixed.keys()
@@ -189,6 +189,7 @@ def _import(
     sizes: Mapping[str, int] | None = None,
     for_all_sizes: bool = False,
     likely: Mapping[str, int] = {},
+    clamps: bool = False,
 ) -> tuple[Program, _Importer]:
     try:
         found = model if isinstance(model, ModelApart) else read_apart(model)
@@ -197,7 +198,7 @@ def _import(
         others = list(_OTHER_SIZES)
         usual, refused, has_chosen = _USUAL_SIZE, None, False
         while True:
-            build = Tensors(for_all_sizes, usual, likely)
+            build = Tensors(for_all_sizes, usual, likely, clamps)
             importer = _Importer(apart, values, asks, known, build)
             try:
                 return importer.program(), importer

@@ -49,10 +49,10 @@ class Making:
         in parts.
         """
         if isinstance(model, Program):
-            check_sizes(self.dims or {}, model.symbols)
+            check_sizes(middles(self.dims), model.symbols)
             return self._part(model)
         apart = read_apart(model)
-        check_sizes(self.dims or {}, declared_sizes(apart))
+        check_sizes(middles(self.dims), declared_sizes(apart))
         try:
             return self._one(apart)
         except Asked as asked:

@@ -140,7 +140,7 @@ class Context:
         dims = self.dims(position)
         for dim in dims:
             if isinstance(dim, int) and dim < 0:
-                raise self.wrong(f"input {position} has {dim} for an extent")
+                raise self.wrong(f"input {position} has the negative extent {dim}")
             self.build.need_extent(dim)
         return dims
 

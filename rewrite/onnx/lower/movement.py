@@ -219,7 +219,7 @@ def slice_(node: Context) -> int:
     """Starts, ends and steps per axis, clamped to the axis.
 
     Where a clamp depends on sizes, the bound is taken as it is, and calls for which it would have
-    to be clamped need another program. A program for all calls has the clamp in its extents.
+    to be clamped need another program, which has the clamp in its extents.
     """
     build, x = node.build, node[0]
     shape = build.shape(x)
@@ -245,7 +245,7 @@ def slice_(node: Context) -> int:
             raise node.wrong("a step is 0")
         first[at], sizes[at], natural = slice_bounds(shape[at], start, end, step)
         strides[at] = step
-        clamped = _clamped(shape[at], start, end, step) if natural and build.for_all_sizes else None
+        clamped = _clamped(shape[at], start, end, step) if natural and build.clamps else None
         if clamped is not None:
             (first[at], sizes[at]), natural = clamped, []
         for dim in natural:

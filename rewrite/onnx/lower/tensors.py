@@ -37,16 +37,19 @@ class Tensors(Builder):
     """Builds nodes of canonical ops from operands that broadcast; tensors are node indices.
 
     Extents that must be equal, and may be, are taken for equal: `conditions` collects what calls
-    must fulfil, each with the `place` in the model that needs it. A program `for_all_sizes` has no
-    condition where a size can say the same. Numbers that must be known, and are not for all sizes,
-    are those where sizes are as in `likely`, and others `usual`.
+    must fulfil, each with the `place` in the model that needs it. One that `clamps` has no
+    condition where an extent can say the same, and one `for_all_sizes` takes no sizes for numbers:
+    else those that must be known are what they are where sizes are as in `likely`, and others
+    `usual`.
     """
 
     def __init__(
-        self, for_all_sizes: bool = False, usual: int = 16, likely: Mapping[str, int] = {}
-    ) -> None:
+        self, for_all_sizes: bool = False, usual: int = 16, likely: Mapping[str, int] = {},
+        clamps: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.for_all_sizes, self.usual, self.likely = for_all_sizes, usual, likely
+        self.clamps = clamps or for_all_sizes
         self.has_chosen = False
         self.place = ""
         self.conditions: dict[tuple[Dim, Dim], SizeCondition] = {}

@@ -1,0 +1,260 @@
+"""Sizes that a program is not made for: others run them, in which all other sizes stay open, or
+they are refused by name, as where an extent would be negative."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import ModelProto, NodeProto
+
+import satura
+from satura.rewrite.errors import CallError, ModelError, ProgramError
+from satura.rewrite.types.clamps import largest, never_negative, smallest
+from satura.rewrite.types.dims import Dim, evaluate, symbol
+from tests.onnx_models import Inputs, Shape, Typed, make_model, node, random_input
+from tests.onnxruntime_reference import assert_close, run
+from tests.tiers import deep_but
+
+ROWS: Shape = ("n", "m")
+
+
+def of_rows(*nodes: NodeProto, **constants: object) -> ModelProto:
+    """A model of x, f32[n, m], and of a tensor z of open length; `n` and `m` are sizes of x."""
+    sizes = [node("Shape", "x", "n", start=0, end=1), node("Shape", "x", "m", start=1, end=2)]
+    return make_model(
+        [*sizes, *nodes, node("Tanh", "z", "w")], {"x": ROWS, "z": ("other",)}, constants, 18,
+        ("y", "w"),
+    )  # fmt: skip
+
+
+SHARED = {
+    "as many as there are, at most six": of_rows(
+        node("Min", "m six", "k"), node("TopK", "x k", "y i", axis=1), six=[6]
+    ),
+    "half of a row": of_rows(
+        node("Div", "m two", "k"), node("TopK", "x k", "y i", axis=1), two=[2]
+    ),
+    "the first columns": of_rows(
+        node("Slice", "x zero eight one", "s"), node("Softmax", "s"), zero=[0], eight=[8], one=[1]
+    ),
+    "the last columns": of_rows(
+        node("Slice", "x start far one", "s"), node("ReduceMax", "s one"),
+        start=[-8], far=[2**40], one=[1],
+    ),
+    "overlapping parts": of_rows(  # as unfold(size 4, step 2) is exported
+        node("Sub", "m four", "d"), node("Div", "d two", "q"), node("Add", "q one", "c"),
+        node("Squeeze", "c", "c0"), node("Range", "zero c0 single", "r"),
+        node("Mul", "r two", "at"), node("Unsqueeze", "at one", "column"),
+        node("Add", "column steps", "places"), node("Gather", "x places", axis=1),
+        four=[4], two=[2], one=[1], zero=np.int64(0), single=np.int64(1), steps=[[0, 1, 2, 3]],
+    ),
+}  # fmt: skip
+"""Sizes of columns decide; calls of the same have one program for all rows and all other sizes."""
+COLUMNS = {
+    "as many as there are, at most six": (9, 12, 4), "half of a row": (9, 8, 5),
+    "the first columns": (9, 30, 4, 3), "the last columns": (9, 30, 4, 3),
+    "overlapping parts": (9, 16, 4),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", deep_but(["the last columns", "overlapping parts"], SHARED))
+def test_what_sizes_decide_leaves_others_open(name: str, tmp_path: Path) -> None:
+    model = SHARED[name]
+    compiled = satura.compile(model, threads=1)
+    known: dict[tuple[str, ...], int] = {}
+    for columns in COLUMNS[name]:
+        for rows, other in ((4, 3), (9, 7), (6, 5)):
+            given = {"x": random_input(rows, columns), "z": random_input(other)}
+            found = compiled.run(given)
+            known |= {report.facts: report.plans for report in compiled.cache}
+            for result, expected in zip(found.values(), run(model, given), strict=True):
+                assert_close(result, expected, 1e-5)
+    assert max(known.values()) >= 3  # rows and other sizes that are of one class
+    assert len(known) <= len(COLUMNS[name]) + 1
+    path = tmp_path / "program"
+    compiled.save(path)
+    opened = satura.open(path)
+    for columns in (*COLUMNS[name], 5):
+        given = {"x": random_input(3, columns), "z": random_input(11)}
+        for result, expected in zip(opened.run(given).values(), run(model, given), strict=True):
+            assert_close(result, expected, 1e-5)
+
+
+def shape_of(*names: str) -> list[NodeProto]:
+    """`r`, three less than the rows, then `names`."""
+    return [node("Sub", "n three", "d"), node("Concat", " ".join(["d", *names]), "r", axis=0)]
+
+
+NEGATIVE: dict[str, ModelProto] = {
+    "ConstantOfShape": of_rows(*shape_of("m"), node("ConstantOfShape", "r"), three=[3]),
+    "Expand": of_rows(
+        *shape_of("m"), node("ReduceMax", "x zero", "t"), node("Expand", "t r"), three=[3], zero=[0]
+    ),
+    "OneHot": of_rows(
+        node("Sub", "n three", "d"), node("OneHot", "places d values"),
+        three=[3], places=[0, 1], values=np.array([0, 1], np.float32),
+    ),
+    "Resize": of_rows(*shape_of("m"), node("Resize", "x - - r"), three=[3]),
+    "Tile": of_rows(*shape_of("one"), node("Tile", "x r"), three=[3], one=[1]),
+}  # fmt: skip
+
+
+def reduced(model: ModelProto) -> ModelProto:
+    """The model with the sum of y in its place: what is stored has no negative extent."""
+    result = ModelProto()
+    result.CopyFrom(model)
+    last = result.graph.node[-2]
+    last.output[0] = "before"
+    result.graph.node.insert(len(result.graph.node) - 1, node("ReduceSum", "before", "y"))
+    return result
+
+
+@pytest.mark.parametrize("name", NEGATIVE)
+@pytest.mark.parametrize("change", [lambda model: model, reduced], ids=["stored", "summed"])
+def test_extents_that_would_be_negative_are_refused(
+    name: str, change: Callable[[ModelProto], ModelProto], tmp_path: Path
+) -> None:
+    model = change(NEGATIVE[name])
+    compiled = satura.compile(model, threads=1)
+    given = {"x": random_input(7, 2), "z": random_input(1)}
+    for result, expected in zip(compiled.run(given).values(), run(model, given), strict=True):
+        assert_close(result, expected, 1e-5)
+    given["x"] = random_input(1, 2)
+    with pytest.raises(CallError, match=rf"{name}.*the extent n-3 is -2 where"):
+        compiled.run(given)
+    with pytest.raises(CallError, match=r"the extent n-3 is -2 where"):
+        compiled.prepare({"n": 1, "m": 2, "other": 1})
+    with pytest.raises(ProgramError, match=r"the extent n-3 is -2 where"):
+        satura.interpret(model, given)
+    compiled.save(tmp_path / "program")  # what was refused has left nothing
+    given["x"] = random_input(4, 2)
+    opened = satura.open(tmp_path / "program")
+    for result, expected in zip(opened.run(given).values(), run(model, given), strict=True):
+        assert_close(result, expected, 1e-5)
+
+
+def test_rows_that_are_filled_up_leave_what_lies_behind_the_result(tmp_path: Path) -> None:
+    """The softmax is stored inside the result, which ends in as many zeros as are missing."""
+    nodes = [
+        node("Shape", "x", "n", start=0, end=1), node("Sub", "most n", "missing"),
+        node("Concat", "missing width", "r", axis=0), node("ConstantOfShape", "r", "z"),
+        node("Softmax", "x", "s"), node("Concat", "s z", axis=0),
+    ]  # fmt: skip
+    model = make_model(nodes, {"x": ("n", 8)}, {"most": [32], "width": [8]}, 18)
+    compiled = satura.compile(model, threads=1)
+    compiled.save(tmp_path / "program", [{"n": 20}])
+    for program in (compiled, satura.open(tmp_path / "program")):
+        memory = np.full((96, 8), 7, np.float32)
+        out = {"y": memory[32:64]}
+        program.run({"x": random_input(20, 8)}, out=out)
+        (expected,) = run(model, {"x": random_input(20, 8)})
+        assert_close(memory[32:64], expected, 1e-6)
+        with pytest.raises(CallError, match=r"the extent -n\+32 is -8 where n = 40"):
+            program.run({"x": random_input(40, 8)}, out=out)
+        assert np.all(memory[:32] == 7) and np.all(memory[64:] == 7)
+
+
+@pytest.mark.parametrize(
+    ("op", "constants"),
+    [("Tile", {"r": [-1, 1]}), ("Expand", {"r": [-2, 4]}), ("ConstantOfShape", {"r": [-1, 0]})],
+)
+def test_a_number_that_is_no_extent_is_refused(op: str, constants: dict[str, object]) -> None:
+    inputs = {"x": (1, 4)} if op != "ConstantOfShape" else {}
+    model = make_model([node(op, " ".join([*inputs, "r"]))], {"x": (1, 4)}, constants, 18)
+    with pytest.raises(ModelError, match=rf"{op}.* has the negative extent -\d"):
+        satura.load(model)
+
+
+def test_sizes_that_others_decide_have_typical_ones() -> None:
+    """They are those for which the first program is made."""
+    model = SHARED["half of a row"]
+    compiled = satura.compile(model, threads=1, dims={"m": 10, "other": (1, 9)})
+    assert compiled.program.outputs and dict(compiled.outputs)["y"].shape[1] == 5
+    x, z = random_input(3, 12), random_input(2)
+    for result, expected in zip(compiled(x, z), run(model, {"x": x, "z": z}), strict=True):
+        assert_close(result, expected, 1e-5)
+    with pytest.raises(CallError, match=r"no size 'length' in the model; its sizes are \['m', 'n'"):
+        satura.compile(model, threads=1, dims={"length": 3})
+
+
+def test_typical_sizes_may_be_fixed_by_values() -> None:
+    inputs: Inputs = {"x": ("a", "b"), "s": Typed([2])}
+    split = [node("Split", "x s", "y z", axis=0)]
+    model = make_model(split, inputs, opset=18, outputs=("y", "z"))
+    compiled = satura.compile(model, threads=1, dims={"a": 4, "b": 9})
+    y, z = compiled(random_input(4, 5), np.array([1, 3]))
+    assert y.shape == (1, 5) and z.shape == (3, 5)
+
+
+def test_windows_of_a_size_and_axes_computed_of_sizes() -> None:
+    nodes = [node("Squeeze", "n", "q"), node("HannWindow", "q", "y")]
+    compiled = satura.compile(of_rows(*nodes), threads=1)
+    for rows in (4, 9, 1, 16):
+        x, z = random_input(rows, 2), random_input(1)
+        (expected, _) = run(of_rows(*nodes), {"x": x, "z": z})
+        assert_close(compiled(x, z)[0], expected, 1e-6)
+    summed = of_rows(
+        node("Sub", "m m", "none"), node("Squeeze", "none", "axis"), node("CumSum", "x axis")
+    )
+    x, z = random_input(4, 3), random_input(1)
+    assert_close(satura.compile(summed, threads=1)(x, z)[0], x.cumsum(0), 1e-6)
+
+
+def test_a_part_of_weights_that_sizes_choose_is_one_class() -> None:
+    """Relative positions: twice as many rows of a table as there are rows of x, around its
+    middle."""
+    nodes = [
+        node("Sub", "half n", "start"), node("Add", "half n", "end"),
+        node("Slice", "table start end zero", "t"), node("Transpose", "t", "u", perm=[1, 0]),
+        node("MatMul", "x u"),
+    ]  # fmt: skip
+    constants: dict[str, object] = {"half": [100], "zero": [0], "table": random_input(200, 16)}
+    model = make_model(
+        [node("Shape", "x", "n", start=0, end=1), *nodes], {"x": ("n", 16)}, constants, 18
+    )
+    compiled = satura.compile(model, threads=1)
+    for rows in (20, 33, 64, 100, 47):
+        x = random_input(rows, 16)
+        (expected,) = run(model, {"x": x})
+        assert_close(compiled.run({"x": x})["y"], expected, 1e-4)
+    assert len(compiled.cache) <= 2
+
+
+N, M = symbol("n"), symbol("m")
+
+
+def more(dim: Dim, bound: int) -> Dim:
+    found = largest(dim, bound)
+    assert found is not None
+    return found
+
+
+def less(dim: Dim, bound: int) -> Dim:
+    found = smallest(dim, bound)
+    assert found is not None
+    return found
+
+
+CUT = [
+    N, N - 3, more(N - 3, 0), less(N, 5), more(N - 5, 0) - more(N - 9, 0),
+    more(N - 9, 0) - more(N - 5, 0), less(N, 5) - 1, 2 * N - 1, 5 - less(N, 5),
+]  # fmt: skip
+
+
+@given(st.sampled_from(CUT), st.integers(0, 40))
+def test_what_is_never_negative_never_is(dim: Dim, size: int) -> None:
+    if never_negative(dim):
+        assert evaluate(dim, {"n": size}) >= 0
+    elif never_negative(dim, [N - 12]):
+        assert evaluate(dim, {"n": size + 12}) >= 0
+
+
+def test_sizes_that_are_cut_off_are_known_not_to_be_negative() -> None:
+    found = [never_negative(dim) for dim in CUT]
+    assert found.count(True) >= 5 and not never_negative(N - 3) and not never_negative(2 * N - 1)
+    assert never_negative(M - N, [M - N - 2]) and never_negative(32 - N, [32 - N])
