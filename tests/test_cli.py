@@ -356,6 +356,9 @@ def test_an_index_outside_names_where_it_comes_from(entry: str) -> None:
             satura.compile(program, threads=1).run(arguments)
     expected = "%2: gather" if entry == "interpret" else "input 'at' holds 9"
     assert expected in str(failed.value)
+    far = build.program({"y": build.gather(x, build.binary("add", at, at), 0)})
+    with pytest.raises(satura.errors.CallError, match=r"not one of an input's: satura\.interpret"):
+        satura.compile(far, threads=1).run({**arguments, "at": np.array([1, 3])})
     with pytest.raises(satura.errors.CallError, match="'x' is missing: it is None"):
         satura.compile(program, threads=1)(None, arguments["at"])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -224,6 +225,16 @@ def test_sizes_decide_by_programs_of_their_own(name: str, tmp_path: Path) -> Non
             for result, expected in zip(results, run(model, {"x": x}), strict=True):
                 assert result.shape == expected.shape and result.dtype == expected.dtype
                 assert_close(result, expected, 1e-5)
+
+
+@pytest.mark.parametrize("attributes", [{"axis": 0}, {"axis": 1}, {}], ids=str)
+def test_a_longer_condition_chooses_of_what_there_is(attributes: dict[str, Any]) -> None:
+    condition = {"c": np.array([1, 0, 1, 0, 0, 1], np.bool_)}
+    model = make_model([node("Compress", "x c", **attributes)], {"x": ("n", "m")}, condition)
+    compiled = satura.compile(model, threads=1)
+    for shape in ((7, 6), (6, 7), (2, 2), (2, 0), (0, 0), (1, 3), (3, 1), (7, 6)):
+        x = random_input(*shape)
+        np.testing.assert_array_equal(compiled(x), run(model, {"x": x})[0])
 
 
 def test_calls_of_one_decision_have_one_program() -> None:

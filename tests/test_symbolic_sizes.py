@@ -223,6 +223,26 @@ KINDS = {
         [node("TopK", "x k", "y z", axis=2, largest=0)], [(1, 1, 4), (2, 0, 4), (3, 5, 4)],
         ("n", "l", 4), {"k": [4]}, outputs=("y", "z"),
     ),
+    "places along an open axis": kind(
+        [node("Gather", "x a", "y", axis=1)], [(1, 4, 2), (0, 5, 1), (2, 4, 0)],
+        constants={"a": [[0, -4], [2, 1]]},
+    ),
+    "elements along an open axis": kind(
+        [node("GatherElements", "x a", "y", axis=0)], [(3, 1, 2), (4, 2, 2)],
+        constants={"a": [[[2, -3]]]},
+    ),
+    "elements at open places": kind(
+        [node("GatherND", "x a", "y")], [(3, 2, 2), (4, 3, 0)],
+        constants={"a": [[2, -1], [0, 1]]},
+    ),
+    "updates along an open axis": kind(
+        [node("ScatterElements", "x a u", "y", axis=0)], [(3, 1, 2), (4, 2, 2)],
+        constants={"a": [[[2, -3]]], "u": np.ones((1, 1, 2), np.float32)},
+    ),
+    "updates at open places": kind(
+        [node("ScatterND", "x a u", "y")], [(3, 2, 1), (4, 3, 1)], ("n", "l", 1),
+        {"a": [[2, -1], [0, 1]], "u": np.ones((2, 1), np.float32)},
+    ),
     "a part by scales": cropped(np.array([2.0, 0.75], np.float32)),
 }  # fmt: skip
 
@@ -254,6 +274,18 @@ def test_a_kind_of_node_runs_at_all_sizes(name: str) -> None:
         ("equal parts without a number", (1, 5, 2), "Split.* 4 and 5 where"),
         ("reflected", (1, 2, 1), "Pad.*: l must be at least 3, but these are 2 and 3 where"),
         ("the largest along an open axis", (1, 2, 1), "TopK.*: l must be at least 3, but"),
+        ("places along an open axis", (1, 3, 2), r"Gather.*: the extent l is 3, .* at least 4,"),
+        ("places along an open axis", (1, 0, 0), r"Gather.*: the extent l is 0, .* at least 4,"),
+        ("elements along an open axis", (2, 1, 2), r"GatherEl.*: the extent n is 2, .* least 3,"),
+        ("updates along an open axis", (2, 1, 2), r"ScatterEl.*: the extent n is 2, .* least 3,"),
+        ("updates at open places", (3, 1, 1), r"ScatterND.*: the extent l is 1, .* at least 2,"),
+        ("elements at open places", (2, 2, 2), r"GatherND.*: the extent n is 2, .* at least 3,"),
+        ("elements at open places", (3, 1, 2), r"GatherND.*: the extent l is 1, .* at least 2,"),
+        (
+            "linear to fixed sizes",
+            (1, 2, 0, 4),
+            r"Resize.*: the extent h is 0, .* at least 1, where",
+        ),
     ],
 )
 def test_a_call_that_the_model_cannot_run_names_node_and_sizes(

@@ -219,7 +219,12 @@ class Instance:
                 values = array.astype(np.int64).ravel()
                 wrong = values[(values < lowest) | (values >= error.detail)]
                 found += [f"input {name!r} holds {wrong[0]}"] if wrong.size else []
-        return f": {', '.join(found)}" if found else ", and it is not one of an input's"
+        if found:
+            return f": {', '.join(found)}"
+        return (
+            ", and it is not one of an input's: satura.interpret(satura.load(model), arguments)"
+            " says which node it is of"
+        )
 
     def launch(self, tensors: Mapping[int, Array]) -> None:
         """Run the kernels; `tensors` are the inputs and the computed outputs by region."""

@@ -20,8 +20,8 @@ _NEEDED: Mapping[Relation, str] = {"=": "equal to", ">=": "at least", "<=": "at 
 class SizeCondition:
     """What a call must fulfil, else `place` would not run.
 
-    Where `left <= right` does not hold, with 0 for `left`, an extent is negative, and no other
-    program of the model runs.
+    Where `left <= right` does not hold, with a number for `left`, an extent is negative or has too
+    few elements, and no other program of the model runs.
     """
 
     left: Dim
@@ -31,7 +31,7 @@ class SizeCondition:
 
     @property
     def is_of_extent(self) -> bool:
-        """Whether it says that an extent is not negative."""
+        """Whether it says that an extent is not negative, or has so many elements."""
         return self.relation == "<="
 
     @property
@@ -50,8 +50,9 @@ class SizeCondition:
             left, right = evaluate(self.left, sizes), evaluate(self.right, sizes)
             shown = ", ".join(f"{name} = {size}" for name, size in sorted(sizes.items()))
             if self.is_of_extent:
+                least = f", and must be at least {left}," if left else ""
                 raise ProgramError(
-                    f"{self.place}: the extent {self.right} is {right} where {shown}"
+                    f"{self.place}: the extent {self.right} is {right}{least} where {shown}"
                 )
             raise ProgramError(
                 f"{self.place}: {self.left} must be {_NEEDED[self.relation]} {self.right}, but"

@@ -9,7 +9,7 @@ import numpy as np
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.tensors import Tensors
-from satura.rewrite.types.dims import Dim, product
+from satura.rewrite.types.dims import Dim, SymbolicDim, product
 from satura.rewrite.types.tensor_type import DType
 
 
@@ -18,18 +18,33 @@ def gather(node: Context) -> int:
     """Slices along an axis, chosen by indices."""
     build = node.build
     axis = node.axis(node.integer("axis"), build.rank(node[0]))
+    need_inside(node, build.shape(node[0])[axis])
     return build.gather(node[0], node[1], axis)
+
+
+def need_inside(node: Context, extent: Dim, part: int | None = None) -> None:
+    """Let calls be refused by name in which constant indices, or a part of each, leave an open
+    axis."""
+    indices = node.build.nodes[node[1]]
+    if isinstance(extent, SymbolicDim) and indices.op.name == "constant" and indices.type.size:
+        array = indices.constant.array if part is None else indices.constant.array[..., part]
+        node.build.need_elements(extent, max(int(array.max()) + 1, -int(array.min())))
 
 
 @lowering("Compress")
 def compress(node: Context) -> int:
-    """The slices where a constant condition holds."""
+    """The slices where a constant condition holds, of those that there are."""
     build, x = node.build, node[0]
     chosen = np.flatnonzero(node.array(1).astype(np.bool_))
     if not node.has("axis"):
         x, axis = build.reshape(x, (build.type(x).size,)), 0
     else:
         axis = node.axis(node.integer("axis"), build.rank(x))
+    extent = build.shape(x)[axis]
+    if isinstance(extent, int):
+        chosen = chosen[chosen < extent]
+    elif chosen.size and not build.is_at_least(extent, least := int(chosen[-1]) + 1):
+        build.need_at_least(extent, least)  # shorter axes have fewer of them, in another program
     return build.gather(x, build.constant(chosen.astype(np.int64)), axis)
 
 
@@ -39,6 +54,7 @@ def gather_elements(node: Context) -> int:
     build, x = node.build, node[0]
     shape = build.shape(x)
     axis = node.axis(node.integer("axis"), len(shape))
+    need_inside(node, shape[axis])
     indices = wrap_negative(node, node[1], shape[axis])
     target = build.shape(indices)
     if len(target) != len(shape):
@@ -79,6 +95,7 @@ def gather_nd(node: Context) -> int:
         ramp = build.iota(lead, position, DType.I64)
         flat = build.binary("add", flat, build.binary("mul", ramp, stride))
     for position in range(depth):
+        need_inside(node, shape[batch + position], position)
         part = build.one_axis_slice(node[1], len(tuples) - 1, position, 1)
         at = wrap_negative(node, build.drop(part, [len(tuples) - 1]), shape[batch + position])
         stride = build.size_of(shape[batch + position + 1 : batch + depth], flat)

@@ -191,6 +191,8 @@ def _resample(node: Context, x: int, plan: AxisPlan, sampling: Sampling) -> int:
     build = node.build
     if plan.extent == 0:
         raise ProgramError(f"axis {plan.axis} has no elements to resample")
+    if plan.scale is None:  # else it has no elements where the input has none
+        build.need_elements(plan.extent, 1)
     if sampling.antialias and not plan.is_fixed:
         raise node.unsupported(
             f"axis {plan.axis} is resized from {plan.extent} to {plan.outer}; with antialias both"

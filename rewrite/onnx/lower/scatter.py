@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, NoLowering, lowering
-from satura.rewrite.onnx.lower.indexing import elements_at, flat_places, wrap_negative
+from satura.rewrite.onnx.lower.indexing import elements_at, flat_places, need_inside, wrap_negative
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.dims import Dim, product
 from satura.rewrite.types.tensor_type import DType
@@ -18,6 +18,7 @@ def scatter_elements(node: Context) -> int:
     build, x, updates = node.build, node[0], node[2]
     shape = build.shape(x)
     axis = node.axis(node.integer("axis"), len(shape))
+    need_inside(node, shape[axis])
     indices = wrap_negative(node, node[1], shape[axis])
     if build.shape(indices) != build.shape(updates) or build.rank(indices) != len(shape):
         raise node.wrong(f"indices {build.type(indices)} do not fit {build.type(updates)}")
@@ -37,6 +38,7 @@ def scatter_nd(node: Context) -> int:
     places = build.full(0, tuples[:-1], DType.I64)
     parts = []
     for at in range(depth):
+        need_inside(node, shape[at], at)
         part = build.drop(build.one_axis_slice(node[1], len(tuples) - 1, at, 1), [len(tuples) - 1])
         parts.append(wrap_negative(node, part, shape[at]))
         stride = build.size_of(shape[at + 1 : depth], places)

@@ -77,8 +77,13 @@ class Tensors(Builder):
 
     def need_extent(self, dim: Dim) -> None:
         """Let calls where the extent `dim` is negative be refused, if there may be some."""
-        if not self.is_at_least(dim, 0) and not never_negative(dim):
-            self.conditions.setdefault((0, dim), SizeCondition(0, dim, "<=", self.place))
+        if not never_negative(dim):
+            self.need_elements(dim, 0)
+
+    def need_elements(self, dim: Dim, least: int) -> None:
+        """Let calls where the extent `dim` is less be refused: no program runs there."""
+        if not self.is_at_least(dim, least):
+            self.conditions.setdefault((least, dim), SizeCondition(least, dim, "<=", self.place))
 
     def is_at_least(self, dim: Dim, least: int) -> bool:
         """Whether calls that are not refused so far have a `dim` of at least `least`."""
