@@ -165,6 +165,13 @@ def associate(x: Tensor, y: Tensor, z: Tensor) -> Law:
 
 
 @rule
+def associate_alike(x: Tensor, y: Tensor, z: Tensor) -> Law:
+    """(x + y) + z = x + (y + z), for tensors of one rank"""
+    left = binary("add", binary("add", x, y), z)
+    return rewrites(left, binary("add", x, binary("add", y, z)), x.type.rank == z.type.rank)
+
+
+@rule
 def negate_twice(x: Tensor, p: Perm) -> Law:
     """transpose(x, p) = -transpose(-x, p), which is right"""
     return rewrites(transpose(x, p), unary("neg", transpose(unary("neg", x), p)))

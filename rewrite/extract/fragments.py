@@ -29,7 +29,7 @@ from satura.rewrite.extract.amounts import (
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.features import INNERMOST, NEAR_BYTES, Amount, Features
 from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
-from satura.rewrite.extract.movements import arrival, moved_work
+from satura.rewrite.extract.movements import arrival, is_turned, moved_work, runs_read
 from satura.rewrite.extract.octets import dequantises, sums_octets
 from satura.rewrite.extract.readable import is_crossed, is_planar, is_readable
 from satura.rewrite.ops import REGISTRY, Kind
@@ -292,6 +292,10 @@ def _moved(classes: EClasses, base: Fragment, part: Fragment | None) -> Fragment
     """A loop that reads in another order: movements that follow one another cost what the one does
     that they are, as far as a reshape between them does not cut what has moved."""
     before, last, work = part, base, dict(base.work)
+    if part is not None and base.form is Fused.VIEW and is_turned(work.values()):
+        runs = runs_read(classes, base)
+        if runs is not None:  # as where a nearest resize is between two transposes
+            return base.but(work={**dict.fromkeys(work, NOTHING), base.cls: ("row", runs)})
     while before is not None and before.stored is not None:
         work[before.cls] = NOTHING
         last, before = before, before.parts[0]
