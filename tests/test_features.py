@@ -85,6 +85,17 @@ def test_movements_in_a_row_cost_what_they_do_together() -> None:
     assert amounts(only(build, build.unary("neg", shuffled))) == {"cheap.f32": 280, "turned": 280}
 
 
+def test_what_is_turned_and_turned_back_is_read_in_order() -> None:
+    """As a nearest resize of channels-first images between channels-last ones is."""
+    build = Builder()
+    x = build.transpose(build.input("x", DType.F32, (1, 5, 7, 8)), (0, 3, 1, 2))
+    wide = build.broadcast(build.reshape(x, (1, 8, 5, 1, 7, 1)), (1, 8, 5, 2, 7, 2))
+    last = build.transpose(build.reshape(wide, (1, 8, 10, 14)), (0, 2, 3, 1))
+    assert amounts(only(build, last)) == {"row": 140}
+    turned = build.transpose(build.reshape(wide, (1, 8, 10, 14)), (0, 2, 1, 3))
+    assert "turned" in amounts(only(build, turned))
+
+
 def test_wide_types_compute_longer() -> None:
     def seconds(dtype: DType) -> float:
         build = Builder()

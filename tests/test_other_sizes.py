@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto, NodeProto, TensorProto
 
 import satura
 from satura.rewrite.errors import CallError, ModelError, ProgramError
 from satura.rewrite.types.clamps import largest, never_negative, smallest
 from satura.rewrite.types.dims import Dim, evaluate, symbol
-from tests.onnx_models import Inputs, Shape, Typed, make_model, node, random_input
+from tests.onnx_models import F32, I64, Inputs, Shape, Typed, make_model, node, random_input
 from tests.onnxruntime_reference import assert_close, run
 from tests.tiers import deep_but
 
@@ -205,6 +205,33 @@ def test_windows_of_a_size_and_axes_computed_of_sizes() -> None:
     )
     x, z = random_input(4, 3), random_input(1)
     assert_close(satura.compile(summed, threads=1)(x, z)[0], x.cumsum(0), 1e-6)
+
+
+ROUNDED = {
+    "sevenths of a size, seven times": (
+        [node("Cast", "n", "f", to=F32), node("Div", "f seven", "q"), node("Mul", "q seven", "p"),
+         node("Cast", "p", "k", to=I64)], (62, 16, 31),
+    ),
+    "a size in eight bits": (
+        [node("Cast", "n", "b", to=TensorProto.UINT8), node("Cast", "b", "k", to=I64)], (300, 16),
+    ),
+    "a size in half precision": (
+        [node("Cast", "n", "h", to=TensorProto.FLOAT16), node("Cast", "h", "k", to=I64)],
+        (2049, 16),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_sizes_that_types_round_decide_what_they_are_rounded_to(name: str) -> None:
+    nodes, sizes = ROUNDED[name]
+    constants: dict[str, object] = {"seven": np.array([7], np.float32), "zero": [0]}
+    model = of_rows(*nodes, node("Slice", "x zero k zero"), **constants)
+    compiled = satura.compile(model, threads=1)
+    for rows in sizes:
+        given = {"x": random_input(rows, 1), "z": random_input(1)}
+        expected = run(model, given)[0]
+        assert compiled.run(given)["y"].shape == expected.shape
 
 
 def test_a_part_of_weights_that_sizes_choose_is_one_class() -> None:

@@ -24,7 +24,8 @@ _FINEST = 2**8  # parts of a whole: with more of them products of sizes are not 
 
 @dataclass(frozen=True)
 class Ratio:
-    """A fraction of sizes, which is exact as long as floats hold its parts."""
+    """A fraction of sizes. Floats round it unless its parts are halves, quarters and so on: not so
+    far that a whole part is another one."""
 
     above: Dim
     below: int
@@ -82,9 +83,18 @@ def _ratio(a: Element) -> Ratio:
     return Ratio(exact.numerator, exact.denominator)
 
 
-def _reduced(above: Dim, below: int) -> Element:
+def _reduced(above: Dim, below: int, is_rounded: bool = False) -> Element:
+    """A fraction, or the size that it is; not where floats have `is_rounded` it before, so that it
+    may be less."""
     whole = exact_quotient(above, below)
+    if whole is not None and is_rounded:
+        raise Undecided
     return Ratio(above, below) if whole is None else whole
+
+
+def _are_rounded(*operands: Ratio) -> bool:
+    """Whether floats do not hold one of these, as sevenths of a size."""
+    return any(each.below & (each.below - 1) for each in operands)
 
 
 def _not(a: Truth) -> Truth:
@@ -141,8 +151,8 @@ def float_divide(a: Element, b: Element) -> Element:
     if isinstance(a, int | float):
         return a / b
     above, below = _ratio(a), _ratio(abs(b))
-    sign = 1 if b > 0 else -1
-    return _reduced(above.above * below.below * sign, above.below * static(below.above))
+    numerator = above.above * below.below * (1 if b > 0 else -1)
+    return _reduced(numerator, above.below * static(below.above), _are_rounded(above))
 
 
 def _divide(a: Element, b: Element, needs: Needs = None) -> Element:
@@ -192,14 +202,14 @@ def plus(a: Element, b: Element) -> Element:
     one, other = _ratio(a), _ratio(b)
     parts = lcm(one.below, other.below)
     first, second = (each.above * (parts // each.below) for each in (one, other))
-    return _reduced(first + second, parts)
+    return _reduced(first + second, parts, _are_rounded(one, other))
 
 
 def times(a: Element, b: Element) -> Element:
     if isinstance(a, int | float) and isinstance(b, int | float):
         return a * b
     one, other = _ratio(a), _ratio(b)
-    return _reduced(one.above * other.above, one.below * other.below)
+    return _reduced(one.above * other.above, one.below * other.below, _are_rounded(one, other))
 
 
 def _minus(a: Element) -> Element:

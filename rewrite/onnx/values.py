@@ -229,10 +229,16 @@ def _apply(node: Node, known: list[Known], needs: Needs = None) -> Known:
 
 
 def _round_to(dtype: DType, value: Known) -> Known:
-    """Numbers as the element type stores them: integers wrap."""
+    """Numbers as the element type stores them: integers wrap.
+
+    Raises Undecided for sizes in a type that does not hold those that tensors have.
+    """
+    is_small = dtype is not DType.BOOL and dtype.itemsize < DType.I32.itemsize
 
     def stored(element: Element) -> Element:
         if isinstance(element, SymbolicDim | Ratio):
+            if is_small:
+                raise Undecided
             return element
         if dtype.is_float:
             return float(np.asarray(element).astype(dtype.numpy))
