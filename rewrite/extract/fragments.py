@@ -42,6 +42,12 @@ from satura.rewrite.types.index_map import (
 
 Shape = tuple[Dim, ...]
 
+# Members of enums by names of their own: to read one takes Python 3.11 a call.
+_ELEMENTWISE, _LAYOUT = Kind.ELEMENTWISE, Kind.LAYOUT
+_VIEW, _ROW = Fused.VIEW, Fused.ROW
+_SEEN = (Fused.VIEW, Fused.LOOP)
+_SPECIAL = (Fused.ROW, *ANCHORED)
+
 MAX_NODES = 48  # a larger fragment compiles slowly and gains nothing
 UNIT_BYTES = 16384.0  # stored by one thread at a time
 
@@ -97,7 +103,7 @@ class Fragment:
         """The cost of a dispatch with these features."""
         # Of two equal dispatches the one that stores an earlier tensor can serve more readers; and
         # one that computes is better than one that copies.
-        tie = model.constant * (self.size + 10 * (self.form is Fused.VIEW))
+        tie = model.constant * (len(self.work) + 10 * (self.form is _VIEW))
         seconds = model.seconds(features)
         if not 0 <= seconds < inf:
             kind = type(model).__name__
@@ -112,7 +118,7 @@ class Fragment:
         inside = self._inside(classes)
         seconds = self._priced(self._stored(inside, classes), model)
         work = model.work(inside)
-        return seconds, model.memory(inside) + work + self.size * model.constant, work
+        return seconds, model.memory(inside) + work + len(self.work) * model.constant, work
 
     def features(self, classes: EClasses) -> Features:
         """What this fragment does as a dispatch."""
@@ -123,7 +129,7 @@ class Fragment:
         size, work = classes.bytes[self.cls], inside.work
         if self.anchor is not None and self.stored is None and self.anchor.inner != -1:
             work = [*work, ("scattered", size)]
-        near = min(size, NEAR_BYTES)
+        near = size if size < NEAR_BYTES else NEAR_BYTES
         return Features(
             inside.form, inside.dtype, work, inside.near + near, inside.far + (size - near),
             inside.constants, inside.units,
@@ -168,6 +174,9 @@ class Fragment:
         return changed
 
 
+_LOOP = Fragment(0, ENode("", (), ()), (), Fused.LOOP, {}, {})  # others are made from it
+
+
 def copy_features(dtype: str, size: float) -> Features:
     """What a dispatch does that only copies a tensor of so many bytes."""
     near = min(size, NEAR_BYTES)
@@ -183,25 +192,24 @@ def combine(
     model: CostModel,
 ) -> Fragment | None:
     """The fragment that computes `node` from `parts`, or None where these do not fuse."""
-    kind = REGISTRY[node.op].kind
+    kind, dtype = REGISTRY[node.op].kind, classes.types[cls].dtype
     for position, part in enumerate(parts):
         if part is None:
             continue
-        forms = inlinable(node.op, classes.types[cls].dtype, position)
-        if part.closed or part.form not in forms or cls in part.work:
+        if part.closed or part.form not in inlinable(node.op, dtype, position) or cls in part.work:
             return None
-    if kind is Kind.ELEMENTWISE and not _agree(parts):
+    if kind is _ELEMENTWISE and not _agree(parts):
         return None
     work = _work(cls, parts)
     if len(work) > MAX_NODES:
         return None
     reads = _reads(classes, node, parts)
-    base = Fragment(cls, node, parts, Fused.LOOP, reads, work)
-    if not base.computed.isdisjoint(reads):
+    if not work.keys().isdisjoint(reads):
         return None  # a program has one node for both, and a node that is read has no anchor in it
-    if kind is Kind.LAYOUT:
+    base = _LOOP.but(cls=cls, node=node, parts=parts, reads=reads, work=work)
+    if kind is _LAYOUT:
         return _layout(classes, base)
-    if kind is Kind.ELEMENTWISE:
+    if kind is _ELEMENTWISE:
         return _elementwise(classes, base)
     if kind is Kind.REDUCTION:
         return _reduction(classes, base)
@@ -223,14 +231,15 @@ def _work(cls: int, parts: tuple[Fragment | None, ...]) -> dict[int, Amount]:
     """What the parts compute, each class once, and nothing yet for `cls`."""
     work: dict[int, Amount] = {}
     for part in parts:
-        if part is not None:
-            if not work:
-                work.update(part.work)
-                continue
-            for computed, amount in part.work.items():
-                held = work.get(computed)
-                if held is None or amount[1] > held[1]:
-                    work[computed] = amount
+        if part is None:
+            continue
+        if work.keys().isdisjoint(part.work):
+            work.update(part.work)
+            continue
+        for computed, amount in part.work.items():
+            held = work.get(computed)
+            if held is None or amount[1] > held[1]:
+                work[computed] = amount
     work[cls] = NOTHING
     return work
 
@@ -243,9 +252,11 @@ def _reads(classes: EClasses, node: ENode, parts: tuple[Fragment | None, ...]) -
     for operand, part in zip(node.operands, parts, strict=True):
         if part is None:
             reads[operand] = max(reads.get(operand, 0.0), classes.bytes[operand])
-            continue
-        for leaf, amount in part.reads.items():
-            reads[leaf] = max(reads.get(leaf, 0.0), amount)
+        elif reads.keys().isdisjoint(part.reads):
+            reads.update(part.reads)
+        else:
+            for leaf, amount in part.reads.items():
+                reads[leaf] = max(reads.get(leaf, 0.0), amount)
     return reads
 
 
@@ -270,20 +281,20 @@ def _layout(classes: EClasses, base: Fragment) -> Fragment | None:
     if base.node.op in ("pad", "concat"):
         # Guarded reads cost a comparison and, at worst, the vectorisation of the loop.
         return base.but(work={**base.work, base.cls: ("guard", size_of(classes.sized[base.cls]))})
-    if part is None or part.form in (Fused.VIEW, Fused.LOOP):
+    if part is None or part.form in _SEEN:
         scale = 1.0
         reads = base.reads
         if base.node.op in ("broadcast", "slice"):
             scale = stored / max(1.0, classes.bytes[base.node.operands[0]])
             reads = {leaf: min(amount, stored) for leaf, amount in reads.items()}
-        form = Fused.VIEW if part is None or part.form is Fused.VIEW else Fused.LOOP
+        form = Fused.VIEW if part is None or part.form is _VIEW else Fused.LOOP
         work = base.work
         if scale != 1:
             work = {cls: (name, amount * scale) for cls, (name, amount) in work.items()}
         if base.node.op not in ("transpose", "reshape"):
             return base.but(form=form, reads=reads, work=work)
         return _moved(classes, base.but(form=form, work=work), part)
-    if part.form is Fused.ROW:
+    if part.form is _ROW:
         return _row_layout(classes, base, part)
     return _stored_elsewhere(classes, base, part)
 
@@ -337,20 +348,20 @@ def _stored_elsewhere(classes: EClasses, base: Fragment, part: Fragment) -> Frag
 
 def _agree(parts: tuple[Fragment | None, ...]) -> bool:
     """Whether an elementwise op can compute some parts in one dispatch."""
-    special = [part for part in parts if part and part.form in (Fused.ROW, *ANCHORED)]
+    special = [part for part in parts if part and part.form in _SPECIAL]
     if len(special) < 2:
         return True
     first = special[0]
     if any(part.form is not first.form for part in special):
         return False
-    if first.form is Fused.ROW:
+    if first.form is _ROW:
         return len({(part.axes, part.full, part.reduced) for part in special}) == 1
     return all(part.anchor is first.anchor and part.stored == first.stored for part in special)
 
 
 def _elementwise(classes: EClasses, base: Fragment) -> Fragment:
     work = {**base.work, base.cls: elementwise_work(classes, base.node, base.cls)}
-    special = [part for part in base.parts if part and part.form in (Fused.ROW, *ANCHORED)]
+    special = [part for part in base.parts if part and part.form in _SPECIAL]
     if not special:
         return base.but(work=work)
     first = special[0]
@@ -369,7 +380,7 @@ def _reduction(classes: EClasses, base: Fragment) -> Fragment | None:
         assert isinstance(attribute, Axis)
         axes = (attribute.index,)
     full = classes.types[base.node.operands[0]].shape
-    if part and part.form is Fused.ROW:
+    if part and part.form is _ROW:
         same = part.axes == axes and part.full == full
         if not same or part.reduced:
             return None
