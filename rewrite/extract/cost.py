@@ -136,11 +136,13 @@ class CostModel:
         """How long a dispatch takes."""
         if features.form == "host":
             return self.rates["host"] + self.memory(features)
-        work = self.work(features)
-        memory = self.memory(features)
+        return self.together(self.work(features), self.memory(features), features.units)
+
+    def together(self, work: float, memory: float, units: float) -> float:
+        """How long a dispatch of kernels takes, of so many seconds of one thread for either."""
         alone = _overlapped(work, memory)
-        if self.threads > 1 and features.units > 1:
-            shared = min(self.threads, features.units)
+        if self.threads > 1 and units > 1:
+            shared = min(self.threads, units)
             together = _overlapped(work / shared, memory / min(shared, self.streams))
             alone = min(alone, together + self.rates["barrier"])
         return self.rates["launch"] + alone

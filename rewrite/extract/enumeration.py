@@ -261,12 +261,12 @@ class Enumeration:
         limit = self._saved(cls)
         if below + work <= self._total[cls] + limit:
             return False
-        there = self._nearby[found.leaves][1]
-        more = self._closure[cls] & ~there
-        if work > limit + sum([self._own[each] for each in members(more)]):
+        absent = ~self._nearby[found.leaves][1]
+        more = members(self._closure[cls] & absent)
+        if work > limit + sum(map(self._own.__getitem__, more)):
             return True
         others = self.dispatches[cls].items()
-        return any(work > limit + own and not leaves & ~there for leaves, (own, _) in others)
+        return any(work > limit + own and not leaves & absent for leaves, (own, _) in others)
 
     def _saved(self, cls: int) -> float:
         """What is saved at most where a class is not stored and read."""
@@ -305,7 +305,7 @@ class Enumeration:
             if not bits:
                 total, bits = totals[leaf], closures[leaf]
             elif more := closures[leaf] & ~bits:
-                total += sum([own[cls] for cls in members(more)])
+                total += sum(map(own.__getitem__, members(more)))
                 bits |= more
         return total, bits
 

@@ -33,7 +33,6 @@ from satura.rewrite.extract.movements import arrival, moved_work
 from satura.rewrite.extract.octets import dequantises, sums_octets
 from satura.rewrite.extract.readable import is_crossed, is_planar, is_readable
 from satura.rewrite.ops import REGISTRY, Kind
-from satura.rewrite.ops.registry import size_of
 from satura.rewrite.types.attributes import Axes, Axis
 from satura.rewrite.types.dims import Dim, static
 from satura.rewrite.types.index_map import (
@@ -97,28 +96,31 @@ class Fragment:
         if self.form is Fused.PLACEMENT:
             copies = sum(model.seconds(copy_features("", each)) for each in self.copied)
             return model.constant + copies
-        return self._priced(self.features(classes), model)
+        return self._settled(model.seconds(self.features(classes)), model)
 
-    def _priced(self, features: Features, model: CostModel) -> float:
-        """The cost of a dispatch with these features."""
-        # Of two equal dispatches the one that stores an earlier tensor can serve more readers; and
-        # one that computes is better than one that copies.
-        tie = model.constant * (len(self.work) + 10 * (self.form is _VIEW))
-        seconds = model.seconds(features)
+    def _settled(self, seconds: float, model: CostModel) -> float:
+        """What a dispatch costs beside equal ones, which takes so many seconds."""
         if not 0 <= seconds < inf:
             kind = type(model).__name__
             raise CallError(
                 f"the cost model {kind} says {seconds} s for a dispatch: it must be >= 0"
             )
-        return seconds + tie
+        # Of two equal dispatches the one that stores an earlier tensor can serve more readers; and
+        # one that computes is better than one that copies.
+        return seconds + model.constant * (len(self.work) + 10 * (self.form is _VIEW))
 
     def prices(self, classes: EClasses, model: CostModel) -> tuple[float, float, float]:
         """Its cost as a dispatch; that of its reads and its work, one after the other, in a
         fragment that goes on; and that of its work alone."""
         inside = self._inside(classes)
-        seconds = self._priced(self._stored(inside, classes), model)
-        work = model.work(inside)
-        return seconds, model.memory(inside) + work + len(self.work) * model.constant, work
+        stored, work = self._stored(inside, classes), model.work(inside)
+        if stored.work is inside.work and type(model) is CostModel and inside.form != "host":
+            # What `seconds` says, without adding up the work again.
+            seconds = model.together(work, model.memory(stored), stored.units)
+        else:
+            seconds = model.seconds(stored)
+        inlined = model.memory(inside) + work + len(self.work) * model.constant
+        return self._settled(seconds, model), inlined, work
 
     def features(self, classes: EClasses) -> Features:
         """What this fragment does as a dispatch."""
@@ -280,7 +282,7 @@ def _layout(classes: EClasses, base: Fragment) -> Fragment | None:
     stored = classes.bytes[base.cls]
     if base.node.op in ("pad", "concat"):
         # Guarded reads cost a comparison and, at worst, the vectorisation of the loop.
-        return base.but(work={**base.work, base.cls: ("guard", size_of(classes.sized[base.cls]))})
+        return base.but(work={**base.work, base.cls: ("guard", classes.elements[base.cls])})
     if part is None or part.form in _SEEN:
         scale = 1.0
         reads = base.reads

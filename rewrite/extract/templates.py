@@ -144,6 +144,9 @@ class Instance:
 
 def _standing(cls: int, node: ENode, parts: tuple[Instance | None, ...]) -> tuple[int, ...]:
     """A class, and those that stand in some parts or are read beside them, each once."""
+    if len(parts) == 1:
+        part = parts[0]
+        return (cls, *part.classes) if part else (cls, *node.operands)
     return tuple(dict.fromkeys(_mentioned(cls, node, parts)))
 
 
@@ -205,36 +208,37 @@ class Instances:
         self, cls: int, position: int, parts: tuple[Instance | None, ...]
     ) -> Instance | None:
         """The e-node at a position of a class over some parts, None where these do not fuse."""
-        node = self.classes.nodes[cls][position]
-        own = inner = self._bits[cls]
-        outer = both = 0
-        size, anchored, key = 1, 0, [self._ops[cls][position]]
-        for operand, part in zip(node.operands, parts, strict=True):
-            if part is None:
-                bit = self._bits[operand]
-                both |= outer & bit
-                outer |= bit
-                key.append(self._read[operand])
-                continue
-            both |= (inner | outer) & (part.inner | part.outer)
-            inner |= part.inner
-            outer |= part.outer
-            template = part.template
-            size += len(template.computed)
-            key.append(template.number)
-            anchored += part.anchor is not None
-        # As `combine` would: most of what is refused computes what it reads, or too much.
-        if inner & outer or both & own:
-            return None
+        node, own = self.classes.nodes[cls][position], self._bits[cls]
+        if len(parts) == 1 and parts[0] is not None:  # most: nothing can occur twice
+            only = parts[0]
+            if (only.inner | only.outer) & own:
+                return None
+            inner, outer = own | only.inner, only.outer
+            size = 1 + len(only.template.computed)
+            key = [self._ops[cls][position], only.template.number]
+            leaves, given = only.leaves, only.given
+        else:
+            inner, outer, both, size, key = own, 0, 0, 1, [self._ops[cls][position]]
+            for operand, part in zip(node.operands, parts, strict=True):
+                if part is None:
+                    bit = self._bits[operand]
+                    both |= outer & bit
+                    outer |= bit
+                    key.append(self._read[operand])
+                    continue
+                both |= (inner | outer) & (part.inner | part.outer)
+                inner |= part.inner
+                outer |= part.outer
+                size += len(part.template.computed)
+                key.append(part.template.number)
+            # As `combine` would: most of what is refused computes what it reads, or too much.
+            if inner & outer or both & own:
+                return None
+            if both:
+                key += self._pattern(cls, node, parts)
+            leaves, given = self._outside(outer)
         if size > MAX_NODES and inner.bit_count() > MAX_NODES:
             return None
-        if both:
-            mentioned = _mentioned(cls, node, parts)
-            place = {each: number for number, each in enumerate(dict.fromkeys(mentioned))}
-            key += map(place.__getitem__, mentioned)
-        if anchored > 1:
-            anchors = [part.anchor for part in parts if part and part.anchor is not None]
-            key += map(anchors.index, anchors)
         found, made = self.templates.found, tuple(key)
         known = found.get(made)
         fragment, standing = None, None
@@ -245,8 +249,6 @@ class Instances:
                 return None
             standing = _standing(cls, node, parts)
             known = found[made] = self._template(fragment, standing, parts)
-        only = parts[0] if len(parts) == 1 else None
-        leaves, given = (only.leaves, only.given) if only else self._outside(outer)
         anchor: object = None
         if known.anchor is not None:
             part = parts[known.anchor] if known.anchor != _OWN else None
@@ -255,6 +257,14 @@ class Instances:
             known, cls, position, node, parts, inner, outer, leaves, given, anchor,
             fragment, standing,
         )  # fmt: skip
+
+    def _pattern(self, cls: int, node: ENode, parts: tuple[Instance | None, ...]) -> list[int]:
+        """Where classes, and anchors, occur twice."""
+        mentioned = _mentioned(cls, node, parts)
+        place = {each: number for number, each in enumerate(dict.fromkeys(mentioned))}
+        anchors = [part.anchor for part in parts if part and part.anchor is not None]
+        shared = map(anchors.index, anchors) if len(anchors) > 1 else ()
+        return [*map(place.__getitem__, mentioned), *shared]
 
     def _outside(self, outer: int) -> tuple[int, float]:
         """Those of some classes that are dispatched, and the price of the others."""
