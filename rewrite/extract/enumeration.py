@@ -14,9 +14,10 @@ from math import inf
 from typing import TypeAlias
 
 from satura.rewrite.egraph.classes import EClasses, ENode
+from satura.rewrite.extract.features import copy_features
 from satura.rewrite.extract.folding import Folding
 from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
-from satura.rewrite.extract.fragments import Fragment, copy_features, placement
+from satura.rewrite.extract.fragments import Fragment, placement
 from satura.rewrite.extract.greedy import members
 from satura.rewrite.extract.octets import widens
 from satura.rewrite.extract.templates import Instance, Instances, Templates

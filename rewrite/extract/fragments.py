@@ -27,7 +27,14 @@ from satura.rewrite.extract.amounts import (
     winograd_work,
 )  # fmt: skip
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.features import INNERMOST, NEAR_BYTES, Amount, Features
+from satura.rewrite.extract.features import (
+    INNERMOST,
+    NEAR_BYTES,
+    UNIT_BYTES,
+    Amount,
+    Features,
+    copy_features,
+)  # fmt: skip
 from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
 from satura.rewrite.extract.movements import arrival, moved_work
 from satura.rewrite.extract.octets import dequantises, sums_octets
@@ -48,7 +55,6 @@ _SEEN = (Fused.VIEW, Fused.LOOP)
 _SPECIAL = (Fused.ROW, *ANCHORED)
 
 MAX_NODES = 48  # a larger fragment compiles slowly and gains nothing
-UNIT_BYTES = 16384.0  # stored by one thread at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,33 +118,38 @@ class Fragment:
     def prices(self, classes: EClasses, model: CostModel) -> tuple[float, float, float]:
         """Its cost as a dispatch; that of its reads and its work, one after the other, in a
         fragment that goes on; and that of its work alone."""
-        inside = self._inside(classes)
-        stored, work = self._stored(inside, classes), model.work(inside)
-        if stored.work is inside.work and type(model) is CostModel and inside.form != "host":
+        done, near, far, constants, units = self._inside(classes)
+        work = model.working(done)
+        if type(model) is CostModel and self.form is not Fused.HOST:
             # What `seconds` says, without adding up the work again.
-            seconds = model.together(work, model.memory(stored), stored.units)
+            size = classes.bytes[self.cls]
+            stored = size if size < NEAR_BYTES else NEAR_BYTES
+            both = work + model.rates["scattered"] * size if self._is_scattered else work
+            memory = model.moving(near + stored, far + (size - stored), constants)
+            seconds = model.together(both, memory, units)
         else:
-            seconds = model.seconds(stored)
-        inlined = model.memory(inside) + work + len(self.work) * model.constant
+            seconds = model.seconds(self.features(classes))
+        inlined = model.moving(near, far, constants) + work + len(self.work) * model.constant
         return self._settled(seconds, model), inlined, work
 
     def features(self, classes: EClasses) -> Features:
-        """What this fragment does as a dispatch."""
-        return self._stored(self._inside(classes), classes)
+        """What this fragment does as a dispatch, which stores its class."""
+        work, near, far, constants, units = self._inside(classes)
+        size, dtype = classes.bytes[self.cls], classes.types[self.cls].dtype.value
+        if self._is_scattered:
+            work.append(("scattered", size))
+        stored = min(size, NEAR_BYTES)
+        near, far = near + stored, far + (size - stored)
+        return Features(self.form.value, dtype, work, near, far, constants, units)
 
-    def _stored(self, inside: Features, classes: EClasses) -> Features:
-        """What it does with the storing of its class."""
-        size, work = classes.bytes[self.cls], inside.work
-        if self.anchor is not None and self.stored is None and self.anchor.inner != -1:
-            work = [*work, ("scattered", size)]
-        near = size if size < NEAR_BYTES else NEAR_BYTES
-        return Features(
-            inside.form, inside.dtype, work, inside.near + near, inside.far + (size - near),
-            inside.constants, inside.units,
-        )  # fmt: skip
+    @property
+    def _is_scattered(self) -> bool:
+        """Whether its anchor stores neighbours apart, in the layout that it makes."""
+        return self.anchor is not None and self.stored is None and self.anchor.inner != -1
 
-    def _inside(self, classes: EClasses) -> Features:
-        """What it does in a larger fragment, which does not store its class."""
+    def _inside(self, classes: EClasses) -> tuple[list[Amount], float, float, float, float]:
+        """What it does in a larger fragment, which does not store its class: its work, the bytes
+        that it reads, near, far and of constants, and into how many parts it falls."""
         near = far = constants = 0.0
         known = classes.known
         for leaf, amount in self.reads.items():
@@ -155,8 +166,7 @@ class Fragment:
             work += self.anchor.work
             units = self.anchor.units
             work = [(INNERMOST.get(name, name), amount) for name, amount in work]
-        dtype = classes.types[self.cls].dtype.value
-        return Features(self.form.value, dtype, work, near, far, constants, max(1.0, units))
+        return work, near, far, constants, max(1.0, units)
 
     @property
     def computed(self) -> Set[int]:
@@ -177,13 +187,6 @@ class Fragment:
 
 
 _LOOP = Fragment(0, ENode("", (), ()), (), Fused.LOOP, {}, {})  # others are made from it
-
-
-def copy_features(dtype: str, size: float) -> Features:
-    """What a dispatch does that only copies a tensor of so many bytes."""
-    near = min(size, NEAR_BYTES)
-    units = max(1.0, size / UNIT_BYTES)
-    return Features("loop", dtype, (), 2 * near, 2 * (size - near), 0.0, units)
 
 
 def combine(
@@ -208,11 +211,12 @@ def combine(
     reads = _reads(classes, node, parts)
     if not work.keys().isdisjoint(reads):
         return None  # a program has one node for both, and a node that is read has no anchor in it
+    if kind is _ELEMENTWISE:
+        work[cls] = elementwise_work(classes, node, cls)
+        return _elementwise(_LOOP.but(cls=cls, node=node, parts=parts, reads=reads, work=work))
     base = _LOOP.but(cls=cls, node=node, parts=parts, reads=reads, work=work)
     if kind is _LAYOUT:
         return _layout(classes, base)
-    if kind is _ELEMENTWISE:
-        return _elementwise(classes, base)
     if kind is Kind.REDUCTION:
         return _reduction(classes, base)
     if kind in (Kind.CONTRACTION, Kind.WINDOW):
@@ -361,14 +365,13 @@ def _agree(parts: tuple[Fragment | None, ...]) -> bool:
     return all(part.anchor is first.anchor and part.stored == first.stored for part in special)
 
 
-def _elementwise(classes: EClasses, base: Fragment) -> Fragment:
-    work = {**base.work, base.cls: elementwise_work(classes, base.node, base.cls)}
-    special = [part for part in base.parts if part and part.form in _SPECIAL]
-    if not special:
-        return base.but(work=work)
-    first = special[0]
+def _elementwise(base: Fragment) -> Fragment:
+    """A loop, or what goes on from a row or an anchor."""
+    first = next((part for part in base.parts if part and part.form in _SPECIAL), None)
+    if first is None:
+        return base
     return base.but(
-        form=first.form, work=work, axes=first.axes, full=first.full, reduced=first.reduced,
+        form=first.form, axes=first.axes, full=first.full, reduced=first.reduced,
         anchor=first.anchor, stored=first.stored,
     )  # fmt: skip
 
