@@ -164,7 +164,8 @@ def _files(rows: Mapping[str, Sequence[Row]], folder: str) -> list[str]:
     commands = []
     for table, entries in rows.items():
         path = Path(folder, table)
-        path.write_text("".join(["\t".join(map(str, row)) + "\t\n" for row in entries]))
+        line = "%d\t" * len(entries[0]) + "\n"
+        path.write_text("".join([line % row for row in entries]))
         commands.append(f'(input {table} "{path}")')
     return commands
 
