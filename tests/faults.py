@@ -78,7 +78,7 @@ FAULTS = (
     ),
     Fault(
         "rewrite/program/program.py",
-        "key = (standing.name, tuple(operands), attributes)",
+        "key = (standing.name, operands, attributes)",
         "key = (standing.name, tuple(sorted(operands)), attributes)",
         "tests/test_program_text.py",
     ),

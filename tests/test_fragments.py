@@ -98,7 +98,7 @@ def test_templates_say_what_their_fragments_are(seed: int) -> None:
             k for k in fragment.reads if given[k] is None
         )
         assert instance.given == pytest.approx(sum(given[k] or 0.0 for k in fragment.reads))
-        assert fragment.seconds(found.classes, found.model) == template.seconds
+        assert fragment.seconds(found.classes, found.model) == template.prices.seconds
 
 
 @pytest.mark.parametrize(("times", "grows"), [(1, True), (4096, False)])

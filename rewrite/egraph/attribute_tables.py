@@ -74,10 +74,10 @@ class Demands:
         """Answer all new rows that the run `asked` made. Returns whether that added anything."""
         asking = [demand for demand in demands if asked.matches.get(demand.asking)]
         rows: dict[int, list[Row]] = {}
-        for want in dict.fromkeys(demand.want for demand in asking):
-            for number, *arguments in self._egraph.numbers(want):
+        asked_in = {demand.want: f"clear_{demand.want}" for demand in asking}
+        for entries in self._egraph.drain(asked_in).values() if asking else ():
+            for number, *arguments in entries:
                 rows.setdefault(number, []).append(tuple(arguments))
-            self._egraph.run(f"clear_{want}")
         answers: dict[str, list[Row]] = {}
         for demand in asking:
             started = perf_counter()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from satura.rewrite.ops.registry import size_of
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import Attribute
 from satura.rewrite.types.tensor_type import TensorType, bytes_of
@@ -41,6 +42,16 @@ class EClasses:
     def sized(self) -> tuple[TensorType, ...]:
         """The type of each class at typical sizes."""
         return tuple(type_.typical(self.sizes) for type_ in self.types)
+
+    @cached_property
+    def elements(self) -> tuple[float, ...]:
+        """How many elements each class has, at typical sizes."""
+        return tuple(map(size_of, self.sized))
+
+    @cached_property
+    def amounts(self) -> dict[tuple[object, ...], tuple[str, float]]:
+        """What extraction has found out about e-nodes."""
+        return {}
 
     @cached_property
     def homes(self) -> Mapping[ENode, int]:

@@ -87,13 +87,9 @@ class Decoding:
 
     def in_order(self, raws: list[Raw]) -> list[Entry]:
         """The e-nodes of one class in order."""
-        numbers, tables = self.numbers, self.tables
+        number, tables = self.numbers.__getitem__, self.tables
         return sorted(
-            (
-                (tables[raw[0]].op.name, tuple([numbers[operand] for operand in raw[1]]), raw[2]),
-                raw,
-            )
-            for raw in raws
+            [((tables[raw[0]].op.name, tuple(map(number, raw[1])), raw[2]), raw) for raw in raws]
         )
 
     def node(self, entry: Entry) -> ENode:
@@ -111,6 +107,8 @@ class Decoding:
             return Origin(rule, round_, caused)
 
         def hidden(old: int) -> tuple[tuple[ENode, Origin], ...]:
+            if old not in self.hidden:
+                return ()
             raws = [raw for raw in self.hidden.get(old, ()) if numbers.keys() >= set(raw[1])]
             return tuple((self.node(entry), origin(old, entry)) for entry in self.in_order(raws))
 
@@ -197,13 +195,14 @@ def _finite(nodes: Mapping[int, list[Raw]], roots: set[int]) -> tuple[set[int], 
     while stack:
         home = stack.pop()
         for raw in nodes.get(home, ()):
-            operands = set(raw[1])
+            operands = raw[1] if len(raw[1]) < 2 else tuple(set(raw[1]))
             for operand in operands:
                 users.setdefault(operand, []).append(len(entries))
+                if operand not in reached:
+                    reached.add(operand)
+                    stack.append(operand)
             entries.append((home, raw))
             missing.append(len(operands))
-            stack.extend(operands - reached)
-            reached |= operands
     ready = [index for index, count in enumerate(missing) if count == 0]
     numbers: dict[int, int] = {}
     while ready:
@@ -211,7 +210,7 @@ def _finite(nodes: Mapping[int, list[Raw]], roots: set[int]) -> tuple[set[int], 
         for index in ready:
             home, (name, row, attributes) = entries[index]
             if home not in numbers:
-                key = (name, tuple([numbers[operand] for operand in row]), attributes)
+                key = (name, tuple(map(numbers.__getitem__, row)), attributes)
                 if home not in least or key < least[home]:
                     least[home] = key
         ready = []

@@ -25,7 +25,7 @@ _FEW = 4
 
 @dataclass(frozen=True)
 class Step:
-    """What one run of a ruleset did: matches and seconds by rule, and whether rows changed."""
+    """What one run of rulesets did: matches and seconds by rule, and whether rows changed."""
 
     matches: dict[str, int]
     seconds: dict[str, float]
@@ -41,6 +41,7 @@ class EGraph:
         self._engine = bindings.EGraph()
         self._classes = _Numbering()
         self._numbers: dict[int, bindings.Value] = {}
+        self._folder: str | None = None  # of files, as long as there is a scratch block
 
     def define(self, text: str) -> None:
         """Run egglog commands: sorts, tables, rules, actions."""
@@ -49,60 +50,64 @@ class EGraph:
     @contextmanager
     def scratch(self) -> Iterator[None]:
         """A block whose changes are taken back at its end, unless it raises."""
-        self.define("(push)")
-        yield
-        self.define("(pop)")
+        with TemporaryDirectory(prefix="satura-egraph-") as self._folder:
+            self.define("(push)")
+            yield
+            self.define("(pop)")
+        self._folder = None
         self._classes.clear()
 
     def close(self) -> None:
         """Free the engine, in the thread that made it; nothing may use it after that."""
         del self._engine
 
-    def run(self, ruleset: str, saturate: bool = False) -> Step:
-        """Run a ruleset once, or until it changes nothing."""
+    def run(self, *rulesets: str, saturate: bool = False, timed: bool = False) -> Step:
+        """Run rulesets one after another, each once, or until it changes nothing.
+
+        Only where it is `timed`, which takes time, there are seconds.
+        """
         started = perf_counter()
-        schedule = f"(saturate (run {ruleset}))" if saturate else f"(run {ruleset})"
-        output = self._output(f"(run-schedule {schedule})")
+        runs = [f"(saturate (run {each}))" if saturate else f"(run {each})" for each in rulesets]
+        (output,) = self._outputs(f"(run-schedule {' '.join(runs)})")
         assert isinstance(output, bindings.RunScheduleOutput)
-        report = output.report
-        seconds = _shares(perf_counter() - started, report.search_and_apply_time_per_rule)
+        report, seconds = output.report, {}
+        if timed:
+            taken = perf_counter() - started
+            seconds = _shares(taken, report.search_and_apply_time_per_rule)
         return Step(report.num_matches_per_rule, seconds, report.updated)
 
     def insert(self, rows: Mapping[str, Sequence[Row]]) -> None:
         """Add rows to relations of numbers."""
-        few = {table: entries for table, entries in rows.items() if len(entries) <= _FEW}
-        facts = [
-            f"(set ({table} {' '.join(map(str, row))}) ())" for table in few for row in few[table]
+        many = {table: entries for table, entries in rows.items() if len(entries) > _FEW}
+        commands = [
+            f"(set ({table} {' '.join(map(str, row))}) ())"
+            for table, entries in rows.items()
+            if table not in many
+            for row in entries
         ]
-        self.define("\n".join(facts))
-        if len(few) < len(rows):
+        if many and self._folder is None:
             with TemporaryDirectory(prefix="satura-egraph-") as folder:
-                for table, entries in rows.items():
-                    if table not in few:
-                        path = Path(folder, table)
-                        path.write_text(
-                            "".join("\t".join(map(str, row)) + "\t\n" for row in entries)
-                        )
-                        self.define(f'(input {table} "{path}")')
+                self.define("\n".join([*commands, *_files(many, folder)]))
+        elif commands or many:
+            self.define("\n".join([*commands, *_files(many, self._folder or "")]))
 
     def sizes(self) -> dict[str, int]:
         """Number of rows per table."""
-        output = self._output("(print-size)")
+        (output,) = self._outputs("(print-size)")
         assert isinstance(output, bindings.PrintAllFunctionsSize)
         return dict(output.sizes)
 
     def numbers(self, table: str) -> list[Row]:
         """Rows of a relation of numbers, sorted. Reads this one table only."""
-        output = self._output(f"(print-function {table})")
-        assert isinstance(output, bindings.PrintFunctionOutput)
-        terms = output.termdag  # a copy each time that one asks for it
-        integer = _Integers(terms).__getitem__
-        rows = []
-        for application, _ in output.terms:
-            term = terms.get(application)
-            assert isinstance(term, bindings.TermApp)
-            rows.append(tuple(map(integer, term.args)))
-        return sorted(rows)
+        (output,) = self._outputs(f"(print-function {table})")
+        return _rows_of(output)
+
+    def drain(self, tables: Mapping[str, str]) -> dict[str, list[Row]]:
+        """Rows of relations of numbers, sorted; then the rulesets run that empty them."""
+        printed = [f"(print-function {table})" for table in tables]
+        runs = [f"(run {ruleset})" for ruleset in tables.values()]
+        *outputs, _ = self._outputs(f"{' '.join(printed)} (run-schedule {' '.join(runs)})")
+        return dict(zip(tables, map(_rows_of, outputs), strict=True))
 
     def tables(self, names: Iterable[str]) -> tuple[dict[str, list[Row]], dict[str, list[Row]]]:
         """Rows of the named tables, results last: those in use, and those that are hidden."""
@@ -112,8 +117,10 @@ class EGraph:
         for name in names:
             function = functions[name]
             sorts = [*function.input_sorts, function.output_sort]
-            for result, is_hidden in ((shown, False), (hidden, True)):
-                rows = [(*r.inputs, r.output) for r in function.rows if r.subsumed is is_hidden]
+            found: tuple[list[tuple[bindings.Value, ...]], ...] = ([], [])
+            for row in function.rows:
+                found[row.subsumed].append((*row.inputs, row.output))
+            for result, rows in zip((shown, hidden), found, strict=True):
                 columns = [
                     map(self._converter(sort), column)
                     for sort, column in zip(sorts, zip(*rows, strict=True), strict=bool(rows))
@@ -132,10 +139,9 @@ class EGraph:
             _, self._numbers[number] = self._engine.eval_expr(literal)
         return self._numbers[number]
 
-    def _output(self, command: str) -> object:
-        """What a command that has one output gives."""
-        (output,) = self._engine.run_program(*self._engine.parse_program(command))
-        return output
+    def _outputs(self, commands: str) -> list[object]:
+        """What commands give."""
+        return list(self._engine.run_program(*self._engine.parse_program(commands)))
 
     def _converter(self, sort: str) -> Callable[[bindings.Value], int]:
         if sort == "i64":
@@ -151,6 +157,30 @@ def _shares(seconds: float, per_rule: dict[str, timedelta]) -> dict[str, float]:
     if not total:
         return {}
     return {name: seconds * (own / total) for name, own in per_rule.items() if own}
+
+
+def _files(rows: Mapping[str, Sequence[Row]], folder: str) -> list[str]:
+    """Commands that read rows from files in a folder, which are there then."""
+    commands = []
+    for table, entries in rows.items():
+        path = Path(folder, table)
+        line = "%d\t" * len(entries[0]) + "\n"
+        path.write_text("".join([line % row for row in entries]))
+        commands.append(f'(input {table} "{path}")')
+    return commands
+
+
+def _rows_of(output: object) -> list[Row]:
+    """The rows of a relation of numbers that was printed, sorted."""
+    assert isinstance(output, bindings.PrintFunctionOutput)
+    terms = output.termdag  # a copy each time that one asks for it
+    integer = _Integers(terms).__getitem__
+    rows = []
+    for application, _ in output.terms:
+        term = terms.get(application)
+        assert isinstance(term, bindings.TermApp)
+        rows.append(tuple(map(integer, term.args)))
+    return sorted(rows)
 
 
 class _Numbering(dict[bindings.Value, int]):

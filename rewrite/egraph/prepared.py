@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from satura.rewrite.egraph.dropping import with_drops
 from satura.rewrite.egraph.engine import EGraph
 from satura.rewrite.egraph.interner import Interner, Value
-from satura.rewrite.egraph.rule_compiler import RuleCode, compile_direction
+from satura.rewrite.egraph.rule_compiler import RuleCode, compile_direction, joining_rulesets
 from satura.rewrite.egraph.tables import (
     BASE,
     NodeTable,
@@ -38,12 +38,13 @@ class Prepared:
     """An engine without rows that has rules, and tables of satura's ops and of those in rules.
 
     `codes` belong to the directions, in order, which are told apart by their ids as long as this
-    is there. `widths` are those of the shared tables. `constants` are the values that rules mention
-    by number, from 0.
+    is there. The rulesets `joining` fill the tables of joins, one after another. `widths` are those
+    of the shared tables. `constants` are the values that rules mention by number, from 0.
     """
 
     egraph: EGraph
     tables: Mapping[str, NodeTable]
+    joining: Sequence[str]
     widths: frozenset[int]
     directions: Sequence[Direction]
     codes: Sequence[RuleCode]
@@ -112,11 +113,14 @@ def _declare(directions: Sequence[Direction], apart: Sequence[bool], drops: bool
     egraph.define(BASE)
     for table in tables.values():
         egraph.define(schema(table))
+    together = [code for code, alone in zip(codes, apart, strict=True) if not alone]
+    joining = joining_rulesets(max([len(code.joining) for code in together], default=0))
+    egraph.define(" ".join(f"(ruleset {name})" for name in joining))
     for code in codes:  # one text of all takes egglog three times as long
         egraph.define(code.text)
-    rulesets = " ".join(c.ruleset for c, alone in zip(codes, apart, strict=True) if not alone)
+    rulesets = " ".join(code.ruleset for code in together)
     egraph.define(f"(unstable-combined-ruleset fire {rulesets})" if rulesets else "(ruleset fire)")
-    return Prepared(egraph, tables, shared, directions, codes, interner.values)
+    return Prepared(egraph, tables, joining, shared, directions, codes, interner.values)
 
 
 def _leave_to_parent() -> None:

@@ -47,14 +47,15 @@ _FACTS: Mapping[type[Term], str] = {
 class RuleCode:
     """The egglog text of one direction, and the names of its rulesets and tables.
 
-    The rule `asking` puts `width` arguments into the table of demands of that width; answers have
-    `results` numbers more. It fires at most once per row of the table `rows`, which is empty where
-    that is not known, and makes at most `makes` e-nodes each time.
+    The rulesets `joining` fill the tables of its joins, one after another. The rule `asking` puts
+    `width` arguments into the table of demands of that width; answers have `results` numbers more.
+    It fires at most once per row of the table `rows`, which is empty where that is not known, and
+    makes at most `makes` e-nodes each time.
     """
 
     direction: Direction
     text: str
-    matching: str
+    joining: tuple[str, ...]
     ruleset: str
     asking: str
     width: int
@@ -72,6 +73,11 @@ def compile_direction(
     them are done before it fires.
     """
     return _Writer(direction, number, interner, apart).code()
+
+
+def joining_rulesets(count: int, whose: str = "") -> tuple[str, ...]:
+    """The names of the rulesets that fill the first, second and further tables of joins."""
+    return tuple(f"joining_{stage}{whose}" for stage in range(count))
 
 
 class _Writer:
@@ -116,11 +122,11 @@ class _Writer:
         stages, query = split_query(atoms, words, f"match_{number}", 1 if one_table else 2)
         # A row of demands has one answer at most.
         rows = query[0].table if direction.computes or len(query) == 1 else ""
-        matching = f"matching_{number}" if self.apart else "match"
+        joining = joining_rulesets(len(stages), f"_of_{number}" if self.apart else "")
         lines = [f"(ruleset {ruleset})\n"]
         if self.apart:
-            lines.append(f"(ruleset {matching})\n")
-        lines += [stage.text(matching) for stage in stages]
+            lines += [f"(ruleset {name})\n" for name in joining]
+        lines += [stage.text(name) for stage, name in zip(stages, joining, strict=True)]
         if direction.computes:
             want = Atom(want_of(len(columns)), (str(number), *columns))
             lines.append(rule_text(query[:-1], want.stated, "demand", asking))
@@ -134,7 +140,7 @@ class _Writer:
             lines.append(rule_text(query, " ".join(dropped), ruleset, name))
         text, makes = "".join(lines), len(self.made)
         width, results = len(columns), len(outputs)
-        return RuleCode(direction, text, matching, ruleset, asking, width, results, rows, makes)
+        return RuleCode(direction, text, joining, ruleset, asking, width, results, rows, makes)
 
     @property
     def hiding(self) -> list[str]:

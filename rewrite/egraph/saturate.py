@@ -216,6 +216,7 @@ class _Run:
     def load(self, engine: Prepared) -> None:
         """Load the program into the engine, and make a runner for each direction."""
         self.egraph, self.interner = engine.egraph, Interner(engine.constants)
+        self.joining = engine.joining
         self.tables = engine.tables_for(self.program)
         self.types = [type_demand(table) for table in self.tables.values()]
         for table, demand in zip(self.tables.values(), self.types, strict=True):
@@ -342,20 +343,20 @@ class _Run:
 
     def match(self) -> None:
         """Find what rules match, and compute what they ask for."""
-        self.note(self.egraph.run("match", saturate=True))
+        self.note(self.egraph.run(*self.joining, timed=True))
         for runner in self.runners:
             if runner.watched:
                 self.observer.start(runner.direction)
-                self.note(self.egraph.run(runner.code.matching, saturate=True))
+                self.note(self.egraph.run(*runner.code.joining, timed=True))
         self.observer.start(None)
-        step = self.egraph.run("demand")
+        step = self.egraph.run("demand", timed=True)
         self.note(step)
         self.demands.answer(self.rule_demands, step)
 
     def fire_together(self, round_: int) -> bool:
         """Fire all rules that are not watched. Returns whether anything changed."""
         self.observer.start(None)
-        step = self.egraph.run("fire")
+        step = self.egraph.run("fire", timed=True)
         self.note(step)
         self.mark(step, round_)
         self.count()
@@ -365,7 +366,7 @@ class _Run:
         """Fire one rule. Returns whether anything changed."""
         self.observer.start(runner.direction)
         nodes = self.nodes
-        step = self.egraph.run(runner.code.ruleset)
+        step = self.egraph.run(runner.code.ruleset, timed=True)
         self.note(step)
         if step.changed:
             self.mark(step, round_)

@@ -129,7 +129,6 @@ BASE = f"""
 (function scalar_value (i64 i64) Unit :no-merge)
 (ruleset load)
 (ruleset facts)
-(ruleset match)
 (ruleset demand)
 (ruleset forget)
 (rule ((= e (now n))) ((delete (now n))) :ruleset forget)

@@ -40,18 +40,22 @@ Work = tuple[tuple[Amount, ...], float]
 
 
 def elementwise_work(classes: EClasses, node: ENode, cls: int) -> Amount:
-    """What one elementwise op computes for all elements of its class."""
-    result = classes.sized[cls]
-    flops = _flops(classes, node, result)
-    weight = flops / max(1.0, size_of(result))
-    dtype = classes.types[node.operands[0]].dtype if node.operands else result.dtype
-    return rate("dear" if weight > _DEAR else "cheap", dtype), flops
+    """What one elementwise op computes for all elements of its class; found out once."""
+    key = cls, node.op, node.operands, node.attributes
+    found = classes.amounts.get(key)
+    if found is None:
+        result = classes.sized[cls]
+        flops = _flops(classes, node, result)
+        weight = flops / max(1.0, classes.elements[cls])
+        dtype = classes.types[node.operands[0]].dtype if node.operands else result.dtype
+        found = classes.amounts[key] = rate("dear" if weight > _DEAR else "cheap", dtype), flops
+    return found
 
 
 def reduction_work(classes: EClasses, node: ENode) -> Amount:
     """What one reduction along whole axes computes."""
     source = classes.sized[node.operands[0]]
-    return rate("reduction", source.dtype), size_of(source)
+    return rate("reduction", source.dtype), classes.elements[node.operands[0]]
 
 
 def row_work(classes: EClasses, node: ENode, axes: tuple[int, ...]) -> Work:
@@ -148,7 +152,7 @@ def lonely_work(classes: EClasses, node: ENode, lanes: int) -> Work:
 
 def _operand_elements(classes: EClasses, node: ENode) -> float:
     """How many elements the operands have."""
-    return sum(size_of(classes.sized[operand]) for operand in node.operands)
+    return sum(classes.elements[operand] for operand in node.operands)
 
 
 def _recurrence_work(classes: EClasses, node: ENode, lanes: int) -> Work:
@@ -179,9 +183,8 @@ def tile_amounts(
 
 
 def _flops(classes: EClasses, node: ENode, result: TensorType) -> float:
-    op = REGISTRY[node.op]
-    operands = tuple(classes.sized[operand] for operand in node.operands)
-    return op.flops(operands, node.attributes, result)
+    operands = tuple(map(classes.sized.__getitem__, node.operands))
+    return REGISTRY[node.op].flops(operands, node.attributes, result)
 
 
 def _shape(type_: TensorType) -> tuple[int, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from satura.rewrite.egraph.classes import EClasses
+from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.features import Features
@@ -125,8 +125,13 @@ class _Assembler:
         node = self.folded[cls]
         if node is None:
             raise ProgramError(f"class {cls} cannot be computed")
-        operands = tuple(self.node_of[operand] for operand in node.operands)
-        self.node_of[cls] = self.builder.add(node.op, operands, *node.attributes)
+        operands = [self.node_of[operand] for operand in node.operands]
+        self.node_of[cls] = self._add(cls, node, operands)
+
+    def _add(self, cls: int, node: ENode, operands: Sequence[int]) -> int:
+        """Add an e-node of a class, whose type is known."""
+        op, type_ = REGISTRY[node.op], self.classes.types[cls]
+        return self.builder.add_typed(op, tuple(operands), node.attributes, type_)
 
     def _dispatch(self, cls: int, fragment: Fragment) -> None:
         emitted: dict[int, int] = {}
@@ -144,7 +149,7 @@ class _Assembler:
                     read[operands[-1]] = None
                 else:
                     operands.append(emit(below))
-            index = self.builder.add(part.node.op, operands, *part.node.attributes)
+            index = self._add(part.cls, part.node, operands)
             emitted[id(part)] = index
             inside[index] = None
             if part.anchor is fragment.anchor and REGISTRY[part.node.op].kind in ANCHORS:

@@ -161,8 +161,9 @@ class _Made:
 
     def add(self, leaves: int, cost: float, found: Found) -> int:
         """Add a candidate; its number, or that of one that costs no more and reads no others."""
+        costs, read, others = self.costs, self.leaves, ~leaves
         for other in self.of[found.cls]:
-            if self.costs[other] <= cost and not self.leaves[other] & ~leaves:
+            if costs[other] <= cost and not read[other] & others:
                 return other
         self.append(leaves, cost, found)
         return len(self.found) - 1

@@ -11,11 +11,11 @@ for them; `of_vectors` has those of CPUs with narrower vectors, as far as they w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from satura.rewrite.extract.features import MEMORY, RATES, Features
+from satura.rewrite.extract.features import MEMORY, RATES, Amount, Features
 
 REFERENCE_LANES = 16
 _HIDDEN = 1 / 16  # what a second costs that hides: less than any prediction is exact to
@@ -136,11 +136,13 @@ class CostModel:
         """How long a dispatch takes."""
         if features.form == "host":
             return self.rates["host"] + self.memory(features)
-        work = self.work(features)
-        memory = self.memory(features)
+        return self.together(self.work(features), self.memory(features), features.units)
+
+    def together(self, work: float, memory: float, units: float) -> float:
+        """How long a dispatch of kernels takes, of so many seconds of one thread for either."""
         alone = _overlapped(work, memory)
-        if self.threads > 1 and features.units > 1:
-            shared = min(self.threads, features.units)
+        if self.threads > 1 and units > 1:
+            shared = min(self.threads, units)
             together = _overlapped(work / shared, memory / min(shared, self.streams))
             alone = min(alone, together + self.rates["barrier"])
         return self.rates["launch"] + alone
@@ -163,13 +165,18 @@ class CostModel:
 
     def work(self, features: Features) -> float:
         """The part of one thread's time that is spent computing."""
-        rates = self.rates
-        return sum([rates[name] * amount for name, amount in features.work if amount])
+        return self.working(features.work)
 
     def memory(self, features: Features) -> float:
         """The part of one thread's time that reading and storing take."""
+        return self.moving(features.near, features.far, features.constants)
+
+    def working(self, work: Iterable[Amount]) -> float:
+        """How long one thread computes so much."""
         rates = self.rates
-        return (
-            features.near * rates["near"] + features.far * rates["far"]
-            + features.constants * rates["constant"]
-        )  # fmt: skip
+        return sum([rates[name] * amount for name, amount in work if amount])
+
+    def moving(self, near: float, far: float, constants: float) -> float:
+        """How long one thread reads and stores so many bytes."""
+        rates = self.rates
+        return near * rates["near"] + far * rates["far"] + constants * rates["constant"]

@@ -14,9 +14,10 @@ from math import inf
 from typing import TypeAlias
 
 from satura.rewrite.egraph.classes import EClasses, ENode
+from satura.rewrite.extract.features import copy_features
 from satura.rewrite.extract.folding import Folding
 from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
-from satura.rewrite.extract.fragments import Fragment, copy_features, placement
+from satura.rewrite.extract.fragments import Fragment, placement
 from satura.rewrite.extract.greedy import members
 from satura.rewrite.extract.octets import widens
 from satura.rewrite.extract.templates import Instance, Instances, Templates
@@ -26,8 +27,11 @@ MAX_SWEEPS = 12
 _WIDTH_OF_ROWS = 2  # what is cheapest alone may not be so beside what the row reads once more
 _LARGE = 1500  # e-nodes; in smaller e-graphs all ways to read operands go on
 _EQUAL = 1 + 1e-4  # times as long: two ways to read the same
+# Members of enums by names of their own: to read one takes Python 3.11 a call.
+_SOURCE, _ELEMENTWISE, _LAYOUT, _ROW = Kind.SOURCE, Kind.ELEMENTWISE, Kind.LAYOUT, Fused.ROW
+_VIEW = Fused.VIEW.value
 _VIEWING = (Kind.ELEMENTWISE, Kind.REDUCTION)
-_SPECIAL = (Fused.ROW, *ANCHORED)
+_SPECIAL = (_ROW, *ANCHORED)
 _MOVING = ("reshape", "transpose")
 IMPROVEMENT = 1e-9  # relative; smaller gains are noise of floating point
 
@@ -61,7 +65,7 @@ class Enumeration:
         self._total = [inf if price is None else price for price in folding.given]
         self._closure = [0] * count  # bit set of the classes dispatched below and here
         self._nearby: dict[int, tuple[float, int]] = {}  # of `_below`, during one visit
-        self._members: dict[int, tuple[int, ...]] = {}
+        self._members: dict[int, tuple[int, ...]] = {0: ()}
         self.instances = Instances(classes, templates, folding.given)
         self._users = _users(classes)
         outputs = {cls for _, cls in classes.outputs}
@@ -101,7 +105,9 @@ class Enumeration:
         below += given
         if bits >> cls & 1:
             return None
-        if self.given[cls] is not None or seconds == inf or self._passes_on(found):
+        if self.given[cls] is not None or seconds == inf:
+            return below
+        if self._in_transit[cls] and self._passes_on(found):
             return below
         dispatches = self.dispatches[cls]
         held = dispatches.get(leaves)
@@ -131,19 +137,22 @@ class Enumeration:
                         dirty.setdefault(user, set()).add(position)
 
     def _passes_on(self, found: Found) -> bool:
-        """Whether what is moved here is only moved on: it is better stored where that ends, unless
-        an anchor cannot store it there."""
-        moves = self._in_transit[found.cls] and found.node.op in _MOVING
-        return moves and found.form not in ANCHORED
+        """Whether what is moved here, of a class in transit, is only moved on: it is better stored
+        where that ends, unless an anchor cannot store it there."""
+        return found.node.op in _MOVING and found.form not in ANCHORED
 
     def _visit(self, cls: int, positions: Iterable[int]) -> bool:
         """Try some e-nodes of a class over their operands' options; whether anything got better."""
-        total, better = self._total[cls], False
+        total, better, combined = self._total[cls], False, self._combined
         self._nearby.clear()
         for position in positions:
             node = self.classes.nodes[cls][position]
             for parts in self._ways(cls, node):
-                found = self._combine(cls, position, parts)
+                key = cls, position, parts  # equal fragments are one object
+                if key in combined:
+                    found = combined[key]
+                else:
+                    found = combined[key] = self.instances.combined(cls, position, parts)
                 if found is not None and self._offer(found):
                     better = True
             if node.op == "concat" and all(map(self.is_computable, node.operands)):
@@ -160,34 +169,38 @@ class Enumeration:
 
     def _ways(self, cls: int, node: ENode) -> Iterable[tuple[Instance | None, ...]]:
         """Every way to read the operands of `node`: as a leaf, or inlined in one of the forms."""
-        kind = REGISTRY[node.op].kind
-        if kind is Kind.SOURCE and node.op in ("input", "constant"):
+        op, classes = node.op, self.classes
+        kind = REGISTRY[op].kind
+        if kind is _SOURCE and op in ("input", "constant"):
             return ()
-        seen = kind is Kind.LAYOUT and node.op not in ("pad", "concat")
-        if self.classes.known[cls] and not seen and not widens(self.classes, cls, node):
+        seen = kind is _LAYOUT and op not in ("pad", "concat")
+        if classes.known[cls] and not seen and not widens(classes, cls, node):
             return ()  # computed at compile time
         ways: list[list[Instance | None]] = []
-        dtype = self.classes.types[cls].dtype
+        dtype = classes.types[cls].dtype
+        special = 0
         for position, operand in enumerate(node.operands):
-            options: list[Instance | None] = [None] if self.is_computable(operand) else []
+            options: list[Instance | None] = [None] if self._total[operand] < inf else []
             if held := self.options[operand]:
-                forms = inlinable(node.op, dtype, position)
-                options += [
-                    each
-                    for _, each in held.values()
-                    if each.template.form in forms and not each.template.closed
-                ]
+                forms = inlinable(op, dtype, position)
+                is_special = False
+                for _, each in held.values():
+                    template = each.template
+                    if template.form in forms and not template.closed:
+                        options.append(each)
+                        is_special = is_special or template.form in _SPECIAL
+                special += is_special
                 if len(options) > 1 and kind in _VIEWING and self._is_seen(operand):
                     del options[0]
             ways.append(options)
         found = cartesian(*ways)
-        return filter(agree, found) if kind is Kind.ELEMENTWISE and len(ways) > 1 else found
+        return filter(agree, found) if special > 1 and kind is _ELEMENTWISE else found
 
     def _is_seen(self, cls: int) -> bool:
         """Whether storing a class takes a copy, and what is copied can be read in its place; of
         constants, what takes less to be stored."""
-        held = self.options[cls].get(Fused.VIEW.value)
-        if held is None or held[1].template.work:
+        held = self.options[cls].get(_VIEW)
+        if held is None or held[1].template.prices.work:
             return False
         price, view = held
         constant = self.given[cls]
@@ -195,37 +208,30 @@ class Enumeration:
             return view.given <= constant
         return price <= self._total[cls]
 
-    def _combine(
-        self, cls: int, position: int, parts: tuple[Instance | None, ...]
-    ) -> Instance | None:
-        """What parts make, remembered: equal fragments are one object."""
-        key = cls, position, parts
-        if key not in self._combined:
-            self._combined[key] = self.instances.combined(cls, position, parts)
-        return self._combined[key]
-
     def _offer(self, found: Instance) -> bool:
         """Admit a fragment, and keep it to grow from where it is the best of its kind."""
-        template = found.template
-        below = self._admit(found, found.leaves, found.seconds, found.given)
+        template, given = found.template, found.given
+        seconds, inlined, work, kind = template.prices
+        below = self._admit(found, found.leaves, seconds + given, given)
         if below is None or not template.grows:
             return False
-        if self._is_hopeless(found, below):
+        cls = found.cls
+        if below + work > self._total[cls] and self._is_hopeless(found, below):
             return False
         # What it costs in a larger one: its reads and its work, one after the other.
-        price = below + template.inlined
+        price = below + inlined
         # Operands of one op fuse only when they share their anchor.
-        kept = template.kind or found.anchor
+        kept = kind or found.anchor
         width = self.width
-        if template.form is Fused.ROW:
-            width = max(width, _WIDTH_OF_ROWS)
+        if template.form is _ROW and width < _WIDTH_OF_ROWS:
+            width = _WIDTH_OF_ROWS
         if width > 1:
             return self._keep_wide(kept, found, price, width)
-        options = self.options[found.cls]
+        options = self.options[cls]
         held = options.get(kept)
         if held is not None and price >= held[0] * (1 - IMPROVEMENT):
             return False
-        is_rival = self._is_large and template.inner is not None and template.kind is None
+        is_rival = self._is_large and template.inner is not None and kind is None
         if is_rival and self._is_outdone(found, price):
             return False
         options[kept] = (price, found)
@@ -252,16 +258,16 @@ class Enumeration:
     def _is_hopeless(self, found: Instance, below: float) -> bool:
         """Whether a fragment takes longer in a larger one than its class takes to be computed,
         stored and read beside all that it reads: as is cheapest, or from what is there by then."""
-        cls, work = found.cls, found.template.work
+        cls, work = found.cls, found.template.prices.work
         limit = self._saved(cls)
         if below + work <= self._total[cls] + limit:
             return False
-        there = self._nearby[found.leaves][1]
-        more = self._closure[cls] & ~there
-        if work > limit + sum([self._own[each] for each in members(more)]):
+        absent = ~self._nearby[found.leaves][1]
+        more = members(self._closure[cls] & absent)
+        if work > limit + sum(map(self._own.__getitem__, more)):
             return True
         others = self.dispatches[cls].items()
-        return any(work > limit + own and not leaves & ~there for leaves, (own, _) in others)
+        return any(work > limit + own and not leaves & absent for leaves, (own, _) in others)
 
     def _saved(self, cls: int) -> float:
         """What is saved at most where a class is not stored and read."""
@@ -292,12 +298,15 @@ class Enumeration:
     def _below(self, leaves: int) -> tuple[float, int]:
         """Seconds of everything below `leaves`, and the classes dispatched there."""
         totals, closures, own = self._total, self._closure, self._own
+        found = self.members(leaves)
+        if len(found) == 1:
+            return totals[found[0]], closures[found[0]]
         total, bits = 0.0, 0
-        for leaf in sorted(self.members(leaves), key=totals.__getitem__, reverse=True):
+        for leaf in sorted(found, key=totals.__getitem__, reverse=True):
             if not bits:
                 total, bits = totals[leaf], closures[leaf]
             elif more := closures[leaf] & ~bits:
-                total += sum([own[cls] for cls in members(more)])
+                total += sum(map(own.__getitem__, members(more)))
                 bits |= more
         return total, bits
 
@@ -307,7 +316,7 @@ def agree(parts: tuple[Instance | None, ...]) -> bool:
     special = [part for part in parts if part and part.template.form in _SPECIAL]
     return len(special) < 2 or (
         len({part.template.form for part in special}) == 1
-        and (special[0].form is Fused.ROW or len({id(part.anchor) for part in special}) == 1)
+        and (special[0].form is _ROW or len({id(part.anchor) for part in special}) == 1)
     )
 
 

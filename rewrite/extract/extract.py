@@ -73,7 +73,7 @@ def appraiser(model: CostModel | None = None) -> Callable[[EClasses], Appraised]
     def appraise(classes: EClasses) -> Appraised:
         found = enumerate_fragments(_with_sizes(classes, templates.model), templates)
         parts = [found.found[candidate] for candidate in found.start.choice.values()]
-        dispatched = [part.template.seconds for part in parts if isinstance(part, Instance)]
+        dispatched = [part.template.prices.seconds for part in parts if isinstance(part, Instance)]
         if len(dispatched) == len(parts):
             return Appraised(sum(dispatched), found)
         made = schedule(found, found.start)  # which parts of a concat are copied is found here

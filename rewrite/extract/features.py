@@ -46,6 +46,7 @@ INNERMOST = {"guard": "masked", "turned": "scattered"}
 """What plain loops do as a whole, and what that is where it is done element by element."""
 MEMORY = ("near", "far", "constant")
 NEAR_BYTES = 2.0**20  # of one tensor
+UNIT_BYTES = 16384.0  # stored by one thread at a time
 _COUNTED = {*TYPED, "octets"} - {"tile"}
 OVERHEADS = ("launch", "host", "barrier")
 
@@ -101,3 +102,10 @@ class Features:
         """What it computes, in operations; idle lanes of tiles are counted, too."""
         kinds = {name: name.partition(".")[0] for name in self.summed}
         return sum(amount for name, amount in self.summed.items() if kinds[name] in _COUNTED)
+
+
+def copy_features(dtype: str, size: float) -> Features:
+    """What a dispatch does that only copies a tensor of so many bytes."""
+    near = min(size, NEAR_BYTES)
+    units = max(1.0, size / UNIT_BYTES)
+    return Features("loop", dtype, (), 2 * near, 2 * (size - near), 0.0, units)

@@ -28,28 +28,28 @@ class Folding:
 
 def fold(classes: EClasses, model: CostModel) -> Folding:
     """The cheapest way to compute each constant class, priced as a tree."""
+    known = classes.known
     prices = [inf] * len(classes.nodes)
     nodes: list[ENode | None] = [None] * len(classes.nodes)
     users: list[dict[int, None]] = [{} for _ in classes.nodes]
+    foldable: list[list[ENode]] = [[] for _ in classes.nodes]
     for cls, alternatives in enumerate(classes.nodes):
-        for node in alternatives if classes.known[cls] else ():
+        for node in alternatives if known[cls] else ():
             for operand in node.operands:
                 users[operand][cls] = None
-    queue = [cls for cls in range(len(classes.nodes)) if classes.known[cls]]
+            if all(map(known.__getitem__, node.operands)) and _is_foldable(node):
+                foldable[cls].append(node)
+    queue = [cls for cls, is_known in enumerate(known) if is_known]
     while queue:
         waiting: dict[int, None] = {}
         for cls in queue:
-            for node in classes.nodes[cls]:
-                known = all(classes.known[operand] for operand in node.operands)
-                if node.op in ("host", "item") or not known or is_open(node.attributes):
-                    continue
-                if node.op != "constant" and not node.operands:
-                    continue
+            kept = _MADE * classes.bytes[cls] * model.constant_byte
+            for node in foldable[cls]:
                 price = 0.0
                 if node.operands:
-                    price = model.constant + sum(prices[operand] for operand in node.operands)
+                    price = model.constant + sum([prices[operand] for operand in node.operands])
                     if not _is_moved_on(node, nodes):
-                        price += _MADE * classes.bytes[cls] * model.constant_byte
+                        price += kept
                 if price < prices[cls] * (1 - 1e-9):
                     prices[cls], nodes[cls] = price, node
                     waiting.update(users[cls])
@@ -59,6 +59,13 @@ def fold(classes: EClasses, model: CostModel) -> Folding:
     for cls in classes.inputs:
         given[cls] = 0.0
     return Folding(tuple(nodes), tuple(given))
+
+
+def _is_foldable(node: ENode) -> bool:
+    """Whether it can be computed from constants, whatever the sizes."""
+    if not node.operands:
+        return node.op == "constant"
+    return node.op not in ("host", "item") and not is_open(node.attributes)
 
 
 def _is_moved_on(node: ENode, nodes: Sequence[ENode | None]) -> bool:

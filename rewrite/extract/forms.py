@@ -43,18 +43,26 @@ _LAYOUT = {
 }
 
 
+# To read a member of an enum takes Python 3.11 a call.
+_ALONE = (Kind.HOST, Kind.ALONE)
+_ANCHORS = (Kind.CONTRACTION, Kind.WINDOW)
+_OF_LAYOUT, _OF_REDUCTION, _OF_INDEXING = Kind.LAYOUT, Kind.REDUCTION, Kind.INDEXING
+_WIDE = (DType.I32, DType.I64)
+_VIEWS: Forms = (Fused.VIEW,)
+_ROWS: Forms = (*_PLAIN, Fused.ROW)
+
+
 def inlinable(op: str, dtype: DType, position: int) -> Forms:
     """The forms that an op with a result of some type may inline at a position; no others fuse."""
     kind = REGISTRY[op].kind
-    if kind in (Kind.HOST, Kind.ALONE):
+    if kind in _ALONE:
         return ()
-    if kind is Kind.LAYOUT:
+    if kind is _OF_LAYOUT:
         return _LAYOUT.get(op, _PLAIN)
-    if kind is Kind.REDUCTION:
-        return (*_PLAIN, Fused.ROW)
-    if kind in (Kind.CONTRACTION, Kind.WINDOW):  # integers are converted as they are read
-        widens = dtype in (DType.I32, DType.I64) or (op, position) == ("conv", 0)
-        return _PLAIN if widens else (Fused.VIEW,)
-    if kind is Kind.INDEXING:
+    if kind is _OF_REDUCTION:
+        return _ROWS
+    if kind in _ANCHORS:  # integers are converted as they are read
+        return _PLAIN if dtype in _WIDE or (op, position) == ("conv", 0) else _VIEWS
+    if kind is _OF_INDEXING:
         return _PLAIN if position == 1 else ()
     return INLINED

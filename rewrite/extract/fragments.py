@@ -27,13 +27,19 @@ from satura.rewrite.extract.amounts import (
     winograd_work,
 )  # fmt: skip
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.features import INNERMOST, NEAR_BYTES, Amount, Features
+from satura.rewrite.extract.features import (
+    INNERMOST,
+    NEAR_BYTES,
+    UNIT_BYTES,
+    Amount,
+    Features,
+    copy_features,
+)  # fmt: skip
 from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
 from satura.rewrite.extract.movements import arrival, is_turned, moved_work, runs_read
 from satura.rewrite.extract.octets import dequantises, sums_octets
 from satura.rewrite.extract.readable import is_crossed, is_planar, is_readable
 from satura.rewrite.ops import REGISTRY, Kind
-from satura.rewrite.ops.registry import size_of
 from satura.rewrite.types.attributes import Axes, Axis
 from satura.rewrite.types.dims import Dim, static
 from satura.rewrite.types.index_map import (
@@ -42,8 +48,13 @@ from satura.rewrite.types.index_map import (
 
 Shape = tuple[Dim, ...]
 
+# Members of enums by names of their own: to read one takes Python 3.11 a call.
+_ELEMENTWISE, _LAYOUT = Kind.ELEMENTWISE, Kind.LAYOUT
+_VIEW, _ROW = Fused.VIEW, Fused.ROW
+_SEEN = (Fused.VIEW, Fused.LOOP)
+_SPECIAL = (Fused.ROW, *ANCHORED)
+
 MAX_NODES = 48  # a larger fragment compiles slowly and gains nothing
-UNIT_BYTES = 16384.0  # stored by one thread at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,46 +102,54 @@ class Fragment:
         if self.form is Fused.PLACEMENT:
             copies = sum(model.seconds(copy_features("", each)) for each in self.copied)
             return model.constant + copies
-        return self._priced(self.features(classes), model)
+        return self._settled(model.seconds(self.features(classes)), model)
 
-    def _priced(self, features: Features, model: CostModel) -> float:
-        """The cost of a dispatch with these features."""
-        # Of two equal dispatches the one that stores an earlier tensor can serve more readers; and
-        # one that computes is better than one that copies.
-        tie = model.constant * (self.size + 10 * (self.form is Fused.VIEW))
-        seconds = model.seconds(features)
+    def _settled(self, seconds: float, model: CostModel) -> float:
+        """What a dispatch costs beside equal ones, which takes so many seconds."""
         if not 0 <= seconds < inf:
             kind = type(model).__name__
             raise CallError(
                 f"the cost model {kind} says {seconds} s for a dispatch: it must be >= 0"
             )
-        return seconds + tie
+        # Of two equal dispatches the one that stores an earlier tensor can serve more readers; and
+        # one that computes is better than one that copies.
+        return seconds + model.constant * (len(self.work) + 10 * (self.form is _VIEW))
 
     def prices(self, classes: EClasses, model: CostModel) -> tuple[float, float, float]:
         """Its cost as a dispatch; that of its reads and its work, one after the other, in a
         fragment that goes on; and that of its work alone."""
-        inside = self._inside(classes)
-        seconds = self._priced(self._stored(inside, classes), model)
-        work = model.work(inside)
-        return seconds, model.memory(inside) + work + self.size * model.constant, work
+        done, near, far, constants, units = self._inside(classes)
+        work = model.working(done)
+        if type(model) is CostModel and self.form is not Fused.HOST:
+            # What `seconds` says, without adding up the work again.
+            size = classes.bytes[self.cls]
+            stored = size if size < NEAR_BYTES else NEAR_BYTES
+            both = work + model.rates["scattered"] * size if self._is_scattered else work
+            memory = model.moving(near + stored, far + (size - stored), constants)
+            seconds = model.together(both, memory, units)
+        else:
+            seconds = model.seconds(self.features(classes))
+        inlined = model.moving(near, far, constants) + work + len(self.work) * model.constant
+        return self._settled(seconds, model), inlined, work
 
     def features(self, classes: EClasses) -> Features:
-        """What this fragment does as a dispatch."""
-        return self._stored(self._inside(classes), classes)
+        """What this fragment does as a dispatch, which stores its class."""
+        work, near, far, constants, units = self._inside(classes)
+        size, dtype = classes.bytes[self.cls], classes.types[self.cls].dtype.value
+        if self._is_scattered:
+            work.append(("scattered", size))
+        stored = min(size, NEAR_BYTES)
+        near, far = near + stored, far + (size - stored)
+        return Features(self.form.value, dtype, work, near, far, constants, units)
 
-    def _stored(self, inside: Features, classes: EClasses) -> Features:
-        """What it does with the storing of its class."""
-        size, work = classes.bytes[self.cls], inside.work
-        if self.anchor is not None and self.stored is None and self.anchor.inner != -1:
-            work = [*work, ("scattered", size)]
-        near = min(size, NEAR_BYTES)
-        return Features(
-            inside.form, inside.dtype, work, inside.near + near, inside.far + (size - near),
-            inside.constants, inside.units,
-        )  # fmt: skip
+    @property
+    def _is_scattered(self) -> bool:
+        """Whether its anchor stores neighbours apart, in the layout that it makes."""
+        return self.anchor is not None and self.stored is None and self.anchor.inner != -1
 
-    def _inside(self, classes: EClasses) -> Features:
-        """What it does in a larger fragment, which does not store its class."""
+    def _inside(self, classes: EClasses) -> tuple[list[Amount], float, float, float, float]:
+        """What it does in a larger fragment, which does not store its class: its work, the bytes
+        that it reads, near, far and of constants, and into how many parts it falls."""
         near = far = constants = 0.0
         known = classes.known
         for leaf, amount in self.reads.items():
@@ -147,8 +166,7 @@ class Fragment:
             work += self.anchor.work
             units = self.anchor.units
             work = [(INNERMOST.get(name, name), amount) for name, amount in work]
-        dtype = classes.types[self.cls].dtype.value
-        return Features(self.form.value, dtype, work, near, far, constants, max(1.0, units))
+        return work, near, far, constants, max(1.0, units)
 
     @property
     def computed(self) -> Set[int]:
@@ -168,11 +186,7 @@ class Fragment:
         return changed
 
 
-def copy_features(dtype: str, size: float) -> Features:
-    """What a dispatch does that only copies a tensor of so many bytes."""
-    near = min(size, NEAR_BYTES)
-    units = max(1.0, size / UNIT_BYTES)
-    return Features("loop", dtype, (), 2 * near, 2 * (size - near), 0.0, units)
+_LOOP = Fragment(0, ENode("", (), ()), (), Fused.LOOP, {}, {})  # others are made from it
 
 
 def combine(
@@ -183,26 +197,26 @@ def combine(
     model: CostModel,
 ) -> Fragment | None:
     """The fragment that computes `node` from `parts`, or None where these do not fuse."""
-    kind = REGISTRY[node.op].kind
+    kind, dtype = REGISTRY[node.op].kind, classes.types[cls].dtype
     for position, part in enumerate(parts):
         if part is None:
             continue
-        forms = inlinable(node.op, classes.types[cls].dtype, position)
-        if part.closed or part.form not in forms or cls in part.work:
+        if part.closed or part.form not in inlinable(node.op, dtype, position) or cls in part.work:
             return None
-    if kind is Kind.ELEMENTWISE and not _agree(parts):
+    if kind is _ELEMENTWISE and not _agree(parts):
         return None
     work = _work(cls, parts)
     if len(work) > MAX_NODES:
         return None
     reads = _reads(classes, node, parts)
-    base = Fragment(cls, node, parts, Fused.LOOP, reads, work)
-    if not base.computed.isdisjoint(reads):
+    if not work.keys().isdisjoint(reads):
         return None  # a program has one node for both, and a node that is read has no anchor in it
-    if kind is Kind.LAYOUT:
+    if kind is _ELEMENTWISE:
+        work[cls] = elementwise_work(classes, node, cls)
+        return _elementwise(_LOOP.but(cls=cls, node=node, parts=parts, reads=reads, work=work))
+    base = _LOOP.but(cls=cls, node=node, parts=parts, reads=reads, work=work)
+    if kind is _LAYOUT:
         return _layout(classes, base)
-    if kind is Kind.ELEMENTWISE:
-        return _elementwise(classes, base)
     if kind is Kind.REDUCTION:
         return _reduction(classes, base)
     if kind in (Kind.CONTRACTION, Kind.WINDOW):
@@ -223,14 +237,15 @@ def _work(cls: int, parts: tuple[Fragment | None, ...]) -> dict[int, Amount]:
     """What the parts compute, each class once, and nothing yet for `cls`."""
     work: dict[int, Amount] = {}
     for part in parts:
-        if part is not None:
-            if not work:
-                work.update(part.work)
-                continue
-            for computed, amount in part.work.items():
-                held = work.get(computed)
-                if held is None or amount[1] > held[1]:
-                    work[computed] = amount
+        if part is None:
+            continue
+        if work.keys().isdisjoint(part.work):
+            work.update(part.work)
+            continue
+        for computed, amount in part.work.items():
+            held = work.get(computed)
+            if held is None or amount[1] > held[1]:
+                work[computed] = amount
     work[cls] = NOTHING
     return work
 
@@ -243,9 +258,11 @@ def _reads(classes: EClasses, node: ENode, parts: tuple[Fragment | None, ...]) -
     for operand, part in zip(node.operands, parts, strict=True):
         if part is None:
             reads[operand] = max(reads.get(operand, 0.0), classes.bytes[operand])
-            continue
-        for leaf, amount in part.reads.items():
-            reads[leaf] = max(reads.get(leaf, 0.0), amount)
+        elif reads.keys().isdisjoint(part.reads):
+            reads.update(part.reads)
+        else:
+            for leaf, amount in part.reads.items():
+                reads[leaf] = max(reads.get(leaf, 0.0), amount)
     return reads
 
 
@@ -269,21 +286,21 @@ def _layout(classes: EClasses, base: Fragment) -> Fragment | None:
     stored = classes.bytes[base.cls]
     if base.node.op in ("pad", "concat"):
         # Guarded reads cost a comparison and, at worst, the vectorisation of the loop.
-        return base.but(work={**base.work, base.cls: ("guard", size_of(classes.sized[base.cls]))})
-    if part is None or part.form in (Fused.VIEW, Fused.LOOP):
+        return base.but(work={**base.work, base.cls: ("guard", classes.elements[base.cls])})
+    if part is None or part.form in _SEEN:
         scale = 1.0
         reads = base.reads
         if base.node.op in ("broadcast", "slice"):
             scale = stored / max(1.0, classes.bytes[base.node.operands[0]])
             reads = {leaf: min(amount, stored) for leaf, amount in reads.items()}
-        form = Fused.VIEW if part is None or part.form is Fused.VIEW else Fused.LOOP
+        form = Fused.VIEW if part is None or part.form is _VIEW else Fused.LOOP
         work = base.work
         if scale != 1:
             work = {cls: (name, amount * scale) for cls, (name, amount) in work.items()}
         if base.node.op not in ("transpose", "reshape"):
             return base.but(form=form, reads=reads, work=work)
         return _moved(classes, base.but(form=form, work=work), part)
-    if part.form is Fused.ROW:
+    if part.form is _ROW:
         return _row_layout(classes, base, part)
     return _stored_elsewhere(classes, base, part)
 
@@ -341,25 +358,24 @@ def _stored_elsewhere(classes: EClasses, base: Fragment, part: Fragment) -> Frag
 
 def _agree(parts: tuple[Fragment | None, ...]) -> bool:
     """Whether an elementwise op can compute some parts in one dispatch."""
-    special = [part for part in parts if part and part.form in (Fused.ROW, *ANCHORED)]
+    special = [part for part in parts if part and part.form in _SPECIAL]
     if len(special) < 2:
         return True
     first = special[0]
     if any(part.form is not first.form for part in special):
         return False
-    if first.form is Fused.ROW:
+    if first.form is _ROW:
         return len({(part.axes, part.full, part.reduced) for part in special}) == 1
     return all(part.anchor is first.anchor and part.stored == first.stored for part in special)
 
 
-def _elementwise(classes: EClasses, base: Fragment) -> Fragment:
-    work = {**base.work, base.cls: elementwise_work(classes, base.node, base.cls)}
-    special = [part for part in base.parts if part and part.form in (Fused.ROW, *ANCHORED)]
-    if not special:
-        return base.but(work=work)
-    first = special[0]
+def _elementwise(base: Fragment) -> Fragment:
+    """A loop, or what goes on from a row or an anchor."""
+    first = next((part for part in base.parts if part and part.form in _SPECIAL), None)
+    if first is None:
+        return base
     return base.but(
-        form=first.form, work=work, axes=first.axes, full=first.full, reduced=first.reduced,
+        form=first.form, axes=first.axes, full=first.full, reduced=first.reduced,
         anchor=first.anchor, stored=first.stored,
     )  # fmt: skip
 
@@ -373,7 +389,7 @@ def _reduction(classes: EClasses, base: Fragment) -> Fragment | None:
         assert isinstance(attribute, Axis)
         axes = (attribute.index,)
     full = classes.types[base.node.operands[0]].shape
-    if part and part.form is Fused.ROW:
+    if part and part.form is _ROW:
         same = part.axes == axes and part.full == full
         if not same or part.reduced:
             return None

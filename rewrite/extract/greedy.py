@@ -7,7 +7,7 @@ class that is visited has its final price, and no two classes read each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from heapq import heapify, heappop, heappush
 
 from satura.rewrite.errors import ProgramError
@@ -109,9 +109,12 @@ def chosen(graph: ChoiceGraph, picks: Mapping[int, int]) -> Result:
     return Result(choice, graph.cost(choice.values()))
 
 
-def members(bits: int) -> Iterator[int]:
-    """Positions of the set bits."""
+def members(bits: int) -> list[int]:
+    """Positions of the set bits, from the lowest on."""
+    found = []
     while bits:
-        low = bits & -bits
-        yield low.bit_length() - 1
-        bits ^= low
+        highest = bits.bit_length() - 1
+        found.append(highest)
+        bits ^= 1 << highest
+    found.reverse()
+    return found

@@ -82,7 +82,7 @@ def improve(
 class _Search:
     """A choice under change. All picks together, of classes not needed too, have no cycle."""
 
-    def __init__(self, graph: ChoiceGraph, picks: Mapping[int, int], upwards: int) -> None:
+    def __init__(self, graph: ChoiceGraph, picks: dict[int, int], upwards: int) -> None:
         self.graph = graph
         self.picks = dict(picks)
         self.upwards = upwards
@@ -91,7 +91,8 @@ class _Search:
         self.own = [inf] * graph.size  # costs of the picks
         self.below: list[tuple[int, ...]] = [()] * graph.size  # leaves of the picks
         self.rank = [0] * graph.size  # a pick reads only classes of lower rank
-        for cls, candidate in picks.items():
+        # Most classes read earlier ones, which get their rank once where they come later.
+        for cls, candidate in reversed(picks.items()):
             self.set_pick(cls, candidate)
         for goal in graph.goals:
             self.take((goal,))

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.candidates import Candidates
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
-from satura.rewrite.extract.fragments import Fragment, copy_features
+from satura.rewrite.extract.features import copy_features
+from satura.rewrite.extract.fragments import Fragment
 from satura.rewrite.extract.greedy import cheapest_dags, chosen
 from satura.rewrite.extract.local_search import improve
 

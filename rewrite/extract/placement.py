@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from satura.rewrite.extract.assemble import Assembly, Group
 from satura.rewrite.extract.cost import CostModel
-from satura.rewrite.extract.fragments import copy_features
+from satura.rewrite.extract.features import copy_features
 from satura.rewrite.extract.schedule import Dispatch, Form, Home, Schedule
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import Axis

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.cost import CostModel
@@ -27,30 +28,67 @@ _OWN = -1
 _Key: TypeAlias = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class Prices(NamedTuple):
+    """What a fragment costs.
+
+    It costs `seconds` as a dispatch of its own, constants apart, and `inlined` in a larger one, of
+    which `work` is computing. Of fragments of one class that share their `kind`, and their anchor
+    where the kind is None, one is the best to grow from.
+    """
+
+    seconds: float
+    inlined: float
+    work: float
+    kind: str | None
+
+
+@dataclass(frozen=True, eq=False)
 class Template:
     """What equal fragments have in common.
 
     `reads` and `computed` are the places of its leaves, and of what it computes, among the classes
     of an instance; `anchor` is the part that has its anchor, None where there is none, and `inner`
-    the axis along which that stores neighbours where it is made here, else None. It costs
-    `seconds` as a dispatch of its own, constants apart, and `inlined` in a larger one, which can
-    only be made where it `grows`. Of fragments of one class that share their `kind`, and their
-    anchor where the kind is None, one is the best to grow from.
+    the axis along which that stores neighbours where it is made here, else None. A larger one can
+    only be made where it `grows`. `first` is the fragment of `classes` that it was made for. None
+    is dispatched of those that are struck out.
     """
 
     number: int
+    first: Fragment
+    classes: EClasses
+    model: CostModel
     form: Fused
     anchor: int | None
     inner: int | None
     reads: tuple[int, ...]
     computed: tuple[int, ...]
-    seconds: float
-    inlined: float
-    work: float
     grows: bool
     closed: bool
-    kind: str | None
+    is_struck: bool = False
+
+    @cached_property
+    def prices(self) -> Prices:
+        """What each costs: found out when it is asked for, since most are only parts of others."""
+        first, model = self.first, self.model
+        seconds, inlined, work = first.prices(self.classes, model)
+        memory, work = inlined - work - first.size * model.constant, work / model.threads
+        if seconds < max(work, memory / model.streams):
+            # The model has `seconds` of its own, of which the rates say nothing.
+            inlined, work = min(inlined, seconds), min(work, seconds)
+        return Prices(
+            inf if self.is_struck else seconds, inlined if self.grows else inf, work, self._kind
+        )
+
+    @property
+    def _kind(self) -> str | None:
+        """What a fragment competes with others in: contractions read only some loops, those of
+        octets, which stand beside cheaper ones."""
+        first, form = self.first, self.form
+        if form in ANCHORED:
+            return None
+        seen = self.classes, first.cls, first
+        is_read = form is Fused.LOOP and (octets(*seen) or is_dequantised(*seen))
+        return "octets" if is_read else form.value
 
 
 @dataclass(slots=True, eq=False)
@@ -58,9 +96,9 @@ class Instance:
     """One fragment: a template, and where it stands.
 
     `node` is the e-node at `position` of class `cls`. It reads `leaves` and, for `given` seconds,
-    what is there without a dispatch; `seconds` are its cost with these. Instances that share
-    `anchor` share the anchor of the fragments. `inner` is the set of the classes that are computed
-    here, `outer` that of those that are read; all sets are bit sets.
+    what is there without a dispatch. Instances that share `anchor` share that of the fragments.
+    `inner` is the set of the classes that are computed here, `outer` that of those that are read;
+    all sets are bit sets.
     """
 
     template: Template
@@ -72,7 +110,6 @@ class Instance:
     outer: int
     leaves: int
     given: float
-    seconds: float
     anchor: object = None
     fragment: Fragment | None = None
     _classes: tuple[int, ...] | None = None
@@ -81,6 +118,11 @@ class Instance:
     def form(self) -> Fused:
         """How it is computed."""
         return self.template.form
+
+    @property
+    def seconds(self) -> float:
+        """Its cost as a dispatch, with what it reads of what is there without one."""
+        return self.template.prices.seconds + self.given
 
     @property
     def classes(self) -> tuple[int, ...]:
@@ -102,6 +144,9 @@ class Instance:
 
 def _standing(cls: int, node: ENode, parts: tuple[Instance | None, ...]) -> tuple[int, ...]:
     """A class, and those that stand in some parts or are read beside them, each once."""
+    if len(parts) == 1:
+        part = parts[0]
+        return (cls, *part.classes) if part else (cls, *node.operands)
     return tuple(dict.fromkeys(_mentioned(cls, node, parts)))
 
 
@@ -142,16 +187,16 @@ class Templates:
         """Dispatch no fragment of its form that is of more than three quarters of its size."""
         most = max(1, len(template.computed) * 3 // 4)
         self.most[template.form] = min(most, self.most.get(template.form, most))
-        self._strike_all(self.is_too_large)
+        self._strike_all(lambda each: self.is_too_large(each.form, len(each.computed)))
 
-    def is_too_large(self, template: Template) -> bool:
-        """Whether it is one of those that `strike_larger` leaves out."""
-        return len(template.computed) > self.most.get(template.form, MAX_NODES)
+    def is_too_large(self, form: Fused, size: int) -> bool:
+        """Whether a fragment is one of those that `strike_larger` leaves out."""
+        return size > self.most.get(form, MAX_NODES)
 
     def _strike_all(self, is_struck: Callable[[Template], bool]) -> None:
         found = self.found.items()
         struck = {
-            key: replace(each, seconds=inf) for key, each in found if each and is_struck(each)
+            key: replace(each, is_struck=True) for key, each in found if each and is_struck(each)
         }
         self.found |= struck
 
@@ -174,77 +219,97 @@ class Instances:
         ]
         self._bits = [1 << cls for cls in range(len(kinds))]
         self._free = sum([self._bits[cls] for cls, price in enumerate(given) if price is not None])
-        self._prices: dict[int, float] = {0: 0.0}  # of sets of given classes
+        self._prices: dict[int, float] = {}  # of sets of given classes
 
     def combined(
         self, cls: int, position: int, parts: tuple[Instance | None, ...]
     ) -> Instance | None:
         """The e-node at a position of a class over some parts, None where these do not fuse."""
-        node = self.classes.nodes[cls][position]
-        inner, outer, both, size, anchors = self._bits[cls], 0, 0, 1, []
-        key = [self._ops[cls][position]]
-        for operand, part in zip(node.operands, parts, strict=True):
-            if part is None:
-                bit = self._bits[operand]
-                both |= outer & bit
-                outer |= bit
-                key.append(self._read[operand])
-                continue
-            both |= (inner | outer) & (part.inner | part.outer)
-            inner |= part.inner
-            outer |= part.outer
-            template = part.template
-            size += len(template.computed)
-            key.append(template.number)
-            if part.anchor is not None:
-                anchors.append(part.anchor)
-        # As `combine` would: most of what is refused computes what it reads, or too much.
-        if inner & outer or both & self._bits[cls]:
-            return None
+        node, own = self.classes.nodes[cls][position], self._bits[cls]
+        if len(parts) == 1 and parts[0] is not None:  # most: nothing can occur twice
+            only = parts[0]
+            if (only.inner | only.outer) & own:
+                return None
+            inner, outer = own | only.inner, only.outer
+            size = 1 + len(only.template.computed)
+            key = [self._ops[cls][position], only.template.number]
+            leaves, given = only.leaves, only.given
+        else:
+            inner, outer, both, size, key = own, 0, 0, 1, [self._ops[cls][position]]
+            for operand, part in zip(node.operands, parts, strict=True):
+                if part is None:
+                    bit = self._bits[operand]
+                    both |= outer & bit
+                    outer |= bit
+                    key.append(self._read[operand])
+                    continue
+                both |= (inner | outer) & (part.inner | part.outer)
+                inner |= part.inner
+                outer |= part.outer
+                size += len(part.template.computed)
+                key.append(part.template.number)
+            # As `combine` would: most of what is refused computes what it reads, or too much.
+            if inner & outer or both & own:
+                return None
+            if both:
+                key += self._pattern(cls, node, parts)
+            leaves, given = self._outside(outer)
         if size > MAX_NODES and inner.bit_count() > MAX_NODES:
             return None
-        if both:
-            mentioned = _mentioned(cls, node, parts)
-            place = {each: number for number, each in enumerate(dict.fromkeys(mentioned))}
-            key += [place[each] for each in mentioned]
-        if len(anchors) > 1:
-            key += [anchors.index(anchor) for anchor in anchors]
         found, made = self.templates.found, tuple(key)
-        fragment, standing, known = None, None, found.get(made)
+        known = found.get(made)
+        fragment, standing = None, None
         if known is None:
-            if made in found:
+            fragment = None if made in found else self._built(cls, node, parts)
+            if fragment is None:
+                found[made] = None
                 return None
-            fragment = self._built(cls, node, parts)
-            if fragment is not None:
-                standing = _standing(cls, node, parts)
-                known = self._template(fragment, standing, parts)
-            found[made] = known
-            if known is None:
-                return None
-        only = parts[0] if len(parts) == 1 else None
-        leaves, given = (only.leaves, only.given) if only else self._outside(outer)
-        instance = Instance(
-            known, cls, position, node, parts, inner, outer, leaves, given, known.seconds + given
-        )
-        instance.fragment, instance._classes = fragment, standing
+            standing = _standing(cls, node, parts)
+            known = found[made] = self._template(fragment, standing, parts)
+        anchor: object = None
         if known.anchor is not None:
             part = parts[known.anchor] if known.anchor != _OWN else None
-            instance.anchor = part.anchor if part else object()  # itself would be a cycle
-        return instance
+            anchor = part.anchor if part else object()  # itself would be a cycle
+        return Instance(
+            known, cls, position, node, parts, inner, outer, leaves, given, anchor,
+            fragment, standing,
+        )  # fmt: skip
+
+    def _pattern(self, cls: int, node: ENode, parts: tuple[Instance | None, ...]) -> list[int]:
+        """Where classes, and anchors, occur twice."""
+        mentioned = _mentioned(cls, node, parts)
+        place = {each: number for number, each in enumerate(dict.fromkeys(mentioned))}
+        anchors = [part.anchor for part in parts if part and part.anchor is not None]
+        shared = map(anchors.index, anchors) if len(anchors) > 1 else ()
+        return [*map(place.__getitem__, mentioned), *shared]
 
     def _outside(self, outer: int) -> tuple[int, float]:
         """Those of some classes that are dispatched, and the price of the others."""
         free = outer & self._free
+        if not free:
+            return outer, 0.0
         given = self._prices.get(free)
         if given is None:
             given = self._prices[free] = sum([self.given[each] or 0.0 for each in members(free)])
         return outer ^ free, given
 
     def fragment(self, instance: Instance) -> Fragment:
-        """The fragment itself, the same at every call."""
+        """The fragment itself, the same at every call: the first of its template, elsewhere."""
         if instance.fragment is None:
-            instance.fragment = self._built(instance.cls, instance.node, instance.parts)
-            assert instance.fragment is not None
+            template, place = instance.template, instance.classes.__getitem__
+            first, anchor = template.first, None
+            parts = tuple([part and self.fragment(part) for part in instance.parts])
+            if template.anchor == _OWN:
+                assert first.anchor is not None
+                anchor = replace(first.anchor, cls=instance.cls)
+            elif template.anchor is not None:
+                shared = parts[template.anchor]
+                anchor = shared.anchor if shared else None
+            instance.fragment = first.but(
+                cls=instance.cls, node=instance.node, parts=parts, anchor=anchor,
+                reads=dict(zip(map(place, template.reads), first.reads.values(), strict=True)),
+                work=dict(zip(map(place, template.computed), first.work.values(), strict=True)),
+            )  # fmt: skip
         return instance.fragment
 
     def _built(self, cls: int, node: ENode, parts: tuple[Instance | None, ...]) -> Fragment | None:
@@ -254,34 +319,16 @@ class Instances:
     def _template(
         self, fragment: Fragment, inside: Sequence[int], parts: tuple[Instance | None, ...]
     ) -> Template:
-        model, anchor, inner = self.templates.model, None, None
+        anchor, inner = None, None
         if fragment.anchor is not None:
             of_parts = [part and part.fragment and part.fragment.anchor for part in parts]
             shared = [at for at, each in enumerate(of_parts) if each is fragment.anchor]
             anchor = shared[0] if shared else _OWN
             inner = None if shared else fragment.anchor.inner
-        place = {each: number for number, each in enumerate(inside)}
-        form = fragment.form
-        grows = form in INLINED
-        seconds, inlined, work = fragment.prices(self.classes, model)
-        memory, work = inlined - work - fragment.size * model.constant, work / model.threads
-        if seconds < max(work, memory / model.streams):
-            # The model has `seconds` of its own, of which the rates say nothing.
-            inlined, work = min(inlined, seconds), min(work, seconds)
-        made = Template(
-            len(self.templates.found), form, anchor, inner,
-            tuple([place[each] for each in fragment.reads]),
-            tuple([place[each] for each in fragment.computed]),
-            seconds, inlined if grows else inf, work, grows,
-            fragment.closed, self._kind(fragment),
+        place = dict(zip(inside, range(len(inside)), strict=True)).__getitem__
+        return Template(
+            len(self.templates.found), fragment, self.classes, self.templates.model, fragment.form,
+            anchor, inner, tuple(map(place, fragment.reads)), tuple(map(place, fragment.work)),
+            fragment.form in INLINED, fragment.closed,
+            self.templates.is_too_large(fragment.form, fragment.size),
         )  # fmt: skip
-        return replace(made, seconds=inf) if self.templates.is_too_large(made) else made
-
-    def _kind(self, fragment: Fragment) -> str | None:
-        """What a fragment competes with others in: contractions read only some loops, those of
-        octets, which stand beside cheaper ones."""
-        if fragment.form in ANCHORED:
-            return None
-        seen = self.classes, fragment.cls, fragment
-        is_read = fragment.form is Fused.LOOP and (octets(*seen) or is_dequantised(*seen))
-        return "octets" if is_read else fragment.form.value

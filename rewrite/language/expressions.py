@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from typing import NoReturn, ParamSpec, TypeVar, cast
@@ -95,10 +95,11 @@ class Apply(Expression):
     keywords: tuple[tuple[str, Expression], ...] = ()
 
     def evaluate(self, values: Values) -> object:
-        return self.function(
-            *(argument.evaluate(values) for argument in self.arguments),
-            **{name: argument.evaluate(values) for name, argument in self.keywords},
-        )
+        arguments = [argument.evaluate(values) for argument in self.arguments]
+        if not self.keywords:
+            return self.function(*arguments)
+        keywords = {name: argument.evaluate(values) for name, argument in self.keywords}
+        return self.function(*arguments, **keywords)
 
     def variables(self) -> Iterator[str]:
         for argument in self.arguments:
@@ -259,21 +260,22 @@ def expression_of(value: object) -> Expression:
     return Apply(type(value), tuple(map(expression_of, parts)))
 
 
+_SEQUENCES = (tuple, list)
+
+
 def _holds_recorder(value: object) -> bool:
-    if type(value) is int:  # most are: numbers and tuples of them
+    kind: type = type(value)
+    if kind is int:  # most are: numbers and tuples of them
         return False
-    if hasattr(type(value), "stands_in"):  # an unknown of a proof: looking at it decides something
-        return False
+    if kind is not tuple and hasattr(kind, "stands_in"):
+        return False  # an unknown of a proof: looking at it decides something
     if isinstance(value, Placeholder):
         return True
-    parts = value if isinstance(value, tuple | list) else _parts(value)
-    return any(type(part) is not int and _holds_recorder(part) for part in parts)
-
-
-def _parts(value: object) -> list[object]:
-    """What the fields of a dataclass hold."""
-    kind: type = type(value)
-    return [getattr(value, name, None) for name in _part_names(kind)]
+    if isinstance(value, _SEQUENCES):
+        parts: Iterable[object] = value
+    else:
+        parts = [getattr(value, name, None) for name in _part_names(kind)]
+    return any(_holds_recorder(part) for part in parts if type(part) is not int)
 
 
 @functools.cache

@@ -65,6 +65,14 @@ class Computed:
         return typing.cast(Attribute, as_plain(result))
 
 
+class _Unmet(Refuse):
+    """A law does not hold for what was matched; the reason is written where somebody reads it."""
+
+    def __str__(self) -> str:
+        text, *shown = self.args
+        return str(text).format(*shown)
+
+
 @dataclass(frozen=True)
 class Direction:
     """One way of reading a law: where `left` matches and all conditions hold, it equals `right`.
@@ -134,10 +142,10 @@ class Direction:
         try:
             for condition in self.conditions:
                 if not self.holds(condition, values):
-                    raise Refuse(f"{condition} is false")
+                    raise _Unmet("{} is false", condition)
             for guard, actual in zip(self.guards, found or (), strict=found is not None):
                 if guard.value(values) != actual:
-                    raise Refuse(f"the attribute is {actual}, not {guard.expression}")
+                    raise _Unmet("the attribute is {}, not {}", actual, guard.expression)
             return tuple(output.value(values) for output in self.outputs)
         except (Refuse, RuleError):
             raise

@@ -53,6 +53,8 @@ class Kind(Enum):
     ALONE = "alone"  # loops that are no index map: a dispatch of its own
     HOST = "host"  # runs outside the kernels
 
+    __hash__ = object.__hash__  # that of an enum is a function of Python
+
 
 @dataclass(frozen=True)
 class UserDeclaration:

@@ -256,16 +256,27 @@ class ProgramBuilder:
         Raises ProgramError when the op does not exist or its operands do not fit.
         """
         standing, attributes = _op(op).in_programs(attributes)
-        key = (standing.name, tuple(operands), attributes)
+        return self.add_typed(standing, tuple(operands), attributes)
+
+    def add_typed(
+        self,
+        standing: Op,
+        operands: tuple[int, ...],
+        attributes: tuple[Attribute, ...],
+        type_: TensorType | None = None,
+    ) -> int:
+        """Index of a node, of an op that stands in programs; of its type, where that is known."""
+        key = (standing.name, operands, attributes)
         if key not in self._index:
-            type_ = infer(standing, key[1], attributes, self.nodes)
+            if type_ is None:
+                type_ = infer(standing, operands, attributes, self.nodes)
             if standing.name == "input":
-                node = Node(standing, key[1], attributes, type_)
+                node = Node(standing, operands, attributes, type_)
                 if node.input_name in {self.nodes[index].input_name for index in self.inputs}:
                     raise ProgramError(f"two inputs are called '{node.input_name}'")
                 self.inputs.append(len(self.nodes))
             self._index[key] = len(self.nodes)
-            self.nodes.append(Node(standing, key[1], attributes, type_))
+            self.nodes.append(Node(standing, operands, attributes, type_))
         return self._index[key]
 
     def type(self, index: int) -> TensorType:

@@ -342,11 +342,16 @@ def concrete_attribute(attribute: Attribute, sizes: Mapping[str, int]) -> Attrib
     return attribute
 
 
+_MAY_BE_OPEN = (Padding, Slices, UserAttribute)
+
+
 def is_open(attribute: object) -> bool:
     """Whether a dim of `attribute` depends on sizes."""
     if isinstance(attribute, tuple):
-        return any(map(is_open, attribute))
-    if isinstance(attribute, Shape | Padding | Slices | UserAttribute):
+        return any(is_open(part) for part in attribute if type(part) is not int)
+    if isinstance(attribute, Shape):
+        return is_open(attribute.dims)
+    if isinstance(attribute, _MAY_BE_OPEN):
         kind: type = type(attribute)
         return any(is_open(getattr(attribute, field.name)) for field in fields(kind))
     return isinstance(attribute, SymbolicDim)
@@ -354,4 +359,4 @@ def is_open(attribute: object) -> bool:
 
 def may_be_open(sort: type) -> bool:
     """Whether attributes of this class can be open where the result's type is not."""
-    return issubclass(sort, Padding | Slices | UserAttribute)
+    return issubclass(sort, _MAY_BE_OPEN)

@@ -16,9 +16,17 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 MOST_AXES = 64
 """What a NumPy array may have."""
 
+_NARROW_BITS = {
+    "f8e4m3": 8, "f8e4m3z": 8, "f8e5m2": 8, "f8e5m2z": 8, "f4e2m1": 4,
+    "i4": 4, "u4": 4, "i2": 2, "u2": 2,
+}  # fmt: skip
+
 
 class DType(Enum):
-    """An element type; the value is its short name."""
+    """An element type; the value is its short name.
+
+    A type `is_narrow` that has less than 8 bits, or is a float of 8: one element takes one byte.
+    """
 
     F64 = "f64"
     F32 = "f32"
@@ -43,6 +51,14 @@ class DType(Enum):
     I2 = "i2"
     U2 = "u2"
 
+    __hash__ = object.__hash__  # that of an enum is a function of Python
+
+    def __init__(self, name: str) -> None:
+        """Find out once what is asked most often."""
+        self.is_narrow = name in _NARROW_BITS
+        self.is_float = name.startswith(("f", "bf"))  # of any width, as those of 8 and of 4 bits
+        self.is_integer = not self.is_float and name != "bool"  # of any width
+
     def __repr__(self) -> str:
         return f"DType.{self.name}"
 
@@ -61,24 +77,9 @@ class DType(Enum):
         return int(self.numpy.itemsize)
 
     @property
-    def is_narrow(self) -> bool:
-        """Whether it has less than 8 bits, or is a float of 8: one element takes one byte."""
-        return self.value in _NARROW_BITS
-
-    @property
-    def is_float(self) -> bool:
-        """Whether it is a float of any width, those of 8 and of 4 bits included."""
-        return self.value.startswith(("f", "bf"))
-
-    @property
     def is_signed(self) -> bool:
         """Whether it has negative numbers, as floats do; bool has none."""
         return self.is_float or self.value.startswith("i")
-
-    @property
-    def is_integer(self) -> bool:
-        """Whether it is an integer of any width; bool is not."""
-        return not self.is_float and self is not DType.BOOL
 
     @property
     def bounds(self) -> tuple[int, int]:
@@ -102,10 +103,6 @@ class DType(Enum):
         return _FROM_NUMPY[found]
 
 
-_NARROW_BITS = {
-    "f8e4m3": 8, "f8e4m3z": 8, "f8e5m2": 8, "f8e5m2z": 8, "f4e2m1": 4,
-    "i4": 4, "u4": 4, "i2": 2, "u2": 2,
-}  # fmt: skip
 COMPUTED = tuple(dtype for dtype in DType if not dtype.is_narrow)
 NARROW = tuple(dtype for dtype in DType if dtype.is_narrow)
 """Those that are stored, moved and cast to others; nothing computes with them."""
