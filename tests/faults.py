@@ -121,7 +121,7 @@ FAULTS = (
     ),
     Fault(
         "backend/plan/plans.py",
-        "if fixed.items() <= sizes.items() and known.program.runs_at(sizes):",
+        "if same and known.program.runs_at(sizes):",
         "if known.program.runs_at(sizes):",
         "tests/test_other_sizes.py",
     ),

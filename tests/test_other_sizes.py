@@ -87,6 +87,20 @@ def test_what_sizes_decide_leaves_others_open(name: str, tmp_path: Path) -> None
             assert_close(result, expected, 1e-5)
 
 
+def test_a_program_of_sizes_that_are_taken_for_others_runs_these_alone() -> None:
+    """Columns are taken for 16, so that they are no sizes of a call that has as many: the program
+    that it needs, as it has fewer rows, is not for 7 columns."""
+    model = of_rows(
+        node("Equal", "n m", "e"), node("Where", "e m m", "w"), node("Slice", "x zero w zero"),
+        zero=[0],
+    )  # fmt: skip
+    compiled = satura.compile(model, threads=1)
+    for rows, columns in ((5, 16), (20, 7), (2, 1), (6, 16), (30, 7)):
+        given = {"x": random_input(rows, columns), "z": random_input(2)}
+        for result, expected in zip(compiled.run(given).values(), run(model, given), strict=True):
+            assert_close(result, expected, 1e-6)
+
+
 def shape_of(*names: str) -> list[NodeProto]:
     """`r`, three less than the rows, then `names`."""
     return [node("Sub", "n three", "d"), node("Concat", " ".join(["d", *names]), "r", axis=0)]

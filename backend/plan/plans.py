@@ -84,7 +84,7 @@ class Plans(Program):
         self.source, self.made = source, made
         self.schedule = fold_constants(source)
         self.known: tuple[tuple[ClassReport, SizeClass], ...] = ()  # the last used comes first
-        self._others: list[tuple[Mapping[str, int], Schedule]] = []  # by the sizes they are for
+        self._others: list[tuple[Mapping[str, int], Schedule]] = []  # and the sizes made for first
 
     @property
     def size(self) -> int:
@@ -196,17 +196,19 @@ class Plans(Program):
 
     def _elsewhere(self, sizes: Mapping[str, int]) -> Schedule | None:
         """Another program that runs at these sizes, its constants folded; None where none does."""
-        for fixed, known in self._others:
-            if fixed.items() <= sizes.items() and known.program.runs_at(sizes):
+        for first, known in self._others:
+            fixed = first.keys() - known.program.symbols
+            same = first.keys() == sizes.keys() and all(
+                first[each] == sizes[each] for each in fixed
+            )
+            if same and known.program.runs_at(sizes):
                 return known
         found = None if self.elsewhere is None else self.elsewhere.at(sizes)
         if found is None:
             return None
         folded = fold_constants(found)
-        open_ = folded.program.symbols
-        if open_:
-            fixed = {name: size for name, size in sizes.items() if name not in open_}
-            self._others = [(fixed, folded), *self._others[: _MOST_CLASSES - 1]]
+        if folded.program.symbols:
+            self._others = [(dict(sizes), folded), *self._others[: _MOST_CLASSES - 1]]
         return folded
 
     def _lowered(
