@@ -91,7 +91,7 @@ def test_a_program_of_sizes_that_are_taken_for_others_runs_these_alone() -> None
     """Columns are taken for 16, so that they are no sizes of a call that has as many: the program
     that it needs, as it has fewer rows, is not for 7 columns."""
     model = of_rows(
-        node("Equal", "n m", "e"), node("Where", "e m m", "w"), node("Slice", "x zero w zero"),
+        node("Equal", "n m", "e"), node("Where", "e m m", "end"), node("Slice", "x zero end zero"),
         zero=[0],
     )  # fmt: skip
     compiled = satura.compile(model, threads=1)
