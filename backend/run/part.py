@@ -6,7 +6,8 @@ Compiled and saved models run a part. What a call comes with is its key: values,
     sizes                                     a plan: numbers, evaluated in a class of sizes
     sizes of no class that there is           a class, lowered once, and the facts (equalities and
                                               bounds of extents) that lowering has decided
-    sizes that the program excludes           a plan of a program for these sizes alone
+    sizes that the program excludes           a class, or a plan, of a program made for these sizes,
+                                              in which those that others do not exclude stay open
 
 Programs are compiled, or those of a file, or chains: parts around a node on the host. One thread at
 a time makes what is missing, and calls of known keys do not wait for it. Plans and programs go by
