@@ -23,10 +23,7 @@ _NARROW_BITS = {
 
 
 class DType(Enum):
-    """An element type; the value is its short name.
-
-    A type `is_narrow` that has less than 8 bits, or is a float of 8: one element takes one byte.
-    """
+    """An element type; the value is its short name."""
 
     F64 = "f64"
     F32 = "f32"
@@ -55,9 +52,9 @@ class DType(Enum):
 
     def __init__(self, name: str) -> None:
         """Find out once what is asked most often."""
-        self.is_narrow = name in _NARROW_BITS
-        self.is_float = name.startswith(("f", "bf"))  # of any width, as those of 8 and of 4 bits
-        self.is_integer = not self.is_float and name != "bool"  # of any width
+        self._is_narrow = name in _NARROW_BITS
+        self._is_float = name.startswith(("f", "bf"))
+        self._is_integer = not self._is_float and name != "bool"
 
     def __repr__(self) -> str:
         return f"DType.{self.name}"
@@ -75,6 +72,21 @@ class DType(Enum):
     def itemsize(self) -> int:
         """Bytes per element."""
         return int(self.numpy.itemsize)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it has less than 8 bits, or is a float of 8: one element takes one byte."""
+        return self._is_narrow
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is a float of any width, those of 8 and of 4 bits included."""
+        return self._is_float
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it is an integer of any width; bool is not."""
+        return self._is_integer
 
     @property
     def is_signed(self) -> bool:
