@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from onnx import ModelProto, NodeProto, TensorProto
 
 import satura
+from satura.backend.plan import plans
 from satura.rewrite.errors import CallError, ModelError, ProgramError
 from satura.rewrite.types.clamps import largest, never_negative, smallest
 from satura.rewrite.types.dims import Dim, evaluate, symbol
@@ -246,6 +247,27 @@ def test_sizes_that_types_round_decide_what_they_are_rounded_to(name: str) -> No
         given = {"x": random_input(rows, 1), "z": random_input(1)}
         expected = run(model, given)[0]
         assert compiled.run(given)["y"].shape == expected.shape
+
+
+def test_constants_of_ever_other_sizes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of a table from the root of a size on: each root has packed weights of its own."""
+    monkeypatch.setattr(plans, "MOST_MORE", 0)
+    nodes = [
+        node("Cast", "n", "f", to=F32), node("Sqrt", "f", "q"), node("Cast", "q", "start", to=I64),
+        node("Add", "start length", "end"), node("Slice", "table start end zero", "t"),
+        node("MatMul", "x t"),
+    ]  # fmt: skip
+    constants: dict[str, object] = {"length": [64], "zero": [0], "table": random_input(100, 16)}
+    model = make_model(
+        [node("Shape", "x", "n", start=0, end=1), *nodes], {"x": ("n", 64)}, constants, 18
+    )
+    compiled = satura.compile(model, threads=1)
+    taken = []
+    for root in (*range(1, 17), 2, 3):
+        x = random_input(root**2, 64)
+        assert_close(compiled.run({"x": x})["y"], run(model, {"x": x})[0], 1e-4)
+        taken.append(compiled._whole.plans.store.size)
+    assert max(taken) <= 5 * taken[0] and len(compiled.cache) > 1
 
 
 def test_a_part_of_weights_that_sizes_choose_is_one_class() -> None:

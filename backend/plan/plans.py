@@ -26,6 +26,7 @@ from satura.rewrite.types.tensor_type import TensorType
 if TYPE_CHECKING:
     from satura.rewrite.onnx.files import ModelApart
 
+MOST_MORE = 256 << 20  # bytes of constants, beyond four times those of the first sizes
 _MOST_CLASSES = 128  # and schedules that others than the first sizes have: those used last
 _NODE = 1 << 13  # bytes of a node, in the program and in what was made of it
 
@@ -77,7 +78,7 @@ class Plans(Program):
         self.elsewhere = elsewhere
         self.threads = threads
         self.merging = merging
-        self.store = ConstantStore()
+        self.store, self._first_size = ConstantStore(), 0
         self.on_class: Callable[[], object] = tuple  # called when there is a new class
 
     def _take(self, source: Schedule, made: object) -> None:
@@ -176,6 +177,7 @@ class Plans(Program):
                     self._keep(known)
                     return known
                 missed = missed or str(fact)
+        self._bound_constants()
         try:
             if not sizes.keys() <= self.schedule.program.symbols:
                 raise ProgramError(f"the program takes some of {sorted(sizes)} for equal")
@@ -187,10 +189,13 @@ class Plans(Program):
             missed = f"in the program of other sizes: {error}"
             if not folded.program.symbols:
                 facts = [f"{name} == {size}" for name, size in sorted(sizes.items())]
-                return self._report(sizes, facts, missed), self._alone(folded, progress)
+                plan = self._alone(folded, progress)
+                self._first_size = self._first_size or self.store.size
+                return self._report(sizes, facts, missed), plan
             found = self._lowered(folded, sizes, progress)
         new = self._report(sizes, map(str, found.facts), missed), found
         self._keep(new)
+        self._first_size = self._first_size or self.store.size
         self.on_class()
         return new
 
@@ -210,6 +215,13 @@ class Plans(Program):
         if folded.program.symbols:
             self._others = [(dict(sizes), folded), *self._others[: _MOST_CLASSES - 1]]
         return folded
+
+    def _bound_constants(self) -> None:
+        """Begin anew where programs of ever other sizes have left too many constants of their own;
+        calls that run keep what they read."""
+        if self.store.size > 4 * self._first_size + MOST_MORE:
+            self.store, self.known, self._others = ConstantStore(), (), []
+            self.release()
 
     def _lowered(
         self, schedule: Schedule, sizes: Mapping[str, int], progress: Progress | None
