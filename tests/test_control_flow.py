@@ -8,7 +8,7 @@ from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 import satura
 from satura.rewrite.errors import UnsupportedError
-from satura.rewrite.onnx import load as loading
+from satura.rewrite.onnx import importer as loading
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.interpreter import interpret
 from tests.onnx_models import F32, I64, agrees_with_onnxruntime, floats, make_model, random_input

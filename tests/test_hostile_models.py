@@ -10,7 +10,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from satura.rewrite.errors import ModelError, SaturaError, UnsupportedError
-from satura.rewrite.onnx import load as loading
+from satura.rewrite.onnx import importer as loading
 from satura.rewrite.onnx.load import load
 from satura.rewrite.types import dims
 from satura.rewrite.types.dims import symbol

@@ -1,0 +1,308 @@
+"""Import: the walk over the nodes of a model, each lowered by its own definition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from onnx import FunctionProto, GraphProto, NodeProto
+
+from satura.rewrite.errors import ModelError, ProgramError, SaturaError, UnsupportedError
+from satura.rewrite.onnx.asked import bind_inputs
+from satura.rewrite.onnx.calls import Call, calls_of
+from satura.rewrite.onnx.checks import (
+    LARGEST_VERSION,
+    check_declared_type,
+    check_node,
+    check_size,
+    input_types,
+    opset_versions,
+)
+from satura.rewrite.onnx.control_flow import Body, control_flow
+from satura.rewrite.onnx.cut import OpenExtents
+from satura.rewrite.onnx.files import ModelApart, array_of, initializer
+from satura.rewrite.onnx.host_warnings import warn_of_host_calls
+from satura.rewrite.onnx.lower.context import Context, NoLowering, UnknownValue
+from satura.rewrite.onnx.lower.fallback import (
+    function_body,
+    host,
+    with_attributes,
+    with_defaults,
+    with_new_name,
+)
+from satura.rewrite.onnx.lower.sequences import bound_input, check_operands, named_tensors
+from satura.rewrite.onnx.lower.table import LOWERINGS
+from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.onnx.order import in_order, label, short_label
+from satura.rewrite.onnx.origins import origins
+from satura.rewrite.onnx.user_ops import custom
+from satura.rewrite.onnx.values import Values
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.attributes import HostCall
+from satura.rewrite.types.dims import Dim, substitute
+from satura.rewrite.types.tensor_type import Array
+from satura.rewrite.user_ops.declare import find
+
+MOST_INLINED = 100_000
+"""Nodes that the bodies of functions and loops may add up to, each as often as it is used."""
+_MOST_NESTED = 64
+
+Scope = dict[str, int]
+
+
+class Importer:
+    """The state of one load: the builder, symbolic values, functions and host calls met so far."""
+
+    def __init__(
+        self,
+        apart: ModelApart,
+        given: Mapping[str, Array],
+        asks: bool,
+        sizes: Mapping[str, Dim],
+        build: Tensors,
+    ) -> None:
+        self.model = model = apart.proto
+        self.weights = apart.weights
+        self.given = given
+        self.sizes = sizes
+        self.build = build
+        self.values = Values(self.build, asks)
+        self.functions = {(f.domain, f.name, f.overload): f for f in model.functions}
+        self.host_calls: dict[HostCall, str] = {}
+        self.random_count = 0
+        self.inlined = 0
+        self.checked = 0
+        self.outputs: dict[str, int] = {}
+        self.labels: dict[int, str] = {}
+        self.lowered: list[tuple[Context, Sequence[int]]] = []
+        values = (*model.graph.value_info, *model.graph.output)
+        self.declared = {value.name: value.type for value in values}
+
+    def program(self) -> Program:
+        """The program of the model's graph."""
+        graph = self.model.graph
+        if self.model.ir_version > LARGEST_VERSION:
+            raise ModelError(f"{self.model.ir_version} is not a version of ONNX's file format")
+        scope, outputs = self._inputs(graph), self.outputs
+        self._walk(graph.node, scope, opset_versions(self.model.opset_import), 0)
+        for output in graph.output:
+            if output.name not in scope:
+                raise ModelError(f"output '{output.name}' is computed by no node")
+            named = named_tensors(self.build, output.name, scope[output.name])
+            if named.keys() & outputs.keys():
+                raise ModelError(f"two outputs are called '{output.name}'")
+            for index in named.values():
+                check_declared_type(output, self.build.type(index))
+            outputs |= named
+        if not graph.output:
+            raise ModelError("the graph has no outputs")
+        program = self.build.program(outputs)
+        if self.build.conditions:
+            program = program.where(tuple(self.build.conditions.values()))
+        warn_of_host_calls(program, self.host_calls)
+        return program
+
+    def names(self, program: Program) -> dict[int, str]:
+        """Per node of the program that was built last the ONNX node that it was made for."""
+        built = origins(program, self.build.nodes, self.outputs)
+        return {index: self.labels[old] for index, old in built.items() if old in self.labels}
+
+    def calls(self, program: Program, opset: int) -> tuple[Call, ...]:
+        """The ONNX nodes that became many of the program that was built last."""
+        built = origins(program, self.build.nodes, self.outputs)
+        places = {old: index for index, old in built.items()}
+        own = opset_versions(self.model.opset_import).get("", opset)
+        return calls_of(self.lowered, places, max(opset, own))
+
+    def _inputs(self, graph: GraphProto) -> Scope:
+        """Values of the graph's inputs and initializers; an initializer makes an input constant."""
+        scope: Scope = {}
+        if graph.sparse_initializer:
+            raise UnsupportedError("sparse initializers are not supported; make them dense")
+        constants = {}
+        for tensor in graph.initializer:
+            if tensor.name in constants:
+                raise ModelError(f"two initializers are called '{tensor.name}'")
+            constants[tensor.name] = tensor
+        declared = input_types(graph, constants)
+        types, given = bind_inputs(declared, self.given)
+        self.values.ask(types)
+        for name, type_ in types.items():
+            shape = [substitute(dim, self.sizes) for dim in type_.shape]
+            scope[name] = self.build.input(name, type_.dtype, shape)
+        for name, value in given.items():
+            scope[name] = bound_input(self.build, name, declared[name], value, scope)
+        for name, tensor in constants.items():
+            constant = initializer(tensor, self.weights.get(name))
+            scope[name] = self.build.add("constant", (), constant)
+        return scope
+
+    def _walk(
+        self, nodes: Sequence[NodeProto], scope: Scope, opsets: Mapping[str, int], depth: int
+    ) -> None:
+        """Lower `nodes`, adding their results to `scope`."""
+        if depth > _MOST_NESTED:
+            raise ModelError(f"functions call each other more than {_MOST_NESTED} deep")
+        for node in in_order(nodes, scope):
+            if not any(node.output):
+                continue
+            first = len(self.build.nodes)
+            if depth == 0:
+                self.build.place = label(node)
+            try:
+                results = self._lower(node, scope, opsets, depth)
+                self._check_sizes()
+            except ProgramError as error:
+                raise self._misfit(node, scope, error) from None
+            except (ArithmeticError, LookupError, MemoryError, ValueError) as error:
+                raise ModelError(
+                    f"{label(node)}: its inputs and attributes do not fit together: {error}"
+                ) from error
+            if depth == 0:
+                self.labels |= dict.fromkeys(range(first, len(self.build.nodes)), short_label(node))
+            for name, result in zip(node.output, results, strict=False):
+                if name:
+                    scope[name] = result
+
+    def _misfit(self, node: NodeProto, scope: Scope, error: ProgramError) -> SaturaError:
+        """What a type error of the builder means to the user."""
+        symbolic = any(self.build.type(scope[name]).symbols for name in node.input if name)
+        hint = "; it may depend on symbolic sizes: give equal axes equal names, or fix them"
+        kind = UnsupportedError if symbolic else ModelError
+        return kind(f"{label(node)}: {error}{hint if symbolic else ''}")
+
+    def _lower(
+        self, node: NodeProto, scope: Scope, opsets: Mapping[str, int], depth: int
+    ) -> Sequence[int]:
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        operands = tuple(scope[name] if name else None for name in node.input)
+        user_op = find(domain, node.op_type)
+        if user_op is not None:
+            if domain not in opsets:
+                raise ModelError(f"{label(node)}: the model does not import its domain")
+            context = Context(self.build, self.values, node, opsets[domain], operands)
+            return [custom(context, user_op)]
+        function = self.functions.get((node.domain, node.op_type, node.overload))
+        if function is not None:
+            return self._inline(node, function, operands, None, depth)
+        opset = check_node(node, domain, opsets, self.model.ir_version)
+        context = with_new_name(Context(self.build, self.values, node, opset, operands))
+        check_operands(context)
+        results = control_flow(context, self._body_of(context, scope, opsets, depth))
+        if results is not None:
+            return results
+        refused: SaturaError | None = None
+        if domain == "" and context.proto.op_type in LOWERINGS:
+            try:
+                lowered = LOWERINGS[context.proto.op_type](context)
+                made = [lowered] if isinstance(lowered, int) else lowered
+                self.lowered.append((context, made))
+                return made
+            except NoLowering:
+                pass
+            except UnknownValue as error:
+                if any(x is not None and x < 0 for x in operands):
+                    raise  # the host is given tensors alone
+                refused = error
+        if any(attribute.HasField("g") for attribute in node.attribute):
+            raise context.unsupported("loops and other control flow are not supported")
+        return self._fall_back(context, domain, opsets, depth, refused)
+
+    def _fall_back(
+        self,
+        context: Context,
+        domain: str,
+        opsets: Mapping[str, int],
+        depth: int,
+        refused: SaturaError | None,
+    ) -> Sequence[int]:
+        """The op's function body, or the host where there is none or it cannot be lowered."""
+        body = function_body(context, domain)
+        if body is not None:
+            try:
+                call = with_defaults(context.proto, context.opset, domain)
+                made = self._inline(call, body, context.operands, opsets, depth)
+                self.lowered.append((context, made))
+                return made
+            except (UnsupportedError, ProgramError) as error:
+                refused = refused or error
+        self.random_count += 1
+        try:
+            declared = {} if depth else self.declared
+            results, host_call = host(context, domain, self.random_count, declared)
+        except UnsupportedError as error:
+            if isinstance(error, OpenExtents) and not depth:
+                raise OpenExtents(str(refused or error), error.outputs) from None
+            raise (refused or error) from None
+        self.host_calls[host_call] = str(refused or f"{label(context.proto)} has no lowering")
+        return results
+
+    def _inline(
+        self,
+        node: NodeProto,
+        function: FunctionProto,
+        operands: Sequence[int | None],
+        opsets: Mapping[str, int] | None,
+        depth: int,
+    ) -> Sequence[int]:
+        """Lower a function's body in place of its call."""
+        if len(operands) > len(function.input):
+            raise ModelError(f"{label(node)}: the function takes {len(function.input)} inputs")
+        scope = {
+            name: operand
+            for name, operand in zip(function.input, operands, strict=False)
+            if operand is not None
+        }
+        self._count_body(node, len(function.node))
+        given = {attribute.name: attribute for attribute in node.attribute}
+        bound = {attribute.name: attribute for attribute in function.attribute_proto} | given
+        absent = {name for name in function.input if name not in scope}
+        nodes = [with_attributes(inner, bound, absent) for inner in function.node]
+        imports = (
+            opset_versions(function.opset_import) if function.opset_import else dict(opsets or {})
+        )
+        try:
+            self._walk(nodes, scope, imports, depth + 1)
+        except SaturaError as error:
+            raise type(error)(f"{label(node)}: in its body: {error}") from None
+        for name, wanted in zip(function.output, node.output, strict=False):
+            if wanted and name not in scope:
+                raise ModelError(f"{label(node)}: its function does not compute '{name}'")
+        return [scope.get(name, -1) for name in function.output]
+
+    def _count_body(self, node: NodeProto, size: int) -> None:
+        """Raises UnsupportedError where the bodies lowered so far and this one are too much."""
+        self.inlined += 1 + size  # a body without nodes takes a step, too
+        if self.inlined > MOST_INLINED:
+            raise UnsupportedError(
+                f"{label(node)}: the bodies of functions and loops have more than"
+                f" {MOST_INLINED:,} nodes in all"
+            )
+
+    def _body_of(
+        self, context: Context, scope: Scope, opsets: Mapping[str, int], depth: int
+    ) -> Body:
+        """What lowers a graph inside a node of control flow."""
+
+        def lower(graph: GraphProto, operands: Sequence[int]) -> Sequence[int]:
+            self._count_body(context.proto, len(graph.node))
+            inner = dict(scope)
+            for tensor in graph.initializer:
+                inner[tensor.name] = self.build.constant(array_of(tensor))
+            if len(graph.input) != len(operands):
+                raise context.wrong(f"its body takes {len(graph.input)} inputs")
+            for value, operand in zip(graph.input, operands, strict=True):
+                inner[value.name] = operand
+            self._walk(graph.node, inner, opsets, depth + 1)
+            for output in graph.output:
+                if output.name not in inner:
+                    raise context.wrong(f"its body does not compute '{output.name}'")
+            return [inner[output.name] for output in graph.output]
+
+        return lower
+
+    def _check_sizes(self) -> None:
+        for node in self.build.nodes[self.checked :]:
+            check_size(node.type)
+            for dim in node.type.shape:
+                self.build.need_extent(dim)
+        self.checked = len(self.build.nodes)
