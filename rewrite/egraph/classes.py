@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
 
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import Attribute
 from satura.rewrite.types.tensor_type import TensorType, bytes_of
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -41,12 +44,12 @@ class EClasses:
     @cached_property
     def sized(self) -> tuple[TensorType, ...]:
         """The type of each class at typical sizes."""
-        return tuple(type_.typical(self.sizes) for type_ in self.types)
+        return of_each(self.types, lambda type_: type_.typical(self.sizes))
 
     @cached_property
     def elements(self) -> tuple[float, ...]:
         """How many elements each class has, at typical sizes."""
-        return tuple(map(size_of, self.sized))
+        return of_each(self.sized, size_of)
 
     @cached_property
     def amounts(self) -> dict[tuple[object, ...], tuple[str, float]]:
@@ -61,11 +64,17 @@ class EClasses:
     @cached_property
     def bytes(self) -> tuple[float, ...]:
         """Size of each class's tensor in bytes, at typical sizes."""
-        return tuple(map(bytes_of, self.sized))
+        return of_each(self.sized, bytes_of)
 
     @property
     def node_count(self) -> int:
         return sum(map(len, self.nodes))
+
+
+def of_each(types: tuple[TensorType, ...], function: Callable[[TensorType], _T]) -> tuple[_T, ...]:
+    """What a function says of each type; it is called once for each that there is."""
+    found = {type_: function(type_) for type_ in dict.fromkeys(types)}
+    return tuple(map(found.__getitem__, types))
 
 
 def find_class(classes: EClasses, program: Program) -> list[int | None]:

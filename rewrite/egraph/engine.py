@@ -50,11 +50,14 @@ class EGraph:
     @contextmanager
     def scratch(self) -> Iterator[None]:
         """A block whose changes are taken back at its end, unless it raises."""
-        with TemporaryDirectory(prefix="satura-egraph-") as self._folder:
-            self.define("(push)")
-            yield
-            self.define("(pop)")
-        self._folder = None
+        with TemporaryDirectory(prefix="satura-egraph-") as folder:
+            self._folder = folder
+            try:
+                self.define("(push)")
+                yield
+                self.define("(pop)")
+            finally:
+                self._folder = None
         self._classes.clear()
 
     def close(self) -> None:

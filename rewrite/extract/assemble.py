@@ -14,7 +14,7 @@ from satura.rewrite.extract.forms import Fused
 from satura.rewrite.extract.fragments import Fragment
 from satura.rewrite.extract.schedule import Form
 from satura.rewrite.ops import REGISTRY, Kind
-from satura.rewrite.program.program import Program, ProgramBuilder
+from satura.rewrite.program.program import Program, ProgramBuilder, add_typed
 
 ANCHORS = (Kind.REDUCTION, Kind.WINDOW, Kind.CONTRACTION, Kind.ALONE)
 FORMS = {
@@ -131,7 +131,7 @@ class _Assembler:
     def _add(self, cls: int, node: ENode, operands: Sequence[int]) -> int:
         """Add an e-node of a class, whose type is known."""
         op, type_ = REGISTRY[node.op], self.classes.types[cls]
-        return self.builder.add_typed(op, tuple(operands), node.attributes, type_)
+        return add_typed(self.builder, op, tuple(operands), node.attributes, type_)
 
     def _dispatch(self, cls: int, fragment: Fragment) -> None:
         emitted: dict[int, int] = {}

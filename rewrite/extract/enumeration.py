@@ -266,8 +266,10 @@ class Enumeration:
         more = members(self._closure[cls] & absent)
         if work > limit + sum(map(self._own.__getitem__, more)):
             return True
-        others = self.dispatches[cls].items()
-        return any(work > limit + own and not leaves & absent for leaves, (own, _) in others)
+        for leaves, (own, _) in self.dispatches[cls].items():
+            if work > limit + own and not leaves & absent:
+                return True
+        return False
 
     def _saved(self, cls: int) -> float:
         """What is saved at most where a class is not stored and read."""

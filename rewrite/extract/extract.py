@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from satura.rewrite.egraph.classes import EClasses
+from satura.rewrite.egraph.classes import EClasses, of_each
 from satura.rewrite.errors import CallError, ProgramError
 from satura.rewrite.extract.assemble import Assembly, assemble
 from satura.rewrite.extract.candidates import (
@@ -159,8 +159,8 @@ def extract_unrefused(
 
 def _with_sizes(classes: EClasses, model: CostModel) -> EClasses:
     """The classes at the sizes of a cost model; what is folded has no symbols."""
-    static = zip(classes.known, classes.types, strict=True)
-    known = tuple(known and not type_.symbols for known, type_ in static)
+    is_open = of_each(classes.types, lambda type_: bool(type_.symbols))
+    known = tuple([a and not b for a, b in zip(classes.known, is_open, strict=True)])
     return replace(classes, known=known, sizes=model.sizes)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from math import inf
+from operator import itemgetter
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.errors import CallError
@@ -50,7 +51,7 @@ Shape = tuple[Dim, ...]
 
 # Members of enums by names of their own: to read one takes Python 3.11 a call.
 _ELEMENTWISE, _LAYOUT = Kind.ELEMENTWISE, Kind.LAYOUT
-_VIEW, _ROW = Fused.VIEW, Fused.ROW
+_VIEW, _PLAIN, _ROW = Fused.VIEW, Fused.LOOP, Fused.ROW
 _SEEN = (Fused.VIEW, Fused.LOOP)
 _SPECIAL = (Fused.ROW, *ANCHORED)
 
@@ -165,7 +166,8 @@ class Fragment:
         if self.anchor is not None:
             work += self.anchor.work
             units = self.anchor.units
-            work = [(INNERMOST.get(name, name), amount) for name, amount in work]
+            if not INNERMOST.keys().isdisjoint(map(itemgetter(0), work)):
+                work = [(INNERMOST.get(name, name), amount) for name, amount in work]
         return work, near, far, constants, max(1.0, units)
 
     @property
@@ -186,7 +188,14 @@ class Fragment:
         return changed
 
 
-_LOOP = Fragment(0, ENode("", (), ()), (), Fused.LOOP, {}, {})  # others are made from it
+def _loop(
+    cls: int, node: ENode, parts: tuple[Fragment | None, ...], reads: dict[int, float],
+    work: dict[int, Amount],
+) -> Fragment:  # fmt: skip
+    """A loop that is all else by default, made as `but` makes one."""
+    made = object.__new__(Fragment)
+    made.__dict__.update(cls=cls, node=node, parts=parts, form=_PLAIN, reads=reads, work=work)
+    return made
 
 
 def combine(
@@ -213,8 +222,8 @@ def combine(
         return None  # a program has one node for both, and a node that is read has no anchor in it
     if kind is _ELEMENTWISE:
         work[cls] = elementwise_work(classes, node, cls)
-        return _elementwise(_LOOP.but(cls=cls, node=node, parts=parts, reads=reads, work=work))
-    base = _LOOP.but(cls=cls, node=node, parts=parts, reads=reads, work=work)
+        return _elementwise(_loop(cls, node, parts, reads, work))
+    base = _loop(cls, node, parts, reads, work)
     if kind is _LAYOUT:
         return _layout(classes, base)
     if kind is Kind.REDUCTION:

@@ -256,28 +256,7 @@ class ProgramBuilder:
         Raises ProgramError when the op does not exist or its operands do not fit.
         """
         standing, attributes = _op(op).in_programs(attributes)
-        return self.add_typed(standing, tuple(operands), attributes)
-
-    def add_typed(
-        self,
-        standing: Op,
-        operands: tuple[int, ...],
-        attributes: tuple[Attribute, ...],
-        type_: TensorType | None = None,
-    ) -> int:
-        """Index of a node, of an op that stands in programs; of its type, where that is known."""
-        key = (standing.name, operands, attributes)
-        if key not in self._index:
-            if type_ is None:
-                type_ = infer(standing, operands, attributes, self.nodes)
-            if standing.name == "input":
-                node = Node(standing, operands, attributes, type_)
-                if node.input_name in {self.nodes[index].input_name for index in self.inputs}:
-                    raise ProgramError(f"two inputs are called '{node.input_name}'")
-                self.inputs.append(len(self.nodes))
-            self._index[key] = len(self.nodes)
-            self.nodes.append(Node(standing, operands, attributes, type_))
-        return self._index[key]
+        return add_typed(self, standing, tuple(operands), attributes)
 
     def type(self, index: int) -> TensorType:
         """Type of a node built before."""
@@ -303,3 +282,25 @@ class ProgramBuilder:
             tuple(order[index] for index in self.inputs),
             tuple((name, order[index]) for name, index in outputs.items()),
         )
+
+
+def add_typed(
+    builder: ProgramBuilder,
+    standing: Op,
+    operands: tuple[int, ...],
+    attributes: tuple[Attribute, ...],
+    type_: TensorType | None = None,
+) -> int:
+    """Index of a node, of an op that stands in programs; of its type, where that is known."""
+    key = (standing.name, operands, attributes)
+    if key not in builder._index:
+        if type_ is None:
+            type_ = infer(standing, operands, attributes, builder.nodes)
+        if standing.name == "input":
+            node = Node(standing, operands, attributes, type_)
+            if node.input_name in {builder.nodes[index].input_name for index in builder.inputs}:
+                raise ProgramError(f"two inputs are called '{node.input_name}'")
+            builder.inputs.append(len(builder.nodes))
+        builder._index[key] = len(builder.nodes)
+        builder.nodes.append(Node(standing, operands, attributes, type_))
+    return builder._index[key]

@@ -84,14 +84,14 @@ class DType(Enum):
         return self._is_float
 
     @property
-    def is_integer(self) -> bool:
-        """Whether it is an integer of any width; bool is not."""
-        return self._is_integer
-
-    @property
     def is_signed(self) -> bool:
         """Whether it has negative numbers, as floats do; bool has none."""
         return self.is_float or self.value.startswith("i")
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether it is an integer of any width; bool is not."""
+        return self._is_integer
 
     @property
     def bounds(self) -> tuple[int, int]:
