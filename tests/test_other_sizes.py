@@ -102,6 +102,18 @@ def test_a_program_of_sizes_that_are_taken_for_others_runs_these_alone() -> None
             assert_close(result, expected, 1e-6)
 
 
+@pytest.mark.parametrize("name", ["n", "rows"])  # the shorter name is taken for both
+def test_an_expansion_to_another_open_size_expands(name: str) -> None:
+    nodes = [node("Shape", "w", "s"), node("Expand", "x s")]
+    model = make_model(nodes, {"x": (name, 4), "w": ("m", 4)}, opset=18)
+    compiled = satura.compile(model, threads=1)
+    for rows, wanted in ((5, 5), (1, 5), (5, 1), (1, 0)):
+        given = {"x": random_input(rows, 4), "w": random_input(wanted, 4)}
+        assert compiled.run(given)["y"].shape == run(model, given)[0].shape
+    with pytest.raises(CallError):
+        compiled.run({"x": random_input(3, 4), "w": random_input(5, 4)})
+
+
 def shape_of(*names: str) -> list[NodeProto]:
     """`r`, three less than the rows, then `names`."""
     return [node("Sub", "n three", "d"), node("Concat", " ".join(["d", *names]), "r", axis=0)]

@@ -132,8 +132,12 @@ def unsqueeze(node: Context) -> int:
 @lowering("Expand")
 def expand(node: Context) -> int:
     """NumPy broadcasting with a shape."""
-    target = common_shape(node.build.shape(node[0]), node.extents(1))
-    return node.build.expand(node[0], target)
+    build, asked = node.build, node.extents(1)
+    target = common_shape(build.shape(node[0]), asked)
+    for dim, taken in zip(asked, target[len(target) - len(asked) :], strict=True):
+        if dim != 1 and may_be_equal(dim, taken):
+            build.need_equal(dim, taken)  # else only the operand's extent would be looked at
+    return build.expand(node[0], target)
 
 
 @lowering("Tile")
