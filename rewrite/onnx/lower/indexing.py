@@ -8,7 +8,7 @@ import numpy as np
 
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, lowering
-from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.onnx.lower.tensors import Tensors, may_be_equal
 from satura.rewrite.types.dims import Dim, SymbolicDim, product
 from satura.rewrite.types.tensor_type import DType
 
@@ -91,6 +91,10 @@ def gather_nd(node: Context) -> int:
     lead = tuples[:-1]
     flat = build.full(0, lead, DType.I64)
     for position in range(batch):
+        if shape[position] != lead[position]:
+            if not may_be_equal(shape[position], lead[position]):
+                raise node.wrong(f"batches of {lead[position]} and {shape[position]} do not fit")
+            build.need_equal(shape[position], lead[position])
         stride = build.size_of(shape[position + 1 : batch + depth], flat)
         ramp = build.iota(lead, position, DType.I64)
         flat = build.binary("add", flat, build.binary("mul", ramp, stride))
