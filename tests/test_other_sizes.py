@@ -4,6 +4,7 @@ they are refused by name, as where an extent would be negative."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from onnx import ModelProto, NodeProto, TensorProto
 import satura
 from satura.backend.plan import plans
 from satura.rewrite.errors import CallError, ModelError, ProgramError
+from satura.rewrite.onnx.lower.movement import clamped_bounds, slice_bounds
 from satura.rewrite.types.clamps import largest, never_negative, smallest
 from satura.rewrite.types.dims import Dim, evaluate, symbol
 from tests.onnx_models import F32, I64, Inputs, Shape, Typed, make_model, node, random_input
@@ -335,3 +337,37 @@ def test_sizes_that_are_cut_off_are_known_not_to_be_negative() -> None:
     found = [never_negative(dim) for dim in CUT]
     assert found.count(True) >= 5 and not never_negative(N - 3) and not never_negative(2 * N - 1)
     assert never_negative(M - N, [M - N - 2]) and never_negative(32 - N, [32 - N])
+
+
+FAR = 2**63 - 1
+BOUNDS: list[Dim] = [
+    -M, M, -M - 1, M + 1, N - 3, -N, N, M - N, -2 * M, -9, -1, 0, 2, FAR, -FAR,
+]  # fmt: skip
+
+
+def taken(extent: int, start: int, end: int, step: int) -> list[int]:
+    """The indices that ONNX says a slice takes."""
+    start, end = (value + extent if value < 0 else value for value in (start, end))
+    least, most = (0, extent) if step > 0 else (-1, extent - 1)
+    return list(range(min(max(start, 0), most), min(max(end, least), most), step))
+
+
+@pytest.mark.parametrize("step", [1, 2, -1, -2])
+@pytest.mark.parametrize("extent", [N, 5], ids=["n rows", "five rows"])
+def test_slices_of_open_bounds_take_what_they_say(extent: Dim, step: int) -> None:
+    """Where the conditions hold that come with them; clamped ones for all sizes."""
+    held = 0
+    for start, end in product(BOUNDS, BOUNDS):
+        first, size, natural = slice_bounds(extent, start, end, step)
+        clamped = clamped_bounds(extent, start, end, step)
+        for n, m in product((0, 1, 2, 3, 5, 9), (0, 1, 2, 5, 8)):
+            sizes = {"n": n, "m": m}
+            length, one, other = (evaluate(dim, sizes) for dim in (extent, start, end))
+            expected = taken(length, one, other, step)
+            found = [(first, size)] * all(evaluate(dim, sizes) >= 0 for dim in natural)
+            held += len(found)
+            for at, count in [*found, *([clamped] if clamped else [])]:
+                begin = evaluate(at, sizes)
+                got = [begin + step * number for number in range(evaluate(count, sizes))]
+                assert got == expected, f"[{start}:{end}:{step}] of {extent} at {sizes}"
+    assert held > 1000

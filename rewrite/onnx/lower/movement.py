@@ -249,7 +249,7 @@ def slice_(node: Context) -> int:
             raise node.wrong("a step is 0")
         first[at], sizes[at], natural = slice_bounds(shape[at], start, end, step)
         strides[at] = step
-        clamped = _clamped(shape[at], start, end, step) if natural and build.clamps else None
+        clamped = clamped_bounds(shape[at], start, end, step) if natural and build.clamps else None
         if clamped is not None:
             (first[at], sizes[at]), natural = clamped, []
         for dim in natural:
@@ -281,7 +281,7 @@ def slice_bounds(extent: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim
     return low, (span + (abs(step) - 1)) // abs(step), [*low_inside, *high_inside, *natural]
 
 
-def _clamped(extent: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim] | None:
+def clamped_bounds(extent: Dim, start: Dim, end: Dim, step: int) -> tuple[Dim, Dim] | None:
     """First index and number of elements of extent[start:end:step] for all sizes.
 
     None where that is not known: backwards, where a bound may count from either end, or where
@@ -318,21 +318,28 @@ def _within(at: Dim, extent: Dim) -> Dim | None:
 def _bound(value: Dim, extent: Dim, reach: Dim, least: int) -> tuple[Dim, list[Dim]]:
     """A slice's bound counted from 0, between `least` and `reach` where that can be told.
 
-    Else the second are not negative where it is.
+    Else the second are not negative where it is. One that may be negative counts from the end if it
+    is never positive, as -m is, and else from the start.
     """
     if isinstance(value, int) and value >= _FAR:
         return reach, []
     at_0 = [] if known_at_least(reach, 0) else [reach]  # backwards, an axis has no first element
     if isinstance(value, int) and value <= -_FAR:
         return 0, at_0
-    if known_at_least(-value, 1):
-        value = value + extent
+    needed: list[Dim] = []
+    if not known_at_least(value, 0):
+        is_from_end = known_at_least(-value, 0)
+        if not is_from_end:
+            needed = [value]
+        elif not known_at_least(-value, 1):
+            needed = [-value - 1]
+        value = value + extent if is_from_end else value
     if known_at_least(value - reach, 0):
-        return reach, []
-    if known_at_least(-value, 0):
-        return 0, at_0
+        return reach, needed
+    if known_at_least(least - value, 0):
+        return least, [*needed, *at_0]
     inside = [value - least, reach - value]
-    return value, [dim for dim in inside if not known_at_least(dim, 0)]
+    return value, [*needed, *(dim for dim in inside if not known_at_least(dim, 0))]
 
 
 @lowering("DepthToSpace")
