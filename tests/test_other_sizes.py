@@ -339,6 +339,21 @@ def test_sizes_that_are_cut_off_are_known_not_to_be_negative() -> None:
     assert never_negative(M - N, [M - N - 2]) and never_negative(32 - N, [32 - N])
 
 
+@pytest.mark.parametrize("scale", [0.7, 1.3, 1.5])  # of 1.3 no fraction says the same everywhere
+def test_an_image_is_resized_to_as_many_as_f32_says(scale: float) -> None:
+    """Ten by 0.7 is seven, though 0.7 in f32 is less."""
+    scales = {"scales": np.array([1, scale], np.float32)}
+    model = make_model([node("Resize", "x - scales", mode="linear")], {"x": ROWS}, scales, 18)
+    compiled = satura.compile(model, threads=1)
+    for columns in (10, 90, 7):  # where there are as many onnxruntime copies them
+        x = random_input(2, columns)
+        assert_close(compiled.run({"x": x})["y"], run(model, {"x": x})[0], 1e-4)
+    fixed = satura.load(make_model([node("Resize", "x - scales")], {"x": (2, 10)}, scales, 18))
+    assert dict(fixed.outputs) and fixed.nodes[fixed.output_nodes[0]].type.shape == (
+        2, int(np.float32(10) * np.float32(scale)),
+    )  # fmt: skip
+
+
 FAR = 2**63 - 1
 BOUNDS: list[Dim] = [
     -M, M, -M - 1, M + 1, N - 3, -N, N, M - N, -2 * M, -9, -1, 0, 2, FAR, -FAR,

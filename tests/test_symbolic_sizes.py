@@ -172,7 +172,7 @@ KINDS = {
     "cubic": image([1, 1, 2, 0.5], mode="cubic", cubic_coeff_a=-0.5),
     "cubic of what is inside": image([1, 1, 1.5, 0.5], mode="cubic", exclude_outside=1),
     "linear about the middle": image(
-        [1, 1, 1.3, 0.7], mode="linear", coordinate_transformation_mode="half_pixel_symmetric"
+        [1, 1, 1.25, 0.7], mode="linear", coordinate_transformation_mode="half_pixel_symmetric"
     ),
     "a part": cropped(),
     "nearest to fixed sizes": image(

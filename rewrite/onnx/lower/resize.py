@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import reduce
 from math import floor
 
@@ -29,6 +30,8 @@ from satura.rewrite.types.dims import Dim, SymbolicDim, exact_quotient, static
 from satura.rewrite.types.tensor_type import DType
 
 _LONGEST_AXIS = 2**24
+_USUAL_EXTENTS = 4096  # below which a fraction must say what f32 does, to be taken for a scale
+_FINEST_SCALE = 1000
 
 
 @lowering("Resize", "Upsample")
@@ -102,7 +105,9 @@ def _plans(node: Context, sampling: Sampling) -> list[AxisPlan]:
         outers, factors = _with_aspect(node, sizes, extents)
     else:
         factors = scales or ()
-        outers = [_outer(extent, factor) for extent, factor in zip(extents, factors, strict=True)]
+        outers = [
+            _outer(node, extent, factor) for extent, factor in zip(extents, factors, strict=True)
+        ]
     return [AxisPlan(*plan) for plan in zip(axes, extents, outers, factors, parts, strict=True)]
 
 
@@ -116,13 +121,17 @@ def _targets(node: Context) -> tuple[tuple[float, ...] | None, tuple[Dim, ...] |
     return tuple(float(scale) for scale in node.array(position).ravel()), None
 
 
-def _outer(extent: Dim, scale: float) -> Dim:
+def _outer(node: Context, extent: Dim, scale: float) -> Dim:
     """The extent of a result: of the whole axis where a part is looked at too, as the operator's
-    shape inference has it, and not its text."""
+    shape inference has it, and not its text. It multiplies in f32, where ten by 0.7 is seven."""
     if isinstance(extent, SymbolicDim):
-        above, below = scale.as_integer_ratio()
-        return extent * above // below
-    return floor(extent * scale)
+        every = np.arange(_USUAL_EXTENTS)
+        rounded = np.floor(every.astype(np.float32) * np.float32(scale))
+        for share in (Fraction(scale), Fraction(scale).limit_denominator(_FINEST_SCALE)):
+            if np.array_equal(every * share.numerator // share.denominator, rounded):
+                return extent * share.numerator // share.denominator
+        extent = node.fixed_dim(extent, f"an axis that is resized by {scale:g}")
+    return int(np.floor(np.float32(extent) * np.float32(scale)))
 
 
 def _ratio(outer: Dim, extent: Dim) -> float | None:
