@@ -141,6 +141,7 @@ class Plans(Program):
             plan = self._alone(self.schedule, progress)
         else:
             report, found = self._class(sizes, progress)
+            self._first_size = self._first_size or self.store.size
             plan = found if isinstance(found, Plan) else found.plan(sizes)
             report.plans += 1
             report.uses += 1
@@ -189,13 +190,10 @@ class Plans(Program):
             missed = f"in the program of other sizes: {error}"
             if not folded.program.symbols:
                 facts = [f"{name} == {size}" for name, size in sorted(sizes.items())]
-                plan = self._alone(folded, progress)
-                self._first_size = self._first_size or self.store.size
-                return self._report(sizes, facts, missed), plan
+                return self._report(sizes, facts, missed), self._alone(folded, progress)
             found = self._lowered(folded, sizes, progress)
         new = self._report(sizes, map(str, found.facts), missed), found
         self._keep(new)
-        self._first_size = self._first_size or self.store.size
         self.on_class()
         return new
 

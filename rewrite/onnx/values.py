@@ -65,7 +65,10 @@ class Values:
 
     def of(self, index: int) -> Known | None:
         """The value of node `index` for all sizes, or None."""
-        known = self._symbolic(index)
+        return self._of_dims(index, self._symbolic(index))
+
+    def _of_dims(self, index: int, known: Known | None) -> Known | None:
+        """The value of node `index` where it has neither fractions of sizes nor truths as dims."""
         is_open = Ratio if self._build.dtype(index) is not DType.BOOL else (Ratio, SymbolicDim)
         if known is not None and any(isinstance(element, is_open) for element in known.ravel()):
             return None
@@ -137,13 +140,10 @@ class Values:
                 except (Undecided, CallError, ProgramError):
                     return None
             found[position] = known
-        is_truth = self._build.dtype(index) is DType.BOOL
-        is_open = (Ratio, SymbolicDim) if is_truth else Ratio
-        if any(isinstance(each, is_open) for each in found[index].ravel()):
-            return None
-        for dim in needs:
+        known = self._of_dims(index, found[index])
+        for dim in needs if known is not None else ():
             self._build.need_at_least(dim, 0)
-        return found[index]
+        return known
 
     def _evaluate(self, node: Node) -> Known | None:
         if not _is_small(node.type):

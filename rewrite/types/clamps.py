@@ -38,7 +38,7 @@ def is_positive(dim: Dim) -> Dim | None:
         return 1
     above = polynomial((monomial, c) for monomial, c in monomials_of(dim) if c > 0)
     below = polynomial((monomial, -c) for monomial, c in monomials_of(dim) if c < 0)
-    if not all(_never_negative(atom) for monomial, _ in monomials_of(dim) for atom in monomial):
+    if not all(_is_natural_atom(atom) for monomial, _ in monomials_of(dim) for atom in monomial):
         return None
     total = above + below + 1
     if isinstance(above, int):  # n may be equal to p, which is not more
@@ -72,7 +72,7 @@ def _is_truth(atom: Quotient) -> bool:
     return (
         known_at_least(2 * atom.denominator - atom.numerator, 1)
         and known_at_least(atom.denominator, 1)
-        and _never_negative(atom)
+        and _is_natural_atom(atom)
     )
 
 
@@ -92,7 +92,7 @@ def _positive_part(dim: Dim) -> Dim | None:
     return None if positive is None else dim * positive
 
 
-def _never_negative(atom: Atom) -> bool:
+def _is_natural_atom(atom: Atom) -> bool:
     """Whether an atom is at least 0 for all sizes: a quotient may be of negative terms."""
     if not isinstance(atom, Quotient):
         return True
@@ -101,5 +101,5 @@ def _never_negative(atom: Atom) -> bool:
     return (
         known_at_least(atom.numerator, 0)
         and known_at_least(atom.denominator, 1)
-        and all(map(_never_negative, inner))
+        and all(map(_is_natural_atom, inner))
     )

@@ -13,7 +13,7 @@ from satura.rewrite.types.dims import Dim, evaluate
 Relation: TypeAlias = Literal["=", ">=", "<="]
 
 _HOLDS: Mapping[Relation, Callable[[int, int], bool]] = {"=": eq, ">=": ge, "<=": le}
-_NEEDED: Mapping[Relation, str] = {"=": "equal to", ">=": "at least", "<=": "at most"}
+_NEEDED: Mapping[Relation, str] = {"=": "equal to", ">=": "at least"}
 
 
 @dataclass(frozen=True)
