@@ -84,7 +84,20 @@ def beside() -> tuple[ModelProto, list[dict[str, Array]]]:
     return model, [{"x": x, "b": np.eye(4, 5, dtype=np.float32)}, {"x": x, "b": x}]
 
 
-@pytest.mark.parametrize("make", deep_but([detector], [detector, twice, beside]))
+def ramp() -> tuple[ModelProto, list[dict[str, Array]]]:
+    """What is computed of sizes is read by the node, and by others before and behind it."""
+    nodes = [
+        node("Shape", "x", "s"), node("Squeeze", "s", "n"), node("Range", "zero n one", "r"),
+        node("Concat", "r r", "t", axis=0), node("NonZero", "t", "places"),
+        node("ReduceSum", "places", "y", keepdims=0), node("Mul", "t t", "squares"),
+        node("Shape", "t", "twice"),
+    ]  # fmt: skip
+    numbers: dict[str, object] = {"zero": np.int64(0), "one": np.int64(1)}
+    model = make_model(nodes, {"x": ("n",)}, numbers, 18, ("y", "squares", "twice"))
+    return model, [{"x": random_input(n)} for n in (5, 0, 1)]
+
+
+@pytest.mark.parametrize("make", deep_but([detector], [detector, twice, beside, ramp]))
 def test_a_model_runs_in_parts_around_what_depends_on_data(
     make: Callable[[], tuple[ModelProto, list[dict[str, Array]]]],
 ) -> None:

@@ -3,7 +3,7 @@ they are refused by name, as where an extent would be negative."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import product
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import ModelProto, NodeProto, TensorProto
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
 import satura
 from satura.backend.plan import plans
@@ -19,6 +19,7 @@ from satura.rewrite.errors import CallError, ModelError, ProgramError
 from satura.rewrite.onnx.lower.movement import clamped_bounds, slice_bounds
 from satura.rewrite.types.clamps import largest, never_negative, smallest
 from satura.rewrite.types.dims import Dim, evaluate, symbol
+from satura.rewrite.types.tensor_type import Array
 from tests.onnx_models import F32, I64, Inputs, Shape, Typed, make_model, node, random_input
 from tests.onnxruntime_reference import assert_close, run
 from tests.tiers import deep_but
@@ -88,6 +89,46 @@ def test_what_sizes_decide_leaves_others_open(name: str, tmp_path: Path) -> None
         given = {"x": random_input(3, columns), "z": random_input(11)}
         for result, expected in zip(opened.run(given).values(), run(model, given), strict=True):
             assert_close(result, expected, 1e-5)
+
+
+UNEQUAL: dict[str, tuple[ModelProto, list[tuple[int, int, int]]]] = {
+    "the last of what is cached": (
+        make_model(
+            [
+                node("Concat", "old new", "all", axis=1), node("MatMul", "scores all", "y"),
+                node("Slice", "all start far one", "kept"),
+            ],
+            {"old": (2, "n", 4), "new": (2, "m", 4), "scores": (2, 1, "k")},
+            {"start": [-15], "far": [2**40], "one": [1]}, 18, ("y", "kept"),
+        ),
+        [(40, 1, 41), (2, 2, 4), (2, 1, 3), (0, 7, 7), (10, 1, 11)],
+    ),
+    "a slice from a size on": (
+        make_model(
+            [
+                node("Shape", "x", "n", start=0, end=1), node("Shape", "x", "m", start=1, end=2),
+                node("TopK", "x m", "best places", axis=1), node("Slice", "z n end zero", "y"),
+            ],
+            {"x": ("n", "m"), "z": ("k",)}, {"end": [-2], "zero": [0]}, 18, ("best", "y"),
+        ),
+        [(4, 13, 9), (4, 13, 6), (8, 1, 13), (3, 5, 4), (13, 29, 2), (0, 16, 3)],
+    ),
+}  # fmt: skip
+"""Models that other programs run, of which no program runs where all sizes are the same."""
+
+
+@pytest.mark.parametrize("name", UNEQUAL)
+def test_other_programs_run_where_their_sizes_differ(name: str, tmp_path: Path) -> None:
+    model, calls = UNEQUAL[name]
+    compiled = satura.compile(model, threads=1)
+    compiled.save(tmp_path / "program", [dict(zip("nmk", calls[0], strict=True))])
+    for program in (compiled, satura.open(tmp_path / "program")):
+        for sizes in calls:
+            given = _drawn(model, dict(zip("nmk", sizes, strict=True)))
+            for result, expected in zip(
+                program.run(given).values(), run(model, given), strict=True
+            ):
+                assert_close(result, expected, 1e-5)
 
 
 def test_a_program_of_sizes_that_are_taken_for_others_runs_these_alone() -> None:
@@ -386,3 +427,83 @@ def test_slices_of_open_bounds_take_what_they_say(extent: Dim, step: int) -> Non
                 got = [begin + step * number for number in range(evaluate(count, sizes))]
                 assert got == expected, f"[{start}:{end}:{step}] of {extent} at {sizes}"
     assert held > 1000
+
+
+def _weights(gates: int) -> dict[str, object]:
+    return {"W": random_input(1, gates * 4, 3), "R": random_input(1, gates * 4, 4)}
+
+
+def _recurrent(kind: str, gates: int, **states: Shape) -> ModelProto:
+    names = " ".join(["x W R - -", *states])
+    return make_model(
+        [node(kind, names, hidden_size=4)], {"x": ("n", "m", 3), **states}, _weights(gates), 18
+    )
+
+
+EXACT: dict[str, tuple[ModelProto, Callable[[int, int, int], bool]]] = {
+    "the state of a GRU": (_recurrent("GRU", 3, h=(1, "k", 4)), lambda n, m, k: m == k),
+    "the states of an LSTM": (
+        _recurrent("LSTM", 4, h=(1, "k", 4), c=(1, "m", 4)), lambda n, m, k: m == k,
+    ),
+    "lengths of a recurrence": (
+        make_model(
+            [node("GRU", "x W R - ends", hidden_size=4)],
+            {"x": ("n", "m", 3), "ends": Typed(("k",), TensorProto.INT32)}, _weights(3), 18,
+        ),
+        lambda n, m, k: m == k,
+    ),
+    "lengths of what is reversed": (
+        make_model(
+            [node("ReverseSequence", "x ends", time_axis=0, batch_axis=1)],
+            {"x": ("n", "m", 3), "ends": Typed(("k",), I64)}, opset=18,
+        ),
+        lambda n, m, k: m == k,
+    ),
+    "pads by reflection": (
+        make_model(
+            [
+                node("Shape", "z", "k"), node("Concat", "k zero one zero", "p", axis=0),
+                node("Pad", "x p", mode="reflect"),
+            ],
+            {"x": ("n", "m"), "z": ("k",)}, {"zero": [0], "one": [1]}, 18,
+        ),
+        lambda n, m, k: n > k and n > 1,
+    ),
+    "a computed 0 that copies": (
+        make_model(
+            [
+                node("Shape", "z", "k"), node("Mul", "k rows", "r"),
+                node("Concat", "rows r", "s", axis=0), node("Reshape", "x s"),
+            ],
+            {"x": (4, "n", "k"), "z": ("k",)}, {"rows": [4]}, 18,
+        ),
+        lambda n, m, k: n == 4 and k > 0,
+    ),
+}  # fmt: skip
+"""Models with operands that ONNX does not broadcast, with pads that need as many elements, and
+with a 0 that says something else than others; which sizes they run for."""
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_what_onnx_does_not_broadcast_has_the_same_size(name: str) -> None:
+    model, runs = EXACT[name]
+    compiled = satura.compile(model, threads=1)
+    for sizes in product((1, 2, 4), (1, 2), (0, 1, 2, 5)):
+        given = _drawn(model, dict(zip("nmk", sizes, strict=True)))
+        if runs(*sizes):
+            assert_close(compiled.run(given)["y"], run(model, given)[0], 1e-5)
+        else:
+            with pytest.raises(CallError):
+                compiled.run(given)
+
+
+def _drawn(model: ModelProto, sizes: Mapping[str, int]) -> dict[str, Array]:
+    """Arguments of these sizes; each integer is 1."""
+    given = {}
+    for value in model.graph.input:
+        type_ = value.type.tensor_type
+        shape = [sizes[dim.dim_param] if dim.dim_param else dim.dim_value for dim in type_.shape.dim]
+        is_number = type_.elem_type == F32
+        dtype = helper.tensor_dtype_to_np_dtype(type_.elem_type)
+        given[value.name] = random_input(*shape) if is_number else np.ones(shape, dtype)
+    return given

@@ -17,6 +17,7 @@ from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.parse import parse
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.size_condition import SizeCondition
+from satura.rewrite.types.typical import allowed_sizes
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 from tests.onnx_models import Shape, Typed, make_model, node, random_input
 from tests.onnxruntime_reference import assert_close, run
@@ -377,6 +378,17 @@ def test_sizes_that_are_typical_fulfil_the_conditions() -> None:
     seventh = program.where((SizeCondition(x // 7 * 7, x, "=", "here"),))
     assert seventh.typical["n"] == 7
     assert program.where((SizeCondition(x, 300, ">=", "here"),)).typical["n"] == 300
+    y = symbol("m")
+    for condition, sizes in (
+        (SizeCondition(x + y, 3, "=", "here"), {"n": 1, "m": 2}),
+        (SizeCondition(y - x, 2, ">=", "here"), {"n": 64, "m": 66}),
+        (SizeCondition(y, 2 * x + 5, "=", "here"), {"n": 64, "m": 133}),
+    ):
+        assert allowed_sizes([condition], {"n", "m"}, 64) == sizes
+    both = [SizeCondition(y, 2 * x, "=", "here"), SizeCondition(100, y, "<=", "here")]
+    assert allowed_sizes(both, {"n", "m"}, 64) == {"n": 64, "m": 128}
+    nowhere = [SizeCondition(x * x, 3, "=", "here")]
+    assert allowed_sizes(nowhere, {"n"}, 64) == {"n": 64}
     assert satura.compile(seventh).statistics["host-count"] == 0
 
 

@@ -85,7 +85,8 @@ class Cut:
             {name: node for name, node in _producers(graph.node).items() if name not in done},
         )
         types = {**{name: type_proto(each) for name, each in passed.items()}, **self.open}
-        read = _read(nodes) - {value.name for value in graph.input}
+        own = {name for node in nodes for name in node.output}  # of sizes: the cut node reads it
+        read = _read(nodes) - own - {value.name for value in graph.input}
         inputs = [
             helper.make_value_info(name, type_) for name, type_ in types.items() if name in read
         ]

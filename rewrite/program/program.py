@@ -21,6 +21,7 @@ from satura.rewrite.types.attributes import (
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import representative, symbol
 from satura.rewrite.types.size_condition import SizeCondition
+from satura.rewrite.types.typical import allowed_sizes
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
 
@@ -139,16 +140,8 @@ class Program:
 
     @cached_property
     def typical(self) -> dict[str, int]:
-        """A size for each symbol: what costs count, or the least that all conditions allow."""
-        usual = representative(symbol("usual"))
-        least = [each.right for each in self.conditions if each.relation == ">="]
-        more = sorted(bound for bound in least if isinstance(bound, int) and bound > usual)
-        more += [usual << doublings for doublings in range(1, 20)]
-        for size in (usual, *range(1, 2 * usual), *more):
-            sizes = dict.fromkeys(sorted(self.symbols), size)
-            if all(condition.holds(sizes) for condition in self.conditions):
-                return sizes
-        return dict.fromkeys(sorted(self.symbols), usual)
+        """A size for each symbol: what costs count, or others that all conditions allow."""
+        return allowed_sizes(self.conditions, self.symbols, representative(symbol("usual")))
 
     def where(self, conditions: tuple[SizeCondition, ...]) -> Program:
         """The program for calls that fulfil `conditions`: its first input says so."""

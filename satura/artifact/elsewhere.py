@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 
 _DATA = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
-SearchAgain = Callable[[Program, Sequence[str], int], Schedule]
-"""The schedule of a program by satura's own rules of these names, for so many threads."""
+SearchAgain = Callable[[Program, Sequence[str], int, Mapping[str, int]], Schedule]
+"""The schedule of a program by satura's own rules of these names, for so many threads, that runs at
+these sizes."""
 
 
 def elsewhere_row(
@@ -89,7 +90,7 @@ def elsewhere_in(
             raise ArtifactError(f"{file.path} is damaged: it has another model; save it again")
         if any(node.op.user or node.op.name == "host" for node in nodes):
             return None  # a saved program holds no Python
-        return search(program, rules, threads)
+        return search(program, rules, threads, sizes)
 
     return Elsewhere(declared, at)
 

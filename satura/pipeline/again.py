@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from satura.rewrite.system.interrupts import import_whole
@@ -12,8 +12,11 @@ if TYPE_CHECKING:
     from satura.rewrite.program.program import Program
 
 
-def search_again(program: Program, names: Sequence[str], threads: int) -> Schedule:
-    """The schedule of a program by the rules of these names, for so many threads."""
+def search_again(
+    program: Program, names: Sequence[str], threads: int, sizes: Mapping[str, int]
+) -> Schedule:
+    """The schedule of a program by the rules of these names, for so many threads, that runs at these
+    sizes."""
     import_whole("satura.pipeline.remembered")
     from satura.backend.plan.kernels import refused_dispatches
     from satura.pipeline.rates import cost_model
@@ -23,5 +26,5 @@ def search_again(program: Program, names: Sequence[str], threads: int) -> Schedu
     cost = cost_model(threads=threads)
     return rewrite_once(
         program, of_the_book(names), cost=lambda _: cost,
-        refusals=lambda made: refused_dispatches(made, threads),
+        refusals=lambda made: refused_dispatches(made, threads, sizes),
     ).schedule  # fmt: skip

@@ -130,7 +130,7 @@ class Making:
             try:
                 return self.search_elsewhere(
                     load_at(model, sizes, types, values),
-                    lambda made: refused_dispatches(made, self.threads),
+                    lambda made: refused_dispatches(made, self.threads, sizes),
                 )
             except ModelError:
                 return None  # what excludes them says why

@@ -128,7 +128,8 @@ def reverse_sequence(node: Context) -> int:
     lines = build.transpose(x, order)
     shape = (steps, sequences)
     step, sequence = (Value(build, build.iota(shape, at, DType.I64)) for at in (0, 1))
-    lengths = Value(build, build.cast(node[1], DType.I64)).along(1, step)
+    given = build.exactly(build.cast(node[1], DType.I64), (sequences,))
+    lengths = Value(build, given).along(1, step)
     place = (lengths - 1 - step).where(step < lengths, step)
     flat = place * Value(build, build.size_of([sequences], place.index)) + sequence
     rows = build.reshape(lines, (product(shape), *rest))

@@ -40,7 +40,7 @@ def reshape(node: Context) -> int:
             if axis >= len(old):
                 raise node.wrong(f"axis {axis} of its shape is 0, but the input has no such axis")
             target[axis] = old[axis]
-        elif -1 in target and isinstance(dim, SymbolicDim) and not _zero_with(dim, old[axis:]):
+        elif isinstance(dim, SymbolicDim) and not _zero_with(dim, old[axis:]):
             node.build.need_at_least(dim, 1)  # for calls where it is 0, another dim is copied
     open_axes = [axis for axis, dim in enumerate(target) if dim == -1]
     if len(open_axes) > 1:

@@ -93,7 +93,8 @@ def _read_where(node: Context, x: int, axis: int, lo: Dim, hi: Dim, mode: str) -
     """As the modes do, by a gather: for amounts that depend on sizes."""
     build = node.build
     extent = build.shape(x)[axis]
-    _check_extent(node, mode, extent, 0)
+    for amount in (lo, hi):
+        _check_extent(node, mode, extent, amount)
     ramp = Value(build, build.iota((lo + extent + hi,), 0, DType.I64))
     first, size = (Value(build, build.size_of([dim], ramp.index)) for dim in (lo, extent))
     at, last = ramp - first, size - 1
@@ -104,11 +105,11 @@ def _read_where(node: Context, x: int, axis: int, lo: Dim, hi: Dim, mode: str) -
     return build.gather(x, at.index, axis)
 
 
-def _check_extent(node: Context, mode: str, extent: Dim, amount: int) -> None:
+def _check_extent(node: Context, mode: str, extent: Dim, amount: Dim) -> None:
     if mode not in _MODES:
         raise node.wrong(f"there is no mode '{mode}'; modes: constant, {', '.join(_MODES)}")
     least = amount + 1 if mode == "reflect" else 1
-    if isinstance(extent, SymbolicDim):
+    if isinstance(extent, SymbolicDim) or isinstance(least, SymbolicDim):
         node.build.need_at_least(extent, least)
     elif extent < least:
         raise node.wrong(

@@ -94,7 +94,7 @@ def _sides(node: Context, cell: Cell, x: int, side: int) -> int:
     if lengths is None:
         ends = build.constant(np.zeros(0, np.int64))
     else:
-        ends = build.expand(build.converted(lengths, DType.I64), (batch,))
+        ends = build.exactly(build.converted(lengths, DType.I64), (batch,))
     return build.recurrence(inputs, weights, first, held, ends, cell)
 
 
@@ -111,7 +111,8 @@ def _first(
             states.append(build.full(0, shape, build.dtype(node[0])))
             continue
         own = of_sides(given, 1 if by_batch else 0)
-        states.append(build.expand(build.transpose(own, (1, 0, 2)) if by_batch else own, shape))
+        own = build.transpose(own, (1, 0, 2)) if by_batch else own
+        states.append(build.reshape(build.exactly(own, shape[1:]), shape))
     return build.concat(states, 0)
 
 

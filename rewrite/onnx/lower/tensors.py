@@ -189,6 +189,16 @@ class Tensors(Builder):
             x = self._fitted(x, shape)
         return x if self.shape(x) == tuple(shape) else self.broadcast(x, shape)
 
+    def exactly(self, x: int, shape: Sequence[Dim]) -> int:
+        """x, which has this shape wherever the model runs: nothing is broadcast."""
+        own = self.shape(x)
+        unequal = [(dim, other) for dim, other in zip(own, shape, strict=False) if dim != other]
+        if len(own) != len(shape) or not all(may_be_equal(*pair) for pair in unequal):
+            raise ProgramError(f"{self.type(x)} should have the shape {list(shape)}")
+        for pair in unequal:
+            self.need_equal(*pair)
+        return self.expand(x, shape)
+
     def along(self, x: int, axis: int, shape: Sequence[Dim]) -> int:
         """The vector x laid along `axis` of `shape`."""
         if self.rank(x) != 1 or axis >= len(shape):

@@ -1,0 +1,62 @@
+"""Sizes at which all conditions of a program hold."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+
+from satura.rewrite.types.dims import evaluate, symbols_of
+from satura.rewrite.types.size_condition import SizeCondition
+
+_DOUBLINGS = 20
+_Sizes = dict[str, int]
+
+
+def allowed_sizes(conditions: Sequence[SizeCondition], names: Set[str], usual: int) -> _Sizes:
+    """A size for each of `names`: `usual`, else what all conditions allow, mostly the same for all.
+
+    Where none is found it is `usual`, and some condition does not hold.
+    """
+    least = [each.right for each in conditions if each.relation == ">="]
+    more = sorted(bound for bound in least if isinstance(bound, int) and bound > usual)
+    more += [usual << doublings for doublings in range(1, _DOUBLINGS)]
+    same = [
+        dict.fromkeys(sorted(names), size) for size in (usual, *range(1, 2 * usual), *more)
+    ]
+    found = (sizes for sizes in same if not _failing(conditions, sizes))
+    changed = (_changed(conditions, sizes) for sizes in same)
+    return next(found, None) or next((sizes for sizes in changed if sizes), same[0])
+
+
+def _failing(conditions: Collection[SizeCondition], sizes: Mapping[str, int]) -> int:
+    """How many conditions do not hold."""
+    return sum(not condition.holds(sizes) for condition in conditions)
+
+
+def _changed(conditions: Sequence[SizeCondition], sizes: _Sizes) -> _Sizes | None:
+    """Sizes that all conditions allow, by changes of one size each that let more of them hold."""
+    failing = _failing(conditions, sizes)
+    while failing:
+        nearer = min(
+            (
+                sizes | {name: size}
+                for condition in conditions if not condition.holds(sizes)
+                for name, size in _met(condition, sizes)
+            ),
+            key=lambda each: _failing(conditions, each), default=sizes,
+        )  # fmt: skip
+        before, sizes, failing = failing, nearer, _failing(conditions, nearer)
+        if failing >= before:
+            return None
+    return sizes
+
+
+def _met(condition: SizeCondition, sizes: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """Each size of which a change lets a condition hold, and what it is then."""
+    more = condition.left - condition.right
+    for name in sorted(symbols_of([more])):
+        size = sizes[name]
+        missing, next_ = (evaluate(more, {**sizes, name: at}) for at in (size, size + 1))
+        slope = next_ - missing
+        for better in (size - missing // slope, size + -missing // slope) if slope else ():
+            if better > 0 and condition.holds({**sizes, name: better}):
+                yield name, better
