@@ -3,7 +3,7 @@ they are refused by name, as where an extent would be negative."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -497,12 +497,59 @@ def test_what_onnx_does_not_broadcast_has_the_same_size(name: str) -> None:
                 compiled.run(given)
 
 
+IMAGES: Inputs = {"x": ("n", 3, "m", "k")}
+SIGNALS: Inputs = {"x": ("n", "m", 1)}
+FIXED: dict[str, tuple[ModelProto, Sequence[tuple[int, ...]]]] = {
+    name: (make_model(nodes, inputs, constants, opset, outputs), calls)
+    for name, nodes, inputs, constants, opset, outputs, calls in (
+        (
+            "places of the largest", [node("MaxPool", "x", "y i", kernel_shape=[3, 2],
+            strides=[2, 2], pads=[1, 0, 1, 1])], IMAGES, {}, 18, ("y", "i"),
+            [(1, 4, 5), (2, 7, 9), (3, 4, 5)],
+        ),
+        (
+            "an image of given size", [node("ConvTranspose", "x w", output_shape=[10, 12],
+            strides=[2, 2])], IMAGES, {"w": random_input(3, 2, 3, 3)}, 18, ("y",),
+            [(1, 4, 5), (2, 5, 5), (3, 4, 5)],
+        ),
+        (
+            "an image in a frame", [node("Resize", "x - - s", axes=[2, 3], mode="linear",
+            keep_aspect_ratio_policy="not_larger")], IMAGES, {"s": [10, 12]}, 18, ("y",),
+            [(1, 4, 5), (2, 5, 5), (3, 4, 5)],
+        ),
+        (
+            "a spectrum", [node("DFT", "x", axis=1)], SIGNALS, {}, 17, ("y",),
+            [(1, 64), (2, 15), (3, 64)],
+        ),
+        (
+            "spectra of frames", [node("STFT", "x step w")], SIGNALS,
+            {"step": np.int64(4), "w": np.hanning(16).astype(np.float32)}, 17, ("y",),
+            [(2, 64), (1, 101), (3, 16)],
+        ),
+    )
+}  # fmt: skip
+"""Sizes of images and signals decide how these are lowered, and not those of batches."""
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_what_a_size_decides_is_lowered_for_it(name: str) -> None:
+    model, calls = FIXED[name]
+    compiled = satura.compile(model, threads=1)
+    for sizes in (*calls, *calls):
+        given = _drawn(model, dict(zip("nmk", sizes, strict=False)))
+        for result, expected in zip(compiled.run(given).values(), run(model, given), strict=True):
+            assert_close(result, expected, 1e-4)
+    assert len(compiled.cache) <= (3 if name == "spectra of frames" else 2)
+
+
 def _drawn(model: ModelProto, sizes: Mapping[str, int]) -> dict[str, Array]:
     """Arguments of these sizes; each integer is 1."""
     given = {}
     for value in model.graph.input:
         type_ = value.type.tensor_type
-        shape = [sizes[dim.dim_param] if dim.dim_param else dim.dim_value for dim in type_.shape.dim]
+        shape = [
+            sizes[dim.dim_param] if dim.dim_param else dim.dim_value for dim in type_.shape.dim
+        ]
         is_number = type_.elem_type == F32
         dtype = helper.tensor_dtype_to_np_dtype(type_.elem_type)
         given[value.name] = random_input(*shape) if is_number else np.ones(shape, dtype)

@@ -17,8 +17,8 @@ from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.parse import parse
 from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.size_condition import SizeCondition
-from satura.rewrite.types.typical import allowed_sizes
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
+from satura.rewrite.types.typical import allowed_sizes
 from tests.onnx_models import Shape, Typed, make_model, node, random_input
 from tests.onnxruntime_reference import assert_close, run
 from tests.tiers import deep_but

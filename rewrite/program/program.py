@@ -21,8 +21,8 @@ from satura.rewrite.types.attributes import (
 from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import representative, symbol
 from satura.rewrite.types.size_condition import SizeCondition
-from satura.rewrite.types.typical import allowed_sizes
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
+from satura.rewrite.types.typical import allowed_sizes
 
 
 @dataclass(frozen=True)

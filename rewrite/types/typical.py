@@ -19,9 +19,7 @@ def allowed_sizes(conditions: Sequence[SizeCondition], names: Set[str], usual: i
     least = [each.right for each in conditions if each.relation == ">="]
     more = sorted(bound for bound in least if isinstance(bound, int) and bound > usual)
     more += [usual << doublings for doublings in range(1, _DOUBLINGS)]
-    same = [
-        dict.fromkeys(sorted(names), size) for size in (usual, *range(1, 2 * usual), *more)
-    ]
+    same = [dict.fromkeys(sorted(names), size) for size in (usual, *range(1, 2 * usual), *more)]
     found = (sizes for sizes in same if not _failing(conditions, sizes))
     changed = (_changed(conditions, sizes) for sizes in same)
     return next(found, None) or next((sizes for sizes in changed if sizes), same[0])

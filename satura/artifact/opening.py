@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -23,12 +24,22 @@ def open_artifact(path: str | Path, is_trusted: bool, search: SearchAgain) -> Op
     Raises ArtifactError, or OSError where there is none.
     """
     file = Container(path)
-    if is_trusted or file.is_private:
-        Thread(target=lambda: _check_weights(file), name="satura-check", daemon=True).start()
-    import_whole("satura.artifact.opened")
-    from satura.artifact.opened import Opened
+    with _weights_checked(file) if is_trusted or file.is_private else nullcontext():
+        import_whole("satura.artifact.opened")
+        from satura.artifact.opened import Opened
 
-    return Opened(file, is_trusted, search)
+        return Opened(file, is_trusted, search)
+
+
+@contextmanager
+def _weights_checked(file: Container) -> Iterator[None]:
+    """Another thread checks weights meanwhile. Afterwards it does not read the file any more."""
+    thread = Thread(target=lambda: _check_weights(file), name="satura-check")
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
 def _check_weights(file: Container) -> None:

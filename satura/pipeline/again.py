@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 def search_again(
     program: Program, names: Sequence[str], threads: int, sizes: Mapping[str, int]
 ) -> Schedule:
-    """The schedule of a program by the rules of these names, for so many threads, that runs at these
-    sizes."""
+    """The schedule of a program by rules of these names, which so many threads run at `sizes`."""
     import_whole("satura.pipeline.remembered")
     from satura.backend.plan.kernels import refused_dispatches
     from satura.pipeline.rates import cost_model

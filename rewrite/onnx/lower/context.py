@@ -20,7 +20,7 @@ from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.onnx.order import label
 from satura.rewrite.onnx.values import Known, Values
-from satura.rewrite.types.dims import Dim, SymbolicDim, static
+from satura.rewrite.types.dims import Dim, SymbolicDim
 from satura.rewrite.types.tensor_type import Array, DType
 
 
@@ -166,14 +166,8 @@ class Context:
         return value.astype(node.type.dtype.numpy)
 
     def static(self, dims: Sequence[Dim], what: str) -> tuple[int, ...]:
-        """`dims` as ints. Raises UnsupportedError naming `what` where one is symbolic."""
-        for dim in dims:
-            if isinstance(dim, SymbolicDim):
-                raise self.unsupported(
-                    f"{what} must be fixed, not {dim}; give the input a size"
-                    " in the model, as onnx.tools.update_model_dims does"
-                )
-        return tuple(map(static, dims))
+        """`dims` at some sizes. Raises UnsupportedError naming `what` as `fixed_dim` does."""
+        return tuple(self.fixed_dim(dim, what) for dim in dims)
 
     # Axes
 

@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
-from satura.rewrite.types.dims import product, static
+from satura.rewrite.types.dims import SymbolicDim, known_at_least, product, static
+from satura.rewrite.types.tensor_type import DType
 
 Table = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 _LONGEST = 1024  # a matrix has the square of it; longer ones go to the host
@@ -57,7 +59,7 @@ def short_time_fourier(node: Context) -> int:
         raise node.wrong(f"its signal has rank {build.rank(x)}, not 2 or 3")
     if build.rank(x) == 2:
         x = build.insert(x, 2)
-    (extent,) = node.static([build.shape(x)[1]], "the length of the signal")
+    extent = build.shape(x)[1]
     (step,) = node.fixed(1)
     window = node.optional(2)
     if node.optional(3) is not None:
@@ -66,11 +68,13 @@ def short_time_fourier(node: Context) -> int:
         (length,) = node.static(build.shape(window), "the length of the window")
     else:
         raise node.wrong("it has neither a window nor the length of a frame")
-    if step < 1 or not 0 < length <= extent:
+    if step < 1 or length < 1 or known_at_least(length - 1 - extent, 0):
         raise node.wrong(f"frames of {length}, {step} apart, do not fit {extent} elements")
-    starts = np.arange((extent - length) // step + 1) * step
-    places = starts[:, None] + np.arange(length)
-    frames = build.gather(x, build.constant(places.astype(np.int64)), 1)
+    if isinstance(extent, SymbolicDim):
+        build.need_at_least(extent, length)
+    shape = ((extent - length) // step + 1, length)
+    frame, at = (Value(build, build.iota(shape, axis, DType.I64)) for axis in (0, 1))
+    frames = build.gather(x, (frame * step + at).index, 1)
     if window is not None:
         frames = build.binary("mul", frames, build.along(window, 2, build.shape(frames)))
     return _fourier(node, frames, False, bool(node.integer("onesided", 1)))

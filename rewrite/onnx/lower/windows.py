@@ -85,7 +85,7 @@ def _places(node: Context, window: Geometry, largest: int) -> int:
     """
     build, x = node.build, node[0]
     batch, channels, *spatial = build.shape(x)
-    extents = node.static(spatial, "the spatial extents under indices")
+    extents = node.static(spatial, "the image under indices")
     outer = node.static(build.shape(largest)[2:], "the extents of the indices")
     count, taps = prod(outer), prod(window.kernel)
     if count * taps > _MOST_PLACES:
