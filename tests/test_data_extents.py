@@ -97,7 +97,30 @@ def ramp() -> tuple[ModelProto, list[dict[str, Array]]]:
     return model, [{"x": random_input(n)} for n in (5, 0, 1)]
 
 
-@pytest.mark.parametrize("make", deep_but([detector], [detector, twice, beside, ramp]))
+def best() -> tuple[ModelProto, list[dict[str, Array]]]:
+    """As many as there are, at most six, are passed to the part behind: no dim says how many."""
+    nodes = [
+        node("Shape", "x", "n"), node("Min", "n six", "k"), node("TopK", "x k", "some places"),
+        node("NonZero", "some", "kept"), node("Gather", "some kept", "y"),
+        node("Mul", "some two", "doubled"),
+    ]  # fmt: skip
+    constants: dict[str, object] = {"six": [6], "two": np.float32(2)}
+    model = make_model(nodes, {"x": ("n",)}, constants, 18, ("y", "doubled", "some"))
+    return model, [{"x": random_input(n)} for n in (16, 5, 3, 40, 0)]
+
+
+def rest() -> tuple[ModelProto, list[dict[str, Array]]]:
+    """What is behind the third element has no negative extent in the part behind."""
+    nodes = [
+        node("Slice", "x three far", "some"), node("NonZero", "some", "kept"),
+        node("Shape", "kept", "s"), node("Add", "some one", "y"), node("Add", "s s", "z"),
+    ]  # fmt: skip
+    constants: dict[str, object] = {"three": [3], "far": [99], "one": np.float32(1)}
+    model = make_model(nodes, {"x": ("n",)}, constants, 18, ("y", "z"))
+    return model, [{"x": random_input(n)} for n in (9, 2, 0, 5)]
+
+
+@pytest.mark.parametrize("make", deep_but([detector, best], [detector, twice, beside, ramp, best, rest]))
 def test_a_model_runs_in_parts_around_what_depends_on_data(
     make: Callable[[], tuple[ModelProto, list[dict[str, Array]]]],
 ) -> None:

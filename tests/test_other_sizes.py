@@ -103,6 +103,25 @@ UNEQUAL: dict[str, tuple[ModelProto, list[tuple[int, int, int]]]] = {
         ),
         [(40, 1, 41), (2, 2, 4), (2, 1, 3), (0, 7, 7), (10, 1, 11)],
     ),
+    "a mask that is as long as what is cached": (  # one element of it is not broadcast later
+        make_model(
+            [
+                node("Concat", "old new", "all", axis=1), node("Add", "all mask", "y"),
+                node("Slice", "all start far one", "kept"),
+            ],
+            {"old": (2, "n"), "new": (2, "m"), "mask": (2, "k")},
+            {"start": [-15], "far": [2**40], "one": [1]}, 18, ("y", "kept"),
+        ),
+        [(0, 1, 1), (8, 1, 9), (2, 2, 4), (40, 1, 41), (1, 0, 1)],
+    ),
+    "sizes that are the same in each call": (
+        make_model(
+            [node("Add", "x mask", "y"), node("Slice", "x zero fifteen one", "z")],
+            {"x": ("n", "m"), "mask": ("n", "k")}, {"zero": [0], "fifteen": [15], "one": [1]},
+            18, ("y", "z"),
+        ),
+        [(1, 1, 1), (1, 7, 7), (1, 40, 40), (2, 1, 1), (2, 3, 3), (2, 3, 1), (2, 1, 4)],
+    ),
     "a slice from a size on": (
         make_model(
             [

@@ -20,6 +20,7 @@ from satura.backend.run.part import Planned, Program
 from satura.backend.run.signatures import Sizes, Values
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.extract.schedule import Refusals, Schedule
+from satura.rewrite.program.program import Program as Source
 from satura.rewrite.system.heap import give_back_freed
 from satura.rewrite.types.tensor_type import TensorType
 
@@ -200,11 +201,7 @@ class Plans(Program):
     def _elsewhere(self, sizes: Mapping[str, int]) -> Schedule | None:
         """Another program that runs at these sizes, its constants folded; None where none does."""
         for first, known in self._others:
-            fixed = first.keys() - known.program.symbols
-            same = first.keys() == sizes.keys() and all(
-                first[each] == sizes[each] for each in fixed
-            )
-            if same and known.program.runs_at(sizes):
+            if first.keys() == sizes.keys() and _fits(known.program, self.types_at(sizes), sizes):
                 return known
         found = None if self.elsewhere is None else self.elsewhere.at(sizes)
         if found is None:
@@ -224,7 +221,8 @@ class Plans(Program):
     def _lowered(
         self, schedule: Schedule, sizes: Mapping[str, int], progress: Progress | None
     ) -> SizeClass:
-        found = size_class(schedule, sizes, self.store, self.threads, progress, self.merging)
+        types = self.types_at(sizes)
+        found = size_class(schedule, sizes, self.store, self.threads, progress, self.merging, types)
         give_back_freed(self.store.size)
         return found
 
@@ -241,6 +239,14 @@ class Plans(Program):
             for name, dtype, shape, data in self.values
         }
         return ClassReport(dict(sizes), tuple(facts), missed, 0, 0, values)
+
+
+def _fits(source: Source, types: Mapping[str, TensorType], sizes: Mapping[str, int]) -> bool:
+    """Whether a program runs calls of these sizes, whose inputs have these types."""
+    nodes = (source.nodes[index] for index in source.inputs)
+    return source.runs_at(sizes) and all(
+        node.type.concrete(sizes) == types[node.input_name].concrete(sizes) for node in nodes
+    )
 
 
 def _bytes(plan: Plan) -> int:

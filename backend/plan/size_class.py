@@ -25,7 +25,9 @@ from satura.backend.plan.sized import Sized, Table
 from satura.backend.sizes.size import Call, Fact, Trace, UntraceableError, expression_of, is_equal
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.schedule import Schedule
-from satura.rewrite.types.dims import Dim, symbol
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.dims import Dim, SymbolicDim, symbol
+from satura.rewrite.types.tensor_type import TensorType
 
 Sizes = Mapping[str, int]
 
@@ -95,9 +97,12 @@ def _table(found: Lowered) -> tuple[Table, tuple[Dim, ...]]:
 def size_class(
     schedule: Schedule, sizes: Sizes, store: ConstantStore, threads: int,
     progress: Progress | None = None, merging: str = "cost",
+    types: Mapping[str, TensorType] | None = None,
 ) -> SizeClass:  # fmt: skip
-    """The class of `sizes`: the schedule is lowered, and its kernels are compiled. Those that are
-    no symbols of the schedule are what they are in all of the class.
+    """The class of `sizes`: the schedule is lowered, and its kernels are compiled.
+
+    `types` are those of calls with these sizes, where the schedule has other ones for its inputs:
+    these are as long as those in all of the class.
 
     Raises ProgramError for sizes that the program is not made for, CallError where memory cannot
     hold what they need.
@@ -105,15 +110,25 @@ def size_class(
     concrete = schedule.concrete(sizes)
     refuse_beyond_memory_of(concrete, CallError)
     moving = {name: sizes[name] for name in sorted(schedule.program.symbols)}
-    fixed = [is_equal(symbol(name), sizes[name]) for name in sorted(sizes.keys() - moving.keys())]
+    fixed = _as_long(schedule.program, types or {})
     trace = Trace(moving)
     try:
         found = lower_schedule(
             schedule.concrete(trace.symbols), store, threads, True, progress, merging
         )
-        facts = (*fixed, *trace.facts.values())
+        facts = (*dict.fromkeys((*fixed, *trace.facts.values())),)
         return SizeClass(schedule, threads, store, facts, trace.calls, found)
     except UntraceableError:
         found = lower_schedule(concrete, store, threads, True, progress, merging)
         facts = (*fixed, *(is_equal(symbol(name), size) for name, size in moving.items()))
         return SizeClass(schedule, threads, store, facts, {}, found, False)
+
+
+def _as_long(program: Program, types: Mapping[str, TensorType]) -> list[Fact]:
+    """That inputs have the extents that the program has for them; `types` are those of calls."""
+    pairs = (
+        pair
+        for node in (program.nodes[index] for index in program.inputs)
+        for pair in zip(types.get(node.input_name, node.type).shape, node.type.shape, strict=True)
+    )
+    return [is_equal(dim, own) for dim, own in pairs if isinstance(dim - own, SymbolicDim)]

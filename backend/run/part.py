@@ -19,6 +19,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -60,7 +61,7 @@ class Program(ABC):
         self, values: Values, inputs: Mapping[str, TensorType], outputs: Mapping[str, TensorType],
         declared: Mapping[str, TensorType] | None = None,
     ) -> None:  # fmt: skip
-        self.values, self.inputs, self.outputs = values, inputs, outputs
+        self.values, self.inputs, self.outputs, self.declared = values, inputs, outputs, declared
         self.workspaces = Workspaces()
         self.sizes = {open_sizes(types.values()) for types in (inputs, declared or inputs)}
         self._signatures = Signatures(inputs, declared)
@@ -115,6 +116,16 @@ class Program(ABC):
             if found is not None and found.report is not None:
                 found.report.uses += 1
             return found
+
+    def types_at(self, sizes: Mapping[str, int]) -> Mapping[str, TensorType]:
+        """The types of the inputs that have these sizes: its own, or those that are declared."""
+        is_own = self.declared is None or sizes.keys() == self.symbols
+        return self.inputs if is_own else self.declared or {}
+
+    @cached_property
+    def symbols(self) -> frozenset[str]:
+        """The sizes of its own inputs."""
+        return open_sizes(self.inputs.values())
 
     @abstractmethod
     def _made(self, sizes: Sizes, progress: Progress | None) -> Planned:

@@ -63,9 +63,9 @@ class Fact:
         return f"{left} {signs[not self.holds]} {right}"
 
 
-def is_equal(dim: SymbolicDim, number: int) -> Fact:
-    """The fact that `dim` is `number`."""
-    difference = dim - number
+def is_equal(dim: Dim, other: Dim) -> Fact:
+    """The fact that two extents, which are not the same at all sizes, are equal."""
+    difference = dim - other
     assert isinstance(difference, SymbolicDim)
     return Fact(difference, Relation.ZERO, True)
 

@@ -20,7 +20,7 @@ from satura.rewrite.onnx.importer import Importer
 from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, substitute, symbols_of
+from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, substitute, symbol, symbols_of
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 _USUAL_SIZE = 16
@@ -80,36 +80,42 @@ def load_at(
     """The program of a model that runs at these sizes, at which one with inputs of `types` does
     not.
 
-    Fixed are sizes that these types lack, and those because of which other programs do not run;
-    the others stay open. Raises as `load` does.
+    Fixed are the sizes because of which other programs do not run; the others stay open, and what
+    these types take for them is taken for them here, too. Raises as `load` does.
     """
     declared, _ = bind_inputs(declared_inputs(model.proto.graph), values or {})
-    fixed = _taken_for_others(declared, types, sizes)
-    every = {**sizes, **fixed}
+    taken = _taken_for_others(declared, types, sizes)
+    every = {**sizes, **{name: evaluate(dim, sizes) for name, dim in taken.items()}}
+    fixed: dict[str, int] = {}
     while True:
+        known = {**fixed, **{name: substitute(dim, fixed) for name, dim in taken.items()}}
         try:
-            program = _import(model, values or {}, asks=False, sizes=fixed, clamps=True)[0]
-            names = _excluding(program, declared, every) & every.keys() - fixed.keys()
+            program, _ = _import(
+                model, values or {}, asks=False, sizes=known, likely=every, clamps=True
+            )
+            excluding = _excluding(program, declared, every)
         except (ModelError, UnsupportedError):
-            names = every.keys() - fixed.keys()
-            if not names:
+            if fixed.keys() == sizes.keys():
                 raise
+            excluding = {*sizes}
+        behind = symbols_of(taken.get(name, symbol(name)) for name in excluding)
+        names = (behind & sizes.keys()) - fixed.keys()
         if not names:
             return program
-        fixed |= {name: every[name] for name in names}
+        fixed |= {name: sizes[name] for name in names}
 
 
 def _taken_for_others(
     declared: Mapping[str, TensorType], types: Mapping[str, TensorType], sizes: Mapping[str, int]
-) -> dict[str, int]:
-    """The sizes that `types` do not have, but those that are `declared`."""
+) -> dict[str, Dim]:
+    """What `types` have for `declared` sizes that are not among `sizes`."""
     pairs = (
         pair
         for name, type_ in types.items()
         for pair in zip(declared[name].shape, type_.shape, strict=True)
     )
     return {
-        dim.name: evaluate(other, sizes)
+        dim.name: other
         for dim, other in pairs
         if isinstance(dim, SymbolicDim) and dim.name is not None and dim.name not in sizes
     }
@@ -151,7 +157,7 @@ def _import(
     model: Source,
     values: Mapping[str, Array],
     asks: bool,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Mapping[str, Dim] | None = None,
     for_all_sizes: bool = False,
     likely: Mapping[str, int] = {},
     clamps: bool = False,

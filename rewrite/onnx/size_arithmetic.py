@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
 from math import floor, lcm, trunc
 
 import numpy as np
@@ -35,10 +34,6 @@ Element = int | float | SymbolicDim | Ratio
 Truth = bool | Dim
 
 
-Needs = dict[SymbolicDim, None] | None
-"""Dims that are taken to be at least 0, in order; None where none is."""
-
-
 class Undecided(Exception):
     """The value depends on data or on sizes."""
 
@@ -47,20 +42,127 @@ def undecided(*_: Element) -> Element:
     raise Undecided
 
 
-def at_most(a: Element, b: Element) -> Truth:
-    """Whether a <= b: a dim that is 0 or 1 where that depends on sizes."""
-    if isinstance(a, int | float) and isinstance(b, int | float):
-        return a <= b
-    less, more = _ratio(a), _ratio(b)
-    difference = more.above * less.below - less.above * more.below
-    if known_at_least(difference, 0):
-        return True
-    if known_at_least(-difference, 1):
-        return False
-    found = is_positive(difference + 1)
-    if found is None:
-        raise Undecided
-    return found
+@dataclass(frozen=True)
+class Assumed:
+    """Comparisons that come out as `at` some sizes: all of `natural` are at least 0 then."""
+
+    at: Callable[[Dim], int]
+    natural: dict[SymbolicDim, None] = field(default_factory=dict)  # in order
+
+    def is_natural(self, dim: SymbolicDim) -> bool:
+        """Whether `dim` is at least 0, from now on."""
+        found = self.at(dim) >= 0
+        taken = dim if found else -dim - 1
+        if isinstance(taken, SymbolicDim):
+            self.natural[taken] = None
+        return found
+
+
+class Arithmetic:
+    """Functions of elements. What sizes decide, and no dim expresses, is as `assumed`, if it is."""
+
+    def __init__(self, assumed: Assumed | None = None) -> None:
+        self._assumed = assumed
+        self.unary: dict[str, Callable[..., Element]] = {
+            "neg": _minus,
+            "abs": lambda a: self.greatest_of(a, _minus(a)),
+            "relu": lambda a: self.greatest_of(a, 0),
+            "floor": _floor,
+            "ceil": lambda a: _minus(_floor(_minus(a))),
+            "round": _round,
+            "not": _not,
+        }
+        self.logic: dict[str, Callable[..., Truth]] = {
+            "and": _and, "or": _or, "xor": lambda a, b: _not(self._equal(a, b)),
+        }  # fmt: skip
+        self.binary: dict[str, Callable[..., Truth | Element]] = {
+            "add": plus,
+            "sub": lambda a, b: plus(a, _minus(b)),
+            "mul": times,
+            "div": self._divide,
+            "mod": _modulo,
+            "fmod": self._remainder,
+            "pow": _power,
+            "max": self.greatest_of,
+            "min": self.least_of,
+            "eq": self._equal,
+            "le": self._at_most,
+            "lt": lambda a, b: _not(self._at_most(b, a)),
+            **self.logic,
+        }
+
+    def converted(self, is_float: bool) -> Callable[..., Element]:
+        """A cast to floats, or to integers."""
+        return _to_float if is_float else self._to_integer
+
+    def is_not_zero(self, a: Element) -> Truth:
+        return _not(self._equal(a, 0))
+
+    def least_of(self, a: Element, b: Element) -> Element:
+        is_less = self._at_most(a, b)
+        if isinstance(is_less, SymbolicDim):
+            return _decided(smallest(_dim(a), _dim(b)))
+        return a if is_less else b
+
+    def greatest_of(self, a: Element, b: Element) -> Element:
+        is_less = self._at_most(a, b)
+        if isinstance(is_less, SymbolicDim):
+            return _decided(largest(_dim(a), _dim(b)))
+        return b if is_less else a
+
+    def _at_most(self, a: Element, b: Element) -> Truth:
+        """Whether a <= b: a dim that is 0 or 1 where that depends on sizes."""
+        if isinstance(a, int | float) and isinstance(b, int | float):
+            return a <= b
+        less, more = _ratio(a), _ratio(b)
+        difference = more.above * less.below - less.above * more.below
+        if known_at_least(-difference, 1):
+            return False
+        found = True if known_at_least(difference, 0) else is_positive(difference + 1)
+        return self._is_natural(difference) if found is None else found
+
+    def _equal(self, a: Element, b: Element) -> Truth:
+        return True if a == b else _and(self._at_most(a, b), self._at_most(b, a))
+
+    def _is_natural(self, dim: Dim) -> bool:
+        """Whether a dim is at least 0 at all sizes, or as is assumed."""
+        if known_at_least(dim, 0) or not isinstance(dim, SymbolicDim):
+            return known_at_least(dim, 0)
+        if self._assumed is None:
+            raise Undecided
+        return self._assumed.is_natural(dim)
+
+    def _divide(self, a: Element, b: Element) -> Element:
+        """Integer division, which truncates: floor is the same where both are at least 0."""
+        numerator, denominator = _dim(a), _dim(b)
+        if isinstance(numerator, int) and isinstance(denominator, int):
+            if denominator == 0:
+                return 0
+            quotient = abs(numerator) // abs(denominator)
+            return quotient if (numerator < 0) == (denominator < 0) else -quotient
+        even = exact_quotient(numerator, denominator)
+        if even is not None:
+            return even
+        if denominator == 0 or not known_at_least(denominator, 0):
+            raise Undecided
+        if self._is_natural(numerator):
+            return numerator // denominator
+        return -(-numerator // denominator)
+
+    def _remainder(self, a: Element, b: Element) -> Element:
+        """What is left of a dividend by a positive number, with the sign of the dividend."""
+        if isinstance(b, SymbolicDim | Ratio) or b <= 0 or b != trunc(b):
+            raise Undecided
+        return plus(a, times(self._divide(a, int(b)), -int(b)))
+
+    def _to_integer(self, a: Element) -> Element:
+        if isinstance(a, Ratio):
+            return _floor(a) if self._is_natural(a.above) else _minus(_floor(_minus(a)))
+        if isinstance(a, SymbolicDim):
+            return a
+        if isinstance(a, float) and not np.isfinite(a):
+            raise Undecided
+        return trunc(a)
 
 
 def _dim(a: Element) -> Dim:
@@ -115,28 +217,6 @@ def chosen(condition: Truth, a: Element, b: Element) -> Element:
     return a if condition else b
 
 
-def is_not_zero(a: Element) -> Truth:
-    return _not(_equal(a, 0))
-
-
-def _equal(a: Element, b: Element) -> Truth:
-    return True if a == b else _and(at_most(a, b), at_most(b, a))
-
-
-def least_of(a: Element, b: Element) -> Element:
-    is_less = at_most(a, b)
-    if isinstance(is_less, SymbolicDim):
-        return _decided(smallest(_dim(a), _dim(b)))
-    return a if is_less else b
-
-
-def greatest_of(a: Element, b: Element) -> Element:
-    is_less = at_most(a, b)
-    if isinstance(is_less, SymbolicDim):
-        return _decided(largest(_dim(a), _dim(b)))
-    return b if is_less else a
-
-
 def _decided(dim: Dim | None) -> Dim:
     if dim is None:
         raise Undecided
@@ -153,32 +233,6 @@ def float_divide(a: Element, b: Element) -> Element:
     above, below = _ratio(a), _ratio(abs(b))
     numerator = above.above * below.below * (1 if b > 0 else -1)
     return _reduced(numerator, above.below * static(below.above), _are_rounded(above))
-
-
-def _divide(a: Element, b: Element, needs: Needs = None) -> Element:
-    """Integer division truncates; floor is the same where both are at least 0, or it is even."""
-    numerator, denominator = _dim(a), _dim(b)
-    if isinstance(numerator, int) and isinstance(denominator, int):
-        if denominator == 0:
-            return 0
-        quotient = abs(numerator) // abs(denominator)
-        return quotient if (numerator < 0) == (denominator < 0) else -quotient
-    even = exact_quotient(numerator, denominator)
-    if even is not None:
-        return even
-    if known_at_least(denominator, 0) and denominator != 0 and _is_natural(numerator, needs):
-        return numerator // denominator
-    raise Undecided
-
-
-def _is_natural(dim: Dim, needs: Needs) -> bool:
-    """Whether a dim is at least 0; or is taken to be, which is noted in `needs`."""
-    if known_at_least(dim, 0):
-        return True
-    if needs is not None and isinstance(dim, SymbolicDim):
-        needs[dim] = None
-        return True
-    return False
 
 
 def _modulo(a: Element, b: Element) -> Element:
@@ -223,60 +277,16 @@ def _floor(a: Element) -> Element:
 
 
 def _round(a: Element) -> Element:
+    """The nearest integer, and of two as near the even one."""
     if isinstance(a, Ratio):
-        raise Undecided
+        if _are_rounded(a):
+            raise Undecided
+        parts = 2 * a.below
+        up = 2 * a.above + a.below  # rounded down they are one too much where they are odd wholes
+        is_odd = (up + parts) // (2 * parts) - (up + parts - 1) // (2 * parts)
+        return up // parts - is_odd
     return a if isinstance(a, SymbolicDim) else float(round(a))
-
-
-def _to_integer(a: Element, needs: Needs = None) -> Element:
-    if isinstance(a, Ratio):
-        return _floor(a) if _is_natural(a.above, needs) else _decided(None)
-    if isinstance(a, SymbolicDim):
-        return a
-    if isinstance(a, float) and not np.isfinite(a):
-        raise Undecided
-    return trunc(a)
 
 
 def _to_float(a: Element) -> Element:
     return a if isinstance(a, SymbolicDim | Ratio) else float(a)
-
-
-UNARY: dict[str, Callable[..., Element]] = {
-    "neg": _minus,
-    "abs": lambda a: greatest_of(a, _minus(a)),
-    "relu": lambda a: greatest_of(a, 0),
-    "floor": _floor,
-    "ceil": lambda a: _minus(_floor(_minus(a))),
-    "round": _round,
-    "not": _not,
-}
-BINARY: dict[str, Callable[..., Element]] = {
-    "add": plus,
-    "sub": lambda a, b: plus(a, _minus(b)),
-    "mul": times,
-    "div": _divide,
-    "mod": _modulo,
-    "pow": _power,
-    "max": greatest_of,
-    "min": least_of,
-    "eq": _equal,
-    "le": at_most,
-    "lt": lambda a, b: _not(at_most(b, a)),
-}
-LOGIC: dict[str, Callable[..., Element]] = {
-    "and": _and, "or": _or, "xor": lambda a, b: _not(_equal(a, b)),
-}  # fmt: skip
-BINARY |= LOGIC
-
-
-def binary(name: str, needs: Needs) -> Callable[..., Truth | Element]:
-    """The binary function of that name on integers and truths."""
-    if name == "div":
-        return partial(_divide, needs=needs)
-    return BINARY.get(name, undecided)
-
-
-def converted(is_float: bool, needs: Needs) -> Callable[..., Element]:
-    """A cast to floats, or to integers."""
-    return _to_float if is_float else partial(_to_integer, needs=needs)

@@ -20,19 +20,13 @@ from satura.rewrite.errors import CallError, ProgramError, UnsupportedError
 from satura.rewrite.onnx.asked import Asked, inputs_behind, sizes_behind
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.onnx.size_arithmetic import (
-    LOGIC,
-    UNARY,
+    Arithmetic,
+    Assumed,
     Element,
-    Needs,
     Ratio,
     Undecided,
-    binary,
     chosen,
-    converted,
     float_divide,
-    greatest_of,
-    is_not_zero,
-    least_of,
     plus,
     times,
     undecided,
@@ -51,6 +45,7 @@ from satura.rewrite.types.tensor_type import DType, TensorType
 
 MAX_INTEGERS = 1024
 MAX_FLOATS = 16
+_FOR_ALL = Arithmetic()  # of all sizes
 
 Known = np.ndarray[tuple[int, ...], np.dtype[np.object_]]
 
@@ -118,7 +113,7 @@ class Values:
         return known
 
     def _at_most_sizes(self, index: int) -> Known | None:
-        """As `of`, where sizes that are divided are taken to be at least 0: conditions say so."""
+        """As `of`, where comparisons come out as at some sizes: conditions say so."""
         cone, pending = {index}, [index]
         while pending:
             position = pending.pop()
@@ -126,7 +121,8 @@ class Values:
                 fresh = set(self._build.nodes[position].operands) - cone
                 cone |= fresh
                 pending += fresh
-        needs: dict[SymbolicDim, None] = {}
+        assumed = Assumed(self._build.at_likely_sizes)
+        arithmetic = Arithmetic(assumed)
         found: dict[int, Known] = {}
         for position in sorted(cone):
             known = self._symbolic(position)
@@ -136,12 +132,12 @@ class Values:
                     operands = [found[x] for x in node.operands]
                     if not operands or not _is_small(node.type) or _is_long_mask(node, operands):
                         return None
-                    known = _round_to(node.type.dtype, _apply(node, operands, needs))
+                    known = _round_to(node.type.dtype, _apply(node, operands, arithmetic))
                 except (Undecided, CallError, ProgramError):
                     return None
             found[position] = known
         known = self._of_dims(index, found[index])
-        for dim in needs if known is not None else ():
+        for dim in assumed.natural if known is not None else ():
             self._build.need_at_least(dim, 0)
         return known
 
@@ -198,7 +194,7 @@ def _objects(elements: Iterable[object], shape: tuple[int, ...]) -> Known:
     return result
 
 
-def _apply(node: Node, known: list[Known], needs: Needs = None) -> Known:
+def _apply(node: Node, known: list[Known], arithmetic: Arithmetic = _FOR_ALL) -> Known:
     attribute = node.attributes[0] if node.attributes else None
     if node.op.name in ("transpose", "reshape", "broadcast", "slice", "concat", "pad", "iota"):
         result = np.asarray(node.op.reference(*known, *node.attributes))
@@ -210,21 +206,21 @@ def _apply(node: Node, known: list[Known], needs: Needs = None) -> Known:
         taken = node.op.reference(known[0], known[1].astype(np.int64), attribute)
         return np.asarray(taken, object)
     if isinstance(attribute, UnaryFn):
-        return _map(UNARY.get(attribute.name, undecided), known)
+        return _map(arithmetic.unary.get(attribute.name, undecided), known)
     if isinstance(attribute, BinaryFn):
         if attribute.name == "div" and node.type.dtype.is_float:
             return _map(float_divide, known)
-        if attribute.name in LOGIC and node.type.dtype is not DType.BOOL:
+        if attribute.name in arithmetic.logic and node.type.dtype is not DType.BOOL:
             raise Undecided  # bits of integers
-        return _map(binary(attribute.name, needs), known)
+        return _map(arithmetic.binary.get(attribute.name, undecided), known)
     if node.op.name == "select":
         return _map(chosen, known)
     if node.op.name == "cast" and isinstance(attribute, DType):
         if attribute is DType.BOOL:
-            return _map(is_not_zero, known)
-        return _map(converted(attribute.is_float, needs), known)
+            return _map(arithmetic.is_not_zero, known)
+        return _map(arithmetic.converted(attribute.is_float), known)
     if isinstance(attribute, ReduceFn) and node.op.kind is Kind.REDUCTION:
-        return _reduce(node, known[0])
+        return _reduce(node, known[0], arithmetic)
     raise Undecided
 
 
@@ -257,8 +253,9 @@ def _map(function: Callable[..., object], known: list[Known]) -> Known:
     return result
 
 
-def _reduce(node: Node, x: Known) -> Known:
-    step = {"sum": plus, "prod": times, "min": least_of, "max": greatest_of}
+def _reduce(node: Node, x: Known, arithmetic: Arithmetic) -> Known:
+    least, greatest = arithmetic.least_of, arithmetic.greatest_of
+    step = {"sum": plus, "prod": times, "min": least, "max": greatest}
     if node.op.name != "reduce" or not x.size:
         raise Undecided
     combine = step[str(node.attributes[0])]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _DATA = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
 SearchAgain = Callable[[Program, Sequence[str], int, Mapping[str, int]], Schedule]
-"""The schedule of a program by satura's rules of these names, which so many threads run at sizes."""
+"""The schedule of a program by satura's rules of these names that so many threads run at sizes."""
 
 
 def elsewhere_row(

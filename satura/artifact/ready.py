@@ -93,9 +93,9 @@ class ReadyProgram(Program):
         self, file: Container, row: Row, threads: int,
         compiled: Callable[[ReadyProgram], CompiledSchedule],
     ) -> None:  # fmt: skip
-        self.declared = None if row["declared"] is None else types_of(row["declared"])
+        declared = None if row["declared"] is None else types_of(row["declared"])
         values = tuple(_value(*of(list, each)) for each in of(list, row["values"]))
-        super().__init__(values, types_of(row["inputs"]), types_of(row["outputs"]), self.declared)
+        super().__init__(values, types_of(row["inputs"]), types_of(row["outputs"]), declared)
         self.file, self.row, self.threads, self._compile = file, row, threads, compiled
         self._ready: dict[Sizes, Instances] = {}
         self._kernels: tuple[Sequence[int], Set[int]] | None = None
@@ -107,7 +107,7 @@ class ReadyProgram(Program):
         given = dict(sizes)
         for report, found in self._classes:
             if found.first.keys() == given.keys() and found.sized.failing(given) is None:
-                types = self._types_at(given)
+                types = self.types_at(given)
                 routine = found.routine(given, types, self.outputs, self.threads)
                 report.plans += 1
                 report.uses += 1
@@ -120,14 +120,6 @@ class ReadyProgram(Program):
                 f"{self.file.path} has no kernels for the sizes {given}, and '{error.name}', which"
                 f" making them takes, is not installed: install it, or save with sizes=[{given}]"
             ) from None
-
-    @cached_property
-    def _symbols(self) -> frozenset[str]:
-        return open_sizes(self.inputs.values())
-
-    def _types_at(self, sizes: Mapping[str, int]) -> Mapping[str, TensorType]:
-        """The inputs' types whose symbols these are."""
-        return self.inputs if sizes.keys() == self._symbols else self.declared or {}
 
     @cached_property
     def _classes(self) -> list[tuple[ClassReport, ReadyClass]]:
@@ -159,7 +151,7 @@ class ReadyProgram(Program):
     def _differs(self, found: ReadyClass) -> bool:
         """Whether a class is of other inputs or outputs than the program."""
         types = self.outputs.values() if found.types is None else found.types
-        symbols = open_sizes(self._types_at(found.first).values())
+        symbols = open_sizes(self.types_at(found.first).values())
         return (
             len(found.outputs) != len(self.outputs)
             or [each.dtype for each in types] != [each.dtype for each in self.outputs.values()]
@@ -180,7 +172,7 @@ class ReadyProgram(Program):
         return [
             {of(str, name): natural(size) for name, size in sizes.items()}
             for sizes in every
-            if sizes.keys() == self._symbols
+            if sizes.keys() == self.symbols
         ]
 
     @property
@@ -219,7 +211,7 @@ class ReadyProgram(Program):
     ) -> tuple[Sizes, Routine]:
         """A routine whose launches have numbers of kernels for addresses."""
         sizes = {name: natural(size) for name, size in of(dict, row["sizes"]).items()}
-        inputs = {name: type_.concrete(sizes) for name, type_ in self._types_at(sizes).items()}
+        inputs = {name: type_.concrete(sizes) for name, type_ in self.types_at(sizes).items()}
         given = {name: of(list, each) for name, each in of(dict, row["outputs"]).items()}
         regions = {name: natural(region) for name, (region, _) in given.items()}
         outputs = {name: type_of(each) for name, (_, each) in given.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import NoReturn
 
 import numpy as np
@@ -21,7 +22,8 @@ from satura.rewrite.onnx.order import short_label
 from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.reference import evaluator
-from satura.rewrite.types.tensor_type import Array
+from satura.rewrite.types.dims import SymbolicDim, evaluate, symbol, symbols_of
+from satura.rewrite.types.tensor_type import Array, TensorType
 
 _ENTRY = 1 << 12  # bytes of a table's entry
 
@@ -29,8 +31,10 @@ _ENTRY = 1 << 12  # bytes of a table's entry
 class Chain(Program):
     """What comes before the node, the node on the host, and what comes after it.
 
-    The part after it takes the node's results as inputs, their extents as sizes of their own. The
-    `parts` are what comes before, and after where there is anything; each may be a chain again.
+    The part after it takes the node's results as inputs, their extents as sizes of their own, and
+    what else comes before it with the extents that it mostly has: a call where it has others makes
+    that part anew, for sizes of their own. The `parts` are what comes before, and after where there
+    is anything; each may be a chain again.
     """
 
     def __init__(
@@ -45,25 +49,30 @@ class Chain(Program):
         parts = cut(apart, found.outputs)
         graph = apart.proto.graph
         before = make(parts.before)
-        rest = parts.after(before.outputs)
-        try:
-            after = None if rest is None else make(rest)
-        except Asked as asked:
-            raise Asked(parts.deciding(asked.names)) from None
-        self.parts = (before,) if after is None else (before, after)
+        self._cut, self._make, self._passed = parts, make, dict(before.outputs)
         self._results = found.types
+        self.parts = (before, *self._after(self._passed))
         self._node = evaluator(parts.node)
         (node,) = parts.node.graph.node
         self.node = short_label(node)
         self._op = node.op_type
-        ends = {} if after is None else after.outputs
         inputs = declared_inputs(graph)
-        types = {**inputs, **before.outputs, **self._results, **ends}
+        types = {**inputs, **self._results}
+        for part in self.parts:
+            types |= part.outputs
         outputs = {value.name: types[value.name] for value in graph.output}
         super().__init__(values_of(values, values.keys()), inputs, outputs)
         warn_caller(
             f"{found}: the node runs on the host, between two programs", HostFallbackWarning
         )
+
+    def _after(self, passed: Mapping[str, TensorType]) -> tuple[CompiledSchedule, ...]:
+        """The part after the node, if there is one, for what is passed to it of these types."""
+        rest = self._cut.after(passed)
+        try:
+            return () if rest is None else (self._make(rest),)
+        except Asked as asked:
+            raise Asked(self._cut.deciding(asked.names)) from None
 
     def __str__(self) -> str:
         return f"the node between two programs ('{self._op}')"
@@ -94,7 +103,7 @@ class Chain(Program):
         self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None
     ) -> dict[str, Array]:
         """Outputs by name; those that `out` names are copied to its arrays. Raises CallError."""
-        before, *after = self.parts
+        before = self.parts[0]
         values = dict(arguments) | before.run(_chosen(arguments, before))
         try:
             results = self._node.run(None, {name: values[name] for name in self._node.input_names})
@@ -105,16 +114,49 @@ class Chain(Program):
             if array.ndim != type_.rank and not array.size:  # of nothing the reference drops axes
                 array = array.reshape([dim if isinstance(dim, int) else 0 for dim in type_.shape])
             values[name] = array.astype(type_.dtype.numpy, copy=False)
-        for part in after:
+        for part in self._fitting(values):
             values |= part.run(_chosen(values, part))
         outputs = {name: values[name] for name in self.outputs}
         return outputs if out is None else _copied(outputs, out, list(arguments.values()))
+
+    def _fitting(self, values: Mapping[str, Array]) -> tuple[Part, ...]:
+        """The part after the node, which takes all `values` as they are."""
+        sizes: dict[str, int] = {}
+        for name, type_ in {**self.inputs, **self._results}.items():
+            if isinstance(type_, TensorType):
+                sizes |= _sizes_in(type_, values[name])
+        with self._making:
+            passed = {
+                name: _widened(type_, values[name].shape, name, sizes)
+                for name, type_ in self._passed.items()
+            }
+            if passed != self._passed:
+                self.parts, self._passed = (self.parts[0], *self._after(passed)), passed
+            return self.parts[1:]
 
     def bind(
         self, arguments: Mapping[str, Array], out: Mapping[str, Array] | None = None
     ) -> NoReturn:
         """Raises CallError: extents are not known before the call."""
         raise CallError("sizes of results depend on data: use run, not bind")
+
+
+def _sizes_in(type_: TensorType, array: Array) -> dict[str, int]:
+    """The sizes that are extents of an array."""
+    pairs = zip(type_.shape, array.shape, strict=True)
+    return {dim.name: size for dim, size in pairs if isinstance(dim, SymbolicDim) and dim.name}
+
+
+def _widened(
+    type_: TensorType, shape: tuple[int, ...], name: str, sizes: Mapping[str, int]
+) -> TensorType:
+    """A type that arrays of this shape have, too: with sizes of their own for other extents."""
+    dims = [
+        dim if not symbols_of([dim]) <= sizes.keys() or evaluate(dim, sizes) == size
+        else symbol(f"{name}[{axis}]")
+        for axis, (dim, size) in enumerate(zip(type_.shape, shape, strict=True))
+    ]  # fmt: skip
+    return replace(type_, shape=tuple(dims))
 
 
 def _chosen(values: Mapping[str, Array], part: Part) -> dict[str, Array]:

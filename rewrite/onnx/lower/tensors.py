@@ -13,10 +13,10 @@ from satura.rewrite.types.clamps import never_negative
 from satura.rewrite.types.dims import (
     Dim,
     SymbolicDim,
+    evaluate,
     exact_quotient,
     known_at_least,
     product,
-    representative,
     substitute,
     symbol,
     symbols_of,
@@ -106,10 +106,15 @@ class Tensors(Builder):
         """
         if self.for_all_sizes or isinstance(dim, int):
             return None if isinstance(dim, SymbolicDim) else dim
-        self.has_chosen = True
-        number = representative(dim, self.usual, self.likely)
+        number = self.at_likely_sizes(dim)
         self.need_equal(dim, number)
         return number
+
+    def at_likely_sizes(self, dim: Dim) -> int:
+        """`dim` at the sizes that are chosen where sizes must be known."""
+        self.has_chosen = True
+        sizes = {name: self.likely.get(name, self.usual) for name in symbols_of([dim])}
+        return evaluate(dim, sizes)
 
     def _fitted(self, x: int, shape: Sequence[Dim]) -> int:
         """x cut to the extents of `shape` that its own may be equal to: nothing is cut in calls."""
