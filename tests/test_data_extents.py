@@ -120,7 +120,9 @@ def rest() -> tuple[ModelProto, list[dict[str, Array]]]:
     return model, [{"x": random_input(n)} for n in (9, 2, 0, 5)]
 
 
-@pytest.mark.parametrize("make", deep_but([detector, best], [detector, twice, beside, ramp, best, rest]))
+@pytest.mark.parametrize(
+    "make", deep_but([detector, best], [detector, twice, beside, ramp, best, rest])
+)
 def test_a_model_runs_in_parts_around_what_depends_on_data(
     make: Callable[[], tuple[ModelProto, list[dict[str, Array]]]],
 ) -> None:

@@ -478,6 +478,16 @@ EXACT: dict[str, tuple[ModelProto, Callable[[int, int, int], bool]]] = {
         ),
         lambda n, m, k: m == k,
     ),
+    "parts of another size": (
+        make_model(
+            [
+                node("Shape", "z", "n"), node("Concat", "n rest", "s", axis=0),
+                node("Reshape", "x s"),
+            ],
+            {"x": ("m", "k"), "z": ("n",)}, {"rest": [-1]}, 18,
+        ),
+        lambda n, m, k: m * k % n == 0,
+    ),
     "pads by reflection": (
         make_model(
             [
@@ -514,6 +524,37 @@ def test_what_onnx_does_not_broadcast_has_the_same_size(name: str) -> None:
         else:
             with pytest.raises(CallError):
                 compiled.run(given)
+
+
+BROADCAST: dict[str, ModelProto] = {
+    "two of an axis each": make_model(
+        [node("Add", "x v", "y")], {"x": ("n", "m"), "v": ("k", "l")}
+    ),
+    "three": make_model(
+        [node("Add", "x v", "s"), node("Mul", "s w", "y")],
+        {"x": ("n", "m"), "v": ("k", "l"), "w": ("i", "j")},
+    ),
+    "beside a slice": make_model(
+        [node("Add", "x v", "s"), node("Slice", "x zero three zero", "z"),
+         node("Concat", "s z", axis=0)],
+        {"x": ("n", "m"), "v": ("k", "l")}, {"zero": [0], "three": [3]}, 18,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", deep_but([0, 1], range(20)))
+@pytest.mark.parametrize("name", BROADCAST)
+def test_programs_of_other_sizes_serve_these_in_any_order(name: str, seed: int) -> None:
+    """What a program takes for equal, or for 1, is as in the call that it was made for."""
+    model, random = BROADCAST[name], np.random.default_rng(seed)
+    compiled = satura.compile(model, threads=1)
+    for _ in range(25):
+        first, second = (int(random.choice(some)) for some in ((1, 2, 3, 5), (1, 2, 7, 33)))
+        sizes = {"n": first, "m": second}
+        for names, size in (("ki", first), ("lj", second)):
+            sizes |= {each: int(random.choice([size, size, 1])) for each in names}
+        given = _drawn(model, sizes)
+        assert_close(compiled.run(given)["y"], run(model, given)[0], 1e-6)
 
 
 IMAGES: Inputs = {"x": ("n", 3, "m", "k")}

@@ -41,8 +41,12 @@ class SizeCondition:
         return {">=": (more,), "<=": (-more,), "=": (more, -more)}[self.relation]
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
-        """Whether a call of these sizes fulfils it."""
-        return _HOLDS[self.relation](evaluate(self.left, sizes), evaluate(self.right, sizes))
+        """Whether a call of these sizes fulfils it; not where it divides by 0."""
+        try:
+            left, right = evaluate(self.left, sizes), evaluate(self.right, sizes)
+        except ProgramError:
+            return False
+        return _HOLDS[self.relation](left, right)
 
     def check(self, sizes: Mapping[str, int]) -> None:
         """Raise ProgramError where the condition does not hold at `sizes`."""

@@ -23,12 +23,19 @@ def gather(node: Context) -> int:
 
 
 def need_inside(node: Context, extent: Dim, part: int | None = None) -> None:
-    """Let calls be refused by name in which constant indices, or a part of each, leave an open
-    axis."""
+    """Let calls be refused by name in which constant indices, or a part of each, leave an axis.
+
+    Raises ModelError where they leave it in all calls.
+    """
     indices = node.build.nodes[node[1]]
-    if isinstance(extent, SymbolicDim) and indices.op.name == "constant" and indices.type.size:
-        array = indices.constant.array if part is None else indices.constant.array[..., part]
-        node.build.need_elements(extent, max(int(array.max()) + 1, -int(array.min())))
+    if indices.op.name != "constant" or not indices.type.size:
+        return
+    array = indices.constant.array if part is None else indices.constant.array[..., part]
+    least = max(int(array.max()) + 1, -int(array.min()))
+    if isinstance(extent, SymbolicDim):
+        node.build.need_elements(extent, least)
+    elif extent < least:
+        raise node.wrong(f"an index is for {least} elements, and the axis has {extent}")
 
 
 @lowering("Compress")

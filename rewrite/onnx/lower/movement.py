@@ -72,10 +72,9 @@ def _left_over(node: Context, size: Dim, rest: Dim) -> Dim:
     quotient = exact_quotient(size, rest)
     if quotient is not None:
         return quotient
-    if isinstance(size, SymbolicDim) and isinstance(rest, int):
-        return size // rest
-    problem = node.unsupported if isinstance(rest, SymbolicDim) else node.wrong
-    raise problem(f"{size} elements do not split into parts of {rest}")
+    if isinstance(size, SymbolicDim) or isinstance(rest, SymbolicDim):
+        return size // rest  # which is taken for even, as all that is reshaped has as many elements
+    raise node.wrong(f"{size} elements do not split into parts of {rest}")
 
 
 @lowering("Flatten")
