@@ -74,7 +74,7 @@ def test_what_is_missing_to_compile_for_other_sizes_is_named(
     opened = satura.open(tmp_path / "open.satura")
     monkeypatch.setitem(sys.modules, "satura.backend.plan.compiled", None)
     opened.prepare({"n": 3})
-    with pytest.raises(CallError, match=r"'n': 0.*is not installed: install it, or save with"):
+    with pytest.raises(CallError, match=r"'n': 0.*cannot be imported: install it, or save with"):
         opened.prepare({"n": 0})
 
 

@@ -276,6 +276,24 @@ def test_what_is_distinct_in_order_of_first_appearance(
         np.testing.assert_array_equal(results[name], expected)
 
 
+@pytest.mark.filterwarnings("ignore::satura.rewrite.program.host_call.HostFallbackWarning")
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [node("Greater", "x zero", "b"), node("Compress", "x b", "y")],
+        [node("Unique", "x", "u"), node("Cast", "u", "b", to=9), node("Compress", "u b", "y")],
+    ],
+)
+def test_what_is_chosen_by_data_is_none_that_decides(nodes: list[NodeProto]) -> None:
+    """A program for the values of each call would be searched for each call."""
+    model = make_model(nodes, {"x": ("n",)}, {"zero": np.float32(0)})
+    compiled = satura.compile(model, threads=1)
+    assert not compiled.deciding
+    for n in (9, 0, 5):
+        x = np.round(2 * random_input(n))
+        np.testing.assert_array_equal(compiled(x), run(model, {"x": x})[0])
+
+
 def test_results_of_open_extent_need_no_declared_shape() -> None:
     model = make_model([node("NonZero", "x", "y")], {"x": ("n", 2)})
     model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.INT64, None))

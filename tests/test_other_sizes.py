@@ -526,6 +526,69 @@ def test_what_onnx_does_not_broadcast_has_the_same_size(name: str) -> None:
                 compiled.run(given)
 
 
+COMPUTED: dict[str, tuple[ModelProto, int]] = {
+    name: (of_rows(*nodes, **constants), most)
+    for name, most, nodes, constants in (
+        (
+            "between two limits", 2,
+            [node("Clip", "m low high", "k"), node("TopK", "x k", "y i", axis=1)],
+            {"low": [1], "high": [6]},
+        ),
+        (
+            "the larger of two", 3,
+            [
+                node("Max", "m n", "k"), node("Sub", "k m", "p"),
+                node("Concat", "zero zero zero p", "pads", axis=0), node("Pad", "x pads"),
+            ],
+            {"zero": [0]},
+        ),
+        (
+            "the nearest even half", 1,
+            [
+                node("Cast", "m", "f", to=TensorProto.FLOAT), node("Mul", "f half", "h"),
+                node("Round", "h", "g"), node("Cast", "g", "k", to=I64),
+                node("Slice", "x zero k one"),
+            ],
+            {"half": np.float32(0.5), "zero": [0], "one": [1]},
+        ),
+        (
+            "what is left of sevens", 3,
+            [node("Mod", "m seven", "k", fmod=1), node("Slice", "x zero k one")],
+            {"seven": [7], "zero": [0], "one": [1]},
+        ),
+        (
+            "a negative quotient", 5,  # -2 of -8 to -11, which floor would round down
+            [
+                node("Sub", "m twelve", "d"), node("Div", "d four", "k"),
+                node("Slice", "x zero k one"),
+            ],
+            {"twelve": [12], "four": [4], "zero": [0], "one": [1]},
+        ),
+        (
+            "32 bits that wrap", 9,
+            [
+                node("Cast", "m", "f", to=TensorProto.INT32), node("Mul", "f large", "g"),
+                node("Div", "g large", "h"), node("Cast", "h", "k", to=I64),
+                node("Slice", "x zero k one"),
+            ],
+            {"large": np.array([2**28], np.int32), "zero": [0], "one": [1]},
+        ),
+    )
+}  # fmt: skip
+"""Sizes that are computed of others, and how many classes there are at most."""
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_comparisons_of_sizes_are_taken_as_in_the_call(name: str) -> None:
+    model, most = COMPUTED[name]
+    compiled = satura.compile(model, threads=1)
+    for rows, columns in ((2, 5), (7, 30), (3, 9), (40, 100), (33, 12), (12, 33), (8, 10), (8, 7)):
+        given = {"x": random_input(rows, columns), "z": random_input(2)}
+        for result, expected in zip(compiled.run(given).values(), run(model, given), strict=True):
+            assert_close(result, expected, 1e-6)
+    assert len(compiled.cache) <= most
+
+
 BROADCAST: dict[str, ModelProto] = {
     "two of an axis each": make_model(
         [node("Add", "x v", "y")], {"x": ("n", "m"), "v": ("k", "l")}

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MOST_MORE = 256 << 20  # bytes of constants, beyond four times those of the first sizes
 _MOST_CLASSES = 128  # and schedules that others than the first sizes have: those used last
 _NODE = 1 << 13  # bytes of a node, in the program and in what was made of it
+_CLASS = 1 << 16  # bytes of a class, which lives as long as any of its plans
 
 
 def plan_of(planned: Planned) -> Plan:
@@ -147,7 +148,9 @@ class Plans(Program):
             report.plans += 1
             report.uses += 1
         instances = Instances(plan.instance, self.workspaces)
-        return Planned(instances.run, instances.bind, _bytes(plan), report, plan)
+        is_first = report is not None and report.plans == 1
+        size = _bytes(plan) + (_CLASS if is_first else 0)
+        return Planned(instances.run, instances.bind, size, report, plan)
 
     def _of_program(self, sizes: dict[str, int]) -> dict[str, int]:
         """Declared sizes as those of the program, where it takes the others for what they are."""

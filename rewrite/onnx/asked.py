@@ -32,7 +32,7 @@ class Asked(Exception):
 def inputs_behind(build: Builder, index: int) -> frozenset[str]:
     """The inputs that node `index` is computed from; none where one of them is data.
 
-    Data is what has more than one axis or more than LARGEST elements.
+    Data is what may not decide.
     """
     names: set[str] = set()
     pending, seen = [index], {index}
@@ -66,8 +66,13 @@ def sizes_behind(build: Builder, index: int) -> frozenset[str]:
 
 
 def may_decide(type_: TensorType) -> bool:
-    """Whether the values of an input of this type may be asked for: others are data."""
-    return type_.rank <= 1 and (isinstance(type_.size, SymbolicDim) or type_.size <= LARGEST)
+    """Whether the values of an input of this type may be asked for: others are data.
+
+    Of open length are axes and sizes, which are integers, and no scales or masks.
+    """
+    if isinstance(type_.size, SymbolicDim):
+        return type_.rank == 1 and type_.dtype.is_integer
+    return type_.rank <= 1 and type_.size <= LARGEST
 
 
 def bind_inputs(

@@ -39,12 +39,13 @@ from satura.rewrite.types.attributes import (
     Shape,
     UnaryFn,
 )
-from satura.rewrite.types.dims import SymbolicDim, static, symbol
+from satura.rewrite.types.dims import SymbolicDim, monomials_of, static, symbol
 from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.tensor_type import DType, TensorType
 
 MAX_INTEGERS = 1024
 MAX_FLOATS = 16
+_MOST_TIMES = 1 << 16  # of a size that 32 bits hold as many times
 _FOR_ALL = Arithmetic()  # of all sizes
 
 Known = np.ndarray[tuple[int, ...], np.dtype[np.object_]]
@@ -227,13 +228,15 @@ def _apply(node: Node, known: list[Known], arithmetic: Arithmetic = _FOR_ALL) ->
 def _round_to(dtype: DType, value: Known) -> Known:
     """Numbers as the element type stores them: integers wrap.
 
-    Raises Undecided for sizes in a type that does not hold those that tensors have.
+    Raises Undecided for sizes in a type that does not hold those that tensors have, or in 32 bits
+    many times a size.
     """
     is_small = dtype is not DType.BOOL and dtype.itemsize < DType.I32.itemsize
+    is_short = dtype.is_integer and dtype.itemsize == DType.I32.itemsize
 
     def stored(element: Element) -> Element:
         if isinstance(element, SymbolicDim | Ratio):
-            if is_small:
+            if is_small or (is_short and _most_times(element) > _MOST_TIMES):
                 raise Undecided
             return element
         if dtype.is_float:
@@ -244,6 +247,12 @@ def _round_to(dtype: DType, value: Known) -> Known:
         return element
 
     return _map(stored, [value])
+
+
+def _most_times(element: SymbolicDim | Ratio) -> int:
+    """The largest coefficient of sizes."""
+    dim = element.above if isinstance(element, Ratio) else element
+    return max(abs(coefficient) for _, coefficient in monomials_of(dim))
 
 
 def _map(function: Callable[..., object], known: list[Known]) -> Known:

@@ -9,7 +9,8 @@ _MOST_SHOWN = 16  # elements
 
 def kind_of(array: Array) -> str:
     """Its element type and shape."""
-    return f"{array.dtype.name}{list(array.shape)}"
+    name = "str" if array.dtype.kind == "U" else array.dtype.name  # NumPy's has the bits, too
+    return f"{name}{list(array.shape)}"
 
 
 def shown(array: Array) -> str:

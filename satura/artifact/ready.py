@@ -115,10 +115,10 @@ class ReadyProgram(Program):
                 return Planned(ready.run, ready.bind, routine.table_bytes, report)
         try:
             return self._compiled.plans.planned(sizes)
-        except ModuleNotFoundError as error:
+        except ImportError as error:
             raise CallError(
                 f"{self.file.path} has no kernels for the sizes {given}, and '{error.name}', which"
-                f" making them takes, is not installed: install it, or save with sizes=[{given}]"
+                f" making them takes, cannot be imported: install it, or save with sizes=[{given}]"
             ) from None
 
     @cached_property
