@@ -609,8 +609,8 @@ FAULTS = (
     ),
     Fault(
         "rewrite/types/typical.py",
-        "size - missing // slope",
-        "size + missing // slope",
+        "if better > 0 and condition",
+        "if condition",
         "tests/test_symbolic_sizes.py",
     ),
     Fault(
