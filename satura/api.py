@@ -86,7 +86,8 @@ def open(path: str | Path, trust: bool = False, verify: bool = False) -> Opened:
     ArtifactError for a file that is damaged, of another version, or not a saved program, FileError
     where there is none.
     """
-    import_whole("satura.artifact.opening")
+    for module in ("artifact.opening", "pipeline.again", "rewrite.program.arguments"):
+        import_whole(f"satura.{module}")
     from satura.artifact.opening import open_artifact
     from satura.pipeline.again import search_again
     from satura.rewrite.program.arguments import check_flags, path_text

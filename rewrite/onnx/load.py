@@ -176,7 +176,9 @@ def _import(
             except (ModelError, UnsupportedError) as error:
                 has_chosen = has_chosen or importer.build.has_chosen
                 refused = refused or error
-                if not has_chosen or not others or isinstance(error, OpenExtents):
+                if isinstance(error, OpenExtents):
+                    raise
+                if not has_chosen or not others:
                     raise refused from None
                 usual, likely, known = others.pop(0), {}, dict(sizes or {})
             except SameSize as same:

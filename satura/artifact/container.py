@@ -41,7 +41,7 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 _START = _HEAD.size + _DIGEST_BYTES
 _ALIGNMENT = 64
 _ROW = 4096  # bytes that are summed up
-_BLOCK = 1 << 20  # bytes that stay in a cache between two sums
+_BLOCK = 1 << 22  # bytes that stay in a cache between two sums
 _LONGEST_HEADER = 1 << 26
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
-from threading import Thread
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from satura.artifact.container import Container, natural, of
@@ -24,30 +22,16 @@ def open_artifact(path: str | Path, is_trusted: bool, search: SearchAgain) -> Op
     Raises ArtifactError, or OSError where there is none.
     """
     file = Container(path)
-    with _weights_checked(file) if is_trusted or file.is_private else nullcontext():
-        import_whole("satura.artifact.opened")
-        from satura.artifact.opened import Opened
+    is_ready = is_trusted or file.is_private
+    import_whole("satura.artifact.opened", lambda: _check_weights(file) if is_ready else None)
+    from satura.artifact.opened import Opened
 
-        return Opened(file, is_trusted, search)
-
-
-@contextmanager
-def _weights_checked(file: Container) -> Iterator[None]:
-    """Another thread checks weights meanwhile. Afterwards it does not read the file any more."""
-    thread = Thread(target=lambda: _check_weights(file), name="satura-check")
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
+    return Opened(file, is_trusted, search)
 
 
 def _check_weights(file: Container) -> None:
-    """Check the weights that are ready to run, last first: who takes them begins with the first.
-
-    What is damaged stays unchecked, and is found again by who takes it.
-    """
+    """Check the weights that are ready to run. What is damaged is found again by who takes it."""
     with suppress(ArtifactError, KeyError, TypeError, ValueError):
         for program in of(list, file.header["programs"]):
-            for _, section in reversed(of(list, of(dict, program)["constants"])):
+            for _, section in of(list, of(dict, program)["constants"]):
                 file.section(natural(section))

@@ -23,6 +23,7 @@ from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.reference import evaluator
 from satura.rewrite.types.dims import SymbolicDim, evaluate, symbol, symbols_of
+from satura.rewrite.types.shown import kind_of
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 _ENTRY = 1 << 12  # bytes of a table's entry
@@ -108,7 +109,12 @@ class Chain(Program):
         try:
             results = self._node.run(None, {name: values[name] for name in self._node.input_names})
         except Exception as error:
-            raise CallError(f"the reference implementation failed: {error}") from error
+            given = ", ".join(
+                f"'{name}' {kind_of(values[name])}" for name in self._node.input_names
+            )
+            raise CallError(
+                f"node {self.node}, which runs in Python, does not take {given}: {error}"
+            ) from error
         for name, result in zip(self._node.output_names, results, strict=True):
             type_, array = self._results[name], np.asarray(result)
             if array.ndim != type_.rank and not array.size:  # of nothing the reference drops axes

@@ -125,28 +125,30 @@ class Context:
             )
         return known
 
-    def dims(self, position: int) -> tuple[Dim, ...]:
-        """The value of an operand that holds whole numbers, flat."""
+    def dims(self, position: int, count: int | None = None) -> tuple[Dim, ...]:
+        """The value of an operand that holds whole numbers, so many of them, flat."""
         elements = self.value(position).ravel().tolist()
+        if count is not None and len(elements) != count:
+            raise self.wrong(f"input {position} has {len(elements)} elements, not {count}")
         if any(isinstance(element, float) and element != int(element) for element in elements):
             raise self.wrong(f"input {position} must hold whole numbers, not {elements}")
         return tuple(e if isinstance(e, SymbolicDim) else int(e) for e in elements)
 
-    def extents(self, position: int) -> tuple[Dim, ...]:
+    def extents(self, position: int, count: int | None = None) -> tuple[Dim, ...]:
         """The value of an operand that holds extents: calls where one is negative are refused.
 
         Raises ModelError where one is negative for all sizes.
         """
-        dims = self.dims(position)
+        dims = self.dims(position, count)
         for dim in dims:
             if isinstance(dim, int) and dim < 0:
                 raise self.wrong(f"input {position} has the negative extent {dim}")
             self.build.need_extent(dim)
         return dims
 
-    def fixed(self, position: int) -> tuple[int, ...]:
-        """The value of an integer operand, flat; where sizes decide it, that at some sizes."""
-        return tuple(self.fixed_dim(dim, f"input {position}") for dim in self.dims(position))
+    def fixed(self, position: int, count: int | None = None) -> tuple[int, ...]:
+        """As `dims`; where sizes decide the value, it is that at some sizes."""
+        return tuple(self.fixed_dim(dim, f"input {position}") for dim in self.dims(position, count))
 
     def fixed_dim(self, dim: Dim, what: str) -> int:
         """`dim` at some sizes. Raises UnsupportedError where the program is for all sizes."""

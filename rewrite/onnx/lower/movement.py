@@ -237,6 +237,7 @@ def slice_(node: Context) -> int:
         axes = None if node.optional(3) is None else node.fixed(3)
         steps = None if node.optional(4) is None else node.fixed(4)
     axes = tuple(range(len(starts))) if axes is None else axes
+    node.axes(axes, len(shape))  # raises where one comes twice
     steps = (1,) * len(starts) if steps is None else steps
     if not len(starts) == len(ends) == len(axes) == len(steps):
         raise node.wrong("starts, ends, axes and steps have different lengths")
@@ -246,6 +247,7 @@ def slice_(node: Context) -> int:
         at = node.axis(axis, len(shape))
         if step == 0:
             raise node.wrong("a step is 0")
+        step = max(-_FAR, min(step, _FAR))
         first[at], sizes[at], natural = slice_bounds(shape[at], start, end, step)
         strides[at] = step
         clamped = clamped_bounds(shape[at], start, end, step) if natural and build.clamps else None

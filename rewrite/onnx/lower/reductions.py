@@ -123,7 +123,7 @@ def running(node: Context) -> int:
     build, x = node.build, node[0]
     if node.values.needed(node[1]) is None:
         raise NoLowering
-    axis = node.axis(node.fixed(1)[0], build.rank(x))
+    axis = node.axis(node.fixed(1, 1)[0], build.rank(x))
     if build.shape(x)[axis] == 0:
         return x
     backward = bool(node.integer("reverse"))

@@ -145,7 +145,7 @@ def one_hot(node: Context) -> int:
     """`on` where the index (wrapped when negative) equals the position along the new axis."""
     build = node.build
     indices = build.cast(node[0], DType.I64)
-    depth = node.extents(1)[0]
+    (depth,) = node.extents(1, 1)
     axis = node.axis(node.integer("axis", -1), build.rank(indices) + 1)
     shape_ = list(build.shape(indices))
     shape_.insert(axis, depth)

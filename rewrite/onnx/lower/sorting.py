@@ -13,7 +13,7 @@ def top_k(node: Context) -> list[int]:
     build, x = node.build, node[0]
     shape = build.shape(x)
     axis = node.axis(node.integer("axis", -1), len(shape))
-    (count,) = (node.integer("k"),) if node.opset < 10 else node.fixed(1)
+    (count,) = (node.integer("k"),) if node.opset < 10 else node.fixed(1, 1)
     extent = shape[axis]
     if build.dtype(x).is_narrow:
         raise NoLowering

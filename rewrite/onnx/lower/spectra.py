@@ -22,7 +22,7 @@ def discrete_fourier(node: Context) -> int:
     build, x = node.build, node[0]
     rank = build.rank(x)
     if node.opset >= 20:
-        axis = -2 if node.optional(2) is None else node.fixed(2)[0]
+        axis = -2 if node.optional(2) is None else node.fixed(2, 1)[0]
     else:
         axis = node.integer("axis", 1)
     at = node.axis(axis, rank)
@@ -32,7 +32,7 @@ def discrete_fourier(node: Context) -> int:
     (extent,) = node.static([build.shape(x)[at]], "the transformed axis")
     back_to_real = inverse and one_sided
     usual = 2 * (extent - 1) if back_to_real else extent
-    period = usual if node.optional(1) is None else node.fixed(1)[0]
+    period = usual if node.optional(1) is None else node.fixed(1, 1)[0]
     if period < 1:
         raise node.wrong(f"it transforms {period} elements")
     length = period // 2 + 1 if back_to_real else period
@@ -60,10 +60,10 @@ def short_time_fourier(node: Context) -> int:
     if build.rank(x) == 2:
         x = build.insert(x, 2)
     extent = build.shape(x)[1]
-    (step,) = node.fixed(1)
+    (step,) = node.fixed(1, 1)
     window = node.optional(2)
     if node.optional(3) is not None:
-        (length,) = node.fixed(3)
+        (length,) = node.fixed(3, 1)
     elif window is not None:
         (length,) = node.static(build.shape(window), "the length of the window")
     else:
