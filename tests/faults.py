@@ -608,6 +608,12 @@ FAULTS = (
         "tests/test_other_sizes.py",
     ),
     Fault(
+        "rewrite/onnx/lower/tensors.py",
+        "self.conditions.setdefault((left, relation, right), condition)",
+        'self.conditions[left, "=", right] = condition',
+        "tests/test_other_sizes.py",
+    ),
+    Fault(
         "rewrite/types/typical.py",
         "if better > 0 and condition",
         "if condition",

@@ -565,6 +565,15 @@ COMPUTED: dict[str, tuple[ModelProto, int]] = {
             {"twelve": [12], "four": [4], "zero": [0], "one": [1]},
         ),
         (
+            "as many as there are", 9,  # k is a number, and at most that
+            [
+                node("Concat", "zero zero zero n", "pads", axis=0), node("Pad", "x pads", "wide"),
+                node("Shape", "wide", "columns", start=1), node("Min", "columns most", "k"),
+                node("TopK", "wide k", "y i", axis=1),
+            ],
+            {"zero": [0], "most": [40]},
+        ),
+        (
             "32 bits that wrap", 9,
             [
                 node("Cast", "m", "f", to=TensorProto.INT32), node("Mul", "f large", "g"),

@@ -21,7 +21,7 @@ from satura.rewrite.types.dims import (
     symbol,
     symbols_of,
 )
-from satura.rewrite.types.size_condition import SizeCondition
+from satura.rewrite.types.size_condition import Relation, SizeCondition
 from satura.rewrite.types.tensor_type import DType
 
 
@@ -52,7 +52,7 @@ class Tensors(Builder):
         self.clamps = clamps or for_all_sizes
         self.has_chosen = False
         self.place = ""
-        self.conditions: dict[tuple[Dim, Dim], SizeCondition] = {}
+        self.conditions: dict[tuple[Dim, Relation, Dim], SizeCondition] = {}
         self.sequences: dict[int, tuple[int, ...] | None] = {}
 
     def sequence(self, tensors: Sequence[int] | None) -> int:
@@ -69,11 +69,15 @@ class Tensors(Builder):
             factor = exact_quotient(one, two)
             if isinstance(factor, SymbolicDim) and factor.name is not None:
                 raise SameSize(factor.name, 1)
-        self.conditions[dim, other] = SizeCondition(dim, other, "=", self.place)
+        self._need(dim, "=", other)
 
     def need_at_least(self, dim: Dim, least: Dim) -> None:
         """Let calls where `dim` is less than `least` be refused."""
-        self.conditions[dim, least] = SizeCondition(dim, least, ">=", self.place)
+        self._need(dim, ">=", least)
+
+    def _need(self, left: Dim, relation: Relation, right: Dim) -> None:
+        condition = SizeCondition(left, right, relation, self.place)
+        self.conditions.setdefault((left, relation, right), condition)
 
     def need_extent(self, dim: Dim) -> None:
         """Let calls where the extent `dim` is negative be refused, if there may be some."""
@@ -83,7 +87,7 @@ class Tensors(Builder):
     def need_elements(self, dim: Dim, least: int) -> None:
         """Let calls where the extent `dim` is less be refused: no program runs there."""
         if not self.is_at_least(dim, least):
-            self.conditions.setdefault((least, dim), SizeCondition(least, dim, "<=", self.place))
+            self._need(least, "<=", dim)
 
     def is_at_least(self, dim: Dim, least: int) -> bool:
         """Whether calls that are not refused so far have a `dim` of at least `least`."""
