@@ -115,8 +115,8 @@ FAULTS = (
     ),
     Fault(
         "rewrite/onnx/lower/tensors.py",
-        'SizeCondition(least, dim, "<=", self.place)',
-        'SizeCondition(least - 9, dim, "<=", self.place)',
+        'self._need(least, "<=", dim)',
+        'self._need(least - 9, "<=", dim)',
         "tests/test_other_sizes.py",
     ),
     Fault(
