@@ -60,17 +60,31 @@ def load_for(
 ) -> tuple[Program, frozenset[str]]:
     """The program for these arguments of the inputs that decide shapes, and which those are.
 
-    They are `names`, and those without which the model cannot be loaded for these arguments.
-    Raises CallError where the argument of one is missing.
+    They are `names`, and those without which the model cannot be loaded for these arguments. What
+    must be a number is that at the sizes of the arguments, or else at the `usual` ones. Raises
+    CallError where the argument of one is missing.
     """
+    found = model if isinstance(model, ModelApart) else read_apart(model)
+    likely = {**usual, **_sizes_of(declared_inputs(found.proto.graph), arguments)}
     while True:
         for name in sorted(names - arguments.keys()):
             raise CallError(f"input {name!r}, which decides shapes, is missing")
         try:
             values = {name: arguments[name] for name in names}
-            return _import(model, values, asks=True, likely=usual)[0], names
+            return _import(found, values, asks=True, likely=likely)[0], names
         except Asked as asked:
             names |= asked.names
+
+
+def _sizes_of(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) -> dict[str, int]:
+    """The sizes that are extents of arguments."""
+    pairs = (
+        pair
+        for name, type_ in types.items()
+        if name in arguments and isinstance(type_, TensorType)
+        for pair in zip(type_.shape, arguments[name].shape, strict=False)
+    )
+    return {dim.name: size for dim, size in pairs if isinstance(dim, SymbolicDim) and dim.name}
 
 
 def load_at(
