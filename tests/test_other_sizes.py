@@ -565,6 +565,25 @@ COMPUTED: dict[str, tuple[ModelProto, int]] = {
             {"twelve": [12], "four": [4], "zero": [0], "one": [1]},
         ),
         (
+            "a border that cuts", 9,
+            [
+                node("Sub", "n three", "d"), node("Concat", "zero d zero m", "pads", axis=0),
+                node("Pad", "x pads", mode="wrap"),
+            ],
+            {"zero": [0], "three": [3]},
+        ),
+        (
+            "products that floats round", 9,
+            [
+                node("Cast", "m", "f", to=TensorProto.FLOAT), node("Mul", "f f", "g"),
+                node("Mul", "g large", "h"), node("Add", "h third", "i"),
+                node("Sub", "i h", "j"), node("Cast", "j", "k", to=I64),
+                node("Slice", "x zero k one"),
+            ],
+            {"large": np.array([2**20], np.float32), "third": np.array([3], np.float32),
+             "zero": [0], "one": [1]},
+        ),
+        (
             "as many as there are", 9,  # k is a number, and at most that
             [
                 node("Concat", "zero zero zero n", "pads", axis=0), node("Pad", "x pads", "wide"),
@@ -647,6 +666,11 @@ FIXED: dict[str, tuple[ModelProto, Sequence[tuple[int, ...]]]] = {
             "an image in a frame", [node("Resize", "x - - s", axes=[2, 3], mode="linear",
             keep_aspect_ratio_policy="not_larger")], IMAGES, {"s": [10, 12]}, 18, ("y",),
             [(1, 4, 5), (2, 5, 5), (3, 4, 5)],
+        ),
+        (
+            "an image that is made smaller", [node("Resize", "x - s", mode="linear", antialias=1)],
+            IMAGES, {"s": np.array([1, 1, 0.5, 0.75], np.float32)}, 18, ("y",),
+            [(1, 4, 5), (2, 7, 9), (3, 4, 5)],
         ),
         (
             "a spectrum", [node("DFT", "x", axis=1)], SIGNALS, {}, 17, ("y",),

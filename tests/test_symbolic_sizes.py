@@ -334,7 +334,9 @@ def test_an_artifact_keeps_the_conditions(tmp_path: Path) -> None:
     opened = satura.open(tmp_path / "hourglass")
     for program in (compiled, opened):
         program(random_input(1, 2, 8, 4))
-        with pytest.raises(CallError, match=r"Concat.* 4 and 5 where h = 10, n = 1, w = 4"):
+        with pytest.raises(
+            CallError, match=r"Concat.* differ in axis 2 where h = 10, n = 1, w = 4"
+        ):
             program(random_input(1, 2, 10, 4))
 
 

@@ -18,7 +18,7 @@ from satura.backend.run.class_report import ClassReport
 from satura.backend.run.instances import Instances
 from satura.backend.run.part import Planned, Program
 from satura.backend.run.signatures import Sizes, Values
-from satura.rewrite.errors import ProgramError
+from satura.rewrite.errors import ModelError, ProgramError
 from satura.rewrite.extract.schedule import Refusals, Schedule
 from satura.rewrite.program.program import Program as Source
 from satura.rewrite.system.heap import give_back_freed
@@ -45,8 +45,9 @@ class Elsewhere:
 
     `types` are those of the inputs as they were declared: their sizes may be more than the
     schedule's, where it takes some for equal. `at` gives a schedule that runs at given sizes, and
-    where it leaves some open at further ones, or None where there is none. It searches `model` with
-    satura's rules of the names that `rules` gives, and with others.
+    where it leaves some open at further ones, or None where it cannot be made here. It searches
+    `model` with satura's rules of the names that `rules` gives, and with others, and raises
+    ModelError where the model does not run.
     """
 
     types: Mapping[str, TensorType]
@@ -188,7 +189,10 @@ class Plans(Program):
                 raise ProgramError(f"the program takes some of {sorted(sizes)} for equal")
             found = self._lowered(self.schedule, sizes, progress)
         except ProgramError as error:
-            folded = self._elsewhere(sizes)
+            try:
+                folded = self._elsewhere(sizes)
+            except ModelError as reason:
+                raise _refusal(self.schedule.program, sizes, error, reason) from None
             if folded is None:
                 raise
             missed = f"in the program of other sizes: {error}"
@@ -242,6 +246,19 @@ class Plans(Program):
             for name, dtype, shape, data in self.values
         }
         return ClassReport(dict(sizes), tuple(facts), missed, 0, 0, values)
+
+
+def _refusal(
+    source: Source, sizes: Mapping[str, int], error: ProgramError, reason: ModelError
+) -> ProgramError:
+    """The error for sizes that neither a program runs, for which `error` says why, nor another.
+
+    The `reason` tells of the model itself, unless an extent is negative, which may be seen late.
+    """
+    if any(each.is_of_extent and not each.holds(sizes) for each in source.conditions):
+        return error
+    shown = ", ".join(f"{name} = {size}" for name, size in sorted(sizes.items()))
+    return ProgramError(f"{reason} where {shown}")
 
 
 def _fits(source: Source, types: Mapping[str, TensorType], sizes: Mapping[str, int]) -> bool:

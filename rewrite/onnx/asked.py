@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from satura.rewrite.errors import CallError
+from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.attributes import Parameter, Shape
 from satura.rewrite.types.dims import SymbolicDim, evaluate, symbols_of
 from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.shown import kind_of
-from satura.rewrite.types.tensor_type import Array, TensorType
+from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 LARGEST = 64
 """Elements of an input that may decide a shape: more are data."""
@@ -29,18 +30,21 @@ class Asked(Exception):
         self.names = names
 
 
-def inputs_behind(build: Builder, index: int) -> frozenset[str]:
+def inputs_behind(build: Tensors, index: int) -> frozenset[str]:
     """The inputs that node `index` is computed from; none where one of them is data.
 
-    Data is what may not decide.
+    Data is what has more than one axis or more than LARGEST elements, and behind truths also what
+    is of open length: a mask is of data, and no axis or size is.
     """
+    is_mask = build.dtype(index) is DType.BOOL
     names: set[str] = set()
     pending, seen = [index], {index}
     while pending:
         node = build.nodes[pending.pop()]
         parameter = node.attributes[0] if node.attributes else None
         if isinstance(parameter, Parameter):
-            if not may_decide(parameter.type):
+            is_open = isinstance(parameter.type.size, SymbolicDim)
+            if not may_decide(parameter.type) or (is_mask and is_open):
                 return frozenset()
             names.add(parameter.name)
         fresh = set(node.operands) - seen
@@ -66,13 +70,8 @@ def sizes_behind(build: Builder, index: int) -> frozenset[str]:
 
 
 def may_decide(type_: TensorType) -> bool:
-    """Whether the values of an input of this type may be asked for: others are data.
-
-    Of open length are axes and sizes, which are integers, and no scales or masks.
-    """
-    if isinstance(type_.size, SymbolicDim):
-        return type_.rank == 1 and type_.dtype.is_integer
-    return type_.rank <= 1 and type_.size <= LARGEST
+    """Whether the values of an input of this type may be asked for: others are data."""
+    return type_.rank <= 1 and (isinstance(type_.size, SymbolicDim) or type_.size <= LARGEST)
 
 
 def bind_inputs(

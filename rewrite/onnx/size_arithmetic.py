@@ -119,12 +119,12 @@ class Arithmetic:
         if known_at_least(-difference, 1):
             return False
         found = True if known_at_least(difference, 0) else is_positive(difference + 1)
-        return self._is_natural(difference) if found is None else found
+        return self.is_natural(difference) if found is None else found
 
     def _equal(self, a: Element, b: Element) -> Truth:
         return True if a == b else _and(self._at_most(a, b), self._at_most(b, a))
 
-    def _is_natural(self, dim: Dim) -> bool:
+    def is_natural(self, dim: Dim) -> bool:
         """Whether a dim is at least 0 at all sizes, or as is assumed."""
         if known_at_least(dim, 0) or not isinstance(dim, SymbolicDim):
             return known_at_least(dim, 0)
@@ -145,7 +145,7 @@ class Arithmetic:
             return even
         if denominator == 0 or not known_at_least(denominator, 0):
             raise Undecided
-        if self._is_natural(numerator):
+        if self.is_natural(numerator):
             return numerator // denominator
         return -(-numerator // denominator)
 
@@ -157,7 +157,7 @@ class Arithmetic:
 
     def _to_integer(self, a: Element) -> Element:
         if isinstance(a, Ratio):
-            return _floor(a) if self._is_natural(a.above) else _minus(_floor(_minus(a)))
+            return _floor(a) if self.is_natural(a.above) else _minus(_floor(_minus(a)))
         if isinstance(a, SymbolicDim):
             return a
         if isinstance(a, float) and not np.isfinite(a):

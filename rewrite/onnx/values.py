@@ -46,6 +46,7 @@ from satura.rewrite.types.tensor_type import DType, TensorType
 MAX_INTEGERS = 1024
 MAX_FLOATS = 16
 _MOST_TIMES = 1 << 16  # of a size that 32 bits hold as many times
+_EXACT = 1 << 24  # f32 holds all integers up to it
 _FOR_ALL = Arithmetic()  # of all sizes
 
 Known = np.ndarray[tuple[int, ...], np.dtype[np.object_]]
@@ -133,7 +134,8 @@ class Values:
                     operands = [found[x] for x in node.operands]
                     if not operands or not _is_small(node.type) or _is_long_mask(node, operands):
                         return None
-                    known = _round_to(node.type.dtype, _apply(node, operands, arithmetic))
+                    known = _apply(node, operands, arithmetic)
+                    known = _round_to(node.type.dtype, known, arithmetic)
                 except (Undecided, CallError, ProgramError):
                     return None
             found[position] = known
@@ -157,7 +159,7 @@ class Values:
         if len(known) != len(operands) or _is_long_mask(node, known):
             return None
         try:
-            return _round_to(node.type.dtype, _apply(node, known))
+            return _round_to(node.type.dtype, _apply(node, known), _FOR_ALL)
         except (Undecided, CallError, ProgramError):
             return self._computed(node, known)
 
@@ -225,11 +227,11 @@ def _apply(node: Node, known: list[Known], arithmetic: Arithmetic = _FOR_ALL) ->
     raise Undecided
 
 
-def _round_to(dtype: DType, value: Known) -> Known:
+def _round_to(dtype: DType, value: Known, arithmetic: Arithmetic) -> Known:
     """Numbers as the element type stores them: integers wrap.
 
-    Raises Undecided for sizes in a type that does not hold those that tensors have, or in 32 bits
-    many times a size.
+    Raises Undecided for sizes in a type that does not hold those that tensors have, in 32 bits
+    many times a size, and for products of sizes in floats that may round them.
     """
     is_small = dtype is not DType.BOOL and dtype.itemsize < DType.I32.itemsize
     is_short = dtype.is_integer and dtype.itemsize == DType.I32.itemsize
@@ -238,6 +240,8 @@ def _round_to(dtype: DType, value: Known) -> Known:
         if isinstance(element, SymbolicDim | Ratio):
             if is_small or (is_short and _most_times(element) > _MOST_TIMES):
                 raise Undecided
+            if dtype is DType.F32 and isinstance(element, SymbolicDim):
+                _check_exact(element, arithmetic)
             return element
         if dtype.is_float:
             return float(np.asarray(element).astype(dtype.numpy))
@@ -247,6 +251,13 @@ def _round_to(dtype: DType, value: Known) -> Known:
         return element
 
     return _map(stored, [value])
+
+
+def _check_exact(dim: SymbolicDim, arithmetic: Arithmetic) -> None:
+    """Raise Undecided for a product of sizes that f32 may round."""
+    is_product = any(len(monomial) > 1 for monomial, _ in monomials_of(dim))
+    if is_product and not arithmetic.is_natural(_EXACT - dim):
+        raise Undecided
 
 
 def _most_times(element: SymbolicDim | Ratio) -> int:

@@ -17,7 +17,6 @@ from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.rewritten import Rewritten
 from satura.pipeline.rule_sets import Rules, names_in_the_book
 from satura.pipeline.sizes import Dims, check_sizes, declared_sizes, middles
-from satura.rewrite.errors import ModelError
 from satura.rewrite.extract.schedule import Refusals, Schedule
 from satura.rewrite.onnx.asked import Asked, bind_inputs
 from satura.rewrite.onnx.checks import declared_inputs
@@ -126,13 +125,10 @@ class Making:
         if all(each.is_of_extent for each in source.conditions) and declared == types:
             return None
 
-        def at(sizes: Mapping[str, int]) -> Schedule | None:
-            try:
-                return self.search_elsewhere(
-                    load_at(model, sizes, types, values),
-                    lambda made: refused_dispatches(made, self.threads, sizes),
-                )
-            except ModelError:
-                return None  # what excludes them says why
+        def at(sizes: Mapping[str, int]) -> Schedule:
+            return self.search_elsewhere(
+                load_at(model, sizes, types, values),
+                lambda made: refused_dispatches(made, self.threads, sizes),
+            )
 
         return Elsewhere(declared, at, model, lambda: names_in_the_book(self.rules))

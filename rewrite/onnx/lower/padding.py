@@ -92,8 +92,12 @@ def _fill(node: Context) -> int:
 def _read_where(node: Context, x: int, axis: int, lo: Dim, hi: Dim, mode: str) -> int:
     """As the modes do, by a gather: for amounts that depend on sizes."""
     build = node.build
+    cut = [min(0, amount) if isinstance(amount, int) else 0 for amount in (lo, hi)]
+    x, lo, hi = _cut(build, x, axis, *cut), lo - cut[0], hi - cut[1]
     extent = build.shape(x)[axis]
     for amount in (lo, hi):
+        if not known_at_least(amount, 0):
+            build.need_at_least(amount, 0)  # it would cut
         _check_extent(node, mode, extent, amount)
     ramp = Value(build, build.iota((lo + extent + hi,), 0, DType.I64))
     first, size = (Value(build, build.size_of([dim], ramp.index)) for dim in (lo, extent))

@@ -203,10 +203,8 @@ def _resample(node: Context, x: int, plan: AxisPlan, sampling: Sampling) -> int:
     if plan.scale is None:  # else it has no elements where the input has none
         build.need_elements(plan.extent, 1)
     if sampling.antialias and not plan.is_fixed:
-        raise node.unsupported(
-            f"axis {plan.axis} is resized from {plan.extent} to {plan.outer}; with antialias both"
-            " must be fixed: give the input a size"
-        )
+        extent, outer = node.static((plan.extent, plan.outer), "an axis resized with antialias")
+        plan = replace(plan, extent=extent, outer=outer)
     places, weights = taps(build, plan, sampling, build.dtype(x))
     parts = [build.gather(x, place.index, plan.axis) for place in places]
     for at, weight in enumerate(weights):
