@@ -86,9 +86,9 @@ def open(path: str | Path, trust: bool = False, verify: bool = False) -> Opened:
     ArtifactError for a file that is damaged, of another version, or not a saved program, FileError
     where there is none.
     """
-    for module in ("artifact.opening", "pipeline.again", "rewrite.program.arguments"):
+    for module in ("artifact.opened", "pipeline.again", "rewrite.program.arguments"):
         import_whole(f"satura.{module}")
-    from satura.artifact.opening import open_artifact
+    from satura.artifact.opened import open_artifact
     from satura.pipeline.again import search_again
     from satura.rewrite.program.arguments import check_flags, path_text
 

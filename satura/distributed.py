@@ -163,7 +163,7 @@ def run_there(which: tuple[str, int, int, bool], batch: Batch) -> dict[str, Arra
 
 @lru_cache(maxsize=_MOST_OPEN)
 def _open(path: str, changed: int, size: int, trust: bool) -> Opened:
-    from satura.artifact.opening import open_artifact
+    from satura.artifact.opened import open_artifact
     from satura.pipeline.again import search_again
 
     with file_errors("open", path):

@@ -24,10 +24,8 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-def to_the_end(function: Callable[[], T], meanwhile: Callable[[], object] = tuple) -> T:
+def to_the_end(function: Callable[[], T]) -> T:
     """`function()`, which an interrupt does not stop: it is raised at once, the work goes on.
-
-    `meanwhile` is called beside it, and an interrupt stops that; or not at all.
 
     Half an import of a large package would break the next one, and locks of LLVM stay locked where
     an interrupt comes right after they are taken. Python interrupts the main thread alone, so the
@@ -48,23 +46,41 @@ def to_the_end(function: Callable[[], T], meanwhile: Callable[[], object] = tupl
 
     thread = Thread(target=work, name="satura-work")
     thread.start()
-    meanwhile()
     thread.join()
     if errors:
         raise errors[0]
     return results[0]
 
 
-def import_whole(module: str, meanwhile: Callable[[], object] = tuple) -> None:
-    """Import `module` and what it imports, all of it also where an interrupt comes.
+def in_two_threads(first: Callable[[], object], second: Callable[[], object]) -> None:
+    """Call both at once. An interrupt is raised when both have ended."""
+    thread = Thread(target=second, name="satura-second")
+    thread.start()
+    try:
+        first()
+    finally:
+        _join(thread)
 
-    `meanwhile` is called beside that, where there is something to import, or not at all.
+
+def _join(thread: Thread) -> None:
+    interrupt = None
+    while thread.is_alive():
+        try:
+            thread.join()
+        except KeyboardInterrupt as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
+
+
+def import_whole(module: str) -> None:
+    """Import `module` and what it imports, all of it also where an interrupt comes meanwhile.
 
     Collections would look through what stays anyway: an eighth of the time.
     """
     if module not in sys.modules:
         with without_collections(), _threads_that_sleep():
-            to_the_end(lambda: import_module(module), meanwhile)
+            to_the_end(lambda: import_module(module))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A saved program that was opened.
+"""Opening a saved program.
 
 The file has two halves. One is ready to run: machine code, argument tables, packed constants. It is
 used only where it can be trusted: from a file that nobody but the user can have written, or with
@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from satura.artifact.container import of
+from satura.artifact.container import Container, of
 from satura.artifact.ready import ReadyProgram, load, part_of, programs_in
 from satura.backend.jit.kernel import KernelError, environment
 from satura.backend.run.calls import Runnable
 from satura.rewrite.errors import ArtifactError, ProgramError, warn_caller
 
 if TYPE_CHECKING:
-    from satura.artifact.container import Container
+    from pathlib import Path
+
     from satura.artifact.elsewhere import SearchAgain
     from satura.backend.plan.compiled import CompiledSchedule
 
@@ -80,3 +81,11 @@ def _compiled_again(
             program.threads, search,
         )  # fmt: skip
     return compile_schedule(schedule, program.threads, elsewhere=found)
+
+
+def open_artifact(path: str | Path, is_trusted: bool, search: SearchAgain) -> Opened:
+    """The program in the file at `path`; `search` is for sizes that it excludes.
+
+    Raises ArtifactError, or OSError where there is none.
+    """
+    return Opened(Container(path), is_trusted, search)

@@ -6,6 +6,7 @@ Its tables are addresses and its code is code: who loads it has seen that it can
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from satura.backend.run.routine import FIRST_TENSOR, Instance, Launch, Output, R
 from satura.backend.run.signatures import Sizes
 from satura.backend.run.workspace import Workspaces
 from satura.rewrite.errors import ArtifactError, CallError, ProgramError
+from satura.rewrite.system.interrupts import in_two_threads
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.shown import shown as value_text
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
@@ -74,7 +76,14 @@ def part_of(file: Container, programs: Sequence[ReadyProgram]) -> Part:
 
 
 def load(file: Container, programs: Sequence[ReadyProgram]) -> None:
-    """Take the routines of a file, all of it checked before the first code is loaded."""
+    """Take the routines of a file, all of it checked before the first code is loaded.
+
+    Two threads check the weights, each from one end: whoever comes first.
+    """
+    weights = [natural(at) for each in programs for _, at in of(list, each.row["constants"])]
+    in_two_threads(
+        lambda: [file.section(at) for at in weights], lambda: _check(file, weights[::-1])
+    )
     rows = of(list, file.header["kernels"])
     kernels = [_kernel(file, *of(list, row)) for row in rows]
     called = {name for kernel in kernels for name in kernel.externals}
@@ -84,6 +93,13 @@ def load(file: Container, programs: Sequence[ReadyProgram]) -> None:
     addresses = load_all(kernels)
     for program, routines in checked:
         program.take(routines, addresses, launched)
+
+
+def _check(file: Container, sections: Sequence[int]) -> None:
+    """Check sections up to a damaged one, which who takes it tells of."""
+    with suppress(ArtifactError):
+        for section in sections:
+            file.section(section)
 
 
 class ReadyProgram(Program):
