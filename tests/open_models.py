@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from onnx import ModelProto, NodeProto, printer
@@ -29,6 +30,8 @@ from satura.rewrite.types.comparison import relative_error
 from satura.rewrite.types.tensor_type import Array
 from tests.onnx_models import make_model, node
 from tests.onnxruntime_reference import session
+
+T = TypeVar("T")
 
 _CALLS, _TRIED = 20, 8
 _TOLERANCE = 1e-4
@@ -52,7 +55,7 @@ class _Model:
     values: list[str] = field(default_factory=list)  # matrices of f32
     numbers: list[str] = field(default_factory=list)  # i64[1]
 
-    def one_of(self, *choices: object) -> object:
+    def one_of(self, *choices: T) -> T:
         return choices[int(self.random.integers(len(choices)))]
 
     def value(self) -> str:
@@ -92,8 +95,8 @@ def _size(model: _Model) -> None:
         start = model.axis()
         found = model.call("Shape", model.value(), start=start, end=start + 1)
     else:
-        number = model.constant([int(str(model.one_of(1, 2, 3, 7)))])
-        op = str(model.one_of("Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Clip", "Where"))
+        number = model.constant([model.one_of(1, 2, 3, 7)])
+        op = model.one_of("Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Clip", "Where")
         if op == "Clip":
             found = model.call(op, f"{model.number()} {number} {model.constant([9])}")
         elif op == "Where":
@@ -108,9 +111,9 @@ def _size(model: _Model) -> None:
 
 
 def _part(model: _Model) -> str:
-    start = int(str(model.one_of(-15, -3, -1, 0, 0, 2)))
-    end = int(str(model.one_of(-1, 3, 15, 2**40, 2**40)))
-    step = int(str(model.one_of(1, 1, 2, -1)))
+    start = model.one_of(-15, -3, -1, 0, 0, 2)
+    end = model.one_of(-1, 3, 15, 2**40, 2**40)
+    step = model.one_of(1, 1, 2, -1)
     if step < 0:
         start, end = end, start
     ends = model.constant([start]), model.constant([end])
@@ -135,16 +138,14 @@ def _padded(model: _Model) -> str:
     zero, amount = model.constant([0]), model.number()
     pads = [zero] * 4
     pads[int(model.random.integers(4))] = amount
-    mode = str(model.one_of("constant", "edge"))
+    mode = model.one_of("constant", "edge")
     return model.call("Pad", f"{model.value()} {model.shape(*pads)}", mode=mode)
 
 
 def _reshaped(model: _Model) -> str:
     rest = model.constant([-1])
     dims = [model.number(), rest]
-    return model.call(
-        "Reshape", f"{model.value()} {model.shape(*dims[:: int(str(model.one_of(1, -1)))])}"
-    )
+    return model.call("Reshape", f"{model.value()} {model.shape(*dims[:: model.one_of(1, -1)])}")
 
 
 def _gathered(model: _Model) -> str:
@@ -163,7 +164,7 @@ def _product(model: _Model) -> str:
 
 
 def _combined(model: _Model) -> str:
-    f = str(model.one_of("Add", "Mul", "Max"))
+    f = model.one_of("Add", "Mul", "Max")
     return model.call(f, f"{model.value()} {model.value()}")
 
 
@@ -177,7 +178,7 @@ def _expanded(model: _Model) -> str:
 
 def _along(model: _Model) -> str:
     axis = model.axis()
-    op = str(model.one_of("CumSum", "ReduceSum", "Softmax", "Trilu", "Transpose", "Tanh"))
+    op = model.one_of("CumSum", "ReduceSum", "Softmax", "Trilu", "Transpose", "Tanh")
     if op == "CumSum":
         return model.call(op, f"{model.value()} {model.constant(np.int64(axis))}")
     if op == "ReduceSum":

@@ -22,6 +22,7 @@ from satura.rewrite.errors import ModelError, ProgramError
 from satura.rewrite.extract.schedule import Refusals, Schedule
 from satura.rewrite.program.program import Program as Source
 from satura.rewrite.system.heap import give_back_freed
+from satura.rewrite.types.size_condition import sizes_text
 from satura.rewrite.types.tensor_type import TensorType
 
 if TYPE_CHECKING:
@@ -257,8 +258,7 @@ def _refusal(
     """
     if any(each.is_of_extent and not each.holds(sizes) for each in source.conditions):
         return error
-    shown = ", ".join(f"{name} = {size}" for name, size in sorted(sizes.items()))
-    return ProgramError(f"{reason} where {shown}")
+    return ProgramError(f"{reason} where {sizes_text(sizes)}")
 
 
 def _fits(source: Source, types: Mapping[str, TensorType], sizes: Mapping[str, int]) -> bool:

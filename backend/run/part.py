@@ -119,8 +119,9 @@ class Program(ABC):
 
     def types_at(self, sizes: Mapping[str, int]) -> Mapping[str, TensorType]:
         """The types of the inputs that have these sizes: its own, or those that are declared."""
-        is_own = self.declared is None or sizes.keys() == self.symbols
-        return self.inputs if is_own else self.declared or {}
+        if self.declared is None or sizes.keys() == self.symbols:
+            return self.inputs
+        return self.declared
 
     @cached_property
     def symbols(self) -> frozenset[str]:

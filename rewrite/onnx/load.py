@@ -65,7 +65,7 @@ def load_for(
     CallError where the argument of one is missing.
     """
     found = model if isinstance(model, ModelApart) else read_apart(model)
-    likely = {**usual, **_sizes_of(declared_inputs(found.proto.graph), arguments)}
+    likely = {**usual, **named_sizes(declared_inputs(found.proto.graph), arguments)}
     while True:
         for name in sorted(names - arguments.keys()):
             raise CallError(f"input {name!r}, which decides shapes, is missing")
@@ -76,7 +76,7 @@ def load_for(
             names |= asked.names
 
 
-def _sizes_of(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) -> dict[str, int]:
+def named_sizes(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) -> dict[str, int]:
     """The sizes that are extents of arguments."""
     pairs = (
         pair

@@ -16,6 +16,11 @@ _HOLDS: Mapping[Relation, Callable[[int, int], bool]] = {"=": eq, ">=": ge, "<="
 _NEEDED: Mapping[Relation, str] = {"=": "equal to", ">=": "at least"}
 
 
+def sizes_text(sizes: Mapping[str, int]) -> str:
+    """Sizes by name, for messages."""
+    return ", ".join(f"{name} = {size}" for name, size in sorted(sizes.items()))
+
+
 @dataclass(frozen=True)
 class SizeCondition:
     """What a call must fulfil, else `place` would not run.
@@ -52,7 +57,7 @@ class SizeCondition:
         """Raise ProgramError where the condition does not hold at `sizes`."""
         if not self.holds(sizes):
             left, right = evaluate(self.left, sizes), evaluate(self.right, sizes)
-            shown = ", ".join(f"{name} = {size}" for name, size in sorted(sizes.items()))
+            shown = sizes_text(sizes)
             if self.is_of_extent:
                 least = f", and must be at least {left}," if left else ""
                 raise ProgramError(

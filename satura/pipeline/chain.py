@@ -18,11 +18,12 @@ from satura.rewrite.onnx.asked import Asked
 from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.cut import OpenExtents, cut, with_values
 from satura.rewrite.onnx.files import ModelApart
+from satura.rewrite.onnx.load import named_sizes
 from satura.rewrite.onnx.order import short_label
 from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.reference import evaluator
-from satura.rewrite.types.dims import SymbolicDim, evaluate, symbol, symbols_of
+from satura.rewrite.types.dims import evaluate, symbol, symbols_of
 from satura.rewrite.types.shown import kind_of
 from satura.rewrite.types.tensor_type import Array, TensorType
 
@@ -127,10 +128,7 @@ class Chain(Program):
 
     def _fitting(self, values: Mapping[str, Array]) -> tuple[Part, ...]:
         """The part after the node, which takes all `values` as they are."""
-        sizes: dict[str, int] = {}
-        for name, type_ in {**self.inputs, **self._results}.items():
-            if isinstance(type_, TensorType):
-                sizes |= _sizes_in(type_, values[name])
+        sizes = named_sizes({**self.inputs, **self._results}, values)
         with self._making:
             passed = {
                 name: _widened(type_, values[name].shape, name, sizes)
@@ -145,12 +143,6 @@ class Chain(Program):
     ) -> NoReturn:
         """Raises CallError: extents are not known before the call."""
         raise CallError("sizes of results depend on data: use run, not bind")
-
-
-def _sizes_in(type_: TensorType, array: Array) -> dict[str, int]:
-    """The sizes that are extents of an array."""
-    pairs = zip(type_.shape, array.shape, strict=True)
-    return {dim.name: size for dim, size in pairs if isinstance(dim, SymbolicDim) and dim.name}
 
 
 def _widened(
