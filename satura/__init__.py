@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from satura.api import compile, interpret, load, open, optimize, save, why
     from satura.artifact.opened import Opened
     from satura.pipeline.compiled import Compiled
-    from satura.rewrite.egraph.saturate import Limits
+    from satura.rewrite.egraph.limits import Limits
 
 __version__ = "0.1.0"
 
@@ -31,7 +31,7 @@ __all__ = [
 
 _CLASSES = {
     "Compiled": "satura.pipeline.compiled",
-    "Limits": "satura.rewrite.egraph.saturate",
+    "Limits": "satura.rewrite.egraph.limits",
     "Opened": "satura.artifact.opened",
 }
 _MODULES = ("distributed", "experiments", "language", "ops", "rules", "testing")  # public, too

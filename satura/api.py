@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from satura.pipeline.rule_sets import Rules
     from satura.pipeline.sizes import Dims
     from satura.pipeline.stages import Searched
-    from satura.rewrite.egraph.saturate import Limits
+    from satura.rewrite.egraph.limits import Limits
     from satura.rewrite.explain.findings import Why
     from satura.rewrite.extract.cost import CostModel
     from satura.rewrite.extract.schedule import Refusals
@@ -43,7 +43,7 @@ def _check(limits: Limits | None, progress: Progress | None = None, **flags: boo
     if progress is not None and not callable(progress):
         raise CallError(f"progress is a function of a phase and its share, not {progress!r}")
     if limits is not None:
-        from satura.rewrite.egraph.saturate import Limits
+        from satura.rewrite.egraph.limits import Limits
 
         if not isinstance(limits, Limits):
             raise CallError(f"limits are satura.Limits(rounds=..., nodes=...), not {limits!r}")

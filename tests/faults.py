@@ -163,7 +163,7 @@ FAULTS = (
     ),
     # extraction and its costs
     Fault(
-        "rewrite/extract/fragments.py",
+        "rewrite/extract/combine.py",
         "if held is None or amount[1] > held[1]:",
         "if held is not None and amount[1] > held[1]:",
         "tests/test_features.py",

@@ -12,7 +12,8 @@ import pytest
 
 from satura.rewrite.egraph.classes import EClasses, find_class
 from satura.rewrite.egraph.interner import Interner, Value
-from satura.rewrite.egraph.saturate import Limits, Saturation, in_same_class, saturate
+from satura.rewrite.egraph.limits import Limits
+from satura.rewrite.egraph.saturate import Saturation, in_same_class, saturate
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.dsl import (
     Law,

@@ -22,7 +22,7 @@ from satura.experiments.sweep import with_best_bounds
 from satura.pipeline.models import load
 from satura.pipeline.phases import Phases
 from satura.pipeline.stages import Searched, search
-from satura.rewrite.egraph.saturate import Limits
+from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.errors import CallError, SaturaError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Result
 from satura.rewrite.extract.cost import CostModel

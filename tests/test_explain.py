@@ -10,7 +10,8 @@ import pytest
 
 import satura
 from satura.light import light
-from satura.rewrite.egraph.saturate import Limits, saturate
+from satura.rewrite.egraph.limits import Limits
+from satura.rewrite.egraph.saturate import saturate
 from satura.rewrite.errors import CallError
 from satura.rewrite.explain.origins import Explainer
 from satura.rewrite.extract.extract import extract

@@ -16,12 +16,13 @@ from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract import enumeration, templates
 from satura.rewrite.extract.assemble import assemble
 from satura.rewrite.extract.candidates import candidates, enumerate_fragments
+from satura.rewrite.extract.combine import combine
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.enumeration import agree
 from satura.rewrite.extract.extract import choices, schedule
 from satura.rewrite.extract.folding import fold
 from satura.rewrite.extract.forms import INLINED
-from satura.rewrite.extract.fragments import Fragment, combine
+from satura.rewrite.extract.fragments import Fragment
 from satura.rewrite.extract.greedy import members
 from satura.rewrite.extract.placement import place
 from satura.rewrite.extract.schedule import Schedule

@@ -16,7 +16,8 @@ import pytest
 
 import satura
 from satura.ops import UserAttribute, local_ops, op, refuse_unless
-from satura.rewrite.egraph.saturate import Limits, Saturation, saturate
+from satura.rewrite.egraph.limits import Limits
+from satura.rewrite.egraph.saturate import Saturation, saturate
 from satura.rewrite.errors import RuleDroppedWarning, RuleError, RuleWarning
 from satura.rewrite.isolation import guarded, process
 from satura.rewrite.isolation.guarded import saturate_guarded

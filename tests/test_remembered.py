@@ -26,7 +26,7 @@ from satura.pipeline.remembered import recall, remember, result_key, rewrite_onc
 from satura.pipeline.rewritten import Rewritten
 from satura.pipeline.rule_sets import Rules, rules_identity
 from satura.rewrite.egraph import prepared
-from satura.rewrite.egraph.saturate import Limits
+from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.verify import verify

@@ -7,7 +7,8 @@ import pytest
 
 import satura
 from satura.light import light
-from satura.rewrite.egraph.saturate import Limits, saturate
+from satura.rewrite.egraph.limits import Limits
+from satura.rewrite.egraph.saturate import saturate
 from satura.rewrite.errors import RuleError
 from satura.rewrite.explain import matcher
 from satura.rewrite.explain.class_graph import Graph

@@ -11,7 +11,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from satura.rewrite.egraph.saturate import Limits, saturate
+from satura.rewrite.egraph.limits import Limits
+from satura.rewrite.egraph.saturate import saturate
 from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program

@@ -17,7 +17,8 @@ from satura.rewrite.check.both_sides import (
 from satura.rewrite.check.compare import first_conflict
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.check.unstable import unstable_call
-from satura.rewrite.egraph.saturate import Limits, Saturation, saturate
+from satura.rewrite.egraph.limits import Limits
+from satura.rewrite.egraph.saturate import Saturation, saturate
 from satura.rewrite.errors import ProgramError, RuleError
 from satura.rewrite.language.dsl import Rule, RuleSet
 from satura.rewrite.language.terms import Known

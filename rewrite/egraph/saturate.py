@@ -14,13 +14,12 @@ time, each announced before it starts; see `rewrite/isolation/guarded.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol, TypeAlias
 
 from satura.rewrite.egraph.attribute_tables import (
-    Demand,
     Demands,
     TypeConflictError,
     rule_demand,
@@ -31,12 +30,14 @@ from satura.rewrite.egraph.decode import Decoding, Origin
 from satura.rewrite.egraph.encode import load
 from satura.rewrite.egraph.engine import Row, Step
 from satura.rewrite.egraph.interner import Interner
+from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.egraph.observer import NOBODY, Observer
 from satura.rewrite.egraph.prepared import Prepared, prepared_engine
 from satura.rewrite.egraph.report import Report, Round, RuleStatistics
 from satura.rewrite.egraph.rule_compiler import RuleCode
-from satura.rewrite.errors import CallError, RuleError
-from satura.rewrite.language.dsl import Direction, RuleSet
+from satura.rewrite.egraph.runner import Runner, number_in
+from satura.rewrite.errors import RuleError
+from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.program.program import Program
 from satura.rewrite.system.garbage import without_collections
 
@@ -50,33 +51,6 @@ _STEP = 2  # growth of the e-graph after which a program is extracted; its cube 
 _FAST = 1.15  # growth in a round; less, and the saturation may end soon
 _SMALL = 1_000  # e-nodes; an early end of a smaller e-graph saves nothing
 _GAIN = 1e-4  # relative; what is cheaper by less was not worth the growth
-
-
-@dataclass(frozen=True)
-class Limits:
-    """When to stop short of saturation.
-
-    An e-graph is large that has `enough` times as many e-nodes as the program has nodes. When one
-    has doubled `gainless` times without a cheaper program, the saturation ends.
-    """
-
-    rounds: int = 1_000
-    nodes: int = 60_000
-    enough: int = 4
-    gainless: int = 1
-
-    def __new__(cls, *limits: int, **named: int) -> Limits:
-        """Raises CallError for a limit that there is not."""
-        known = list(cls.__dataclass_fields__)
-        for name in named.keys() - known:
-            raise CallError(f"there is no limit {name!r}; the limits are {', '.join(known)}")
-        return super().__new__(cls)
-
-    def __post_init__(self) -> None:
-        """Raises CallError for what is not a number of rounds, e-nodes or times."""
-        for name, limit in vars(self).items():
-            if type(limit) is not int or limit < 0:
-                raise CallError(f"Limits({name}={limit!r}): a limit is a whole number from 0 on")
 
 
 class Extracted(Protocol):
@@ -137,37 +111,6 @@ def saturate(
         found.classes, run.report, found.origins, found.hidden, found.program_classes,
         run.best, run.best_classes, run.start, run.start_classes,
     )  # fmt: skip
-
-
-@dataclass
-class _Runner:
-    """One direction of a rule, ready to run."""
-
-    direction: Direction
-    code: RuleCode
-    demand: Demand | None
-    statistics: RuleStatistics
-    watched: bool
-    rows: int = 0
-    growth: int = 0  # e-nodes that it makes at most when it fires next
-
-    def measure(self, sizes: Mapping[str, int]) -> None:
-        """Set `growth` by the rows that are new since it was measured, and fired, last."""
-        before, self.rows = self.rows, sizes.get(self.code.rows, 0)
-        self.growth = max(0, self.rows - before) * self.code.makes
-
-    def finish(self, made: Mapping[str | None, int]) -> None:
-        """Add to the statistics what the demand counted and which e-nodes were made."""
-        self.statistics.new_nodes = made.get(self.direction.label, 0)
-        if self.demand is not None:
-            self.statistics.demand_calls = self.demand.calls
-            self.statistics.refusals = self.demand.refusals
-            self.statistics.seconds += self.demand.seconds
-
-
-def _number_in(name: str) -> int:
-    """The number in the name of a direction's table, ruleset or rule."""
-    return int(name.split("_")[1])
 
 
 class _Run:
@@ -237,17 +180,17 @@ class _Run:
         self.report = Report([runner.statistics for runner in self.runners])
         self.count()
 
-    def runner(self, number: int, code: RuleCode) -> _Runner:
+    def runner(self, number: int, code: RuleCode) -> Runner:
         direction = code.direction
         demand = rule_demand(number, code) if direction.computes else None
         if demand is not None:
             demand.answer = self.observer.wrap_answer(direction, demand.answer)
         statistics = RuleStatistics(direction.label, direction.place)
-        return _Runner(direction, code, demand, statistics, self.observer.watches(direction))
+        return Runner(direction, code, demand, statistics, self.observer.watches(direction))
 
     def mark(self, step: Step, round_: int) -> None:
         """Remember which runs of which rules made the nodes that `step` has made."""
-        for number in map(_number_in, step.matches):
+        for number in map(number_in, step.matches):
             home = self.egraph.lookup("now", number)
             if home is not None:
                 self.runs[home] = (self.runners[number].direction.label, round_)
@@ -362,7 +305,7 @@ class _Run:
         self.count()
         return step.changed
 
-    def fire(self, runner: _Runner, round_: int) -> bool:
+    def fire(self, runner: Runner, round_: int) -> bool:
         """Fire one rule. Returns whether anything changed."""
         self.observer.start(runner.direction)
         nodes = self.nodes
@@ -380,7 +323,7 @@ class _Run:
     def note(self, step: Step) -> None:
         """Add what rules matched and took to their statistics."""
         for name, seconds in step.seconds.items():
-            self.runners[_number_in(name)].statistics.seconds += seconds
+            self.runners[number_in(name)].statistics.seconds += seconds
         for name, matches in step.matches.items():
             if name.startswith("fire_"):
                 for number in name.split("_")[1:]:  # the direction's, and that of one that drops
@@ -393,7 +336,7 @@ class _Run:
             self.report.stopped = "nodes"
         return self.report.stopped != "saturated"
 
-    def stop_before(self, runner: _Runner) -> bool:
+    def stop_before(self, runner: Runner) -> bool:
         """Whether a rule would go far beyond the limit of e-nodes, which then ends the run."""
         if self.nodes + runner.growth <= _OVER * self.limits.nodes:
             return False
@@ -404,7 +347,7 @@ class _Run:
             self.observer.count(runner.direction, matches, runner.growth)
         return True
 
-    def check(self, runner: _Runner) -> None:
+    def check(self, runner: Runner) -> None:
         try:
             self.settle()
         except TypeConflictError as conflict:

@@ -1,8 +1,7 @@
 """Fragments: the fused dispatches that could compute an e-class.
 
 A *fragment* is a tree of e-nodes that run in one dispatch; its leaves are e-classes that are read
-from memory. `combine` grows fragments bottom-up by one e-node; which forms grow into which is the
-whole of what fuses; `forms.py` lists them.
+from memory. `combine.py` grows them.
 """
 
 from __future__ import annotations
@@ -14,19 +13,7 @@ from operator import itemgetter
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.errors import CallError
-from satura.rewrite.extract.amounts import (
-    NOTHING,
-    contraction_work,
-    crossed_work,
-    elementwise_work,
-    lonely_work,
-    octet_work,
-    planar_work,
-    pool_work,
-    reduction_work,
-    row_work,
-    winograd_work,
-)  # fmt: skip
+from satura.rewrite.extract.amounts import NOTHING
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.features import (
     INNERMOST,
@@ -36,26 +23,12 @@ from satura.rewrite.extract.features import (
     Features,
     copy_features,
 )  # fmt: skip
-from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
-from satura.rewrite.extract.movements import arrival, is_turned, moved_work, runs_read
-from satura.rewrite.extract.octets import dequantises, sums_octets
-from satura.rewrite.extract.readable import is_crossed, is_planar, is_readable
-from satura.rewrite.ops import REGISTRY, Kind
-from satura.rewrite.types.attributes import Axes, Axis
-from satura.rewrite.types.dims import Dim, static
-from satura.rewrite.types.index_map import (
-    Index,
-)  # fmt: skip
+from satura.rewrite.extract.forms import Fused
+from satura.rewrite.types.dims import Dim
+from satura.rewrite.types.index_map import Index
 
-Shape = tuple[Dim, ...]
-
-# Members of enums by names of their own: to read one takes Python 3.11 a call.
-_ELEMENTWISE, _LAYOUT = Kind.ELEMENTWISE, Kind.LAYOUT
-_VIEW, _PLAIN, _ROW = Fused.VIEW, Fused.LOOP, Fused.ROW
-_SEEN = (Fused.VIEW, Fused.LOOP)
-_SPECIAL = (Fused.ROW, *ANCHORED)
-
-MAX_NODES = 48  # a larger fragment compiles slowly and gains nothing
+# By a name of its own: to read a member of an enum takes Python 3.11 a call.
+_VIEW = Fused.VIEW
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,93 +161,6 @@ class Fragment:
         return changed
 
 
-def _loop(
-    cls: int, node: ENode, parts: tuple[Fragment | None, ...], reads: dict[int, float],
-    work: dict[int, Amount],
-) -> Fragment:  # fmt: skip
-    """A loop that is all else by default, made as `but` makes one."""
-    made = object.__new__(Fragment)
-    made.__dict__.update(cls=cls, node=node, parts=parts, form=_PLAIN, reads=reads, work=work)
-    return made
-
-
-def combine(
-    classes: EClasses,
-    cls: int,
-    node: ENode,
-    parts: tuple[Fragment | None, ...],
-    model: CostModel,
-) -> Fragment | None:
-    """The fragment that computes `node` from `parts`, or None where these do not fuse."""
-    kind, dtype = REGISTRY[node.op].kind, classes.types[cls].dtype
-    for position, part in enumerate(parts):
-        if part is None:
-            continue
-        if part.closed or part.form not in inlinable(node.op, dtype, position) or cls in part.work:
-            return None
-    if kind is _ELEMENTWISE and not _agree(parts):
-        return None
-    work = _work(cls, parts)
-    if len(work) > MAX_NODES:
-        return None
-    reads = _reads(classes, node, parts)
-    if not work.keys().isdisjoint(reads):
-        return None  # a program has one node for both, and a node that is read has no anchor in it
-    if kind is _ELEMENTWISE:
-        work[cls] = elementwise_work(classes, node, cls)
-        return _elementwise(_loop(cls, node, parts, reads, work))
-    base = _loop(cls, node, parts, reads, work)
-    if kind is _LAYOUT:
-        return _layout(classes, base)
-    if kind is Kind.REDUCTION:
-        return _reduction(classes, base)
-    if kind in (Kind.CONTRACTION, Kind.WINDOW):
-        return _anchor(classes, base, model)
-    if kind is Kind.INDEXING:
-        touched = classes.bytes[cls]
-        reads = {leaf: min(amount, touched) for leaf, amount in reads.items()}
-        return base.but(reads=reads, work={**work, cls: ("gathered", touched)})
-    if kind is Kind.ALONE:
-        anchor = Anchor(cls, *lonely_work(classes, node, model.lanes))
-        return base.but(form=Fused.ALONE, anchor=anchor, closed=True)
-    if kind is Kind.HOST:
-        return base.but(form=Fused.HOST)
-    return base if node.op in ("iota", "extent") else None
-
-
-def _work(cls: int, parts: tuple[Fragment | None, ...]) -> dict[int, Amount]:
-    """What the parts compute, each class once, and nothing yet for `cls`."""
-    work: dict[int, Amount] = {}
-    for part in parts:
-        if part is None:
-            continue
-        if work.keys().isdisjoint(part.work):
-            work.update(part.work)
-            continue
-        for computed, amount in part.work.items():
-            held = work.get(computed)
-            if held is None or amount[1] > held[1]:
-                work[computed] = amount
-    work[cls] = NOTHING
-    return work
-
-
-def _reads(classes: EClasses, node: ENode, parts: tuple[Fragment | None, ...]) -> dict[int, float]:
-    """What the parts read, and the operands that are leaves; shared with the part if only one."""
-    if len(parts) == 1 and parts[0] is not None:
-        return parts[0].reads
-    reads: dict[int, float] = {}
-    for operand, part in zip(node.operands, parts, strict=True):
-        if part is None:
-            reads[operand] = max(reads.get(operand, 0.0), classes.bytes[operand])
-        elif reads.keys().isdisjoint(part.reads):
-            reads.update(part.reads)
-        else:
-            for leaf, amount in part.reads.items():
-                reads[leaf] = max(reads.get(leaf, 0.0), amount)
-    return reads
-
-
 def placement(classes: EClasses, cls: int, node: ENode) -> Fragment:
     """The concat `node` as a buffer that its operands' producers write into."""
     copied = []
@@ -287,153 +173,4 @@ def placement(classes: EClasses, cls: int, node: ENode) -> Fragment:
     reads = dict.fromkeys(node.operands, 0.0)
     return Fragment(
         cls, node, (None, None), Fused.PLACEMENT, reads, {cls: NOTHING}, tuple(copied), closed=True
-    )
-
-
-def _layout(classes: EClasses, base: Fragment) -> Fragment | None:
-    part = base.parts[0]
-    stored = classes.bytes[base.cls]
-    if base.node.op in ("pad", "concat"):
-        # Guarded reads cost a comparison and, at worst, the vectorisation of the loop.
-        return base.but(work={**base.work, base.cls: ("guard", classes.elements[base.cls])})
-    if part is None or part.form in _SEEN:
-        scale = 1.0
-        reads = base.reads
-        if base.node.op in ("broadcast", "slice"):
-            scale = stored / max(1.0, classes.bytes[base.node.operands[0]])
-            reads = {leaf: min(amount, stored) for leaf, amount in reads.items()}
-        form = Fused.VIEW if part is None or part.form is _VIEW else Fused.LOOP
-        work = base.work
-        if scale != 1:
-            work = {cls: (name, amount * scale) for cls, (name, amount) in work.items()}
-        if base.node.op not in ("transpose", "reshape"):
-            return base.but(form=form, reads=reads, work=work)
-        return _moved(classes, base.but(form=form, work=work), part)
-    if part.form is _ROW:
-        return _row_layout(classes, base, part)
-    return _stored_elsewhere(classes, base, part)
-
-
-def _moved(classes: EClasses, base: Fragment, part: Fragment | None) -> Fragment:
-    """A loop that reads in another order: movements that follow one another cost what the one does
-    that they are, as far as a reshape between them does not cut what has moved."""
-    before, last, work = part, base, dict(base.work)
-    if part is not None and base.form is Fused.VIEW and is_turned(work.values()):
-        runs = runs_read(classes, base)
-        if runs is not None:  # as where a nearest resize is between two transposes
-            return base.but(work={**dict.fromkeys(work, NOTHING), base.cls: ("row", runs)})
-    while before is not None and before.stored is not None:
-        work[before.cls] = NOTHING
-        last, before = before, before.parts[0]
-    if last is base and base.node.op == "reshape":
-        return base
-    result, source, origin = (
-        tuple(map(static, classes.sized[cls].shape))
-        for cls in (base.cls, base.node.operands[0], last.node.operands[0])
-    )
-    known = part.stored if part else None
-    stored = arrival(base.node.op, base.node.attributes, known, result, source, origin)
-    if stored is None:
-        return base
-    work[base.cls] = moved_work(stored, origin, result, classes.bytes[base.cls])
-    return base.but(work=work, stored=stored)
-
-
-def _row_layout(classes: EClasses, base: Fragment, part: Fragment) -> Fragment | None:
-    """A ROW goes on through the broadcast back to its full shape, and ends in a reshape."""
-    result = classes.types[base.cls]
-    row = base.but(form=Fused.ROW, axes=part.axes, full=part.full, anchor=part.anchor)
-    if base.node.op == "broadcast" and part.reduced and result.shape == part.full:
-        return row
-    if base.node.op == "reshape":
-        return row.but(reduced=part.reduced, closed=True)
-    return None
-
-
-def _stored_elsewhere(classes: EClasses, base: Fragment, part: Fragment) -> Fragment | None:
-    """An anchored fragment whose result is stored in another layout, if the store stays affine."""
-    if base.node.op not in ("transpose", "reshape") or part.anchor is None:
-        return None
-    source = classes.types[base.node.operands[0]].shape
-    shape = classes.types[base.cls].shape
-    result = classes.types[part.anchor.cls].shape
-    stored = arrival(
-        base.node.op, base.node.attributes, part.stored, shape, source, result, part.anchor.inner
-    )
-    if stored is None:
-        return None
-    return base.but(form=part.form, anchor=part.anchor, stored=stored)
-
-
-def _agree(parts: tuple[Fragment | None, ...]) -> bool:
-    """Whether an elementwise op can compute some parts in one dispatch."""
-    special = [part for part in parts if part and part.form in _SPECIAL]
-    if len(special) < 2:
-        return True
-    first = special[0]
-    if any(part.form is not first.form for part in special):
-        return False
-    if first.form is _ROW:
-        return len({(part.axes, part.full, part.reduced) for part in special}) == 1
-    return all(part.anchor is first.anchor and part.stored == first.stored for part in special)
-
-
-def _elementwise(base: Fragment) -> Fragment:
-    """A loop, or what goes on from a row or an anchor."""
-    first = next((part for part in base.parts if part and part.form in _SPECIAL), None)
-    if first is None:
-        return base
-    return base.but(
-        form=first.form, axes=first.axes, full=first.full, reduced=first.reduced,
-        anchor=first.anchor, stored=first.stored,
-    )  # fmt: skip
-
-
-def _reduction(classes: EClasses, base: Fragment) -> Fragment | None:
-    part = base.parts[0]
-    attribute = base.node.attributes[1]
-    if isinstance(attribute, Axes):
-        axes = attribute.indices
-    else:
-        assert isinstance(attribute, Axis)
-        axes = (attribute.index,)
-    full = classes.types[base.node.operands[0]].shape
-    if part and part.form is _ROW:
-        same = part.axes == axes and part.full == full
-        if not same or part.reduced:
-            return None
-    work = {**base.work, base.cls: reduction_work(classes, base.node)}
-    row = base.but(form=Fused.ROW, work=work, axes=axes, full=full, reduced=True)
-    if part and part.anchor:
-        return row.but(anchor=part.anchor)
-    return row.but(anchor=Anchor(base.cls, *row_work(classes, base.node, axes)))
-
-
-def _anchor(classes: EClasses, base: Fragment, model: CostModel) -> Fragment | None:
-    for position, part in enumerate(base.parts):
-        if part is None:
-            continue
-        if part.form is Fused.LOOP and not (
-            sums_octets(classes, base) or dequantises(classes, base)
-        ):
-            return None
-        if not is_readable(classes, base, position, part):
-            return None
-    window = base.node.op == "pool"
-    done, inner = contraction_work, -1
-    if window:
-        done = pool_work
-    elif base.node.op == "winograd":
-        done = winograd_work
-    elif sums_octets(classes, base):
-        done = octet_work
-    elif is_planar(classes, base, base.parts[0]):
-        done, inner = planar_work, -2
-    elif is_crossed(classes, base, base.parts[0]):
-        done, inner = crossed_work, -2
-    packs = dict.fromkeys(base.work, NOTHING)  # reads in any order, and widens
-    return base.but(
-        work=base.work if window else packs,
-        form=Fused.WINDOW if window else Fused.CONTRACTION,
-        anchor=Anchor(base.cls, *done(classes, base.node, base.cls, model.lanes), inner),
     )

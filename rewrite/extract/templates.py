@@ -16,9 +16,10 @@ from math import inf
 from typing import NamedTuple, TypeAlias
 
 from satura.rewrite.egraph.classes import EClasses, ENode
+from satura.rewrite.extract.combine import MAX_NODES, combine
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.forms import ANCHORED, INLINED, Fused
-from satura.rewrite.extract.fragments import MAX_NODES, Fragment, combine
+from satura.rewrite.extract.fragments import Fragment
 from satura.rewrite.extract.greedy import members
 from satura.rewrite.extract.octets import is_dequantised, octets
 from satura.rewrite.types.attributes import Attribute

@@ -14,8 +14,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.egraph.report import DroppedRule
-from satura.rewrite.egraph.saturate import Extract, Limits, Saturation, saturate
+from satura.rewrite.egraph.saturate import Extract, Saturation, saturate
 from satura.rewrite.errors import RuleDroppedWarning, RuleError, RuleWarning, warn_caller
 from satura.rewrite.isolation.process import FORKS, Doing, KilledError, call
 from satura.rewrite.isolation.watch import BOOK, Watch

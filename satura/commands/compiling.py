@@ -13,7 +13,7 @@ from satura.pipeline.models import Model
 from satura.pipeline.phases import Progress
 from satura.pipeline.rule_sets import Rules
 from satura.pipeline.sizes import Dims, parse_dims
-from satura.rewrite.egraph.saturate import Limits
+from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.errors import CallError
 
 

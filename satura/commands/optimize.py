@@ -17,7 +17,7 @@ from satura.commands.timing import ratio, sampled
 from satura.commands.values import with_values
 from satura.pipeline.inputs import random_inputs_of, sizes_text
 from satura.pipeline.written import rewrite_for_file
-from satura.rewrite.egraph.saturate import Limits
+from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.onnx.files import read_model
 from satura.rewrite.onnx.write.program import write_program

@@ -15,7 +15,7 @@ from satura.pipeline.models import Model, load
 from satura.pipeline.rates import cost_model
 from satura.pipeline.rule_sets import Rules, check
 from satura.pipeline.stages import saturate
-from satura.rewrite.egraph.saturate import Limits
+from satura.rewrite.egraph.limits import Limits
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.choice_graph import ChoiceGraph, Extractor, Result
 from satura.rewrite.extract.cost import CostModel

@@ -30,7 +30,7 @@ from satura.rewrite.types.stored import Stored, StoredFile
 if TYPE_CHECKING:
     from satura.backend.plan.compiled import CompiledSchedule
     from satura.pipeline.sizes import Dims
-    from satura.rewrite.egraph.saturate import Limits
+    from satura.rewrite.egraph.limits import Limits
     from satura.rewrite.extract.cost import CostModel
 
 MOST_CLASSES = 32  # of sizes that are kept: all are written again with each

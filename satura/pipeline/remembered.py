@@ -37,7 +37,7 @@ from satura.rewrite.types.constant import Constant
 from satura.rewrite.types.tensor_type import TensorType
 
 if TYPE_CHECKING:
-    from satura.rewrite.egraph.saturate import Limits
+    from satura.rewrite.egraph.limits import Limits
 
 _ANY_TEXT = "surrogatepass"  # names may be of any characters
 _LARGE = 1 << 26  # bytes of weights: as many as an engine takes

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from satura.rewrite.errors import LimitWarning, StruckWarning, warn_caller
 
 if TYPE_CHECKING:
+    from satura.rewrite.egraph.limits import Limits
     from satura.rewrite.egraph.report import Report
-    from satura.rewrite.egraph.saturate import Limits
     from satura.rewrite.extract.schedule import Schedule
     from satura.rewrite.program.program import Program
 
@@ -33,7 +33,7 @@ def cut_short(report: Report, limits: Limits | None) -> str:
     without end, which has a warning already."""
     if not report.is_cut_short or report.growing:
         return ""
-    from satura.rewrite.egraph.saturate import Limits as Usual
+    from satura.rewrite.egraph.limits import Limits as Usual
 
     kind, usual = report.stopped, Usual()
     limit = getattr(limits or usual, kind)

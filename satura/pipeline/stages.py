@@ -9,7 +9,8 @@ from satura.pipeline.models import Model, load
 from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.rewritten import Rewritten, cut_short, warn_if_cut_short, warn_if_struck
 from satura.pipeline.rule_sets import Rules, is_ours, rule_set
-from satura.rewrite.egraph.saturate import Limits, Saturation
+from satura.rewrite.egraph.limits import Limits
+from satura.rewrite.egraph.saturate import Saturation
 from satura.rewrite.errors import ProgramError, RuleError
 from satura.rewrite.extract.candidates import Candidates, is_small
 from satura.rewrite.extract.choice_graph import Result

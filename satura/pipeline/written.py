@@ -16,7 +16,8 @@ from satura.pipeline.phases import Phases, Progress
 from satura.pipeline.rule_sets import Rules, rule_set
 from satura.pipeline.stages import Searched, search
 from satura.rewrite.egraph.classes import ENode
-from satura.rewrite.egraph.saturate import Limits, Saturation
+from satura.rewrite.egraph.limits import Limits
+from satura.rewrite.egraph.saturate import Saturation
 from satura.rewrite.errors import SaturaError
 from satura.rewrite.extract.choice_graph import ChoiceGraph
 from satura.rewrite.extract.greedy import cheapest_dags, chosen
