@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from satura.backend.target import MICROKERNEL, host_target
 from satura.rewrite.errors import SaturaError
+from satura.rewrite.system.sources import content, sources_in
 from satura.rewrite.system.versions import installed_version
 
 ADDRESS_BYTES = 8
@@ -92,9 +93,7 @@ def environment() -> str:
     """Versions and target: everything but the text that object code depends on."""
     digest = hashlib.sha256()
     backend = os.path.dirname(os.path.dirname(__file__))
-    paths = [os.path.join(folder, name) for folder, _, names in os.walk(backend) for name in names]
-    for path in sorted(path for path in paths if path.endswith(".py")):
-        with open(path, "rb", 0) as file:
-            digest.update(path.removeprefix(backend).encode() + b"\0" + file.read())
+    for path in sources_in(backend):
+        digest.update(path.removeprefix(backend).encode() + b"\0" + content(path))
     versions = f"numba {installed_version('numba')} llvmlite {installed_version('llvmlite')}"
     return f"{versions} code {digest.hexdigest()} target {host_target().identity}"

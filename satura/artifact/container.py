@@ -126,12 +126,17 @@ class Container:
         if self._offsets[-1] != size:
             raise damage(path, "table of sections")
 
-    def section(self, number: int) -> Bytes:
-        """The bytes of a section, checked when it is first taken. They cannot be written to."""
+    def size(self, number: int) -> int:
+        """How many bytes a section has."""
         if not 0 <= number < len(self._sizes):
             raise damage(self.path, "table of sections")
+        return self._sizes[number]
+
+    def section(self, number: int) -> Bytes:
+        """The bytes of a section, checked when it is first taken. They cannot be written to."""
+        size = self.size(number)
         start = self._offsets[number]
-        content = self._bytes[start : start + self._sizes[number]]
+        content = self._bytes[start : start + size]
         if number not in self._checked:
             if checksum(content) != self._sums[number]:
                 raise damage(self.path, f"section {number}")

@@ -76,14 +76,8 @@ def part_of(file: Container, programs: Sequence[ReadyProgram]) -> Part:
 
 
 def load(file: Container, programs: Sequence[ReadyProgram]) -> None:
-    """Take the routines of a file, all of it checked before the first code is loaded.
-
-    Two threads check the weights, each from one end: whoever comes first.
-    """
-    weights = [natural(at) for each in programs for _, at in of(list, each.row["constants"])]
-    in_two_threads(
-        lambda: [file.section(at) for at in weights], lambda: _check(file, weights[::-1])
-    )
+    """Take the routines of a file, all of it checked before the first code is loaded."""
+    _check_weights(file, programs)
     rows = of(list, file.header["kernels"])
     kernels = [_kernel(file, *of(list, row)) for row in rows]
     called = {name for kernel in kernels for name in kernel.externals}
@@ -95,11 +89,20 @@ def load(file: Container, programs: Sequence[ReadyProgram]) -> None:
         program.take(routines, addresses, launched)
 
 
-def _check(file: Container, sections: Sequence[int]) -> None:
-    """Check sections up to a damaged one, which who takes it tells of."""
-    with suppress(ArtifactError):
-        for section in sections:
-            file.section(section)
+def _check_weights(file: Container, programs: Sequence[ReadyProgram]) -> None:
+    """Check what programs read, two threads at once; who takes what is damaged tells of it.
+
+    The largest come first: only a long sum leaves the interpreter to the other thread.
+    """
+    every = {natural(at) for program in programs for _, at in of(list, program.row["constants"])}
+    left = iter(sorted(every, key=file.size, reverse=True))
+
+    def check() -> None:
+        with suppress(ArtifactError):
+            for number in left:
+                file.section(number)
+
+    in_two_threads(check, check)
 
 
 class ReadyProgram(Program):

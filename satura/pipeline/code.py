@@ -7,6 +7,7 @@ import os
 import platform
 from functools import lru_cache
 
+from satura.rewrite.system.sources import content, sources_in
 from satura.rewrite.system.versions import installed_version
 
 _FOLDERS = ("artifact", "pipeline", "rewrite", "rules")
@@ -19,12 +20,7 @@ def code_files() -> dict[str, str]:
     return {
         name + path.removeprefix(root): path
         for name, root in roots.items()
-        for path in sorted(
-            os.path.join(folder, file)
-            for folder, _, files in os.walk(root)
-            for file in files
-            if file.endswith(".py")
-        )
+        for path in sources_in(root)
     }
 
 
@@ -33,7 +29,6 @@ def code_identity() -> str:
     """The code that loads and searches, and the versions of what it builds on."""
     digest = hashlib.sha256()
     for name, path in code_files().items():
-        with open(path, "rb", 0) as file:
-            digest.update(f"{name}\0".encode() + file.read())
+        digest.update(f"{name}\0".encode() + content(path))
     versions = [f"{name} {installed_version(name)}" for name in ("egglog", "numpy", "onnx")]
     return " ".join([platform.python_version(), *versions, digest.hexdigest()])
