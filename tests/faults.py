@@ -594,6 +594,12 @@ FAULTS = (
         "len(program.first_sizes) > MOST_CLASSES",
         "tests/test_ready.py",
     ),
+    Fault(
+        "satura/artifact/sums.py",
+        "total += word",
+        "total = word",
+        "tests/test_artifacts.py",
+    ),
     # sizes that other programs run
     Fault(
         "backend/plan/size_class.py",

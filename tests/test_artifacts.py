@@ -20,6 +20,8 @@ import satura
 from satura.artifact import opened, ready
 from satura.artifact import save as saving
 from satura.artifact.container import _HEAD, _START, VERSION, Container
+from satura.artifact.sums import SUMS, WORDS, by_kernel, by_numpy
+from satura.backend.jit.machine_code import objects_of
 from satura.pipeline.inputs import random_inputs
 from satura.rewrite.errors import ArtifactError, CallError, UnsupportedError, VerificationError
 from satura.rewrite.program.builder import Builder
@@ -305,6 +307,16 @@ def test_damage_is_one_error_and_nothing_is_executed(
     with pytest.raises(ArtifactError, match=message) as caught:
         satura.open(saved)
     assert str(saved) in str(caught.value)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 5, 2_051])
+def test_the_kernel_sums_what_numpy_sums(rows: int) -> None:
+    words = np.random.default_rng(rows).integers(1 << 64, size=(rows, WORDS), dtype=np.uint64)
+    (*_, kernel) = objects_of([SUMS])
+    for found, expected in zip(by_kernel(kernel)(words), by_numpy(words), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    for found, axis in zip(by_numpy(words), (1, 0), strict=True):
+        np.testing.assert_array_equal(found, words.sum(axis=axis))
 
 
 @pytest.mark.parametrize(

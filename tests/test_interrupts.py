@@ -14,7 +14,7 @@ import pytest
 
 import satura
 from satura.rewrite.program.builder import Builder
-from satura.rewrite.system.interrupts import in_two_threads, to_the_end
+from satura.rewrite.system.interrupts import to_the_end
 from satura.rewrite.types.tensor_type import DType
 from tests.interrupted import write_models
 from tests.tiers import seeds
@@ -181,18 +181,3 @@ def test_threads_of_numpy_sleep_when_it_is_imported() -> None:
     run = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
     milliseconds, is_left = run.stdout.split()
     assert int(milliseconds) < 2 and is_left == "False"
-
-
-def test_an_interrupt_waits_for_the_other_of_two_threads() -> None:
-    ended = []
-
-    def interrupted() -> None:
-        raise KeyboardInterrupt
-
-    def slow() -> None:
-        time.sleep(0.05)
-        ended.append(threading.current_thread())
-
-    with pytest.raises(KeyboardInterrupt):
-        in_two_threads(interrupted, slow)
-    assert ended and ended[0] is not threading.current_thread()

@@ -52,27 +52,6 @@ def to_the_end(function: Callable[[], T]) -> T:
     return results[0]
 
 
-def in_two_threads(first: Callable[[], object], second: Callable[[], object]) -> None:
-    """Call both at once. An interrupt is raised when both have ended."""
-    thread = Thread(target=second, name="satura-second")
-    thread.start()
-    try:
-        first()
-    finally:
-        _join(thread)
-
-
-def _join(thread: Thread) -> None:
-    interrupt = None
-    while thread.is_alive():
-        try:
-            thread.join()
-        except KeyboardInterrupt as error:
-            interrupt = error
-    if interrupt is not None:
-        raise interrupt
-
-
 def import_whole(module: str) -> None:
     """Import `module` and what it imports, all of it also where an interrupt comes meanwhile.
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
+from satura.artifact.sums import WORDS, Sums, by_numpy
 from satura.rewrite.errors import ArtifactError
 from satura.rewrite.system.files import ARTIFACT, is_private, open_regular
 
@@ -40,9 +41,8 @@ _HEAD = struct.Struct("<16sQQQ")
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _START = _HEAD.size + _DIGEST_BYTES
 _ALIGNMENT = 64
-_ROW = 4096  # bytes that are summed up
+_ROW = 8 * WORDS  # bytes
 _SMALL = 4 * _ROW
-_BLOCK = 1 << 22  # bytes that stay in a cache between two sums
 _LONGEST_HEADER = 1 << 26
 
 
@@ -94,7 +94,9 @@ class Writer:
 
 
 class Container:
-    """An open file, mapped. `is_private` says that none but this user can have written it."""
+    """An open file, mapped. `is_private` says that none but this user can have written it; `sums`
+    is what sections are checked with.
+    """
 
     def __init__(self, path: str | Path) -> None:
         """Raises ArtifactError for what is not a whole file of this version, OSError for none."""
@@ -115,10 +117,11 @@ class Container:
         self.is_private = is_private(status)
         self._bytes: Bytes = np.frombuffer(mapped, np.uint8)
         self._checked: set[int] = set()
+        self.sums: Sums = by_numpy
         try:
             self.header = of(dict, json.loads(text))
             table = [of(list, row) for row in of(list, self.header.get("sections"))]
-            self._sums = [of(str, digest) for _, digest in table]
+            self._digests = [of(str, digest) for _, digest in table]
             self._sizes = [natural(section_size) for section_size, _ in table]
         except (ValueError, RecursionError, ArtifactError) as error:
             raise damage(path, "header") from error
@@ -126,19 +129,14 @@ class Container:
         if self._offsets[-1] != size:
             raise damage(path, "table of sections")
 
-    def size(self, number: int) -> int:
-        """How many bytes a section has."""
-        if not 0 <= number < len(self._sizes):
-            raise damage(self.path, "table of sections")
-        return self._sizes[number]
-
     def section(self, number: int) -> Bytes:
         """The bytes of a section, checked when it is first taken. They cannot be written to."""
-        size = self.size(number)
+        if not 0 <= number < len(self._sizes):
+            raise damage(self.path, "table of sections")
         start = self._offsets[number]
-        content = self._bytes[start : start + size]
+        content = self._bytes[start : start + self._sizes[number]]
         if number not in self._checked:
-            if checksum(content) != self._sums[number]:
+            if checksum(content, self.sums) != self._digests[number]:
                 raise damage(self.path, f"section {number}")
             self._checked.add(number)
         return content
@@ -187,7 +185,7 @@ def natural(value: object) -> int:
     return number
 
 
-def checksum(content: Bytes) -> str:
+def checksum(content: Bytes, sums: Sums = by_numpy) -> str:
     """A digest of the sums of all rows and columns of words: as fast as memory is read.
 
     A change stays unseen only where it alters four words or more and each row's and each column's
@@ -198,14 +196,8 @@ def checksum(content: Bytes) -> str:
         digest.update(content.data)
         return digest.hexdigest()
     whole = content.size // _ROW * _ROW
-    rows = content[:whole].view(np.uint64).reshape(-1, _ROW // 8)
-    columns = np.zeros(_ROW // 8, np.uint64)
-    step = _BLOCK // _ROW
-    for start in range(0, len(rows), step):
-        block = rows[start : start + step]
-        columns += np.add.reduce(block, axis=0)
-        digest.update(np.add.reduce(block, axis=1).data)
-    digest.update(columns.data)
+    for each in sums(content[:whole].view(np.uint64).reshape(-1, WORDS)):
+        digest.update(each.data)
     digest.update(content[whole:].data)
     return digest.hexdigest()
 

@@ -6,13 +6,13 @@ Its tables are addresses and its code is code: who loads it has seen that it can
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from contextlib import suppress
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from satura.artifact.container import Container, natural, of
+from satura.artifact.sums import SUMS, by_kernel
 from satura.artifact.tables import are_inside
 from satura.artifact.types import type_of
 from satura.backend.cores import usable_threads
@@ -25,7 +25,6 @@ from satura.backend.run.routine import FIRST_TENSOR, Instance, Launch, Output, R
 from satura.backend.run.signatures import Sizes
 from satura.backend.run.workspace import Workspaces
 from satura.rewrite.errors import ArtifactError, CallError, ProgramError
-from satura.rewrite.system.interrupts import in_two_threads
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.shown import shown as value_text
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
@@ -76,33 +75,21 @@ def part_of(file: Container, programs: Sequence[ReadyProgram]) -> Part:
 
 
 def load(file: Container, programs: Sequence[ReadyProgram]) -> None:
-    """Take the routines of a file, all of it checked before the first code is loaded."""
-    _check_weights(file, programs)
+    """Take the routines of a file, all of it checked before the first code is loaded; but for the
+    code that checks the weights.
+    """
     rows = of(list, file.header["kernels"])
     kernels = [_kernel(file, *of(list, row)) for row in rows]
+    for kernel in kernels:
+        if kernel.symbol == SUMS.symbol:
+            file.sums = by_kernel(kernel)
     called = {name for kernel in kernels for name in kernel.externals}
-    called |= {source.symbol for source in pool.SOURCES}  # they wait for other threads
+    called |= {source.symbol for source in (*pool.SOURCES, SUMS)}  # take other arguments
     launched = {at for at, kernel in enumerate(kernels) if kernel.symbol not in called}
     checked = [(program, program.routines(launched)) for program in programs]
     addresses = load_all(kernels)
     for program, routines in checked:
         program.take(routines, addresses, launched)
-
-
-def _check_weights(file: Container, programs: Sequence[ReadyProgram]) -> None:
-    """Check what programs read, two threads at once; who takes what is damaged tells of it.
-
-    The largest come first: only a long sum leaves the interpreter to the other thread.
-    """
-    every = {natural(at) for program in programs for _, at in of(list, program.row["constants"])}
-    left = iter(sorted(every, key=file.size, reverse=True))
-
-    def check() -> None:
-        with suppress(ArtifactError):
-            for number in left:
-                file.section(number)
-
-    in_two_threads(check, check)
 
 
 class ReadyProgram(Program):

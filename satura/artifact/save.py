@@ -11,6 +11,7 @@ from pathlib import Path
 
 from satura.artifact.classes import class_row
 from satura.artifact.container import Writer
+from satura.artifact.sums import SUMS
 from satura.artifact.types import type_row
 from satura.backend.jit.kernel import KernelSource, environment
 from satura.backend.jit.machine_code import kernel_address, objects_of
@@ -75,7 +76,7 @@ def ready_half(
     used = [kernel for each in plans.values() for _, plan in each for kernel in plan.executables]
     used += [k for each in programs for _, found in each.known for k in found.lowered.executables]
     sources = [KernelSource(kernel.name, kernel.source) for kernel in used]
-    objects = objects_of([*pool.SOURCES, *dict.fromkeys(sources)])
+    objects = objects_of([SUMS, *pool.SOURCES, *dict.fromkeys(sources)])
     places = {kernel.symbol: place for place, kernel in enumerate(objects)}
     numbers = {kernel_address(source): places[source.symbol] for source in dict.fromkeys(sources)}
     rows: list[dict[str, object]] = []
