@@ -22,6 +22,7 @@ from satura.backend.target import host_target
 TILE = 64  # elements of both loops that one unit of work computes
 LINE = 64  # bytes: a tile is read a cache line of results deep at a time
 FAR = 8  # so much farther apart, rows of results are written at length, a few at a time
+ALIAS = 2048  # bytes: rows of results so far apart, or a multiple, share few lines of a cache, too
 SHORTEST = 8  # a loop of fewer iterations is not cut into tiles
 NEAR = 4  # elements: what is read so far on is in the same cache line, more often than not
 
@@ -254,7 +255,7 @@ def _move_lines(
         f"there = {there}",
         f"high = height // {edge} * {edge}",
         f"wide = width // {edge} * {edge}",
-        f"deep = {line} if {target_pitch} < {FAR} * {pitch} else {TILE}",
+        f"deep = {line} if {target_pitch} < {FAR} * {pitch} and {target_pitch} % {ALIAS} else {TILE}",
         "for strip in range(0, high, deep):",
         f"    for j in range(0, wide, {edge}):",
         f"        for i in range(strip, min(strip + deep, high), {edge}):",
