@@ -157,10 +157,10 @@ class Plans(Program):
     def _of_program(self, sizes: dict[str, int]) -> dict[str, int]:
         """Declared sizes as those of the program, where it takes the others for what they are."""
         own = {name: sizes[name] for name in sizes if name in self.schedule.program.symbols}
-        if len(own) == len(sizes) or self.elsewhere is None:
+        if len(own) == len(sizes) or self.declared is None:
             return sizes
         same = all(
-            type_.concrete(own) == self.elsewhere.types[name].concrete(sizes)
+            type_.concrete(own) == self.declared[name].concrete(sizes)
             for name, type_ in self.inputs.items()
         )
         return own if same else sizes

@@ -25,6 +25,7 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import TensorType, open_sizes
 
 if TYPE_CHECKING:
+    from satura.artifact.ready import ReadyProgram
     from satura.backend.run.signatures import Values
     from satura.rewrite.types.constant import Constant
 
@@ -62,31 +63,33 @@ def elsewhere_row(
 
 
 def elsewhere_in(
-    file: Container, row: object, inputs: Mapping[str, TensorType],
-    declared: Mapping[str, TensorType], outputs: tuple[str, ...], threads: int,
-    search: SearchAgain,
-) -> Elsewhere:  # fmt: skip
-    """What `elsewhere_row` wrote; `inputs` are those of the program, `declared` those of the model.
-    Raises ArtifactError where it is something else, when it is asked for a schedule."""
+    program: ReadyProgram, declared: Mapping[str, TensorType], search: SearchAgain
+) -> Elsewhere:
+    """What `elsewhere_row` wrote of a program; `declared` are the types of the model's inputs.
+
+    Raises ArtifactError where it is something else, when it is asked for a schedule.
+    """
 
     def at(sizes: Mapping[str, int]) -> Schedule | None:
-        model, rules = _read(file, row)
-        program = load_at(model, sizes, inputs)
-        nodes = program.nodes
-        types = {nodes[index].input_name: nodes[index].type for index in program.inputs}
-        found, expected = (
+        model, rules = _read(program.file, program.row["elsewhere"])
+        found = load_at(model, sizes, program.inputs)
+        nodes = found.nodes
+        types = {nodes[index].input_name: nodes[index].type for index in found.inputs}
+        here, there = (
             {name: type_.concrete(sizes) for name, type_ in each.items()}
-            for each in (types, inputs if sizes.keys() == open_sizes(inputs.values()) else declared)
+            for each in (types, program.types_at(sizes))
         )
         if (
-            found != expected
+            here != there
             or not open_sizes(types.values()) <= sizes.keys()
-            or tuple(name for name, _ in program.outputs) != outputs
+            or [name for name, _ in found.outputs] != [*program.outputs]
         ):
-            raise ArtifactError(f"{file.path} is damaged: it has another model; save it again")
+            raise ArtifactError(
+                f"{program.file.path} is damaged: it has another model; save it again"
+            )
         if any(node.op.user or node.op.name == "host" for node in nodes):
             return None  # a saved program holds no Python
-        return search(program, rules, threads, sizes)
+        return search(found, rules, program.threads, sizes)
 
     return Elsewhere(declared, at)
 

@@ -30,7 +30,7 @@ class Opened(Runnable):
     def __init__(self, file: Container, is_trusted: bool, search: SearchAgain) -> None:
         """Raises ArtifactError for a damaged file; warns where its machine code is not used."""
         try:
-            programs = programs_in(file, lambda program: _compiled_again(file, program, search))
+            programs = programs_in(file, lambda program: _compiled_again(program, search))
             for program in programs:
                 program.check()
             self.programs = tuple(programs)
@@ -60,9 +60,7 @@ class Opened(Runnable):
         return None
 
 
-def _compiled_again(
-    file: Container, program: ReadyProgram, search: SearchAgain
-) -> CompiledSchedule:
+def _compiled_again(program: ReadyProgram, search: SearchAgain) -> CompiledSchedule:
     """What the other half of the file makes of a program, for sizes that are not ready.
 
     Raises ArtifactError where that half is not a schedule of these inputs and outputs.
@@ -70,16 +68,12 @@ def _compiled_again(
     from satura.artifact.again import schedule_of
     from satura.backend.plan.compiled import compile_schedule
 
-    row, declared = program.row, program.declared
     schedule = schedule_of(program)
     found = None
-    if declared is not None and row["elsewhere"] is not None:
+    if program.declared is not None and program.row["elsewhere"] is not None:
         from satura.artifact.elsewhere import elsewhere_in
 
-        found = elsewhere_in(
-            file, row["elsewhere"], program.inputs, declared, tuple(program.outputs),
-            program.threads, search,
-        )  # fmt: skip
+        found = elsewhere_in(program, program.declared, search)
     return compile_schedule(schedule, program.threads, elsewhere=found)
 
 
