@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
 
 from satura.rewrite.check.both_sides import UncomputableError, disagreement
+from satura.rewrite.check.layout_operands import split
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import (
     Term,
@@ -29,6 +31,7 @@ from satura.rewrite.language.terms import (
     transpose,
     unary,
 )
+from satura.rewrite.ops.draw import Draw
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.attributes import (
     Axes,
@@ -44,10 +47,18 @@ from satura.rewrite.types.attributes import (
     refuse_unless,
 )
 from satura.rewrite.types.constant import Scalar
-from satura.rewrite.types.dims import static
+from satura.rewrite.types.dims import SymbolicDim, static, symbol, symbols_of
 from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.testing import check
 from tests.tiers import deep_but
+
+
+def test_parts_of_a_size_are_in_normal_form() -> None:
+    """A part `2` that is a polynomial equals no 2, so that a right law's sides would not fit."""
+    whole = symbol("n") * 3 + 2
+    for seed in range(30):
+        for part in split(Draw(Random(seed)), whole):
+            assert isinstance(part, SymbolicDim) == bool(symbols_of([part]))
 
 
 def filled(value: Scalar, ones: Shape, s: Shape) -> Term:

@@ -24,7 +24,7 @@ from satura.rewrite.types.attributes import (
     Shape,
     Slices,
 )
-from satura.rewrite.types.dims import Dim, SymbolicDim, known_at_least, static
+from satura.rewrite.types.dims import Dim, SymbolicDim, known_at_least, polynomial, static
 from satura.rewrite.types.tensor_type import TensorType
 
 STEPS = (1, 1, 1, 2, -1, -2, 3, -3)
@@ -200,7 +200,7 @@ def split(draw: Draw, dim: Dim) -> tuple[Dim, Dim]:
     if isinstance(dim, int):
         first = dim // 2 if dim % 2 == 0 and draw.chance(0.4) else draw.up_to(dim)
         return first, dim - first
-    choices: list[Dim] = [0, 1, 2, *(SymbolicDim((term,)) for term in dim.terms)]
+    choices: list[Dim] = [0, 1, 2, *(polynomial([term]) for term in dim.terms)]
     second = draw.one_of(choices)
     reject_unless(known_at_least(dim - second, 0))
     return dim - second, second
