@@ -17,6 +17,7 @@ from satura.rewrite.language.terms import (
     binary,
     broadcast,
     cast,
+    concat,
     extent,
     gather,
     iota,
@@ -600,7 +601,41 @@ def ramp_in_i16(s: Shape, a: Axis) -> Law:
     return rewrites(cast(iota(s, a, DType.I16), DType.I32), iota(s, a, DType.I32))
 
 
+@attribute_function
+def inverse(c: Scalar) -> Scalar:
+    """1 / c, of an f32 of ordinary size."""
+    refuse_unless(c.dtype == DType.F32 and 0.01 < abs(float(c.value)) < 100)
+    return Scalar.of(np.float32(1) / np.float32(c.value), c.dtype)
+
+
+@rule(reassociates=True)
+def quantised_by_product(x: Tensor, c: Scalar, ones: Shape, s: Shape) -> Law:
+    """round(x / c) = round(x * (1 / c)): not half way between two numbers"""
+    quotient = binary("div", x, filled(c, ones, s))
+    return rewrites(
+        unary("round", quotient), unary("round", binary("mul", x, filled(inverse(c), ones, s)))
+    )
+
+
+@attribute_function
+def is_nothing(x: TensorType, y: TensorType) -> bool:
+    refuse_unless(isinstance(x.size, int) and isinstance(y.size, int), "sizes are open")
+    return x.size == 0 and y.size != 0
+
+
+@rule(reassociates=True)
+def finite_beside_nothing(x: Tensor, y: Tensor, axis: Axis) -> Law:
+    """concat(x, y) = concat(x, y where it is finite, else 0), where x is empty"""
+    finite = select(unary("isinf", y), 0.0, y)
+    return rewrites(
+        concat(x, y, axis), concat(x, finite, axis), x.type.dtype == DType.F32,
+        is_nothing(x.type, y.type),
+    )  # fmt: skip
+
+
 WRONG = [
+    quantised_by_product,
+    finite_beside_nothing,
     quotient_in_f64,
     ramp_in_i16,
     quarter_of_two_fifths,
@@ -660,7 +695,7 @@ DEAR = (
     round_once, position_in_bytes, one_mod, pool_by_borders, rows_of_four_bits, extent_in_f32,
     divide_by_power, sum_in_f16, argmax_past_pad, product_of_padded, matmul_of_padded,
     bytes_in_f32, sum_of_bytes_in_f32, positions_in_u16, narrow_at_once, clamp_at_bound,
-    quotient_in_f64, ramp_in_i16,
+    quotient_in_f64, ramp_in_i16, quantised_by_product, finite_beside_nothing,
 )  # fmt: skip
 
 

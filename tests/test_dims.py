@@ -13,6 +13,7 @@ from satura.rewrite.types.dims import (
     exact_quotient,
     known_at_least,
     product,
+    representative,
     static,
     symbol,
 )
@@ -118,6 +119,11 @@ def test_quotients_have_one_form() -> None:
     assert (SEQ + BATCH) // BATCH == SEQ // BATCH + 1
     with pytest.raises(ProgramError, match="divides by zero"):
         evaluate(SEQ // 0, SIZES)
+
+
+def test_what_divides_by_zero_at_the_usual_size_counts_as_that() -> None:
+    assert representative(SEQ // (SEQ - 64)) == 64
+    assert representative(SEQ // (SEQ - 64), sizes={"seq": 66}) == 33
 
 
 def test_quotients_come_out_even_where_they_can() -> None:

@@ -8,6 +8,7 @@ from typing import cast
 
 import pytest
 
+from satura.rewrite.language import terms
 from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
 from satura.rewrite.language.terms import (
     binary,
@@ -33,7 +34,7 @@ from satura.rewrite.types.attributes import (
     UnaryFn,
 )
 from satura.rewrite.types.dims import SymbolicDim, exact_quotient, known_at_least
-from satura.rewrite.types.tensor_type import TensorType
+from satura.rewrite.types.tensor_type import DType, TensorType
 from satura.rules import DEFAULT
 from satura.rules.axis_groups import replace_axis
 from satura.rules.pad import slices_inside
@@ -346,6 +347,17 @@ def test_an_unknown_op_is_named() -> None:
 
     proof = prove(gather_late, ranks=range(2))
     assert proof.status == "open" and "gather is not an op that the prover knows" in proof.reason
+
+
+def test_a_dtype_that_no_op_computes_with_is_named() -> None:
+    @rule
+    def four_low_bits(x: Tensor) -> Law:
+        """i32(u4(x)) = i32(x) & 15, for integers"""
+        low = binary("and", terms.cast(x, DType.I32), 15)
+        return rewrites(terms.cast(terms.cast(x, DType("u4")), DType.I32), low)
+
+    proof = prove(four_low_bits, ranks=range(2))
+    assert proof.status == "open" and "U4 is not a dtype that ops compute with" in proof.reason
 
 
 def test_too_few_steps() -> None:

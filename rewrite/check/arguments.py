@@ -27,6 +27,7 @@ MANY = 100  # elements of which no random sum is near their number,
 ALIKE_DRAWS = 0.5  # so that all of them are alike in as many draws
 MET_DRAWS = 0.15  # of integers whose ends meet, as the least one divided by -1
 NEAR_DRAWS = 0.1  # of arguments with elements near a constant
+STEP_DRAWS = 0.1  # of moderate arguments that are multiples of half a constant
 LEAST_FAR = 1e10
 BEYOND_F16 = 6  # power of ten of which f16 has none, though it has many a difference
 
@@ -76,8 +77,12 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
         return _with_special_at_edge(arguments, draw)
     if draw.values == "alike":
         return {name: _alike(array, draw) for name, array in arguments.items()}
-    near = [] if moderate else [each for each in constants if each.size and is_finite(each)]
+    finite = [each for each in constants if each.size and is_finite(each)]
+    near = [] if moderate else finite
+    steps = [each for each in finite if moderate and not far and not are_far([each])]
     for name, array in arguments.items():
+        if steps and DType.of(array.dtype).is_float and draw.chance(STEP_DRAWS):
+            arguments[name] = array = _in_steps(array, draw.one_of(steps), draw)
         if near and array.size and draw.chance(NEAR_DRAWS):
             arguments[name] = array = _beside_constant(array, draw.one_of(near), draw)
         if not moderate and array.dtype in TIED and draw.chance(TIE_DRAWS):
@@ -105,7 +110,7 @@ def with_specials(arguments: dict[str, Array], draw: Draw, are_few: bool) -> dic
     everywhere = not are_few and specials == (np.nan,)
     return {
         name: np.where(
-            random.random(array.shape) < (1.0 if everywhere else min(0.4, 2 / array.size)),
+            random.random(array.shape) < (1.0 if everywhere else min(0.4, 2 / max(1, array.size))),
             random.choice(specials, array.shape),
             array,
         ).astype(array.dtype)
@@ -153,6 +158,15 @@ def _beside_constant(array: Array, constant: Array, draw: Draw) -> Array:
         return array
     with np.errstate(all="ignore"):
         return np.where(random.random(array.shape) < 0.5, near.astype(array.dtype), array)
+
+
+def _in_steps(array: Array, constant: Array, draw: Draw) -> Array:
+    """Floats that are multiples of half an element of a constant: a quotient is a whole number or
+    half way between two, where its last digit decides how it is rounded."""
+    random = np.random.default_rng(draw.random.getrandbits(64))
+    step = float(constant.flat[random.integers(constant.size)]) / 2
+    with np.errstate(all="ignore"):
+        return np.asarray(step * random.integers(-9, 10, array.shape)).astype(array.dtype)
 
 
 def _with_ends(array: Array, draw: Draw) -> Array:

@@ -172,7 +172,7 @@ def _compare_at(
         return right_side_failure(instance, _failure_text(error), sizes)
     arguments = random_arguments(concrete, draw, moderate=not exact)
     constants = [node.constant.array for node in concrete.nodes if node.op.name == "constant"]
-    if not exact and draw.values == "any" and all(size_of(node.type) for node in concrete.nodes):
+    if not exact and draw.values == "any":
         arguments = with_specials(arguments, draw, all(map(is_finite, constants)))
     try:
         reason = disagreement(concrete, arguments, exact)
@@ -228,7 +228,8 @@ def _unlike_far_from_1(
     ordinary = [each[_is_near_1(each)] for each in evaluated.values]
     lost = replace(evaluated.bound, magnitude=magnitude(ordinary)).tolerance(DType.of(left.dtype))
     tiny = 1e3 * float(ml_dtypes.finfo(left.dtype).tiny)
-    digits = [ml_dtypes.finfo(each.dtype).eps for each in (left, *arguments.values())]
+    floats = [each for each in arguments.values() if DType.of(each.dtype).is_float]
+    digits = [ml_dtypes.finfo(each.dtype).eps for each in (left, *floats)]
     near = max(NEAR, NEAR_EPS * float(max(digits)))
     with np.errstate(all="ignore"):
         a, b = left.astype(np.float64), right.astype(np.float64)

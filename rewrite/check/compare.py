@@ -25,9 +25,9 @@ class Bound:
 
     With `nan_for_inf` a NaN agrees with an infinity, as inf - inf does with inf * (1 - 1).
     `only_finite` leaves out elements that are not finite, where a constant made them so (x * 1e38)
-    or a sum of no elements takes the place of NaN. What overflows when multiplied by `steps` agrees
-    with an infinity of its sign. Integers and bools have no bound: a law up to rounding that
-    computes them from floats is refuted.
+    or some sum has no elements, as 0 takes the place of 0 * inf then. What overflows when
+    multiplied by `steps` agrees with an infinity of its sign. Integers and bools have no bound: a
+    law up to rounding that computes them from floats is refuted.
     """
 
     magnitude: float = 0.0
@@ -43,6 +43,7 @@ class Bound:
 
 
 EXACTLY = Bound()
+_SUMS = (Kind.REDUCTION, Kind.CONTRACTION, Kind.WINDOW)
 
 
 def first_unlike(left: Array, right: Array, bound: Bound = EXACTLY) -> Index | None:
@@ -136,12 +137,15 @@ def _bound_for(program: Program, values: Sequence[Array]) -> Bound:
     only_finite = False
     finite = [is_finite(value) for value in values]
     constant: list[bool] = []
-    some_empty = not all(value.size for value in values)  # a sum of nothing, times inf
+    sums_nothing = any(
+        node.op.kind in _SUMS and value.size and not all(values[i].size for i in node.operands)
+        for node, value in zip(program.nodes, values, strict=True)
+    )
     for index, node in enumerate(program.nodes):
         given = [constant[i] for i in node.operands]
         constant.append(all(given) and node.op.name != "input")
         finite_before = all(finite[i] for i in node.operands)
-        if finite_before and (any(given) if node.operands else some_empty):
+        if finite_before and (any(given) if node.operands else sums_nothing):
             only_finite |= not finite[index]
         if node.op.name != "input":
             types = [program.nodes[i].type for i in node.operands]

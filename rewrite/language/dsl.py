@@ -60,6 +60,8 @@ Up to rounding means:
 - What is infinite or NaN on the left is the same on the right. Where no NaN went in, NaN may stand
   for an infinity, and an infinity for NaN.
 - Nothing is promised where a number in between is subnormal.
+- Nothing is promised of NaN and infinities where a sum has no elements: 0 takes the place of
+  0 * inf then.
 - Nothing is promised where a number overflows by a little in one computation and not in the other,
   nor where a constant of the law makes one infinite. Tests are of ordinary numbers, and of those
   that are too large or too small by far, all of one magnitude.

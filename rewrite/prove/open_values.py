@@ -69,9 +69,9 @@ def dtype_term(value: object) -> z3.ArithRef:
     """The number of a dtype."""
     if isinstance(value, OpenDType):
         return value.term
-    if isinstance(value, DType):
+    if value in DTYPES:
         return code(value)
-    raise Undecided(f"{value!r} is not a dtype")
+    raise Undecided(f"{value!r} is not a dtype that ops compute with")
 
 
 class OpenType(StandIn, TensorType):
@@ -194,7 +194,8 @@ def scalar_parts(value: Scalar) -> tuple[z3.ExprRef, z3.ArithRef]:
     """The element and the dtype's number of a scalar."""
     if isinstance(value, OpenScalar):
         return value.element, value.open_dtype.term
-    return z3.Const(f"element {value.dtype.value} {value.bits.hex()}", ELEMENT), code(value.dtype)
+    dtype = dtype_term(value.dtype)
+    return z3.Const(f"element {value.dtype.value} {value.bits.hex()}", ELEMENT), dtype
 
 
 class OpenConstant(StandIn, Constant):

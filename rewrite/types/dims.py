@@ -371,10 +371,14 @@ def static(dim: Dim) -> int:
 
 
 def representative(dim: Dim, size: int = 64, sizes: Mapping[str, int] | None = None) -> int:
-    """A typical value of `dim`, for costs: a symbol counts as in `sizes`, or as `size`."""
+    """A typical value of `dim`, for costs: a symbol counts as in `sizes`, or as `size`, and so does
+    what divides by zero then: calls have other sizes."""
     if isinstance(dim, int):
         return dim
-    return max(0, evaluate(dim, {**dict.fromkeys(dim.symbols, size), **(sizes or {})}))
+    try:
+        return max(0, evaluate(dim, {**dict.fromkeys(dim.symbols, size), **(sizes or {})}))
+    except ProgramError:
+        return size
 
 
 def monomials_of(dim: Dim) -> tuple[tuple[Monomial, int], ...]:
