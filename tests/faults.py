@@ -620,12 +620,6 @@ FAULTS = (
         "tests/test_other_sizes.py",
     ),
     Fault(
-        "rewrite/system/interrupts.py",
-        "while thread.is_alive():",
-        "if not thread.is_alive():",
-        "tests/test_interrupts.py",
-    ),
-    Fault(
         "rewrite/types/typical.py",
         "if better > 0 and condition",
         "if condition",
