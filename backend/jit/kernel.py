@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from satura.backend.target import MICROKERNEL, host_target
 from satura.rewrite.errors import SaturaError
-from satura.rewrite.system.sources import content, sources_in
+from satura.rewrite.system.sources import digest_of, sources_in
 from satura.rewrite.system.versions import installed_version
 
 ADDRESS_BYTES = 8
@@ -91,9 +91,7 @@ def microkernels_of(externals: Iterable[str]) -> tuple[Microkernel, ...]:
 @lru_cache(maxsize=1)
 def environment() -> str:
     """Versions and target: everything but the text that object code depends on."""
-    digest = hashlib.sha256()
     backend = os.path.dirname(os.path.dirname(__file__))
-    for path in sources_in(backend):
-        digest.update(path.removeprefix(backend).encode() + b"\0" + content(path))
+    code = digest_of((path.removeprefix(backend), path) for path in sources_in(backend))
     versions = f"numba {installed_version('numba')} llvmlite {installed_version('llvmlite')}"
-    return f"{versions} code {digest.hexdigest()} target {host_target().identity}"
+    return f"{versions} code {code} target {host_target().identity}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+from collections.abc import Iterable
 
 
 def sources_in(folder: str) -> list[str]:
@@ -17,7 +19,15 @@ def sources_in(folder: str) -> list[str]:
     return sorted(found)
 
 
-def content(path: str) -> bytes:
+def digest_of(files: Iterable[tuple[str, str]]) -> str:
+    """The SHA-256 of names and of what the files at the paths beside them hold."""
+    digest = hashlib.sha256()
+    for name, path in files:
+        digest.update(name.encode() + b"\0" + _content(path))
+    return digest.hexdigest()
+
+
+def _content(path: str) -> bytes:
     """What a file holds, in two thirds of the time that `open` takes: there are hundreds."""
     file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:

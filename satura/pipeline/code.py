@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 from functools import lru_cache
 
-from satura.rewrite.system.sources import content, sources_in
+from satura.rewrite.system.sources import digest_of, sources_in
 from satura.rewrite.system.versions import installed_version
 
 _FOLDERS = ("artifact", "pipeline", "rewrite", "rules")
@@ -27,8 +26,5 @@ def code_files() -> dict[str, str]:
 @lru_cache(maxsize=1)
 def code_identity() -> str:
     """The code that loads and searches, and the versions of what it builds on."""
-    digest = hashlib.sha256()
-    for name, path in code_files().items():
-        digest.update(f"{name}\0".encode() + content(path))
     versions = [f"{name} {installed_version(name)}" for name in ("egglog", "numpy", "onnx")]
-    return " ".join([platform.python_version(), *versions, digest.hexdigest()])
+    return " ".join([platform.python_version(), *versions, digest_of(code_files().items())])
