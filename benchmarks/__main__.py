@@ -3,9 +3,10 @@
 Without a command the models are timed as `satura bench` times them, see its help. `compare` states
 how sure the ratio to the best peer is, and writes a CSV file and a plot; `executables` compares
 which dispatches share kernels; `layers` times single layers against onnxruntime; `memory` states
-what models take in memory; `opening` times how saved models are opened; `scaling` simulates many
-cores; `saved` times what `satura optimize` makes of models in onnxruntime; `search` times what
-`satura.compile` does before kernels; `sizes` times calls of ever new sizes.
+what models take in memory; `opening` times how saved models are opened; `rules` times models by
+the default, the exact and no rules; `scaling` simulates many cores; `saved` times what `satura
+optimize` makes of models in onnxruntime; `search` times what `satura.compile` does before kernels;
+`sizes` times calls of ever new sizes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from benchmarks.memory import DEFAULT as OF_MEMORY
 from benchmarks.memory import memory
 from benchmarks.models import MODELS, TINY, build, example_inputs, example_sizes
 from benchmarks.opening import opening
+from benchmarks.rule_sets import rule_sets
 from benchmarks.saved import DEFAULT as SAVED
 from benchmarks.saved import saved
 from benchmarks.scaling import scaling
@@ -103,6 +105,7 @@ _COMMANDS = {
         lambda x: opening(x.models, x.threads, x.rounds, x.json),
         ("light_resnet50", "minilm", "bert_base"), _json,
     ),
+    "rules": _Command(lambda x: rule_sets(x.models, x.threads, x.rounds)),
     "saved": _Command(lambda x: saved(x.models, x.rounds, x.json), SAVED, _json),
     "scaling": _Command(
         lambda x: scaling(x.models, x.bandwidth, min(x.rounds, 5)),

@@ -26,6 +26,7 @@ from satura.rewrite.language.dsl import (
 from satura.rewrite.language.terms import (
     binary,
     broadcast,
+    gather,
     pad,
     reshape,
     scalar,
@@ -34,6 +35,7 @@ from satura.rewrite.language.terms import (
     unary,
 )
 from satura.rewrite.types.attributes import (
+    Axis,
     BinaryFn,
     Padding,
     Perm,
@@ -43,7 +45,7 @@ from satura.rewrite.types.attributes import (
     refuse_unless,
 )
 from satura.rewrite.types.constant import Scalar
-from satura.rewrite.types.dims import representative
+from satura.rewrite.types.dims import representative, static
 from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
 from satura.rules import DEFAULT
 from satura.testing import RuleReport, UnsoundError, assert_sound, check
@@ -292,6 +294,36 @@ def test_a_pasted_counterexample_shows_both_sides(wrong: Rule, tmp_path: Path) -
     assert left.split(maxsplit=1) == ["left", found.left]
     assert right.split(maxsplit=1) == ["right", found.right or found.reason]
     assert left.split()[1:] != right.split()[1:]
+
+
+@attribute_function
+def one_past_the_end(x: TensorType) -> Scalar:
+    refuse_unless(x.rank == 1 and isinstance(x.shape[0], int) and x.shape[0] > 0)
+    return Scalar.of(static(x.shape[0]), DType.I64)
+
+
+@attribute_function
+def has_one(s: Slices) -> bool:
+    return s.sizes == (1,)
+
+
+@rule
+def first_is_past_the_end(x: Tensor, s: Slices) -> Law:
+    """slice(x, s) = gather(x, n), of one element: there is none at n"""
+    left = slice_(x, s)
+    at = scalar(one_past_the_end(x.type))
+    return rewrites(left, reshape(gather(x, at, Axis(0)), Shape(left.type.shape)), has_one(s))
+
+
+def test_what_cannot_be_computed_is_pasted_whole(tmp_path: Path) -> None:
+    """The left side is shown, and the program fails where the right side does."""
+    found = check(first_is_past_the_end).counterexample
+    assert found is not None and found.left and not found.right
+    assert "the right side cannot be computed: gather: an index lies outside" in found.reason
+    script = tmp_path / "pasted.py"
+    script.write_text(found.program)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    assert done.returncode and "an index lies outside" in done.stderr.splitlines()[-1]
 
 
 def test_a_refuted_rule_names_the_first_differing_element() -> None:

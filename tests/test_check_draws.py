@@ -18,6 +18,7 @@ from satura.rewrite.language.terms import (
     broadcast,
     cast,
     concat,
+    conv,
     extent,
     gather,
     iota,
@@ -38,6 +39,7 @@ from satura.rewrite.types.attributes import (
     Axes,
     Axis,
     Count,
+    Groups,
     Padding,
     Perm,
     ReduceFn,
@@ -633,7 +635,54 @@ def finite_beside_nothing(x: Tensor, y: Tensor, axis: Axis) -> Law:
     )  # fmt: skip
 
 
+@rule(reassociates=True)
+def floor_by_product(x: Tensor) -> Law:
+    """floor(x / 3) = floor(x * (1 / 3)): not just below a multiple of 3"""
+    third = binary("mul", x, float(np.float32(1) / np.float32(3)))
+    is_f32 = x.type.dtype == DType.F32
+    return rewrites(unary("floor", binary("div", x, 3.0)), unary("floor", third), is_f32)
+
+
+@rule(reassociates=True)
+def less_than_a_sum(x: Tensor, y: Tensor, z: Tensor) -> Law:
+    """z < x + y = z - y < x: not for 0.5 and 0.1 + 0.4"""
+    left = binary("lt", z, binary("add", x, y))
+    return rewrites(left, binary("lt", binary("sub", z, y), x), x.type.dtype == DType.F32)
+
+
+@rule(reassociates=True)
+def sign_of_a_sum(x: Tensor, y: Tensor, z: Tensor) -> Law:
+    """sign((x + y) - z) = sign(x + (y - z)): not where one of them is 0"""
+    left = unary("sign", binary("sub", binary("add", x, y), z))
+    right = unary("sign", binary("add", x, binary("sub", y, z)))
+    return rewrites(left, right, x.type.dtype == DType.F32)
+
+
+@attribute_function
+def has_one_tap(win: Window, old: TensorType, new: TensorType) -> bool:
+    """Whether single elements are read, and as many stored."""
+    return win.sizes == (1,) * win.rank and old.shape[1:-1] == new.shape[1:-1]
+
+
+@attribute_function
+def in_single_steps(win: Window) -> Window:
+    """The window in steps of 1, without borders."""
+    none = (0,) * win.rank
+    return replace(win, strides=(1,) * win.rank, lo=none, hi=none)
+
+
+@rule(reassociates=True)
+def conv_by_one_tap(x: Tensor, w: Tensor, win: Window, g: Groups) -> Law:
+    """conv(x, w) = conv in steps of 1, of windows of 1: not where borders make up for the steps"""
+    left = conv(x, w, win, g)
+    return rewrites(left, conv(x, w, in_single_steps(win), g), has_one_tap(win, x.type, left.type))
+
+
 WRONG = [
+    floor_by_product,
+    less_than_a_sum,
+    sign_of_a_sum,
+    conv_by_one_tap,
     quantised_by_product,
     finite_beside_nothing,
     quotient_in_f64,
@@ -695,7 +744,8 @@ DEAR = (
     round_once, position_in_bytes, one_mod, pool_by_borders, rows_of_four_bits, extent_in_f32,
     divide_by_power, sum_in_f16, argmax_past_pad, product_of_padded, matmul_of_padded,
     bytes_in_f32, sum_of_bytes_in_f32, positions_in_u16, narrow_at_once, clamp_at_bound,
-    quotient_in_f64, ramp_in_i16, quantised_by_product, finite_beside_nothing,
+    quotient_in_f64, ramp_in_i16, quantised_by_product, finite_beside_nothing, floor_by_product,
+    sign_of_a_sum, conv_by_one_tap,
 )  # fmt: skip
 
 

@@ -53,6 +53,7 @@ QUICKER = {
     ),
     "python -m benchmarks memory": "python -m benchmarks memory tiny_rope",
     "python -m benchmarks opening": "python -m benchmarks opening tiny_rope --rounds 1",
+    "python -m benchmarks rules": ("python -m benchmarks rules --threads 1 --rounds 1 tiny_rope"),
     "python -m benchmarks saved": "python -m benchmarks saved tiny_rope --rounds 1",
     "python -m benchmarks scaling": "python -m benchmarks scaling tiny_rope",
     "python -m benchmarks search": "python -m benchmarks search tiny_rope",

@@ -20,7 +20,7 @@ from satura.backend.plan.plan import Plan
 from satura.rewrite.extract.schedule import Dispatch, Form, Schedule
 from satura.rewrite.types.tensor_type import Array
 
-_WARM = 1 << 21  # bytes that caches keep
+_WARM = 1 << 23  # bytes that caches keep
 _MOVES = {"load", "position", "argument", "scalar", "inside", "and", "quotient", "add_index"}
 
 

@@ -28,6 +28,8 @@ ALIKE_DRAWS = 0.5  # so that all of them are alike in as many draws
 MET_DRAWS = 0.15  # of integers whose ends meet, as the least one divided by -1
 NEAR_DRAWS = 0.1  # of arguments with elements near a constant
 STEP_DRAWS = 0.1  # of moderate arguments that are multiples of half a constant
+MOST_STEPS = (9, 80)
+DECIMAL_DRAWS = 0.1  # of moderate arguments that are all tenths
 LEAST_FAR = 1e10
 BEYOND_F16 = 6  # power of ten of which f16 has none, though it has many a difference
 
@@ -79,7 +81,10 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
         return {name: _alike(array, draw) for name, array in arguments.items()}
     finite = [each for each in constants if each.size and is_finite(each)]
     near = [] if moderate else finite
-    steps = [each for each in finite if moderate and not far and not are_far([each])]
+    is_usual = moderate and not far
+    steps = [each for each in finite if is_usual and not are_far([each])]
+    if is_usual and draw.chance(DECIMAL_DRAWS):
+        arguments = {name: _in_tenths(array, draw) for name, array in arguments.items()}
     for name, array in arguments.items():
         if steps and DType.of(array.dtype).is_float and draw.chance(STEP_DRAWS):
             arguments[name] = array = _in_steps(array, draw.one_of(steps), draw)
@@ -161,12 +166,24 @@ def _beside_constant(array: Array, constant: Array, draw: Draw) -> Array:
 
 
 def _in_steps(array: Array, constant: Array, draw: Draw) -> Array:
-    """Floats that are multiples of half an element of a constant: a quotient is a whole number or
-    half way between two, where its last digit decides how it is rounded."""
+    """Floats that are multiples of half an element of a constant, or next to one: a quotient is a
+    whole number or half way between two, where its last digit decides how it is rounded."""
     random = np.random.default_rng(draw.random.getrandbits(64))
     step = float(constant.flat[random.integers(constant.size)]) / 2
+    most = random.choice(MOST_STEPS)
     with np.errstate(all="ignore"):
-        return np.asarray(step * random.integers(-9, 10, array.shape)).astype(array.dtype)
+        exact = np.asarray(step * random.integers(-most, most + 1, array.shape)).astype(array.dtype)
+        below = np.nextafter(exact, np.zeros_like(exact))
+    return np.where(random.random(array.shape) < 1 / 3, below, exact)
+
+
+def _in_tenths(array: Array, draw: Draw) -> Array:
+    """Small multiples of a tenth in place of floats: many sums of two are a third but for the last
+    digit, which decides which is less."""
+    random = np.random.default_rng(draw.random.getrandbits(64))
+    if not DType.of(array.dtype).is_float:
+        return array
+    return np.asarray(random.integers(-9, 10, array.shape) / 10).astype(array.dtype)
 
 
 def _with_ends(array: Array, draw: Draw) -> Array:

@@ -21,7 +21,7 @@ from satura.rewrite.check.compare import (
 from satura.rewrite.check.instances import Instance
 from satura.rewrite.check.unstable import unstable_call
 from satura.rewrite.egraph.interner import content
-from satura.rewrite.errors import CallError, ProgramError, RuleError
+from satura.rewrite.errors import CallError, ProgramError, RuleError, SaturaError
 from satura.rewrite.ops.draw import Draw
 from satura.rewrite.ops.registry import size_of
 from satura.rewrite.program.program import Program, ProgramBuilder
@@ -63,10 +63,16 @@ class Failure:
     sizes: Mapping[str, int]
     arguments: Mapping[str, Array]
     instance: Instance | None
+    is_computed: bool = True  # all that the program has
 
     @property
     def has_right(self) -> bool:
         return len(self.program.outputs) == 2
+
+    @property
+    def is_difference(self) -> bool:
+        """Whether both sides have values, and not the same."""
+        return self.has_right and self.is_computed
 
 
 def examine(instance: Instance, exact: bool, draw: Draw) -> Failure | None:
@@ -177,7 +183,9 @@ def _compare_at(
     try:
         reason = disagreement(concrete, arguments, exact)
     except UncomputableError as error:
-        return right_side_failure(instance, str(error), sizes)
+        if any(size_of(node.type) > MOST_ELEMENTS for node in concrete.nodes):
+            return right_side_failure(instance, str(error), sizes)  # nothing to be pasted
+        return Failure(concrete, str(error), sizes, arguments, instance, is_computed=False)
     return Failure(concrete, reason, sizes, arguments, instance) if reason else None
 
 
@@ -276,5 +284,5 @@ def _left_has_value(program: Program, arguments: Mapping[str, Array]) -> bool:
 
 
 def _failure_text(error: Exception) -> str:
-    kind = "" if isinstance(error, ProgramError | Refuse) else f"{type(error).__name__}: "
+    kind = "" if isinstance(error, SaturaError | Refuse) else f"{type(error).__name__}: "
     return f"the right side cannot be computed: {kind}{error}"

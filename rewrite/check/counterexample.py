@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from satura.rewrite.check.both_sides import Failure
+from satura.rewrite.check.compare import node_values
 from satura.rewrite.check.report import Counterexample
 from satura.rewrite.language.dsl import Direction, Rule
 from satura.rewrite.language.terms import Known
 from satura.rewrite.ops.registry import user_op
-from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program, ProgramBuilder
 from satura.rewrite.types.attributes import UserAttribute
 from satura.rewrite.types.constant import Constant
@@ -29,7 +27,7 @@ def counterexample(failure: Failure, rule: Rule) -> Counterexample:
     for name in known:
         del arguments[name]
     program = with_constants(failure.program, known)
-    results = _results_text(program, arguments)
+    results = _results_text(program, arguments, most=2 if failure.is_difference else 1)
     return Counterexample(
         direction.label if instance else rule.name,
         direction.place,
@@ -64,15 +62,16 @@ def _known_arrays(direction: Direction, arguments: Mapping[str, Array]) -> dict[
     }
 
 
-def _results_text(program: Program, arguments: Mapping[str, Array]) -> dict[str, str]:
+def _results_text(program: Program, arguments: Mapping[str, Array], most: int) -> dict[str, str]:
+    """What the first outputs are; nothing where even the left side cannot be computed."""
     try:
-        with np.errstate(all="ignore"):
-            results = interpret(program, arguments)
-    except Exception:  # the right side cannot be computed: the reason says so
+        values = node_values(program.nodes[: max(program.output_nodes[:most]) + 1], arguments)
+    except Exception:  # whatever an op makes of what attribute functions answered
         return {}
+    shown = {name: values[index] for name, index in program.outputs[:most]}
     return {
         name: str(array.tolist()) if array.size <= MOST_SHOWN else f"{array.shape} {array.dtype}"
-        for name, array in results.items()
+        for name, array in shown.items()
     }
 
 

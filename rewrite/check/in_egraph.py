@@ -58,7 +58,7 @@ def examine_saturated(rule: Rule, instances: Sequence[Instance], draw: Draw) -> 
     try:
         reason = disagreement(sides, chosen, rule.exact)
     except UncomputableError as error:
-        reason = str(error)
+        return Failure(sides, str(error), sizes, chosen, None, is_computed=False)
     return Failure(sides, reason or "the e-graph holds both to be equal", sizes, chosen, None)
 
 

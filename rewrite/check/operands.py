@@ -34,6 +34,8 @@ from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.dims import Dim, known_at_least, static
 from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
 
+KEEPING_DRAWS = 0.1  # of windows, where the result's extents are those of the operand
+
 
 def _function(
     draw: Draw, table: dict[str, ScalarFunction], given: str | None, result: DType, known: Types
@@ -144,6 +146,8 @@ def _pool(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
         if given[1] is None:
             window = _window_between(draw, window, known[0].shape, result.shape)
         return (known[0],), (f, window)
+    if given[1] is None:
+        window = _maybe_keeping(draw, window, result.shape)
     return (result.with_shape(_extents_before(draw, window, result.shape)),), (f, window)
 
 
@@ -160,6 +164,14 @@ def _window_between(
         lo, hi = layout.split(draw, border)
         parts.append((static(lo), static(hi)))
     return replace(window, lo=tuple(lo for lo, _ in parts), hi=tuple(hi for _, hi in parts))
+
+
+def _maybe_keeping(draw: Draw, window: Window, shape: tuple[Dim, ...]) -> Window:
+    """The window, now and then with the border by which its result is as large as its operand:
+    where it has strides, too, that border is rare."""
+    if not is_concrete(shape) or not draw.chance(KEEPING_DRAWS):
+        return window
+    return _window_between(draw, window, shape, shape)
 
 
 def _inner(draw: Draw, usual: tuple[int, ...]) -> int:
@@ -185,6 +197,8 @@ def _conv(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
     outer = static(result.shape[-1])
     drawn = _plain_window if draw.chance(0.5) else Draw.window
     window = cast(Window, given[0] or drawn(draw, result.rank - 2, result.dtype))
+    if given[0] is None:
+        window = _maybe_keeping(draw, window, result.shape[1:-1])
     divisors = [count for count in (1, 1, 2, 3, outer) if count and outer % count == 0]
     groups = cast(Groups, given[1] or Groups(draw.one_of(divisors)))
     inner = 0 if draw.chance(0.03) else _inner(draw, (1, 2, 3))

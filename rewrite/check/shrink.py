@@ -59,7 +59,7 @@ def smallest(failure: Failure, exact: bool) -> Failure:
     """A failure of the same rule that is as small as a bounded search finds."""
     if failure.instance is not None:
         failure = _Search(failure, failure.instance, exact).run()
-    if failure.has_right:
+    if failure.is_difference:
         arguments = _simpler_arguments(failure, exact)
         reason = disagreement(failure.program, arguments, exact)
         failure = replace(failure, arguments=arguments, reason=reason or failure.reason)

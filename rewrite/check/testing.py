@@ -197,7 +197,7 @@ def _hint(rule: Rule, seed: int, attempts: int, tried: Sequence[Firings]) -> str
 
 def _is_rounding(failure: Failure) -> bool:
     """Whether finite floats differ, and by roundings only."""
-    if not failure.has_right or disagreement(failure.program, failure.arguments, exact=False):
+    if not failure.is_difference or disagreement(failure.program, failure.arguments, exact=False):
         return False
     values = node_values(failure.program.nodes, failure.arguments)
     left, right = (values[index] for index in failure.program.output_nodes)

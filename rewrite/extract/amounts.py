@@ -6,7 +6,7 @@ it: columns in whole vectors, and tiles of few rows at the rate that loads or la
 
 from __future__ import annotations
 
-from math import ceil, prod
+from math import ceil, inf, prod
 
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract.features import Amount, rate
@@ -20,7 +20,7 @@ from satura.rewrite.ops.winograd import (
     tile_count,
     transformed_elements,
 )  # fmt: skip
-from satura.rewrite.types.attributes import Groups, Window
+from satura.rewrite.types.attributes import Attribute, Groups, ReduceFn, Window
 from satura.rewrite.types.dims import Dim, static
 from satura.rewrite.types.tensor_type import DType, TensorType
 
@@ -31,6 +31,8 @@ _WIDENED = (DType.F16, DType.BF16)
 _TILED = (DType.F32, DType.F64, *_WIDENED)
 _ROWS_OF_A_PANEL = 480  # for so many rows it is packed once
 _TILES_OF_A_BLOCK = 96  # of a winograd, for which weights are transformed once
+_POOLED = 4  # neighbouring results of a pool that are computed at a time
+_COMPARED = 3.0  # instructions of a maximum, which keeps NaN
 _IN_FLIGHT = 8.0  # multiply-adds that hide their latency
 _WIDE_LANES = 16  # vectors of so many f32 come with twice the registers
 _TALLEST = {True: {1: 10, 2: 12, 3: 8, 4: 6}, False: {1: 8, 2: 6}}
@@ -55,7 +57,13 @@ def elementwise_work(classes: EClasses, node: ENode, cls: int) -> Amount:
 def reduction_work(classes: EClasses, node: ENode) -> Amount:
     """What one reduction along whole axes computes."""
     source = classes.sized[node.operands[0]]
-    return rate("reduction", source.dtype), classes.elements[node.operands[0]]
+    weight = _weight(node.attributes[0])
+    return rate("reduction", source.dtype), weight * classes.elements[node.operands[0]]
+
+
+def _weight(function: Attribute) -> float:
+    """Instructions that combine two elements."""
+    return 1.0 if function == ReduceFn("sum") else _COMPARED
 
 
 def row_work(classes: EClasses, node: ENode, axes: tuple[int, ...]) -> Work:
@@ -67,11 +75,28 @@ def row_work(classes: EClasses, node: ENode, axes: tuple[int, ...]) -> Work:
 
 def pool_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:
     """What a pool computes: a window over a strided innermost axis does not vectorise."""
-    window = next(each for each in node.attributes if isinstance(each, Window))
+    function, window = node.attributes
+    assert isinstance(window, Window)
     result = classes.sized[cls]
-    hops = window.rank > 0 and window.strides[-1] != 1
-    amount = rate("hop" if hops else "pool", result.dtype), _flops(classes, node, result)
-    return (amount,), float(prod(_shape(result)[:-2]))
+    units = float(prod(_shape(result)[:-2]))
+    if window.rank and window.strides[-1] != 1:
+        return ((rate("hop", result.dtype), _flops(classes, node, result)),), units
+    steps = _pool_steps(window, _weight(function))
+    return ((rate("pool", result.dtype), steps * classes.elements[cls]),), units
+
+
+def _pool_steps(window: Window, weight: float) -> float:
+    """Instructions for one result: what it loads, and what it combines, which takes `weight`.
+
+    Results that are neighbours along one axis share what both see.
+    """
+    taps, least = prod(window.sizes), (inf, inf)
+    for size, stride in zip(window.sizes, window.strides, strict=True):
+        seen = (size + (_POOLED - 1) * min(stride, size)) / _POOLED
+        others = taps / size
+        least = min(least, (seen * others, seen * (others - 1) + size - 1))
+    loaded, combined = least if window.rank else (1.0, 0.0)
+    return loaded + weight * combined
 
 
 def contraction_work(classes: EClasses, node: ENode, cls: int, lanes: int) -> Work:

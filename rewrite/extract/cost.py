@@ -22,7 +22,7 @@ _HIDDEN = 1 / 16  # what a second costs that hides: less than any prediction is 
 
 _OF_F32: Mapping[str, float] = {
     "contraction": 1 / 110e9, "tile": 13e-9, "product": 1 / 22e9, "depthwise": 1 / 24e9,
-    "planar": 1 / 60e9, "pool": 1 / 9e9, "hop": 1 / 2e9, "reduction": 1 / 18e9,
+    "planar": 1 / 60e9, "pool": 1 / 20e9, "hop": 1 / 2e9, "reduction": 1 / 36e9,
     "cheap": 1 / 40e9, "dear": 1 / 36e9,
 }  # fmt: skip
 """Seconds of one operation in f32. A `dear` operation is one of the ten or so of an exp."""
@@ -46,7 +46,7 @@ others need, and a default that errs on this side fuses."""
 _OF_8_LANES: Mapping[str, float] = {
     "launch": 1.3e-6, "contraction.f32": 1 / 80e9, "contraction.f16": 1 / 80e9,
     "contraction.bf16": 1 / 80e9, "tile.f32": 10e-9, "depthwise.f32": 1 / 48e9,
-    "planar.f32": 1 / 52e9, "pool.f32": 1 / 15e9, "reduction.f32": 1 / 50e9,
+    "planar.f32": 1 / 52e9, "pool.f32": 1 / 33e9, "reduction.f32": 1 / 50e9,
     "cheap.f32": 1 / 30e9, "dear.f32": 1 / 20e9, "turned": 1 / 12e9, "packed": 1 / 6e9,
     "near": 1 / 40e9, "far": 1 / 20e9, "constant": 1 / 16e9,
 }  # fmt: skip

@@ -9,7 +9,8 @@ A rate is named by what is done and, after a dot, by the element type that it is
     product       multiply-adds of contractions that plain loops compute
     depthwise     multiply-adds of convolutions with one channel per group; planar are those along
                   the contiguous axis, idle lanes counted
-    pool, hop     windows that vectorise, and those over a strided innermost axis
+    pool, hop     instructions of pools that vectorise, and operations of those over a strided
+                  innermost axis
     reduction     elements that a row's reductions read; `row` counts the rows, and the runs of a
                   copy between which addresses jump
     cheap, dear   elementwise work: a few instructions each, or a polynomial as exp has

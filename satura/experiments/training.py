@@ -17,7 +17,7 @@ from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import DType
 
-PER_PATTERN = 8
+PER_PATTERN = 16
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,14 @@ Pattern = Callable[[Drawing], int]
 
 def programs(seed: int = 0) -> Iterator[tuple[str, Program]]:
     """All training programs of a seed, and what each of them is about."""
-    for number, (name, dtype, pattern) in enumerate(_patterns()):
-        random = np.random.default_rng((seed, number))
+    for name, dtype, pattern in _patterns():
+        about = f"{name} {dtype.value}"
+        random = np.random.default_rng((seed, *about.encode()))
         build = Builder()
         results = {
             f"y{i}": pattern(Drawing(build, random, f"x{i}", dtype)) for i in range(PER_PATTERN)
         }
-        yield f"{name} {dtype.value}", build.program(results)
+        yield about, build.program(results)
 
 
 def _patterns() -> Iterator[tuple[str, DType, Pattern]]:
@@ -97,6 +98,12 @@ def _patterns() -> Iterator[tuple[str, DType, Pattern]]:
 def _matmul(draw: Drawing) -> int:
     most = 400 if draw.dtype in (DType.F32, DType.F16) else 80
     rows, depth, columns = (draw.size(low, 4 * most) for low in (1, 8, 4))
+    return draw.build.matmul(draw.input(rows, depth), draw.constant(depth, columns))
+
+
+def _matmul_of_few_rows(draw: Drawing) -> int:
+    """Of weights that no cache holds until the next call, as those of most models."""
+    rows, depth, columns = draw.sizes((1, 8), (1000, 4000), (1000, 3000))
     return draw.build.matmul(draw.input(rows, depth), draw.constant(depth, columns))
 
 
@@ -197,9 +204,10 @@ def _first_places(draw: Drawing) -> int:
 
 
 def _pool(draw: Drawing) -> int:
-    taps, edge, channels = draw.choice(2, 3), draw.size(8, 80), draw.size(8, 300)
-    window = draw.build.window(draw.dtype, (1, taps, taps, 1), strides=(1, taps, taps, 1))
-    return draw.build.pool("max", draw.input(1, edge, edge, channels), window)
+    function, taps, stride = ("max", "sum")[draw.choice(0, 1)], draw.choice(2, 3), draw.choice(1, 2)
+    edge, channels = draw.size(8, 60), 8 * draw.size(2, 60)
+    window = draw.build.window(draw.dtype, (1, taps, taps, 1), strides=(1, stride, stride, 1))
+    return draw.build.pool(function, draw.input(1, edge, edge, channels), window)
 
 
 def _cheap(draw: Drawing) -> int:
@@ -240,9 +248,10 @@ def _normalisation(draw: Drawing) -> int:
 
 
 _OF_F32: dict[str, Pattern] = {
-    "matmul": _matmul, "biased matmul": _biased_matmul, "erf of matmul": _gelu, "batched":
-    _batched_matmul, "transposed": _transposed_matmul, "conv": _conv, "conv again": _conv,
-    "grouped": _grouped_conv, "depthwise": _depthwise, "planar": _planar, "pool": _pool,
+    "matmul": _matmul, "few rows": _matmul_of_few_rows, "biased matmul": _biased_matmul,
+    "erf of matmul": _gelu, "batched": _batched_matmul, "transposed": _transposed_matmul,
+    "conv": _conv, "conv again": _conv, "grouped": _grouped_conv, "depthwise": _depthwise,
+    "planar": _planar, "pool": _pool,
     "cheap": _cheap, "add": _addition, "chain": _chain,
     "exp": lambda draw: draw.build.unary("exp", draw.tensor(2)),
     "erf": lambda draw: draw.build.unary("erf", draw.tensor(2)),
