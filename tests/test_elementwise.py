@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import platform
 from itertools import product
 
 import numpy as np
@@ -99,3 +101,31 @@ def test_known_bounds_keep_nan_and_the_signs_of_zeros() -> None:
     assert np.array_equal(found, meant, equal_nan=True)
     numbers = ~np.isnan(meant)
     assert np.array_equal(np.signbit(found[numbers]), np.signbit(meant[numbers]))
+
+
+FE_UNDERFLOW = {"x86_64": 0x10, "aarch64": 0x8}
+
+
+@pytest.mark.skipif(platform.machine() not in FE_UNDERFLOW, reason="the flag's bit is not known")
+@pytest.mark.parametrize("function", ["exp", "sigmoid", "tanh", "softmax"])
+def test_what_a_mask_leaves_out_does_not_underflow(function: str) -> None:
+    """A product that vanishes takes a CPU as long as fifty others."""
+    row = [1.0, -1e4, -3e38, -np.inf, -106.0, -2.0, -200.0, -0.0]
+    masked = np.array(row * 8, np.float32).reshape(4, 16)
+    build = Builder()
+    x = build.input("x", DType.F32, masked.shape)
+
+    def of_rows(name: str, value: int) -> int:
+        return build.broadcast(build.reduce(name, value, (1,)), masked.shape)
+
+    if function == "softmax":
+        power = build.unary("exp", build.binary("sub", x, of_rows("max", x)))
+        y = build.binary("div", power, of_rows("sum", power))
+    else:
+        y = build.unary(function, x)
+    compiled = satura.compile(build.program({"y": y}), 1)
+    flags = ctypes.CDLL(None)
+    flags.feclearexcept(FE_UNDERFLOW[platform.machine()])
+    result = compiled.run({"x": masked})["y"]
+    assert not flags.fetestexcept(FE_UNDERFLOW[platform.machine()])
+    assert result.tobytes() != masked.tobytes()

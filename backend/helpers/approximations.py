@@ -15,6 +15,7 @@ from satura.backend.helpers.arithmetic import (
     call,
     f32,
     hold,
+    intrinsic,
     muladd,
     polynomial,
 )
@@ -33,20 +34,29 @@ _ERF = (
     0.00339441188, -0.000954450516, 0.000389279739, -0.000592782686, 0.000259654742,
 )  # fmt: skip
 _ROUNDER = 1.5 * 2.0**23  # what is added to this is rounded, and stands in the low bits
+_ROUNDER_BITS = 0x4B400000
 _BIAS = 127  # of f32's exponents
 _LEAST_BITS = 25  # a subnormal number of fewer bits is 0
+_MOST_EXPONENT = 254  # of a finite number
+# Below, exp is 0: there n is so small that the bits of the scale are those of 0. A product that
+# vanishes otherwise takes a CPU as long as fifty others, and masks make many.
+_LEAST = -105.36
 _LN2_HIGH, _LN2_LOW = 0.693359375, -0.000212194442  # the high part has few bits: n·high is exact
 
 
 def exp(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    """2^n · e^r with x = n·ln 2 + r; the scale is applied in two steps, so that it may overflow."""
+    """2^n · e^r with x = n·ln 2 + r; the scale is applied in two steps, so that it may overflow.
+
+    The second one is as for negative x, up to where the first has all bits.
+    """
     most = hold(builder, f32(89.0))  # beyond, the result is inf
     near = builder.select(builder.fcmp_ordered(">", x, most), most, x)
     series, exponent = _parts_of_exp(builder, near, 2 * _BIAS)
-    half = builder.ashr(exponent, INT32(1))
-    other = builder.sub(exponent, half)
-    scaled = builder.fmul(series, builder.bitcast(builder.shl(half, INT32(23)), F32))
-    return builder.fmul(scaled, builder.bitcast(builder.shl(other, INT32(23)), F32))
+    first = builder.sub(exponent, INT32(_ROUNDER_BITS + _BIAS - _LEAST_BITS))
+    first = intrinsic(builder, "smin", first, INT32(_MOST_EXPONENT))
+    second = builder.sub(exponent, first)
+    scaled = builder.fmul(series, builder.bitcast(builder.shl(first, INT32(23)), F32))
+    return builder.fmul(scaled, builder.bitcast(builder.shl(second, INT32(23)), F32))
 
 
 def exp_up_to_0(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
@@ -58,7 +68,7 @@ def exp_up_to_0(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
 
 def _parts_of_exp(builder: ir.IRBuilder, x: ir.Value, bias: int) -> tuple[ir.Value, ir.Value]:
     """e^r and, in its low bits, n + `bias`, with x = n·ln 2 + r."""
-    least = hold(builder, f32(-104.0))  # below, the result is 0. NaN stays, and makes r NaN.
+    least = hold(builder, f32(_LEAST))  # NaN stays, and makes r NaN
     near = builder.select(builder.fcmp_ordered("<", x, least), least, x)
     rounder = hold(builder, f32(_ROUNDER + bias))
     shifted = muladd(builder, near, hold(builder, f32(1.44269504)), rounder)
