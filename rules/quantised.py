@@ -26,12 +26,14 @@ from satura.rewrite.language.terms import (
     cast,
     conv,
     matmul,
+    reduce,
     reshape,
     transpose,
     unary,
 )
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.types.attributes import (
+    Axes,
     BinaryFn,
     Groups,
     Perm,
@@ -110,6 +112,34 @@ def integer_matmul(
         binary("mul", cast(sums, float_), broadcast(scale, Shape(before.type.shape))),
         sums_are_exact(x.type, w.type),
         is_per_channel(c.type),
+    )
+
+
+@attribute_function
+def is_per_row(type_: TensorType) -> bool:
+    """Whether the last axis has extent 1."""
+    return type_.rank > 0 and type_.shape[-1] == 1
+
+
+@attribute_function
+def down_columns(type_: TensorType) -> Axes:
+    """The last axis but one."""
+    return Axes((type_.rank - 2,))
+
+
+@rule
+def zero_point_out_of_matmul(x: Varying, z: Varying, w: Known, s: Shape) -> Law:
+    """matmul(x - z, w) = matmul(x, w) - z * (sums of w's columns) on integers, when z is one number
+    per row or one in all"""
+    before = matmul(binary("sub", x, broadcast(z, s)), w)
+    shape = Shape(before.type.shape)
+    sums = reduce("sum", w, down_columns(w.type))
+    moved = binary("mul", broadcast(z, shape), broadcast(sums, shape))
+    return rewrites(
+        before,
+        binary("sub", matmul(x, w), moved),
+        before.type.dtype.is_integer,
+        is_per_row(z.type),
     )
 
 

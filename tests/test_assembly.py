@@ -43,7 +43,7 @@ INSTRUCTIONS = {
 CALLS = re.compile(r"\t(?:call|bl)\w*\t(.*)")
 PLANES = ["depthwise", "planar", "groups"]
 LIBRARY = {
-    "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh", "fmod", "mod",
+    "sinh", "cosh", "asinh", "acosh", "fmod", "mod",
 }  # fmt: skip
 """Functions of f32 that are the C library's, element by element."""
 

@@ -1,7 +1,7 @@
 """f32 exp, tanh, erf and sigmoid as straight-line LLVM code, so that loops over them vectorise.
 
 Polynomials are near-minimax fits, lowest coefficient first. Largest errors in units in the last
-place: exp 2, sigmoid 4, tanh 4, erf 4; results may be subnormal. NaN stays NaN, and the limits at
+place: exp 2, sigmoid 4, tanh 5, erf 4; results may be subnormal. NaN stays NaN, and the limits at
 ±inf are exact.
 """
 
@@ -22,8 +22,11 @@ from satura.backend.helpers.arithmetic import (
 
 # (exp(r) - 1 - r) / r² for |r| <= ln(2) / 2
 _EXP = (0.499999934, 0.166665204, 0.0416683908, 0.00836874473, 0.00138145395)
-# (tanh(x) / x - 1) / x² in x², for |x| <= 0.6
-_TANH = (-0.333333305, 0.133329325, -0.0538763155, 0.0211214457, -0.00628365358)
+# tanh(x) / x as a quotient of polynomials in x², for |x| <= _TANH_END. At the end the product with
+# x is just above 1, whether or not the CPU has an FMA; tanh(x) rounds to 1 from 9.02 on.
+_TANH_END = 9.0
+_TANH = (1.0, 0.133885294, 0.00350447348, 2.07557496e-05, 1.35639677e-08)
+_TANH_UNDER = (1.0, 0.467218518, 0.0259108394, 0.000330016133, 7.86056944e-07)
 # erf(x) / x in 2·x² / _ERF_END² - 1, for |x| <= _ERF_END. At the end the product with x is just
 # above 1, whether or not the CPU has an FMA; erf(x) rounds to 1 from 3.92 on.
 _ERF_END = 3.83
@@ -86,16 +89,11 @@ def sigmoid(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
 
 
 def tanh(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
-    """A polynomial near 0, else (1 - t) / (1 + t) with t = exp(-2|x|) and the sign of x."""
-    size = call(builder, "llvm.fabs.f32", x)
-    square = builder.fmul(x, x)
-    tail = builder.fmul(square, polynomial(builder, square, _TANH))
-    small = muladd(builder, tail, x, x)
-    decay = exp_up_to_0(builder, builder.fmul(size, f32(-2.0)))
-    above, below = builder.fsub(f32(1.0), decay), builder.fadd(f32(1.0), decay)
-    large = builder.fdiv(above, below)
-    result = builder.select(builder.fcmp_ordered("<", size, f32(0.6)), small, large)
-    return call(builder, "llvm.copysign.f32", result, x)
+    """x times a quotient: x and the result are kept within bounds that NaN passes."""
+    near = _within(builder, x, _TANH_END)
+    square = builder.fmul(near, near)
+    above = builder.fmul(near, polynomial(builder, square, _TANH))
+    return _within(builder, builder.fdiv(above, polynomial(builder, square, _TANH_UNDER)), 1.0)
 
 
 def erf(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:

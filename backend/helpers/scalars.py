@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 
 from llvmlite import ir
 
-from satura.backend.helpers import approximations, kinds, logarithms, trigonometry
+from satura.backend.helpers import approximations, inverses, kinds, logarithms, trigonometry
 from satura.backend.helpers.arithmetic import call, key_of, mirrored
 from satura.backend.helpers.kinds import Helper, Kind
 from satura.backend.helpers.memory import conversions, memory
@@ -211,7 +211,8 @@ _APPROXIMATIONS: Mapping[str, Callable[[ir.IRBuilder, ir.Value], ir.Value]] = {
     "exp": approximations.exp, "exp_up_to_0": approximations.exp_up_to_0,
     "sigmoid": approximations.sigmoid, "tanh": approximations.tanh,
     "erf": approximations.erf, "log": logarithms.log, "sin": trigonometry.sin,
-    "cos": trigonometry.cos, "tan": trigonometry.tan,
+    "cos": trigonometry.cos, "tan": trigonometry.tan, "asin": inverses.asin, "acos": inverses.acos,
+    "atan": inverses.atan, "atanh": inverses.atanh,
 }  # fmt: skip
 
 
@@ -266,7 +267,7 @@ def _value_type(kind: Kind) -> Kind:
     return kinds.float64 if kind is kinds.int64 else kinds.float32
 
 
-_LIBRARY = ("asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh")
+_LIBRARY = ("sinh", "cosh", "asinh", "acosh")
 
 
 @lru_cache(maxsize=1)
