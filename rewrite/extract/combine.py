@@ -24,7 +24,7 @@ from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
 from satura.rewrite.extract.fragments import Anchor, Fragment
 from satura.rewrite.extract.movements import arrival, is_turned, moved_work, runs_read
 from satura.rewrite.extract.octets import dequantises, sums_octets
-from satura.rewrite.extract.readable import is_crossed, is_planar, is_readable
+from satura.rewrite.extract.readable import is_crossed, is_gathered, is_planar, is_readable
 from satura.rewrite.ops import REGISTRY, Kind
 from satura.rewrite.types.attributes import Axes, Axis
 from satura.rewrite.types.dims import static
@@ -71,6 +71,8 @@ def combine(
     if kind in (Kind.CONTRACTION, Kind.WINDOW):
         return _anchor(classes, base, model)
     if kind is Kind.INDEXING:
+        if not is_gathered(classes, node.operands[0], parts[0]):
+            return None
         touched = classes.bytes[cls]
         reads = {leaf: min(amount, touched) for leaf, amount in reads.items()}
         return base.but(reads=reads, work={**work, cls: ("gathered", touched)})

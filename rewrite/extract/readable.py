@@ -61,6 +61,11 @@ def is_planar(classes: EClasses, base: Part, view: Part | None) -> bool:
     return is_affine(at) and coefficient(at, f"${len(shape) - 2}") == 1
 
 
+def is_gathered(classes: EClasses, operand: int, view: Part | None) -> bool:
+    """Whether elements that data chooses are found in what is stored without a division."""
+    return view is None or is_affine(_view_offset(classes, operand, view)[0])
+
+
 def is_crossed(classes: EClasses, base: Part, view: Part | None) -> bool:
     """Whether a convolution that sees one pixel at a time reads pixels that lie side by side: then
     weights are the rows of a product, and pixels its columns."""

@@ -11,6 +11,7 @@ from satura.rewrite.types.tensor_type import DType
 
 _AXES_INPUT_SINCE = {"ReduceSum": 13}
 _SCAN_BLOCK = 16
+_BLOCKS = range(8, 17)
 _MOST_DEEP = 2
 """Blocks of 16 of blocks of 16: of a million elements 4,000 remain."""
 
@@ -143,20 +144,28 @@ def _running(build: Tensors, f: str, x: int, axis: int, backward: bool, depth: i
         return _under_window(build, f, x, axis, backward)
     if isinstance(extent, SymbolicDim) and depth == _MOST_DEEP:
         return _in_pairs(build, f, x, axis, backward)
-    count = (extent + (_SCAN_BLOCK - 1)) // _SCAN_BLOCK
+    block = _block_of(extent)
+    count = (extent + (block - 1)) // block
     missing: list[Dim] = [0] * len(shape)
-    missing[axis] = count * _SCAN_BLOCK - extent
+    missing[axis] = count * block - extent
     nothing = _nothing(build, f, x)
     x = build.padded(x, nothing, [0] * len(shape), missing)
-    blocks = [*shape[:axis], count, _SCAN_BLOCK, *shape[axis + 1 :]]
+    blocks = [*shape[:axis], count, block, *shape[axis + 1 :]]
     sums = _under_window(build, f, build.reshape(x, blocks), axis + 1, backward)
-    last = 0 if backward else _SCAN_BLOCK - 1
+    last = 0 if backward else block - 1
     totals = build.one_axis_slice(sums, axis + 1, last, 1)
     shifted = _shift(build, f, totals, axis, backward)
     before = _running(build, f, shifted, axis, backward, depth + 1)
     both = "add" if f == "sum" else "mul"
     sums = build.binary(both, sums, build.expand(before, blocks))
     return build.one_axis_slice(build.reshape(sums, build.shape(x)), axis, 0, extent)
+
+
+def _block_of(extent: Dim) -> int:
+    """About how many elements a block has: so many that none is left over, where that can be."""
+    near = sorted(_BLOCKS, key=lambda size: abs(size - _SCAN_BLOCK))
+    whole = [size for size in near if isinstance(extent, int) and extent % size == 0]
+    return whole[0] if whole else _SCAN_BLOCK
 
 
 def _nothing(build: Tensors, f: str, x: int) -> int:
