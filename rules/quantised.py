@@ -14,6 +14,7 @@ import numpy as np
 from satura.rewrite.language.dsl import (
     Known,
     Law,
+    Tensor,
     Varying,
     attribute_function,
     replaces,
@@ -151,6 +152,33 @@ def transpose_into_dequantised(w: Known, c: Known, f: DType, p: Perm, s: Shape) 
         transpose(binary("mul", cast(w, f), broadcast(c, s)), p),
         binary("mul", cast(transpose(w, p), f), broadcast(transpose(c, p), s.permuted(p))),
         is_small(w.type),
+    )
+
+
+@rule
+def transpose_into_widened(w: Known, t: DType, p: Perm) -> Law:
+    """transpose(t(w), p) = t(transpose(w, p)) for constants, integers of at most 16 bits"""
+    return rewrites(transpose(cast(w, t), p), cast(transpose(w, p), t), is_small(w.type))
+
+
+@attribute_function
+def is_unit(shape: Shape) -> bool:
+    """Whether all extents are 1."""
+    return all(dim == 1 for dim in shape.dims)
+
+
+@rule
+def transpose_into_centred(
+    x: Varying, t: DType, z: Tensor, ones: Shape, s: Shape, p: Perm
+) -> Law:  # fmt: skip
+    """transpose(t(x) - z, p) = t(transpose(x, p)) - z, when x are integers of at most 16 bits and z
+    is one number"""
+    number = reshape(z, ones)
+    return rewrites(
+        transpose(binary("sub", cast(x, t), broadcast(number, s)), p),
+        binary("sub", cast(transpose(x, p), t), broadcast(number, s.permuted(p))),
+        is_small(x.type),
+        is_unit(ones),
     )
 
 

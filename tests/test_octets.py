@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import numpy_helper
+from onnx import TensorProto, numpy_helper
 
 import satura
 from benchmarks.models.quantized import quantize
@@ -29,7 +29,7 @@ from satura.rewrite.program.program import Node, Program
 from satura.rewrite.types.attributes import UnaryFn
 from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, DType
-from tests.onnx_models import make_model, node
+from tests.onnx_models import Typed, make_model, node
 from tests.random_programs import compare
 from tests.test_kernels import computed, special_values
 from tests.tiers import deep_but
@@ -277,6 +277,63 @@ def test_a_quantised_model_is_multiplied_in_integers() -> None:
     if host_target().sums_four_products:
         wide = [reading for reading in found if reading is not None]
         assert sum(reading.products is Products.QUADS for reading in wide) >= 2
+
+
+def quantised_by_operators(weight: DType, is_dynamic: bool, kernel: int) -> onnx.ModelProto:
+    """Two convolutions or, without a kernel, products that are quantised as a whole: their inputs
+    by zero points that are constants, or those of each call."""
+    random = np.random.default_rng(3)
+    shape = (16, 16, kernel, kernel) if kernel else (16, 16)
+    least = 64 if weight is DType.U8 else -64
+    x = Typed((2, 16, 9, 9) if kernel else (6, 16), TensorProto.FLOAT if is_dynamic else
+              TensorProto.UINT8)  # fmt: skip
+    weights = {
+        "w": random.integers(least, least + 129, shape).astype(weight.numpy),
+        "wz": np.array(128 if weight is DType.U8 else 0, weight.numpy),
+        "s": np.float32(0.02), "z": np.uint8(119), "t": np.float32(0.11),
+    }  # fmt: skip
+    pads: dict[str, object] = {"pads": [kernel // 2] * 4} if kernel else {}
+    nodes = []
+    for source, result in (("x", "h"), ("h", "y")):
+        if is_dynamic:
+            op = "ConvInteger" if kernel else "MatMulInteger"
+            nodes += [
+                node("DynamicQuantizeLinear", source, f"{source}q {source}s {source}z"),
+                node(op, f"{source}q w {source}z wz", f"{source}i", **pads),
+                node("Cast", f"{source}i", f"{source}f", to=TensorProto.FLOAT),
+                node("Mul", f"{source}f {source}s", result),
+            ]
+        else:
+            op = "QLinearConv" if kernel else "QLinearMatMul"
+            nodes.append(node(op, f"{source} s z w s wz t z", result, **pads))
+    return make_model(nodes, {"x": x}, weights, 13)
+
+
+@pytest.mark.parametrize("weight", [DType.I8, DType.U8])
+@pytest.mark.parametrize("is_dynamic", [False, True])
+@pytest.mark.parametrize("kernel", deep_but([0, 3], [0, 1, 3]))
+def test_what_is_quantised_by_operators_is_summed_as_octets(
+    weight: DType, is_dynamic: bool, kernel: int
+) -> None:
+    """But for borders of windows over what has another zero point in each call."""
+    model = quantised_by_operators(weight, is_dynamic, kernel)
+    program = satura.load(model)
+    shape = tuple(static(dim) for dim in program.nodes[program.inputs[0]].type.shape)
+    x = np.random.default_rng(5).integers(0, 256, shape).astype(np.uint8)
+    given = {"x": (x / np.float32(17) - 4).astype(np.float32) if is_dynamic else x}
+    compiled = satura.compile(model, threads=1)
+    sums = [
+        each for each in compiled.rewritten.schedule.dispatches if each.form.value == "contraction"
+    ]
+    kinds = {name for each in sums if each.features for name, _ in each.features.work}
+    assert len(sums) == 2
+    assert ("octets" in kinds) is not (is_dynamic and kernel > 0)
+    y, meant = (
+        found["y"].astype(np.float64) for found in (compiled.run(given), interpret(program, given))
+    )
+    step = np.abs(meant).max() / 255 if is_dynamic else 1.0
+    assert np.abs(y - meant).max() <= 2.01 * step  # at ties, of either
+    assert np.mean(np.abs(y - meant) > 0.5 * step) <= 0.1
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, lowering
 from satura.rewrite.onnx.lower.contraction import add_bias, conv, matmul
 from satura.rewrite.onnx.lower.elementwise import narrow
 from satura.rewrite.onnx.types import dtype_of
 from satura.rewrite.types.dims import Dim
-from satura.rewrite.types.tensor_type import DType
+from satura.rewrite.types.tensor_type import Array, DType
 
 _WIDER = {DType.I8: DType.I16, DType.U8: DType.I16, DType.I16: DType.I32, DType.U16: DType.I32}
 
@@ -84,12 +86,34 @@ def _round_and_clamp(x: Value, zero: Value | None, target: DType) -> int:
 
 
 def _subtract_zero_point(node: Context, x: int, zero: int | None, axis: int) -> int:
-    """x - zero point in i32; a vector of zero points lies along `axis`."""
+    """x - zero point in i32; a vector of zero points lies along `axis`.
+
+    What is constant is subtracted at once: kernels read weights of 8 bits.
+    """
     build = node.build
     wide = Value(build, build.cast(x, DType.I32))
-    if zero is not None:
-        wide = wide - _lay(node, build.cast(zero, DType.I32), wide, axis)
-    return wide.index
+    if zero is None:
+        return wide.index
+    offset = _lay(node, build.cast(zero, DType.I32), wide, axis)
+    both = [build.nodes[each] for each in (x, zero)]
+    if all(each.op.name == "constant" for each in both):
+        numbers, moved = (each.constant.array.astype(np.int32) for each in both)
+        if moved.ndim == 1 and moved.size > 1:
+            moved = moved.reshape(
+                [-1 if at == axis % numbers.ndim else 1 for at in range(numbers.ndim)]
+            )
+        least = _narrowed(numbers - (moved.reshape(()) if moved.size == 1 else moved))
+        return build.cast(build.constant(least), DType.I32)
+    return (wide - offset).index
+
+
+def _narrowed(numbers: Array) -> Array:
+    """Integers in the least of some types that has all of them."""
+    for dtype in (DType.I8, DType.U8, DType.I16):
+        least, most = dtype.bounds
+        if numbers.size and least <= numbers.min() and numbers.max() <= most:
+            return numbers.astype(dtype.numpy)
+    return numbers
 
 
 def _lay(node: Context, x: int, like: Value, axis: int) -> Value:
