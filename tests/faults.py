@@ -352,6 +352,18 @@ FAULTS = (
         "tests/test_contraction.py",
     ),
     Fault(
+        "backend/helpers/approximations.py",
+        "_LEAST = -105.36",
+        "_LEAST = -104.0",
+        "tests/test_elementwise.py",
+    ),
+    Fault(
+        "rewrite/program/suppression.py",
+        "is_left &= ~pairs[place]",
+        "is_left[place] = False",
+        "tests/test_host_ops.py",
+    ),
+    Fault(
         "backend/emit/body.py",
         'bound <= least if value.op == "max"',
         'bound <= most if value.op == "max"',

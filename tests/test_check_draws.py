@@ -664,6 +664,27 @@ def has_one_tap(win: Window, old: TensorType, new: TensorType) -> bool:
     return win.sizes == (1,) * win.rank and old.shape[1:-1] == new.shape[1:-1]
 
 
+@rule
+def half_is_added(x: Tensor) -> Law:
+    """i64(floor(x + 0.5)) = i64(floor(x), or ceil(x) from the middle on): not just below a half"""
+    low = unary("floor", x)
+    is_low = binary("lt", binary("sub", x, low), 0.5)
+    near = select(is_low, low, unary("ceil", x))
+    left = cast(unary("floor", binary("add", x, 0.5)), DType.I64)
+    return rewrites(left, cast(near, DType.I64), x.type.dtype == DType.F32)
+
+
+@attribute_function
+def is_lowest(c: Scalar) -> bool:
+    return c.dtype == DType.F32 and float(c.value) <= float(np.finfo(np.float32).min)
+
+
+@rule
+def lowest_is_no_bound(x: Tensor, c: Scalar, ones: Shape, s: Shape) -> Law:
+    """max(x, c) = x, when c is the lowest number: not for -inf"""
+    return rewrites(binary("max", x, filled(c, ones, s)), x, is_lowest(c))
+
+
 @attribute_function
 def in_single_steps(win: Window) -> Window:
     """The window in steps of 1, without borders."""
@@ -679,6 +700,8 @@ def conv_by_one_tap(x: Tensor, w: Tensor, win: Window, g: Groups) -> Law:
 
 
 WRONG = [
+    half_is_added,
+    lowest_is_no_bound,
     floor_by_product,
     less_than_a_sum,
     sign_of_a_sum,
@@ -745,7 +768,7 @@ DEAR = (
     divide_by_power, sum_in_f16, argmax_past_pad, product_of_padded, matmul_of_padded,
     bytes_in_f32, sum_of_bytes_in_f32, positions_in_u16, narrow_at_once, clamp_at_bound,
     quotient_in_f64, ramp_in_i16, quantised_by_product, finite_beside_nothing, floor_by_product,
-    sign_of_a_sum, conv_by_one_tap,
+    sign_of_a_sum, conv_by_one_tap, half_is_added, lowest_is_no_bound,
 )  # fmt: skip
 
 

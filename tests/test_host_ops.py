@@ -13,6 +13,7 @@ from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program import host_call
 from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.types.tensor_type import Array
 from tests.host_models import host_models
 from tests.onnx_models import Typed, make_model, node
 from tests.onnxruntime_reference import assert_close, run
@@ -61,3 +62,22 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     model.graph.output[0].CopyFrom(declared)
     with pytest.raises(UnsupportedError, match=r"ImageDecoder.*pip install pillow"):
         load(model)
+
+
+@pytest.mark.filterwarnings("ignore::satura.rewrite.program.host_call.HostFallbackWarning")
+@pytest.mark.parametrize("most", [3, 90, 1000])
+def test_boxes_are_kept_as_by_onnxruntime(most: int) -> None:
+    """More of them than are compared at once, many with equal scores."""
+    random = np.random.default_rng(most)
+    corners = random.integers(0, 30, (2, 200, 4)).astype(np.float32)
+    arguments: dict[str, Array] = {
+        "boxes": np.sort(corners.reshape(2, 200, 2, 2), axis=2).reshape(2, 200, 4),
+        "scores": random.integers(0, 40, (2, 3, 200)).astype(np.float32) / 40,
+    }
+    constants = {"most": np.int64(most), "iou": np.float32(0.3), "score": np.float32(0.1)}
+    inputs = {name: array.shape for name, array in arguments.items()}
+    nms = node("NonMaxSuppression", "boxes scores most iou score")
+    model = make_model([nms], inputs, constants, 18)
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.INT64
+    (wanted,) = run(model, arguments)
+    assert np.array_equal(satura.compile(model, 1).run(arguments)["y"], wanted)

@@ -27,6 +27,7 @@ MANY = 100  # elements of which no random sum is near their number,
 ALIKE_DRAWS = 0.5  # so that all of them are alike in as many draws
 MET_DRAWS = 0.15  # of integers whose ends meet, as the least one divided by -1
 NEAR_DRAWS = 0.1  # of arguments with elements near a constant
+HALF_DRAWS = 0.1  # of floats beside whole numbers and halves
 STEP_DRAWS = 0.1  # of moderate arguments that are multiples of half a constant
 MOST_STEPS = (9, 80)
 DECIMAL_DRAWS = 0.1  # of moderate arguments that are all tenths
@@ -90,6 +91,8 @@ def random_arguments(program: Program, draw: Draw, moderate: bool) -> dict[str, 
             arguments[name] = array = _in_steps(array, draw.one_of(steps), draw)
         if near and array.size and draw.chance(NEAR_DRAWS):
             arguments[name] = array = _beside_constant(array, draw.one_of(near), draw)
+        if not moderate and DType.of(array.dtype).is_float and draw.chance(HALF_DRAWS):
+            arguments[name] = array = _in_steps(array, np.ones(1), draw)
         if not moderate and array.dtype in TIED and draw.chance(TIE_DRAWS):
             arguments[name] = array = _beside_ties(array, draw)
         are_many = not moderate and array.size > MANY and array.dtype.kind in "biu"

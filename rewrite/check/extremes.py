@@ -182,11 +182,11 @@ def with_extreme_numbers(
 ) -> Iterator[Instance]:
     """The first `instances` with floats as attributes, once made huge and once made tiny.
 
-    Those of an `exact` law become in turn the last powers of two.
+    Those of an `exact` law become in turn the last powers of two, and the last numbers.
     """
     with_floats = (each for each in instances if any(_is_float(value) for _, value in each.values))
     for number, instance in enumerate(islice(with_floats, REMADE * scale)):
-        extreme = _last_power if exact and number % 2 else _extreme_number
+        extreme = (_extreme_number, _last_power, _last_number)[number % 3 if exact else 0]
         for sign in (1, -1):
             values = tuple(
                 (name, extreme(value, sign) if _is_float(value) else value)
@@ -239,6 +239,12 @@ def _last_power(value: Scalar, sign: int) -> Scalar:
     """The largest power of two, or the smallest, with the sign of `value`."""
     info = ml_dtypes.finfo(value.dtype.numpy)
     return _like(value, 2.0 ** (info.maxexp - 1) if sign > 0 else float(info.smallest_subnormal))
+
+
+def _last_number(value: Scalar, sign: int) -> Scalar:
+    """The largest finite number, or the smallest, with the sign of `value`."""
+    info = ml_dtypes.finfo(value.dtype.numpy)
+    return _like(value, float(info.max if sign > 0 else info.smallest_subnormal))
 
 
 def _like(value: Scalar, size: float) -> Scalar:

@@ -24,13 +24,20 @@ from satura.rewrite.errors import RuleError
 from satura.rewrite.language.conditions import asks_for_value
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import Expression
-from satura.rewrite.types.attributes import Attribute, Refuse
+from satura.rewrite.types.attributes import Attribute, Refuse, Window
 from satura.rewrite.types.tensor_type import COMPUTED
 
 RARE_RANKS = (None,) * 4 + HIGH_RANKS  # to draw from where little fires
 MOST_NEAREST = 50
 FLOATING = tuple(dtype for dtype in COMPUTED if dtype.is_float)
+MOST_BARE = 0.1  # of what is wanted
 WHOLE = tuple(dtype for dtype in COMPUTED if dtype.is_integer)
+
+
+def _has_bare_windows(instance: Instance) -> bool:
+    """Whether it has windows, and none of them has axes."""
+    ranks = [value.rank for _, value in instance.values if isinstance(value, Window)]
+    return bool(ranks) and not any(ranks)
 
 
 @dataclass
@@ -70,6 +77,7 @@ class Firings:
         and dtypes that the rule names; where few fire then, there are twice as many attempts.
         """
         alike = 0  # of what was found, how many were drawn like others
+        bare = 0  # and how many have only windows without axes, which meet most conditions
         for number in range(2 * attempts):
             found = len(self.found)
             if found - alike >= wanted and not self.has_undecided:
@@ -83,11 +91,13 @@ class Firings:
             if is_like and (near := list(self.found.values()) or self._nearest):
                 wish = like(random.choice(near), random)
             instance = draw_instance(self.direction, random, wish)
-            if instance is not None:
+            is_bare = instance is not None and _has_bare_windows(instance)
+            if instance is not None and not (is_bare and bare >= wanted * MOST_BARE):
                 self._try(instance, wish, room=found < 2 * wanted)
                 if self.broken is not None:
                     return
             alike += is_like * (len(self.found) - found)
+            bare += is_bare * (len(self.found) - found)
 
     def _rare_wish(self, random: Random, number: int) -> Wish:
         """What to keep to where little fires: of several wishes, the next one."""

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from satura.rewrite.types.tensor_type import Array
 
+_AT_ONCE = 64
+
 
 def kept_boxes(
     boxes: Array, scores: Array, most: int, overlap: float, score: float | None, is_by_center: bool
@@ -27,14 +29,8 @@ def kept_boxes(
                 order = np.argsort(-values, kind="stable")
                 if score is not None:
                     order = order[values[order] > score]
-                rest = sides[:, order]
-                for _ in range(most):
-                    if not len(order):
-                        break
-                    kept.append((batch, number, int(order[0])))
-                    is_left = ~_overlap_first(rest, overlap)
-                    is_left[0] = False
-                    order, rest = order[is_left], rest[:, is_left]
+                best = _kept_of(sides[:, order], most, overlap)
+                kept += [(batch, number, int(each)) for each in order[best]]
     return np.array(kept, np.int64).reshape(-1, 3)
 
 
@@ -48,11 +44,31 @@ def _sides(boxes: NDArray[np.float32], is_by_center: bool) -> NDArray[np.float32
     return np.concatenate([low, high, np.prod(high - low, axis=0, keepdims=True)])
 
 
-def _overlap_first(boxes: NDArray[np.float32], least: float) -> NDArray[np.bool_]:
-    """Which of the boxes share more than `least` of their area with the first one."""
-    first, areas = boxes[:, :1], boxes[4]
-    shared = np.minimum(boxes[2:4], first[2:4]) - np.maximum(boxes[:2], first[:2])
+def _kept_of(boxes: NDArray[np.float32], most: int, overlap: float) -> list[int]:
+    """The places of the kept ones among boxes [5, n] that are in order, found in `_AT_ONCE` of them
+    at a time: they are compared with those that were kept before, and with each other."""
+    kept: list[int] = []
+    for start in range(0, boxes.shape[1], _AT_ONCE):
+        these = boxes[:, start : start + _AT_ONCE]
+        is_left = ~np.asarray(_overlap(boxes[:, kept], these, overlap).any(axis=0))
+        pairs = _overlap(these, these, overlap)
+        for place in range(these.shape[1]):
+            if is_left[place]:
+                kept.append(start + place)
+                if len(kept) == most:
+                    return kept
+                is_left &= ~pairs[place]
+    return kept
+
+
+def _overlap(
+    first: NDArray[np.float32], second: NDArray[np.float32], least: float
+) -> NDArray[np.bool_]:
+    """Which of the boxes [5, m] and [5, n] share more than `least` of their area: [m, n]."""
+    one, other = first[:, :, None], second[:, None]
+    shared = np.minimum(one[2:4], other[2:4]) - np.maximum(one[:2], other[:2])
     common = shared[0] * shared[1]
-    union = areas + first[4] - common
-    is_there = (shared > 0).all(axis=0) & (areas > 0) & (first[4] > 0) & (common > 0) & (union > 0)
+    union = one[4] + other[4] - common
+    is_there = (shared > 0).all(axis=0) & (one[4] > 0) & (other[4] > 0)
+    is_there &= (common > 0) & (union > 0)
     return np.asarray(is_there & (common / union > least))
