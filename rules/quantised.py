@@ -119,7 +119,7 @@ def integer_matmul(
 @attribute_function
 def is_per_row(type_: TensorType) -> bool:
     """Whether the last axis has extent 1."""
-    return type_.rank > 0 and type_.shape[-1] == 1
+    return type_.shape[-1] == 1
 
 
 @attribute_function
@@ -162,23 +162,20 @@ def transpose_into_widened(w: Known, t: DType, p: Perm) -> Law:
 
 
 @attribute_function
-def is_unit(shape: Shape) -> bool:
+def is_one_number(type_: TensorType) -> bool:
     """Whether all extents are 1."""
-    return all(dim == 1 for dim in shape.dims)
+    return all(dim == 1 for dim in type_.shape)
 
 
 @rule
-def transpose_into_centred(
-    x: Varying, t: DType, z: Tensor, ones: Shape, s: Shape, p: Perm
-) -> Law:  # fmt: skip
+def transpose_into_centred(x: Varying, t: DType, z: Tensor, s: Shape, p: Perm) -> Law:
     """transpose(t(x) - z, p) = t(transpose(x, p)) - z, when x are integers of at most 16 bits and z
     is one number"""
-    number = reshape(z, ones)
     return rewrites(
-        transpose(binary("sub", cast(x, t), broadcast(number, s)), p),
-        binary("sub", cast(transpose(x, p), t), broadcast(number, s.permuted(p))),
+        transpose(binary("sub", cast(x, t), broadcast(z, s)), p),
+        binary("sub", cast(transpose(x, p), t), broadcast(z, s.permuted(p))),
         is_small(x.type),
-        is_unit(ones),
+        is_one_number(z.type),
     )
 
 

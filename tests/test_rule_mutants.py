@@ -19,7 +19,8 @@ EQUIVALENT = {
 # Those that are proved to be as sound: what they lack or swap only keeps the e-graph small.
 PROVED = (
     "without reorders", "without has_value(broadcast_before_reshape", "without is_smaller_joint",
-    "without is_small(w.type)", "swapped arguments in pad(x, v, summed_padding(a, b))",
+    "without is_small(w.type)", "without is_small(x.type)",
+    "swapped arguments in pad(x, v, summed_padding(a, b))",
 )  # fmt: skip
 
 

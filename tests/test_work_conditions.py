@@ -132,6 +132,26 @@ def sum_with_turned(is_turned_back: bool) -> Made:
     return make
 
 
+def widened_constant(dtype: DType) -> Made:
+    """A transpose of a constant of some type as i64."""
+
+    def made(b: Builder) -> int:
+        return b.transpose(b.cast(b.constant(np.ones((2, 3), dtype.numpy)), DType.I64), (1, 0))
+
+    return made
+
+
+def centred(dtype: DType) -> Made:
+    """A transpose of integers of some type, as i64 and less 3."""
+
+    def made(b: Builder) -> int:
+        three = b.broadcast(b.reshape(b.constant(np.int64(3)), (1, 1)), (2, 3))
+        moved = b.binary("sub", b.cast(b.input("x", dtype, (2, 3)), DType.I64), three)
+        return b.transpose(moved, (1, 0))
+
+    return made
+
+
 def dequantised(dtype: DType) -> Made:
     def make(build: Builder) -> int:
         weights = build.constant(np.arange(6).reshape(2, 3), dtype)
@@ -184,6 +204,8 @@ CONDITIONS: list[tuple[str, Made, Made]] = [
     ),
     ("scale_sum_with_unlike_constant", scaled_sum((1, 3), (1, 1)), scaled_sum((1, 3), (1, 3))),
     ("transpose_into_dequantised", dequantised(DType.I8), dequantised(DType.I32)),
+    ("transpose_into_widened", widened_constant(DType.I8), widened_constant(DType.I32)),
+    ("transpose_into_centred", centred(DType.U8), centred(DType.I32)),
 ]
 
 
