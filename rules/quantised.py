@@ -71,13 +71,19 @@ def integer_window(window: Window) -> Window:
     return replace(window, fill=Scalar.of(0, DType.I64))
 
 
+@attribute_function
+def is_finite(a: Scalar) -> bool:
+    """Whether this is neither infinite nor NaN: borders of 0 would be multiplied by it."""
+    return bool(np.isfinite(float(a.value)))
+
+
 @rule(reassociates=True)
 def integer_conv(
     x: Varying, a: Scalar, w: Known, c: Known, ones: Shape, s: Shape, t: Shape, window: Window,
     groups: Groups,
 ) -> Law:  # fmt: skip
     """conv(f32(x) * a, f32(w) * c) = f32(conv(x, w)) * (a * c) on integers, when c has one factor
-    per output channel or one in all, and the border is 0"""
+    per output channel or one in all, a is finite and the border is 0"""
     float_, wide = DType.F32, DType.I64
     before = conv(
         binary("mul", cast(x, float_), broadcast(reshape(a, ones), s)),
@@ -92,6 +98,7 @@ def integer_conv(
         binary("mul", cast(sums, float_), broadcast(scale, Shape(before.type.shape))),
         sums_are_exact(x.type, w.type),
         is_per_channel(c.type),
+        is_finite(a),
     )
 
 

@@ -133,6 +133,32 @@ def convolution(build: Builder, groups: int, channels: int = 64) -> int:
     return build.conv(x, weight, build.window(DType.F32, (3, 3)), groups)
 
 
+def pool_amount(function: str, stride: int) -> float:
+    """Instructions per result of a pool of 3 by 3."""
+    build = Builder()
+    sizes, steps = (1, 3, 3, 1), (1, stride, stride, 1)
+    x = build.input("x", DType.F32, (1, 6 * stride + 3, 6 * stride + 3, 16))
+    result = build.pool(function, x, build.window(DType.F32, sizes, strides=steps))
+    return amounts(only(build, result))["pool.f32"] / (7 * 7 * 16)
+
+
+def test_pools_cost_what_neighbours_do_not_share() -> None:
+    assert pool_amount("max", 3) == 9 + 3 * 8
+    assert pool_amount("sum", 3) == 9 + 8
+    # Of four neighbours in steps of 1, which see 6 places, each is 3 loads and 2 sums for all.
+    assert pool_amount("sum", 1) == 6 * 3 / 4 + 6 * 2 / 4 + 2
+    assert pool_amount("sum", 1) < pool_amount("sum", 2) < pool_amount("sum", 3)
+
+
+def test_a_maximum_of_rows_takes_more_than_a_sum() -> None:
+    taken = {}
+    for function in ("sum", "max"):
+        build = Builder()
+        x = build.input("x", DType.F32, (8, 100))
+        taken[function] = amounts(only(build, build.reduce(function, x, (1,))))["reduction.f32"]
+    assert taken == {"sum": 800, "max": 2400}
+
+
 def test_depthwise_has_a_rate_of_its_own() -> None:
     one, two, first = Builder(), Builder(), Builder()
     assert set(amounts(only(one, convolution(one, 64)))) == {"depthwise.f32"}
