@@ -1,7 +1,7 @@
 """`python -m benchmarks search`: the CPU time of `satura.compile` before kernels, in units of time.
 
-A unit is a fixed loop of pure Python, about a second on an idle core of a Zen 5. It runs before
-every model, so that what is printed compares between machines, and on a busy one.
+A unit is a fixed loop of pure Python, by an estimate a second on an idle core of a Zen 5. It runs
+before and after every model, so that what is printed compares between machines, and on a busy one.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ _ERF = (
     0.00339441188, -0.000954450516, 0.000389279739, -0.000592782686, 0.000259654742,
 )  # fmt: skip
 _ROUNDER = 1.5 * 2.0**23  # what is added to this is rounded, and stands in the low bits
-_ROUNDER_BITS = 0x4B400000
+_ROUNDER_BITS = 0x4B400000  # of it as a number
 _BIAS = 127  # of f32's exponents
 _LEAST_BITS = 25  # a subnormal number of fewer bits is 0
 _MOST_EXPONENT = 254  # of a finite number
