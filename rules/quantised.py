@@ -48,14 +48,13 @@ from satura.rewrite.types.tensor_type import Array, DType, TensorType
 from satura.rules.contraction import is_per_channel
 
 SMALL = (DType.I8, DType.U8, DType.I16, DType.U16)
-LARGER = (*SMALL, DType.I32, DType.U32)
 CODES = np.arange(1 << 16)  # what 16 bits can be; of fewer bits, several times each
 
 
 @attribute_function
 def sums_are_exact(x: TensorType, w: TensorType) -> bool:
-    """Whether no sum of products, of which memory holds the factors, is too large for i64."""
-    return (x.dtype in SMALL and w.dtype in LARGER) or (x.dtype in LARGER and w.dtype in SMALL)
+    """Whether no sum of products is too large for i64: there are no 2^31 of them."""
+    return x.dtype in SMALL and w.dtype in SMALL
 
 
 @attribute_function

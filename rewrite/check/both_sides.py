@@ -217,9 +217,28 @@ def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) 
         index = first_difference(~wrong)
     else:
         index = first_unlike(left, right, evaluated.bound)
+        if index is not None and not exact and not evaluated.bound.nan_for_inf:
+            met = _where_infinities_meet(program, arguments)
+            met &= ~np.isfinite(left) & ~np.isfinite(right)
+            index = first_unlike(left, np.where(met, left, right), evaluated.bound)
     if index is None:
         return ""
     return f"at {list(index)} the left side is {left[index]!s}, the right side {right[index]!s}"
+
+
+def _where_infinities_meet(
+    program: Program, arguments: Mapping[str, Array]
+) -> NDArray[np.bool_]:
+    """Where one side is NaN and the other infinite, which no NaN among the arguments has made."""
+    without = {
+        name: np.where(np.isnan(array), np.ones_like(array), array)
+        if DType.of(array.dtype).is_float
+        else array
+        for name, array in arguments.items()
+    }
+    values = node_values(program.nodes, without)
+    left, right = (values[index].astype(np.float64) for index in program.output_nodes)
+    return np.asarray((np.isnan(left) & np.isinf(right)) | (np.isinf(left) & np.isnan(right)))
 
 
 def _unlike_far_from_1(

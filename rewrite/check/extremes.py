@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, product
 from math import prod
@@ -10,6 +10,7 @@ from random import Random
 from typing import TypeGuard
 
 import ml_dtypes
+import numpy as np
 
 from satura.rewrite.check.compare import is_finite
 from satura.rewrite.check.instances import HIGH_RANKS, Instance, Wish, draw_instance, like, ops_of
@@ -182,17 +183,27 @@ def with_extreme_numbers(
 ) -> Iterator[Instance]:
     """The first `instances` with floats as attributes, once made huge and once made tiny.
 
-    Those of an `exact` law become in turn the last powers of two, and the last numbers.
+    Those of an `exact` law become in turn the last powers of two, and the last numbers. Floats of
+    all of them become infinite: that shows only where other things are rare, too.
     """
-    with_floats = (each for each in instances if any(_is_float(value) for _, value in each.values))
-    for number, instance in enumerate(islice(with_floats, REMADE * scale)):
+    with_floats = [each for each in instances if any(_is_float(value) for _, value in each.values)]
+    for number, instance in enumerate(with_floats):
+        yield _with_floats(instance, _infinite, 1 - number % 2 * 2)
+    for number, instance in enumerate(with_floats[: REMADE * scale]):
         extreme = (_extreme_number, _last_power, _last_number)[number % 3 if exact else 0]
         for sign in (1, -1):
-            values = tuple(
-                (name, extreme(value, sign) if _is_float(value) else value)
-                for name, value in instance.values
-            )
-            yield replace(instance, values=values)
+            yield _with_floats(instance, extreme, sign)
+
+
+def _with_floats(
+    instance: Instance, extreme: Callable[[Scalar, int], Scalar], sign: int
+) -> Instance:
+    """The instance with other floats among its attributes."""
+    values = tuple(
+        (name, extreme(value, sign) if _is_float(value) else value)
+        for name, value in instance.values
+    )
+    return replace(instance, values=values)
 
 
 def with_giant_extents(
@@ -233,6 +244,11 @@ def _is_zero(value: object) -> TypeGuard[Scalar]:
 def _extreme_number(value: Scalar, sign: int) -> Scalar:
     """A number with the sign of `value` that is huge, or tiny where `sign` is negative."""
     return _like(value, 10.0 ** (sign * EXPONENTS[value.dtype]))
+
+
+def _infinite(value: Scalar, sign: int) -> Scalar:
+    """An infinity of the sign of `value`, or of the other one where `sign` is negative."""
+    return _like(value, sign * np.inf)
 
 
 def _last_power(value: Scalar, sign: int) -> Scalar:

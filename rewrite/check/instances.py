@@ -10,6 +10,7 @@ from typing import cast
 
 from satura.rewrite.check.named_values import named_functions, named_numbers, near_extents
 from satura.rewrite.check.user_ops import draw_operands
+from satura.rewrite.errors import RuleError
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.expressions import AttributeVariable, Literal
 from satura.rewrite.language.terms import (
@@ -153,6 +154,26 @@ def like(instance: Instance, random: Random, extents: tuple[Dim, ...] = ()) -> W
 def _is_seldom_kept(value: Attribute) -> bool:
     """Whether other extents seldom suit it, or it does nothing."""
     return isinstance(value, SHAPED) or (isinstance(value, Padding) and value.is_zero)
+
+
+def is_well_typed(instance: Instance) -> bool:
+    """Whether the left side has a type."""
+    try:
+        type_of(instance.direction.left, instance.bindings)
+    except Refuse:
+        return False
+    return True
+
+
+def fires(instance: Instance) -> bool:
+    """Whether the conditions hold, and nothing refuses; also where a computation fails."""
+    try:
+        instance.direction.compute(instance.bindings)
+    except Refuse:
+        return False
+    except (RuleError, TypeError):
+        return True
+    return True
 
 
 def draw_instance(direction: Direction, random: Random, wish: Wish = NO_WISH) -> Instance | None:

@@ -62,7 +62,8 @@ def slice_(draw: Draw, result: TensorType, given: Given, known: Types) -> Drawn:
         slices = cast(Slices, given[0])
         reject_unless(slices.sizes == result.shape)
         dims = [
-            _reach(*axis) for axis in zip(slices.starts, slices.sizes, slices.steps, strict=True)
+            _reach(*axis) + draw.up_to(2 if draw.chance(0.3) else 0)
+            for axis in zip(slices.starts, slices.sizes, slices.steps, strict=True)
         ]
         return (known[0] or result.with_shape(tuple(dims)),), (slices,)
     if known[0] is not None:

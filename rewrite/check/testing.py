@@ -41,6 +41,7 @@ from satura.rewrite.check.extremes import (
 )
 from satura.rewrite.check.in_egraph import examine_saturated
 from satura.rewrite.check.instances import Instance
+from satura.rewrite.check.neighbours import neighbours
 from satura.rewrite.check.refute import first_failure
 from satura.rewrite.check.report import DirectionReport, RuleReport, Verdict
 from satura.rewrite.check.shrink import smallest
@@ -152,6 +153,10 @@ def _failure_at_extremes(
 ) -> Failure | None:
     """The first failure at high ranks, equal extents, rare dtypes, or numbers huge or tiny."""
     squares = min(SQUARE_DRAWS, attempts)
+    beside = {
+        id(firings): [*neighbours(firings.direction, [*firings.found.values()], seed, scale)]
+        for firings in tried
+    }
     batches = (
         chain(
             of_high_rank(firings.direction, seed, scale),
@@ -161,8 +166,11 @@ def _failure_at_extremes(
             of_long_windows(firings.direction, [*firings.found.values()], seed, scale),
             of_reversed_shapes(firings.direction, seed, scale),
             of_narrow_dtypes(firings.direction, seed, scale),
+            beside[id(firings)],
             with_other_zeros(firings.found.values(), scale),
-            with_extreme_numbers(firings.found.values(), rule.exact, scale),
+            with_extreme_numbers(
+                [*firings.found.values(), *beside[id(firings)]], rule.exact, scale
+            ),
             with_giant_extents(firings.direction, firings.found.values(), scale),
         )
         for firings in tried

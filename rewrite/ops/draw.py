@@ -46,6 +46,7 @@ PADS: tuple[tuple[Dim, Dim], ...] = ((1, 1), (0, 1), (1, 0), (2, 1), (0, 2), (5,
 DILATIONS = (1, 1, 1, 2, 2, 3)
 BORDERS = (0, 0, 0, 1, 1, 1, 2, 2, 4)
 SPECIAL_FLOATS = 32
+BESIDE = (1, 1, 1, 2, 0.5)  # a law may hold at a number that it names, and not beyond
 SCALES = {  # of floats that laws up to rounding must stand, too: exp of some is infinite
     DType.F64: (0.0, 0.25, 3.0, 100.0, 500.0), DType.F32: (0.0, 0.25, 3.0, 100.0),
     DType.BF16: (0.0, 0.25, 3.0, 100.0), DType.F16: (0.0, 0.25, 3.0),
@@ -153,6 +154,8 @@ class Draw:
         cast_to = [each for each in self.casts if each.is_integer and not each.is_narrow]
         if named and self.chance(0.4):
             value = self.one_of(named)
+            if dtype.is_float:
+                value *= self.one_of(BESIDE)
         elif dtype.is_float and cast_to and self.chance(0.3):
             least, most = self.one_of(cast_to).bounds
             value = self.one_of((least, least + 1, most - 1, most))
@@ -236,9 +239,8 @@ class Draw:
         if not self.chance(0.4):
             axes = [(size, stride, dilation, 0, 0) for size, stride, dilation, _, _ in axes]
         columns = [tuple(axis[part] for axis in axes) for part in range(5)]
-        return Window(
-            columns[0], columns[1], columns[2], columns[3], columns[4], self.scalar(dtype)
-        )
+        fill = Scalar.of(0, dtype) if self.chance(0.2) else self.scalar(dtype)
+        return Window(columns[0], columns[1], columns[2], columns[3], columns[4], fill)
 
     def _window_axis(self) -> tuple[int, int, int, int, int]:
         """Size, stride, dilation and border."""

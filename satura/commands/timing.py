@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Samples = NDArray[np.float64]
 
 RUNS_PER_TURN = 3
-SETTLING = 0.06  # seconds; a runtime's threads may spin for 50 ms behind its last run
+SETTLING = 0.2  # seconds; behind its last run a runtime's threads may spin for 50 ms of a core
 _RESAMPLES = 2000
 _INTERVAL = (2.5, 97.5)
 

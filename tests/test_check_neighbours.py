@@ -1,0 +1,172 @@
+"""Laws that are wrong by one field of an attribute, which firings seldom have."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from satura.rewrite.check import testing
+from satura.rewrite.check.both_sides import disagreement
+from satura.rewrite.check.instances import fires
+from satura.rewrite.check.neighbours import neighbours
+from satura.rewrite.check.side_conditions import Firings
+from satura.rewrite.language.dsl import Law, Rule, Tensor, attribute_function, rewrites, rule
+from satura.rewrite.language.terms import (
+    binary,
+    conv,
+    matmul,
+    pad,
+    pool,
+    reshape,
+    scalar,
+    transpose,
+)
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.attributes import Groups, Padding, Perm, Shape, Window, refuse_unless
+from satura.rewrite.types.constant import Scalar
+from satura.rewrite.types.dims import product
+from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.testing import check
+from tests.tiers import deep_but
+
+
+@attribute_function
+def is_zero(v: Scalar) -> bool:
+    return float(v.value) == 0.0
+
+
+@attribute_function
+def only_inner(p: Padding, q: Padding) -> bool:
+    """Whether both pad what a matmul sums over, by as much; at which end is forgotten."""
+    last = len(p.lo) - 1
+    rest = [each for axis in range(last) for each in (p.lo[axis], p.hi[axis])]
+    others = [axis for axis in range(last + 1) if axis != last - 1]
+    rest += [each for axis in others for each in (q.lo[axis], q.hi[axis])]
+    return not any(rest) and p.lo[last] + p.hi[last] == q.lo[last - 1] + q.hi[last - 1]
+
+
+@rule(reassociates=True)
+def matmul_of_pads(x: Tensor, y: Tensor, v: Scalar, p: Padding, q: Padding) -> Law:
+    """matmul(pad(x, 0), pad(y, 0)) = matmul(x, y), when the sum is longer by as much"""
+    zero = scalar(v)
+    return rewrites(
+        matmul(pad(x, zero, p), pad(y, zero, q)), matmul(x, y), only_inner(p, q), is_zero(v)
+    )
+
+
+@attribute_function
+def covers(w: Window, x: TensorType) -> bool:
+    """Whether there are as many taps as elements; that they may be apart is forgotten."""
+    return w.sizes == x.shape[1:-1] and not w.has_border
+
+
+@attribute_function
+def flat(x: TensorType, kept: int) -> Shape:
+    """Two axes: the first or the last, and all others."""
+    dims = x.shape
+    return Shape((dims[0], product(dims[1:])) if kept == 0 else (product(dims[:-1]), dims[-1]))
+
+
+@attribute_function
+def one_place(x: TensorType, w: TensorType) -> Shape:
+    return Shape((x.shape[0], *(1,) * (x.rank - 2), w.shape[-1]))
+
+
+@rule(reassociates=True)
+def conv_that_covers(x: Tensor, w: Tensor, window: Window) -> Law:
+    """conv(x, w) is a matmul, when the window is as large as x"""
+    whole = matmul(reshape(x, flat(x.type, 0)), reshape(w, flat(w.type, 1)))
+    return rewrites(
+        conv(x, w, window, Groups(1)),
+        reshape(whole, one_place(x.type, w.type)),
+        covers(window, x.type),
+    )
+
+
+@attribute_function
+def same(x: TensorType, y: TensorType) -> bool:
+    return x == y
+
+
+@attribute_function
+def are_alike(v: Window, w: Window) -> bool:
+    """Whether two windows are the same but for the sides of their borders."""
+    borders = zip(v.lo, v.hi, w.lo, w.hi, strict=True)
+    same = (v.sizes, v.strides, v.dilations, v.fill) == (w.sizes, w.strides, w.dilations, w.fill)
+    return same and all(a + b == c + d for a, b, c, d in borders)
+
+
+@rule
+def max_of_pools(x: Tensor, y: Tensor, v: Window, w: Window) -> Law:
+    """max(pool(x, v), pool(y, w)) = pool(max(x, y), v), when the windows are alike"""
+    return rewrites(
+        binary("max", pool("max", x, v), pool("max", y, w)),
+        pool("max", binary("max", x, y), v),
+        are_alike(v, w),
+        same(x.type, y.type),
+    )
+
+
+@attribute_function
+def last_axis_once(p: Perm, q: Perm) -> Perm:
+    """The permutations one after the other, if both keep the last axis or neither does."""
+    last = len(p.order) - 1
+    refuse_unless((p.order[last] == last) == (q.order[last] == last))
+    return Perm(tuple(p.order[axis] for axis in q.order)) if p == q else p.inverse
+
+
+@rule
+def transposes_that_agree(x: Tensor, p: Perm, q: Perm) -> Law:
+    """transpose(transpose(x, p), q) is one transpose; it is another one, where p is not q"""
+    return rewrites(transpose(transpose(x, p), q), transpose(x, last_axis_once(p, q)))
+
+
+WRONG = [matmul_of_pads, conv_that_covers, max_of_pools, transposes_that_agree]
+
+
+@pytest.mark.parametrize("seed", deep_but([0], range(3)))
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda each: each.name)
+def test_laws_that_are_wrong_by_one_field_are_refuted(wrong: Rule, seed: int) -> None:
+    report = check(wrong, seed, shrink=False)
+    assert report.verdict == "refuted", str(report)
+
+
+def test_some_are_refuted_by_neighbours_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(testing, "neighbours", lambda *_: iter(()))
+    verdicts = {wrong.name: check(wrong, shrink=False).verdict for wrong in WRONG}
+    assert "tested" in verdicts.values(), verdicts
+
+
+@pytest.mark.parametrize("law", WRONG, ids=lambda each: each.name)
+def test_neighbours_fire_and_have_other_attributes(law: Rule) -> None:
+    (direction,) = law.directions
+    firings = Firings(direction)
+    firings.draw(Random(0), 150, 6000)
+    drawn = [*firings.found.values()]
+    found = list(neighbours(direction, drawn, 0, 1))
+    assert len(found) > 5
+    assert all(map(fires, found))
+    before = [{value for _, value in each.values} for each in drawn]
+    assert not any({value for _, value in each.values} in before for each in found)
+
+
+@pytest.mark.parametrize("other", [0.0, np.nan])
+def test_infinities_that_meet_are_no_mistake_beside_a_nan(other: float) -> None:
+    """(3 - 2) / 0 is infinite, and 3 / 0 - 2 / 0 is NaN, whatever another element is."""
+    build = Builder()
+    x, y, z = (build.input(name, DType.F32, (2,)) for name in "xyz")
+    left = build.binary("div", build.binary("sub", x, y), z)
+    right = build.binary("sub", build.binary("div", x, z), build.binary("div", y, z))
+    program = build.program({"left": left, "right": right})
+    at = {
+        "x": np.array([3, other], np.float32),
+        "y": np.array([2, 1], np.float32),
+        "z": np.array([0, 1], np.float32),
+    }
+    assert disagreement(program, at, exact=False) == ""
+    swallowed = build.program(
+        {"left": left, "right": build.unary("abs", build.binary("sub", y, y))}
+    )
+    assert disagreement(swallowed, at, exact=False) != ""
