@@ -2,11 +2,11 @@
 
 Without a command the models are timed as `satura bench` times them, see its help. `compare` states
 how sure the ratio to the best peer is, and writes a CSV file and a plot; `executables` compares
-which dispatches share kernels; `layers` times single layers against onnxruntime; `memory` states
-what models take in memory; `opening` times how saved models are opened; `rules` times models by
-the default, the exact and no rules; `scaling` simulates many cores; `saved` times what `satura
-optimize` makes of models in onnxruntime; `search` times what `satura.compile` does before kernels;
-`sizes` times calls of ever new sizes.
+which dispatches share kernels; `layers` times single layers of known networks against onnxruntime,
+and `ops` single ops and small blocks; `memory` states what models take in memory; `opening` times
+how saved models are opened; `rules` times models by the default, the exact and no rules; `scaling`
+simulates many cores; `saved` times what `satura optimize` makes of models in onnxruntime; `search`
+times what `satura.compile` does before kernels; `sizes` times calls of ever new sizes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from benchmarks.saved import DEFAULT as SAVED
 from benchmarks.saved import saved
 from benchmarks.scaling import scaling
 from benchmarks.search import search
-from benchmarks.single_layers import DTYPES, compare_layers
+from benchmarks.single_layers import DTYPES, compare_each, compare_layers
+from benchmarks.single_ops import blocks
 from benchmarks.sizes import DEFAULT as OF_SIZES
 from benchmarks.sizes import sizes
 from satura.backend.cores import usable_threads
@@ -65,7 +66,11 @@ def _comparison(parser: ArgumentParser) -> None:
 
 def _layers(parser: ArgumentParser) -> None:
     parser.add_argument("--dtype", nargs="*", default=["f32"], choices=list(DTYPES))
-    parser.add_argument("--only", default="", help="layers whose name has this")
+    _names(parser)
+
+
+def _names(parser: ArgumentParser) -> None:
+    parser.add_argument("--only", default="", help="those whose name has this")
 
 
 def _json(parser: ArgumentParser) -> None:
@@ -104,6 +109,9 @@ _COMMANDS = {
     "opening": _Command(
         lambda x: opening(x.models, x.threads, x.rounds, x.json),
         ("light_resnet50", "minilm", "bert_base"), _json,
+    ),
+    "ops": _Command(
+        lambda x: compare_each(blocks(), "ops", x.threads, x.rounds, x.only), None, _names, 5
     ),
     "rules": _Command(lambda x: rule_sets(x.models, x.threads, x.rounds)),
     "saved": _Command(lambda x: saved(x.models, x.rounds, x.json), SAVED, _json),

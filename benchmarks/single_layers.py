@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -115,24 +115,34 @@ def _layer(
 def compare_layers(dtypes: Sequence[str], threads: int, rounds: int, only: str = "") -> None:
     """Print each layer's times, and the geometric mean of onnxruntime's over satura's."""
     for dtype in dtypes:
-        rows: list[list[str]] = []
-        ratios: list[float] = []
-        for name, model, arguments in layers(dtype):
-            if only not in name:
-                continue
-            try:
-                found = list(runners(model, threads, arguments, ("satura", "onnxruntime")))
-            except Exception as error:  # whatever a peer raises where it has no such kernel
-                rows.append([name, "-", "-", "-", str(error).splitlines()[0][:60]])
-                continue
-            samples = time_in_turns({runtime: run for runtime, run, _ in found}, rounds)
-            middle, low, high = ratio(samples["satura"], samples["onnxruntime"])
-            ratios.append(middle)
-            milliseconds = [f"{np.median(each) * 1e3:.3f}" for each in samples.values()]
-            rows.append([name, *milliseconds, f"{middle:.2f}", f"{low:.2f} to {high:.2f}"])
-        header = ["layer", "satura ms", "onnxruntime ms", "ratio", "95 %"]
-        print_table(f"{dtype} layers on {threads} threads", header, rows)
-        print_line(
-            f"{dtype}: geometric mean of onnxruntime's time over satura's:"
-            f" {geometric_mean(ratios):.2f}"
-        )
+        compare_each(layers(dtype), f"{dtype} layers", threads, rounds, only)
+
+
+def compare_each(
+    models: Iterable[tuple[str, onnx.ModelProto, dict[str, Array]]],
+    what: str,
+    threads: int,
+    rounds: int,
+    only: str = "",
+) -> None:
+    """Print the times of small models of which the name has `only`, and their geometric mean."""
+    rows: list[list[str]] = []
+    ratios: list[float] = []
+    for name, model, arguments in models:
+        if only not in name:
+            continue
+        try:
+            found = list(runners(model, threads, arguments, ("satura", "onnxruntime")))
+        except Exception as error:  # whatever a peer raises where it has no such kernel
+            rows.append([name, "-", "-", "-", str(error).splitlines()[0][:60]])
+            continue
+        samples = time_in_turns({runtime: run for runtime, run, _ in found}, rounds)
+        middle, low, high = ratio(samples["satura"], samples["onnxruntime"])
+        ratios.append(middle)
+        milliseconds = [f"{np.median(each) * 1e3:.3f}" for each in samples.values()]
+        rows.append([name, *milliseconds, f"{middle:.2f}", f"{low:.2f} to {high:.2f}"])
+    header = ["layer", "satura ms", "onnxruntime ms", "ratio", "95 %"]
+    print_table(f"{what} on {threads} threads", header, rows)
+    print_line(
+        f"{what}: geometric mean of onnxruntime's time over satura's: {geometric_mean(ratios):.2f}"
+    )

@@ -119,7 +119,7 @@ def unit_shape(type_: TensorType) -> Shape:
 
 
 @rule(reassociates=True)
-def multiply_by_reciprocal(x: Varying, c: Known, s: Shape) -> Law:
+def multiply_by_reciprocal(x: Varying, c: Tensor, s: Shape) -> Law:
     """x / broadcast(c) = x * broadcast(1 / c), on floats"""
     one = reshape(scalar(one_like(c.type)), unit_shape(c.type))
     return rewrites(

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 
 import satura
 from benchmarks.compare import Comparison, write_csv
 from benchmarks.models import build
 from benchmarks.single_layers import DTYPES, layers
+from benchmarks.single_ops import blocks
 from benchmarks.sizes import FIXED, drawn, fixed, in_turns
 from benchmarks.statistics import geometric_mean, time_in_turns
 from satura.commands import timing
@@ -34,6 +36,22 @@ def test_layers_are_models(dtype: str) -> None:
     assert len(names) > 30
 
 
+_BLOCKS = {name: (model, arguments) for name, model, arguments in blocks()}
+_QUICK = ["softmax, causal", "dynamic quantisation", "detector's head"]
+
+
+@pytest.mark.parametrize("name", deep_but(_QUICK, _BLOCKS))
+def test_blocks_compute_what_onnxruntime_does(name: str) -> None:
+    model, arguments = _BLOCKS[name]
+    onnx.checker.check_model(model, full_check=True)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    expected = session.run(None, arguments)[0]
+    got = satura.compile(model, threads=1).run(arguments)[model.graph.output[0].name]
+    assert got.dtype == expected.dtype and got.shape == expected.shape
+    step = 1.0 if got.dtype.kind == "u" else 1e-4 * max(1.0, float(np.abs(expected).max()))
+    np.testing.assert_allclose(got.astype(float), expected.astype(float), rtol=1e-3, atol=step)
+
+
 def test_the_interval_holds_the_ratio() -> None:
     random = np.random.default_rng(0)
     ours, theirs = random.uniform(1, 1.2, 40), random.uniform(2, 2.4, 40)
@@ -45,9 +63,9 @@ def test_the_interval_holds_the_ratio() -> None:
 
 
 def test_candidates_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A turn begins when the peer's threads sleep: its runs take 0.02 s by this clock."""
+    """A turn begins when the peer's threads sleep: its runs take 0.07 s by this clock."""
     calls: list[str] = []
-    monkeypatch.setattr(timing, "perf_counter", lambda: 0.02 * len(calls))
+    monkeypatch.setattr(timing, "perf_counter", lambda: 0.07 * len(calls))
 
     def runner(name: str) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.generic]]]:
         calls.append(name)

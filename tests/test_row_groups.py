@@ -17,7 +17,7 @@ from tests.trivial_scheduler import one_dispatch
 ROWS = (3, 5)  # 15 are no whole groups, and of no thread's share
 PAYLOAD = np.array(0x7FC00003, np.uint32).view(np.float32)  # a NaN that says something
 LANES = host_target().lanes
-LENGTHS = [1, LANES - 1, LANES, LANES + 1, 49, 200]
+LENGTHS = [1, LANES - 1, LANES, LANES + 1, 49, 200, 300]
 
 
 def masked_softmax(dtype: DType, length: int) -> Program:
@@ -96,3 +96,40 @@ def test_sums_over_several_axes_of_which_the_last_is_short(dtype: DType) -> None
     assert "+ 7)" in compiled.executables()[0].source  # eight pixels at a time
     got, expected = compiled.run(given)["y"], interpret(program, given)["y"]
     assert np.allclose(got, expected, rtol=1e-5 if dtype is DType.F32 else 1e-2, atol=1e-5)
+
+
+@pytest.mark.parametrize("length", [7, 49, 300])
+@pytest.mark.parametrize(
+    ("dtype", "result", "is_shared"),
+    [(DType.F32, DType.F32, True), (DType.F64, DType.F64, True), (DType.F32, DType.F16, False)],
+)
+def test_what_the_last_pass_needs_stands_where_the_result_will(
+    dtype: DType, result: DType, is_shared: bool, length: int
+) -> None:
+    """Only where an element has the same room in the result."""
+    build = Builder()
+    x = build.input("x", dtype, (5, length))
+    grown = build.unary("exp", x)
+    total = build.broadcast(build.reduce("sum", grown, (1,)), (5, length))
+    program = build.program({"y": build.cast(build.binary("div", grown, total), result)})
+    given = {"x": np.random.default_rng(0).normal(0, 2, (5, length)).astype(dtype.numpy)}
+    compiled = compile_schedule(one_dispatch(program), 1)
+    assert ("stored_" in compiled.executables()[0].source) is is_shared
+    expected = interpret(program, given)["y"]
+    tolerance = 1e-3 if result is DType.F16 else 1e-6
+    assert np.allclose(compiled.run(given)["y"], expected, rtol=tolerance)
+
+
+def test_what_two_later_passes_need_stands_in_scratch() -> None:
+    """The second pass still needs the exponentials when the third one has not begun to store."""
+    shape = (5, 40)
+    build = Builder()
+    x = build.input("x", DType.F32, shape)
+    grown = build.unary("exp", x)
+    mean = build.broadcast(build.reduce("sum", grown, (1,)), shape)
+    least = build.broadcast(build.reduce("min", build.binary("sub", grown, mean), (1,)), shape)
+    program = build.program({"y": build.binary("mul", grown, least)})
+    given = {"x": np.random.default_rng(0).normal(0, 1, shape).astype(np.float32)}
+    compiled = compile_schedule(one_dispatch(program), 1)
+    assert "stored_" not in compiled.executables()[0].source
+    assert np.allclose(compiled.run(given)["y"], interpret(program, given)["y"], rtol=1e-5)

@@ -174,6 +174,11 @@ class BodyText:
         block.lines(max(level, 1)).append(f"{text}, {block.names[self.nest.result]})")
         return block
 
+    def result_place(self, block: Block) -> str:
+        """Where the nest stores an element of its result; the base is a line of `block`."""
+        text = self._at("", self.nest.target, self.nest.dtype.itemsize, block)
+        return text.removeprefix("(")
+
     def forget_rows(self) -> None:
         """From here on what there is once per row is computed anew."""
         self.names = {at: name for at, name in self.names.items() if not self.levels[at]}

@@ -9,12 +9,11 @@ which one thread takes a block of at most `COLUMNS` iterations at a time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import prod
 
 from satura.backend.emit.accumulators import Accumulator
 from satura.backend.emit.body import Arguments, Block, BodyText, Code
 from satura.backend.emit.column_sums import column_sum_lines
+from satura.backend.emit.kept_values import DEAR, KeptValues
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
 from satura.backend.emit.reductions import FLOPS, cost, has_key, identity_text, reads_loops
 from satura.backend.emit.row_groups import GROUP, SHORT_ROW, group_lines, vector_lines
@@ -26,8 +25,6 @@ from satura.backend.target import host_target
 from satura.rewrite.types.tensor_type import DType
 
 COLUMNS = 512  # accumulators of one block stay in the first-level cache
-LARGEST_SPILL = 1 << 20  # bytes of scratch for values that two passes need
-DEAR = 8.0  # flops from which on a value is kept for the next pass
 CHEAP = 4.0  # flops up to which a value is computed again for every row of a column
 LINE = 64
 SIDE_BY_SIDE = 4  # vectors that LLVM takes at a time; what a row has beyond is of narrower ones
@@ -36,14 +33,6 @@ SIDE_BY_SIDE = 4  # vectors that LLVM takes at a time; what a row has beyond is 
 def row_code(name: str, form: Canonical, threads: int, work: int) -> Code:
     """A kernel for a nest with reductions, for about `threads` threads."""
     return _Rows(form, threads).code(name, work)
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """A value that pass `stage` puts into a scratch array for later ones."""
-
-    stage: int
-    array: str
 
 
 @defer
@@ -84,8 +73,8 @@ class _Rows:
         self.scratch = 0
         self.scratch_lines: list[str] = []
         self.given: dict[int, str] = {}
-        self.kept: dict[int, _Kept] = {}
-        self.pitch = ""
+        pitch = self.block if self.column else self.length
+        self.kept = KeptValues(form, self.body, pitch, self.grouped, self.middles, self._array)
         self.results: dict[str, str] = {}
         self.clips = {clip.loop - form.outer: clip for clip in self.nest.clips}
 
@@ -93,7 +82,7 @@ class _Rows:
         block_name = self.arguments.new(self.block) if self.column else ""
         accumulators = [self._accumulator(n, r) for n, r in enumerate(self.nest.reductions)]
         passes = self._passes()
-        self._plan_kept(passes)
+        self.kept.plan(passes, self.arguments)
         clips = self._clip_lines()
         phases = [self._pass(n, members, accumulators) for n, members in enumerate(passes)]
         phases.append(self._last_pass())
@@ -186,6 +175,7 @@ class _Rows:
         fills = [r.fill for r in reductions if r.fill is not None]
         prepared = self.body.block(fills)
         block = self._block(targets)
+        kept = self.kept.places(number, block)
         before += [*prepared.row, *block.row]
         lines: list[str] = []
         inner, again = list(block.inner), list(block.inner)
@@ -196,10 +186,8 @@ class _Rows:
             inner += accumulator.step_lines(block.names)
             new = f"choose(is_new, {block.names[reduction.operand]}, {identity_text(reduction)})"
             again += accumulator.step_lines({**block.names, reduction.operand: new})
-        kept = [index for index, keep in self.kept.items() if keep.stage == number]
-        for index in kept:
-            kind = self.nest.values[index].dtype.value
-            put = f"put_{kind}({self._kept_at(index)}, {block.names[index]})"
+        for index, place in kept.items():
+            put = f"{place.put}, {block.names[index]})"
             inner.append(put)
             again.append(put)
         if self.grouped and self.length >= self.lanes and self._is_dear(targets):
@@ -208,14 +196,12 @@ class _Rows:
             lines += self._loops(block, inner)
         for member in members:
             lines += self._finish(member, accumulators[member])
-        for index in kept:
-            kind = self.nest.values[index].dtype.value
-            self.given[index] = f"get_{kind}({self._kept_at(index)})"
+        self.given |= {index: place.get for index, place in kept.items()}
         return [*before, *lines, *self._column_lines()]
 
     def _is_column_sum(self, number: int, reductions: Sequence[Reduction]) -> bool:
         """Whether all that a pass does is to sum up values in arrays over the columns."""
-        keeps = any(keep.stage == number for keep in self.kept.values())
+        keeps = self.kept.has_some(number)
         plain = (self.column and self.middle) or self.spread
         plain = plain and not self.clips and not keeps
         many = len(reductions) > 1 and not self.spread
@@ -330,62 +316,19 @@ class _Rows:
             lines = [f"for {name} in range({bounds}):", *indent(1, lines)]
         return lines
 
-    # Values kept from one pass to the next
-
     def _block(self, targets: Sequence[int]) -> Block:
         return self.body.block(targets, self.given)
 
-    def _plan_kept(self, passes: Sequence[Sequence[int]]) -> None:
-        """Choose dear values that a later pass needs again, and give them scratch."""
-        values, levels = self.nest.values, self.body.levels
-        stages = [[self.nest.reductions[n].operand for n in members] for members in passes]
-        stages.append([self.nest.result])
-        pitch = self.block if self.column else self.length
-        count = prod(self.nest.extents[self.form.outer : self.form.outer + self.form.middle])
-        count *= GROUP if self.grouped else 1
-        first: dict[int, int] = {}
-        for stage, targets in enumerate(stages):
-            again = sorted(first, reverse=True)
-            for index in again:
-                here = needed_values(values, targets, self.kept)
-                size = pitch * count * LINE // 8
-                if index not in here or index in self.kept or self.clips:
-                    continue
-                if cost(self.nest, index) >= DEAR and size <= LARGEST_SPILL:
-                    array = self._array(values[index].dtype, pitch * count)
-                    self.kept[index] = _Kept(first[index], array)
-            for index in needed_values(values, targets, self.kept):
-                if levels[index] == 3 and self._moves(index):
-                    first.setdefault(index, stage)
-        if self.kept and (self.middle or self.grouped):
-            self.pitch = self.arguments.new(pitch)
-
-    def _moves(self, index: int) -> bool:
-        """Whether a value changes along the reduced loops."""
-        last = len(self.nest.extents) - (1 if self.column else 0)
-        return reads_loops(self.nest, index, range(self.form.outer, last), store=False)
-
-    def _kept_at(self, index: int) -> str:
-        """Array and place of a kept value in the innermost loop."""
-        if self.grouped:
-            return f"{self.kept[index].array}, member * {self.pitch} + i"
-        if not self.middle:
-            return f"{self.kept[index].array}, i"
-        flat = self.middle[0]
-        for name, extent in zip(self.middle[1:], self.middles[1:], strict=True):
-            flat = f"({flat} * {extent} + {name})"
-        return f"{self.kept[index].array}, {flat} * {self.pitch} + i"
-
     def _column_lines(self) -> list[str]:
         """Column form: what is dear and follows from finished reductions alone, once per column."""
-        if not self.column or not self._moves(self.nest.result):
+        if not self.column or not self.kept.moves(self.nest.result):
             return []
         found: list[int] = []
         for index in range(len(self.nest.values)):
             value = self.nest.values[index]
             if self.body.levels[index] < 3 or value.op in ("reduced", "load"):
                 continue
-            if index in self.given or self._moves(index) or cost(self.nest, index) < CHEAP:
+            if index in self.given or self.kept.moves(index) or cost(self.nest, index) < CHEAP:
                 continue
             before = needed_values(self.nest.values, [index], self.given)
             if all(self.nest.values[source].op != "reduced" for source in before):

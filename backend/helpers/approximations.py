@@ -65,8 +65,8 @@ def exp(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
 def exp_up_to_0(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:
     """exp(x) for x that is not above 0, or NaN: of the two steps of the scale one is fixed."""
     series, exponent = _parts_of_exp(builder, x, _BIAS + _LEAST_BITS)
-    scaled = builder.fmul(series, builder.bitcast(builder.shl(exponent, INT32(23)), F32))
-    return builder.fmul(scaled, hold(builder, f32(0.5**_LEAST_BITS)))
+    large = builder.bitcast(builder.shl(exponent, INT32(23)), F32)
+    return builder.fmul(series, builder.fmul(large, hold(builder, f32(0.5**_LEAST_BITS))))
 
 
 def _parts_of_exp(builder: ir.IRBuilder, x: ir.Value, bias: int) -> tuple[ir.Value, ir.Value]:
@@ -78,7 +78,12 @@ def _parts_of_exp(builder: ir.IRBuilder, x: ir.Value, bias: int) -> tuple[ir.Val
     n = builder.fsub(shifted, rounder)
     r = muladd(builder, n, hold(builder, f32(-_LN2_HIGH)), near)
     r = muladd(builder, n, hold(builder, f32(-_LN2_LOW)), r)
-    return polynomial(builder, r, (1.0, 1.0, *_EXP)), builder.bitcast(shifted, INT32)
+    a, b, c, d, e = (hold(builder, f32(each)) for each in _EXP)
+    square = builder.fmul(r, r)
+    rest = muladd(builder, e, square, muladd(builder, d, r, c))
+    rest = muladd(builder, rest, square, muladd(builder, b, r, a))
+    series = muladd(builder, rest, square, builder.fadd(r, hold(builder, f32(1.0))))
+    return series, builder.bitcast(shifted, INT32)
 
 
 def sigmoid(builder: ir.IRBuilder, x: ir.Value) -> ir.Value:

@@ -86,11 +86,14 @@ def _write(
 
 
 def memory() -> dict[str, Helper]:
-    """read, write: operands and results; get, put: scratch. `…_at` counts in bytes."""
+    """read, write: operands and results; get, put: scratch. `…_at` counts in bytes.
+
+    `stored` gets what a write has put into the result.
+    """
     found: dict[str, Helper] = {}
     for dtype, kind in KIND.items():
         for ending, in_bytes in (("", False), ("_at", True)):
-            for name, scope in (("read", "operand"), ("get", "scratch")):
+            for name, scope in (("read", "operand"), ("get", "scratch"), ("stored", "result")):
                 found[f"{name}_{dtype.value}{ending}"] = helper(
                     2, partial(_read, dtype, scope, in_bytes), partial(_always, kind)
                 )

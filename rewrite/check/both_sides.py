@@ -226,9 +226,7 @@ def disagreement(program: Program, arguments: Mapping[str, Array], exact: bool) 
     return f"at {list(index)} the left side is {left[index]!s}, the right side {right[index]!s}"
 
 
-def _where_infinities_meet(
-    program: Program, arguments: Mapping[str, Array]
-) -> NDArray[np.bool_]:
+def _where_infinities_meet(program: Program, arguments: Mapping[str, Array]) -> NDArray[np.bool_]:
     """Where one side is NaN and the other infinite, which no NaN among the arguments has made."""
     without = {
         name: np.where(np.isnan(array), np.ones_like(array), array)

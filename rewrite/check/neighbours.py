@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 
-from satura.rewrite.check.instances import SHAPED, Instance, Wish, draw_instance, fires, is_well_typed
+from satura.rewrite.check.instances import (
+    SHAPED,
+    Instance,
+    Wish,
+    draw_instance,
+    fires,
+    is_well_typed,
+)
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.terms import type_of
 from satura.rewrite.types.attributes import (
