@@ -1,6 +1,7 @@
 """Constants move into the weights of contractions, where they are computed once.
 
-All of these laws change how products and sums are rounded.
+A matmul of one row, as of the query of a new token, packs nothing: it is a sum. All of these laws
+change how products and sums are rounded.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from satura.rewrite.language.dsl import (
     rule,
 )
 from satura.rewrite.language.families import Contraction
-from satura.rewrite.language.terms import binary, broadcast, matmul, reshape, transpose
-from satura.rewrite.types.attributes import Perm, Shape, refuse_unless
-from satura.rewrite.types.tensor_type import TensorType
+from satura.rewrite.language.terms import binary, broadcast, matmul, reduce, reshape, transpose
+from satura.rewrite.types.attributes import Axes, Perm, Shape, refuse_unless
+from satura.rewrite.types.tensor_type import DType, TensorType
 
 
 @attribute_function
@@ -74,4 +75,41 @@ def permute_rows_of_matmul(x: Varying, w: Known, p: Perm, s: Shape) -> Law:
         matmul(reshape(transpose(x, p), s), w),
         matmul(reshape(x, s), reshape(transpose(rows, row_perm(p)), Shape(w.type.shape))),
         flattens(x.type, p, s),
+    )
+
+
+@attribute_function
+def down_columns(type_: TensorType) -> Axes:
+    """The last axis but one."""
+    return Axes((type_.rank - 2,))
+
+
+@attribute_function
+def has_one_row(type_: TensorType) -> bool:
+    """Whether the last axis but one has extent 1."""
+    return type_.shape[-2] == 1
+
+
+@attribute_function
+def keeps_products(type_: TensorType) -> bool:
+    """Whether products are rounded as sums are: f16 and bf16 are summed in f32."""
+    return type_.dtype in (DType.F32, DType.F64)
+
+
+@attribute_function
+def last_axes_swapped(type_: TensorType) -> Perm:
+    """The permutation that transposes matrices."""
+    *batch, rows, columns = range(type_.rank)
+    return Perm((*batch, columns, rows))
+
+
+@rule(reassociates=True)
+def matmul_of_one_row(x: Tensor, y: Varying) -> Law:
+    """matmul(x, y) = sum of y's rows, each times its element of x, when x has one row"""
+    factors = broadcast(transpose(x, last_axes_swapped(x.type)), Shape(y.type.shape))
+    return rewrites(
+        matmul(x, y),
+        reduce("sum", binary("mul", factors, y), down_columns(y.type)),
+        has_one_row(x.type),
+        keeps_products(x.type),
     )

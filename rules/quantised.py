@@ -34,7 +34,6 @@ from satura.rewrite.language.terms import (
 )
 from satura.rewrite.ops import REGISTRY
 from satura.rewrite.types.attributes import (
-    Axes,
     BinaryFn,
     Groups,
     Perm,
@@ -45,7 +44,7 @@ from satura.rewrite.types.attributes import (
 )
 from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
-from satura.rules.contraction import is_per_channel
+from satura.rules.contraction import down_columns, is_per_channel
 
 SMALL = (DType.I8, DType.U8, DType.I16, DType.U16)
 CODES = np.arange(1 << 16)  # what 16 bits can be; of fewer bits, several times each
@@ -126,12 +125,6 @@ def integer_matmul(
 def is_per_row(type_: TensorType) -> bool:
     """Whether the last axis has extent 1."""
     return type_.shape[-1] == 1
-
-
-@attribute_function
-def down_columns(type_: TensorType) -> Axes:
-    """The last axis but one."""
-    return Axes((type_.rank - 2,))
 
 
 @rule

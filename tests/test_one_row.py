@@ -1,0 +1,67 @@
+"""A matmul of one row whose right operand varies is a sum: nothing is packed for one use."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import satura
+from satura.rewrite.extract.schedule import Form
+from satura.rewrite.program.builder import Builder
+from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
+from satura.rewrite.types.tensor_type import DType
+from satura.rules import DEFAULT
+
+
+def attention(queries: int, dtype: DType = DType.F32) -> Program:
+    """Queries against 40 keys and values, per head."""
+    build = Builder()
+    q = build.input("q", dtype, (2, queries, 16))
+    k, v = (build.input(name, dtype, (2, 40, 16)) for name in "kv")
+    scores = build.matmul(q, build.transpose(k, (0, 2, 1)))
+    largest = build.broadcast(build.reduce("max", scores, (2,)), (2, queries, 40))
+    grown = build.unary("exp", build.binary("sub", scores, largest))
+    total = build.broadcast(build.reduce("sum", grown, (2,)), (2, queries, 40))
+    return build.program({"y": build.matmul(build.binary("div", grown, total), v)})
+
+
+def contractions(program: Program) -> int:
+    dispatches = satura.compile(program, threads=1).rewritten.schedule.dispatches
+    return sum(each.form is Form.CONTRACTION for each in dispatches)
+
+
+def test_attention_of_one_query_packs_nothing() -> None:
+    assert contractions(attention(1)) == 0
+    assert contractions(attention(2)) == 2
+
+
+@pytest.mark.parametrize("queries", [1, 2])
+def test_attention_is_right(queries: int) -> None:
+    program, random = attention(queries), np.random.default_rng(0)
+    shapes = {"q": (2, queries, 16), "k": (2, 40, 16), "v": (2, 40, 16)}
+    given = {name: random.normal(0, 1, shape).astype(np.float32) for name, shape in shapes.items()}
+    for threads in (1, 2):
+        got = satura.compile(program, threads=threads).run(given)["y"]
+        assert np.allclose(got, interpret(program, given)["y"], rtol=1e-5, atol=1e-6)
+
+
+def test_products_of_f16_are_summed_in_f32() -> None:
+    """300 · 300 is no f16; the sum of such products is."""
+    build = Builder()
+    x, y = build.input("x", DType.F16, (1, 2)), build.input("y", DType.F16, (2, 1))
+    program = build.program({"y": build.matmul(x, y)})
+    given = {"x": np.array([[300, 300]]), "y": np.array([[300], [-300]])}
+    halves = {name: array.astype(np.float16) for name, array in given.items()}
+    assert satura.compile(program, threads=1).run(halves)["y"] == 0
+
+
+def test_weights_stay_packed() -> None:
+    build = Builder()
+    x = build.input("x", DType.F32, (1, 32))
+    w = build.constant(np.random.default_rng(0).normal(0, 1, (32, 48)).astype(np.float32))
+    assert contractions(build.program({"y": build.matmul(x, w)})) == 1
+
+
+def test_the_law_is_in_the_book() -> None:
+    assert "matmul_of_one_row" in {rule.name for rule in DEFAULT}
