@@ -1,7 +1,8 @@
 """Firings of which one attribute is moved by one step, or made like another one of its sort.
 
 Conditions are often wrong by one field: two windows that must be the same but for the size, a
-border on the other side, one tap too many. Fresh draws seldom come so near to what fires.
+border on the other side, one tap too many, an infinite scale beside a border of 0. Fresh draws
+seldom come so near to what fires.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from satura.rewrite.check.instances import (
 )
 from satura.rewrite.language.dsl import Direction
 from satura.rewrite.language.terms import type_of
+from satura.rewrite.ops.draw import FLOAT_SPECIALS
 from satura.rewrite.types.attributes import (
     Attribute,
     Axes,
@@ -31,12 +33,14 @@ from satura.rewrite.types.attributes import (
     Slices,
     Window,
 )
+from satura.rewrite.types.constant import Scalar
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import TensorType
 
+Steps = Mapping[type, Callable[[Attribute, Random], Attribute]]
+
 DRAWS = 1000
 WANTED = 150  # that fire
-LATE = 0.5  # share of those that are neighbours of neighbours
 COPIED = 0.4  # where there is another attribute of that sort
 UNMOVED = 0.3  # of those that are copied
 SECOND_STEP = 0.4
@@ -47,31 +51,47 @@ def neighbours(
 ) -> Iterator[Instance]:
     """Matches like the firings but for one or two steps; their extents may have moved, too.
 
-    Those that fire have neighbours in turn, so that many steps lead away from what was drawn.
+    First what lays out elements moves, then floats become special, those of neighbours included.
     """
     random = Random(seed)
-    found = [each for each in firings if _movable(each)]
-    known = {(), *map(_movable, found)}
+    found = list(_walk(direction, firings, _LAYOUTS, random, scale))
+    yield from found
+    yield from _walk(direction, [*firings, *found], _FLOATS, random, scale)
+
+
+def _walk(
+    direction: Direction, firings: Sequence[Instance], steps: Steps, random: Random, scale: int
+) -> Iterator[Instance]:
+    """Neighbours that fire, and neighbours of these: many steps lead away from what was drawn."""
+    found = [each for each in firings if _movable(each, steps)]
+    known = {(), *(_movable(each, steps) for each in found)}
+    moving = [each for each in found if not _pads_nothing(each)]
     first = len(found)
     for _ in range(DRAWS * scale if found else 0):
         if len(found) - first == WANTED * scale:
             return
-        is_late = len(found) > first and random.random() < LATE
-        instance = _neighbour(random.choice(found[first:] if is_late else found), random)
-        if instance is None or _movable(instance) in known or not fires(instance):
+        pool = random.choice((found, found[first:], moving)) or found
+        instance = _neighbour(random.choice(pool), steps, random)
+        if instance is None or _movable(instance, steps) in known or not fires(instance):
             continue
-        known.add(_movable(instance))
+        known.add(_movable(instance, steps))
         found.append(instance)
+        moving += [] if _pads_nothing(instance) else [instance]
         yield instance
 
 
-def _neighbour(instance: Instance, random: Random) -> Instance | None:
+def _pads_nothing(instance: Instance) -> bool:
+    """Whether a padding adds nothing: many firings have none that does."""
+    return any(isinstance(value, Padding) and value.is_zero for _, value in instance.values)
+
+
+def _neighbour(instance: Instance, steps: Steps, random: Random) -> Instance | None:
     """An instance with one or two steps; None where it is ill typed.
 
     The types of the variables stay, or the type of the left side, or only its rank and the dtypes.
     """
     stays = random.choice(("variables", "root", "rank"))
-    moved = _with_steps(instance, random)
+    moved = _with_steps(instance, steps, random)
     root = type_of(instance.direction.left, instance.bindings)
     if stays == "variables":
         values = tuple((name, moved.get(name, value)) for name, value in instance.values)
@@ -85,22 +105,22 @@ def _neighbour(instance: Instance, random: Random) -> Instance | None:
     return draw_instance(instance.direction, random, wish)
 
 
-def _with_steps(instance: Instance, random: Random) -> dict[str, Attribute]:
+def _with_steps(instance: Instance, steps: Steps, random: Random) -> dict[str, Attribute]:
     """All attributes, of which one or two have moved: often two of a sort, which have to agree."""
     values: dict[str, Attribute] = {
         name: value for name, value in instance.values if not isinstance(value, TensorType)
     }
-    movable = [name for name, value in values.items() if _is_movable(value)]
+    movable = [name for name, value in values.items() if _is_movable(value, steps)]
     name = random.choice(movable)
-    values[name] = _moved(name, values, random)
+    values[name] = _moved(name, values, steps, random)
     if random.random() < SECOND_STEP:
         alike = [each for each in movable if type(values[each]) is type(values[name])]
         name = random.choice(alike if random.random() < 0.5 else movable)
-        values[name] = _moved(name, values, random)
+        values[name] = _moved(name, values, steps, random)
     return values
 
 
-def _moved(name: str, values: Mapping[str, Attribute], random: Random) -> Attribute:
+def _moved(name: str, values: Mapping[str, Attribute], steps: Steps, random: Random) -> Attribute:
     """Another value for the attribute of that name."""
     value = values[name]
     others = [each for key, each in values.items() if key != name and type(each) is type(value)]
@@ -108,19 +128,20 @@ def _moved(name: str, values: Mapping[str, Attribute], random: Random) -> Attrib
         value = random.choice(others)
         if random.random() < UNMOVED:
             return value
-    return _STEPS[type(value)](value, random)
+    return steps[type(value)](value, random)
 
 
-def _movable(instance: Instance) -> tuple[Attribute, ...]:
+def _movable(instance: Instance, steps: Steps) -> tuple[Attribute, ...]:
     """The attributes that have neighbours."""
     values = (value for _, value in instance.values if not isinstance(value, TensorType))
-    return tuple(filter(_is_movable, values))
+    return tuple(value for value in values if _is_movable(value, steps))
 
 
-def _is_movable(value: object) -> bool:
+def _is_movable(value: object, steps: Steps) -> bool:
     """Whether there is another value of its sort and rank."""
     is_bare = isinstance(value, Window) and not value.rank
-    return type(value) in _STEPS and not is_bare and value not in _SINGLE
+    is_integer = isinstance(value, Scalar) and not value.dtype.is_float
+    return type(value) in steps and not is_bare and not is_integer and value not in _SINGLE
 
 
 def _with_step(dims: Sequence[Dim], random: Random, least: int = 0) -> tuple[Dim, ...]:
@@ -206,12 +227,17 @@ def _count(value: Attribute, random: Random) -> Attribute:
     return Count(*_numbers((value.value,), random, 0))
 
 
+def _float(value: Attribute, random: Random) -> Attribute:
+    assert isinstance(value, Scalar)
+    return Scalar.of(random.choice(FLOAT_SPECIALS), value.dtype)
+
+
 def _groups(value: Attribute, random: Random) -> Attribute:
     assert isinstance(value, Groups)
     return Groups(random.choice((value.count + 1, 2 * value.count, max(1, value.count // 2))))
 
 
-_STEPS: dict[type, Callable[[Attribute, Random], Attribute]] = {
+_LAYOUTS: Steps = {
     Window: _window,
     Padding: _padding,
     Slices: _slices,
@@ -221,4 +247,5 @@ _STEPS: dict[type, Callable[[Attribute, Random], Attribute]] = {
     Count: _count,
     Groups: _groups,
 }
+_FLOATS: Steps = {Scalar: _float}
 _SINGLE = (Perm(()), Perm((0,)), Axes(()), Padding((), ()), Slices((), (), ()))
