@@ -170,14 +170,13 @@ class BodyText:
         target = self.nest.target
         level = max(self.levels[self.nest.result], self._access_level(target, self.levels))
         kind = self.nest.dtype
-        text = self._at(f"write_{kind.value}", target, kind.itemsize, block)
+        text = self.at_result(f"write_{kind.value}", block)
         block.lines(max(level, 1)).append(f"{text}, {block.names[self.nest.result]})")
         return block
 
-    def result_place(self, block: Block) -> str:
-        """Where the nest stores an element of its result; the base is a line of `block`."""
-        text = self._at("", self.nest.target, self.nest.dtype.itemsize, block)
-        return text.removeprefix("(")
+    def at_result(self, name: str, block: Block) -> str:
+        """The beginning of a call that reads or writes an element of the nest's result."""
+        return self._at(name, self.nest.target, self.nest.dtype.itemsize, block)
 
     def forget_rows(self) -> None:
         """From here on what there is once per row is computed anew."""

@@ -19,7 +19,7 @@ from satura.rewrite.types.tensor_type import DType
 
 DEAR = 8.0  # flops from which on a value is kept for the next pass
 LARGEST_SPILL = 1 << 20  # bytes of scratch for values that two passes need
-LINE = 64
+WIDEST = 8  # bytes of an element, at most
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class KeptValues:
                 here = needed_values(values, targets, self._kept)
                 if index not in here or index in self._kept or self._nest.clips:
                     continue
-                if cost(self._nest, index) >= DEAR and count * LINE // 8 <= LARGEST_SPILL:
+                if cost(self._nest, index) >= DEAR and count * WIDEST <= LARGEST_SPILL:
                     is_last = stage == len(passes)
                     array = None
                     if not (is_last and self._fits_the_result(index)):
@@ -116,8 +116,8 @@ class KeptValues:
     def _place(self, index: int, array: str | None, block: Block) -> Place:
         kind = self._nest.values[index].dtype.value
         if array is None:
-            place = self._body.result_place(block)
-            return Place(f"write_{kind}({place}", f"stored_{kind}({place})")
+            put, get = (self._body.at_result(f"{n}_{kind}", block) for n in ("write", "stored"))
+            return Place(put, f"{get})")
         place = f"{array}, {self._row()}i"
         return Place(f"put_{kind}({place}", f"get_{kind}({place})")
 

@@ -9,7 +9,7 @@ rule that is refuted, or vacuous: it fires too rarely, or a condition of it is a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from random import Random
@@ -152,29 +152,8 @@ def _failure_at_extremes(
     rule: Rule, seed: int, attempts: int, scale: int, tried: Sequence[Firings]
 ) -> Failure | None:
     """The first failure at high ranks, equal extents, rare dtypes, or numbers huge or tiny."""
-    squares = min(SQUARE_DRAWS, attempts)
-    beside = {
-        id(firings): [*neighbours(firings.direction, [*firings.found.values()], seed, scale)]
-        for firings in tried
-    }
-    batches = (
-        chain(
-            of_high_rank(firings.direction, seed, scale),
-            of_equal_extents(firings.direction, seed, squares * scale),
-            of_large_extents(firings.direction, [*firings.found.values()], seed, scale),
-            of_small_extents(firings.direction, [*firings.found.values()], seed, scale),
-            of_long_windows(firings.direction, [*firings.found.values()], seed, scale),
-            of_reversed_shapes(firings.direction, seed, scale),
-            of_narrow_dtypes(firings.direction, seed, scale),
-            beside[id(firings)],
-            with_other_zeros(firings.found.values(), scale),
-            with_extreme_numbers(
-                [*firings.found.values(), *beside[id(firings)]], rule.exact, scale
-            ),
-            with_giant_extents(firings.direction, firings.found.values(), scale),
-        )
-        for firings in tried
-    )
+    squares = min(SQUARE_DRAWS, attempts) * scale
+    batches = (_extremes(firings, rule.exact, seed, squares, scale) for firings in tried)
     failure = first_failure(chain.from_iterable(batches), rule.exact, seed)
     for firings in tried:
         chosen = (firings.direction, [*firings.found.values()], seed + 1, scale)
@@ -184,6 +163,25 @@ def _failure_at_extremes(
             or first_failure(of_large_extents(*chosen, longest=True), rule.exact, seed, "alike")
         )
     return failure
+
+
+def _extremes(
+    firings: Firings, exact: bool, seed: int, squares: int, scale: int
+) -> Iterator[Instance]:
+    """Instances of one direction that its draws leave out, and neighbours of what fired."""
+    direction, found = firings.direction, [*firings.found.values()]
+    yield from of_high_rank(direction, seed, scale)
+    yield from of_equal_extents(direction, seed, squares)
+    yield from of_large_extents(direction, found, seed, scale)
+    yield from of_small_extents(direction, found, seed, scale)
+    yield from of_long_windows(direction, found, seed, scale)
+    yield from of_reversed_shapes(direction, seed, scale)
+    yield from of_narrow_dtypes(direction, seed, scale)
+    beside = [*neighbours(direction, found, seed, scale)]
+    yield from beside
+    yield from with_other_zeros(found, scale)
+    yield from with_extreme_numbers([*found, *beside], exact, scale)
+    yield from with_giant_extents(direction, found, scale)
 
 
 def _hint(rule: Rule, seed: int, attempts: int, tried: Sequence[Firings]) -> str:
