@@ -144,7 +144,7 @@ def _grouped_conv(draw: Drawing) -> int:
 
 
 def _depthwise(draw: Drawing) -> int:
-    taps, channels = draw.choice(3, 3, 5, 7), draw.size(8, 600)
+    taps, channels = draw.choice(3, 3, 5, 7), 8 * draw.size(2, 80)
     return _conv_of(draw, taps, draw.size(6, 60), channels, channels, channels)
 
 
@@ -251,7 +251,7 @@ _OF_F32: dict[str, Pattern] = {
     "matmul": _matmul, "few rows": _matmul_of_few_rows, "biased matmul": _biased_matmul,
     "erf of matmul": _gelu, "batched": _batched_matmul, "transposed": _transposed_matmul,
     "conv": _conv, "conv again": _conv, "grouped": _grouped_conv, "depthwise": _depthwise,
-    "planar": _planar, "pool": _pool,
+    "planar": _planar, "pool": _pool, "pool again": _pool,
     "cheap": _cheap, "add": _addition, "chain": _chain,
     "exp": lambda draw: draw.build.unary("exp", draw.tensor(2)),
     "erf": lambda draw: draw.build.unary("erf", draw.tensor(2)),
