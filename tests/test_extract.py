@@ -212,6 +212,20 @@ def test_what_a_contraction_cannot_step_through_is_stored_first() -> None:
     assert copy.root in product.operands
 
 
+@pytest.mark.parametrize("is_table", [True, False])
+def test_what_is_gathered_in_runs_is_turned_before_or_after(is_table: bool) -> None:
+    """Data says where a run starts: turned in the same loop, its elements would be far apart."""
+    build = Builder()
+    x = build.input("x", DType.F32, (64, 900) if is_table else (900, 64))
+    table = build.transpose(x, (1, 0)) if is_table else x
+    rows = build.gather(table, build.input("at", DType.I64, (1000,)), 0)
+    result = rows if is_table else build.transpose(rows, (1, 0))
+    schedule = extract(unrewritten(build.program({"y": result})))
+    assert [schedule.program.nodes[each.root].op.name for each in schedule.dispatches] == (
+        ["transpose", "gather"] if is_table else ["gather", "transpose"]
+    )
+
+
 def test_what_is_stored_anyway_is_read() -> None:
     """A convolution whose raw and relu'd results are both needed runs once."""
     build = Builder()

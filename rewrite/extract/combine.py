@@ -73,9 +73,11 @@ def combine(
     if kind is Kind.INDEXING:
         if not is_gathered(classes, node.operands[0], parts[0]):
             return None
-        touched = classes.bytes[cls]
+        touched, table = classes.bytes[cls], parts[0]
         reads = {leaf: min(amount, touched) for leaf, amount in reads.items()}
-        return base.but(reads=reads, work={**work, cls: ("gathered", touched)})
+        is_apart = table is not None and is_turned(table.work.values())
+        gathered = ("scattered" if is_apart else "gathered"), touched
+        return base.but(reads=reads, work={**work, cls: gathered})
     if kind is Kind.ALONE:
         anchor = Anchor(cls, *lonely_work(classes, node, model.lanes))
         return base.but(form=Fused.ALONE, anchor=anchor, closed=True)
@@ -173,6 +175,10 @@ def _moved(classes: EClasses, base: Fragment, part: Fragment | None) -> Fragment
     if stored is None:
         return base
     work[base.cls] = moved_work(stored, origin, result, classes.bytes[base.cls])
+    if is_turned([work[base.cls]]):  # what was gathered in runs is read one by one
+        for each, (name, amount) in work.items():
+            if name == "gathered":
+                work[each] = "scattered", amount
     return base.but(work=work, stored=stored)
 
 

@@ -17,8 +17,8 @@ A rate is named by what is done and, after a dot, by the element type that it is
     guard         elements of pads and concats of plain loops, which are cut where a part ends
     masked        those of rows and epilogues, each of which is compared, and chosen from all parts
     turned        bytes whose innermost axis is another one where plain loops read them, in blocks
-    scattered     such bytes where others read them, one by one
-    gathered      bytes that are read where data says
+    scattered     such bytes where others read them, one by one, and where data says
+    gathered      bytes that are read where data says, in runs
     packed        bytes of a varying operand that are copied to panels
     near, far     bytes read and stored, of tensors that caches hold and the rest of larger ones
     constant      bytes of constants: other dispatches have displaced them since the last run
