@@ -79,6 +79,13 @@ def softmax() -> Program:
     return build.program({"y": build.binary("div", grown, total)})
 
 
+def places() -> Program:
+    """Rows of which the place of the largest element is wanted."""
+    build = Builder()
+    x = build.input("x", DType.F32, (64, 1000))
+    return build.program({"y": build.arg_reduce("max", x, 1)})
+
+
 def quantized() -> Program:
     """Casts that saturate."""
     build = Builder()
@@ -153,7 +160,7 @@ PROGRAMS = {
     "full_groups": lambda: groups(target.host_target().lanes),
     "upsampled": upsampled, "elementwise": elementwise, "contraction": contraction,
     "winograd": winograd,
-    "functions": functions, "softmax": softmax, "quantized": quantized,
+    "functions": functions, "softmax": softmax, "places": places, "quantized": quantized,
     "octets": octets, "few_columns": few_columns, "few_octets": lambda: octets(24),
     "small_octets": lambda: octets(largest=64),
     "few_small_octets": lambda: octets(24, largest=64),

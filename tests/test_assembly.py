@@ -30,6 +30,7 @@ FEW = ["skylake-avx512", "haswell"]
 FEW_VECTORS = [
     *((cpu, program) for cpu in FEW for program in ("elementwise", "contraction", "depthwise")),
     ("haswell", "winograd"),
+    ("haswell", "places"),
     ("skylake-avx512", "doubles"),
 ]
 REGISTERS = {64: "zmm", 32: "ymm"}
@@ -38,6 +39,7 @@ INSTRUCTIONS = {
     "doubles": ["sqrtpd", r"fmadd\w*pd"],
     "winograd": ["addps", "subps", "fmadd"], "softmax": ["addps", "divps"],
     "depthwise": ["fmadd"], "planar": ["fmadd"], "groups": ["fmadd"], "pool": ["pmaxsd"],
+    "places": ["pmaxsd"],
     "functions": ["fmadd", "sqrtps", "divps", "addps"], "quantized": ["divps", "cvttps2dq"],
 }  # fmt: skip
 CALLS = re.compile(r"\t(?:call|bl)\w*\t(.*)")

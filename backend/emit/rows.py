@@ -17,6 +17,7 @@ from satura.backend.emit.kept_values import DEAR, KeptValues
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
 from satura.backend.emit.reductions import FLOPS, cost, has_key, identity_text, reads_loops
 from satura.backend.emit.row_groups import GROUP, SHORT_ROW, group_lines, vector_lines
+from satura.backend.emit.searched_blocks import BLOCK, search_lines
 from satura.backend.emit.text import indent
 from satura.backend.lower.body import Argument, Pointer, Reduction, needed_values
 from satura.backend.lower.canonical import Canonical
@@ -179,10 +180,13 @@ class _Rows:
         before += [*prepared.row, *block.row]
         lines: list[str] = []
         inner, again = list(block.inner), list(block.inner)
+        searched = [accumulators[n] for n in members] if self._is_searched(reductions) else []
         for member, reduction in zip(members, reductions, strict=True):
             accumulator = accumulators[member]
             start = self._start(reduction, prepared.names)
             lines += accumulator.initial_lines(start)
+            if searched:
+                continue
             inner += accumulator.step_lines(block.names)
             new = f"choose(is_new, {block.names[reduction.operand]}, {identity_text(reduction)})"
             again += accumulator.step_lines({**block.names, reduction.operand: new})
@@ -192,6 +196,9 @@ class _Rows:
             again.append(put)
         if self.grouped and self.length >= self.lanes and self._is_dear(targets):
             lines += vector_lines(self.inner, self.lanes, inner, again)
+        elif searched:
+            puts = inner[len(block.inner) :]
+            lines += search_lines(self.inner, block.inner, puts, block.names, searched)
         else:
             lines += self._loops(block, inner)
         for member in members:
@@ -263,6 +270,11 @@ class _Rows:
         needed = needed_values(self.nest.values, targets, self.given)
         moving = (index for index in needed if self.body.levels[index] == 3)
         return sum(FLOPS.get(self.nest.values[index].op, 0.0) for index in moving) >= DEAR
+
+    def _is_searched(self, reductions: Sequence[Reduction]) -> bool:
+        """Whether a pass finds nothing but places, in long rows."""
+        long = not (self.column or self.middle or self.clips) and self.length >= BLOCK
+        return long and all(each.position is not None for each in reductions)
 
     def _last_pass(self) -> list[str]:
         before = self._start_pass()

@@ -235,7 +235,8 @@ def _move_lines(
     """Lines that move a tile of elements of `size` bytes, whose rows become columns.
 
     Source and target are how elements are accessed, the address, and the pitch between rows. In the
-    source elements of a row are `step` apart.
+    source elements of a row are `step` apart. The last blocks overlap those before them, where the
+    tile is not a multiple of blocks.
     """
     edge = host_target().block_edge(size)
     line = max(edge, LINE // size)
@@ -253,17 +254,18 @@ def _move_lines(
     return [
         f"here = {here}",
         f"there = {there}",
-        f"high = height // {edge} * {edge}",
-        f"wide = width // {edge} * {edge}",
         f"near = {target_pitch} < {FAR} * {pitch} and {target_pitch} % {ALIAS} != 0",
         f"deep = {line} if near else {TILE}",
+        f"high = height if min(height, width) >= {edge} else 0",
         "for strip in range(0, high, deep):",
-        f"    for j in range(0, wide, {edge}):",
+        f"    for j in range(0, width, {edge}):",
+        f"        left = min(j, width - {edge})",
         f"        for i in range(strip, min(strip + deep, high), {edge}):",
-        f"            transpose_block_{8 * size}(here + i*{pitch} + j*{size}, {pitch}, "
-        f"there + i*{size} + j*{target_pitch}, {target_pitch})",
+        f"            top = min(i, height - {edge})",
+        f"            transpose_block_{8 * size}(here + top*{pitch} + left*{size}, {pitch}, "
+        f"there + top*{size} + left*{target_pitch}, {target_pitch})",
         "for j in range(width):",
-        "    for i in range(high if j < wide else 0, height):",
+        "    for i in range(high, height):",
         f"        element = {read}_u{8 * size}_at(here, i*{pitch} + j*{size})",
         f"        {write}_u{8 * size}_at(there, i*{size} + j*{target_pitch}, element)",
     ]
