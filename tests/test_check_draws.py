@@ -148,6 +148,24 @@ def arg_of_cast(f: ReduceFn, x: Tensor, a: Axis, last: Count) -> Law:
     )
 
 
+@rule
+def narrow_by_way(x: Tensor) -> Law:
+    """cast(cast(x, f16), f8) = cast(x, f8): not where it is rounded twice"""
+    return rewrites(cast(cast(x, DType.F16), DType.F8E4M3), cast(x, DType.F8E4M3))
+
+
+@rule
+def narrow_by_bytes(x: Tensor) -> Law:
+    """cast(cast(x, i8), i4) = cast(x, i4): not of floats, which saturate"""
+    return rewrites(cast(cast(x, DType.I8), DType.I4), cast(x, DType.I4))
+
+
+@rule
+def narrow_after_a_transpose(x: Tensor, p: Perm) -> Law:
+    """transpose(cast(x, f8), p) = cast(transpose(x, p), f8)"""
+    return rewrites(transpose(cast(x, DType.F8E5M2), p), cast(transpose(x, p), DType.F8E5M2))
+
+
 @attribute_function
 def seems_trivial(w: Window) -> bool:
     """Sizes and strides 1, whatever the border."""
@@ -755,6 +773,8 @@ WRONG = [
     isinf_doubled,
     sign_of_square,
     arg_of_cast,
+    narrow_by_way,
+    narrow_by_bytes,
     pool_of_one,
     pool_by_two,
     slice_by_two,
@@ -908,6 +928,7 @@ def product_of_three(x: Tensor, y: Tensor, z: Tensor) -> Law:
 
 
 RIGHT = [
+    narrow_after_a_transpose,
     product_of_three,
     part_of_product,
     collects,

@@ -17,8 +17,8 @@ from satura.rewrite.types.tensor_type import TensorType
 FILE = "/a/file/of/rules.py"
 HEAD = """\
 from satura.language import (
-    Axes, Axis, Law, Perm, ReduceFn, Scalar, Shape, Tensor, TensorType, UnaryFn, binary, concat,
-    equates, reduce, reshape, rewrites, transpose, unary
+    Axes, Axis, DType, Law, Perm, ReduceFn, Scalar, Shape, Tensor, TensorType, UnaryFn, binary,
+    cast, concat, equates, reduce, reshape, rewrites, transpose, unary
 )
 """
 
@@ -106,6 +106,8 @@ MISTAKES = [  # variables, law, and what is said of it
      r"never have the type of the left side \(bool\): no element type"),
     ("x: Tensor", "rewrites(unary('not', unary('exp', x)), x)",
      "the left side .* can never match: no element type of 'x' suits"),
+    ("x: Tensor", "rewrites(unary('neg', cast(x, DType.F8E5M2)), x)",
+     "the left side .* can never match: no element type suits"),
     ("x: Tensor", "rewrites(transpose(transpose(x, Perm((1, 0))), Perm((0, 2, 1))), x)",
      "the left side .* can never match: no rank of 'x' suits"),
     ("x: Tensor", "rewrites(transpose(x, Perm((1, 0))), reshape(x, Shape((6,))))",

@@ -147,7 +147,11 @@ def like(instance: Instance, random: Random, extents: tuple[Dim, ...] = ()) -> W
         and random.random() < (ATTRIBUTE_STAYS if stays or not _is_seldom_kept(value) else 0.2)
     )
     return Wish(
-        root.rank, extents, tuple(dict.fromkeys(dtypes)), given=given, root=root if stays else None
+        root.rank,
+        extents,
+        tuple(each for each in dict.fromkeys(dtypes) if not each.is_narrow),
+        given=given,
+        root=root if stays else None,
     )
 
 

@@ -123,7 +123,7 @@ class Draw:
     def dtype(self, choices: frozenset[DType] | None = None) -> DType:
         """A dtype among `choices` and those of this draw, where there are any."""
         wanted = [dtype for dtype in self.dtypes if choices is None or dtype in choices]
-        return self.one_of(wanted or [dtype for dtype in COMPUTED if dtype in (choices or ())])
+        return self.one_of(wanted or [dtype for dtype in DType if dtype in (choices or ())])
 
     def type(self) -> TensorType:
         return TensorType(self.dtype(), self.shape())
@@ -357,7 +357,9 @@ class Draw:
         if self.chance(0.2 if moderate else 0.1):
             return self.random.randint(-9, 9) / 2
         if moderate:
-            return self.random.choice(SCALES[dtype]) * self.random.gauss(0, 1)
+            return self.random.choice(SCALES.get(dtype, SCALES[DType.F16])) * self.random.gauss(
+                0, 1
+            )
         if self.chance(0.1):
             largest, normal, _ = _limits(dtype)
             size = self.random.choice((largest**0.25, largest**0.8, largest**-0.25, normal))
