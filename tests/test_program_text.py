@@ -58,6 +58,13 @@ def test_text_may_have_blank_lines_and_other_numbers() -> None:
     assert parse("\n\n".join(["", *lines, ""])) == parse(SCALED)
 
 
+def test_nodes_of_other_operands_are_two() -> None:
+    build = Builder()
+    x, y = (build.input(name, DType.F32, (2,)) for name in "xy")
+    differences = {build.binary("sub", *pair) for pair in ((x, y), (y, x), (x, x), (y, y))}
+    assert len(differences) == 4
+
+
 def test_equal_nodes_are_one() -> None:
     text = SCALED.replace('output "y"', '%4 = binary(%0, %2) mul : f32[n, 3]\noutput "y"')
     assert parse(text) == parse(SCALED)
