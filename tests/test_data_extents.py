@@ -121,7 +121,7 @@ def rest() -> tuple[ModelProto, list[dict[str, Array]]]:
 
 
 @pytest.mark.parametrize(
-    "make", deep_but([detector, best], [detector, twice, beside, ramp, best, rest])
+    "make", deep_but([ramp, best], [detector, twice, beside, ramp, best, rest])
 )
 def test_a_model_runs_in_parts_around_what_depends_on_data(
     make: Callable[[], tuple[ModelProto, list[dict[str, Array]]]],
