@@ -242,6 +242,21 @@ def test_the_cheapest_program_that_was_extracted_is_kept() -> None:
     assert sizes[1] >= 1000 and sizes[2] >= 1.9 * sizes[1]
 
 
+@rule
+def one_sign_more(x: Tensor) -> Law:
+    """|x| = |x + x - x|: right for integers, and without an end"""
+    return rewrites(unary("abs", x), unary("abs", binary("sub", binary("add", x, x), x)))
+
+
+def test_slow_growth_that_gains_nothing_ends() -> None:
+    """A few e-nodes in each round are no reason to go on for a thousand of them."""
+    build = Builder()
+    program = build.program({"y": build.unary("abs", build.input("x", DType.I32, (2,)))})
+    saturation = saturate(program, RuleSet(one_sign_more), extract=lambda _: Priced(1.0))
+    assert saturation.report.stopped == "no gain"
+    assert 50 < len(saturation.report.rounds) < 200
+
+
 def test_origins_name_rule_round_and_matched_class() -> None:
     build = Builder()
     x = build.input("x", DType.F32, (2, 3))

@@ -27,6 +27,7 @@ from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
+from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.tensor_type import DType
 from satura.rules import DEFAULT
 from tests.onnx_models import Typed, make_model, node
@@ -118,6 +119,17 @@ def test_constants_on_the_way_do_not_matter() -> None:
 def test_many_parts_become_one(count: int) -> None:
     ops = varying_ops(cheapest(parts(count)).program)
     assert ops == ["input", "unary", "unary"]
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+def test_what_adds_nothing_is_moved_once(is_left: bool) -> None:
+    """0 + n = n: each term of n is not one more to which 0 is added before it is broadcast."""
+    b, n = Builder(), symbol("n")
+    zero = b.broadcast(b.constant([[0]], DType.I64), (1, n))
+    size = b.broadcast(b.reshape(b.extent(n), (1, 1)), (1, n))
+    total = b.binary("add", *((zero, size) if is_left else (size, zero)))
+    total = b.binary("mul", total, b.iota((1, n), 1, DType.I64))
+    assert growth(saturate(b.program({"y": total}), DEFAULT)) < 4
 
 
 def test_pads_of_one_value_become_one() -> None:

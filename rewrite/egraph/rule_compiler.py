@@ -31,6 +31,7 @@ from satura.rewrite.language.terms import (
     Untransposed,
     Varying,
 )
+from satura.rewrite.ops.registry import Kind
 from satura.rewrite.types.attributes import Attribute, Count
 from satura.rewrite.types.constant import Constant, Scalar
 
@@ -113,6 +114,8 @@ class _Writer:
         result = self.make(direction.right, root, is_root=True)
         self.actions += [f"(union {root} {result})", *self.hiding]
         words = frozenset(" ".join(self.actions).replace("(", " ").replace(")", " ").split())
+        loops = self.loops(root)
+        words |= frozenset(name for atom in loops for name in atom.variables)
 
         atoms = [*self.nodes, *self.facts]
         if direction.computes:
@@ -132,6 +135,7 @@ class _Writer:
             lines.append(rule_text(query[:-1], want.stated, "demand", asking))
         if direction.hides:
             query = [*query, *self.apart_from(root)]
+        query = [*query, *loops]
         lines.append(rule_text(query, " ".join(self.actions), ruleset, ruleset))
         if isinstance(direction, Dropping):
             told = Atom(atoms[-1].table, (*atoms[-1].arguments[:-1], self.literal(Count(1))))
@@ -146,6 +150,14 @@ class _Writer:
     def hiding(self) -> list[str]:
         """The action that hides what the left side matched, where it is to be hidden."""
         return [f"(subsume {self.nodes[0].call})"] if self.direction.hides else []
+
+    def loops(self, root: str) -> list[Atom]:
+        """Facts that no operand of what matches is in its class: such a node is hidden, but was
+        joined with others before, and would be with all that its class ever gets."""
+        left = self.direction.left
+        if left.op.kind is not Kind.ELEMENTWISE:
+            return []
+        return [Atom("!=", (root, self.matched[operand])) for operand in left.operands]
 
     def apart_from(self, root: str) -> list[Atom]:
         """Facts that what replaces a node of a class is not made of that class."""

@@ -5,8 +5,8 @@ after the other, those with fewest matches first, with the limits checked after 
 rule that has too many. Hitting a limit is not an error: what is there by then is the result.
 
 With a function that extracts a program, one is extracted at the start, from a large e-graph when
-it has doubled, and at the end. The cheapest is kept, and a large e-graph that makes nothing cheaper
-has grown enough. No limit reads a clock: the result is the same on every machine.
+it has doubled, after every hundred rounds, and at the end. The cheapest is kept, and rounds that
+make nothing cheaper were enough. No limit reads a clock: the result is the same on every machine.
 
 Nothing inside a round can be interrupted. So rules that are not ours are watched: they run one at a
 time, each announced before it starts; see `rewrite/isolation/guarded.py`.
@@ -50,6 +50,7 @@ _OVER = 2
 _STEP = 2  # growth of the e-graph after which a program is extracted; its cube if it is slow
 _FAST = 1.15  # growth in a round; less, and the saturation may end soon
 _SMALL = 1_000  # e-nodes; an early end of a smaller e-graph saves nothing
+_LONG = 100  # rounds after which a program is extracted, however little grows in each
 _GAIN = 1e-4  # relative; what is cheaper by less was not worth the growth
 
 
@@ -227,7 +228,7 @@ class _Run:
             self.close_round()
             if self.report.stopped != "saturated" or not changed:
                 return
-            if self.is_large and self.has_grown:
+            if (self.is_large and self.has_grown) or round_ % _LONG == 0:
                 self.appraise()
                 if self.gainless >= self.limits.gainless:
                     self.report.stopped = "no gain"
