@@ -129,3 +129,24 @@ def test_what_a_mask_leaves_out_does_not_underflow(function: str) -> None:
     result = compiled.run({"x": masked})["y"]
     assert not flags.fetestexcept(FE_UNDERFLOW[platform.machine()])
     assert result.tobytes() != masked.tobytes()
+
+
+@pytest.mark.parametrize(
+    "dtype", [each for each in DType if each.is_integer and not each.is_narrow]
+)
+def test_integers_are_divided_to_the_last_unit(dtype: DType) -> None:
+    """Multiples of a divisor, and their neighbours: a quotient must not be rounded up to one."""
+    random, (least, most) = np.random.default_rng(0), dtype.bounds
+    sizes = random.integers(0, 8 * dtype.itemsize, 3000).astype(dtype.numpy)
+    y = random.integers(least, most, 3000, dtype.numpy, endpoint=True) >> sizes
+    factors = random.integers(max(least, -9), 10, 3000).astype(dtype.numpy)
+    x = y * factors + random.integers(max(least, -1), 2, 3000).astype(dtype.numpy)
+    ends = np.array([least, least + 1, 0, 1, most - 1, most], dtype.numpy)
+    arguments = {"x": np.append(x, np.repeat(ends, 6)), "y": np.append(y, np.tile(ends, 6))}
+    build = Builder()
+    operands = [build.input(name, dtype, each.shape) for name, each in arguments.items()]
+    results = {name: build.binary(name, *operands) for name in ("div", "mod", "fmod")}
+    program = build.program(results)
+    found, wanted = satura.compile(program, 1).run(arguments), interpret(program, arguments)
+    for name in results:
+        np.testing.assert_array_equal(found[name], wanted[name])

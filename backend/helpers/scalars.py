@@ -130,13 +130,29 @@ def _safe(site: Site, b: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
     return builder.select(unsafe, ir.Constant(b.type, 1), b), is_zero, is_minus
 
 
+def _truncated_quotient(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
+    """a / b of integers, truncated, for a b that never traps.
+
+    Up to 32 bits floats divide them, as vectors can: a quotient that is no integer is farther from
+    one than twice as many bits round.
+    """
+    builder = site.builder
+    if site.bits > 32:
+        return builder.sdiv(a, b) if site.is_signed else builder.udiv(a, b)
+    kind = F32 if site.bits <= 16 else F64
+    widen, narrow = (
+        (builder.sitofp, builder.fptosi) if site.is_signed else (builder.uitofp, builder.fptoui)
+    )
+    return narrow(builder.fdiv(widen(a, kind), widen(b, kind)), a.type)
+
+
 def _divide(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
     """Integers truncate toward zero, x / 0 is 0, and the smallest integer / -1 wraps."""
     builder = site.builder
     if site.is_float:
         return builder.fdiv(a, b)
     divisor, is_zero, is_minus = _safe(site, b)
-    quotient = builder.sdiv(a, divisor) if site.is_signed else builder.udiv(a, divisor)
+    quotient = _truncated_quotient(site, a, divisor)
     quotient = builder.select(is_minus, builder.neg(a), quotient)
     return builder.select(is_zero, _zero(a), quotient)
 
@@ -147,7 +163,7 @@ def _remainder(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
     if site.is_float:
         return _library("fmod", site, a, b)
     divisor, is_zero, is_minus = _safe(site, b)
-    rest = builder.srem(a, divisor) if site.is_signed else builder.urem(a, divisor)
+    rest = builder.sub(a, builder.mul(_truncated_quotient(site, a, divisor), divisor))
     return builder.select(builder.or_(is_zero, is_minus), _zero(a), rest)
 
 
