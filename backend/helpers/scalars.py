@@ -133,8 +133,8 @@ def _safe(site: Site, b: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
 def _truncated_quotient(site: Site, a: ir.Value, b: ir.Value) -> ir.Value:
     """a / b of integers, truncated, for a b that never traps.
 
-    Up to 32 bits floats divide them, as vectors can: a quotient that is no integer is farther from
-    one than twice as many bits round.
+    Up to 32 bits floats divide them, as vectors can: a quotient that is not an integer is farther
+    from the next one than floats of that size round.
     """
     builder = site.builder
     if site.bits > 32:
