@@ -57,6 +57,15 @@ def test_contiguous_elementwise_work_is_one_loop() -> None:
     assert nests_of(program) == [(360,)]
 
 
+def test_what_data_lead_to_is_read_along_its_runs() -> None:
+    """Sums of bags of rows: along a bag, data would say for each element where it is."""
+    build = Builder()
+    at = build.input("at", DType.I64, (50, 20))
+    rows = build.gather(build.input("x", F32, (30, 16)), at, 0)
+    program = build.program({"y": build.reduce("sum", rows, (1,))})
+    assert [extents[-1] for extents in nests_of(program)] == [16]
+
+
 def test_a_transpose_keeps_only_the_loops_it_needs() -> None:
     build = Builder()
     x = build.input("x", F32, (2, 3, 4, 5))
