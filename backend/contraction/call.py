@@ -41,6 +41,8 @@ from satura.rewrite.types.copies import row_major
 from satura.rewrite.types.dims import is_one
 from satura.rewrite.types.tensor_type import Array
 
+MANY_TAPS, FEW = 25, 4  # of a shallow convolution, and elements that a tap sees
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -112,7 +114,16 @@ class _Problem:
         """Whether rows are copied as words of their own before they are multiplied."""
         reading = self.reading
         scattered = self.left_depth != reading.left.itemsize
-        return reading.left_packed or scattered or self.depth % reading.products.per_word != 0
+        return (
+            reading.left_packed or scattered or self._is_shallow
+            or self.depth % reading.products.per_word != 0
+        )  # fmt: skip
+
+    @property
+    def _is_shallow(self) -> bool:
+        """Whether so many taps see so little each that what is around them takes as long."""
+        taps = prod(axis.row.taps for axis in self.rows)
+        return not self.reading.products.word.is_integer and taps >= MANY_TAPS and self.depth <= FEW
 
     @property
     def pieces_of_a_row(self) -> tuple[int, int]:

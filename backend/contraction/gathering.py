@@ -246,18 +246,20 @@ def _origin(spec: ContractionSpec) -> Iterator[str]:
 def _origins(spec: ContractionSpec) -> Iterator[str]:
     """The first line of a tile's table, its kind, and the other lines of a border tile."""
     axes, every = _window_parameters(spec), range(len(spec.windowed))
-    if axes:
+    if axes and not spec.banded:
         yield "interior = True"
         for axis in every:
             yield f"saved{axis} = row{axis}"
     yield "for slot in range(slots):"
     body = [*_origin(spec), "store_int64(table, slot, origin)"]
-    for axis in axes:
+    for axis in axes if not spec.banded else ():
         reach = f"position{axis} + (taps{axis} - 1) * dilation{axis}"
         body += [f"interior = interior and position{axis} >= 0 and {reach} < input{axis}"]
     body += ["if slot + 1 < size:", *indent(1, advance(spec))]
     yield from indent(1, body)
-    if axes:
+    if spec.banded:
+        yield "store_int64(kinds, tile, 1 + joins)"
+    elif axes:
         yield "if interior:"
         yield f"{INDENT}store_int64(kinds, tile, 1 + joins)"
         yield "else:"
@@ -302,37 +304,65 @@ def _row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
 
 
 def _band_lines(spec: ContractionSpec) -> Iterator[str]:
-    """Copies of the positions that the block's rows see, as words; `left_here` is where they would
-    start if they were all. Only the first axis is cut."""
+    """Copies of the positions that the block's rows see, as words, the border among them: no tap
+    leaves them. `left_here` is where they would start if they were all. Only the first axis is cut.
+    """
     axes = range(len(spec.windowed))
     *outer, last = axes
     yield f"inner = {' * '.join(['1', *(f'row_extent{axis}' for axis in axes[1:])])}"
     yield "low = first_row // inner"
     yield "high = (first_row + row_count - 1) // inner + 1"
     if spec.windowed[0]:
-        yield "high = min(input0, (high - 1) * step0 - lo0 + (taps0 - 1) * dilation0 + 1)"
-        yield "low = max(0, low * step0 - lo0)"
-    seen = [f"{'input' if spec.windowed[axis] else 'row_extent'}{axis}" for axis in axes[1:]]
-    ranges = ["low, high", *(f"0, {extent}" for extent in seen)]
-    terms = ["left_here", *(f"at{axis} * source{axis}" for axis in outer)]
-    if not outer:
-        terms.append("low * source0")
-    yield f"copies, length = {seen[-1] if outer else 'high - low'}, {_seen_words(spec)}"
+        yield "low, high = low * step0, (high - 1) * step0 + (taps0 - 1) * dilation0 + 1"
+    seen = [
+        f"{'input' if windowed else 'row_extent'}{axis}"
+        for axis, windowed in enumerate(spec.windowed)
+    ]
+    ranges = ["low, high", *(f"0, {extent}" for extent in seen[1:])]
+    first, end = ranges[last].split(", ")
+    yield f"length = {_seen_words(spec)}"
+    yield f"first, end = {first}, {end}"
+    if spec.windowed[last]:
+        yield f"first = min(max(first, border{last}), end)"
+        yield f"end = max(first, min(end, border{last} + held{last}))"
+    yield "copies, words = end - first, length"
     size = spec.dtype.itemsize
     yield f"if left_depth_stride == {size} and source{last} == length * {size}:"
-    yield f"{INDENT}copies, length = 1, length * copies"
+    yield f"{INDENT}copies, words = 1, length * copies"
     yield "copy = scratch + rows_offset"
     for axis in outer:
         yield f"{INDENT * axis}for at{axis} in range({ranges[axis]}):"
+    borders = [f"border{axis}" if spec.windowed[axis] else "0" for axis in axes]
+    terms = ["left_here", *(f"(at{axis} - {borders[axis]}) * source{axis}" for axis in outer)]
+    terms.append(f"(first - {borders[last]}) * source{last}")
+    word = spec.word.itemsize
     body = [
+        *_fill_lines(spec, f"first - {first}"),
         f"origin = {' + '.join(terms)}",
         "for position in range(copies):",
-        *indent(1, _depth_copy_lines(spec, "origin", "length")),
-        f"{INDENT}copy += length * {spec.word.itemsize}",
+        *indent(1, _depth_copy_lines(spec, "origin", "words")),
+        f"{INDENT}copy += words * {word}",
         f"{INDENT}origin += source{last}",
+        *_fill_lines(spec, f"{end} - end"),
     ]
+    inside = [
+        f"at{axis} >= border{axis} and at{axis} < border{axis} + held{axis}"
+        for axis in outer if spec.windowed[axis]
+    ]  # fmt: skip
+    if inside:
+        outside = _fill_lines(spec, f"{end} - {first}")
+        body = [f"if {' and '.join(inside)}:", *indent(1, body), "else:", *indent(1, outside)]
     yield from indent(len(outer), body)
     yield "left_here = scratch + rows_offset - low * stride0"
+
+
+def _fill_lines(spec: ContractionSpec, positions: str) -> list[str]:
+    """Lines that write so many positions of the border."""
+    return [
+        f"for k in range(({positions}) * length):",
+        f"{INDENT}put_{spec.word.value}(copy, k, fill_value)",
+        f"copy += ({positions}) * length * {spec.word.itemsize}",
+    ]
 
 
 def _depth_copy_lines(spec: ContractionSpec, source: str, count: str) -> list[str]:

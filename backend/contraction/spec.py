@@ -154,10 +154,9 @@ class RowAxis:
     def is_windowed(self) -> bool:
         return self.taps > 1 or self.lo != 0 or self.input != 0
 
-    @property
-    def positions(self) -> int:
-        """How many there are in memory."""
-        return self.input if self.is_windowed else self.extent
+    def seen(self, count: int) -> int:
+        """How many positions so many neighbouring rows see, the border among them."""
+        return (count - 1) * self.step + (self.taps - 1) * self.dilation + 1
 
 
 @dataclass(frozen=True)
@@ -224,6 +223,8 @@ def parameters(spec: ContractionSpec) -> tuple[str, ...]:
             names += ["tap_depth", "left_zero"]
     if spec.banded:
         names += [f"source{axis}" for axis in range(len(spec.windowed))]
+        cut = [axis for axis, windowed in enumerate(spec.windowed) if windowed]
+        names += [f"{name}{axis}" for axis in cut for name in ("border", "held")]
     if spec.right_packed:
         names += ["right_depth_stride", "right_column_stride", "panel_offset"]
         if spec.is_integer:
@@ -291,7 +292,9 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
         values[f"right_batch{axis}"] = call.right_strides[axis]
     for axis, row in enumerate(row_axes):
         values[f"row_extent{axis}"] = row.extent
-        values[f"source{axis}"] = call.rows[axis].stride
+        source = call.rows[axis]
+        values[f"source{axis}"] = source.stride
+        values[f"border{axis}"], values[f"held{axis}"] = source.lo, source.input
         for name in ("stride", "step", "lo", "input", "taps", "dilation"):
             values[f"{name}{axis}"] = getattr(row, name)
     values["scratch_pitch"] = layout.size
@@ -299,11 +302,12 @@ def contraction_plan(spec: ContractionSpec, call: ContractionCall, threads: int)
 
 
 def _of_copies(rows: tuple[RowAxis, ...], position: int) -> tuple[RowAxis, ...]:
-    """The axes over copies of all positions, of so many bytes each."""
+    """The axes over copies of all positions that are seen, of so many bytes each."""
     result: list[RowAxis] = []
     for row in reversed(rows):
-        result.insert(0, replace(row, stride=position))
-        position *= row.positions
+        seen = row.seen(row.extent)
+        result.insert(0, replace(row, stride=position, lo=0, input=seen if row.is_windowed else 0))
+        position *= seen
     return tuple(result)
 
 
@@ -311,23 +315,13 @@ def _band(rows: tuple[RowAxis, ...], most: int) -> int:
     """How many positions `most` neighbouring rows may see: all but along the first axis."""
     first, *others = rows
     slices = _slices(most, first.extent, prod(axis.extent for axis in others))
-    seen = slices
-    if first.is_windowed:
-        seen = _least(
-            first.input, (slices - 1) * first.step + (first.taps - 1) * first.dilation + 1
-        )
-    return seen * prod(axis.positions for axis in others)
+    return first.seen(slices) * prod(axis.seen(axis.extent) for axis in others)
 
 
 @defer
 def _slices(most: int, extent: int, inner: int) -> int:
     """Over how many indices of the first axis `most` rows may lie, where each has `inner` rows."""
     return min(extent, (most + inner - 2) // max(1, inner) + 1)
-
-
-@defer
-def _least(left: int, right: int) -> int:
-    return min(left, right)
 
 
 def _fill_word(spec: ContractionSpec, fill: float) -> int:
