@@ -121,9 +121,10 @@ class _Problem:
 
     @property
     def _is_shallow(self) -> bool:
-        """Whether so many taps see so little each that what is around them takes as long."""
-        taps = prod(axis.row.taps for axis in self.rows)
-        return not self.reading.products.word.is_integer and taps >= MANY_TAPS and self.depth <= FEW
+        """Whether many taps see little each, some of them beyond a border: there they take long."""
+        taps, word = prod(axis.row.taps for axis in self.rows), self.reading.products.word
+        has_border = any(axis.row.lo for axis in self.rows)
+        return has_border and not word.is_integer and taps >= MANY_TAPS and self.depth <= FEW
 
     @property
     def pieces_of_a_row(self) -> tuple[int, int]:
