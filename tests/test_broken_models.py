@@ -206,7 +206,9 @@ BROKEN: dict[str, tuple[Break, type[SaturaError], list[str]]] = {
     ),
     "opset too old": (set_opset(0), UnsupportedError, ["opset 0"]),
     "opset too new": (set_opset(999), UnsupportedError, ["opset 999"]),
-    "function that calls itself": (recursive_function, ModelError, ["deep"]),
+    "function that calls itself": (
+        recursive_function, ModelError, ["'extra' (F): in its body", "…", "than 64 deep"],
+    ),
     "reshape of wrong size": (
         lambda m: (
             m.graph.initializer.append(numpy_helper.from_array(np.array([5, -1]), "shape")),

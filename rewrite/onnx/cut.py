@@ -24,11 +24,17 @@ RANDOM = frozenset((
 
 
 class OpenExtents(UnsupportedError):
-    """The node that computes `outputs` has results whose extents depend on data."""
+    """The node that computes `outputs` has results whose extents depend on data.
 
-    def __init__(self, message: str, outputs: Mapping[str, TypeProto]) -> None:
+    There are no outputs where the node is in a function: the graph has names for them where the
+    functions are inlined.
+    """
+
+    def __init__(
+        self, message: str, outputs: Mapping[str, TypeProto] = {}, is_inlined: bool = False
+    ) -> None:
         super().__init__(message)
-        self.outputs = outputs
+        self.outputs, self.is_inlined = outputs, is_inlined
 
     @property
     def types(self) -> dict[str, TensorType]:

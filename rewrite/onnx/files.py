@@ -16,7 +16,7 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
-from satura.rewrite.errors import ModelError, SaturaError, UnsupportedError
+from satura.rewrite.errors import ModelError, UnsupportedError
 from satura.rewrite.onnx.narrow import BITS, narrow_array_of
 from satura.rewrite.onnx.order import all_nodes, inner_graphs
 from satura.rewrite.onnx.outline import outline
@@ -234,8 +234,8 @@ def initializer(tensor: TensorProto, stored: Stored | None) -> Constant:
 def _known_dtype(tensor: TensorProto) -> DType:
     try:
         return dtype_of(tensor.data_type)
-    except SaturaError as error:
-        raise type(error)(f"tensor '{tensor.name}': {error}") from None
+    except UnsupportedError as error:
+        raise UnsupportedError(f"tensor '{tensor.name}': {error}") from None
 
 
 def _refuse_other_length(tensor: TensorProto, dtype: DType, length: int) -> None:

@@ -17,6 +17,7 @@ from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.cut import OpenExtents
 from satura.rewrite.onnx.files import ModelApart, read_apart
 from satura.rewrite.onnx.importer import Importer
+from satura.rewrite.onnx.inlined import inlined
 from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.program.program import Program
@@ -181,17 +182,24 @@ def _import(
         apart = upgrade(found)
         known: dict[str, Dim] = dict(sizes or {})
         others = list(_OTHER_SIZES)
-        usual, refused, has_chosen = _USUAL_SIZE, None, False
+        usual, refused, has_chosen, is_inlined = _USUAL_SIZE, None, False, False
         while True:
             build = Tensors(for_all_sizes, usual, likely, clamps)
             importer = Importer(apart, values, asks, known, build)
             try:
                 return importer.program(), importer
+            except OpenExtents as error:
+                if error.outputs:
+                    raise OpenExtents(str(error), error.outputs, is_inlined) from None
+                if is_inlined:
+                    raise UnsupportedError(str(error)) from None
+                try:
+                    apart, is_inlined = inlined(apart), True
+                except UnsupportedError as why:
+                    raise UnsupportedError(f"{error}; it cannot be inlined: {why}") from None
             except (ModelError, UnsupportedError) as error:
                 has_chosen = has_chosen or importer.build.has_chosen
                 refused = refused or error
-                if isinstance(error, OpenExtents):
-                    raise
                 if not has_chosen or not others:
                     raise refused from None
                 usual, likely, known = others.pop(0), {}, dict(sizes or {})
