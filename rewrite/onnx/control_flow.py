@@ -95,7 +95,8 @@ def _loop(node: Context, body: Body) -> list[int]:
     wanted = len(graph.output) - 1 - len(state)
     if wanted and not collected:
         number = build.constant(0, DType.I64)
-        rows = body(graph, (number, alive, *state))[1 + len(state) :]
+        with build.only_typed():
+            rows = body(graph, (number, alive, *state))[1 + len(state) :]
         return [*state, *(_no_rows(node, row, 0) for row in rows)]
     return [*state, *(_stack(node, rows, 0) for rows in zip(*collected, strict=True))]
 
@@ -147,7 +148,8 @@ def _scan_results(node: Context, body: Body, state: list[int], sources: list[int
     places = _per_input(node, "scan_output_axes", outputs)
     if outputs and not collected:
         elements = [_element(build, x, axis) for x, axis in zip(sources, axes, strict=True)]
-        made = body(graph, (*state, *elements))[first:]
+        with build.only_typed():
+            made = body(graph, (*state, *elements))[first:]
         return [*state, *(_no_rows(node, x, at) for x, at in zip(made, places, strict=True))]
     rows = [list(column) for column in zip(*collected, strict=True)]
     for column, back in zip(rows, _per_input(node, "scan_output_directions", outputs), strict=True):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -51,9 +52,19 @@ class Tensors(Builder):
         self.for_all_sizes, self.usual, self.likely = for_all_sizes, usual, likely
         self.clamps = clamps or for_all_sizes
         self.has_chosen = False
+        self.is_run = True
         self.place = ""
         self.conditions: dict[tuple[Dim, Relation, Dim], SizeCondition] = {}
         self.sequences: dict[int, tuple[int, ...] | None] = {}
+
+    @contextmanager
+    def only_typed(self) -> Iterator[None]:
+        """Build what no call runs, of which only types count: it may read of no elements."""
+        outer, self.is_run = self.is_run, False
+        try:
+            yield
+        finally:
+            self.is_run = outer
 
     def sequence(self, tensors: Sequence[int] | None) -> int:
         """A negative number that stands for a list of tensors; None is an absent optional."""
@@ -86,7 +97,7 @@ class Tensors(Builder):
 
     def need_elements(self, dim: Dim, least: int) -> None:
         """Let calls where the extent `dim` is less be refused: no program runs there."""
-        if not self.is_at_least(dim, least):
+        if (self.is_run or not least) and not self.is_at_least(dim, least):
             self._need(least, "<=", dim)
 
     def is_at_least(self, dim: Dim, least: int) -> bool:
