@@ -88,7 +88,8 @@ class Tensors(Builder):
 
     def _need(self, left: Dim, relation: Relation, right: Dim) -> None:
         condition = SizeCondition(left, right, relation, self.place)
-        self.conditions.setdefault((left, relation, right), condition)
+        if relation != "=" or (right, relation, left) not in self.conditions:
+            self.conditions.setdefault((left, relation, right), condition)
 
     def need_extent(self, dim: Dim) -> None:
         """Let calls where the extent `dim` is negative be refused, if there may be some."""
@@ -211,12 +212,11 @@ class Tensors(Builder):
 
     def exactly(self, x: int, shape: Sequence[Dim]) -> int:
         """x, which has this shape wherever the model runs: nothing is broadcast."""
-        own = self.shape(x)
-        unequal = [(dim, other) for dim, other in zip(own, shape, strict=False) if dim != other]
-        if len(own) != len(shape) or not all(may_be_equal(*pair) for pair in unequal):
+        if not fits(self.shape(x), shape):
             raise ProgramError(f"{self.type(x)} should have the shape {list(shape)}")
-        for pair in unequal:
-            self.need_equal(*pair)
+        for dim, other in zip(self.shape(x), shape, strict=True):
+            if dim != other:
+                self.need_equal(dim, other)
         return self.expand(x, shape)
 
     def along(self, x: int, axis: int, shape: Sequence[Dim]) -> int:
@@ -309,6 +309,12 @@ def common_shape(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:
 def may_be_equal(dim: Dim, other: Dim) -> bool:
     """Whether two different extents are equal for some sizes, as far as can be told."""
     return dim != other and isinstance(dim - other, SymbolicDim)
+
+
+def fits(shape: Sequence[Dim], other: Sequence[Dim]) -> bool:
+    """Whether two shapes are equal for some sizes, as far as can be told."""
+    pairs = zip(shape, other, strict=False)
+    return len(shape) == len(other) and all(a == b or may_be_equal(a, b) for a, b in pairs)
 
 
 def simplest(dims: Sequence[Dim]) -> Dim:
