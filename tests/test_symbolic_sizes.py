@@ -374,13 +374,6 @@ def test_sizes_taken_for_equal_may_broadcast_in_calls() -> None:
         compiled(random_input(4, 3), random_input(3, 3))
 
 
-def test_channels_of_groups_are_as_many_as_there_are_scales() -> None:
-    nodes = [node("GroupNormalization", "x s s", num_groups=3)]
-    model = make_model(nodes, {"x": ("n", "c", 4)}, {"s": np.ones(6, np.float32)}, 21)
-    program = load(model)
-    assert str(program.nodes[program.inputs[0]].type) == "f32[n, 6, 4]"
-
-
 def test_a_batch_that_a_model_fixes_is_fixed() -> None:
     nodes = [
         node("Shape", "x", "s", start=1, end=2), node("Concat", "one s four", "t", axis=0),

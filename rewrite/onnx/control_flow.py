@@ -8,7 +8,7 @@ from onnx import GraphProto
 
 from satura.rewrite.onnx.lower.context import Context
 from satura.rewrite.onnx.lower.sequences import tensors_of
-from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.onnx.lower.tensors import Tensors, fits, simplest
 from satura.rewrite.types.tensor_type import DType
 
 Body = Callable[[GraphProto, Sequence[int]], Sequence[int]]
@@ -131,7 +131,13 @@ def _scan_results(node: Context, body: Body, state: list[int], sources: list[int
         node.axis(axis, build.rank(x))
         for axis, x in zip(_per_input(node, "scan_input_axes", scanned), sources, strict=True)
     ]
-    (count,) = {build.shape(x)[axis] for x, axis in zip(sources, axes, strict=True)}
+    counts = [build.shape(x)[axis] for x, axis in zip(sources, axes, strict=True)]
+    count = simplest(counts)
+    for each in counts:
+        if not fits([each], [count]):
+            raise node.wrong(f"of what it scans one has {count} elements, and another {each}")
+        if each != count:
+            build.need_equal(each, count)
     steps = node.fixed_dim(count, "the extent of the scanned axes")
     directions = "scan_input_directions" if node.opset > 8 else "directions"
     backward = _per_input(node, directions, scanned)
