@@ -20,7 +20,6 @@ def test_channels_of_groups_are_as_many_as_there_are_scales() -> None:
 
 def summed_rows() -> NodeProto:
     """A scan over x and z at once: the sum of all rows, and those of both."""
-    names = (["state", "a", "b"], ["total", "sum"])
     inputs, outputs = (
         [helper.make_tensor_value_info(name, F32, [3]) for name in names.split()]
         for names in ("state a b", "total sum")
