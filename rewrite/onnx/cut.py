@@ -11,6 +11,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, h
 from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.asked import bind_inputs, may_decide
 from satura.rewrite.onnx.checks import declared_inputs
+from satura.rewrite.onnx.defaults import without_defaults
 from satura.rewrite.onnx.files import ModelApart
 from satura.rewrite.onnx.order import in_order, uses
 from satura.rewrite.onnx.types import tensor_type, type_proto
@@ -106,6 +107,7 @@ def with_values(model: ModelApart, values: Mapping[str, Array]) -> ModelApart:
     """
     if not values:
         return model
+    model = without_defaults(model, values)
     types, _ = bind_inputs(declared_inputs(model.proto.graph), values)
     proto = ModelProto()
     proto.CopyFrom(model.proto)
