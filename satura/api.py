@@ -53,7 +53,8 @@ def load(model: Model, values: Mapping[str, object] | None = None) -> Program:
     """The program of an ONNX model.
 
     Inputs whose `values` are given become constants of it: those that decide shapes, such as axes
-    and sizes, must be given unless the model declares the shapes that follow from them. A program
+    and sizes, must be given unless the model declares the shapes that follow from them. Inputs that
+    have an initializer in the model are constants, too: it is their value by default. A program
     takes for equal what mostly is, as open extents of operands that may broadcast, and for numbers
     what must be known and only sizes decide, as the steps of a loop: other sizes are run by what
     `compile` makes of the model. Raises ModelError for a file that cannot be read,

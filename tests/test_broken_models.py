@@ -92,6 +92,16 @@ def initializer(dims: list[int], code: int, raw: bytes) -> Break:
     return change
 
 
+def numbers(**fields: list[int]) -> Break:
+    def change(model: ModelProto) -> None:
+        tensor = TensorProto(name="w", dims=[3, 4], data_type=F32)
+        for field, values in fields.items():
+            getattr(tensor, field).extend(values)
+        model.graph.initializer[0].CopyFrom(tensor)
+
+    return change
+
+
 def sequence_input(model: ModelProto) -> None:
     inner = helper.make_tensor_type_proto(F32, [2])
     kind = helper.make_sequence_type_proto(inner)
@@ -154,7 +164,12 @@ BROKEN: dict[str, tuple[Break, type[SaturaError], list[str]]] = {
         extra("Relu", "x", slope=1.0), ModelError, ["'extra' (Relu)", "slope"],
     ),
     "attribute of another type": (
-        extra("Concat", "x", "x", axis="one"), ModelError, ["'extra' (Concat)", "axis"],
+        extra("Concat", "x", "x", axis="one"),
+        ModelError, ["'extra' (Concat)", "attribute 'axis' must be of kind int, not string"],
+    ),
+    "attribute of another type in control flow": (
+        extra("If", "x", then_branch=1, else_branch=helper.make_graph([], "body", [], [])),
+        ModelError, ["'extra' (If)", "attribute 'then_branch' must be of kind graph, not int"],
     ),
     "missing attribute": (extra("Concat", "x", "x"), ModelError, ["'extra' (Concat)", "axis"]),
     "too many inputs": (extra("Relu", "x", "x"), ModelError, ["'extra' (Relu)", "input size 2"]),
@@ -183,6 +198,18 @@ BROKEN: dict[str, tuple[Break, type[SaturaError], list[str]]] = {
         declare("y", TensorProto.INT64, [2, 4]),
         ModelError, ["output 'y'", "int64[2, 4]", "f32[2, 4]"],
     ),
+    "input type that is none": (
+        declare("x", 99, [2, 3]), UnsupportedError, ["input 'x': element type 99 is not"],
+    ),
+    "declared output type that is none": (
+        declare("y", 99, [2, 3]), UnsupportedError, ["output 'y': element type 99 is not"],
+    ),
+    "numbers in the field of another type": (
+        numbers(int64_data=[1] * 12), ModelError, ["'w'", "12 elements in float_data", "has 0"],
+    ),
+    "too few numbers beside others": (
+        numbers(float_data=[1] * 11, int64_data=[1] * 12), ModelError, ["'w'", "has 11"],
+    ),
     "negative extent": (declare("x", F32, [2, -3]), ModelError, ["input 'x'", "-3"]),
     "absurd extent": (declare("x", F32, [10**15, 3]), ModelError, ["elements"]),
     "absurd fill": (constant_of_shape([10**15]), ModelError, ["'fill'", "elements"]),
@@ -206,7 +233,9 @@ BROKEN: dict[str, tuple[Break, type[SaturaError], list[str]]] = {
     ),
     "opset too old": (set_opset(0), UnsupportedError, ["opset 0"]),
     "opset too new": (set_opset(999), UnsupportedError, ["opset 999"]),
-    "function that calls itself": (recursive_function, ModelError, ["deep"]),
+    "function that calls itself": (
+        recursive_function, ModelError, ["'extra' (F): in its body", "…", "than 64 deep"],
+    ),
     "reshape of wrong size": (
         lambda m: (
             m.graph.initializer.append(numpy_helper.from_array(np.array([5, -1]), "shape")),

@@ -7,7 +7,7 @@ import pytest
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 import satura
-from satura.rewrite.errors import UnsupportedError
+from satura.rewrite.errors import CallError, UnsupportedError
 from satura.rewrite.onnx import importer as loading
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.interpreter import interpret
@@ -111,6 +111,37 @@ def test_no_steps_make_no_rows_of_the_type_that_their_body_says(
     results = interpret(program, {"x": np.zeros((0, 3), np.float32)})
     assert results["y"].tolist() == [1, 2, 3] and results["rows"].shape == expected
     assert results["rows"].dtype == np.float32
+
+
+def rows_behind_the_first() -> NodeProto:
+    """Each step adds a row of `rest` to the state, and its result is a row of `k` as well."""
+    nodes = [
+        make_node("Gather", "rest i", "r"), make_node("Add", "s r", "t"),
+        make_node("Gather", "k zero", "q"), make_node("Add", "r q", "row"),
+        make_node("Identity", "c", "d"),
+    ]  # fmt: skip
+    inner = body(nodes, {"i": I64, "c": BOOL, "s": F32}, {"d": BOOL, "t": F32, "row": F32})
+    return make_node("Loop", "count - first", "y rows", body=inner)
+
+
+@pytest.mark.parametrize("length", [1, "n"])
+def test_what_no_step_reads_may_have_no_elements(length: int | str) -> None:
+    nodes = [
+        make_node("Shape", "x", "shape"), make_node("Gather", "shape zero", "n"),
+        make_node("Sub", "n one", "count"), make_node("Slice", "x at far", "rest"),
+        make_node("Gather", "x zero", "first"), rows_behind_the_first(),
+    ]  # fmt: skip
+    constants = {"zero": np.int64(0), "one": np.int64(1), "at": [1], "far": [2**63 - 1]}
+    model = make_model(nodes, {"x": (length, 3), "k": ("m", 3)}, constants, outputs=("y", "rows"))
+    compiled = satura.compile(model, threads=1)
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    results = compiled.run({"x": x[:1], "k": x[:0]})
+    assert results["y"].tolist() == [0, 1, 2] and results["rows"].shape == (0, 3)
+    if length == "n":
+        rows = compiled.run({"x": x, "k": x[:1]})["rows"]
+        np.testing.assert_array_equal(rows, x[1:] + x[0])
+        with pytest.raises(CallError, match="the extent m is 0, and must be at least 1"):
+            compiled.run({"x": x, "k": x[:0]})
 
 
 @pytest.mark.parametrize("start", [0.0, 0.5, 3.0])

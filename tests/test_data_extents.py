@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
@@ -310,4 +311,87 @@ def test_data_that_decide_shapes_behind_a_part_are_refused() -> None:
     ]  # fmt: skip
     model = make_model(nodes, {"x": ("n", 2)}, {"one": [1], "last": [99]})
     with pytest.raises(UnsupportedError, match="of most decide shapes, and depend on data"):
+        satura.compile(model, threads=1)
+
+
+def call(function: str, read: str, made: str, **attributes: object) -> NodeProto:
+    result = node(function, read, made, **attributes)
+    result.domain = "own"
+    return result
+
+
+def in_functions() -> ModelProto:
+    """A function twice, each time less a number of its own; another in it keeps what is not 0."""
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    kept = helper.make_function(
+        "own", "kept", ["x"], ["y"],
+        [node("NonZero", "x", "n"), node("Transpose", "n", "t"), node("GatherND", "x t", "y")],
+        imports[:1],
+    )  # fmt: skip
+    number = helper.make_node("Constant", [], ["c"])
+    number.attribute.add(name="value_float", type=onnx.AttributeProto.FLOAT, ref_attr_name="less")
+    shifted = helper.make_function(
+        "own", "shifted", ["x"], ["y"],
+        [call("kept", "x", "n"), number, node("Sub", "n c", "y")],
+        imports, attributes=["less"],
+    )  # fmt: skip
+    calls = [call("shifted", "x", "a", less=2.0), call("shifted", "a", "y", less=3.0)]
+    return make_model(calls, {"x": ("n",)}, functions=[kept, shifted])
+
+
+def chooses_in_a_function() -> ModelProto:
+    """What the function's result is called in its body, it is called in the graph."""
+    nodes = [node("Greater", "x two", "m"), node("Compress", "x m", "y", axis=0)]
+    number = node("Constant", "", "two", value_float=2.0)
+    imports = [helper.make_opsetid("", 17)]
+    chosen = helper.make_function("own", "chosen", ["x"], ["y"], [number, *nodes], imports)
+    return make_model([call("chosen", "x", "y")], {"x": ("n",)}, functions=[chosen])
+
+
+@pytest.mark.filterwarnings("ignore::satura.rewrite.program.host_call.HostFallbackWarning")
+@pytest.mark.parametrize("make", [in_functions, chooses_in_a_function])
+def test_a_function_that_depends_on_data_is_its_body(make: Callable[[], ModelProto]) -> None:
+    model = make()
+    compiled = satura.compile(model, threads=1)
+    for values in ([1, 0, 2, 5], [0, 0], [4, 3, 2, 1, 0]):
+        x = np.array(values, np.float32)
+        np.testing.assert_array_equal(compiled(x), run(model, {"x": x})[0])
+    with pytest.raises(UnsupportedError, match=r"depends? on data|decides a shape"):
+        load(model)
+
+
+def test_a_function_of_another_opset_that_depends_on_data_is_refused() -> None:
+    model = chooses_in_a_function()
+    model.functions[0].opset_import[0].version = 18
+    with pytest.raises(UnsupportedError, match=r"\(Compress\) .* it cannot be inlined: .* opset"):
+        satura.compile(model, threads=1)
+
+
+BODIES = {
+    "If": """y = If (c) <then_branch = t () => (float a) {{ {inner} }},
+                        else_branch = e () => (float o) {{ o = ReduceSum<keepdims=0>(x) }}>""",
+    "Loop": """y = Loop (two, c) <body = b (int64 i, bool go) => (bool on, float a)
+                                  {{ on = Identity(go) {inner} }}>""",
+    "Scan": "y = Scan <num_scan_inputs=1, body = b (float v) => (float a) {{ {inner} }}> (x)",
+}
+
+
+@pytest.mark.parametrize("kind", ["If", "Loop", "Scan"])
+@pytest.mark.parametrize(
+    ("op_type", "inputs"),
+    [("NonZero", "x"), ("Unique", "x"), ("NonMaxSuppression", "b, s, most")],
+)
+def test_what_depends_on_data_inside_of_control_flow_is_refused(
+    op_type: str, inputs: str, kind: str
+) -> None:
+    inner = f"n = {op_type}({inputs}) f = Cast<to=1>(n) a = ReduceSum<keepdims=0>(f)"
+    model = onnx.parser.parse_model(
+        f"""<ir_version: 8, opset_import: ["": 17]>
+            g (float[3] x, float[1,3,4] b, float[1,1,3] s, bool c) => (float y)
+            <int64 two = {{2}}, int64[1] most = {{3}}> {{ {BODIES[kind].format(inner=inner)} }}"""
+    )
+    reason = (
+        rf"\({kind}\) that computes 'y': in its body: .*\({op_type}\).*; move it out of the body"
+    )
+    with pytest.raises(UnsupportedError, match=reason):
         satura.compile(model, threads=1)

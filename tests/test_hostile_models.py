@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
+import satura
 from satura.rewrite.errors import ModelError, SaturaError, UnsupportedError
 from satura.rewrite.onnx import importer as loading
 from satura.rewrite.onnx.load import load
@@ -185,3 +186,16 @@ def test_external_data_that_is_no_file(place: str, tmp_path: Path) -> None:
     PLACES[place](tmp_path / place)
     with pytest.raises(ModelError, match="external data of tensor 'c'"):
         load(path)
+
+
+def test_functions_that_double_are_not_inlined_for_what_depends_on_data() -> None:
+    model = doubling(60, "NonZero")
+    with pytest.raises(
+        UnsupportedError, match=r"\(NonZero\).* than 100,000 nodes in all"
+    ) as caught:
+        satura.compile(model, threads=1)
+    message = str(caught.value)
+    assert len(message) < 1000
+    assert [f"(f{level}) " in message for level in (0, 2, 3, 56, 57, 59)] == [
+        True, True, False, False, True, True,
+    ]  # fmt: skip

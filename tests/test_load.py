@@ -10,6 +10,8 @@ import onnx
 import pytest
 from onnx import NodeProto, helper
 
+import satura
+from satura.rewrite.errors import CallError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.interpreter import interpret
@@ -244,6 +246,25 @@ def test_an_initializer_that_is_also_an_input_is_a_constant() -> None:
     model = make_model([node("Add", "x w")], {"x": (3,), "w": (3,)}, {"w": random_input(3)})
     program = load(model)
     assert [program.nodes[index].input_name for index in program.inputs] == ["x"]
+    arguments = {"x": random_input(3), "w": random_input(3)}
+    reason = r"'w'.* has a default .* remove the initializer, or"
+    with pytest.raises(CallError, match=reason):
+        interpret(program, arguments)
+    with pytest.raises(CallError, match=reason):
+        satura.compile(model, threads=1).run(arguments)
+
+
+@pytest.mark.parametrize("length", [3, 3000])
+def test_a_value_takes_the_place_of_an_initializer(length: int) -> None:
+    """Longer ones are not in the model that is parsed."""
+    w = random_input(length)
+    model = make_model([node("Add", "x w")], {"x": (1,), "w": (length,)}, {"w": w})
+    program = load(model.SerializeToString(), {"w": 2 * w})
+    assert [program.nodes[index].input_name for index in program.inputs] == ["x"]
+    result = interpret(program, {"x": np.ones(1, np.float32)})["y"]
+    np.testing.assert_array_equal(result, 2 * w + 1)
+    with pytest.raises(CallError, match=r"input 'w' must be f32\[\d+\], not"):
+        load(model, {"w": w[:2]})
 
 
 def test_nodes_may_stand_in_any_order() -> None:

@@ -244,6 +244,15 @@ KINDS = {
         [node("ScatterND", "x a u", "y")], [(3, 2, 1), (4, 3, 1)], ("n", "l", 1),
         {"a": [[2, -1], [0, 1]], "u": np.ones((2, 1), np.float32)},
     ),
+    "groups of open channels": kind(
+        [node("GroupNormalization", "x s s", "y", num_groups=3)],
+        [(1, 6, 2), (2, 3, 3), (1, 30, 1)], ("n", "c", "l"),
+        constants={"s": np.array([1, 2, 3], np.float32)}, opset=18,
+    ),
+    "blocks of an image": kind(
+        [node("Col2Im", "x size block", "y", pads=[1, 1, 1, 1])],
+        [(1, 18, 42), (2, 9, 42), (0, 27, 42)], constants={"size": [6, 7], "block": [3, 3]},
+    ),
     "a part by scales": cropped(np.array([2.0, 0.75], np.float32)),
 }  # fmt: skip
 
@@ -273,6 +282,7 @@ def test_a_kind_of_node_runs_at_all_sizes(name: str) -> None:
         ("windows", (1, 5, 4), r"Reshape.* 20 and 16 where h = 5"),
         ("three parts", (1, 4, 2), "Split.* 3 and 4 where"),
         ("equal parts without a number", (1, 5, 2), "Split.* 4 and 5 where"),
+        ("groups of open channels", (1, 4, 2), "GroupN.*: c must be equal to .* 4 and 3 where"),
         ("reflected", (1, 2, 1), "Pad.*: l must be at least 3, but these are 2 and 3 where"),
         ("the largest along an open axis", (1, 2, 1), "TopK.*: l must be at least 3, but"),
         ("places along an open axis", (1, 3, 2), r"Gather.*: the extent l is 3, .* at least 4,"),

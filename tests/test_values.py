@@ -33,6 +33,17 @@ def test_values_decide_shapes(sums: Path, capsys: pytest.CaptureFixture[str]) ->
     assert json.loads(capsys.readouterr().out)["y"]["shape"] == [3]
 
 
+def test_a_value_takes_the_place_of_a_default(
+    sums: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = onnx.load(sums)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([0]), "axes"))
+    onnx.save(model, sums)
+    for options, shape in (((), "[3]"), (("--value", "axes=1"), "[2]")):
+        assert cli("show", sums, "--stage", "program", *options) == 0
+        assert f": f32{shape}\noutput" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [

@@ -193,7 +193,7 @@ class Plans(Program):
             try:
                 folded = self._elsewhere(sizes)
             except ModelError as reason:
-                raise _refusal(self.schedule.program, sizes, error, reason) from None
+                raise _refusal(self.schedule.program, sizes, reason) from None
             if folded is None:
                 raise
             missed = f"in the program of other sizes: {error}"
@@ -249,15 +249,17 @@ class Plans(Program):
         return ClassReport(dict(sizes), tuple(facts), missed, 0, 0, values)
 
 
-def _refusal(
-    source: Source, sizes: Mapping[str, int], error: ProgramError, reason: ModelError
-) -> ProgramError:
-    """The error for sizes that neither a program runs, for which `error` says why, nor another.
+def _refusal(source: Source, sizes: Mapping[str, int], reason: ModelError) -> ProgramError:
+    """The error for sizes that neither the program of `source` runs nor another.
 
-    The `reason` tells of the model itself, unless an extent is negative, which may be seen late.
+    The `reason` tells of the model itself, unless an extent is too small, which may be seen late.
     """
-    if any(each.is_of_extent and not each.holds(sizes) for each in source.conditions):
-        return error
+    for condition in source.conditions:
+        try:
+            if condition.is_of_extent:
+                condition.check(sizes)
+        except ProgramError as error:
+            return error
     return ProgramError(f"{reason} where {sizes_text(sizes)}")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
 from onnx import (
+    AttributeProto,
     GraphProto,
     NodeProto,
     OperatorSetIdProto,
@@ -67,6 +68,7 @@ def check_node(node: NodeProto, domain: str, opsets: Mapping[str, int], ir_versi
         ) from None
     if schema.deprecated:
         return version  # the checker refuses it, though models use it
+    _check_kinds(node, schema)
     if any(attribute.HasField("g") for attribute in node.attribute):
         return version  # the checker would ask for the names around the node
     context = checker.C.CheckerContext()
@@ -78,6 +80,19 @@ def check_node(node: NodeProto, domain: str, opsets: Mapping[str, int], ir_versi
         reason = next((line for line in str(error).splitlines() if line.strip()), "it is not valid")
         raise ModelError(f"{label(node)}: {reason.strip()}") from None
     return version
+
+
+def _check_kinds(node: NodeProto, schema: defs.OpSchema) -> None:
+    """Raise ModelError where an attribute is an int, say, though the op takes several."""
+    for attribute in node.attribute:
+        if attribute.name in schema.attributes and attribute.type:
+            _, _, wanted = str(schema.attributes[attribute.name].type).rpartition(".")
+            kind = AttributeProto.AttributeType.Name(attribute.type)
+            if kind != wanted:
+                raise ModelError(
+                    f"{label(node)}: attribute '{attribute.name}' must be of kind"
+                    f" {wanted.lower()}, not {kind.lower()}"
+                )
 
 
 def input_types(graph: GraphProto, constants: Mapping[str, object]) -> dict[str, TensorType]:
@@ -193,7 +208,10 @@ def check_declared_type(output: ValueInfoProto, found: TensorType) -> None:
     if output.type.WhichOneof("value") != "tensor_type":
         return
     declared = output.type.tensor_type
-    fits = declared.elem_type == 0 or dtype_of(declared.elem_type) is found.dtype
+    try:
+        fits = declared.elem_type == 0 or dtype_of(declared.elem_type) is found.dtype
+    except UnsupportedError as error:
+        raise UnsupportedError(f"output '{output.name}': {error}") from None
     if declared.HasField("shape"):
         dims = declared.shape.dim
         fits = fits and len(dims) == found.rank

@@ -8,7 +8,7 @@ from onnx import GraphProto
 
 from satura.rewrite.onnx.lower.context import Context
 from satura.rewrite.onnx.lower.sequences import tensors_of
-from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.onnx.lower.tensors import Tensors, fits, simplest
 from satura.rewrite.types.tensor_type import DType
 
 Body = Callable[[GraphProto, Sequence[int]], Sequence[int]]
@@ -95,7 +95,8 @@ def _loop(node: Context, body: Body) -> list[int]:
     wanted = len(graph.output) - 1 - len(state)
     if wanted and not collected:
         number = build.constant(0, DType.I64)
-        rows = body(graph, (number, alive, *state))[1 + len(state) :]
+        with build.only_typed():
+            rows = body(graph, (number, alive, *state))[1 + len(state) :]
         return [*state, *(_no_rows(node, row, 0) for row in rows)]
     return [*state, *(_stack(node, rows, 0) for rows in zip(*collected, strict=True))]
 
@@ -130,7 +131,13 @@ def _scan_results(node: Context, body: Body, state: list[int], sources: list[int
         node.axis(axis, build.rank(x))
         for axis, x in zip(_per_input(node, "scan_input_axes", scanned), sources, strict=True)
     ]
-    (count,) = {build.shape(x)[axis] for x, axis in zip(sources, axes, strict=True)}
+    counts = [build.shape(x)[axis] for x, axis in zip(sources, axes, strict=True)]
+    count = simplest(counts)
+    for each in counts:
+        if not fits([each], [count]):
+            raise node.wrong(f"of what it scans one has {count} elements, and another {each}")
+        if each != count:
+            build.need_equal(each, count)
     steps = node.fixed_dim(count, "the extent of the scanned axes")
     directions = "scan_input_directions" if node.opset > 8 else "directions"
     backward = _per_input(node, directions, scanned)
@@ -147,7 +154,8 @@ def _scan_results(node: Context, body: Body, state: list[int], sources: list[int
     places = _per_input(node, "scan_output_axes", outputs)
     if outputs and not collected:
         elements = [_element(build, x, axis) for x, axis in zip(sources, axes, strict=True)]
-        made = body(graph, (*state, *elements))[first:]
+        with build.only_typed():
+            made = body(graph, (*state, *elements))[first:]
         return [*state, *(_no_rows(node, x, at) for x, at in zip(made, places, strict=True))]
     rows = [list(column) for column in zip(*collected, strict=True)]
     for column, back in zip(rows, _per_input(node, "scan_output_directions", outputs), strict=True):

@@ -11,6 +11,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, h
 from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.asked import bind_inputs, may_decide
 from satura.rewrite.onnx.checks import declared_inputs
+from satura.rewrite.onnx.defaults import without_defaults
 from satura.rewrite.onnx.files import ModelApart
 from satura.rewrite.onnx.order import in_order, uses
 from satura.rewrite.onnx.types import tensor_type, type_proto
@@ -24,11 +25,17 @@ RANDOM = frozenset((
 
 
 class OpenExtents(UnsupportedError):
-    """The node that computes `outputs` has results whose extents depend on data."""
+    """The node that computes `outputs` has results whose extents depend on data.
 
-    def __init__(self, message: str, outputs: Mapping[str, TypeProto]) -> None:
+    There are no outputs where the node is in a function: the graph has names for them where the
+    functions are inlined.
+    """
+
+    def __init__(
+        self, message: str, outputs: Mapping[str, TypeProto] = {}, is_inlined: bool = False
+    ) -> None:
         super().__init__(message)
-        self.outputs = outputs
+        self.outputs, self.is_inlined = outputs, is_inlined
 
     @property
     def types(self) -> dict[str, TensorType]:
@@ -100,6 +107,7 @@ def with_values(model: ModelApart, values: Mapping[str, Array]) -> ModelApart:
     """
     if not values:
         return model
+    model = without_defaults(model, values)
     types, _ = bind_inputs(declared_inputs(model.proto.graph), values)
     proto = ModelProto()
     proto.CopyFrom(model.proto)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from satura.rewrite.errors import ModelError, SaturaError, UnsupportedError
+from satura.rewrite.errors import ModelError, UnsupportedError
 from satura.rewrite.onnx.narrow import BITS, narrow_array_of
 from satura.rewrite.onnx.order import all_nodes, inner_graphs
 from satura.rewrite.onnx.outline import outline
@@ -234,8 +234,8 @@ def initializer(tensor: TensorProto, stored: Stored | None) -> Constant:
 def _known_dtype(tensor: TensorProto) -> DType:
     try:
         return dtype_of(tensor.data_type)
-    except SaturaError as error:
-        raise type(error)(f"tensor '{tensor.name}': {error}") from None
+    except UnsupportedError as error:
+        raise UnsupportedError(f"tensor '{tensor.name}': {error}") from None
 
 
 def _refuse_other_length(tensor: TensorProto, dtype: DType, length: int) -> None:
@@ -265,12 +265,12 @@ def array_of(tensor: TensorProto) -> Array:
             .astype(dtype.numpy, copy=False)
             .reshape(tuple(tensor.dims))
         )
-    fields = (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data,
-              tensor.uint64_data)  # fmt: skip
-    if max(map(len, fields)) != count:
+    field = helper.tensor_dtype_to_field(tensor.data_type)
+    found = len(getattr(tensor, field))
+    if found != count:
         raise ModelError(
-            f"tensor '{tensor.name}' of shape {list(tensor.dims)} needs {count} elements,"
-            f" the file has {max(map(len, fields))}"
+            f"tensor '{tensor.name}' of shape {list(tensor.dims)} and element type {dtype} needs"
+            f" {count} elements in {field}, the file has {found} there"
         )
     return np.asarray(numpy_helper.to_array(tensor)).astype(dtype.numpy, copy=False)
 

@@ -46,6 +46,9 @@ MOST_INLINED = 100_000
 """Nodes that the bodies of functions and loops may add up to, each as often as it is used."""
 _MOST_NESTED = 64
 
+_IN_BODY = ": in its body: "
+_MOST_PLACES = 3  # that a message names at each end
+
 Scope = dict[str, int]
 
 
@@ -230,7 +233,7 @@ class Importer:
             declared = {} if depth else self.declared
             results, host_call = host(context, domain, self.random_count, declared)
         except UnsupportedError as error:
-            if isinstance(error, OpenExtents) and not depth:
+            if isinstance(error, OpenExtents):
                 raise OpenExtents(str(refused or error), error.outputs) from None
             raise (refused or error) from None
         self.host_calls[host_call] = str(refused or f"{label(context.proto)} has no lowering")
@@ -263,7 +266,11 @@ class Importer:
         try:
             self._walk(nodes, scope, imports, depth + 1)
         except SaturaError as error:
-            raise type(error)(f"{label(node)}: in its body: {error}") from None
+            message = _inside(label(node), str(error), depth)
+            if isinstance(error, OpenExtents):
+                raise OpenExtents(message) from None  # the graph has no such outputs
+            error.args = (message,)
+            raise
         for name, wanted in zip(function.output, node.output, strict=False):
             if wanted and name not in scope:
                 raise ModelError(f"{label(node)}: its function does not compute '{name}'")
@@ -292,7 +299,11 @@ class Importer:
                 raise context.wrong(f"its body takes {len(graph.input)} inputs")
             for value, operand in zip(graph.input, operands, strict=True):
                 inner[value.name] = operand
-            self._walk(graph.node, inner, opsets, depth + 1)
+            try:
+                self._walk(graph.node, inner, opsets, depth + 1)
+            except OpenExtents as error:  # no part of a model ends inside a body
+                reason = f"{error}; move it out of the body, where it runs on the host"
+                raise UnsupportedError(_inside(label(context.proto), reason, depth)) from None
             for output in graph.output:
                 if output.name not in inner:
                     raise context.wrong(f"its body does not compute '{output.name}'")
@@ -306,3 +317,10 @@ class Importer:
             for dim in node.type.shape:
                 self.build.need_extent(dim)
         self.checked = len(self.build.nodes)
+
+
+def _inside(place: str, message: str, depth: int) -> str:
+    """`message` with the place around it; of many places only the first and last are named."""
+    if depth < _MOST_PLACES or message.count(_IN_BODY) < _MOST_PLACES:
+        return f"{place}{_IN_BODY}{message}"
+    return message if message.startswith("…") else f"…: {message}"

@@ -15,8 +15,10 @@ from satura.rewrite.onnx.asked import Asked, bind_inputs
 from satura.rewrite.onnx.calls import Call
 from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.cut import OpenExtents
+from satura.rewrite.onnx.defaults import without_defaults
 from satura.rewrite.onnx.files import ModelApart, read_apart
 from satura.rewrite.onnx.importer import Importer
+from satura.rewrite.onnx.inlined import inlined
 from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.program.program import Program
@@ -38,7 +40,8 @@ def load(
     satura cannot run; both name the node. Warns with HostFallbackWarning for nodes that only the
     reference implementation of the onnx package can run.
 
-    Inputs whose `values` are given are constants of the program. What must be a number, and only
+    Inputs whose `values` are given are constants of the program, as are those with an initializer,
+    which the model has for a default. What must be a number, and only
     sizes decide, is that at the `usual` ones, or where each other is 16. Raises CallError where
     values are of no inputs or of other types.
     """
@@ -178,20 +181,27 @@ def _import(
 ) -> tuple[Program, Importer]:
     try:
         found = model if isinstance(model, ModelApart) else read_apart(model)
-        apart = upgrade(found)
+        apart = upgrade(without_defaults(found, values))
         known: dict[str, Dim] = dict(sizes or {})
         others = list(_OTHER_SIZES)
-        usual, refused, has_chosen = _USUAL_SIZE, None, False
+        usual, refused, has_chosen, is_inlined = _USUAL_SIZE, None, False, False
         while True:
             build = Tensors(for_all_sizes, usual, likely, clamps)
             importer = Importer(apart, values, asks, known, build)
             try:
                 return importer.program(), importer
+            except OpenExtents as error:
+                if error.outputs:
+                    raise OpenExtents(str(error), error.outputs, is_inlined) from None
+                if is_inlined:
+                    raise UnsupportedError(str(error)) from None
+                try:
+                    apart, is_inlined = inlined(apart), True
+                except UnsupportedError as why:
+                    raise UnsupportedError(f"{error}; it cannot be inlined: {why}") from None
             except (ModelError, UnsupportedError) as error:
                 has_chosen = has_chosen or importer.build.has_chosen
                 refused = refused or error
-                if isinstance(error, OpenExtents):
-                    raise
                 if not has_chosen or not others:
                     raise refused from None
                 usual, likely, known = others.pop(0), {}, dict(sizes or {})

@@ -40,7 +40,7 @@ ELEMENT_CODES: dict[DType, int] = {dtype: code for code, dtype in ELEMENT_TYPES.
 def element_name(code: int) -> str:
     """ONNX's name of an element type, also for numbers that name none."""
     names: Mapping[int, str] = {value: name for name, value in TensorProto.DataType.items()}
-    return names.get(code, f"element type {code}").lower()
+    return names.get(code, str(code)).lower()
 
 
 def dtype_of(code: int) -> DType:

@@ -95,7 +95,12 @@ def sizes_of(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) ->
     """
     unknown = sorted(set(arguments) - set(types))
     if unknown:
-        raise CallError(f"there is no input {unknown[0]!r}; the inputs are {list(types)}")
+        raise CallError(
+            f"there is no input {unknown[0]!r}; the inputs are {list(types)}. One that has a"
+            " default in the model, an initializer, is a constant of the program: remove the"
+            " initializer, or give another value when you load the model (--value on the command"
+            " line)"
+        )
     sizes: dict[str, int] = {}
     first: dict[str, str] = {}
     pending: list[tuple[str, int, Dim, int]] = []

@@ -13,6 +13,7 @@ from satura.pipeline.inputs import read_input
 from satura.rewrite.errors import CallError
 from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.cut import with_values as with_constants
+from satura.rewrite.onnx.defaults import without_defaults
 from satura.rewrite.onnx.files import read_apart
 from satura.rewrite.types.tensor_type import Array, TensorType
 
@@ -29,7 +30,7 @@ def with_values(
     if not given:
         return model
     apart = read_apart(model)
-    types = declared_inputs(apart.proto.graph)
+    types = declared_inputs(without_defaults(apart, given).proto.graph)
     if others:
         given = {name: text for name, text in given.items() if name in types}
     values = {name: _value(name, text, types) for name, text in given.items()}

@@ -18,6 +18,7 @@ from satura.rewrite.onnx.asked import Asked
 from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.cut import OpenExtents, cut, with_values
 from satura.rewrite.onnx.files import ModelApart
+from satura.rewrite.onnx.inlined import inlined
 from satura.rewrite.onnx.load import named_sizes
 from satura.rewrite.onnx.order import short_label
 from satura.rewrite.onnx.upgrade import upgrade
@@ -47,7 +48,8 @@ class Chain(Program):
 
         Raises Asked where values of other inputs decide shapes in a part.
         """
-        apart = upgrade(with_values(model, values))
+        whole = upgrade(with_values(model, values))
+        apart = inlined(whole) if found.is_inlined else whole
         parts = cut(apart, found.outputs)
         graph = apart.proto.graph
         before = make(parts.before)

@@ -6,6 +6,7 @@ from functools import reduce
 
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, computed_wide, lowering
+from satura.rewrite.onnx.lower.tensors import fits
 from satura.rewrite.types.dims import Dim, SymbolicDim
 
 
@@ -21,7 +22,7 @@ def affine_grid(node: Context) -> int:
     rank = len(spatial)
     if rank not in (2, 3):
         raise node.wrong(f"its size has {rank + 2} entries, not 4 or 5")
-    if build.rank(theta) != 3 or build.shape(theta)[1:] != (rank, rank + 1):
+    if build.rank(theta) != 3 or not fits(build.shape(theta)[1:], (rank, rank + 1)):
         raise node.wrong(f"theta {build.type(theta)} does not fit {rank} spatial axes")
     theta = build.expand(theta, (batch, rank, rank + 1))
     columns = [

@@ -28,7 +28,8 @@ def need_inside(node: Context, extent: Dim, part: int | None = None) -> None:
     Raises ModelError where they leave it in all calls.
     """
     indices = node.build.nodes[node[1]]
-    if indices.op.name != "constant" or not indices.type.size:
+    is_constant = indices.op.name == "constant" and indices.type.size
+    if not is_constant or not node.build.is_run:
         return
     array = indices.constant.array if part is None else indices.constant.array[..., part]
     least = max(int(array.max()) + 1, -int(array.min()))

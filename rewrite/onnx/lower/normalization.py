@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
 from satura.rewrite.onnx.lower.reductions import with_axis
-from satura.rewrite.types.dims import exact_quotient
+from satura.rewrite.onnx.lower.tensors import fits
 from satura.rewrite.types.tensor_type import DType
 
 
@@ -120,19 +120,23 @@ def group_norm(node: Context) -> int:
     """Instance normalisation over groups of channels; scale and bias per channel."""
     build, x, wide = node.build, node.tensor(0), _stash(node)
     groups = node.integer("num_groups")
-    width = exact_quotient(x.shape[1], groups) if groups > 0 else None
-    if width is None:
-        raise node.wrong(f"{x.shape[1]} channels do not split into {groups} groups")
-    shape = (x.shape[0], groups, width, *x.shape[2:])
-    grouped = Value(build, build.reshape(wide.index, shape))
+    batch, channels, *rest = x.shape
+    width = channels // groups if groups > 0 else 0
+    fitting = (batch, groups * width, *rest)
+    if groups < 1 or not fits(x.shape, fitting):
+        raise node.wrong(f"{channels} channels do not split into {groups} groups")
+    shape = (batch, groups, width, *rest)
+    grouped = Value(build, build.reshape(build.exactly(wide.index, fitting), shape))
     _, centred, variance = _center(grouped, range(2, len(shape)))
     normal = centred / _deviation(node, variance)
     scale, bias = node.tensor(1), node.tensor(2)
     if node.opset < 21:
         scale, bias = (each.cast(normal.dtype).along(1, normal) for each in (scale, bias))
         result = normal * scale + bias
-        return build.converted(build.reshape(result.index, x.shape), x.dtype)
-    flat = Value(build, build.reshape(normal.index, x.shape)).cast(x.dtype)
+        joined = build.exactly(build.reshape(result.index, fitting), x.shape)
+        return build.converted(joined, x.dtype)
+    joined = build.exactly(build.reshape(normal.index, fitting), x.shape)
+    flat = Value(build, joined).cast(x.dtype)
     return (flat * scale.along(1, x) + bias.along(1, x)).index
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
 from satura.rewrite.onnx.lower.indexing import wrap_negative
-from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.onnx.lower.tensors import Tensors, fits
 from satura.rewrite.types.dims import Dim, product
 from satura.rewrite.types.tensor_type import DType
 
@@ -92,15 +92,17 @@ def col2im(node: Context) -> int:
         (extent - far) // stride + 1
         for extent, far, stride in zip(padded, reach, strides, strict=True)
     ]
-    batch, width, columns = build.shape(x)
+    batch, width, _ = build.shape(x)
     channels = width // prod(block)
-    if columns != prod(steps) or channels * prod(block) != width:
+    fitting = (batch, channels * prod(block), prod(steps))
+    if not fits(build.shape(x), fitting):
         raise node.wrong(f"{build.type(x)} is not made of blocks {list(block)} of {list(image)}")
+    x = build.exactly(x, fitting)
     inner, outer = np.indices(block).reshape(rank, -1, 1), np.indices(steps).reshape(rank, 1, -1)
     places = np.zeros((prod(block), prod(steps)), np.int64)
     for at in range(rank):
         places = places * padded[at] + inner[at] * dilations[at] + outer[at] * strides[at]
-    split = build.reshape(x, (batch, channels, prod(block), columns))
+    split = build.reshape(x, (batch, channels, prod(block), prod(steps)))
     lines = build.reshape(build.transpose(split, (2, 3, 0, 1)), (places.size, batch * channels))
     empty = build.full(0, (prod(padded), batch * channels), build.dtype(x))
     total = build.scatter(empty, build.constant(places.reshape(-1)), lines, "sum")

@@ -8,7 +8,7 @@ from itertools import product
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
 from satura.rewrite.onnx.lower.resampling import keys_far, keys_near
-from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.onnx.lower.tensors import Tensors, fits
 from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.dims import product as product_of
 from satura.rewrite.types.tensor_type import DType
@@ -89,8 +89,10 @@ def grid_sample(node: Context) -> int:
     rank = len(spatial)
     if mode != "nearest" and not build.dtype(x).is_float:
         raise NoLowering
-    if build.rank(grid) != rank + 2 or build.shape(grid)[-1] != rank:
-        raise node.wrong(f"a grid {build.type(grid)} does not fit {rank} spatial axes")
+    fitting = (batch, *build.shape(grid)[1:-1], rank)
+    if build.rank(grid) != rank + 2 or not fits(build.shape(grid), fitting):
+        raise node.wrong(f"a grid {build.type(grid)} does not fit {build.type(x)}")
+    grid = build.exactly(grid, fitting)
     axes = [_Axis(build, n, border, bool(node.integer("align_corners"))) for n in spatial]
     places = [
         Value(build, build.drop(build.one_axis_slice(grid, rank + 1, rank - 1 - at, 1), [rank + 1]))

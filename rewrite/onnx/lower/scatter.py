@@ -5,7 +5,7 @@ from __future__ import annotations
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, NoLowering, lowering
 from satura.rewrite.onnx.lower.indexing import elements_at, flat_places, need_inside, wrap_negative
-from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.onnx.lower.tensors import Tensors, fits
 from satura.rewrite.types.dims import Dim, product
 from satura.rewrite.types.tensor_type import DType
 
@@ -20,8 +20,9 @@ def scatter_elements(node: Context) -> int:
     axis = node.axis(node.integer("axis"), len(shape))
     need_inside(node, shape[axis])
     indices = wrap_negative(node, node[1], shape[axis])
-    if build.shape(indices) != build.shape(updates) or build.rank(indices) != len(shape):
+    if not fits(build.shape(updates), build.shape(indices)) or build.rank(indices) != len(shape):
         raise node.wrong(f"indices {build.type(indices)} do not fit {build.type(updates)}")
+    updates = build.exactly(updates, build.shape(indices))
     places = flat_places(build, shape, indices, axis)
     return _scatter_last(node, x, _inside(build, indices, shape[axis], places), updates, len(shape))
 
@@ -32,9 +33,11 @@ def scatter_nd(node: Context) -> int:
     build, x, updates = node.build, node[0], node[2]
     shape, tuples = build.shape(x), build.shape(node[1])
     (depth,) = node.static(tuples[-1:], "the length of an index")
-    rest = product(shape[depth:])
-    if depth > len(shape) or build.type(updates).size != product(tuples[:-1]) * rest:
+    fitting = (*tuples[:-1], *shape[depth:])
+    is_as_long = build.type(updates).size == product(fitting)
+    if depth > len(shape) or not (is_as_long or fits(build.shape(updates), fitting)):
         raise node.wrong(f"indices {build.type(node[1])} do not fit {build.type(updates)}")
+    updates = updates if is_as_long else build.exactly(updates, fitting)
     places = build.full(0, tuples[:-1], DType.I64)
     parts = []
     for at in range(depth):

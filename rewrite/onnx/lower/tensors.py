@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -51,9 +52,19 @@ class Tensors(Builder):
         self.for_all_sizes, self.usual, self.likely = for_all_sizes, usual, likely
         self.clamps = clamps or for_all_sizes
         self.has_chosen = False
+        self.is_run = True
         self.place = ""
         self.conditions: dict[tuple[Dim, Relation, Dim], SizeCondition] = {}
         self.sequences: dict[int, tuple[int, ...] | None] = {}
+
+    @contextmanager
+    def only_typed(self) -> Iterator[None]:
+        """Build what no call runs, of which only types count: it may read of no elements."""
+        outer, self.is_run = self.is_run, False
+        try:
+            yield
+        finally:
+            self.is_run = outer
 
     def sequence(self, tensors: Sequence[int] | None) -> int:
         """A negative number that stands for a list of tensors; None is an absent optional."""
@@ -77,7 +88,8 @@ class Tensors(Builder):
 
     def _need(self, left: Dim, relation: Relation, right: Dim) -> None:
         condition = SizeCondition(left, right, relation, self.place)
-        self.conditions.setdefault((left, relation, right), condition)
+        if relation != "=" or (right, relation, left) not in self.conditions:
+            self.conditions.setdefault((left, relation, right), condition)
 
     def need_extent(self, dim: Dim) -> None:
         """Let calls where the extent `dim` is negative be refused, if there may be some."""
@@ -86,7 +98,7 @@ class Tensors(Builder):
 
     def need_elements(self, dim: Dim, least: int) -> None:
         """Let calls where the extent `dim` is less be refused: no program runs there."""
-        if not self.is_at_least(dim, least):
+        if (self.is_run or not least) and not self.is_at_least(dim, least):
             self._need(least, "<=", dim)
 
     def is_at_least(self, dim: Dim, least: int) -> bool:
@@ -200,12 +212,11 @@ class Tensors(Builder):
 
     def exactly(self, x: int, shape: Sequence[Dim]) -> int:
         """x, which has this shape wherever the model runs: nothing is broadcast."""
-        own = self.shape(x)
-        unequal = [(dim, other) for dim, other in zip(own, shape, strict=False) if dim != other]
-        if len(own) != len(shape) or not all(may_be_equal(*pair) for pair in unequal):
+        if not fits(self.shape(x), shape):
             raise ProgramError(f"{self.type(x)} should have the shape {list(shape)}")
-        for pair in unequal:
-            self.need_equal(*pair)
+        for dim, other in zip(self.shape(x), shape, strict=True):
+            if dim != other:
+                self.need_equal(dim, other)
         return self.expand(x, shape)
 
     def along(self, x: int, axis: int, shape: Sequence[Dim]) -> int:
@@ -298,6 +309,12 @@ def common_shape(*shapes: Sequence[Dim]) -> tuple[Dim, ...]:
 def may_be_equal(dim: Dim, other: Dim) -> bool:
     """Whether two different extents are equal for some sizes, as far as can be told."""
     return dim != other and isinstance(dim - other, SymbolicDim)
+
+
+def fits(shape: Sequence[Dim], other: Sequence[Dim]) -> bool:
+    """Whether two shapes are equal for some sizes, as far as can be told."""
+    pairs = zip(shape, other, strict=False)
+    return len(shape) == len(other) and all(a == b or may_be_equal(a, b) for a, b in pairs)
 
 
 def simplest(dims: Sequence[Dim]) -> Dim:
