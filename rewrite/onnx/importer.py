@@ -44,7 +44,7 @@ from satura.rewrite.user_ops.declare import find
 
 MOST_INLINED = 100_000
 """Nodes that the bodies of functions and loops may add up to, each as often as it is used."""
-_MOST_NESTED = 64
+MOST_NESTED = 64
 
 _IN_BODY = ": in its body: "
 _MOST_PLACES = 3  # that a message names at each end
@@ -143,8 +143,8 @@ class Importer:
         self, nodes: Sequence[NodeProto], scope: Scope, opsets: Mapping[str, int], depth: int
     ) -> None:
         """Lower `nodes`, adding their results to `scope`."""
-        if depth > _MOST_NESTED:
-            raise ModelError(f"functions call each other more than {_MOST_NESTED} deep")
+        if depth > MOST_NESTED:
+            raise ModelError(f"functions call each other more than {MOST_NESTED} deep")
         for node in in_order(nodes, scope):
             if not any(node.output):
                 continue

@@ -8,11 +8,9 @@ from onnx import ModelProto, NodeProto, inliner
 
 from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.files import ModelApart
+from satura.rewrite.onnx.importer import MOST_INLINED, MOST_NESTED
 from satura.rewrite.onnx.order import all_nodes
 from satura.rewrite.user_ops.declare import find
-
-_MOST_NODES = 100_000
-_MOST_NESTED = 64
 
 
 def inlined(model: ModelApart) -> ModelApart:
@@ -23,9 +21,9 @@ def inlined(model: ModelApart) -> ModelApart:
     """
     proto = model.proto
     names = [(f.domain, f.name) for f in proto.functions if find(f.domain, f.name) is None]
-    if _inlined_size(proto) > _MOST_NODES:
+    if _inlined_size(proto) > MOST_INLINED:
         raise UnsupportedError(
-            f"the bodies of the model's functions have more than {_MOST_NODES:,} nodes in all"
+            f"the bodies of the model's functions have more than {MOST_INLINED:,} nodes in all"
         )
     try:
         return ModelApart(inliner.inline_selected_functions(proto, names), model.weights)
@@ -39,9 +37,9 @@ def _inlined_size(model: ModelProto) -> int:
     sizes: dict[tuple[str, str, str], int] = {}
 
     def size(nodes: Iterable[NodeProto], depth: int) -> int:
-        if depth > _MOST_NESTED:
+        if depth > MOST_NESTED:
             raise UnsupportedError(
-                f"the model's functions call each other more than {_MOST_NESTED} deep"
+                f"the model's functions call each other more than {MOST_NESTED} deep"
             )
         total = 0
         for node in all_nodes(nodes):
