@@ -155,7 +155,8 @@ class Compiled(Runnable):
         they are compiled, with `dims` too. Some take a search of their own: for it the file has the
         model, and the names of satura's own rules that were chosen; not so `with_model` False,
         where such sizes are refused. Raises UnsupportedError where a
-        node runs in Python, FileError where the file cannot be written.
+        node runs in Python, FileError where the file cannot be written, and CallError where it is
+        there and no saved program, as the model: only those are replaced.
         """
         from satura.artifact.save import save
 
