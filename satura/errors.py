@@ -3,6 +3,7 @@
 from satura.rewrite.errors import (
     ArtifactError,
     CallError,
+    EqualSizesWarning,
     FileError,
     LimitWarning,
     ModelError,
@@ -20,6 +21,7 @@ from satura.rewrite.errors import (
 __all__ = [
     "ArtifactError",
     "CallError",
+    "EqualSizesWarning",
     "FileError",
     "LimitWarning",
     "ModelError",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -96,7 +97,7 @@ class Compiled(Runnable):
     @property
     def program(self) -> Program:
         """The program that was extracted and compiled."""
-        return self.rewritten.schedule.program
+        return replace(self.rewritten.schedule.program, taken=self.source.taken)
 
     @property
     def report(self) -> Report:
