@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from onnx import NodeProto, TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import satura
+from satura.rewrite.errors import ModelError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.onnx.types import ELEMENT_CODES
 from satura.rewrite.program.interpreter import interpret
@@ -242,3 +245,35 @@ def test_old_opsets_are_converted(form: str) -> None:
         "Dropout": x, "Concat": np.concatenate([x, b]),
     }[proto.op_type]  # fmt: skip
     assert np.array_equal(interpret(load(model), {"x": x})["y"], expected)
+
+
+@pytest.mark.parametrize(
+    ("equation", "reason"),
+    [
+        ("iz,!k->q", r"has '!k', but its labels are letters"),
+        ("ij,jk->iq", "has 'q' in its result alone"),
+        ("i1,1k->ik", "has 'i1', but"),
+        ("i.,jk->ik", "has 'i.', but"),
+        ("ij,jk->i....k", "has 'i....k', but"),
+        ("ij,jk->ik->i", "has 'ik->i', but"),
+    ],
+)
+def test_equations_that_say_nothing_are_named(equation: str, reason: str) -> None:
+    model = make_model([node("Einsum", "x x", equation=equation)], {"x": [3, 3]})
+    with pytest.raises(ModelError, match=rf"\(Einsum\) .*{re.escape(equation)}.*{reason}"):
+        satura.load(model)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("position", range(3))
+def test_ranges_without_end_are_named(position: int, bad: float) -> None:
+    numbers = {name: np.float32(1) for name in ("start", "limit", "delta")}
+    wrong = [*numbers][position]
+    numbers[wrong] = np.float32(bad)
+    reason = rf"\(Range\) .*input {position} \('{wrong}'\) is {bad}"
+    proto = node("Range", " ".join(numbers))
+    with pytest.raises(ModelError, match=reason):
+        satura.load(make_model([proto], {}, numbers))
+    given = make_model([proto], {name: [] for name in numbers})
+    with pytest.raises(ModelError, match=reason):
+        satura.compile(given, threads=1).run(numbers)

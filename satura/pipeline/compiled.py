@@ -12,7 +12,13 @@ from satura.backend.run.calls import Runnable
 from satura.pipeline.ready import ReadyPart
 from satura.pipeline.rewritten import Rewritten
 from satura.rewrite.errors import CallError, file_errors
-from satura.rewrite.program.arguments import as_arrays, as_path, check_flags, with_members
+from satura.rewrite.program.arguments import (
+    as_arrays,
+    as_number,
+    as_path,
+    check_flags,
+    with_members,
+)
 
 if TYPE_CHECKING:
     from satura.backend.plan.compiled import CompiledSchedule
@@ -141,9 +147,10 @@ class Compiled(Runnable):
 
         Where `is_warm`, the arguments are in the caches when a launch reads them.
         """
-        if type(rounds) is not int or rounds < 1:
+        count = as_number(rounds)
+        if count is None or count < 1:
             raise CallError(f"rounds is {rounds!r}, but must be a number from 1 on")
-        return self._whole.measure(as_arrays(arguments), rounds, is_warm)
+        return self._whole.measure(as_arrays(arguments), count, is_warm)
 
     def save(
         self, path: str | Path, sizes: Mapping[str, int] | Iterable[Mapping[str, int]] = (),
