@@ -105,7 +105,7 @@ def compile_model(
     from satura.commands.compiling import compiling
     from satura.commands.replaced import files_of, refuse_to_replace
 
-    refuse_to_replace(output, files_of(model))
+    refuse_to_replace(output, [*files_of(model), *(files or [])])
     chosen = compiling("default", files, threads, precision, cost, dim, limits, executables)
     compile_to(model, output, size or [], value or [], chosen, not without_model, json)
 
@@ -155,7 +155,8 @@ def run(
     from satura.commands.run import run, run_opened
 
     arrays = [Path(each.partition("=")[2]) for each in input or []]
-    refuse_to_replace(output, [*files_of(model), *([inputs] if inputs else []), *arrays])
+    arrays += [inputs] if inputs else []
+    refuse_to_replace(output, [*files_of(model), *(files or []), *arrays])
     given = (inputs, input or [], size or [])
     if is_artifact(model):
         of_models = {
@@ -202,7 +203,7 @@ def optimize(
     from satura.pipeline.inputs import parse_sizes
     from satura.rewrite.onnx.files import weight_files
 
-    refuse_to_replace(output, weight_files(model))
+    refuse_to_replace(output, [*weight_files(model), *(files or [])])
     chosen = with_files(rules, files or [])
     timing = Timing(parse_sizes(size or []), threads) if time else None
     if timing is not None:

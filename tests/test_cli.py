@@ -407,15 +407,18 @@ def test_a_model_is_not_replaced_by_what_is_made_of_it(
     assert model.read_bytes() == content
 
 
-def test_weights_and_arguments_are_not_replaced(model: Path, tmp_path: Path) -> None:
+def test_what_else_a_command_reads_is_not_replaced(model: Path, tmp_path: Path) -> None:
     given, weights, outside = (tmp_path / name for name in ("x.npz", "w.bin", "outside.onnx"))
     np.savez(given, allow_pickle=False, x=np.zeros((1, 3), np.float32))
     proto = onnx.load(model)
     onnx.save(proto, outside, save_as_external_data=True, location="w.bin", size_threshold=0)
-    before = {path: path.read_bytes() for path in (given, weights, outside)}
+    rules = tmp_path / "mine.py"
+    rules.write_text(RULES)
+    before = {path: path.read_bytes() for path in (given, weights, outside, rules)}
     assert cli("run", model, "--inputs", given, "--output", given) == 2
     for command in (["compile", "-o"], ["optimize"], ["run", "--output"]):
         assert cli(command[0], outside, *command[1:], weights) == 2
+        assert cli(command[0], model, "--with", rules, *command[1:], rules) == 2
     with pytest.raises(CallError, match="is not a saved program"):
         satura.compile(outside, threads=1).save(weights)
     assert before == {path: path.read_bytes() for path in before}
