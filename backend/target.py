@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from satura.backend.cores import usable_threads
 from satura.rewrite.errors import CallError, UnsupportedError, warn_caller
+from satura.rewrite.program.arguments import as_number
 from satura.rewrite.system.interrupts import to_the_end
 
 if TYPE_CHECKING:
@@ -150,8 +151,9 @@ def threads_for(asked: int | None) -> int:
     usable = usable_threads()
     if asked is None:
         return usable
-    if not isinstance(asked, int) or isinstance(asked, bool) or asked < 1:
+    count = as_number(asked)
+    if count is None or count < 1:
         raise CallError(f"threads must be an int of at least 1, or None for all, not {asked!r}")
-    if asked > usable:
-        warn_caller(f"{asked} threads are more than the {usable} CPUs: {usable} are used")
-    return min(asked, usable)
+    if count > usable:
+        warn_caller(f"{count} threads are more than the {usable} CPUs: {usable} are used")
+    return min(count, usable)

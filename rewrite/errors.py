@@ -65,6 +65,14 @@ class LimitWarning(UserWarning):
     """A search was cut short by one of its limits, and may have missed a cheaper program."""
 
 
+class HostFallbackWarning(UserWarning):
+    """An ONNX node has no lowering and runs on the slow reference implementation."""
+
+
+class EqualSizesWarning(UserWarning):
+    """A program is for calls alone where sizes are equal that have different names in its model."""
+
+
 @contextmanager
 def file_errors(doing: str, path: object) -> Iterator[None]:
     """Raises FileError for what the system says while `path` is opened or written."""

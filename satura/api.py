@@ -67,13 +67,19 @@ def load(model: Model, values: Mapping[str, object] | None = None) -> Program:
 
 
 def save(program: Program, path: str | Path) -> None:
-    """Write `program` as an ONNX model; the file appears complete or not at all."""
+    """Write `program` as an ONNX model; the file appears complete or not at all.
+
+    An EqualSizesWarning says where it is not for all sizes of the model that it was made of: see
+    `optimize`.
+    """
     import_whole("satura.rewrite.onnx.write.save")
     from satura.rewrite.onnx.write.save import save as save_onnx
     from satura.rewrite.program.arguments import as_path
+    from satura.rewrite.program.equal_sizes import warn_of_equal_sizes
 
     with file_errors("write", path):
         save_onnx(program, as_path(path))
+    warn_of_equal_sizes(program, "the saved model")
 
 
 def open(path: str | Path, trust: bool = False, verify: bool = False) -> Opened:
@@ -123,12 +129,19 @@ def optimize(
     A limit that cuts the search short is a warning: the best program found so far is returned.
     `save` writes nodes of `model` where nothing is cheaper for a runtime. Rules of your
     own are tried in a process that is stopped when they do not end: see `compile`.
+
+    Where axes whose sizes have different names meet in an op that broadcasts, the program is for
+    equal sizes only, and may compute something else where one of them is 1: an EqualSizesWarning
+    names both and the node. Give equal sizes equal names in the model; `compile` runs others, too.
     """
     import_whole("satura.pipeline.written")
     _check(limits, strict=strict)
     from satura.pipeline.written import rewrite_for_file
+    from satura.rewrite.program.equal_sizes import warn_of_equal_sizes
 
-    return rewrite_for_file(model, rules, limits, strict=strict).schedule.program
+    program = rewrite_for_file(model, rules, limits, strict=strict).schedule.program
+    warn_of_equal_sizes(program, "the program, also when it is saved,")
+    return program
 
 
 def why(

@@ -103,7 +103,9 @@ def compile_model(
     """Compile MODEL and save it with its weights: `satura run` and satura.open start it at once."""
     from satura.commands.compile import compile_to
     from satura.commands.compiling import compiling
+    from satura.commands.replaced import refuse_to_replace
 
+    refuse_to_replace(output, model, files)
     chosen = compiling("default", files, threads, precision, cost, dim, limits, executables)
     compile_to(model, output, size or [], value or [], chosen, not without_model, json)
 
@@ -149,8 +151,12 @@ def run(
 ) -> None:
     """Compile MODEL, or open what was compiled, run it once and show its outputs."""
     from satura.artifact.container import is_artifact
+    from satura.commands.replaced import refuse_to_replace
     from satura.commands.run import run, run_opened
 
+    arrays = [Path(each.partition("=")[2]) for each in input or []]
+    arrays += [inputs] if inputs else []
+    refuse_to_replace(output, model, [*(files or []), *arrays])
     given = (inputs, input or [], size or [])
     if is_artifact(model):
         of_models = {
@@ -192,9 +198,11 @@ def optimize(
     from satura.commands.compiling import parse_limits
     from satura.commands.optimize import Timing
     from satura.commands.optimize import optimize as optimize_model
+    from satura.commands.replaced import refuse_to_replace
     from satura.commands.rule_files import with_files
     from satura.pipeline.inputs import parse_sizes
 
+    refuse_to_replace(output, model, files, may_be_model=True)
     chosen = with_files(rules, files or [])
     timing = Timing(parse_sizes(size or []), threads) if time else None
     if timing is not None:

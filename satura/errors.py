@@ -3,7 +3,9 @@
 from satura.rewrite.errors import (
     ArtifactError,
     CallError,
+    EqualSizesWarning,
     FileError,
+    HostFallbackWarning,
     LimitWarning,
     ModelError,
     OpError,
@@ -20,7 +22,9 @@ from satura.rewrite.errors import (
 __all__ = [
     "ArtifactError",
     "CallError",
+    "EqualSizesWarning",
     "FileError",
+    "HostFallbackWarning",
     "LimitWarning",
     "ModelError",
     "OpError",

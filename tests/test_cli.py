@@ -17,6 +17,7 @@ import pytest
 
 import satura
 from satura import __version__
+from satura.rewrite.errors import CallError
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.tensor_type import Array, DType
 from satura.rules import DEFAULT
@@ -388,6 +389,46 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
 )
 def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
     assert cli(*arguments) == 2
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "folder/../model.onnx", "link.onnx", "hard.onnx"])
+def test_a_model_is_not_replaced_by_what_is_made_of_it(
+    name: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link.onnx").symlink_to(model)
+    (tmp_path / "hard.onnx").hardlink_to(model)
+    content, output = model.read_bytes(), tmp_path / name
+    for command in (["compile", model, "-o", output], ["run", model, "--output", output]):
+        assert cli(*command) == 2
+        assert "is read by this command" in " ".join(capsys.readouterr().err.split())
+    with pytest.raises(CallError, match=r"is not a saved program .* name another file"):
+        satura.compile(model, threads=1).save(output)
+    assert model.read_bytes() == content
+
+
+def test_what_else_a_command_reads_is_not_replaced(model: Path, tmp_path: Path) -> None:
+    given, weights, outside = (tmp_path / name for name in ("x.npz", "w.bin", "outside.onnx"))
+    np.savez(given, allow_pickle=False, x=np.zeros((1, 3), np.float32))
+    proto = onnx.load(model)
+    onnx.save(proto, outside, save_as_external_data=True, location="w.bin", size_threshold=0)
+    rules = tmp_path / "mine.py"
+    rules.write_text(RULES)
+    before = {path: path.read_bytes() for path in (given, weights, outside, rules)}
+    assert cli("run", model, "--inputs", given, "--output", given) == 2
+    for command in (["compile", "-o"], ["optimize"], ["run", "--output"]):
+        assert cli(command[0], outside, *command[1:], weights) == 2
+        assert cli(command[0], model, "--with", rules, *command[1:], rules) == 2
+    with pytest.raises(CallError, match="is not a saved program"):
+        satura.compile(outside, threads=1).save(weights)
+    assert before == {path: path.read_bytes() for path in before}
+
+
+def test_an_optimised_model_may_replace_its_source(model: Path, value: Array) -> None:
+    expected = satura.interpret(satura.load(model), {"x": value})["y"]
+    assert cli("optimize", model, model) == 0
+    satura.save(satura.optimize(model), model)
+    assert np.array_equal(satura.interpret(model, {"x": value})["y"], expected, equal_nan=True)
 
 
 FAILURES = {

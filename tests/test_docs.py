@@ -6,24 +6,31 @@ import re
 import shlex
 import subprocess
 import sys
+import warnings
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import NodeProto, TensorProto
 
 from satura import language as satura_language
+from satura.api import compile as compile_model
+from satura.commands.coverage import PARTLY
 from satura.commands.language_page import language_page
 from satura.commands.pages import ops_page, rules_page
 from satura.commands.verdicts import recorded_verdicts
+from satura.errors import HostFallbackWarning
 from satura.experiments import calibration
 from satura.experiments.training import programs
 from satura.pipeline.rule_file import load_rules
+from satura.rewrite.program import host_call
 from satura.rules import DEFAULT
 from tests.documents import ENVIRONMENT, ROOT, satura
-from tests.onnx_models import make_model, node, random_input
+from tests.onnx_models import Inputs, Typed, make_model, node, random_input
 from tests.tiers import deep_but
 
+BOOL = TensorProto.BOOL
 DOCUMENTS = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
@@ -164,6 +171,37 @@ def test_ten_rules_are_not_of_the_book() -> None:
     ten = load_rules(ROOT / "examples" / "ten_rules.py")
     assert len(ten) == 10
     assert not {rule.name for rule in ten} & {rule.name for rule in DEFAULT}
+
+
+IN_PART: dict[str, tuple[list[NodeProto], Inputs]] = {
+    "RoiAlign": (
+        [node("RoiAlign", "x r b", output_height=2, output_width=2)],
+        {"x": [1, 3, 8, 8], "r": [2, 4], "b": Typed([2])},
+    ),
+    "ScatterElements": (
+        [node("ScatterElements", "x i u", reduction="max")],
+        {"x": Typed([3], BOOL), "i": Typed([2]), "u": Typed([2], BOOL)},
+    ),
+    "Compress": ([node("Compress", "x m")], {"x": [3], "m": Typed(["m"], BOOL)}),
+    "Range": (
+        [node("ReduceSum", "x", "s", keepdims=0), node("Range", "zero s one")], {"x": [3, 4]}
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", IN_PART)
+def test_ops_that_the_page_has_on_the_host_in_part_warn_so(op: str) -> None:
+    """Also as an error, as the page says."""
+    nodes, inputs = IN_PART[op]
+    model = make_model(nodes, inputs, {"zero": np.float32(0), "one": np.float32(1)}, 18)
+    assert op in " ".join(PARTLY)
+    with pytest.warns(HostFallbackWarning, match=op):
+        compile_model(model, threads=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", HostFallbackWarning)
+        with pytest.raises(HostFallbackWarning):
+            compile_model(model, threads=1)
+    assert HostFallbackWarning is host_call.HostFallbackWarning  # its former place
 
 
 def test_ops_page_is_current() -> None:

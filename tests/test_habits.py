@@ -78,6 +78,10 @@ def test_run_takes_arguments_in_any_form(compiled: satura.Compiled, run: Run) ->
         (lambda f: f.run(X), r"input 'y' \(f32\[rows, 3\]\) is missing"),
         (lambda f: f.run(X.astype(">f4"), Y), "in another byte order: convert it by astype"),
         (lambda f: f.run([[0.0] * 3], Y), r"convert it by np.asarray\(x, 'float32'\)"),
+        (
+            lambda f: f.run(X, Y, out={"difference": np.empty((1, 3), ">f4")}),
+            "in another byte order: make it of dtype 'float32'",
+        ),
         (lambda f: f.run(), r"input 'x' \(f32\[rows, 3\]\) is missing"),
         (lambda f: f.run({"x": X}, Y), "one dict of arguments, or arguments by position"),
     ],
@@ -93,6 +97,9 @@ def test_run_says_what_it_wants(compiled: satura.Compiled, run: Run, reason: str
         (lambda f, at: satura.save(f, at / "new.onnx"), "a Program, not Compiled: give compiled"),
         (lambda f, at: satura.save(f.program, at), "cannot write '.*': Is a directory"),
         (lambda f, at: f.save(at), "cannot write '.*': Is a directory"),
+        (lambda f, _: f.save(""), "a path is empty: name a file"),
+        (lambda f, _: satura.save(f.program, ""), "a path is empty: name a file"),
+        (lambda *_: satura.open(""), "a path is empty: name a file"),
         (lambda _, at: satura.open(at / "nope"), "cannot open '.*nope': No such file"),
         (lambda _, at: satura.load(at / "saved"), "is a compiled program, not a model"),
         (lambda _, at: satura.open(__file__), "an ONNX model is for satura.compile"),
@@ -112,6 +119,20 @@ def test_pickling_says_what_to_do_instead(
 ) -> None:
     with pytest.raises(CallError, match=r"compiled\.save\(path\)"):
         copied(compiled)
+
+
+@pytest.mark.parametrize("integer", [np.int64, np.uint8])
+def test_integers_of_numpy_are_integers(program: Program, integer: Callable[[int], int]) -> None:
+    one = integer(1)
+    compiled = satura.compile(
+        program, threads=one, dims={"rows": (one, integer(4))}, limits=satura.Limits(rounds=one)
+    )
+    assert type(compiled.threads) is int and compiled.threads == 1
+    compiled.prepare({"rows": one})
+    assert compiled.measure({"x": X, "y": Y}, rounds=one)
+    for wrong in (np.float64(1), np.bool_(True), np.array([1])):
+        with pytest.raises(CallError, match="threads must be an int"):
+            satura.compile(program, threads=wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("threads", ["2", 2.0, True, 0, -1])

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
-from onnx import NodeProto
+from onnx import NodeProto, TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 
 import satura
+from satura.rewrite.errors import ModelError
 from satura.rewrite.onnx.load import load
+from satura.rewrite.onnx.types import ELEMENT_CODES
 from satura.rewrite.program.interpreter import interpret
-from tests.onnx_models import agrees_with_onnxruntime, floats, make_model, node, random_input
+from satura.rewrite.types.tensor_type import DType
+from tests.onnx_models import (
+    F32,
+    Typed,
+    agrees_with_onnxruntime,
+    floats,
+    make_model,
+    node,
+    random_input,
+)
 from tests.onnxruntime_reference import assert_close
 
+F64 = TensorProto.DOUBLE
 FAR = floats([-0.0, 0.0, 1e-9, -1e-9, 5, -5, -16.5, -20, -30, -85, 19, 21, 90, 1e30, np.inf])
 
 BACKWARD = {
@@ -110,6 +125,97 @@ def test_group_normalization_of_opset_18_scales_groups() -> None:
     agrees_with_onnxruntime(model, {"x": random_input(2, 4, 3)})
 
 
+NORMS: dict[str, tuple[str, list[str], dict[str, int]]] = {
+    "LayerNormalization": ("x s", ["y", "mean", "inverse"], {}),
+    "GroupNormalization": ("x s s", ["y"], {"num_groups": 2}),
+    "RMSNormalization": ("x s", ["y"], {}),
+}
+
+
+@pytest.mark.parametrize("op", NORMS)
+@pytest.mark.parametrize("stash", [DType.F32, DType.F64, DType.F16], ids=str)
+@pytest.mark.parametrize("dtype", [DType.F64, DType.F32, DType.F16, DType.BF16], ids=str)
+def test_statistics_are_of_the_stash_type(op: str, dtype: DType, stash: DType) -> None:
+    inputs, outputs, attributes = NORMS[op]
+    code = ELEMENT_CODES[dtype]
+    proto = node(op, inputs, " ".join(outputs), stash_type=ELEMENT_CODES[stash], **attributes)
+    types = {"x": Typed([2, 4, 4], code), "s": Typed([4], code)}
+    x = random_input(2, 4, 4).astype(dtype.numpy)
+    arguments = {"x": x, "s": np.ones(4, dtype.numpy)}
+    found = satura.interpret(make_model([proto], types, None, 23, outputs), arguments)
+    wanted = [dtype.numpy] + [stash.numpy] * (len(outputs) - 1)
+    assert [found[name].dtype for name in outputs] == wanted
+    if "mean" in found:
+        mean = x.astype(np.float64).mean(-1, keepdims=True)
+        assert_close(found["mean"].astype(np.float64), mean, 0.02)
+
+
+def test_statistics_of_doubles_are_those_of_onnxruntime() -> None:
+    model = make_model(
+        [node("LayerNormalization", "x s", "y m d")],
+        {"x": Typed([2, 4], F64), "s": Typed([4], F64)}, outputs=["y", "m", "d"],
+    )  # fmt: skip
+    x = random_input(2, 4).astype(np.float64)
+    agrees_with_onnxruntime(model, {"x": x, "s": np.arange(4.0)})
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, 2), (2, 5)], ids=str)
+@pytest.mark.parametrize("op", ["QuantizeLinear", "DequantizeLinear"])
+def test_blocks_have_scales_of_their_own(op: str, shape: tuple[int, ...]) -> None:
+    axis = shape.index(5)
+    scales = [2 if dim == 5 else dim for dim in shape]
+    code = F32 if op == "QuantizeLinear" else TensorProto.INT8
+    proto = node(op, "x s", axis=axis, block_size=3)
+    model = make_model([proto], {"x": Typed(shape, code), "s": scales}, None, 21)
+    x = np.arange(1, np.prod(shape) + 1).reshape(shape).astype(np.float32)
+    s = np.arange(1, np.prod(scales) + 1).reshape(scales).astype(np.float32)
+    agrees_with_onnxruntime(model, {"x": x if code == F32 else x.astype(np.int8), "s": s})
+
+
+@pytest.mark.parametrize("coordinates", ["align_corners", "half_pixel"])
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_integers_are_rounded_with_antialias(mode: str, coordinates: str) -> None:
+    proto = node(
+        "Resize", "x - - n", mode=mode, antialias=1, coordinate_transformation_mode=coordinates
+    )
+    inputs = {"x": Typed([1, 6], TensorProto.UINT8)}
+    model = make_model([proto], inputs, {"n": np.array([1, 3])}, 18)
+    x = np.array([[10, 201, 33, 255, 0, 77]], np.uint8)
+    (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+    assert np.array_equal(satura.interpret(model, {"x": x})["y"], expected)
+    if (mode, coordinates) != ("linear", "half_pixel"):  # where 84.5 becomes 85 in onnxruntime
+        agrees_with_onnxruntime(model, {"x": x})
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int32], ids=lambda x: x.__name__)
+def test_integers_of_cubic_filters_keep_within_their_type(dtype: type[np.generic]) -> None:
+    """As the reference has them; onnxruntime takes int8 for uint8."""
+    most = np.iinfo(dtype).max if dtype != np.int32 else 1000  # type: ignore[type-var]
+    proto = node("Resize", "x - - n", mode="cubic", antialias=1)
+    code = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    model = make_model([proto], {"x": Typed([1, 8], code)}, {"n": np.array([1, 5])}, 18)
+    x = np.array([[0, most, most, 0, most, most, most, 0]], dtype)
+    (expected,) = ReferenceEvaluator(model).run(None, {"x": x})
+    assert np.array_equal(satura.interpret(model, {"x": x})["y"], expected)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("alpha", [1.0, 0.0, 0.5])
+def test_gemm_does_not_read_what_it_takes_no_times(alpha: float, bad: float) -> None:
+    """C times a beta of 0; A·B times an alpha of 0 is a product as any other."""
+    types = {"a": [2, 1], "b": [1, 2], "c": [2, 2]}
+    model, whole = (
+        make_model([node("Gemm", "a b c", alpha=alpha, beta=beta)], types) for beta in (0.0, 1.0)
+    )
+    arguments = {"a": floats([1, 2]).reshape(2, 1), "b": floats([3, 4]).reshape(1, 2)}
+    c = np.full((2, 2), bad, np.float32)
+    agrees_with_onnxruntime(model, {**arguments, "c": c})
+    wrong = {**arguments, "b": floats([bad, 1]).reshape(1, 2), "c": np.ones((2, 2), np.float32)}
+    (expected,) = ReferenceEvaluator(whole).run(None, wrong)
+    np.testing.assert_array_equal(satura.interpret(whole, wrong)["y"], expected)
+
+
 def test_scatter_is_scatter_elements() -> None:
     model = make_model(
         [node("Scatter", "x i u", axis=1)], {"x": (3, 3)},
@@ -139,3 +245,35 @@ def test_old_opsets_are_converted(form: str) -> None:
         "Dropout": x, "Concat": np.concatenate([x, b]),
     }[proto.op_type]  # fmt: skip
     assert np.array_equal(interpret(load(model), {"x": x})["y"], expected)
+
+
+@pytest.mark.parametrize(
+    ("equation", "reason"),
+    [
+        ("iz,!k->q", r"has '!k', but its labels are letters"),
+        ("ij,jk->iq", "has 'q' in its result alone"),
+        ("i1,1k->ik", "has 'i1', but"),
+        ("i.,jk->ik", "has 'i.', but"),
+        ("ij,jk->i....k", "has 'i....k', but"),
+        ("ij,jk->ik->i", "has 'ik->i', but"),
+    ],
+)
+def test_equations_that_say_nothing_are_named(equation: str, reason: str) -> None:
+    model = make_model([node("Einsum", "x x", equation=equation)], {"x": [3, 3]})
+    with pytest.raises(ModelError, match=rf"\(Einsum\) .*{re.escape(equation)}.*{reason}"):
+        satura.load(model)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("position", range(3))
+def test_ranges_without_end_are_named(position: int, bad: float) -> None:
+    numbers = {name: np.float32(1) for name in ("start", "limit", "delta")}
+    wrong = [*numbers][position]
+    numbers[wrong] = np.float32(bad)
+    reason = rf"\(Range\) .*input {position} \('{wrong}'\) is {bad}"
+    proto = node("Range", " ".join(numbers))
+    with pytest.raises(ModelError, match=reason):
+        satura.load(make_model([proto], {}, numbers))
+    given = make_model([proto], {name: [] for name in numbers})
+    with pytest.raises(ModelError, match=reason):
+        satura.compile(given, threads=1).run(numbers)

@@ -3,6 +3,7 @@ they are refused by name, as where an extent would be negative."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -15,11 +16,12 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 
 import satura
 from satura.backend.plan import plans
-from satura.rewrite.errors import CallError, ModelError, ProgramError
+from satura.rewrite.errors import CallError, EqualSizesWarning, ModelError, ProgramError
 from satura.rewrite.onnx.lower.movement import clamped_bounds, slice_bounds
 from satura.rewrite.types.clamps import largest, never_negative, smallest
 from satura.rewrite.types.dims import Dim, evaluate, symbol
 from satura.rewrite.types.tensor_type import Array
+from tests.command_line import cli
 from tests.onnx_models import F32, I64, Inputs, Shape, Typed, make_model, node, random_input
 from tests.onnxruntime_reference import assert_close, run
 from tests.tiers import deep_but
@@ -709,3 +711,64 @@ def _drawn(model: ModelProto, sizes: Mapping[str, int]) -> dict[str, Array]:
         dtype = helper.tensor_dtype_to_np_dtype(type_.elem_type)
         given[value.name] = random_input(*shape) if is_number else np.ones(shape, dtype)
     return given
+
+
+def shapes_of_sum() -> ModelProto:
+    """x + z of open sizes of different names, and the shapes of both."""
+    nodes = [node("Add", "x z"), node("Shape", "x", "s"), node("Shape", "z", "t")]
+    return make_model(nodes, {"x": ["n"], "z": ["m"]}, outputs=["y", "s", "t"])
+
+
+TAKEN = {
+    "a sum": (shapes_of_sum(), r"\(Add\) .*: the sizes m and n are taken for equal"),
+    "a sum of many": (
+        make_model(
+            [node("Concat", "x x", "xx", axis=0), node("Concat", "z z z", "zzz", axis=0),
+             node("Mul", "xx zzz")],
+            {"x": ["n"], "z": ["m"]},
+        ),
+        r"\(Mul\) .*: the sizes .*\b2\*n",
+    ),
+    "a batch of matrices": (
+        make_model([node("MatMul", "x z")], {"x": ["a", "n", "k"], "z": ["b", "k", 3]}),
+        r"\(MatMul\) .*: the sizes b and a are taken for equal",
+    ),
+    "a size and a number": (
+        make_model([node("Add", "x z")], {"x": ["n"], "z": [4]}), "the sizes n and 4 are taken"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_what_is_written_for_equal_sizes_says_so(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, reason = TAKEN[name]
+    source, output = tmp_path / "model.onnx", tmp_path / "out.onnx"
+    with pytest.warns(EqualSizesWarning, match=reason):
+        program = satura.optimize(model)
+    for each in (program, satura.load(model), satura.compile(model, threads=1).program):
+        with pytest.warns(EqualSizesWarning, match=f"{reason}.*the saved model is for equal sizes"):
+            satura.save(each, output)
+    with pytest.warns(EqualSizesWarning, match=reason):
+        satura.optimize(satura.load(model))
+    source.write_bytes(model.SerializeToString())
+    assert cli("optimize", source, output) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(f"warning: .*{reason}.*for equal sizes only", line)
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_runs_at_all_sizes_of_its_model_says_nothing(tmp_path: Path) -> None:
+    """Compiled models, and nodes that no runtime runs at other sizes."""
+    compiled = satura.compile(shapes_of_sum(), threads=1)
+    x, z = np.ones(4, np.float32), np.ones(1, np.float32)
+    assert [each.tolist() for each in compiled(x, z)] == [[2, 2, 2, 2], [4], [1]]
+    strict = [
+        make_model([node("MatMul", "x z")], {"x": ["n", "k"], "z": ["l", 3]}),
+        make_model([node("Concat", "x z", axis=1)], {"x": ["n", 2], "z": ["m", 3]}),
+        make_model([node("Reshape", "x six")], {"x": ["n", "m"]}, {"six": [2, 3]}),
+        make_model([node("Add", "x z")], {"x": ["n", "m"], "z": ["m"]}),
+    ]
+    for model in strict:
+        satura.save(satura.optimize(model), tmp_path / "out.onnx")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from satura.rewrite.errors import CallError
-from satura.rewrite.types.shown import kind_of
+from satura.rewrite.types.shown import refused_kind
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 Fit = tuple[np.dtype[np.generic], tuple[int, ...]]
@@ -30,7 +30,7 @@ def refuse_unfit(
             raise CallError(f"out: {name!r} must be a NumPy array, not {type(array).__name__}")
         dtype, shape = fits[name]
         if array.dtype != dtype or array.shape != shape:
-            shown = kind_of(array)
+            shown = refused_kind(array, "make it of dtype {!r}")
             expected = TensorType(DType.of(dtype), shape)
             raise CallError(f"out: {name!r} must be {expected}, not {shown}")
         if not array.flags.carray:

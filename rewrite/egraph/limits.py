@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from satura.rewrite.errors import CallError
+from satura.rewrite.program.arguments import as_number
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         """Raises CallError for what is not a number of rounds, e-nodes or times."""
-        for name, limit in vars(self).items():
-            if type(limit) is not int or limit < 0:
+        for name, limit in [*vars(self).items()]:
+            number = as_number(limit)
+            if number is None or number < 0:
                 raise CallError(f"Limits({name}={limit!r}): a limit is a whole number from 0 on")
+            object.__setattr__(self, name, number)

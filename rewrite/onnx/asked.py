@@ -15,7 +15,7 @@ from satura.rewrite.program.builder import Builder
 from satura.rewrite.types.attributes import Parameter, Shape
 from satura.rewrite.types.dims import SymbolicDim, evaluate, symbols_of
 from satura.rewrite.types.sequence_type import SequenceType
-from satura.rewrite.types.shown import kind_of
+from satura.rewrite.types.shown import refused_kind
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 LARGEST = 64
@@ -86,7 +86,7 @@ def bind_inputs(
     for name, value in values.items():
         if name not in types:
             raise CallError(f"there is no input {name!r}; the inputs are {list(types)}")
-        expected, shown = types[name], kind_of(value)
+        expected, shown = types[name], refused_kind(value)
         if value.dtype != expected.dtype.numpy or value.ndim != expected.rank:
             raise CallError(f"input {name!r} must be {expected}, not {shown}")
         for dim, extent in zip(expected.shape, value.shape, strict=True):

@@ -121,11 +121,30 @@ def read_apart(model: str | Path | bytes | ModelProto | ModelApart | StoredFile)
 def has_external_data(model: StoredFile | bytes) -> bool:
     """Whether a model that was read before has some of its data in other files. Raises ModelError
     where its file is not what it was."""
+    return any(map(_is_external, _tensors(_without_weights(model))))
+
+
+def weight_files(model: Path) -> list[Path]:
+    """The files that the model in a file names for its weights, whether they are there or not; none
+    where it is no model."""
+    try:
+        tensors = [*_tensors(_without_weights(StoredFile(model)))]
+    except (OSError, DecodeError, ModelError):
+        return []
+    fields = [field for tensor in tensors for field in tensor.external_data]
+    names = {field.value for field in fields if field.key == "location"}
+    folders = dict.fromkeys((model.parent, model.resolve().parent))
+    return [folder / name for folder in folders for name in sorted(names)]
+
+
+def _without_weights(model: StoredFile | bytes) -> ModelProto:
+    """A model that may lack its larger weights."""
     whole = Stored(model, 0, len(model) if isinstance(model, bytes) else model.size)
     with whole.opened() as file:
         found = outline(file, whole.length)
-    proto = ModelProto.FromString(whole.bytes().tobytes() if found is None else found.content)
-    return any(map(_is_external, _tensors(proto)))
+    proto = ModelProto()
+    proto.ParseFromString(whole.bytes().tobytes() if found is None else found.content)
+    return proto
 
 
 def _is_external(tensor: TensorProto) -> bool:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from satura.rewrite.errors import warn_caller
+from satura.rewrite.errors import HostFallbackWarning, warn_caller
 from satura.rewrite.ops import Kind
-from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.attributes import HostCall
 

@@ -6,6 +6,7 @@ Every node is lowered by its own definition; nothing is folded, cancelled or sim
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from onnx import ModelProto
@@ -23,6 +24,7 @@ from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, substitute, symbol, symbols_of
+from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 _USUAL_SIZE = 16
@@ -184,11 +186,17 @@ def _import(
         apart = upgrade(without_defaults(found, values))
         known: dict[str, Dim] = dict(sizes or {})
         others = list(_OTHER_SIZES)
+<<<<<<< HEAD
         usual, refused, has_chosen, is_inlined = _USUAL_SIZE, None, False, False
+=======
+        usual, refused, has_chosen = _USUAL_SIZE, None, False
+        taken: dict[SizeCondition, None] = {}
+>>>>>>> 14e1bdaa4c9936322bf6d1c5e7e88c40c95ea7ba
         while True:
             build = Tensors(for_all_sizes, usual, likely, clamps)
             importer = Importer(apart, values, asks, known, build)
             try:
+<<<<<<< HEAD
                 return importer.program(), importer
             except OpenExtents as error:
                 if error.outputs:
@@ -199,17 +207,24 @@ def _import(
                     apart, is_inlined = inlined(apart), True
                 except UnsupportedError as why:
                     raise UnsupportedError(f"{error}; it cannot be inlined: {why}") from None
+=======
+                program = importer.program()
+                return replace(program, taken=(*(taken | build.taken),)), importer
+>>>>>>> 14e1bdaa4c9936322bf6d1c5e7e88c40c95ea7ba
             except (ModelError, UnsupportedError) as error:
                 has_chosen = has_chosen or importer.build.has_chosen
                 refused = refused or error
                 if not has_chosen or not others:
                     raise refused from None
                 usual, likely, known = others.pop(0), {}, dict(sizes or {})
+                taken = {}
             except SameSize as same:
                 has_chosen = has_chosen or importer.build.has_chosen
                 known = {
                     name: substitute(dim, {same.name: same.dim}) for name, dim in known.items()
                 }
                 known[same.name] = same.dim
+                if same.may_broadcast:
+                    taken[same.taken] = None
     except RecursionError:
         raise ModelError("the model's graphs are nested too deep") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import numpy as np
 from satura.rewrite.errors import CallError
 from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, symbols_of
 from satura.rewrite.types.sequence_type import ABSENT, SequenceType, member
-from satura.rewrite.types.shown import kind_of
+from satura.rewrite.types.shown import refused_kind
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 if TYPE_CHECKING:
@@ -43,7 +44,19 @@ def path_text(path: object) -> str:
     text = os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(text, str):
         raise CallError(f"a path is text or a Path, not {type(path).__name__}")
+    if not text:
+        raise CallError("a path is empty: name a file")
     return text
+
+
+def as_number(value: object) -> int | None:
+    """An integer of Python's, NumPy's or another library; None for all else, True and False."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]  # it says so
+    except TypeError:
+        return None
 
 
 def refuse_masked(name: str, value: object) -> None:
@@ -109,10 +122,8 @@ def sizes_of(types: Mapping[str, TensorType], arguments: Mapping[str, Array]) ->
             raise CallError(f"input {name!r} ({expected}) is missing")
         array = arguments[name]
         if array.dtype != expected.dtype.numpy or array.ndim != expected.rank:
-            shown = kind_of(array)
-            if not array.dtype.isnative:
-                shown += f" in another byte order: convert it by astype({array.dtype.name!r})"
-            elif array.ndim == expected.rank:
+            shown = refused_kind(array)
+            if array.dtype.isnative and array.ndim == expected.rank:
                 shown += f": convert it by np.asarray(x, {expected.dtype.numpy.name!r})"
             raise CallError(f"input {name!r} must be {expected}, not {shown}")
         for axis, (dim, extent) in enumerate(zip(expected.shape, array.shape, strict=True)):

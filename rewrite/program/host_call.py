@@ -10,6 +10,7 @@ import numpy as np
 from onnx import NodeProto, ValueInfoProto, helper
 
 from satura.rewrite.errors import CallError, UnsupportedError
+from satura.rewrite.errors import HostFallbackWarning as HostFallbackWarning  # its former place
 from satura.rewrite.types.attributes import HostCall
 from satura.rewrite.types.shown import kind_of
 from satura.rewrite.types.tensor_type import Array
@@ -18,10 +19,6 @@ if TYPE_CHECKING:
     from onnx.reference import ReferenceEvaluator
 
 _NEEDED = {"ImageDecoder": ("PIL", "pillow")}
-
-
-class HostFallbackWarning(UserWarning):
-    """An ONNX node has no lowering and runs on the slow reference implementation."""
 
 
 def run(call: HostCall, arguments: list[Array]) -> tuple[Array, ...]:

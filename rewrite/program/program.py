@@ -59,13 +59,16 @@ class Program:
 
     Equal nodes are one node. `str(program)` is readable text that `parse.py` reads back, and
     `program.python()` can be pasted. `written` is what ONNX files have in its place: the same
-    outputs, with nodes of the model as host calls where these are cheaper for a runtime.
+    outputs, with nodes of the model as host calls where these are cheaper for a runtime. `taken`
+    are sizes that a node of the model has taken for equal, and that would broadcast where they are
+    not: the program is for other calls than the model then.
     """
 
     nodes: tuple[Node, ...]
     inputs: tuple[int, ...]
     outputs: tuple[tuple[str, int], ...]
     written: Program | None = field(default=None, compare=False, repr=False)
+    taken: tuple[SizeCondition, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def output_nodes(self) -> tuple[int, ...]:

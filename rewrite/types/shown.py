@@ -13,6 +13,13 @@ def kind_of(array: Array) -> str:
     return f"{name}{list(array.shape)}"
 
 
+def refused_kind(array: Array, advice: str = "convert it by astype({!r})") -> str:
+    """Its element type and shape, and where its bytes are in another order what to do."""
+    if array.dtype.isnative:
+        return kind_of(array)
+    return f"{kind_of(array)} in another byte order: {advice.format(array.dtype.name)}"
+
+
 def shown(array: Array) -> str:
     """Its elements, or of a large one what kind it is."""
     return str(array.tolist()) if array.size <= _MOST_SHOWN else kind_of(array)

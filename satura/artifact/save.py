@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from satura.artifact.classes import class_row
-from satura.artifact.container import Writer
+from satura.artifact.container import Writer, is_artifact
 from satura.artifact.sums import SUMS
 from satura.artifact.types import type_row
 from satura.backend.jit.kernel import KernelSource, environment
@@ -34,8 +34,10 @@ def save(path: Path, part: Part, with_model: bool) -> None:
     """Write the programs of a part and their kernels, with the sizes that they are ready for, and
     with the model for sizes that the programs exclude.
 
-    Raises UnsupportedError for what calls Python: it would have to be in the file, and run.
+    Raises UnsupportedError for what calls Python: it would have to be in the file, and run, and
+    CallError where another file than a saved program would be replaced.
     """
+    _refuse_other(path)
     programs = [_compiled(program) for program in part.programs]
     if not programs:
         raise CallError(
@@ -109,6 +111,16 @@ def ready_half(
         "programs": rows,
     }
     return header, rows
+
+
+def _refuse_other(path: Path) -> None:
+    """Raises CallError for a file that is not a saved program: it may be the model or its weights,
+    and be all that there is of them."""
+    if path.is_file() and path.stat().st_size and not is_artifact(path):
+        raise CallError(
+            f"'{path}' is not a saved program (an ONNX model is none), so that none replaces it:"
+            " name another file, or remove it first"
+        )
 
 
 def _compiled(program: Program) -> Plans:

@@ -19,6 +19,16 @@ WAYS = {
     " two programs",
     "unsupported": "Refused with an error that names the node",
 }
+PARTLY = {
+    "Loop, Scan": "over an axis of open length they are compiled anew for each length, which may be"
+    " 256 at most.",
+    "RoiAlign": "with a `sampling_ratio` of 0, ONNX's default, and of maxima, it runs on the host.",
+    "ScatterElements": "of bool with a `reduction` it runs on the host.",
+    "Compress, Range": "with a mask of open length, and a limit that is computed of a tensor of"
+    " several axes, or other data, they run on the host, between two programs.",
+}
+"""Ops that go another way in some cases."""
+
 DIFFERENCES = {
     "Relu": "-0.0 becomes 0.0, not -0.0. ONNX: `y = max(0, x)`.",
     "Clip": "an infinity stays where no bound is given on its side, and does not become the largest"

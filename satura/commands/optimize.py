@@ -22,6 +22,7 @@ from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.onnx.files import read_model
 from satura.rewrite.onnx.write.program import write_program
 from satura.rewrite.onnx.write.save import save
+from satura.rewrite.program.equal_sizes import warn_of_equal_sizes
 from satura.rewrite.program.interpreter import bind_sizes
 from satura.rewrite.types.tensor_type import Array
 
@@ -37,6 +38,7 @@ def optimize(
     program = rewritten.schedule.program
     arguments = random_inputs_of(source, rewritten.source, timing.sizes) if timing else {}
     save(program, output)
+    warn_of_equal_sizes(program, str(output))
     if text:
         print_line(str(program))
     written, _ = write_program(program)

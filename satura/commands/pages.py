@@ -13,6 +13,7 @@ from satura.commands.coverage import (
     CASES_REFUSED,
     DIFFERENCES,
     OPSETS,
+    PARTLY,
     WAYS,
     by_family,
     coverage,
@@ -66,6 +67,11 @@ def ops_page() -> str:
                 lines += _wrap(f"- {family}: ", members)
         else:
             lines += _wrap("", names)
+    lines += ["", "In some cases another way is taken:", ""]
+    for name, case in PARTLY.items():
+        lines += _wrap(f"- {name}: ", [case])
+    lines += ["", "What runs on the host has a `satura.errors.HostFallbackWarning`, and is refused"]
+    lines += ['after `warnings.simplefilter("error", satura.errors.HostFallbackWarning)`.']
     lines += ["", "## Backend tests of the onnx package", ""]
     lines += ["All but these give the shipped outputs, as they are, compiled and without the host."]
     lines += ["", "They run on the host, because", ""]

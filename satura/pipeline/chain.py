@@ -13,7 +13,7 @@ from satura.backend.run.class_report import ClassReport
 from satura.backend.run.out import refuse_unfit
 from satura.backend.run.part import Part, Planned, Program
 from satura.backend.run.signatures import Sizes, values_of
-from satura.rewrite.errors import CallError, warn_caller
+from satura.rewrite.errors import CallError, HostFallbackWarning, warn_caller
 from satura.rewrite.onnx.asked import Asked
 from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.cut import OpenExtents, cut, with_values
@@ -22,7 +22,6 @@ from satura.rewrite.onnx.inlined import inlined
 from satura.rewrite.onnx.load import named_sizes
 from satura.rewrite.onnx.order import short_label
 from satura.rewrite.onnx.upgrade import upgrade
-from satura.rewrite.program.host_call import HostFallbackWarning
 from satura.rewrite.program.reference import evaluator
 from satura.rewrite.types.dims import evaluate, symbol, symbols_of
 from satura.rewrite.types.shown import kind_of

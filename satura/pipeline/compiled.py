@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,13 @@ from satura.backend.run.calls import Runnable
 from satura.pipeline.ready import ReadyPart
 from satura.pipeline.rewritten import Rewritten
 from satura.rewrite.errors import CallError, file_errors
-from satura.rewrite.program.arguments import as_arrays, as_path, check_flags, with_members
+from satura.rewrite.program.arguments import (
+    as_arrays,
+    as_number,
+    as_path,
+    check_flags,
+    with_members,
+)
 
 if TYPE_CHECKING:
     from satura.backend.plan.compiled import CompiledSchedule
@@ -96,7 +103,7 @@ class Compiled(Runnable):
     @property
     def program(self) -> Program:
         """The program that was extracted and compiled."""
-        return self.rewritten.schedule.program
+        return replace(self.rewritten.schedule.program, taken=self.source.taken)
 
     @property
     def report(self) -> Report:
@@ -140,9 +147,10 @@ class Compiled(Runnable):
 
         Where `is_warm`, the arguments are in the caches when a launch reads them.
         """
-        if type(rounds) is not int or rounds < 1:
+        count = as_number(rounds)
+        if count is None or count < 1:
             raise CallError(f"rounds is {rounds!r}, but must be a number from 1 on")
-        return self._whole.measure(as_arrays(arguments), rounds, is_warm)
+        return self._whole.measure(as_arrays(arguments), count, is_warm)
 
     def save(
         self, path: str | Path, sizes: Mapping[str, int] | Iterable[Mapping[str, int]] = (),
@@ -155,7 +163,8 @@ class Compiled(Runnable):
         they are compiled, with `dims` too. Some take a search of their own: for it the file has the
         model, and the names of satura's own rules that were chosen; not so `with_model` False,
         where such sizes are refused. Raises UnsupportedError where a
-        node runs in Python, FileError where the file cannot be written.
+        node runs in Python, FileError where the file cannot be written, and CallError where it is
+        there and no saved program, as the model: only those are replaced.
         """
         from satura.artifact.save import save
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from satura.pipeline.inputs import one_by_one
 from satura.rewrite.errors import CallError
-from satura.rewrite.program.arguments import check_named
+from satura.rewrite.program.arguments import as_number, check_named
 from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import open_sizes
 
@@ -57,8 +57,9 @@ def middles(dims: Dims | None) -> dict[str, int]:
     if dims is not None:
         check_named(dims, "dims")
     for name, given in (dims or {}).items():
-        limits = given if isinstance(given, tuple) else (given, given)
-        if len(limits) != 2 or not all(type(each) is int for each in limits):
+        ends = given if isinstance(given, tuple) else (given, given)
+        limits = [number for each in ends if (number := as_number(each)) is not None]
+        if not len(limits) == len(ends) == 2:
             raise CallError(f"dims[{name!r}] must be a size or a range (low, high), not {given!r}")
         low, high = limits
         is_range = isinstance(given, tuple)

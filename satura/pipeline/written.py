@@ -55,19 +55,18 @@ def rewrite_for_file(
     progress: Progress | None = None,
     strict: bool = False,
 ) -> Searched:
-    """As `rewrite`; the program knows what is written in its place."""
+    """As `rewrite`; the program knows what is written in its place, and what was taken for
+    equal."""
     phases = Phases(progress)
     source, calls = model, tuple[Call, ...]()
     with phases.phase("load"):
         if not isinstance(source, Program):
             source, calls = load_with_calls(source, OPSET)
     found = search(source, rule_set(rules), limits, phases, strict)
-    if not calls:
-        return found
     made = found.schedule.program
-    written = _Choice(made, source, calls, found.saturation).program()
-    schedule = replace(found.schedule, program=replace(made, written=written))
-    return replace(found, schedule=schedule)
+    written = _Choice(made, source, calls, found.saturation).program() if calls else None
+    program = replace(made, written=written, taken=source.taken)
+    return replace(found, schedule=replace(found.schedule, program=program))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ def gemm_node(node: Context) -> Lowered:
 
 
 def gemm(node: Context) -> int:
-    """alpha · A·B + beta · C, with A and B transposed where asked."""
+    """alpha · A·B + beta · C, with A and B transposed where asked; C is not read where beta is 0,
+    not even its NaNs."""
     build = node.build
     a, b = node[0], node[1]
     if build.rank(a) != 2 or build.rank(b) != 2:
@@ -26,11 +27,10 @@ def gemm(node: Context) -> int:
     a = build.transpose(a, (1, 0)) if node.integer("transA") else a
     b = build.transpose(b, (1, 0)) if node.integer("transB") else b
     result = _scale(build, build.matmul(a, b), node.number("alpha", 1.0))
-    c = node.optional(2)
-    if c is None:
+    c, beta = node.optional(2), node.number("beta", 1.0)
+    if c is None or beta == 0:
         return result
-    beta = _scale(build, c, node.number("beta", 1.0))
-    return build.binary("add", result, build.expand(beta, build.shape(result)))
+    return build.binary("add", result, build.expand(_scale(build, c, beta), build.shape(result)))
 
 
 def _scale(build: Tensors, x: int, factor: float) -> int:

@@ -33,6 +33,11 @@ def _parse(node: Context) -> tuple[list[Labels], Labels]:
     texts = left.split(",")
     if len(texts) != len(node.given):
         raise node.wrong(f"'{equation}' has {len(texts)} terms for {len(node.given)} inputs")
+    for text in (*texts, right):
+        if any(not label.isalpha() for label in text.replace("...", "", 1)):
+            raise node.wrong(f"'{equation}' has '{text}', but its labels are letters")
+    if missing := [label for label in right.replace("...", "") if label not in left]:
+        raise node.wrong(f"'{equation}' has '{missing[0]}' in its result alone")
     hidden = 0
     for text, x in zip(texts, node.given, strict=True):
         if "..." in text:

@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
 from satura.rewrite.onnx.lower.reductions import with_axis
+<<<<<<< HEAD
 from satura.rewrite.onnx.lower.tensors import fits
+=======
+from satura.rewrite.onnx.types import dtype_of
+from satura.rewrite.types.dims import exact_quotient
+>>>>>>> 14e1bdaa4c9936322bf6d1c5e7e88c40c95ea7ba
 from satura.rewrite.types.tensor_type import DType
 
 
@@ -74,21 +79,34 @@ def _center(x: Value, axes: Sequence[int]) -> tuple[Value, Value, Value]:
 
 @lowering("LayerNormalization")
 def layer_norm(node: Context) -> list[int]:
-    """(x - mean) / √(var + ε) · scale + bias over the axes from `axis` on, computed in f32."""
+    """(x - mean) / √(var + ε) · scale + bias over the axes from `axis` on.
+
+    Mean and 1 / √(var + ε) have the stash type.
+    """
     x, axes = _stash(node), _last_axes(node)
     mean, centred, variance = _center(x, axes)
     deviation = _deviation(node, variance)
     result = (centred / deviation).cast(node.build.dtype(node[0])) * node.tensor(1)
     if node.optional(2) is not None:
         result = result + node.tensor(2)
-    return [result.index, mean.index, (1 / deviation).index][: len(node.wanted)]
+    stash = _stash_type(node)
+    kept = [each.cast(stash).index for each in (mean, 1 / deviation)]
+    return [result.index, *kept][: len(node.wanted)]
+
+
+def _stash_type(node: Context) -> DType:
+    """The type that statistics are computed in, and returned in."""
+    dtype = dtype_of(node.integer("stash_type", 1))
+    if not dtype.is_float:
+        raise node.wrong(f"its stash_type is {dtype}, which has no fractions")
+    return dtype
 
 
 def _stash(node: Context) -> Value:
-    """x in the type that statistics are computed in: f32 for f16 and bf16."""
-    x = node.tensor(0)
-    narrow = x.dtype in (DType.F16, DType.BF16)
-    return x.cast(DType.F32) if narrow and node.integer("stash_type", 1) == 1 else x
+    """x in the type that statistics are computed in, or in its own where that is wider: f64 stays
+    f64, as in onnxruntime."""
+    x, stash = node.tensor(0), _stash_type(node)
+    return x.cast(stash) if stash.itemsize > x.dtype.itemsize else x
 
 
 def _last_axes(node: Context) -> Sequence[int]:

@@ -59,10 +59,9 @@ def _laid(node: Context, x: int, shape: tuple[Dim, ...]) -> int:
     build = node.build
     if build.type(x).size == 1:
         return build.expand(build.reshape(x, ()) if build.rank(x) else x, shape)
-    axis = node.axis(node.integer("axis", 1), len(shape))
-    if build.rank(x) == 1:
+    axis, block = node.axis(node.integer("axis", 1), len(shape)), node.integer("block_size")
+    if build.rank(x) == 1 and (block < 1 or len(shape) > 1):
         return build.along(x, axis, shape)
-    block = node.integer("block_size")
     if build.rank(x) != len(shape) or block < 1:
         raise node.wrong(
             f"scales of type {build.type(x)} do not fit an input of shape {list(shape)}"

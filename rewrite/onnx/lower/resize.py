@@ -32,6 +32,7 @@ from satura.rewrite.types.tensor_type import DType
 _LONGEST_AXIS = 2**24
 _USUAL_EXTENTS = 4096  # below which a fraction must say what f32 does, to be taken for a scale
 _FINEST_SCALE = 1000
+_ENDS_OF_F32 = 2**24  # integers from here on are not all in it
 
 
 @lowering("Resize", "Upsample")
@@ -62,7 +63,19 @@ def resize(node: Context) -> int:
         result = _extrapolate(node, result, plans, sampling)
     if spatial:
         result = build.transpose(result, (0, rank - 1, *range(1, rank - 1)))
+    if sampling.antialias and sampling.mode != "nearest" and dtype.is_integer:
+        result = _rounded(build, result, dtype)
     return build.converted(result, dtype)
+
+
+def _rounded(build: Tensors, x: int, dtype: DType) -> int:
+    """x rounded and in the bounds of an integer type, as runtimes have it with antialias; without
+    they truncate."""
+    x = build.unary("round", x)
+    lowest, highest = dtype.bounds
+    if highest < _ENDS_OF_F32:  # those of others are rounded up in f32
+        x = build.apply_number("min", build.apply_number("max", x, lowest), highest)
+    return x
 
 
 def _sampling_of(node: Context) -> Sampling:

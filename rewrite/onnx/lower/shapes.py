@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import ceil, lcm
+from math import ceil, isfinite, lcm
 
 import numpy as np
 from onnx import TensorProto
@@ -73,11 +73,20 @@ def range_(node: Context) -> int:
     """start, start + delta, … below limit, as an index ramp."""
     build = node.build
     dtype = node.common_dtype(node[0], node[1], node[2])
-    start, limit, step = (node.value(i).reshape(-1)[0] for i in range(3))
+    start, limit, step = (_end(node, position) for position in range(3))
     count = _range_count(node, start, limit, step)
     ramp = build.iota((count,), 0, dtype)
     spread = [build.expand(build.reshape(node[i], ()), (count,)) for i in (0, 2)]
     return build.binary("add", spread[0], build.binary("mul", ramp, spread[1]))
+
+
+def _end(node: Context, position: int) -> Number:
+    """A number of a range, which has an end and therefore no number that is none or without end."""
+    number: Number = node.value(position).reshape(-1)[0]
+    if not isinstance(number, SymbolicDim) and not isfinite(number):
+        name = node.proto.input[position]
+        raise node.wrong(f"input {position} ('{name}') is {number}, and no range goes by that")
+    return number
 
 
 def _range_count(node: Context, start: Number, limit: Number, step: Number) -> Dim:

@@ -27,18 +27,25 @@ from satura.rewrite.types.tensor_type import DType
 
 
 class SameSize(Exception):
-    """The model runs only where the size `name` is `dim`."""
+    """The model runs only where the size `name` is `dim`, or else `may_broadcast` there."""
 
-    def __init__(self, name: str, dim: Dim) -> None:
+    def __init__(self, name: str, dim: Dim, place: str = "", may_broadcast: bool = False) -> None:
         super().__init__(f"{name} is {dim}")
         self.name, self.dim = name, dim
+        self.place, self.may_broadcast = place, may_broadcast
+
+    @property
+    def taken(self) -> SizeCondition:
+        """What is taken for equal."""
+        return SizeCondition(symbol(self.name), self.dim, "=", self.place)
 
 
 class Tensors(Builder):
     """Builds nodes of canonical ops from operands that broadcast; tensors are node indices.
 
     Extents that must be equal, and may be, are taken for equal: `conditions` collects what calls
-    must fulfil, each with the `place` in the model that needs it. One that `clamps` has no
+    must fulfil, each with the `place` in the model that needs it, and `taken` those without which
+    operands broadcast. One that `clamps` has no
     condition where an extent can say the same, and one `for_all_sizes` takes no sizes for numbers:
     else those that must be known are what they are where sizes are as in `likely`, and others
     `usual`.
@@ -55,6 +62,7 @@ class Tensors(Builder):
         self.is_run = True
         self.place = ""
         self.conditions: dict[tuple[Dim, Relation, Dim], SizeCondition] = {}
+        self.taken: dict[SizeCondition, None] = {}
         self.sequences: dict[int, tuple[int, ...] | None] = {}
 
     @contextmanager
@@ -72,14 +80,19 @@ class Tensors(Builder):
         self.sequences[number] = None if tensors is None else tuple(tensors)
         return number
 
-    def need_equal(self, dim: Dim, other: Dim) -> None:
-        """Take two extents for equal. Raises SameSize where a size must be something else."""
+    def need_equal(self, dim: Dim, other: Dim, may_broadcast: bool = False) -> None:
+        """Take two extents for equal, although others `may_broadcast`.
+
+        Raises SameSize where a size must be something else.
+        """
         for one, two in ((dim, other), (other, dim)):
             if isinstance(one, SymbolicDim) and one.name not in {None, *symbols_of([two])}:
-                raise SameSize(str(one.name), two)
+                raise SameSize(str(one.name), two, self.place, may_broadcast)
             factor = exact_quotient(one, two)
             if isinstance(factor, SymbolicDim) and factor.name is not None:
-                raise SameSize(factor.name, 1)
+                raise SameSize(factor.name, 1, self.place, may_broadcast)
+        if may_broadcast:
+            self.taken[SizeCondition(dim, other, "=", self.place)] = None
         self._need(dim, "=", other)
 
     def need_at_least(self, dim: Dim, least: Dim) -> None:
@@ -132,13 +145,13 @@ class Tensors(Builder):
         sizes = {name: self.likely.get(name, self.usual) for name in symbols_of([dim])}
         return evaluate(dim, sizes)
 
-    def _fitted(self, x: int, shape: Sequence[Dim]) -> int:
+    def _fitted(self, x: int, shape: Sequence[Dim], may_broadcast: bool = False) -> int:
         """x cut to the extents of `shape` that its own may be equal to: nothing is cut in calls."""
         sizes = list(self.shape(x))
         for axis, (own, dim) in enumerate(zip(sizes, shape, strict=True)):
             if own != 1 and may_be_equal(own, dim):
                 sizes[axis] = dim
-                self.need_equal(own, dim)
+                self.need_equal(own, dim, may_broadcast)
         if tuple(sizes) == self.shape(x):
             return x
         return self.slice(x, [0] * len(sizes), sizes)
@@ -207,17 +220,23 @@ class Tensors(Builder):
         if missing > 0:
             x = self.reshape(x, (*(1,) * missing, *self.shape(x)))
         if missing >= 0:
-            x = self._fitted(x, shape)
+            x = self._fitted(x, shape, may_broadcast=True)
         return x if self.shape(x) == tuple(shape) else self.broadcast(x, shape)
 
     def exactly(self, x: int, shape: Sequence[Dim]) -> int:
         """x, which has this shape wherever the model runs: nothing is broadcast."""
         if not fits(self.shape(x), shape):
             raise ProgramError(f"{self.type(x)} should have the shape {list(shape)}")
+<<<<<<< HEAD
         for dim, other in zip(self.shape(x), shape, strict=True):
             if dim != other:
                 self.need_equal(dim, other)
         return self.expand(x, shape)
+=======
+        for pair in unequal:
+            self.need_equal(*pair)
+        return self.expand(self._fitted(x, shape), shape)
+>>>>>>> 14e1bdaa4c9936322bf6d1c5e7e88c40c95ea7ba
 
     def along(self, x: int, axis: int, shape: Sequence[Dim]) -> int:
         """The vector x laid along `axis` of `shape`."""

@@ -1,0 +1,30 @@
+"""Files that a command reads are not replaced by what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import typer
+
+from satura.artifact.container import is_artifact
+
+
+def refuse_to_replace(
+    output: Path | None, model: Path, others: Iterable[Path] | None, may_be_model: bool = False
+) -> None:
+    """Raises BadParameter where `output` is the model, a file of its weights, or one of the others
+    that a command reads, by whatever name."""
+    if output is None or not output.is_file():
+        return
+    read = [*([] if may_be_model else [model]), *(others or [])]
+    if not is_artifact(model):
+        from satura.rewrite.onnx.files import weight_files  # slow to import
+
+        read += weight_files(model)
+    for path in read:
+        if path.exists() and path.samefile(output):
+            raise typer.BadParameter(
+                f"'{output}' is read by this command, and would be replaced by what it writes: name"
+                " another file"
+            )
