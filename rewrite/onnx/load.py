@@ -186,18 +186,14 @@ def _import(
         apart = upgrade(without_defaults(found, values))
         known: dict[str, Dim] = dict(sizes or {})
         others = list(_OTHER_SIZES)
-<<<<<<< HEAD
         usual, refused, has_chosen, is_inlined = _USUAL_SIZE, None, False, False
-=======
-        usual, refused, has_chosen = _USUAL_SIZE, None, False
         taken: dict[SizeCondition, None] = {}
->>>>>>> 14e1bdaa4c9936322bf6d1c5e7e88c40c95ea7ba
         while True:
             build = Tensors(for_all_sizes, usual, likely, clamps)
             importer = Importer(apart, values, asks, known, build)
             try:
-<<<<<<< HEAD
-                return importer.program(), importer
+                program = importer.program()
+                return replace(program, taken=(*(taken | build.taken),)), importer
             except OpenExtents as error:
                 if error.outputs:
                     raise OpenExtents(str(error), error.outputs, is_inlined) from None
@@ -207,10 +203,6 @@ def _import(
                     apart, is_inlined = inlined(apart), True
                 except UnsupportedError as why:
                     raise UnsupportedError(f"{error}; it cannot be inlined: {why}") from None
-=======
-                program = importer.program()
-                return replace(program, taken=(*(taken | build.taken),)), importer
->>>>>>> 14e1bdaa4c9936322bf6d1c5e7e88c40c95ea7ba
             except (ModelError, UnsupportedError) as error:
                 has_chosen = has_chosen or importer.build.has_chosen
                 refused = refused or error

@@ -7,12 +7,8 @@ from collections.abc import Sequence
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
 from satura.rewrite.onnx.lower.reductions import with_axis
-<<<<<<< HEAD
 from satura.rewrite.onnx.lower.tensors import fits
-=======
 from satura.rewrite.onnx.types import dtype_of
-from satura.rewrite.types.dims import exact_quotient
->>>>>>> 14e1bdaa4c9936322bf6d1c5e7e88c40c95ea7ba
 from satura.rewrite.types.tensor_type import DType
 
 

@@ -227,16 +227,10 @@ class Tensors(Builder):
         """x, which has this shape wherever the model runs: nothing is broadcast."""
         if not fits(self.shape(x), shape):
             raise ProgramError(f"{self.type(x)} should have the shape {list(shape)}")
-<<<<<<< HEAD
         for dim, other in zip(self.shape(x), shape, strict=True):
             if dim != other:
                 self.need_equal(dim, other)
-        return self.expand(x, shape)
-=======
-        for pair in unequal:
-            self.need_equal(*pair)
         return self.expand(self._fitted(x, shape), shape)
->>>>>>> 14e1bdaa4c9936322bf6d1c5e7e88c40c95ea7ba
 
     def along(self, x: int, axis: int, shape: Sequence[Dim]) -> int:
         """The vector x laid along `axis` of `shape`."""
