@@ -358,8 +358,12 @@ class Walk:
         if mask is not None:  # where nothing is read, any index will do
             outside = self.add(Value("not", DType.BOOL, (mask,)))
             valid = self.add(Value("or", DType.BOOL, (valid, outside)))
-        valid = self.add(Value("report", DType.BOOL, (valid, length)))
+        valid = self.add(Value("report", DType.BOOL, (valid, length, found)))
         moved = (*at[:axis], symbol(f"@{wrapped}"), *at[axis + rank :])
+        if self.nodes[source].op.name == "iota" and source not in self.operands:
+            # The choice keeps the report, and what is made of it inside of what it is a place of.
+            ramp, first = (self.value(source, place, mask) for place in (moved, (0,) * len(moved)))
+            return self.apply("select", node.type.dtype, valid, ramp, first)
         return self.value(source, moved, self.both(mask, valid))
 
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, NoLowering, lowering
-from satura.rewrite.onnx.lower.indexing import elements_at, flat_places, need_inside, wrap_negative
-from satura.rewrite.onnx.lower.tensors import Tensors
-from satura.rewrite.types.dims import Dim, product
+from satura.rewrite.onnx.lower.places import (
+    Index,
+    along_axis,
+    counted,
+    elements_at,
+    joined,
+    need_beside,
+)
+from satura.rewrite.types.dims import product
 from satura.rewrite.types.tensor_type import DType
 
 _REDUCTIONS = {"none": "last", "add": "sum", "mul": "prod", "max": "max", "min": "min"}
@@ -18,12 +24,12 @@ def scatter_elements(node: Context) -> int:
     build, x, updates = node.build, node[0], node[2]
     shape = build.shape(x)
     axis = node.axis(node.integer("axis"), len(shape))
-    need_inside(node, shape[axis])
-    indices = wrap_negative(node, node[1], shape[axis])
-    if build.shape(indices) != build.shape(updates) or build.rank(indices) != len(shape):
-        raise node.wrong(f"indices {build.type(indices)} do not fit {build.type(updates)}")
-    places = flat_places(build, shape, indices, axis)
-    return _scatter_last(node, x, _inside(build, indices, shape[axis], places), updates, len(shape))
+    target = build.shape(node[1])
+    if target != build.shape(updates) or len(target) != len(shape):
+        raise node.wrong(f"indices {build.type(node[1])} do not fit {build.type(updates)}")
+    need_beside(node, shape, target, axis)
+    axes = along_axis(build, shape, counted(node, shape[axis]), axis)
+    return _scatter_last(node, x, joined(build, axes, target), updates, len(shape))
 
 
 @lowering("ScatterND")
@@ -35,25 +41,8 @@ def scatter_nd(node: Context) -> int:
     rest = product(shape[depth:])
     if depth > len(shape) or build.type(updates).size != product(tuples[:-1]) * rest:
         raise node.wrong(f"indices {build.type(node[1])} do not fit {build.type(updates)}")
-    places = build.full(0, tuples[:-1], DType.I64)
-    parts = []
-    for at in range(depth):
-        need_inside(node, shape[at], at)
-        part = build.drop(build.one_axis_slice(node[1], len(tuples) - 1, at, 1), [len(tuples) - 1])
-        parts.append(wrap_negative(node, part, shape[at]))
-        stride = build.size_of(shape[at + 1 : depth], places)
-        places = build.binary("add", places, build.binary("mul", parts[-1], stride))
-    for at, part in enumerate(parts):
-        places = _inside(build, part, shape[at], places)
-    return _scatter_last(node, x, places, updates, depth)
-
-
-def _inside(build: Tensors, index: int, extent: Dim, places: int) -> int:
-    """`places`, or -1 where the index is outside of its axis."""
-    above = build.binary("le", build.number(0, index), index)
-    below = build.binary("lt", index, build.size_of([extent], index))
-    is_inside = build.binary("and", above, below)
-    return build.select(is_inside, places, build.number(-1, places))
+    axes = [counted(node, shape[at], at) for at in range(depth)]
+    return _scatter_last(node, x, joined(build, axes, tuples[:-1]), updates, depth)
 
 
 def _scatter_last(node: Context, x: int, places: int, updates: int, depth: int) -> int:
@@ -111,4 +100,6 @@ def tensor_scatter(node: Context) -> int:
     at, last = Value(build, place), Value(build, build.size_of([length], place)) - 1
     is_hit = (at >= 0).binary("and", at <= last)
     inside = at.binary("max", 0).binary("min", last)
-    return build.select(is_hit.index, elements_at(build, update, inside.index, axis), x)
+    return build.select(
+        is_hit.index, elements_at(build, update, Index(inside.index, length), axis), x
+    )
