@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from satura.rewrite.errors import ProgramError
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, NoLowering, lowering
 from satura.rewrite.onnx.lower.places import (
@@ -12,7 +15,7 @@ from satura.rewrite.onnx.lower.places import (
     joined,
     need_beside,
 )
-from satura.rewrite.types.dims import product
+from satura.rewrite.types.dims import Dim, product
 from satura.rewrite.types.tensor_type import DType
 
 _REDUCTIONS = {"none": "last", "add": "sum", "mul": "prod", "max": "max", "min": "min"}
@@ -21,12 +24,13 @@ _REDUCTIONS = {"none": "last", "add": "sum", "mul": "prod", "max": "max", "min":
 @lowering("ScatterElements")
 def scatter_elements(node: Context) -> int:
     """x with update (i, j, …) at (i, index, …) along an axis."""
-    build, x, updates = node.build, node[0], node[2]
+    build, x = node.build, node[0]
     shape = build.shape(x)
     axis = node.axis(node.integer("axis"), len(shape))
     target = build.shape(node[1])
-    if target != build.shape(updates) or len(target) != len(shape):
-        raise node.wrong(f"indices {build.type(node[1])} do not fit {build.type(updates)}")
+    if len(target) != len(shape):
+        raise node.wrong(f"indices {build.type(node[1])} do not fit {build.type(x)}")
+    updates = _fitted(node, target)
     need_beside(node, shape, target, axis)
     axes = along_axis(build, shape, counted(node, shape[axis]), axis)
     return _scatter_last(node, x, joined(build, axes, target), updates, len(shape))
@@ -35,14 +39,24 @@ def scatter_elements(node: Context) -> int:
 @lowering("ScatterND")
 def scatter_nd(node: Context) -> int:
     """x with slices at index tuples."""
-    build, x, updates = node.build, node[0], node[2]
+    build, x = node.build, node[0]
     shape, tuples = build.shape(x), build.shape(node[1])
     (depth,) = node.static(tuples[-1:], "the length of an index")
-    rest = product(shape[depth:])
-    if depth > len(shape) or build.type(updates).size != product(tuples[:-1]) * rest:
-        raise node.wrong(f"indices {build.type(node[1])} do not fit {build.type(updates)}")
+    if depth > len(shape):
+        raise node.wrong(f"indices of length {depth} do not fit rank {len(shape)}")
+    updates = _fitted(node, (*tuples[:-1], *shape[depth:]))
     axes = [counted(node, shape[at], at) for at in range(depth)]
     return _scatter_last(node, x, joined(build, axes, tuples[:-1]), updates, depth)
+
+
+def _fitted(node: Context, shape: Sequence[Dim]) -> int:
+    """The updates, which have this shape wherever the model runs."""
+    try:
+        return node.build.exactly(node[2], shape)
+    except ProgramError as error:
+        raise node.wrong(
+            f"indices {node.build.type(node[1])} do not fit updates: {error}"
+        ) from None
 
 
 def _scatter_last(node: Context, x: int, places: int, updates: int, depth: int) -> int:
