@@ -540,6 +540,12 @@ FAULTS = (
         "tests/test_index_errors.py",
     ),
     Fault(
+        "backend/lower/within.py",
+        "return top is not None and top < extent",
+        "return top is not None and top <= extent",
+        "tests/test_index_errors.py",
+    ),
+    Fault(
         "backend/lower/walk.py",
         'if self.nodes[source].op.name == "iota" and source not in self.operands:',
         "if source < 0:",

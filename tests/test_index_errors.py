@@ -8,13 +8,16 @@ import pytest
 from onnx import ModelProto
 
 import satura
+from satura.backend.lower.loop_nests import lower
 from satura.errors import CallError, ModelError, ProgramError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
+from satura.rewrite.program.program import Program
 from satura.rewrite.types.tensor_type import Array, DType
 from tests.onnx_models import Shape, Typed, make_model, node, random_input
 from tests.onnxruntime_reference import assert_close
+from tests.trivial_scheduler import one_dispatch
 
 X: dict[str, Shape | Typed] = {"x": (2, 3)}
 OPEN: dict[str, Shape | Typed] = {"x": ("a", "b")}
@@ -173,6 +176,44 @@ def test_only_indices_that_may_be_outside_are_checked(name: str) -> None:
 def test_a_check_is_no_dispatch_of_its_own() -> None:
     for model in (elements(), elements(OPEN), tuples(), tuples(OPEN)):
         assert satura.compile(model, threads=1).statistics["dispatch-count"] == 1
+
+
+def reports(program: Program) -> int:
+    """How many checks there are in the kernel of a program of one dispatch."""
+    schedule = one_dispatch(program)
+    nests = lower(schedule, schedule.dispatches[0])
+    return sum(value.op == "report" for nest in nests for value in nest.values)
+
+
+def test_places_that_are_made_of_checked_indices_are_not_checked_again() -> None:
+    assert reports(load(elements())) == reports(load(batches())) == 1
+    assert reports(load(tuples())) == 2
+
+
+@pytest.mark.parametrize(
+    ("f", "number", "dtype", "checks"),
+    [("add", 0, DType.I64, 1), ("add", 1, DType.I64, 2), ("mul", 1, DType.I64, 1),
+     ("mul", 2, DType.I64, 2), ("mul", -1, DType.I64, 2), ("sub", 0, DType.I64, 2),
+     ("add", 0, DType.I32, 2)],
+)  # fmt: skip
+def test_places_that_may_be_outside_are_checked_again(
+    f: str, number: int, dtype: DType, checks: int
+) -> None:
+    build = Builder()
+    x, at = build.input("x", DType.F32, (4,)), build.input("at", DType.I64, (3,))
+    inner = build.cast(build.gather(build.iota((4,), 0, DType.I64), at, 0), dtype)
+    numbers = build.broadcast(build.constant(np.array([number], dtype.numpy)), (3,))
+    program = build.program({"y": build.gather(x, build.binary(f, inner, numbers), 0)})
+    assert reports(program) == checks
+    compiled = satura.compile(program, threads=1, rules="none")
+    values = {"x": random_input(4), "at": np.array([0, 1, 3])}
+    try:
+        expected = interpret(program, values)["y"]
+    except CallError:
+        with pytest.raises(CallError, match=r"outside \[-4, 4\)"):
+            compiled.run(values)
+    else:
+        np.testing.assert_array_equal(compiled.run(values)["y"], expected)
 
 
 @pytest.mark.parametrize("op", ["GatherElements", "ScatterElements"])
