@@ -3,6 +3,8 @@ and never another element."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from onnx import ModelProto
@@ -24,7 +26,7 @@ OPEN: dict[str, Shape | Typed] = {"x": ("a", "b")}
 ARRAYS = {
     "x": random_input(2, 3), "u": random_input(2), "v": random_input(1, 2),
     "image": random_input(2, 1, 3, 3), "r": np.zeros((1, 4), np.float32),
-    "s": random_input(3, 2, 1),
+    "s": random_input(3, 2, 1), "cache": random_input(2, 4, 2), "rows": random_input(2, 2, 2),
 }  # fmt: skip
 
 
@@ -64,6 +66,11 @@ def reversed_sequences() -> ModelProto:
     return make_model([reverse], {**X, "i": Typed((2,))})
 
 
+def written(cache: Shape = (2, 4, 2), rows: Shape = (2, 2, 2)) -> ModelProto:
+    write = node("TensorScatter", "cache rows i")
+    return make_model([write], {"cache": cache, "rows": rows, "i": Typed((2,))}, opset=24)
+
+
 def recurrent(op: str, gates: int) -> ModelProto:
     weights = {"w": random_input(1, gates, 1), "r": random_input(1, gates, 1)}
     nodes = [node("Cast", "i", "l", to=6), node(op, "s w r  l", "y", hidden_size=1)]
@@ -73,7 +80,9 @@ def recurrent(op: str, gates: int) -> ModelProto:
 
 # What holds the index, good ones, and bad ones each with what is said of it.
 BEYOND, BEFORE = (r"\[-3, 3\)", 3), (r"\[-3, 3\)", -4)
-CASES: dict[str, tuple[ModelProto, object, list[tuple[object, tuple[str, int]]]]] = {
+STARTS = [([1, 3], (r"\[0, 3\)", 3)), ([0, -1], (r"\[0, 3\)", -1))]
+LONG, NEGATIVE = (r"\[0, 4\)", 4), (r"\[0, 4\)", -4)
+CASES: dict[str, tuple[ModelProto, object, Sequence[tuple[object, tuple[str, int]]]]] = {
     "GatherND": (
         tuples(), [[-2, -3], [1, 2]],
         [([[0, 0], [0, 3]], BEYOND), ([[1, -4], [0, 0]], BEFORE),
@@ -101,10 +110,12 @@ CASES: dict[str, tuple[ModelProto, object, list[tuple[object, tuple[str, int]]]]
         updated_elements(), [[-1, 1]], [([[-1, 4]], (r"\[-3, 3\)", 4)), ([[-4, 0]], BEFORE)],
     ),
     "RoiAlign": (regions(), [1], [([2], (r"\[-2, 2\)", 2)), ([-3], (r"\[-2, 2\)", -3))]),
-    "ReverseSequence": (reversed_sequences(), [0, 3], [([1, 4], (r"\[-4, 4\)", 4))]),
-    "LSTM": (recurrent("LSTM", 4), [0, 3], [([1, 4], (r"\[-4, 4\)", 4))]),
-    "GRU": (recurrent("GRU", 3), [0, 3], [([4, 1], (r"\[-4, 4\)", 4))]),
-    "RNN": (recurrent("RNN", 1), [0, 3], [([4, 1], (r"\[-4, 4\)", 4))]),
+    "ReverseSequence": (reversed_sequences(), [0, 3], [([1, 4], LONG), ([1, -4], NEGATIVE)]),
+    "TensorScatter": (written(), [0, 2], STARTS),
+    "TensorScatter of open sizes": (written(("n", "t", 2), ("n", "k", 2)), [0, 2], STARTS),
+    "LSTM": (recurrent("LSTM", 4), [0, 3], [([1, 4], LONG), ([1, -4], NEGATIVE)]),
+    "GRU": (recurrent("GRU", 3), [0, 3], [([4, 1], LONG), ([2, -4], NEGATIVE)]),
+    "RNN": (recurrent("RNN", 1), [0, 3], [([4, 1], LONG), ([2, -4], NEGATIVE)]),
 }  # fmt: skip
 
 
@@ -128,16 +139,6 @@ def test_an_index_outside_of_its_own_axis_is_named(name: str) -> None:
         with pytest.raises(CallError, match=rf"outside {extents}: it is {wrong}$"):
             interpret(program, given(model, indices))
     compiled.run(given(model, good))
-
-
-@pytest.mark.parametrize("name", ["ReverseSequence", "LSTM", "GRU", "RNN"])
-def test_a_length_below_0_is_an_error_of_the_call(name: str) -> None:
-    model, *_ = CASES[name]
-    compiled = satura.compile(model, threads=1)
-    for lengths in ([-1, 2], [1, -4], [0, -5]):
-        for run in (compiled.run, lambda each: interpret(compiled.source, each)):
-            with pytest.raises(CallError, match="an index lies outside"):
-                run(given(model, lengths))
 
 
 INSIDE = {
@@ -244,7 +245,7 @@ def test_indices_reach_no_further_than_the_data_along_other_axes(op: str) -> Non
 def test_constant_lengths_outside_are_an_error_of_the_model() -> None:
     reverse = node("ReverseSequence", "x l", time_axis=1, batch_axis=0)
     for lengths, wrong in (([4, 1], 4), ([-1, 2], -1)):
-        with pytest.raises(ModelError, match=f"input 1 holds {wrong}, and lengths are from 0 to 3"):
+        with pytest.raises(ModelError, match=f"input 1 holds {wrong}, which is not from 0 to 3"):
             load(make_model([reverse], X, {"l": lengths}))
     program = load(make_model([reverse], {"x": (2, "n")}, {"l": [3, 1]}))
     interpret(program, {"x": random_input(2, 3)})
@@ -264,3 +265,17 @@ def test_of_an_index_that_no_input_holds_only_itself_is_said() -> None:
     values = {"x": random_input(4, 3), "at": np.array([1, 3]), "other": np.array([99], np.int32)}
     with pytest.raises(CallError, match=r"outside \[-4, 4\): it is 6, and not one of an input's"):
         compiled.run(values)
+
+
+def test_updates_of_a_tensor_scatter_are_as_large_as_the_tensor_beside_its_axis() -> None:
+    wrong: list[tuple[Shape, str]] = [
+        ((1, 2, 2), "should have the shape"), ((2, 2, 1), "should have the shape"),
+        ((2, 5, 2), "an update of 5 elements does not fit 4"),
+    ]  # fmt: skip
+    for rows, reason in wrong:
+        with pytest.raises(ModelError, match=f"TensorScatter.*{reason}"):
+            load(written(rows=rows))
+    program = load(written(("n", "t", 2), ("n", "k", 2)))
+    given = {"cache": ARRAYS["cache"], "rows": random_input(2, 5, 2), "i": np.array([0, 0])}
+    with pytest.raises(ProgramError, match=r"TensorScatter.*: the extent"):
+        interpret(program, given)

@@ -28,6 +28,7 @@ from satura.rewrite.program.memory import (
     tensor_bytes,
 )
 from satura.rewrite.types.dims import static
+from satura.rewrite.types.outside import outside
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 if TYPE_CHECKING:
@@ -241,6 +242,6 @@ def _refuse_beyond_memory(routine: Routine) -> None:
     refuse_beyond_memory(total, named, CallError)
 
 
-def _describe(code: int, extent: int) -> str:
+def _describe(code: int, extent: int, index: int) -> tuple[str, int]:
     least = 0 if code == _SCATTER else -extent  # as `emit/scatter.py` says
-    return f"an index lies outside [{least}, {extent})"
+    return outside(index, least, extent)

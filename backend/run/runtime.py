@@ -27,7 +27,9 @@ _FIRST, _LAST, _WAKES = int(Job.FIRST), int(Job.LAST), int(Job.WAKES)
 WORTH_WAKING, WORTH_WAKING_IN_A_ROW = 60_000, 15_000
 AT_ONCE = 30_000  # nanoseconds between calls, less than workers take to fall asleep
 
-Describe = Callable[[int, int], str]
+Describe = Callable[[int, int, int], tuple[str, int]]
+"""From the status words to what is said of them, and the index that is meant."""
+
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -71,7 +73,7 @@ class Status:
         code, detail, index = self.words
         if code:
             self.words[0] = 0
-            raise Reported(self._describe(code, detail), index)
+            raise Reported(*self._describe(code, detail, index))
 
 
 class Executor:

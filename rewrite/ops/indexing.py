@@ -8,6 +8,7 @@ from satura.rewrite.errors import CallError
 from satura.rewrite.ops.elementwise import BINARY
 from satura.rewrite.ops.registry import Kind, op, size_of
 from satura.rewrite.types.attributes import Axis, Count, HostCall, ReduceFn, refuse_unless
+from satura.rewrite.types.outside import outside
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
 
 
@@ -15,8 +16,8 @@ def _refuse_outside(name: str, indices: Array, places: Array, extent: int, least
     """Raise CallError for the first index whose place is not in [0, extent)."""
     wrong = np.logical_or(np.less(places, 0), np.greater_equal(places, extent))
     if wrong.any():
-        first = indices[wrong].item(0)
-        raise CallError(f"{name}: an index lies outside [{least}, {extent}): it is {first}")
+        reason, index = outside(int(indices[wrong].item(0)), least, extent)
+        raise CallError(f"{name}: {reason}: it is {index}")
 
 
 def _gather(x: Array, indices: Array, axis: Axis) -> Array:

@@ -11,9 +11,9 @@ from satura.rewrite.onnx.lower.places import (
     counted,
     elements_at,
     joined,
-    lengths,
     need_beside,
     need_inside,
+    up_to,
 )
 from satura.rewrite.onnx.lower.tensors import may_be_equal
 from satura.rewrite.types.dims import product
@@ -92,7 +92,7 @@ def reverse_sequence(node: Context) -> int:
     lines = build.transpose(x, order)
     shape = (steps, sequences)
     step, sequence = (Value(build, build.iota(shape, at, DType.I64)) for at in (0, 1))
-    ends = Value(build, lengths(node, 1, steps, sequences)).along(1, step)
+    ends = Value(build, up_to(node, 1, steps, sequences)).along(1, step)
     place = (ends - 1 - step).where(step < ends, step)
     flat = place * Value(build, build.size_of([sequences], place.index)) + sequence
     rows = build.reshape(lines, (product(shape), *rest))

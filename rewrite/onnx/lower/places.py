@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context
 from satura.rewrite.onnx.lower.index_range import is_inside
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.types.dims import Dim, SymbolicDim, known_at_least
+from satura.rewrite.types.outside import FAR
 from satura.rewrite.types.tensor_type import DType
 
 
@@ -77,8 +79,8 @@ def inside(build: Tensors, indices: int, extent: Dim) -> int:
     return build.gather(build.iota((extent,), 0, DType.I64), wide, 0)
 
 
-def lengths(node: Context, position: int, most: Dim, count: Dim) -> int:
-    """So many lengths as i64, from 0 to `most`: others are an error of the call.
+def up_to(node: Context, position: int, most: Dim, count: Dim) -> int:
+    """So many numbers as i64, from 0 to `most`: others are an error of the call.
 
     Raises ModelError where constant ones are others in all calls.
     """
@@ -88,13 +90,12 @@ def lengths(node: Context, position: int, most: Dim, count: Dim) -> int:
         least, greatest = int(given.constant.array.min()), int(given.constant.array.max())
         if least < 0 or (isinstance(most, int) and greatest > most):
             wrong = least if least < 0 else greatest
-            raise node.wrong(f"input {position} holds {wrong}, and lengths are from 0 to {most}")
+            raise node.wrong(f"input {position} holds {wrong}, which is not from 0 to {most}")
         build.need_elements(most, greatest)
         return exact
-    behind = build.size_of([most + 1], exact)
-    is_below = build.binary("lt", exact, build.number(0, exact))
-    refused = build.select(is_below, build.binary("sub", exact, behind), exact)
-    return inside(build, refused, most + 1)
+    numbers = Value(build, exact)
+    holds = (numbers >= 0).binary("and", numbers <= Value(build, build.size_of([most], exact)))
+    return inside(build, numbers.where(holds, numbers - FAR).index, most + 1)
 
 
 def joined(build: Tensors, axes: Sequence[Index], shape: Sequence[Dim]) -> int:

@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 
 from satura.rewrite.onnx.lower.context import Context, computed_wide, lowering
-from satura.rewrite.onnx.lower.places import lengths
+from satura.rewrite.onnx.lower.places import up_to
 from satura.rewrite.ops.cells import ACTIVATIONS, ALPHA, BETA, FUNCTIONS, STATES, Activation, Cell
 from satura.rewrite.types.dims import Dim
 
@@ -93,7 +93,7 @@ def _sides(node: Context, cell: Cell, x: int, side: int) -> int:
     if node.optional(4) is None:
         ends = build.constant(np.zeros(0, np.int64))
     else:
-        ends = lengths(node, 4, steps, batch)
+        ends = up_to(node, 4, steps, batch)
     return build.recurrence(inputs, weights, first, held, ends, cell)
 
 

@@ -14,8 +14,9 @@ from satura.rewrite.onnx.lower.places import (
     elements_at,
     joined,
     need_beside,
+    up_to,
 )
-from satura.rewrite.types.dims import Dim, product
+from satura.rewrite.types.dims import Dim, known_at_least, product
 from satura.rewrite.types.tensor_type import DType
 
 _REDUCTIONS = {"none": "last", "add": "sum", "mul": "prod", "max": "max", "min": "min"}
@@ -100,15 +101,24 @@ def max_unpool(node: Context) -> int:
 @lowering("TensorScatter")
 def tensor_scatter(node: Context) -> int:
     """Each batch of x with its update from its own index on along an axis, maybe around its end."""
-    build, x, update = node.build, node[0], node[1]
+    build, x = node.build, node[0]
     shape = build.shape(x)
     axis = node.axis(node.integer("axis", -2), len(shape))
     circular = node.text("mode", "linear") == "circular"
-    length = build.shape(update)[axis]
+    length = build.shape(node[1])[axis] if build.rank(node[1]) == len(shape) else shape[axis]
+    update = build.exactly(node[1], (*shape[:axis], length, *shape[axis + 1 :]))
+    if known_at_least(length - shape[axis], 1):
+        raise node.wrong(f"an update of {length} elements does not fit {shape[axis]}")
+    build.need_elements(shape[axis] - length, 0)
     place = build.iota(shape, axis, DType.I64)
     if node.optional(2) is not None:
-        starts = build.along(build.cast(node[2], DType.I64), 0, shape)
-        place = build.binary("sub", place, starts)
+        first = shape[0]
+        given = (
+            build.exactly(build.converted(node[2], DType.I64), (first,))
+            if circular
+            else up_to(node, 2, shape[axis] - length, first)
+        )
+        place = build.binary("sub", place, build.along(given, 0, shape))
     if circular:
         place = build.binary("mod", place, build.size_of([shape[axis]], place))
     at, last = Value(build, place), Value(build, build.size_of([length], place)) - 1
