@@ -504,7 +504,7 @@ FAULTS = (
         "tests/test_load.py",
     ),
     Fault(
-        "rewrite/onnx/lower/indexing.py",
+        "rewrite/onnx/lower/places.py",
         'build.binary("lt", wide, build.number(0, wide))',
         'build.binary("le", wide, build.number(0, wide))',
         "tests/test_load.py tests/test_onnx_cases.py",
@@ -528,10 +528,28 @@ FAULTS = (
         "tests/test_host_ops.py tests/test_onnx_cases.py",
     ),
     Fault(
-        "rewrite/onnx/lower/scatter.py",
-        "return build.select(is_inside, places, build.number(-1, places))",
-        "return places",
-        "tests/test_scatter.py",
+        "rewrite/onnx/lower/places.py",
+        "if is_inside(build, wide, extent):",
+        "if not is_inside(build, wide, 0):",
+        "tests/test_index_errors.py",
+    ),
+    Fault(
+        "rewrite/onnx/lower/index_range.py",
+        "known_at_least(extent - greatest, 1)",
+        "known_at_least(extent - greatest, 0)",
+        "tests/test_index_errors.py",
+    ),
+    Fault(
+        "backend/lower/within.py",
+        "return top is not None and top < extent",
+        "return top is not None and top <= extent",
+        "tests/test_index_errors.py",
+    ),
+    Fault(
+        "backend/lower/walk.py",
+        'if self.nodes[source].op.name == "iota" and source not in self.operands:',
+        "if source < 0:",
+        "tests/test_index_errors.py",
     ),
     Fault(
         "backend/emit/first_places.py",

@@ -85,6 +85,22 @@ def beside() -> tuple[ModelProto, list[dict[str, Array]]]:
     return model, [{"x": x, "b": np.eye(4, 5, dtype=np.float32)}, {"x": x, "b": x}]
 
 
+def written() -> tuple[ModelProto, list[dict[str, Array]]]:
+    """Updates of an input, and of elements at places, as many as there are places."""
+    nodes = [
+        node("NonZero", "x", "places"), node("Transpose", "places", "rows", perm=[1, 0]),
+        node("ScatterND", "x rows u", "y"),
+        node("ScatterElements", "x places w", "z", axis=1, reduction="add"),
+    ]  # fmt: skip
+    model = make_model(nodes, {"x": (2, 3), "u": ("m",), "w": (2, "k")}, {}, 18, ("y", "z"))
+    x = np.array([[1, 0, 2], [0, 3, 0]], np.float32)
+    calls: list[dict[str, Array]] = [
+        {"x": x * (x > least), "u": random_input(n), "w": random_input(2, n)}
+        for least, n in ((0, 3), (9, 0), (2, 1))
+    ]
+    return model, calls
+
+
 def ramp() -> tuple[ModelProto, list[dict[str, Array]]]:
     """What is computed of sizes is read by the node, and by others before and behind it."""
     nodes = [
@@ -122,7 +138,7 @@ def rest() -> tuple[ModelProto, list[dict[str, Array]]]:
 
 
 @pytest.mark.parametrize(
-    "make", deep_but([ramp, best], [detector, twice, beside, ramp, best, rest])
+    "make", deep_but([written, ramp, best], [detector, twice, beside, written, ramp, best, rest])
 )
 def test_a_model_runs_in_parts_around_what_depends_on_data(
     make: Callable[[], tuple[ModelProto, list[dict[str, Array]]]],
@@ -173,6 +189,14 @@ def test_parts_of_parts_are_parts_and_all_have_statistics(
     for at, nodes in enumerate(hosts, 1):
         assert f"model.onnx, part {at} of {len(hosts)} on 1 thread" in out[end:]
         assert all(f"then {node} runs in Python" in out[end:] for node in nodes)
+
+
+def test_as_many_updates_as_places_that_data_decide_are_taken() -> None:
+    model, (arguments, *_) = written()
+    with pytest.warns(HostFallbackWarning):
+        compiled = satura.compile(model, threads=1)
+    with pytest.raises(CallError, match=r"axis 1 is 3, but must be 2 as axis 0 of input 'u'"):
+        compiled.run({**arguments, "u": random_input(2)})
 
 
 def test_parts_have_what_a_compiled_model_has(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_many_python_threads_run_programs_at_once() -> None:
 
 
 def test_a_kernel_reports_an_error_once() -> None:
-    status = Status(lambda code, detail: f"node 'g': index {detail} (code {code})")
+    status = Status(lambda code, detail, at: (f"node 'g': index {detail} (code {code})", at))
     executor = Executor([Step(kernel_address(COMPLAIN), status.address)], 2, status)
     with pytest.raises(CallError, match=r"node 'g': index 42 \(code 7\)"):
         executor.run()
@@ -154,7 +154,7 @@ def test_a_kernel_reports_an_error_once() -> None:
 def test_a_report_that_an_interrupt_kept_from_its_call_is_not_the_next_call_s(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    status = Status(lambda code, detail: "reported")
+    status = Status(lambda code, detail, at: ("reported", at))
     nothing = KernelSource("nothing", "def kernel(args, thread, threads):\n    pass\n")
     steps = [Step(kernel_address(source), status.address) for source in (COMPLAIN, nothing)]
     executor = Executor(steps, 1, status)

@@ -10,7 +10,7 @@ import pytest
 from onnx import ModelProto, NodeProto
 
 import satura
-from satura.rewrite.errors import CallError, ProgramError, UnsupportedError
+from satura.rewrite.errors import CallError, ModelError, ProgramError, UnsupportedError
 from satura.rewrite.onnx.files import read_apart
 from satura.rewrite.onnx.load import load, load_at
 from satura.rewrite.program.interpreter import interpret
@@ -433,6 +433,53 @@ def test_scattering_of_open_sizes(op: str, reduction: str) -> None:
                 "u": random_input(len(indices), 3, seed=1),
             }  # fmt: skip
             assert_close(interpret(program, given)["y"], run(model, given)[0], 1e-5)
+
+
+SCATTERED: dict[str, tuple[NodeProto, tuple[int, ...], object]] = {
+    "ScatterND": (node("ScatterND", "x i u", "y"), (4, 5, 3), [[1, 2], [0, 4]]),
+    "ScatterElements": (
+        node("ScatterElements", "x i u", "y", axis=1), (4, 3), [[1, 2, 0], [0, -1, 1]],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", SCATTERED)
+def test_as_many_updates_as_places_are_scattered_whatever_their_sizes_are_called(op: str) -> None:
+    proto, shape, places = SCATTERED[op]
+    indices = np.array(places)
+    given: dict[str, Array] = {
+        "x": np.zeros(shape, np.float32), "i": indices, "u": random_input(2, 3),
+    }  # fmt: skip
+    kinds: list[tuple[int | str, Shape]] = [
+        ("n", ("m", 3)), ("n", (2, "k")), (2, ("m", 3)), ("n", ("n", "k")),
+    ]  # fmt: skip
+    for count, updates in kinds:
+        inputs: dict[str, Shape | Typed] = {
+            "x": ("a", *shape[1:]), "i": Typed((count, indices.shape[1])), "u": updates,
+        }  # fmt: skip
+        model = make_model([proto], inputs, opset=18)
+        compiled = satura.compile(model, threads=1)
+        assert_close(compiled.run(given)["y"], run(model, given)[0], 0)
+        for wrong in ((3, 3), (1, 3), (2, 2)):
+            other = {**given, "u": random_input(*wrong)}
+            with pytest.raises(CallError, match="'u': axis"):
+                compiled.run(other)
+            with pytest.raises(CallError, match="'u': axis"):
+                interpret(load(model), other)
+
+
+@pytest.mark.parametrize("op", SCATTERED)
+def test_updates_of_another_shape_are_refused(op: str) -> None:
+    proto, shape, places = SCATTERED[op]
+    shapes: list[Shape] = [(3, 3), (6,), (2, 3, 1)]
+    for updates in shapes:
+        inputs: dict[str, Shape | Typed] = {
+            "x": shape,
+            "i": Typed(np.array(places).shape),
+            "u": updates,
+        }
+        with pytest.raises(ModelError, match=r"do not fit updates: .* should have the shape"):
+            load(make_model([proto], inputs, opset=18))
 
 
 def test_a_recurrence_has_as_many_steps_as_a_size_says() -> None:

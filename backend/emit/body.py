@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from satura.backend.emit.text import indent, op_text, zero
+from satura.backend.emit.text import indent, op_text, report_text, zero
 from satura.backend.lower.body import Access, Argument, Nest, Pointer, Value, needed_values
 from satura.rewrite.types.tensor_type import DType
 
@@ -155,10 +155,9 @@ class BodyText:
             lines = block.lines(level)
             lines.append(f"{name} = {text}")
             if self.nest.values[index].op == "report":
-                length = names[self.nest.values[index].operands[1]]
-                status = self._status_name()
-                stores = [f"store_int64({status}, 1, {length})", f"store_int64({status}, 0, 1)"]
-                lines += [f"if not {name}:", *indent(1, stores)]
+                _, length, found = (names[at] for at in self.nest.values[index].operands)
+                report = report_text(self._status_name(), 1, length, found)
+                lines += [f"if not {name}:", *indent(1, report)]
             names[index] = name
             if level <= 1:
                 self.names[index] = name

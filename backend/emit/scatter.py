@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from satura.backend.emit.alone import named_code, tensor_words
 from satura.backend.emit.body import Code
-from satura.backend.emit.text import indent, op_text
+from satura.backend.emit.text import indent, op_text, report_text
 from satura.backend.lower.body import Pointer, Value
 from satura.backend.lower.walk import shape_of
 from satura.rewrite.extract.schedule import Dispatch, Schedule
@@ -45,8 +45,7 @@ def scatter_code(schedule: Schedule, dispatch: Dispatch, name: str) -> Code:
         "        for at in range(width):",
         *indent(3, [f"put_{kind}(target, at, {new})"]),
         "    elif place < 0 or place >= places:",
-        "        store_int64(status, 1, places)",
-        "        store_int64(status, 0, 2)",  # a scatter, see `run/routine.py`
+        *indent(2, report_text("status", 2, "places", "place")),  # a scatter, see `run/routine.py`
     ]
     given = {
         **tensor_words("x", schedule, x), **tensor_words("updates", schedule, updates),

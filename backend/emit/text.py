@@ -45,3 +45,9 @@ def conversion_text(text: str, dtype: DType) -> str:
     if dtype in (DType.F16, DType.BF16):
         return f"round_{dtype.value}({text})"
     return f"{dtype.value}({text})" if dtype.is_integer else text
+
+
+def report_text(status: str, code: int, extent: str, index: str) -> list[str]:
+    """Lines that tell the status words of an index outside of an extent, the code last."""
+    stores = ((1, extent), (2, index), (0, str(code)))
+    return [f"store_int64({status}, {at}, {word})" for at, word in stores]

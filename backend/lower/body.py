@@ -57,7 +57,7 @@ class Value:
         inside        0 <= operand 0 < operand 1, both i64
         quotient      operand 0 // operand 1, both i64, the second positive
         add_index     operand 0 + operand 1 where operand 0 is negative, else operand 0
-        report        operand 0, a mask; where it is false, status words say 1 and operand 1
+        report        operand 0, a mask; where it is false, status words say 1, operands 1 and 2
         reduced       result of reduction `literal`
         accumulator   what a contraction kernel hands to its epilogue
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from satura.backend.lower.body import Access, Argument, BodyBuilder, Nest, Pointer, Value
 from satura.backend.lower.space import Space
+from satura.backend.lower.within import is_within
 from satura.rewrite.errors import SaturaError
 from satura.rewrite.extract.schedule import Home, Schedule
 from satura.rewrite.ops import Kind
@@ -348,7 +349,7 @@ class Walk:
         assert isinstance(extent, int)
         found = self.value(indices, at[axis : axis + rank], mask)
         found = self._cast(found, self.nodes[indices].type.dtype, DType.I64)
-        if _is_within(self.nodes[indices], extent):
+        if is_within(self.nodes, indices, extent):
             moved = (*at[:axis], symbol(f"@{found}"), *at[axis + rank :])
             return self.value(source, moved, mask)
         length = self.body.argument(extent)
@@ -358,8 +359,12 @@ class Walk:
         if mask is not None:  # where nothing is read, any index will do
             outside = self.add(Value("not", DType.BOOL, (mask,)))
             valid = self.add(Value("or", DType.BOOL, (valid, outside)))
-        valid = self.add(Value("report", DType.BOOL, (valid, length)))
+        valid = self.add(Value("report", DType.BOOL, (valid, length, found)))
         moved = (*at[:axis], symbol(f"@{wrapped}"), *at[axis + rank :])
+        if self.nodes[source].op.name == "iota" and source not in self.operands:
+            # The choice keeps the report, and what is made of it inside of what it is a place of.
+            ramp, first = (self.value(source, place, mask) for place in (moved, (0,) * len(moved)))
+            return self.apply("select", node.type.dtype, valid, ramp, first)
         return self.value(source, moved, self.both(mask, valid))
 
 
@@ -370,14 +375,6 @@ def _numbers_of_quotient(term: tuple[Monomial, int]) -> tuple[int, ...]:
     below = [atom.denominator for atom in monomial if isinstance(atom, Quotient)]
     numbers = [number for number in below if isinstance(number, int)]  # as sizes are, too
     return (*numbers, factor) if numbers else ()
-
-
-def _is_within(indices: Node, extent: int) -> bool:
-    """Whether indices are known to be those of elements, counted from the start."""
-    if indices.op.name != "constant" or not indices.constant.size:
-        return False
-    array = indices.constant.array
-    return bool(array.min() >= 0) and int(array.max()) < extent
 
 
 def shape_of(schedule: Schedule, node: int) -> tuple[int, ...]:

@@ -28,6 +28,7 @@ from satura.rewrite.program.memory import (
     tensor_bytes,
 )
 from satura.rewrite.types.dims import static
+from satura.rewrite.types.outside import outside
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 if TYPE_CHECKING:
@@ -204,26 +205,23 @@ class Instance:
         try:
             self.launch(tensors)
         except Reported as error:
-            raise CallError(f"{error}{self._outside(tensors, error)}") from None
+            raise CallError(f"{error}{self._source(tensors, error.index)}") from None
         for name, region in self._copied:
             np.copyto(results[name], tensors[region])
         return results
 
-    def _outside(self, tensors: Mapping[int, Array], error: Reported) -> str:
-        """Which integer inputs hold an index as it was reported."""
-        lowest = 0 if error.code == _SCATTER else -error.detail
-        found = []
-        for name, region, _ in self._inputs:
-            array = tensors[region]
-            if array.dtype.kind in "iu":
-                values = array.astype(np.int64).ravel()
-                wrong = values[(values < lowest) | (values >= error.detail)]
-                found += [f"input {name!r} holds {wrong[0]}"] if wrong.size else []
+    def _source(self, tensors: Mapping[int, Array], index: int) -> str:
+        """Which integer inputs hold the index that was reported."""
+        found = [
+            f"input {name!r} holds {index}"
+            for name, region, _ in self._inputs
+            if tensors[region].dtype.kind in "iu" and (tensors[region] == index).any()
+        ]
         if found:
             return f": {', '.join(found)}"
         return (
-            ", and it is not one of an input's: satura.interpret(satura.load(model), arguments)"
-            " says which node it is of"
+            f": it is {index}, and not one of an input's: satura.interpret(satura.load(model),"
+            " arguments) says which node it is of"
         )
 
     def launch(self, tensors: Mapping[int, Array]) -> None:
@@ -244,7 +242,6 @@ def _refuse_beyond_memory(routine: Routine) -> None:
     refuse_beyond_memory(total, named, CallError)
 
 
-def _describe(code: int, detail: int) -> str:
-    if code == _SCATTER:  # as `emit/scatter.py` says
-        return f"scatter: an index lies outside [0, {detail})"
-    return f"gather: an index lies outside [-{detail}, {detail})"
+def _describe(code: int, extent: int, index: int) -> tuple[str, int]:
+    least = 0 if code == _SCATTER else -extent  # as `emit/scatter.py` says
+    return outside(index, least, extent)

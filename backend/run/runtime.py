@@ -20,14 +20,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ALL_THREADS = 1 << 30
-STATUS_WORDS = 2
+STATUS_WORDS = 3
 _FIRST, _LAST, _WAKES = int(Job.FIRST), int(Job.LAST), int(Job.WAKES)
 # Nanoseconds of a call that sleeping workers are woken for: a shorter one is over before they have
 # begun, but where the next call follows at once, they are awake for that one.
 WORTH_WAKING, WORTH_WAKING_IN_A_ROW = 60_000, 15_000
 AT_ONCE = 30_000  # nanoseconds between calls, less than workers take to fall asleep
 
-Describe = Callable[[int, int], str]
+Describe = Callable[[int, int, int], tuple[str, int]]
+"""From the status words to what is said of them, and the index that is meant."""
+
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
 
@@ -45,15 +47,15 @@ class Step(NamedTuple):
 class Reported(CallError):
     """What a kernel has reported in the status words."""
 
-    def __init__(self, text: str, code: int, detail: int) -> None:
+    def __init__(self, text: str, index: int) -> None:
         super().__init__(text)
-        self.code, self.detail = code, detail
+        self.index = index
 
 
 class Status:
-    """Two words through which kernels report an error: a code (0 for none) and a detail.
+    """Words through which kernels report an error: a code (0 for none), a detail and an index.
 
-    A kernel that finds an error stores the detail, then the code, and goes on as if nothing had
+    A kernel that finds an error stores the others, then the code, and goes on as if nothing had
     happened (it must still stay inside its buffers). The first call that looks reports it.
     """
 
@@ -63,15 +65,15 @@ class Status:
 
     @property
     def address(self) -> int:
-        """Where kernels store code and detail, as two int64."""
+        """Where kernels store code, detail and index, as three int64."""
         return ctypes.addressof(self.words)
 
     def check(self) -> None:
         """Reported if a kernel has reported something since the last check."""
-        code, detail = self.words
+        code, detail, index = self.words
         if code:
             self.words[0] = 0
-            raise Reported(self._describe(code, detail), code, detail)
+            raise Reported(*self._describe(code, detail, index))
 
 
 class Executor:

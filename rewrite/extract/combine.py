@@ -74,6 +74,8 @@ def combine(
         if not is_gathered(classes, node.operands[0], parts[0]):
             return None
         touched, table = classes.bytes[cls], parts[0]
+        if table is not None and table.node.op == "iota":
+            return base  # nothing is read: an index is only checked
         reads = {leaf: min(amount, touched) for leaf, amount in reads.items()}
         is_apart = table is not None and is_turned(table.work.values())
         gathered = ("scattered" if is_apart else "gathered"), touched

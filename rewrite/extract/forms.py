@@ -64,5 +64,5 @@ def inlinable(op: str, dtype: DType, position: int) -> Forms:
     if kind in _ANCHORS:  # integers are converted as they are read
         return _PLAIN if dtype in _WIDE or (op, position) == ("conv", 0) else _VIEWS
     if kind is _OF_INDEXING:
-        return _PLAIN if position == 1 else _VIEWS
+        return _PLAIN  # of tables only views and ramps, see `readable.py`
     return INLINED

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from satura.rewrite.egraph.classes import EClasses
+from satura.rewrite.extract.forms import Fused
 from satura.rewrite.extract.octets import Part, octets, varying_operand
 from satura.rewrite.ops import REGISTRY, Kind
 from satura.rewrite.types.attributes import Groups, Window
@@ -62,7 +63,10 @@ def is_planar(classes: EClasses, base: Part, view: Part | None) -> bool:
 
 
 def is_gathered(classes: EClasses, operand: int, view: Part | None) -> bool:
-    """Whether elements that data chooses are found in what is stored without a division."""
+    """Whether elements that data chooses are found in what is stored without a division, or are
+    those of a ramp."""
+    if view is not None and view.form is not Fused.VIEW:
+        return view.node.op == "iota"
     return view is None or is_affine(_view_offset(classes, operand, view)[0])
 
 

@@ -8,14 +8,22 @@ from satura.rewrite.errors import CallError
 from satura.rewrite.ops.elementwise import BINARY
 from satura.rewrite.ops.registry import Kind, op, size_of
 from satura.rewrite.types.attributes import Axis, Count, HostCall, ReduceFn, refuse_unless
+from satura.rewrite.types.outside import outside
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
+
+
+def _refuse_outside(name: str, indices: Array, places: Array, extent: int, least: int) -> None:
+    """Raise CallError for the first index whose place is not in [0, extent)."""
+    wrong = np.logical_or(np.less(places, 0), np.greater_equal(places, extent))
+    if wrong.any():
+        reason, index = outside(int(indices[wrong].item(0)), least, extent)
+        raise CallError(f"{name}: {reason}: it is {index}")
 
 
 def _gather(x: Array, indices: Array, axis: Axis) -> Array:
     extent = x.shape[axis.index]
     wrapped = np.where(np.less(indices, 0), np.add(indices, extent), indices)
-    if wrapped.size and (wrapped.min() < 0 or wrapped.max() >= extent):
-        raise CallError(f"gather: an index lies outside [-{extent}, {extent})")
+    _refuse_outside("gather", indices, wrapped, extent, -extent)
     return np.take(x, wrapped, axis.index)
 
 
@@ -38,8 +46,7 @@ COMBINED = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 
 def _scatter(x: Array, indices: Array, updates: Array, f: ReduceFn) -> Array:
     places = len(x)
-    if indices.size and (indices.min() < 0 or indices.max() >= places):
-        raise CallError(f"scatter: an index lies outside [0, {places})")
+    _refuse_outside("scatter", indices, indices, places, 0)
     result = x.copy()
     with np.errstate(all="ignore"):
         if f.name == "last":

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, lowering
-from satura.rewrite.onnx.lower.tensors import Tensors, may_be_equal
-from satura.rewrite.types.dims import Dim, SymbolicDim, product
+from satura.rewrite.onnx.lower.places import (
+    Index,
+    counted,
+    elements_at,
+    joined,
+    need_beside,
+    need_inside,
+    up_to,
+)
+from satura.rewrite.onnx.lower.tensors import may_be_equal
+from satura.rewrite.types.dims import product
 from satura.rewrite.types.tensor_type import DType
 
 
@@ -20,23 +27,6 @@ def gather(node: Context) -> int:
     axis = node.axis(node.integer("axis"), build.rank(node[0]))
     need_inside(node, build.shape(node[0])[axis])
     return build.gather(node[0], node[1], axis)
-
-
-def need_inside(node: Context, extent: Dim, part: int | None = None) -> None:
-    """Let calls be refused by name in which constant indices, or a part of each, leave an axis.
-
-    Raises ModelError where they leave it in all calls.
-    """
-    indices = node.build.nodes[node[1]]
-    is_constant = indices.op.name == "constant" and indices.type.size
-    if not is_constant or not node.build.is_run:
-        return
-    array = indices.constant.array if part is None else indices.constant.array[..., part]
-    least = max(int(array.max()) + 1, -int(array.min()))
-    if isinstance(extent, SymbolicDim):
-        node.build.need_elements(extent, least)
-    elif extent < least:
-        raise node.wrong(f"an index is for {least} elements, and the axis has {extent}")
 
 
 @lowering("Compress")
@@ -60,31 +50,12 @@ def compress(node: Context) -> int:
 def gather_elements(node: Context) -> int:
     """Element (i, j, …) is x at (i, index, …): one gather from the flat tensor."""
     build, x = node.build, node[0]
-    shape = build.shape(x)
+    shape, target = build.shape(x), build.shape(node[1])
     axis = node.axis(node.integer("axis"), len(shape))
-    need_inside(node, shape[axis])
-    indices = wrap_negative(node, node[1], shape[axis])
-    target = build.shape(indices)
     if len(target) != len(shape):
         raise node.wrong(f"indices have rank {len(target)}, the data has rank {len(shape)}")
-    return elements_at(build, x, indices, axis)
-
-
-def elements_at(build: Tensors, x: int, indices: int, axis: int) -> int:
-    """Element (i, j, …) is x at (i, index, …), for i64 indices that are not negative."""
-    flat = flat_places(build, build.shape(x), indices, axis)
-    return build.gather(build.reshape(x, (build.type(x).size,)), flat, 0)
-
-
-def flat_places(build: Tensors, shape: Sequence[Dim], indices: int, axis: int) -> int:
-    """The place of (i, index, …) among all elements of `shape`."""
-    target = build.shape(indices)
-    flat = build.number(0, indices)
-    for position in range(len(shape)):
-        at = indices if position == axis else build.iota(target, position, DType.I64)
-        stride = build.size_of(shape[position + 1 :], flat)
-        flat = build.binary("add", flat, build.binary("mul", at, stride))
-    return flat
+    need_beside(node, shape, target, axis)
+    return elements_at(build, x, counted(node, shape[axis]), axis)
 
 
 @lowering("GatherND")
@@ -97,31 +68,16 @@ def gather_nd(node: Context) -> int:
     if batch + depth > len(shape) or not 0 <= batch < len(tuples):
         raise node.wrong(f"indices of length {depth} do not fit rank {len(shape)}")
     lead = tuples[:-1]
-    flat = build.full(0, lead, DType.I64)
+    axes = []
     for position in range(batch):
         if shape[position] != lead[position]:
             if not may_be_equal(shape[position], lead[position]):
                 raise node.wrong(f"batches of {lead[position]} and {shape[position]} do not fit")
             build.need_equal(shape[position], lead[position])
-        stride = build.size_of(shape[position + 1 : batch + depth], flat)
-        ramp = build.iota(lead, position, DType.I64)
-        flat = build.binary("add", flat, build.binary("mul", ramp, stride))
-    for position in range(depth):
-        need_inside(node, shape[batch + position], position)
-        part = build.one_axis_slice(node[1], len(tuples) - 1, position, 1)
-        at = wrap_negative(node, build.drop(part, [len(tuples) - 1]), shape[batch + position])
-        stride = build.size_of(shape[batch + position + 1 : batch + depth], flat)
-        flat = build.binary("add", flat, build.binary("mul", at, stride))
+        axes.append(Index(build.iota(lead, position, DType.I64), shape[position]))
+    axes += [counted(node, shape[batch + at], at) for at in range(depth)]
     rows = (product(shape[: batch + depth]), *shape[batch + depth :])
-    return build.gather(build.reshape(x, rows), flat, 0)
-
-
-def wrap_negative(node: Context, indices: int, extent: Dim) -> int:
-    """Indices as i64, negative ones counted from the end."""
-    build = node.build
-    wide = build.cast(indices, DType.I64) if build.dtype(indices) is not DType.I64 else indices
-    moved = build.binary("add", wide, build.size_of([extent], wide))
-    return build.select(build.binary("lt", wide, build.number(0, wide)), moved, wide)
+    return build.gather(build.reshape(x, rows), joined(build, axes, lead), 0)
 
 
 @lowering("ReverseSequence")
@@ -136,9 +92,8 @@ def reverse_sequence(node: Context) -> int:
     lines = build.transpose(x, order)
     shape = (steps, sequences)
     step, sequence = (Value(build, build.iota(shape, at, DType.I64)) for at in (0, 1))
-    given = build.exactly(build.cast(node[1], DType.I64), (sequences,))
-    lengths = Value(build, given).along(1, step)
-    place = (lengths - 1 - step).where(step < lengths, step)
+    ends = Value(build, up_to(node, 1, steps, sequences)).along(1, step)
+    place = (ends - 1 - step).where(step < ends, step)
     flat = place * Value(build, build.size_of([sequences], place.index)) + sequence
     rows = build.reshape(lines, (product(shape), *rest))
     return build.transpose(build.gather(rows, flat.index, 0), order)

@@ -8,9 +8,9 @@ from math import inf
 import numpy as np
 
 from satura.rewrite.onnx.lower.context import Context, computed_wide, lowering
+from satura.rewrite.onnx.lower.places import up_to
 from satura.rewrite.ops.cells import ACTIVATIONS, ALPHA, BETA, FUNCTIONS, STATES, Activation, Cell
 from satura.rewrite.types.dims import Dim
-from satura.rewrite.types.tensor_type import DType
 
 VARIANTS = {"LSTM": "input_forget", "GRU": "linear_before_reset", "RNN": ""}
 """What is set for the variant of a cell: of LSTM input and forget gate are coupled, of GRU it is
@@ -90,11 +90,10 @@ def _sides(node: Context, cell: Cell, x: int, side: int) -> int:
         sums = build.apply("add", sums, bias)
     inputs = build.reshape(sums, (steps, batch, count * columns))
     first = _first(node, cell, batch, hidden, of_sides)
-    lengths = node.optional(4)
-    if lengths is None:
+    if node.optional(4) is None:
         ends = build.constant(np.zeros(0, np.int64))
     else:
-        ends = build.exactly(build.converted(lengths, DType.I64), (batch,))
+        ends = up_to(node, 4, steps, batch)
     return build.recurrence(inputs, weights, first, held, ends, cell)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
-from satura.rewrite.onnx.lower.indexing import wrap_negative
+from satura.rewrite.onnx.lower.places import inside
 from satura.rewrite.onnx.lower.tensors import Tensors, fits
 from satura.rewrite.types.dims import Dim, product
 from satura.rewrite.types.tensor_type import DType
@@ -38,7 +38,7 @@ def roi_align(node: Context) -> int:
         step = (size if is_half else size.binary("max", 1)) / count
         axes.append(_taps(build, extent, start, step.index, count, samples))
     rows = build.reshape(build.transpose(x, (0, 2, 3, 1)), (product((batch, *spatial)), channels))
-    image = build.reshape(wrap_negative(node, node[2], batch), (build.shape(node[2])[0], 1, 1))
+    image = build.reshape(inside(build, node[2], batch), (build.shape(node[2])[0], 1, 1))
     terms = []
     for down, height in axes[0]:
         for across, width in axes[1]:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from satura.rewrite.errors import ProgramError
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, NoLowering, lowering
-from satura.rewrite.onnx.lower.indexing import elements_at, flat_places, need_inside, wrap_negative
-from satura.rewrite.onnx.lower.tensors import Tensors, fits
-from satura.rewrite.types.dims import Dim, product
+from satura.rewrite.onnx.lower.places import (
+    Index,
+    along_axis,
+    counted,
+    elements_at,
+    joined,
+    need_beside,
+    up_to,
+)
+from satura.rewrite.types.dims import Dim, known_at_least, product
 from satura.rewrite.types.tensor_type import DType
 
 _REDUCTIONS = {"none": "last", "add": "sum", "mul": "prod", "max": "max", "min": "min"}
@@ -15,48 +25,39 @@ _REDUCTIONS = {"none": "last", "add": "sum", "mul": "prod", "max": "max", "min":
 @lowering("ScatterElements")
 def scatter_elements(node: Context) -> int:
     """x with update (i, j, …) at (i, index, …) along an axis."""
-    build, x, updates = node.build, node[0], node[2]
+    build, x = node.build, node[0]
     shape = build.shape(x)
     axis = node.axis(node.integer("axis"), len(shape))
-    need_inside(node, shape[axis])
-    indices = wrap_negative(node, node[1], shape[axis])
-    if not fits(build.shape(updates), build.shape(indices)) or build.rank(indices) != len(shape):
-        raise node.wrong(f"indices {build.type(indices)} do not fit {build.type(updates)}")
-    updates = build.exactly(updates, build.shape(indices))
-    places = flat_places(build, shape, indices, axis)
-    return _scatter_last(node, x, _inside(build, indices, shape[axis], places), updates, len(shape))
+    target = build.shape(node[1])
+    if len(target) != len(shape):
+        raise node.wrong(f"indices {build.type(node[1])} do not fit {build.type(x)}")
+    updates = _fitted(node, target)
+    need_beside(node, shape, target, axis)
+    axes = along_axis(build, shape, counted(node, shape[axis]), axis)
+    return _scatter_last(node, x, joined(build, axes, target), updates, len(shape))
 
 
 @lowering("ScatterND")
 def scatter_nd(node: Context) -> int:
     """x with slices at index tuples."""
-    build, x, updates = node.build, node[0], node[2]
+    build, x = node.build, node[0]
     shape, tuples = build.shape(x), build.shape(node[1])
     (depth,) = node.static(tuples[-1:], "the length of an index")
-    fitting = (*tuples[:-1], *shape[depth:])
-    is_as_long = build.type(updates).size == product(fitting)
-    if depth > len(shape) or not (is_as_long or fits(build.shape(updates), fitting)):
-        raise node.wrong(f"indices {build.type(node[1])} do not fit {build.type(updates)}")
-    updates = updates if is_as_long else build.exactly(updates, fitting)
-    places = build.full(0, tuples[:-1], DType.I64)
-    parts = []
-    for at in range(depth):
-        need_inside(node, shape[at], at)
-        part = build.drop(build.one_axis_slice(node[1], len(tuples) - 1, at, 1), [len(tuples) - 1])
-        parts.append(wrap_negative(node, part, shape[at]))
-        stride = build.size_of(shape[at + 1 : depth], places)
-        places = build.binary("add", places, build.binary("mul", parts[-1], stride))
-    for at, part in enumerate(parts):
-        places = _inside(build, part, shape[at], places)
-    return _scatter_last(node, x, places, updates, depth)
+    if depth > len(shape):
+        raise node.wrong(f"indices of length {depth} do not fit rank {len(shape)}")
+    updates = _fitted(node, (*tuples[:-1], *shape[depth:]))
+    axes = [counted(node, shape[at], at) for at in range(depth)]
+    return _scatter_last(node, x, joined(build, axes, tuples[:-1]), updates, depth)
 
 
-def _inside(build: Tensors, index: int, extent: Dim, places: int) -> int:
-    """`places`, or -1 where the index is outside of its axis."""
-    above = build.binary("le", build.number(0, index), index)
-    below = build.binary("lt", index, build.size_of([extent], index))
-    is_inside = build.binary("and", above, below)
-    return build.select(is_inside, places, build.number(-1, places))
+def _fitted(node: Context, shape: Sequence[Dim]) -> int:
+    """The updates, which have this shape wherever the model runs."""
+    try:
+        return node.build.exactly(node[2], shape)
+    except ProgramError as error:
+        raise node.wrong(
+            f"indices {node.build.type(node[1])} do not fit updates: {error}"
+        ) from None
 
 
 def _scatter_last(node: Context, x: int, places: int, updates: int, depth: int) -> int:
@@ -100,18 +101,29 @@ def max_unpool(node: Context) -> int:
 @lowering("TensorScatter")
 def tensor_scatter(node: Context) -> int:
     """Each batch of x with its update from its own index on along an axis, maybe around its end."""
-    build, x, update = node.build, node[0], node[1]
+    build, x = node.build, node[0]
     shape = build.shape(x)
     axis = node.axis(node.integer("axis", -2), len(shape))
     circular = node.text("mode", "linear") == "circular"
-    length = build.shape(update)[axis]
+    length = build.shape(node[1])[axis] if build.rank(node[1]) == len(shape) else shape[axis]
+    update = build.exactly(node[1], (*shape[:axis], length, *shape[axis + 1 :]))
+    if known_at_least(length - shape[axis], 1):
+        raise node.wrong(f"an update of {length} elements does not fit {shape[axis]}")
+    build.need_elements(shape[axis] - length, 0)
     place = build.iota(shape, axis, DType.I64)
     if node.optional(2) is not None:
-        starts = build.along(build.cast(node[2], DType.I64), 0, shape)
-        place = build.binary("sub", place, starts)
+        first = shape[0]
+        given = (
+            build.exactly(build.converted(node[2], DType.I64), (first,))
+            if circular
+            else up_to(node, 2, shape[axis] - length, first)
+        )
+        place = build.binary("sub", place, build.along(given, 0, shape))
     if circular:
         place = build.binary("mod", place, build.size_of([shape[axis]], place))
     at, last = Value(build, place), Value(build, build.size_of([length], place)) - 1
     is_hit = (at >= 0).binary("and", at <= last)
     inside = at.binary("max", 0).binary("min", last)
-    return build.select(is_hit.index, elements_at(build, update, inside.index, axis), x)
+    return build.select(
+        is_hit.index, elements_at(build, update, Index(inside.index, length), axis), x
+    )
