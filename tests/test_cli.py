@@ -402,7 +402,7 @@ def test_a_model_is_not_replaced_by_what_is_made_of_it(
     for command in (["compile", model, "-o", output], ["run", model, "--output", output]):
         assert cli(*command) == 2
         assert "is read by this command" in " ".join(capsys.readouterr().err.split())
-    with pytest.raises(CallError, match=r"is not a saved program .* name another file"):
+    with pytest.raises(CallError, match=r"is not a saved program.*name another file"):
         satura.compile(model, threads=1).save(output)
     assert model.read_bytes() == content
 

@@ -118,8 +118,8 @@ def _refuse_other(path: Path) -> None:
     and be all that there is of them."""
     if path.is_file() and path.stat().st_size and not is_artifact(path):
         raise CallError(
-            f"'{path}' is not a saved program (an ONNX model is none), so that none replaces it:"
-            " name another file, or remove it first"
+            f"'{path}' is there, and is not a saved program, so it is not replaced by one: name"
+            " another file, or remove it first"
         )
 
 

@@ -103,7 +103,8 @@ class Compiled(Runnable):
     @property
     def program(self) -> Program:
         """The program that was extracted and compiled."""
-        return replace(self.rewritten.schedule.program, taken=self.source.taken)
+        program, taken = self.rewritten.schedule.program, self.source.taken
+        return replace(program, taken=taken) if taken else program
 
     @property
     def report(self) -> Report:
@@ -164,7 +165,7 @@ class Compiled(Runnable):
         model, and the names of satura's own rules that were chosen; not so `with_model` False,
         where such sizes are refused. Raises UnsupportedError where a
         node runs in Python, FileError where the file cannot be written, and CallError where it is
-        there and no saved program, as the model: only those are replaced.
+        there and is not a saved program: the model, say.
         """
         from satura.artifact.save import save
 
