@@ -15,6 +15,7 @@ from math import prod
 import numpy as np
 
 from satura.backend.constants import ConstantStore
+from satura.backend.contraction.axes import NO_ROWS, Axis, merge, over_axes
 from satura.backend.contraction.emit import contraction_source
 from satura.backend.contraction.epilogue import NestEpilogue
 from satura.backend.contraction.readings import Reading, reading_of
@@ -42,18 +43,6 @@ from satura.rewrite.types.dims import is_one
 from satura.rewrite.types.tensor_type import Array
 
 MANY_TAPS, FEW = 25, 4  # of a shallow convolution, and elements that a tap sees
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One axis of the result but its columns: how far both operands step along it.
-
-    `variable` is its place among the axes of the result; several merged axes have the last one's.
-    """
-
-    row: RowAxis
-    right: int
-    variable: int
 
 
 def contraction_code(
@@ -222,7 +211,7 @@ class _Problem:
             if not wanted.spec.serves(spec, self.columns, any_sizes):
                 return None
             spec = wanted.spec
-            rows = (*(_NO_ROWS,) * (len(spec.windowed) - len(rows)), *rows)
+            rows = (*(NO_ROWS,) * (len(spec.windowed) - len(rows)), *rows)
         pointer, right_strides = reading.right.pointer, tuple(axis.right for axis in batches)
         panel_lines = head_lines = 0
         group_stride = self.columns * self.right_column
@@ -269,7 +258,7 @@ class _Problem:
 
     def _merged(self, nest: Nest) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
         """Batches and rows with neighbours made one where all operands step evenly."""
-        return _merge(self.batches, nest), _merge(self.rows, nest) or (_NO_ROWS,)
+        return merge(self.batches, nest), merge(self.rows, nest) or (NO_ROWS,)
 
     def _packed(
         self, store: ConstantStore, digest: bytes, weights: Constant | Array,
@@ -308,9 +297,6 @@ class _Problem:
             right.insert(0, batch_stride if axis.right else 0)
             batch_stride *= axis.row.extent if axis.right else 1
         return Pointer(("constant", number)), tuple(right), group_stride, lines
-
-
-_NO_ROWS = Axis(RowAxis(1, 0), 0, -1)
 
 
 def _matmul(node: Node, reading: Reading, shape: tuple[int, ...]) -> _Problem | None:
@@ -380,36 +366,3 @@ def _is_dense(right: View, step: int) -> bool:
                 return False
             stride *= extent
     return True
-
-
-def _merge(axes: Sequence[Axis], nest: Nest) -> tuple[Axis, ...]:
-    result: list[Axis] = []
-    for axis in reversed(axes):
-        if is_one(axis.row.extent) and not axis.row.is_windowed:
-            continue
-        if result and not axis.row.is_windowed and not result[0].row.is_windowed:
-            first, second = axis.row, result[0].row
-            even = first.stride == second.stride * second.extent
-            even = even and axis.right == result[0].right * second.extent
-            even = even and all(
-                access.strides[axis.variable] == access.strides[result[0].variable] * second.extent
-                for access in nest.accesses()
-            )
-            if even:
-                merged = replace(second, extent=first.extent * second.extent)
-                result[0] = replace(result[0], row=merged)
-                continue
-        result.insert(0, axis)
-    return tuple(result)
-
-
-def over_axes(nest: Nest, axes: Sequence[Axis], column: int = -1, columns: int = 0) -> Nest:
-    """The epilogue over the contraction's own axes and, innermost, the columns: the loop `column`,
-    of `columns` iterations where others are merged into it."""
-
-    def restride(strides: tuple[int, ...]) -> tuple[int, ...]:
-        moved = (strides[axis.variable] if axis.variable >= 0 else 0 for axis in axes)
-        return (*moved, strides[column])
-
-    extents = [*(axis.row.extent for axis in axes), columns or nest.extents[column]]
-    return nest.with_loops(extents, restride, ())

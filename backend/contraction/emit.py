@@ -16,8 +16,6 @@ from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from satura.backend.contraction.gathering import (
-    advance,
-    coordinates,
     panel_bytes,
     panel_lines,
     preparation_lines,
@@ -27,6 +25,7 @@ from satura.backend.contraction.gathering import (
     tile_lines,
     tile_size,
 )  # fmt: skip
+from satura.backend.contraction.positions import advance, coordinates
 from satura.backend.contraction.spec import ContractionSpec, parameters
 from satura.backend.emit.text import INDENT, indent
 from satura.backend.jit.machine_code import KernelSource

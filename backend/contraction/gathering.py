@@ -15,8 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from satura.backend.contraction.positions import (
+    advance,
+    coordinates,
+    fill_value_text,
+    origin_lines,
+    seen_words,
+    tap_lines,
+    windowed_axes,
+)
+from satura.backend.contraction.row_packing import band_lines, row_packing_lines
 from satura.backend.contraction.spec import ContractionSpec
-from satura.backend.contraction.tile import Products
 from satura.backend.emit.text import INDENT, indent
 
 _WORD = 8
@@ -39,18 +48,18 @@ def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
     if not gathers(spec):
         yield "store_int64(all_hops, 0, 0)"
     if any(spec.windowed):
-        yield f"fill_value = {_fill_value(spec)}"
+        yield f"fill_value = {fill_value_text(spec)}"
     if not gathers(spec):
         return
     yield "kinds = scratch + kinds_offset"
     yield "fill_page = scratch + fill_offset"
-    words = _seen_words(spec)
+    words = seen_words(spec)
     if shares_tables(spec):
         words += f" * batch_extent{spec.batches - 1}"
     yield f"for i in range({words}):"
     yield f"{INDENT}put_{spec.word.value}(fill_page, i, fill_value)"
     yield "line = 0"
-    axes = _window_parameters(spec)
+    axes = windowed_axes(spec)
     for level, axis in enumerate(axes):
         yield f"{INDENT * level}for tap{axis} in range(taps{axis}):"
     distance = " + ".join(f"tap{axis} * dilation{axis} * stride{axis}" for axis in axes)
@@ -63,22 +72,6 @@ def preparation_lines(spec: ContractionSpec) -> Iterator[str]:
         "line += 1",
     ]
     yield from indent(len(axes), body)
-
-
-def _seen_words(spec: ContractionSpec) -> str:
-    """How many words of a position the rows see, those of all groups in a vector."""
-    return "depth" if spec.shared <= 1 else f"depth * {spec.shared}"
-
-
-def _fill_value(spec: ContractionSpec) -> str:
-    if spec.is_integer and spec.left_packed:
-        return f"cast_{_packed_dtype(spec)}(fill)"
-    return f"scalar_{spec.word.value}(fill)"
-
-
-def _packed_dtype(spec: ContractionSpec) -> str:
-    """What integers are copied as."""
-    return "i16" if spec.products is Products.PAIRS else "u8"
 
 
 def panel_bytes(spec: ContractionSpec) -> str:
@@ -95,9 +88,9 @@ def row_lines(spec: ContractionSpec) -> Iterator[str]:
     yield f"left_here = left{''.join(strides)}"
     yield from coordinates(spec, "first_row")
     if spec.banded:
-        yield from _band_lines(spec)
+        yield from band_lines(spec)
     elif spec.left_packed:
-        yield from _row_packing_lines(spec)
+        yield from row_packing_lines(spec)
         yield "origin = scratch + rows_offset"
     yield "for tile in range(tiles):"
     body = [
@@ -125,7 +118,7 @@ def tile_lines(spec: ContractionSpec) -> Iterator[str]:
     yield "tile_depth = step_depth"
     if not gathers(spec):
         return
-    last = _window_parameters(spec)[-1]
+    last = windowed_axes(spec)[-1]
     yield "kind = load_int64(kinds, tile)"
     yield f"hops += (kind * taps + first_tap) * {_WORD}"
     yield "if kind == 0:"
@@ -190,27 +183,6 @@ def _transposing_lines(spec: ContractionSpec, lanes: int) -> list[str]:
     ]
 
 
-def coordinates(spec: ContractionSpec, row: str) -> Iterator[str]:
-    """row0, row1, … of row number `row`."""
-    yield f"rest = {row}"
-    for axis in reversed(range(1, len(spec.windowed))):
-        yield f"row{axis} = rest % row_extent{axis}"
-        yield f"rest //= row_extent{axis}"
-    yield "row0 = rest"
-
-
-def advance(spec: ContractionSpec) -> Iterator[str]:
-    """From the coordinates of a row to those of the next."""
-    yield f"row{len(spec.windowed) - 1} += 1"
-    for level, axis in enumerate(reversed(range(1, len(spec.windowed)))):
-        lines = [
-            f"if row{axis} == row_extent{axis}:",
-            f"{INDENT}row{axis} = 0",
-            f"{INDENT}row{axis - 1} += 1",
-        ]
-        yield from indent(level, lines)
-
-
 def tile_size(spec: ContractionSpec) -> str:
     """Sets `size`: how many rows tile number `tile` has."""
     if spec.tile.part:
@@ -229,29 +201,15 @@ def slots(spec: ContractionSpec) -> str:
     return expression
 
 
-def _window_parameters(spec: ContractionSpec) -> list[int]:
-    return [axis for axis, windowed in enumerate(spec.windowed) if windowed]
-
-
-def _origin(spec: ContractionSpec) -> Iterator[str]:
-    """`origin`: the address of what the first tap of the row at row0, row1, … sees."""
-    terms = ["left_here"]
-    for axis, windowed in enumerate(spec.windowed):
-        if windowed:
-            yield f"position{axis} = row{axis} * step{axis} - lo{axis}"
-        terms.append(f"{'position' if windowed else 'row'}{axis} * stride{axis}")
-    yield f"origin = {' + '.join(terms)}"
-
-
 def _origins(spec: ContractionSpec) -> Iterator[str]:
     """The first line of a tile's table, its kind, and the other lines of a border tile."""
-    axes, every = _window_parameters(spec), range(len(spec.windowed))
+    axes, every = windowed_axes(spec), range(len(spec.windowed))
     if axes and not spec.banded:
         yield "interior = True"
         for axis in every:
             yield f"saved{axis} = row{axis}"
     yield "for slot in range(slots):"
-    body = [*_origin(spec), "store_int64(table, slot, origin)"]
+    body = [*origin_lines(spec), "store_int64(table, slot, origin)"]
     for axis in axes if not spec.banded else ():
         reach = f"position{axis} + (taps{axis} - 1) * dilation{axis}"
         body += [f"interior = interior and position{axis} >= 0 and {reach} < input{axis}"]
@@ -266,144 +224,11 @@ def _origins(spec: ContractionSpec) -> Iterator[str]:
         yield f"{INDENT}store_int64(kinds, tile, 0)"
         border = [f"row{axis} = saved{axis}" for axis in every]
         border += ["for slot in range(slots):"]
-        body = [*_origin(spec), "line = slot"]
-        body += _taps(spec, "fill_page", ["store_int64(table, line, address)", "line += slots"])
+        body = [*origin_lines(spec), "line = slot"]
+        body += tap_lines(spec, "fill_page", ["store_int64(table, line, address)", "line += slots"])
         body += ["if slot + 1 < size:", *indent(1, advance(spec))]
         yield from indent(1, [*border, *indent(1, body)])
     yield from advance(spec)
-
-
-def _taps(spec: ContractionSpec, outside: str, body: list[str]) -> Iterator[str]:
-    """`body` for each tap's `address`, which is `outside` where the tap leaves the input."""
-    address, known = "origin", ""
-    axes = _window_parameters(spec)
-    for level, axis in enumerate(axes):
-        lines = [
-            f"for tap{axis} in range(taps{axis}):",
-            f"{INDENT}at{axis} = position{axis} + tap{axis} * dilation{axis}",
-            f"{INDENT}inside{axis} = {known}at{axis} >= 0 and at{axis} < input{axis}",
-        ]
-        yield from indent(level, lines)
-        known = f"inside{axis} and "
-        address += f" + tap{axis} * dilation{axis} * stride{axis}"
-    yield from indent(len(axes), [f"address = {outside}", f"if inside{axes[-1]}:"])
-    yield from indent(len(axes), [f"{INDENT}address = {address}", *body])
-
-
-def _row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
-    """Copies of the block's rows as words, all taps of a row side by side."""
-    if spec.is_integer:
-        yield from _integer_row_packing_lines(spec)
-        return
-    yield "copy = scratch + rows_offset"
-    yield "for row in range(row_count):"
-    yield from indent(1, _origin(spec))
-    yield from indent(1, _depth_copy_lines(spec, "origin", "depth"))
-    yield f"{INDENT}copy += depth * {spec.word.itemsize}"
-    yield from indent(1, advance(spec))
-
-
-def _band_lines(spec: ContractionSpec) -> Iterator[str]:
-    """Copies of the positions that the block's rows see, as words, the border among them: no tap
-    leaves them. `left_here` is where they would start if they were all. Only the first axis is cut.
-    """
-    axes = range(len(spec.windowed))
-    *outer, last = axes
-    yield f"inner = {' * '.join(['1', *(f'row_extent{axis}' for axis in axes[1:])])}"
-    yield "low = first_row // inner"
-    yield "high = (first_row + row_count - 1) // inner + 1"
-    if spec.windowed[0]:
-        yield "low, high = low * step0, (high - 1) * step0 + (taps0 - 1) * dilation0 + 1"
-    seen = [
-        f"{'input' if windowed else 'row_extent'}{axis}"
-        for axis, windowed in enumerate(spec.windowed)
-    ]
-    ranges = ["low, high", *(f"0, {extent}" for extent in seen[1:])]
-    first, end = ranges[last].split(", ")
-    yield f"length = {_seen_words(spec)}"
-    yield f"first, end = {first}, {end}"
-    if spec.windowed[last]:
-        yield f"first = min(max(first, border{last}), end)"
-        yield f"end = max(first, min(end, border{last} + held{last}))"
-    yield "copies, words = end - first, length"
-    size = spec.dtype.itemsize
-    yield f"if left_depth_stride == {size} and source{last} == length * {size}:"
-    yield f"{INDENT}copies, words = 1, length * copies"
-    yield "copy = scratch + rows_offset"
-    for axis in outer:
-        yield f"{INDENT * axis}for at{axis} in range({ranges[axis]}):"
-    borders = [f"border{axis}" if spec.windowed[axis] else "0" for axis in axes]
-    terms = ["left_here", *(f"(at{axis} - {borders[axis]}) * source{axis}" for axis in outer)]
-    terms.append(f"(first - {borders[last]}) * source{last}")
-    word = spec.word.itemsize
-    body = [
-        *_fill_lines(spec, f"first - {first}"),
-        f"origin = {' + '.join(terms)}",
-        "for position in range(copies):",
-        *indent(1, _depth_copy_lines(spec, "origin", "words")),
-        f"{INDENT}copy += words * {word}",
-        f"{INDENT}origin += source{last}",
-        *_fill_lines(spec, f"{end} - end"),
-    ]
-    inside = [
-        f"at{axis} >= border{axis} and at{axis} < border{axis} + held{axis}"
-        for axis in outer if spec.windowed[axis]
-    ]  # fmt: skip
-    if inside:
-        outside = _fill_lines(spec, f"{end} - {first}")
-        body = [f"if {' and '.join(inside)}:", *indent(1, body), "else:", *indent(1, outside)]
-    yield from indent(len(outer), body)
-    yield "left_here = scratch + rows_offset - low * stride0"
-
-
-def _fill_lines(spec: ContractionSpec, positions: str) -> list[str]:
-    """Lines that write so many positions of the border."""
-    return [
-        f"for k in range(({positions}) * length):",
-        f"{INDENT}put_{spec.word.value}(copy, k, fill_value)",
-        f"copy += ({positions}) * length * {spec.word.itemsize}",
-    ]
-
-
-def _depth_copy_lines(spec: ContractionSpec, source: str, count: str) -> list[str]:
-    """A loop that vectorises where the depth is contiguous, and one for other strides."""
-    read, put = f"read_{spec.dtype.value}", f"put_{spec.word.value}"
-    return [
-        f"if left_depth_stride == {spec.dtype.itemsize}:",
-        f"{INDENT}for k in range({count}):",
-        f"{INDENT * 2}{put}(copy, k, {read}({source}, k))",
-        "else:",
-        f"{INDENT}for k in range({count}):",
-        f"{INDENT * 2}{put}(copy, k, {read}({source} + k * left_depth_stride, 0))",
-    ]
-
-
-def _integer_row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
-    """Copies of the block's rows, less their zero point; the last word's rest is any."""
-    kind, size = _packed_dtype(spec), spec.word.itemsize // spec.products.per_word
-    yield "rows_here = scratch + rows_offset"
-    yield f"zero = cast_{kind}(left_zero)"
-    yield "for row in range(row_count):"
-    body = ["copy = rows_here + row * depth * 4", *_origin(spec)]
-    value = f"read_{spec.dtype.value}({{}})"
-    taken = f"cast_{kind}(cast_{kind}({value}) - zero)"
-    put = f"put_{kind}(copy, k, {taken})"
-    copied = [
-        "if left_depth_stride == 1:",
-        f"{INDENT}for k in range(tap_depth):",
-        f"{INDENT * 2}{put.format('address, k')}",
-        "else:",
-        f"{INDENT}for k in range(tap_depth):",
-        f"{INDENT * 2}{put.format('address + k * left_depth_stride, 0')}",
-    ]
-    if any(spec.windowed):
-        outside = ["for k in range(tap_depth):", f"{INDENT}put_{kind}(copy, k, fill_value)"]
-        copied = ["if address != 0:", *indent(1, copied), "else:", *indent(1, outside)]
-        copied += [f"copy += tap_depth * {size}"]
-        body += _taps(spec, "0", copied)
-    else:
-        body += ["address = origin", *copied]
-    yield from indent(1, [*body, *advance(spec)])
 
 
 def _integer_panel_lines(spec: ContractionSpec) -> Iterator[str]:

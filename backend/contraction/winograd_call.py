@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from satura.backend.constants import ConstantStore
-from satura.backend.contraction.call import Axis, over_axes
+from satura.backend.contraction.axes import Axis, over_axes
 from satura.backend.contraction.epilogue import NestEpilogue
 from satura.backend.contraction.spec import RowAxis
 from satura.backend.contraction.tile import choose_tile, panel_columns

@@ -1,0 +1,131 @@
+"""Copies of a contraction's rows as words: row by row, or all positions that a block sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from satura.backend.contraction.positions import (
+    advance,
+    origin_lines,
+    packed_dtype,
+    seen_words,
+    tap_lines,
+)
+from satura.backend.contraction.spec import ContractionSpec
+from satura.backend.emit.text import INDENT, indent
+
+
+def row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
+    """Copies of the block's rows as words, all taps of a row side by side."""
+    if spec.is_integer:
+        yield from _integer_row_packing_lines(spec)
+        return
+    yield "copy = scratch + rows_offset"
+    yield "for row in range(row_count):"
+    yield from indent(1, origin_lines(spec))
+    yield from indent(1, _depth_copy_lines(spec, "origin", "depth"))
+    yield f"{INDENT}copy += depth * {spec.word.itemsize}"
+    yield from indent(1, advance(spec))
+
+
+def band_lines(spec: ContractionSpec) -> Iterator[str]:
+    """Copies of the positions that the block's rows see, as words, the border among them: no tap
+    leaves them. `left_here` is where they would start if they were all. Only the first axis is cut.
+    """
+    axes = range(len(spec.windowed))
+    *outer, last = axes
+    yield f"inner = {' * '.join(['1', *(f'row_extent{axis}' for axis in axes[1:])])}"
+    yield "low = first_row // inner"
+    yield "high = (first_row + row_count - 1) // inner + 1"
+    if spec.windowed[0]:
+        yield "low, high = low * step0, (high - 1) * step0 + (taps0 - 1) * dilation0 + 1"
+    seen = [
+        f"{'input' if windowed else 'row_extent'}{axis}"
+        for axis, windowed in enumerate(spec.windowed)
+    ]
+    ranges = ["low, high", *(f"0, {extent}" for extent in seen[1:])]
+    first, end = ranges[last].split(", ")
+    yield f"length = {seen_words(spec)}"
+    yield f"first, end = {first}, {end}"
+    if spec.windowed[last]:
+        yield f"first = min(max(first, border{last}), end)"
+        yield f"end = max(first, min(end, border{last} + held{last}))"
+    yield "copies, words = end - first, length"
+    size = spec.dtype.itemsize
+    yield f"if left_depth_stride == {size} and source{last} == length * {size}:"
+    yield f"{INDENT}copies, words = 1, length * copies"
+    yield "copy = scratch + rows_offset"
+    for axis in outer:
+        yield f"{INDENT * axis}for at{axis} in range({ranges[axis]}):"
+    borders = [f"border{axis}" if spec.windowed[axis] else "0" for axis in axes]
+    terms = ["left_here", *(f"(at{axis} - {borders[axis]}) * source{axis}" for axis in outer)]
+    terms.append(f"(first - {borders[last]}) * source{last}")
+    word = spec.word.itemsize
+    body = [
+        *_fill_lines(spec, f"first - {first}"),
+        f"origin = {' + '.join(terms)}",
+        "for position in range(copies):",
+        *indent(1, _depth_copy_lines(spec, "origin", "words")),
+        f"{INDENT}copy += words * {word}",
+        f"{INDENT}origin += source{last}",
+        *_fill_lines(spec, f"{end} - end"),
+    ]
+    inside = [
+        f"at{axis} >= border{axis} and at{axis} < border{axis} + held{axis}"
+        for axis in outer if spec.windowed[axis]
+    ]  # fmt: skip
+    if inside:
+        outside = _fill_lines(spec, f"{end} - {first}")
+        body = [f"if {' and '.join(inside)}:", *indent(1, body), "else:", *indent(1, outside)]
+    yield from indent(len(outer), body)
+    yield "left_here = scratch + rows_offset - low * stride0"
+
+
+def _fill_lines(spec: ContractionSpec, positions: str) -> list[str]:
+    """Lines that write so many positions of the border."""
+    return [
+        f"for k in range(({positions}) * length):",
+        f"{INDENT}put_{spec.word.value}(copy, k, fill_value)",
+        f"copy += ({positions}) * length * {spec.word.itemsize}",
+    ]
+
+
+def _depth_copy_lines(spec: ContractionSpec, source: str, count: str) -> list[str]:
+    """A loop that vectorises where the depth is contiguous, and one for other strides."""
+    read, put = f"read_{spec.dtype.value}", f"put_{spec.word.value}"
+    return [
+        f"if left_depth_stride == {spec.dtype.itemsize}:",
+        f"{INDENT}for k in range({count}):",
+        f"{INDENT * 2}{put}(copy, k, {read}({source}, k))",
+        "else:",
+        f"{INDENT}for k in range({count}):",
+        f"{INDENT * 2}{put}(copy, k, {read}({source} + k * left_depth_stride, 0))",
+    ]
+
+
+def _integer_row_packing_lines(spec: ContractionSpec) -> Iterator[str]:
+    """Copies of the block's rows, less their zero point; the last word's rest is any."""
+    kind, size = packed_dtype(spec), spec.word.itemsize // spec.products.per_word
+    yield "rows_here = scratch + rows_offset"
+    yield f"zero = cast_{kind}(left_zero)"
+    yield "for row in range(row_count):"
+    body = ["copy = rows_here + row * depth * 4", *origin_lines(spec)]
+    value = f"read_{spec.dtype.value}({{}})"
+    taken = f"cast_{kind}(cast_{kind}({value}) - zero)"
+    put = f"put_{kind}(copy, k, {taken})"
+    copied = [
+        "if left_depth_stride == 1:",
+        f"{INDENT}for k in range(tap_depth):",
+        f"{INDENT * 2}{put.format('address, k')}",
+        "else:",
+        f"{INDENT}for k in range(tap_depth):",
+        f"{INDENT * 2}{put.format('address + k * left_depth_stride, 0')}",
+    ]
+    if any(spec.windowed):
+        outside = ["for k in range(tap_depth):", f"{INDENT}put_{kind}(copy, k, fill_value)"]
+        copied = ["if address != 0:", *indent(1, copied), "else:", *indent(1, outside)]
+        copied += [f"copy += tap_depth * {size}"]
+        body += tap_lines(spec, "0", copied)
+    else:
+        body += ["address = origin", *copied]
+    yield from indent(1, [*body, *advance(spec)])
