@@ -11,7 +11,7 @@ import pytest
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 import satura
-from satura.rewrite.errors import CallError, UnsupportedError
+from satura.rewrite.errors import CallError, ModelError, UnsupportedError
 from satura.rewrite.onnx.load import load
 from satura.rewrite.program.interpreter import interpret
 from tests.onnx_models import (
@@ -347,3 +347,26 @@ def test_a_shape_that_arguments_decide_is_the_declared_one() -> None:
     assert_close(result, x.sum(1, keepdims=True))
     with pytest.raises(CallError, match=r"float32\[1, 3\], not f32\[2, 1\]"):
         interpret(program, {"x": x, "a": np.array([0])})
+
+
+def test_sizes_that_decide_are_tried_until_the_model_fits() -> None:
+    """Three results of six elements: at none of the first sizes there are as many."""
+    nodes = [
+        node("Shape", "x", "n"), node("Div", "n two", "k"), node("TopK", "x k", "top places"),
+        node("Add", "top three", "y"),
+    ]  # fmt: skip
+    three = np.arange(3, dtype=np.float32)
+    model = make_model(nodes, {"x": ("n",)}, {"two": [2], "three": three}, 18)
+    x = np.arange(6, dtype=np.float32)
+    np.testing.assert_array_equal(satura.compile(model, 1).run({"x": x})["y"], [5, 5, 5])
+
+
+def test_sizes_that_never_fit_are_asked_for() -> None:
+    nodes = [
+        node("Shape", "x", "n"), node("Div", "n two", "k"), node("TopK", "x k", "top places"),
+        node("Add", "top many", "y"),
+    ]  # fmt: skip
+    constants: dict[str, object] = {"two": [2], "many": np.zeros(77, np.float32)}
+    model = make_model(nodes, {"x": ("n",)}, constants, 18)
+    with pytest.raises(ModelError, match=r"do not broadcast.*name yours, as in .* --dim n=6"):
+        load(model)

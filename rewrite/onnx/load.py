@@ -28,7 +28,11 @@ from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import Array, TensorType
 
 _USUAL_SIZE = 16
-_OTHER_SIZES = (64, 256, 1)
+_OTHER_SIZES = (64, 256, 1, 2, 3, 4, 6, 8, 12, 32)
+_HOW_CHOSEN = (
+    "sizes decide what has to be a number here, and none of the usual ones fits: name yours, as in"
+    " satura.compile(model, dims={'n': 6}) or --dim n=6"
+)
 
 Source = str | Path | bytes | ModelProto | ModelApart
 
@@ -207,6 +211,8 @@ def _import(
                 has_chosen = has_chosen or importer.build.has_chosen
                 refused = refused or error
                 if not has_chosen or not others:
+                    if has_chosen:
+                        refused.args = (f"{refused}; {_HOW_CHOSEN}",)
                     raise refused from None
                 usual, likely, known = others.pop(0), {}, dict(sizes or {})
                 taken = {}
