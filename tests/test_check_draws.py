@@ -160,6 +160,25 @@ def narrow_by_bytes(x: Tensor) -> Law:
     return rewrites(cast(cast(x, DType.I8), DType.I4), cast(x, DType.I4))
 
 
+@attribute_function
+def is_one_byte(x: TensorType) -> bool:
+    """Elements of a byte, whatever they mean."""
+    return x.dtype.itemsize == 1
+
+
+@rule
+def byte_by_integers(x: Tensor, d: DType) -> Law:
+    """cast(cast(x, i16), d) = cast(x, d) for elements of a byte: not for floats of one"""
+    return rewrites(cast(cast(x, DType.I16), d), cast(x, d), is_one_byte(x.type))
+
+
+@rule
+def transposed_byte(x: Tensor, p: Perm) -> Law:
+    """f32(transpose(x, p)) = transpose(f32(i32(x)), p) for elements of a byte, likewise"""
+    whole = cast(cast(x, DType.I32), DType.F32)
+    return rewrites(cast(transpose(x, p), DType.F32), transpose(whole, p), is_one_byte(x.type))
+
+
 @rule
 def narrow_after_a_transpose(x: Tensor, p: Perm) -> Law:
     """transpose(cast(x, f8), p) = cast(transpose(x, p), f8)"""
@@ -775,6 +794,8 @@ WRONG = [
     arg_of_cast,
     narrow_by_way,
     narrow_by_bytes,
+    byte_by_integers,
+    transposed_byte,
     pool_of_one,
     pool_by_two,
     slice_by_two,

@@ -155,15 +155,16 @@ def of_reversed_shapes(direction: Direction, seed: int, scale: int) -> Iterator[
 
 
 def of_narrow_dtypes(direction: Direction, seed: int, scale: int) -> Iterator[Instance]:
-    """Matches that cast by way of a dtype that nothing computes with."""
+    """Matches that cast from, or by way of, a dtype that nothing computes with."""
     random = Random(seed)
     is_free = any(issubclass(sort, DType) for sort in direction.variables.values())
-    dtypes = list(product(NARROW, COMPUTED)) if is_free and "cast" in ops_of(direction) else []
-    for each in dtypes * (NARROW_DRAWS * scale):
+    dtypes = list(product(NARROW, COMPUTED)) if "cast" in ops_of(direction) else []
+    for each in dtypes * (NARROW_DRAWS * scale if is_free else scale):
         instance = draw_instance(direction, random, Wish(dtypes=each))
-        if instance is None or any(type_.dtype.is_narrow for type_ in instance.types.values()):
+        if instance is None:
             continue
-        if any(isinstance(value, DType) and value.is_narrow for _, value in instance.values):
+        named = [value for _, value in instance.values if isinstance(value, DType)]
+        if any(dtype.is_narrow for dtype in (*named, *(t.dtype for t in instance.types.values()))):
             yield instance
 
 

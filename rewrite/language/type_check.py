@@ -19,7 +19,7 @@ from satura.rewrite.types.constant import Constant, Scalar
 from satura.rewrite.types.tensor_type import COMPUTED, DType
 
 ANY_DTYPE = frozenset(DType)
-_OF_VARIABLES = frozenset(COMPUTED)  # others are what a cast names, to be stored and moved
+_COMPUTED = frozenset(COMPUTED)  # others are stored, moved and cast alone
 ANY_RANK = frozenset(range(9))
 _SCALAR = frozenset({0})
 
@@ -44,14 +44,14 @@ class PossibleTypes:
             value = term.value.value
             return allowed & {value.dtype} if isinstance(value, Scalar) else allowed
         if not isinstance(term, Application):
-            return _narrow(self.dtypes, term, _OF_VARIABLES, allowed)
+            return _narrow(self.dtypes, term, ANY_DTYPE, allowed)
         name, operands = term.op.name, term.operands
         function = _literal(term)
         if isinstance(function, UnaryFn | BinaryFn):
             row = (UNARY if isinstance(function, UnaryFn) else BINARY)[function.name]
             return self._elementwise_dtypes(term, allowed, row.dtypes, row.to_bool)
         if name in ("unary", "binary"):  # of a function that is not known: as its operands, or bool
-            found = self._common(operands, _OF_VARIABLES, self.dtype)
+            found = self._common(operands, _COMPUTED, self.dtype)
             return allowed & (found | BOOL) if found else found
         if name == "cast":
             self.dtype(operands[0], ANY_DTYPE)
@@ -65,12 +65,12 @@ class PossibleTypes:
         if name == "arg_reduce":
             return allowed & {DType.I64}
         if name in _COMPUTING:
-            allowed &= _OF_VARIABLES
+            allowed &= _COMPUTED
         if name in (*_MOVES, *_ALIKE, "reshape", "pad"):
             return self._common(operands, allowed, self.dtype)
         for operand in operands:
             self.dtype(operand, ANY_DTYPE)
-        return allowed & _OF_VARIABLES
+        return allowed & _COMPUTED
 
     def _elementwise_dtypes(
         self,

@@ -26,7 +26,8 @@ class Scalar:
     @staticmethod
     def of(value: object, dtype: DType) -> Scalar:
         """`value` (anything NumPy converts) as one element of `dtype`."""
-        return Scalar(dtype, np.asarray(value).astype(dtype.numpy).tobytes())
+        with np.errstate(invalid="ignore"):  # infinities are NaN in types that have none
+            return Scalar(dtype, np.asarray(value).astype(dtype.numpy).tobytes())
 
     @property
     def type(self) -> TensorType:
