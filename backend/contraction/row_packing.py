@@ -38,7 +38,8 @@ def band_lines(spec: ContractionSpec) -> Iterator[str]:
     yield "low = first_row // inner"
     yield "high = (first_row + row_count - 1) // inner + 1"
     if spec.windowed[0]:
-        yield "low, high = low * step0, (high - 1) * step0 + (taps0 - 1) * dilation0 + 1"
+        yield "low *= step0"
+        yield "high = (high - 1) * step0 + (taps0 - 1) * dilation0 + 1"
     seen = [
         f"{'input' if windowed else 'row_extent'}{axis}"
         for axis, windowed in enumerate(spec.windowed)
@@ -46,14 +47,17 @@ def band_lines(spec: ContractionSpec) -> Iterator[str]:
     ranges = ["low, high", *(f"0, {extent}" for extent in seen[1:])]
     first, end = ranges[last].split(", ")
     yield f"length = {seen_words(spec)}"
-    yield f"first, end = {first}, {end}"
+    yield f"first = {first}"
+    yield f"end = {end}"
     if spec.windowed[last]:
         yield f"first = min(max(first, border{last}), end)"
         yield f"end = max(first, min(end, border{last} + held{last}))"
-    yield "copies, words = end - first, length"
+    yield "copies = end - first"
+    yield "words = length"
     size = spec.dtype.itemsize
     yield f"if left_depth_stride == {size} and source{last} == length * {size}:"
-    yield f"{INDENT}copies, words = 1, length * copies"
+    yield f"{INDENT}words = length * copies"
+    yield f"{INDENT}copies = 1"
     yield "copy = scratch + rows_offset"
     for axis in outer:
         yield f"{INDENT * axis}for at{axis} in range({ranges[axis]}):"

@@ -306,7 +306,7 @@ def _of_copies(rows: tuple[RowAxis, ...], position: int) -> tuple[RowAxis, ...]:
     result: list[RowAxis] = []
     for row in reversed(rows):
         seen = row.seen(row.extent)
-        result.insert(0, replace(row, stride=position, lo=0, input=seen if row.is_windowed else 0))
+        result.insert(0, replace(row, stride=position, lo=0, input=seen))
         position *= seen
     return tuple(result)
 
