@@ -6,12 +6,12 @@ must be right. The first call of the process also imports satura's stages.
 
 from __future__ import annotations
 
+import _weakrefset
 import random
 import signal
 import sys
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
 
 import satura
 
@@ -27,7 +27,12 @@ class Moment:
         signal.signal(signal.SIGALRM, self._interrupt)
         signal.setitimer(signal.ITIMER_REAL, seconds)
 
-    def _interrupt(self, number: int, frame: FrameType | None) -> NoReturn:
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        """Raise KeyboardInterrupt, or a little later: Python drops all that its own callbacks of
+        weak references raise."""
+        if frame is not None and frame.f_code.co_filename == _weakrefset.__file__:
+            signal.setitimer(signal.ITIMER_REAL, 1e-3)
+            return
         self.was_raised = True
         raise KeyboardInterrupt
 
