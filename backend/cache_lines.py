@@ -23,6 +23,11 @@ def address(array: Array) -> int:
     return c_ssize_t.from_address(id(array) + _DATA).value
 
 
+def whole_lines(size: int) -> int:
+    """The bytes of the cache lines that `size` bytes take, from the start of one on."""
+    return -(-size // CACHE_LINE) * CACHE_LINE
+
+
 def room_for(size: int) -> NDArray[np.uint8]:
     """Uninitialised bytes, so many from the first cache line on."""
     return np.empty(size + CACHE_LINE, np.uint8)

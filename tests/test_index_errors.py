@@ -158,10 +158,16 @@ NOT_INSIDE = {
     "clamped to another axis": [node("Max", "i zero", "j"), node("Min", "j four", "at")],
     "rests of another divisor": [node("Mod", "i five", "at")],
     "rests of the sign of the index": [node("Mod", "i four", "at", fmod=1)],
+    "products that overflow": [node("Mul", "large two", "j"), node("Min", "j three", "at")],
+    "numbers that i64 does not hold": [
+        node("Cast", "larger", "j", to=7),
+        node("Min", "j three", "at"),
+    ],
 }
 NUMBERS: dict[str, object] = {
     "zero": 0, "three": 3, "four": 4, "five": 5, "two": [2], "constant": [[0, -1], [3, 2]],
     "ramp": [0, 1], "shape": [2, 2],
+    "large": [[1 << 62] * 2] * 2, "larger": np.full((2, 2), (1 << 63) + 1, np.uint64),
 }  # fmt: skip
 
 
@@ -189,6 +195,15 @@ def reports(program: Program) -> int:
 def test_places_that_are_made_of_checked_indices_are_not_checked_again() -> None:
     assert reports(load(elements())) == reports(load(batches())) == 1
     assert reports(load(tuples())) == 2
+
+
+def test_sums_of_sums_are_looked_at_once_each() -> None:
+    build = Builder()
+    x, at = build.input("x", DType.F32, (4,)), build.input("at", DType.I64, (3,))
+    for _ in range(70):
+        at = build.binary("add", at, at)
+    program = build.program({"y": build.gather(x, at, 0)})
+    assert reports(program) == 1
 
 
 @pytest.mark.parametrize(

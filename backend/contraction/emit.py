@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Protocol
 
+from satura.backend.cache_lines import CACHE_LINE
 from satura.backend.contraction.gathering import (
     panel_bytes,
     panel_lines,
@@ -31,7 +32,7 @@ from satura.backend.emit.text import INDENT, indent
 from satura.backend.jit.machine_code import KernelSource
 from satura.rewrite.types.tensor_type import DType
 
-_WORD, _LINE = 8, 64
+_WORD = 8
 _SHALLOW = 512  # rows of greater depth are streams that the CPU fetches ahead itself
 
 
@@ -151,8 +152,8 @@ def _step(spec: ContractionSpec, epilogue: Epilogue) -> Iterator[str]:
     if spec.tile.part:
         body += ["if tile == 0:", f"{INDENT}ahead = next_weights"]
     elif not spec.right_packed:  # each of the first tiles fetches its part of what comes next
-        body += [f"if tile < {spec.line // _LINE}:"]
-        body += [f"{INDENT}ahead = next_weights + tile * tile_taps * tile_depth * {_LINE}"]
+        body += [f"if tile < {spec.line // CACHE_LINE}:"]
+        body += [f"{INDENT}ahead = next_weights + tile * tile_taps * tile_depth * {CACHE_LINE}"]
     body += [*_microkernels(spec), "if step == steps - 1:"]
     body += indent(1, _epilogue(spec, epilogue))
     yield from indent(1, body)

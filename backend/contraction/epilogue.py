@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from satura.backend.cache_lines import CACHE_LINE
 from satura.backend.emit.body import Arguments, BodyText
 from satura.backend.lower.body import Argument, Nest
 
 PREFIX = "e_"
-LINE = 64
 
 
 class NestEpilogue:
@@ -69,7 +69,7 @@ class NestEpilogue:
         """After `row_lines`: asks for what `column_lines` touches in `count` columns."""
         for access, size, helper in self._touched:
             base = self._body.row_base(access)
-            line = LINE // size
+            line = CACHE_LINE // size
             yield f"for {PREFIX}line in range(0, {count}, {line}):"
             yield f"    {helper}({base} + {PREFIX}line * {size})"
 

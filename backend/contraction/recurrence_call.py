@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from satura.backend.cache_lines import whole_lines
 from satura.backend.constants import ConstantStore
 from satura.backend.contraction.recurrence import Writer
 from satura.backend.contraction.recurrence_panels import TALLEST, pack_phases, panel_of
@@ -16,7 +17,7 @@ from satura.rewrite.extract.schedule import Dispatch, Schedule
 from satura.rewrite.ops.cells import Cell, phases
 from satura.rewrite.types.dims import static
 
-_WORD, _LINE = 8, 64
+_WORD = 8
 
 
 def recurrence_code(
@@ -46,7 +47,7 @@ def recurrence_code(
     given |= tensor_words("result", schedule, dispatch.root)
     layout = Layout()
     size = dtype.itemsize
-    line = -(-hidden * size // _LINE) * _LINE
+    line = whole_lines(hidden * size)
     given |= {
         "scratch": Pointer(("scratch", 0)), "line": line, "pitch": most * line,
         "buffer": len(cell.states) * most * line, "hops_at": layout.take(_WORD),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_LINE = 64
+from satura.backend.cache_lines import whole_lines
 
 
 class Layout:
@@ -14,5 +14,5 @@ class Layout:
     def take(self, size: int) -> int:
         """The offset of a new piece of `size` bytes."""
         offset = self.size
-        self.size += -(-size // _LINE) * _LINE
+        self.size += whole_lines(size)
         return offset

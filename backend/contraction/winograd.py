@@ -24,7 +24,7 @@ from math import prod
 
 import numpy as np
 
-from satura.backend.cache_lines import aligned_empty
+from satura.backend.cache_lines import CACHE_LINE, aligned_empty, whole_lines
 from satura.backend.contraction.emit import Epilogue
 from satura.backend.contraction.tile import Tile, panel_columns, tile_name
 from satura.backend.emit.text import INDENT, indent
@@ -35,7 +35,7 @@ from satura.backend.sizes.size import defer
 from satura.rewrite.ops.winograd import RESULTS, TAPS, TILE
 from satura.rewrite.types.tensor_type import Array
 
-_F32, _WORD, _LINE, _PAGE = 4, 8, 64, 4096
+_F32, _WORD, _PAGE = 4, 8, 4096
 _SUMS = TILE**2
 _BLOCK_BYTES = 2 * 1024 * 1024  # of transformed tiles and of their products: stay in the last cache
 _MOST_TILES = 96  # where larger blocks save no transform of weights
@@ -97,8 +97,8 @@ def winograd_plan(tile: Tile, call: WinogradCall, threads: int) -> tuple[tuple[A
 
     def take(count: int) -> int:
         nonlocal size
-        size += -(-count // _LINE) * _LINE
-        return size - -(-count // _LINE) * _LINE
+        size += whole_lines(count)
+        return size - whole_lines(count)
 
     block_pitch = _spread(most * call.depth * _F32)
     sums_pitch = _spread((most + tallest) * width * _F32)
@@ -294,7 +294,7 @@ def _product_lines(tile: Tile) -> Iterator[str]:
         "left_over = tile_count",
         "for run in range(runs):",
     ]
-    lines = -(-line // _LINE)
+    lines = -(-line // CACHE_LINE)
     arguments = "table, 0, hops, 1, step_depth, offset, panel_part, ahead, sums, first_depth"
     step = [
         "size = min(least + (1 if run < larger else 0), left_over)",
@@ -302,7 +302,7 @@ def _product_lines(tile: Tile) -> Iterator[str]:
         "ahead = panel_part",
         f"if fetched < {TAPS**2 * lines}:",  # each run fetches its part of what comes next
         f"{INDENT}ahead = next_taps + fetched // {lines} * pitch",
-        f"{INDENT}ahead += fetched % {lines} * step_depth * {_LINE}",
+        f"{INDENT}ahead += fetched % {lines} * step_depth * {CACHE_LINE}",
         "fetched += 1",
     ]
     *taller, last = tile.rows

@@ -7,8 +7,9 @@ lie side by side, and where the results do too they are finished as one long row
 
 from __future__ import annotations
 
+from satura.backend.cache_lines import whole_lines
 from satura.backend.emit.body import BodyText, Code
-from satura.backend.emit.planes import LINE, PlaneWriter, positions
+from satura.backend.emit.planes import PlaneWriter, positions
 from satura.backend.emit.text import indent
 from satura.backend.lower.body import Nest
 from satura.backend.lower.canonical import renumber
@@ -48,7 +49,7 @@ class ConvolvedWriter(PlaneWriter):
     @property
     def sums_bytes(self) -> int:
         """How many bytes the sums need, with what is too much."""
-        return -(-(self.block * self.wide.results + self.lanes) * self.size // LINE) * LINE
+        return whole_lines((self.block * self.wide.results + self.lanes) * self.size)
 
     def _plane_bytes(self) -> int:
         rows = positions(self.high, self.block)

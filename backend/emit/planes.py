@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from satura.backend.cache_lines import whole_lines
 from satura.backend.emit.body import Arguments, BodyText, Code
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
 from satura.backend.emit.reductions import as_key, has_key, identity_text, step_text
@@ -26,7 +27,6 @@ from satura.backend.target import host_target
 from satura.rewrite.types.tensor_type import DType
 
 SCRATCH = 12 * 1024  # bytes of rows in flight: they stay in the first-level cache
-LINE = 64
 SHORT_STRIDE = 4  # up to which a stride stands in the text, so that LLVM can shuffle
 KEYS = {DType.F32: DType.I32, DType.F64: DType.I64}
 
@@ -80,7 +80,7 @@ class PlaneWriter:
     def _blank_at(self) -> int:
         """Where in the last array one element of the fill stands, for vectors beyond a row."""
         rows = positions(self.high, self.block)
-        return -(-(rows * self.pitch + self.wide.span + self.lanes) * self.size // LINE) * LINE
+        return whole_lines((rows * self.pitch + self.wide.span + self.lanes) * self.size)
 
     def _plane_bytes(self) -> int:
         """The size of one array of scratch."""
@@ -92,7 +92,7 @@ class PlaneWriter:
         outer = [f"i{axis}" for axis in range(len(self.planes.after.extents) - 2)]
         extents = [new(extent) for extent in self.planes.after.extents[:-2]]
         blocks, block = new(-(-self.high.results // self.block)), new(self.block)
-        plane = -(-self._plane_bytes() // LINE) * LINE
+        plane = whole_lines(self._plane_bytes())
         self.plane = plane
         scratch = self.arrays * plane
         region, total, step = new(Pointer(("scratch", 0))), new(scratch), new(plane)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from satura.backend.cache_lines import CACHE_LINE, whole_lines
 from satura.backend.emit.accumulators import Accumulator
 from satura.backend.emit.body import Arguments, Block, BodyText, Code
 from satura.backend.emit.column_sums import column_sum_lines
@@ -27,7 +28,6 @@ from satura.rewrite.types.tensor_type import DType
 
 COLUMNS = 512  # accumulators of one block stay in the first-level cache
 CHEAP = 4.0  # flops up to which a value is computed again for every row of a column
-LINE = 64
 SIDE_BY_SIDE = 4  # vectors that LLVM takes at a time; what a row has beyond is of narrower ones
 
 
@@ -40,7 +40,7 @@ def row_code(name: str, form: Canonical, threads: int, work: int) -> Code:
 def _columns_of_a_block(rows: int, columns: int, threads: int) -> int:
     wanted = max(1, -(-2 * threads // rows))
     fair = -(-columns // wanted)
-    return max(LINE, min(COLUMNS, -(-fair // LINE) * LINE))
+    return max(CACHE_LINE, min(COLUMNS, whole_lines(fair)))
 
 
 class _Rows:
@@ -131,7 +131,7 @@ class _Rows:
         offset = self.arguments.new(self.scratch)
         self.scratch_lines.append(f"{name} = scratch + {offset}")
         size = max(dtype.itemsize, dtype.compute.itemsize) * count
-        self.scratch += -(-size // LINE) * LINE
+        self.scratch += whole_lines(size)
         return name
 
     def _accumulator(self, number: int, reduction: Reduction) -> Accumulator:

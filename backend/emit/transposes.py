@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from satura.backend.cache_lines import CACHE_LINE
 from satura.backend.emit.body import Arguments, BodyText
 from satura.backend.emit.loops import Piece, share, start_odometer, step_odometer
 from satura.backend.emit.text import indent
-from satura.backend.lower.body import Access, Nest, Pointer, needed_values
+from satura.backend.lower.body import Access, Nest, Pointer
 from satura.backend.lower.canonical import Canonical
 from satura.backend.target import host_target
 
 TILE = 64  # elements of both loops that one unit of work computes
-LINE = 64  # bytes: a tile is read a cache line of results deep at a time
 FAR = 8  # so much farther apart, rows of results are written at length, a few at a time
 ALIAS = 2048  # bytes: rows of results so far apart, or a multiple, share few lines of a cache, too
 SHORTEST = 8  # a loop of fewer iterations is not cut into tiles
@@ -72,12 +72,9 @@ def _is_crossed(form: Canonical, loop: int) -> bool:
         strides, size = value.access.strides, value.dtype.itemsize
         if strides[loop] and (value.op != "load" or value.operands or strides[loop] != size):
             return False
-        sources = needed_values(nest.values, [source for source, _ in value.access.extras])
-        followed = [nest.values[source].access for source in sources]
-        places = [access.strides for access in followed if access is not None]
-        if any(place[loop] for place in places):
+        if nest.is_led(value.access, loop):
             return False
-        is_indirect = any(place[-1] for place in places)
+        is_indirect = nest.is_led(value.access, len(nest.extents) - 1)
         if strides[loop] and (is_indirect or strides[-1] not in (0, size)):
             at_a_distance = True
     return at_a_distance and _are_long(nest, loop)
@@ -239,7 +236,7 @@ def _move_lines(
     tile is not a multiple of blocks.
     """
     edge = host_target().block_edge(size)
-    line = max(edge, LINE // size)
+    line = max(edge, CACHE_LINE // size)
     read, here, pitch = source
     write, there, target_pitch = target
     if step > 1:

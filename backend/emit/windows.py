@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import product
 from math import prod
 
+from satura.backend.cache_lines import whole_lines
 from satura.backend.emit.body import Arguments, BodyText, Code
 from satura.backend.emit.loops import kernel_text, share, start_odometer, step_odometer
 from satura.backend.emit.reductions import identity_text, reads_loops, step_text
@@ -28,7 +29,6 @@ RESULTS = 4  # neighbours that are computed at a time
 UNITS = 4  # per thread, at least
 UNROLLED = 16  # taps that are written out; more are loops
 LONGEST_LINE = 32  # taps along the last axis, which are always written out
-LINE = 64
 
 Place = tuple[int, ...]  # along the step, then along the unrolled taps
 _Key = tuple[object, ...]  # of a value at all places where it is the same
@@ -196,7 +196,7 @@ class _Windows:
         ]  # fmt: skip
         loops, lengths = [*self.outer, "part"], [*self.extents, parts]
         pages = self._page_lines()
-        pitch = -(-self.nest.extents[-1] * 8 // LINE) * LINE
+        pitch = whole_lines(self.nest.extents[-1] * 8)
         base: list[str] = []
         if self.rows:
             region, step = self.arguments.new(Pointer(("scratch", 0))), self.arguments.new(pitch)

@@ -20,6 +20,7 @@ from functools import cache, partial
 
 from llvmlite import ir
 
+from satura.backend.cache_lines import CACHE_LINE
 from satura.backend.helpers.kinds import Helper
 from satura.backend.helpers.octet_tile import added_pairs, octet_tile
 from satura.backend.helpers.vector import F32, F64, INT32, INT64, Code, outlined_helper
@@ -27,7 +28,6 @@ from satura.backend.target import host_target
 
 _NAME = re.compile(r"(tile|doubles|pairs|quads|octets)_(\d+)x(\d+)(?:g(\d+))?")
 _ELEMENTS = {"tile": F32, "doubles": F64}
-_LINE = 64
 
 MultiplyAdd = Callable[[Code, ir.Value, ir.Value, ir.Value], ir.Value]
 
@@ -93,7 +93,7 @@ def _tile(
     heads: ir.Value | None = None,
 ) -> None:  # fmt: skip
     width = code.integer(vectors * host_target().vector_bytes)
-    line_bytes = code.integer(_LINE)
+    line_bytes = code.integer(CACHE_LINE)
     before = code.builder.icmp_signed("!=", resume, code.integer(0))
     places = range(rows * vectors)
     start = code.either(

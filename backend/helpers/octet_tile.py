@@ -15,10 +15,11 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
+from satura.backend.cache_lines import CACHE_LINE
 from satura.backend.helpers.vector import INT32, INT64, Code
 
 SORTS = 3
-_WORD, _ADDRESS, _LINE = 4, 8, 64
+_WORD, _ADDRESS = 4, 8
 _FETCHING_PARTS = 2  # of a tile: they ask for as much as follows
 _OCTETS = {
     16: "llvm.x86.avx512.pmaddubs.w.512",
@@ -167,6 +168,6 @@ def _next_word(
     code: Code, order: ir.Value, weights: ir.Value, soon: ir.Value, vectors: int, words: int = 1
 ) -> list[ir.Value]:
     """The next word, its weights, and the next line to fetch."""
-    steps = words * _WORD, vectors * code.lanes * _WORD, words * _LINE
+    steps = words * _WORD, vectors * code.lanes * _WORD, words * CACHE_LINE
     pairs = zip((order, weights, soon), steps, strict=True)
     return [code.add(address, code.integer(step)) for address, step in pairs]

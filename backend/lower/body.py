@@ -140,6 +140,12 @@ class Nest:
                 yield value.access
         yield self.target
 
+    def is_led(self, access: Access, loop: int) -> bool:
+        """Whether data that are read along `loop` say where the access is."""
+        sources = needed_values(self.values, [source for source, _ in access.extras])
+        places = (self.values[source].access for source in sources)
+        return any(place is not None and place.strides[loop] for place in places)
+
     def is_up_to_0(self, index: int) -> bool:
         """Whether an f32 is surely not above 0: what is left of one when its maximum is gone."""
         value = self.values[index]

@@ -125,17 +125,10 @@ def _strided(nest: Nest, loop: int, accesses: Sequence[Access]) -> int:
     for access in accesses:
         stride = abs(access.strides[loop])
         dense = is_same(stride, 0) or is_same(stride, sizes.get(access, stride))
-        dense = dense and not _is_led(nest, access, loop)
+        dense = dense and not nest.is_led(access, loop)
         if not dense and not isinstance(access.start, int):
             strided += 8 if access is not nest.target else 12
     return strided
-
-
-def _is_led(nest: Nest, access: Access, loop: int) -> bool:
-    """Whether data that are read along `loop` say where the access is."""
-    sources = needed_values(nest.values, [source for source, _ in access.extras])
-    places = (nest.values[source].access for source in sources)
-    return any(place is not None and place.strides[loop] for place in places)
 
 
 def _shortness(extent: int) -> int:

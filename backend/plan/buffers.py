@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from satura.backend.cache_lines import CACHE_LINE
+from satura.backend.cache_lines import whole_lines
 from satura.rewrite.types.dims import static
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Packing:
 
     def arena(self, sizes: Sequence[int]) -> Arena:
         """Where the buffers start when they have these sizes."""
-        rounded = [-(-max(size, 1) // CACHE_LINE) * CACHE_LINE for size in sizes]
+        rounded = [whole_lines(max(size, 1)) for size in sizes]
         places: list[tuple[int, int]] = [(0, 0)] * len(rounded)  # from where to where
         for buffer in sorted(self._order, key=lambda i: -sizes[i]):
             size = rounded[buffer]

@@ -6,7 +6,7 @@ Every node is lowered by its own definition; nothing is folded, cancelled or sim
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from onnx import ModelProto
@@ -51,14 +51,14 @@ def load(
     sizes decide, is that at the `usual` ones, or where each other is 16. Raises CallError where
     values are of no inputs or of other types.
     """
-    return _import(model, values or {}, asks=False, likely=usual)[0]
+    return _Import(values or {}, usual).of(model)[0]
 
 
 def load_asking(
     model: Source, values: Mapping[str, Array] | None = None, usual: Mapping[str, int] = {}
 ) -> Program:
     """As `load`, but raises Asked where the values of inputs decide a shape and are not given."""
-    return _import(model, values or {}, asks=True, likely=usual)[0]
+    return _Import(values or {}, usual, asks=True).of(model)[0]
 
 
 def load_for(
@@ -80,7 +80,7 @@ def load_for(
             raise CallError(f"input {name!r}, which decides shapes, is missing")
         try:
             values = {name: arguments[name] for name in names}
-            return _import(found, values, asks=True, likely=likely)[0], names
+            return _Import(values, likely, asks=True).of(found)[0], names
         except Asked as asked:
             names |= asked.names
 
@@ -113,9 +113,7 @@ def load_at(
     while True:
         known = {**fixed, **{name: substitute(dim, fixed) for name, dim in taken.items()}}
         try:
-            program, _ = _import(
-                model, values or {}, asks=False, sizes=known, likely=every, clamps=True
-            )
+            program, _ = _Import(values or {}, every, sizes=known, clamps=True).of(model)
             excluding = _excluding(program, declared, every)
         except (ModelError, UnsupportedError):
             if fixed.keys() == sizes.keys():
@@ -163,7 +161,7 @@ def _excluding(
 
 def load_with_names(model: Source) -> tuple[Program, dict[int, str]]:
     """The program of an ONNX model, and per node of it the ONNX node that it was made for."""
-    program, importer = _import(model, {}, asks=False)
+    program, importer = _Import().of(model)
     return program, importer.names(program)
 
 
@@ -172,57 +170,97 @@ def load_with_calls(model: Source, opset: int) -> tuple[Program, tuple[Call, ...
 
     A newer opset of the model takes its place. Slices are clamped for all sizes.
     """
-    program, importer = _import(model, {}, asks=False, for_all_sizes=True)
+    program, importer = _Import(for_all_sizes=True).of(model)
     return program, importer.calls(program, opset)
 
 
-def _import(
-    model: Source,
-    values: Mapping[str, Array],
-    asks: bool,
-    sizes: Mapping[str, Dim] | None = None,
-    for_all_sizes: bool = False,
-    likely: Mapping[str, int] = {},
-    clamps: bool = False,
-) -> tuple[Program, Importer]:
-    try:
-        found = model if isinstance(model, ModelApart) else read_apart(model)
-        apart = upgrade(without_defaults(found, values))
-        known: dict[str, Dim] = dict(sizes or {})
-        others = list(_OTHER_SIZES)
-        usual, refused, has_chosen, is_inlined = _USUAL_SIZE, None, False, False
+@dataclass(frozen=True)
+class _Import:
+    """How a model is imported; see `load`, `load_at` and `load_with_calls`."""
+
+    values: Mapping[str, Array] = field(default_factory=dict)
+    likely: Mapping[str, int] = field(default_factory=dict)
+    asks: bool = False
+    sizes: Mapping[str, Dim] = field(default_factory=dict)
+    for_all_sizes: bool = False
+    clamps: bool = False
+
+    def of(self, model: Source) -> tuple[Program, Importer]:
+        """The program of a model, whose functions are inlined where extents in them are open."""
+        try:
+            found = model if isinstance(model, ModelApart) else read_apart(model)
+            apart = upgrade(without_defaults(found, self.values))
+            try:
+                return self._at_some_sizes(apart)
+            except OpenExtents as error:
+                if error.outputs:
+                    raise
+                flat = _inlined(apart, error)
+            try:
+                return self._at_some_sizes(flat)
+            except OpenExtents as error:
+                if not error.outputs:
+                    raise UnsupportedError(str(error)) from None
+                raise OpenExtents(str(error), error.outputs, is_inlined=True) from None
+        except RecursionError:
+            raise ModelError("the model's graphs are nested too deep") from None
+
+    def _at_some_sizes(self, apart: ModelApart) -> tuple[Program, Importer]:
+        """The program, at other sizes where the usual ones decide what a number is, and fail."""
+        refused: ModelError | UnsupportedError | None = None
+        for usual in (_USUAL_SIZE, *_OTHER_SIZES):
+            try:
+                return self._with_equal_sizes(apart, usual, {} if refused else self.likely)
+            except OpenExtents:
+                raise
+            except _ChosenSizes as chosen:
+                refused = refused or chosen.refused
+            except (ModelError, UnsupportedError):
+                if refused is None:
+                    raise
+        assert refused is not None
+        refused.args = (f"{refused}; {_HOW_CHOSEN}",)
+        raise refused from None
+
+    def _with_equal_sizes(
+        self, apart: ModelApart, usual: int, likely: Mapping[str, int]
+    ) -> tuple[Program, Importer]:
+        """The program, in which sizes are equal that must be."""
+        known = dict(self.sizes)
         taken: dict[SizeCondition, None] = {}
+        has_chosen = False
         while True:
-            build = Tensors(for_all_sizes, usual, likely, clamps)
-            importer = Importer(apart, values, asks, known, build)
+            build = Tensors(self.for_all_sizes, usual, likely, self.clamps)
+            importer = Importer(apart, self.values, self.asks, known, build)
             try:
                 program = importer.program()
                 return replace(program, taken=(*(taken | build.taken),)), importer
-            except OpenExtents as error:
-                if error.outputs:
-                    raise OpenExtents(str(error), error.outputs, is_inlined) from None
-                if is_inlined:
-                    raise UnsupportedError(str(error)) from None
-                try:
-                    apart, is_inlined = inlined(apart), True
-                except UnsupportedError as why:
-                    raise UnsupportedError(f"{error}; it cannot be inlined: {why}") from None
-            except (ModelError, UnsupportedError) as error:
-                has_chosen = has_chosen or importer.build.has_chosen
-                refused = refused or error
-                if not has_chosen or not others:
-                    if has_chosen:
-                        refused.args = (f"{refused}; {_HOW_CHOSEN}",)
-                    raise refused from None
-                usual, likely, known = others.pop(0), {}, dict(sizes or {})
-                taken = {}
             except SameSize as same:
-                has_chosen = has_chosen or importer.build.has_chosen
+                has_chosen |= build.has_chosen
                 known = {
                     name: substitute(dim, {same.name: same.dim}) for name, dim in known.items()
                 }
                 known[same.name] = same.dim
                 if same.may_broadcast:
                     taken[same.taken] = None
-    except RecursionError:
-        raise ModelError("the model's graphs are nested too deep") from None
+            except OpenExtents:
+                raise
+            except (ModelError, UnsupportedError) as error:
+                if has_chosen or build.has_chosen:
+                    raise _ChosenSizes(error) from None
+                raise
+
+
+class _ChosenSizes(Exception):
+    """A model was refused after numbers were taken for sizes."""
+
+    def __init__(self, refused: ModelError | UnsupportedError) -> None:
+        super().__init__(str(refused))
+        self.refused = refused
+
+
+def _inlined(apart: ModelApart, error: OpenExtents) -> ModelApart:
+    try:
+        return inlined(apart)
+    except UnsupportedError as why:
+        raise UnsupportedError(f"{error}; it cannot be inlined: {why}") from None

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context
-from satura.rewrite.onnx.lower.index_range import is_inside
 from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.program.integer_bounds import are_inside
 from satura.rewrite.types.dims import Dim, SymbolicDim, known_at_least
 from satura.rewrite.types.outside import FAR
 from satura.rewrite.types.tensor_type import DType
@@ -75,7 +75,7 @@ def inside(build: Tensors, indices: int, extent: Dim) -> int:
     there, so that it is an error of the call.
     """
     wide = build.converted(indices, DType.I64)
-    if is_inside(build, wide, extent):
+    if are_inside(build.nodes, wide, extent):
         return wide
     return build.gather(build.iota((extent,), 0, DType.I64), wide, 0)
 
