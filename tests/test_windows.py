@@ -293,17 +293,27 @@ def test_neighbouring_results_share_what_they_read() -> None:
 
 @pytest.mark.parametrize(
     ("function", "dtype", "step"),
-    [("max", DType.F32, 2), ("min", DType.F64, 1), ("sum", DType.F32, 2)],
+    [
+        ("max", DType.F32, 2),
+        ("min", DType.F64, 1),
+        ("sum", DType.F32, 2),
+        ("max", DType.F16, 2),
+        ("sum", DType.BF16, 2),
+    ],
 )
-def test_planes_that_are_read_as_they_are(function: str, dtype: DType, step: int) -> None:
-    """Whole vectors of a row come to scratch, with a fill that is no identity behind the row."""
+@pytest.mark.parametrize("computed", [False, True])
+def test_whole_vectors_of_a_row_come_to_scratch(
+    computed: bool, function: str, dtype: DType, step: int
+) -> None:  # fmt: skip
+    """Rows that are read as they are, and computed ones, before a fill that is not the identity."""
     build = Builder()
     x = build.input("x", dtype, (2, 3, 7, 37))
     ones, border = (1, 1), (0, 0, 1, 2)
     sizes, steps = (*ones, 3, 3), (*ones, step, step)
     window = build.window(dtype, sizes, steps, None, border, border, -3)
-    program = build.program({"y": build.pool(function, x, window)})
+    seen = build.unary("neg", x) if computed else x
+    program = build.program({"y": build.pool(function, seen, window)})
     values = draw(np.random.default_rng(step), dtype, (2, 3, 7, 37))
     values[0, 0, 2, 5:9] = np.nan, -np.nan, np.inf, -np.inf
-    values[0, 1] = np.where(values[0, 1] > 0, 0.0, -0.0)
+    values[0, 1] = np.where(np.isfinite(values[0, 1]), -0.0, 0.0)
     check(program, {"x": values}, True, True)

@@ -33,6 +33,7 @@ _LEFT_BYTES = 2 * 1024 * 1024  # of rows in flight, which all panels see: stay i
 _MOST_ROWS = 480
 _AROUND_A_ROW, _OF_AN_AXIS, _OF_A_COUNT = 8, 1, 1  # cycles per row of a tile
 _BALANCED_UNITS = 8  # with so many units per thread, one more or less does not matter
+_ROWS_OF_UNIT = 2  # that cost what a unit costs besides its rows: its table, and a panel to fetch
 
 
 @dataclass(frozen=True)
@@ -343,13 +344,17 @@ def _panel_steps(taps: int, depth: int, line: int) -> tuple[int, int]:
 
 @defer
 def _row_blocks(tallest: int, rows: int, units: int, threads: int, taps: int, tap: int) -> int:
-    """Into how many blocks the rows of one batch are cut: what fits the caches, and an even share
-    of the work for each thread. Of a row a tap sees `tap` bytes."""
+    """Into how many blocks the rows of one batch are cut: what fits the caches, and for several
+    threads so many that the largest share is least. Of a row a tap sees `tap` bytes."""
     fits = min(_TABLE_BYTES // (_WORD * taps), _LEFT_BYTES // max(1, tap), _MOST_ROWS)
     blocks = max(1, -(-rows // max(fits, 8 * tallest)))
-    if rows < 2 * tallest * threads:
+    if units * blocks >= _BALANCED_UNITS * threads:
         return blocks
-    for more in range(blocks, blocks + threads):
-        if units * more % threads == 0 or units * more >= _BALANCED_UNITS * threads:
-            return more
-    return blocks
+
+    def largest_share(count: int) -> int:
+        most = -(-rows // count)
+        computed = max(most, -(-most // tallest) * (tallest - 1))
+        return -(-units * count // threads) * (computed + _ROWS_OF_UNIT)
+
+    most = max(blocks, min(blocks + threads, rows // tallest))
+    return min(range(blocks, most + 1), key=largest_share)

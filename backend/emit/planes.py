@@ -94,7 +94,7 @@ class PlaneWriter:
         blocks, block = new(-(-self.high.results // self.block)), new(self.block)
         plane = whole_lines(self._plane_bytes())
         self.plane = plane
-        scratch = self.arrays * plane
+        scratch = self.arrays * plane + whole_lines(self._seen_of_row() * self.size)
         region, total, step = new(Pointer(("scratch", 0))), new(scratch), new(plane)
         self.setup.append(f"plane0 = {region} + thread * {total}")
         for at in range(1, self.arrays):
@@ -102,7 +102,7 @@ class PlaneWriter:
         self.across = new(self.pitch)
         self.line = new(self.pitch * self.size)
         self.stride = new(self.high.stride)
-        self.setup += self._fill_lines(scratch // self.size)
+        self.setup += self._fill_lines(self.arrays * plane // self.size)
         unit = [
             f"top = part * {block}",
             f"bottom = min(top + {block}, {new(self.high.results)})",
@@ -122,55 +122,80 @@ class PlaneWriter:
 
     def _operand(self, outer: list[str]) -> list[str]:
         """Lines that bring the rows of one unit to scratch: in whole vectors where they are read
-        as they are, as a row or as two.
+        as they are, as a row or as two, and by way of one row where two are computed.
 
         Only what stands for the operand's elements is written: the rest is filled already.
         """
-        nest = renumber(self.planes.before)
-        (value, *others) = nest.values
-        access, step = value.access, self.wide.stride
-        plain = value.op == "load" and not (others or value.operands) and access is not None
+        access = self._copied()
+        step, element = self.wide.stride, self.planes.dtype.compute
         is_even = step == 1 or (step == 2 and len(self.phases) == 2)
-        if not plain or access is None or access.extras or not is_even:
+        if not is_even or element not in KEYS or (access is None and step == 1):
             return self._element_wise(outer)
-        if (
-            value.dtype not in KEYS
-            or value.dtype is not self.planes.dtype
-            or access.strides[-1] != self.size
-        ):
-            return self._element_wise(outer)
+        nest = renumber(self.planes.before)
         new, kind = self.arguments.new, self.kind.value
         body = BodyText(nest, [*outer, "seen"], (), "i", self.arguments, prefix="p_")
         block = body.block([nest.result])
         self.setup += body.setup
-        starts, ends = zip(*map(self._inside, self.phases), strict=True)
-        counts = [step * (end - starts[0] - 1) + at + 1 for at, end in enumerate(ends)]
+        starts, _ = self._starts_and_ends()
+        count = new(self._seen_of_row())
         start, height, pitch = new(starts[0] * self.size), new(self.high.extent), self.across
         self.setup += [f"blank = plane{self.arrays - 1} + {new(self._blank_at())}"]
-        self.setup += [f"put_{value.dtype.value}(blank, 0, plain_fill)"]
+        self.setup += [f"put_{element.value}(blank, 0, plain_fill)"]
         blank = [
             f"for i in range({pitch}):",
             *indent(1, [f"put_{kind}(plane{at} + r * {self.line}, i, fill)"
                         for at in range(len(self.phases))]),
         ]  # fmt: skip
         key = f"_{self.reduction.function}" if self.keyed else ""
-        copy = (
-            f"rows_f{8 * self.size}_{step}{key}({body.row_base(access)}, "
-            f"{new(access.strides[-2])}, inner - outer, plane0 + outer * {self.line} + {start}, "
-            f"{self.line}, {new(largest(0, *counts))}, blank, {new(self.plane)})"
-        )
+        copy = f"rows_f{8 * self.size}_{step}{key}"
+        rest = f"{self.line}, {count}, blank, {new(self.plane)})"
+        if access is not None:
+            here = f"{body.row_base(access)}, {new(access.strides[-2])}, inner - outer"
+            there = f"plane0 + outer * {self.line} + {start}"
+            rows = ["seen = first + outer", *block.row, f"{copy}({here}, {there}, {rest}"]
+        else:
+            self.setup.append(f"whole = plane0 + {new(self.arrays * self.plane)}")
+            put = f"put_{element.value}(whole, i, {block.names[nest.result]})"
+            there = f"plane0 + r * {self.line} + {start}"
+            rows = [
+                "for r in range(outer, inner):",
+                *indent(1, [
+                    "seen = first + r", *block.row, f"for i in range({count}):",
+                    *indent(1, [*block.inner, put]), f"{copy}(whole, 0, 1, {there}, {rest}",
+                ]),
+            ]  # fmt: skip
         return [
             "outer = min(max(0, 0 - first), rows)",
             f"inner = max(outer, min(rows, {height} - first))",
             "for r in range(outer):", *indent(1, blank),
-            "for r in range(inner, rows):", *indent(1, blank),
-            "seen = first + outer", *block.row, copy,
+            "for r in range(inner, rows):", *indent(1, blank), *rows,
         ]  # fmt: skip
+
+    def _copied(self) -> Access | None:
+        """Where the operand is, if rows of it are what scratch has."""
+        (value, *others) = renumber(self.planes.before).values
+        access = value.access
+        if access is None or access.extras or value.op != "load" or others or value.operands:
+            return None
+        is_same_type = value.dtype is self.planes.dtype is self.planes.dtype.compute
+        return access if is_same_type and access.strides[-1] == self.size else None
+
+    def _starts_and_ends(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Between which elements of each phase's rows those of the operand are."""
+        starts, ends = zip(*map(self._inside, self.phases), strict=True)
+        return starts, ends
+
+    def _seen_of_row(self) -> int:
+        """How many elements of a row of the operand are seen, from the first on."""
+        starts, ends = self._starts_and_ends()
+        return largest(
+            0, *(self.wide.stride * (end - starts[0] - 1) + at + 1 for at, end in enumerate(ends))
+        )
 
     def _element_wise(self, outer: list[str]) -> list[str]:
         """The same by loops over the elements of each phase."""
         new, kind = self.arguments.new, self.kind.value
-        starts, ends = zip(*map(self._inside, self.phases), strict=True)
+        starts, ends = self._starts_and_ends()
         start, common = new(starts[0]), smallest(*ends) - starts[0]
         lines: list[str] = []
         copy: list[str] = []
