@@ -823,6 +823,39 @@ def test_rare_values_refute(wrong: Rule, seed: int) -> None:
     assert check(wrong, seed, shrink=False).verdict == "refuted"
 
 
+@attribute_function
+def both_axes(a: Axes, b: Axes) -> Axes:
+    """The axes of either."""
+    return Axes(tuple(sorted({*a.indices, *b.indices})))
+
+
+@rule(reassociates=True)
+def sums_before_a_cast(x: Tensor, a: Axes, b: Axes, d: DType) -> Law:
+    """cast(sum(sum(x, a), b), d) = cast(sum(x, a and b), d): rounded as x is, whatever d is"""
+    left = cast(reduce("sum", reduce("sum", x, a), b), d)
+    right = cast(reduce("sum", x, both_axes(a, b)), d)
+    return rewrites(left, right, d == DType.F64, x.type.dtype.is_float)
+
+
+@attribute_function
+def widens_twice(x: DType, a: DType, b: DType) -> bool:
+    """Whether floats of few bits become wider ones, and these wider ones again."""
+    return (
+        x.is_narrow
+        and x.is_float
+        and a.is_float
+        and b.is_float
+        and x != a != b
+        and (not a.is_narrow and a.itemsize < b.itemsize)
+    )
+
+
+@rule
+def narrow_by_way_of_floats(x: Tensor, a: DType, b: DType) -> Law:
+    """cast(cast(x, a), b) = cast(x, b) for x of a narrow dtype, wider a, and b wider than that"""
+    return rewrites(cast(cast(x, a), b), cast(x, b), widens_twice(x.type.dtype, a, b))
+
+
 @rule(reassociates=True)
 def three_scales(x: Tensor, a: Scalar, b: Scalar, c: Scalar, p: Shape, s: Shape) -> Law:
     """((x * a) / b) * c = x * ((a / b) * c): what constants make infinite does not count"""
@@ -956,6 +989,8 @@ RIGHT = [
     distributes,
     relu_within_five_axes,
     three_scales,
+    sums_before_a_cast,
+    narrow_by_way_of_floats,
     gather_past_unary,
     extent_of_known,
     no_less,
@@ -965,7 +1000,7 @@ RIGHT = [
 ]
 
 
-QUICK = [part_of_product, no_less, tanh_by_sigmoid]
+QUICK = [part_of_product, no_less, tanh_by_sigmoid, narrow_by_way_of_floats]
 
 
 @pytest.mark.parametrize("seed", deep_but([0], range(2)))

@@ -23,6 +23,8 @@ from satura.rewrite.types.tensor_type import Array, DType, TensorType
 class Bound:
     """How far two results may be apart: not at all, or `steps` roundings at `magnitude`.
 
+    A rounding is that of the result's dtype, or one of relative size `rounding` where both sides
+    round so on their way to a wider one.
     With `nan_for_inf` a NaN agrees with an infinity, as inf - inf does with inf * (1 - 1).
     `only_finite` leaves out elements that are not finite, where a constant made them so (x * 1e38)
     or some sum has no elements, as 0 takes the place of 0 * inf then. What overflows when
@@ -34,12 +36,18 @@ class Bound:
     steps: float = 0.0
     nan_for_inf: bool = False
     only_finite: bool = False
+    rounding: float = 0.0
 
     def tolerance(self, dtype: DType) -> float:
         """How far two elements of this dtype may be apart."""
         if not dtype.is_float:
             return 0.0
-        return 4 * self.steps * self.magnitude * float(ml_dtypes.finfo(dtype.numpy).eps)
+        return 4 * self.steps * self.magnitude * max(self.rounding, eps(dtype))
+
+
+def eps(dtype: DType) -> float:
+    """The distance from 1 to the next float of this dtype."""
+    return float(ml_dtypes.finfo(dtype.numpy).eps)
 
 
 EXACTLY = Bound()
@@ -154,7 +162,27 @@ def _bound_for(program: Program, values: Sequence[Array]) -> Bound:
             largest = max(largest, prod(magnitude([values[i]]) for i in node.operands[:2]))
     went_in = [values[index] for index in program.inputs]
     largest = max(largest, magnitude(values))
-    return Bound(largest, steps, not any(map(has_nan, went_in)), only_finite)
+    rounding = min(_coarsest_rounding(program, side) for side in program.output_nodes)
+    return Bound(largest, steps, not any(map(has_nan, went_in)), only_finite, rounding)
+
+
+def _coarsest_rounding(program: Program, side: int) -> float:
+    """The largest relative size of a rounding behind a node; 0 where nothing rounds."""
+    coarsest, stack, seen = 0.0, [side], set[int]()
+    while stack:
+        index = stack.pop()
+        node = program.nodes[index]
+        if index in seen:
+            continue
+        seen.add(index)
+        stack += node.operands
+        coarsest = max(coarsest, _rounding_of(node.op, node.type.dtype))
+    return coarsest
+
+
+def _rounding_of(op: Op, dtype: DType) -> float:
+    """The relative size of the roundings of an op; 0 where it only moves elements."""
+    return eps(dtype) if dtype.is_float and op.kind in (Kind.ELEMENTWISE, *_SUMS) else 0.0
 
 
 @dataclass(frozen=True)
@@ -194,6 +222,7 @@ def first_conflict(
     """
     values: dict[int, Array] = {}
     chosen: dict[int, ENode] = {}
+    rounding: dict[int, float] = {}
     checked: set[tuple[int, int]] = set()
     progress = True
     while progress:
@@ -212,7 +241,11 @@ def first_conflict(
                     continue
                 expected = values.setdefault(eclass, value)
                 chosen.setdefault(eclass, node)
-                bound = EXACTLY if exact else _node_bound(node, [*operands, value, expected], sizes)
+                behind = _rounding_of(REGISTRY[node.op], DType.of(value.dtype))
+                behind = max([behind, *(rounding[operand] for operand in node.operands)])
+                both = min(behind, rounding.setdefault(eclass, behind))
+                found = [*operands, value, expected]
+                bound = EXACTLY if exact else _node_bound(node, found, both, sizes)
                 unlike = value.shape != expected.shape or value.dtype != expected.dtype
                 if unlike or first_unlike(value, expected, bound) is not None:
                     return Conflict(eclass, node, chosen)
@@ -233,14 +266,16 @@ def _value_of_enode(
     return apply_op(REGISTRY[node.op], operands, attributes)
 
 
-def _node_bound(node: ENode, values: Sequence[Array], sizes: Mapping[str, int]) -> Bound:
+def _node_bound(
+    node: ENode, values: Sequence[Array], rounding: float, sizes: Mapping[str, int]
+) -> Bound:
     """A bound with room for the roundings of this e-node and of those in its class.
 
     What is not finite may have come of a constant anywhere in these classes.
     """
     if not node.operands:
-        return Bound(magnitude(values), 16)
+        return Bound(magnitude(values), 16, rounding=rounding)
     types = [TensorType(DType.of(v.dtype), v.shape) for v in values[: len(node.operands)]]
     attributes = [concrete_attribute(value, sizes) for value in node.attributes]
     steps = 16 * roundings(REGISTRY[node.op], types, attributes)
-    return Bound(magnitude(values), steps, only_finite=True)
+    return Bound(magnitude(values), steps, only_finite=True, rounding=rounding)

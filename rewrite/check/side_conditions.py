@@ -19,6 +19,7 @@ from satura.rewrite.check.instances import (
 )
 from satura.rewrite.check.named_values import named_dtypes
 from satura.rewrite.check.report import DirectionReport
+from satura.rewrite.check.retyped import retyped
 from satura.rewrite.egraph.interner import content
 from satura.rewrite.errors import RuleError
 from satura.rewrite.language.conditions import asks_for_value
@@ -74,8 +75,19 @@ class Firings:
 
         Where a quarter of the `attempts` made hardly any fire, the others vary what fired or what
         met most conditions, keep to one family of dtypes, are at high ranks, or prefer functions
-        and dtypes that the rule names; where few fire then, there are twice as many attempts.
+        and dtypes that the rule names; where few fire then, there are twice as many attempts, and
+        at last others of dtypes for which the conditions hold.
         """
+        self._draw(random, wanted, attempts)
+        if 3 * len(self.found) < wanted:
+            for instance in retyped(
+                self.direction, [*self.found.values()] or self._nearest, random
+            ):
+                if self.broken is not None or len(self.found) >= wanted:
+                    return
+                self._try(instance, NO_WISH, room=True)
+
+    def _draw(self, random: Random, wanted: int, attempts: int) -> None:
         alike = 0  # of what was found, how many were drawn like others
         bare = 0  # and how many have only windows without axes, which meet most conditions
         for number in range(2 * attempts):
