@@ -12,7 +12,7 @@ from satura.rewrite.errors import UnsupportedError
 from satura.rewrite.onnx.asked import bind_inputs, may_decide
 from satura.rewrite.onnx.checks import declared_inputs
 from satura.rewrite.onnx.defaults import without_defaults
-from satura.rewrite.onnx.files import ModelApart
+from satura.rewrite.onnx.files import ModelApart, initializer
 from satura.rewrite.onnx.order import in_order, uses
 from satura.rewrite.onnx.types import tensor_type, type_proto
 from satura.rewrite.types.dims import symbol
@@ -60,13 +60,39 @@ def with_open_sizes(name: str, type_: TypeProto, sizes: Collection[str]) -> Type
 
 @dataclass(frozen=True)
 class Cut:
-    """`before` computes what `node` reads, and whatever else of it comes after the node."""
+    """`before` computes what `cut_node` reads, and whatever else of it comes after the node.
+
+    Constants that only graphs inside of the node read are not among that.
+    """
 
     model: ModelApart
     before: ModelApart
-    node: ModelProto
+    cut_node: NodeProto
     known: frozenset[str]
     open: Mapping[str, TypeProto]
+
+    def alone(self) -> ModelProto:
+        """The model of the node alone, for the reference implementation, which needs both limits of
+        boxes."""
+        node, whole = self.cut_node, self.model.proto
+        graph = GraphProto(name="node")
+        named = NodeProto.FromString(node.SerializeToString())
+        if node.op_type == "NonMaxSuppression":
+            named.input.extend([""] * (4 - len(named.input)))
+            for at, default in ((2, np.zeros(1, np.int64)), (3, np.zeros(1, np.float32))):
+                if not named.input[at]:
+                    named.input[at] = f"default {at}"
+                    graph.initializer.append(numpy_helper.from_array(default, named.input[at]))
+        graph.node.append(named)
+        inside = constants_inside(node, whole.graph)
+        read = dict.fromkeys(uses(node))
+        for tensor in whole.graph.initializer:
+            if tensor.name in inside:
+                array = initializer(tensor, self.model.weights.get(tensor.name)).array
+                graph.initializer.append(numpy_helper.from_array(array, tensor.name))
+        graph.input.extend(ValueInfoProto(name=name) for name in read if name not in inside)
+        graph.output.extend(ValueInfoProto(name=name) for name in node.output if name)
+        return helper.make_model(graph, opset_imports=whole.opset_import, functions=whole.functions)
 
     def deciding(self, names: frozenset[str]) -> frozenset[str]:
         """The inputs of the model whose values are behind what reads `names`.
@@ -133,13 +159,28 @@ def cut(model: ModelApart, outputs: Mapping[str, TypeProto]) -> Cut:
         results,
         {name: each for name, each in producers.items() if name not in known | outputs.keys()},
     )
-    wanted = {name for name in node.input if name} | (_read(rest) | results) & known
+    wanted = set(uses(node)) - constants_inside(node, graph)
+    wanted |= (_read(rest) | results) & known
     ends = [ValueInfoProto(name=name) for name in sorted(wanted)]
     return Cut(
         model, _part(model, first, [], ends),
-        _alone(node, model.proto),
+        node,
         frozenset(known), outputs,
     )  # fmt: skip
+
+
+def constants_of(graph: GraphProto) -> set[str]:
+    """The initializers that no argument replaces."""
+    return {each.name for each in graph.initializer} - {value.name for value in graph.input}
+
+
+def constants_inside(node: NodeProto, graph: GraphProto) -> set[str]:
+    """The constants of `graph` that only graphs inside of `node` read."""
+    return (set(uses(node)) & constants_of(graph)) - set(node.input)
+
+
+def _has_graphs(node: NodeProto) -> bool:
+    return any(each.HasField("g") for each in node.attribute)
 
 
 def _sizes(graph: GraphProto) -> set[str]:
@@ -149,10 +190,9 @@ def _sizes(graph: GraphProto) -> set[str]:
     found: set[str] = set()
     for node in in_order(graph.node, given | {value.name for value in graph.input}):
         is_plain = node.domain in ("", "ai.onnx") and node.op_type not in RANDOM
-        has_graph = any(each.HasField("g") for each in node.attribute)
         if (
             is_plain
-            and not has_graph
+            and not _has_graphs(node)
             and (node.op_type in ("Shape", "Size") or given | found >= set(uses(node)))
         ):
             found |= set(node.output)
@@ -174,22 +214,6 @@ def _nodes_behind(names: Iterable[str], producers: Mapping[str, NodeProto]) -> l
             pending += uses(producers[name])
     found = {id(node): node for name, node in producers.items() if name in needed}
     return list(found.values())
-
-
-def _alone(node: NodeProto, model: ModelProto) -> ModelProto:
-    """The model of one node, for the reference implementation, which needs both limits of boxes."""
-    named = NodeProto.FromString(node.SerializeToString())
-    graph = GraphProto(name="node")
-    if node.op_type == "NonMaxSuppression":
-        named.input.extend([""] * (4 - len(named.input)))
-        for at, default in ((2, np.zeros(1, np.int64)), (3, np.zeros(1, np.float32))):
-            if not named.input[at]:
-                named.input[at] = f"default {at}"
-                graph.initializer.append(numpy_helper.from_array(default, named.input[at]))
-    graph.node.append(named)
-    graph.input.extend(ValueInfoProto(name=name) for name in dict.fromkeys(node.input) if name)
-    graph.output.extend(ValueInfoProto(name=name) for name in node.output if name)
-    return helper.make_model(graph, opset_imports=model.opset_import)
 
 
 def _read(nodes: Iterable[NodeProto]) -> set[str]:

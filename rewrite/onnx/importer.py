@@ -32,6 +32,7 @@ from satura.rewrite.onnx.lower.fallback import (
 from satura.rewrite.onnx.lower.sequences import bound_input, check_operands, named_tensors
 from satura.rewrite.onnx.lower.table import LOWERINGS
 from satura.rewrite.onnx.lower.tensors import Tensors
+from satura.rewrite.onnx.open_control_flow import open_results
 from satura.rewrite.onnx.order import in_order, label, short_label
 from satura.rewrite.onnx.origins import origins
 from satura.rewrite.onnx.user_ops import custom
@@ -190,7 +191,10 @@ class Importer:
         opset = check_node(node, domain, opsets, self.model.ir_version)
         context = with_new_name(Context(self.build, self.values, node, opset, operands))
         check_operands(context)
-        results = control_flow(context, self._body_of(context, scope, opsets, depth))
+        try:
+            results = control_flow(context, self._body_of(context, scope, opsets, depth))
+        except UnsupportedError as error:
+            raise self._may_run_outside(context, scope, depth, error) from None
         if results is not None:
             return results
         refused: SaturaError | None = None
@@ -209,6 +213,17 @@ class Importer:
         if any(attribute.HasField("g") for attribute in node.attribute):
             raise context.unsupported("loops and other control flow are not supported")
         return self._fall_back(context, domain, opsets, depth, refused)
+
+    def _may_run_outside(
+        self, node: Context, scope: Scope, depth: int, error: UnsupportedError
+    ) -> UnsupportedError:
+        """The error of a node of control flow, or what says that it can run on the host."""
+        if self.build.has_chosen and not isinstance(error, UnknownValue):
+            return error  # at other sizes it may run here
+        if depth:
+            return OpenExtents(str(error))  # once functions are inlined, the graph has it
+        outputs = open_results(node, scope, self.model)
+        return error if outputs is None else OpenExtents(str(error), outputs)
 
     def _fall_back(
         self,
@@ -302,8 +317,8 @@ class Importer:
             try:
                 self._walk(graph.node, inner, opsets, depth + 1)
             except OpenExtents as error:  # no part of a model ends inside a body
-                reason = f"{error}; move it out of the body, where it runs on the host"
-                raise UnsupportedError(_inside(label(context.proto), reason, depth)) from None
+                reason = _inside(label(context.proto), str(error), depth)
+                raise UnsupportedError(reason) from None
             for output in graph.output:
                 if output.name not in inner:
                     raise context.wrong(f"its body does not compute '{output.name}'")

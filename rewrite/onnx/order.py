@@ -75,7 +75,7 @@ def uses(node: NodeProto) -> Iterator[str]:
     """Names that `node` reads, those that its subgraphs take from outside included."""
     yield from (name for name in node.input if name)
     for graph in inner_graphs(node):
-        yield from _free_names(graph)
+        yield from free_names(graph)
 
 
 def inner_graphs(node: NodeProto) -> Iterator[GraphProto]:
@@ -92,7 +92,7 @@ def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
             yield from all_nodes(graph.node)
 
 
-def _free_names(graph: GraphProto) -> Iterator[str]:
+def free_names(graph: GraphProto) -> Iterator[str]:
     inner = {value.name for value in graph.input} | {value.name for value in graph.initializer}
     inner |= {name for node in graph.node for name in node.output}
     for node in graph.node:

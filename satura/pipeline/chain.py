@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import NoReturn
 
 import numpy as np
@@ -13,6 +12,8 @@ from satura.backend.run.class_report import ClassReport
 from satura.backend.run.out import refuse_unfit
 from satura.backend.run.part import Part, Planned, Program
 from satura.backend.run.signatures import Sizes, values_of
+from satura.pipeline.flow import in_python
+from satura.pipeline.widened import widened
 from satura.rewrite.errors import CallError, HostFallbackWarning, warn_caller
 from satura.rewrite.onnx.asked import Asked
 from satura.rewrite.onnx.checks import declared_inputs
@@ -22,8 +23,6 @@ from satura.rewrite.onnx.inlined import inlined
 from satura.rewrite.onnx.load import named_sizes
 from satura.rewrite.onnx.order import short_label
 from satura.rewrite.onnx.upgrade import upgrade
-from satura.rewrite.program.reference import evaluator
-from satura.rewrite.types.dims import evaluate, symbol, symbols_of
 from satura.rewrite.types.shown import kind_of
 from satura.rewrite.types.tensor_type import Array, TensorType
 
@@ -55,19 +54,18 @@ class Chain(Program):
         self._cut, self._make, self._passed = parts, make, dict(before.outputs)
         self._results = found.types
         self.parts = (before, *self._after(self._passed))
-        self._node = evaluator(parts.node)
-        (node,) = parts.node.graph.node
+        node = parts.cut_node
         self.node = short_label(node)
-        self._op = node.op_type
+        self._op, self._wanted = node.op_type, [name for name in node.output if name]
         inputs = declared_inputs(graph)
+        self._node = in_python(parts, {**inputs, **self._passed}, make)
         types = {**inputs, **self._results}
         for part in self.parts:
             types |= part.outputs
         outputs = {value.name: types[value.name] for value in graph.output}
         super().__init__(values_of(values, values.keys()), inputs, outputs)
-        warn_caller(
-            f"{found}: the node runs on the host, between two programs", HostFallbackWarning
-        )
+        how = "Python takes its turns" if self._node.bodies else "the node runs on the host"
+        warn_caller(f"{found}: {how}, between two programs", HostFallbackWarning)
 
     def _after(self, passed: Mapping[str, TensorType]) -> tuple[CompiledSchedule, ...]:
         """The part after the node, if there is one, for what is passed to it of these types."""
@@ -76,6 +74,11 @@ class Chain(Program):
             return () if rest is None else (self._make(rest),)
         except Asked as asked:
             raise Asked(self._cut.deciding(asked.names)) from None
+
+    @property
+    def _all(self) -> tuple[CompiledSchedule, ...]:
+        """The parts, and what the node has inside."""
+        return (*self.parts, *self._node.bodies)
 
     def __str__(self) -> str:
         return f"the node between two programs ('{self._op}')"
@@ -92,14 +95,14 @@ class Chain(Program):
 
     @property
     def size(self) -> int:
-        return super().size + sum(program.size for part in self.parts for program in part.programs)
+        return super().size + sum(program.size for part in self._all for program in part.programs)
 
     @property
     def classes(self) -> list[ClassReport]:
-        return [report for part in self.parts for report in part.classes]
+        return [report for part in self._all for report in part.classes]
 
     def release(self) -> None:
-        for part in self.parts:
+        for part in self._all:
             part.release()
 
     def run(
@@ -109,15 +112,13 @@ class Chain(Program):
         before = self.parts[0]
         values = dict(arguments) | before.run(_chosen(arguments, before))
         try:
-            results = self._node.run(None, {name: values[name] for name in self._node.input_names})
+            results = self._node.run(values)
         except Exception as error:
-            given = ", ".join(
-                f"'{name}' {kind_of(values[name])}" for name in self._node.input_names
-            )
+            given = ", ".join(f"'{name}' {kind_of(values[name])}" for name in self._node.reads)
             raise CallError(
                 f"node {self.node}, which runs in Python, does not take {given}: {error}"
             ) from error
-        for name, result in zip(self._node.output_names, results, strict=True):
+        for name, result in zip(self._wanted, results, strict=True):
             type_, array = self._results[name], np.asarray(result)
             if array.ndim != type_.rank and not array.size:  # of nothing the reference drops axes
                 array = array.reshape([dim if isinstance(dim, int) else 0 for dim in type_.shape])
@@ -132,7 +133,7 @@ class Chain(Program):
         sizes = named_sizes({**self.inputs, **self._results}, values)
         with self._making:
             passed = {
-                name: _widened(type_, values[name].shape, name, sizes)
+                name: widened(type_, values[name].shape, name, sizes)
                 for name, type_ in self._passed.items()
             }
             if passed != self._passed:
@@ -144,18 +145,6 @@ class Chain(Program):
     ) -> NoReturn:
         """Raises CallError: extents are not known before the call."""
         raise CallError("sizes of results depend on data: use run, not bind")
-
-
-def _widened(
-    type_: TensorType, shape: tuple[int, ...], name: str, sizes: Mapping[str, int]
-) -> TensorType:
-    """A type that arrays of this shape have, too: with sizes of their own for other extents."""
-    dims = [
-        dim if not symbols_of([dim]) <= sizes.keys() or evaluate(dim, sizes) == size
-        else symbol(f"{name}[{axis}]")
-        for axis, (dim, size) in enumerate(zip(type_.shape, shape, strict=True))
-    ]  # fmt: skip
-    return replace(type_, shape=tuple(dims))
 
 
 def _chosen(values: Mapping[str, Array], part: Part) -> dict[str, Array]:
