@@ -107,8 +107,8 @@ def divide_by_power_of_two(x: Varying, c: Scalar, ones: Shape, s: Shape) -> Law:
 
 @attribute_function
 def one_like(type_: TensorType) -> Scalar:
-    """1 in a float dtype."""
-    refuse_unless(type_.dtype.is_float, "integers have no reciprocal")
+    """1 in f32 or f64: in f16 already 1 / 1e-5 overflows."""
+    refuse_unless(type_.dtype in (DType.F32, DType.F64), "its reciprocal may not be one of its type")
     return Scalar.of(1, type_.dtype)
 
 
@@ -120,7 +120,7 @@ def unit_shape(type_: TensorType) -> Shape:
 
 @rule(reassociates=True)
 def multiply_by_reciprocal(x: Varying, c: Tensor, s: Shape) -> Law:
-    """x / broadcast(c) = x * broadcast(1 / c), on floats"""
+    """x / broadcast(c) = x * broadcast(1 / c), in f32 and f64, but for subnormal c"""
     one = reshape(scalar(one_like(c.type)), unit_shape(c.type))
     return rewrites(
         binary("div", x, broadcast(c, s)),

@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 
 from satura.backend.constants import ConstantStore
+from satura.backend.plan.compiled import compile_schedule
 from satura.backend.plan.kernels import kernel_code
 from satura.pipeline.stages import rewrite
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.extract import enumeration, templates
 from satura.rewrite.extract.assemble import assemble
 from satura.rewrite.extract.candidates import candidates, enumerate_fragments
-from satura.rewrite.extract.combine import combine
+from satura.rewrite.extract.combine import MAX_NODES, combine
 from satura.rewrite.extract.cost import CostModel
 from satura.rewrite.extract.enumeration import agree
-from satura.rewrite.extract.extract import choices, schedule
+from satura.rewrite.extract.extract import choices, extract, schedule
 from satura.rewrite.extract.folding import fold
 from satura.rewrite.extract.forms import INLINED
 from satura.rewrite.extract.fragments import Fragment
@@ -28,9 +29,10 @@ from satura.rewrite.extract.placement import place
 from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.extract.templates import Instance, Templates
 from satura.rewrite.program.builder import Builder
-from satura.rewrite.program.interpreter import bind_sizes
+from satura.rewrite.program.interpreter import bind_sizes, interpret
 from satura.rewrite.types.attributes import Parameter
 from satura.rewrite.types.tensor_type import DType
+from tests.onnxruntime_reference import assert_close
 from tests.random_programs import random_program
 from tests.test_extract import unrewritten
 from tests.tiers import deep_but
@@ -209,3 +211,24 @@ def test_a_chain_of_movements_of_a_constant_costs_one_copy() -> None:
     copied = prices[y] - kept
     assert 0 < copied < kept
     assert prices[z] - kept == pytest.approx(3 * copied)  # two operands, and the sum
+
+
+@pytest.mark.parametrize("operands", [1, 2])
+@pytest.mark.parametrize("repeats", [False, True])
+def test_long_chains_of_movements_are_cut(repeats: bool, operands: int) -> None:
+    """What one fragment cannot hold is stored on the way, though it is only moved on."""
+    build = Builder()
+    ends = []
+    for name in "xy"[:operands]:
+        x = build.input(name, DType.F32, (2, 3))
+        for _ in range(3 * MAX_NODES // 4):
+            x = build.reshape(build.transpose(x, (1, 0)), (2, 3))
+            if repeats:
+                x = build.reshape(build.broadcast(build.reshape(x, (1, 2, 3)), (1, 2, 3)), (2, 3))
+        ends.append(x)
+    result = build.unary("sin", ends[0] if operands == 1 else build.binary("add", *ends))
+    program = build.program({"z": result})
+    arguments = {name: np.arange(6, dtype=np.float32).reshape(2, 3) for name in "xy"[:operands]}
+    made = extract(unrewritten(program))
+    found = compile_schedule(made, 1).run(arguments)["z"]
+    assert_close(found, interpret(program, arguments)["z"])

@@ -192,6 +192,29 @@ def test_what_is_repeated_from_equal_shapes_is_equal() -> None:
     assert report.stopped == "saturated" and len(report.rounds) < 40
 
 
+def test_what_is_made_of_repeated_constants_is_made_once() -> None:
+    """Learned queries of an open batch, normalised: they depend on no input, but on a size."""
+    b = Builder()
+    n = symbol("n")
+    b.input("x", F32, (n, 4))
+    rows = b.constant(np.random.default_rng(0).normal(size=(1, 64, 128)).astype(np.float32))
+    wide, narrow = (n, 64, 128), (n, 64, 1)
+    queries = b.broadcast(rows, wide)
+
+    def mean(x: int) -> int:
+        length = b.broadcast(b.constant(np.full((1, 1, 1), 128, np.float32)), narrow)
+        return b.binary("div", b.reduce("sum", x, (2,)), length)
+
+    moved = b.binary("sub", queries, b.broadcast(mean(queries), wide))
+    spread = b.unary("sqrt", mean(b.binary("mul", moved, moved)))
+    program = b.program({"y": b.binary("div", moved, b.broadcast(spread, wide))})
+    found = saturate(program, DEFAULT)
+    assert growth(found) < 5
+    schedule = extract(found.classes)
+    (dispatch,) = schedule.dispatches
+    assert [schedule.program.nodes[index].op.name for index in dispatch.nodes] == ["broadcast"]
+
+
 @attribute_function
 def has_none(s: Shape) -> bool:
     """Whether a tensor of this shape has no elements."""

@@ -101,6 +101,17 @@ def test_kernels_round_once_too(name: str) -> None:
     assert_close(result, expected, 4e-3)
 
 
+def test_quotients_of_small_divisors_do_not_overflow() -> None:
+    """1 / 1e-5 is not a number of f16, but 1e-5 / 1e-5 is."""
+    build = Builder()
+    x = build.input("x", DType.F16, (3, 4))
+    most = build.broadcast(build.reduce("max", x, (1,)), (3, 4))
+    program = build.program({"y": build.binary("div", x, most)})
+    arguments = {"x": (np.eye(3, 4) * 1e-5).astype(np.float16)}
+    result = satura.compile(program, threads=1).run(arguments)["y"]
+    np.testing.assert_array_equal(result, np.eye(3, 4, dtype=np.float16))
+
+
 @pytest.mark.parametrize("dtype", [DType.F16, DType.BF16])
 def test_a_long_float_is_rounded_once(dtype: DType) -> None:
     """Just above the middle of two short floats an f32 is on it, and would go to the even one."""

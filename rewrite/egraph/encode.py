@@ -29,7 +29,10 @@ def load(
     types = [interner.number(node.type) for node in program.nodes]
     rows: dict[str, list[Row]] = {
         answers_table(1): [
-            (KNOWN if known else VARYING, index) for index, known in enumerate(program.known)
+            (fact, index)
+            for fact, holds in ((KNOWN, program.known), (VARYING, program.varying))
+            for index, each in enumerate(holds)
+            if each
         ]
     }
     answered: dict[str, set[Row]] = {}

@@ -26,7 +26,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from satura.rewrite.egraph.queries import Atom, relation, rule_text, split_query
-from satura.rewrite.ops import REGISTRY
+from satura.rewrite.ops import REGISTRY, REPEATING
 from satura.rewrite.ops.registry import Kind, Op
 from satura.rewrite.types.attributes import may_be_open
 
@@ -136,7 +136,6 @@ BASE = f"""
       :ruleset facts :name "conflict")
 (rule ((told_1 {KNOWN} n)) ((set (known (node n)) ())) :ruleset load)
 (rule ((told_1 {VARYING} n)) ((set (varying (node n)) ())) :ruleset load)
-(rule ((type_of x t) (symbolic t)) ((set (varying x) ())) :ruleset facts)
 (rule ((turned x) (varying x)) ((set (movable x) ())) :ruleset facts)
 (rule ((pad_value x a) (next_pad_value x b) (!= a b)) ((set (unpadded x) ())) :ruleset facts)
 """
@@ -162,7 +161,7 @@ def schema(table: NodeTable) -> str:
         static = [Atom("type_of", ("e", "y")), Atom("static", ("y",))]
         static += [Atom("static", (column,)) for column in table.may_be_open]
         text += _fact([node, *known, *static], "(known e)", f"known_{name}")
-        for column in table.may_be_open:
+        for column in table.may_be_open if table.op.name not in REPEATING else ():
             text += _fact([node, Atom("symbolic", (column,))], "(varying e)")
     for operand in table.operands:
         text += _fact([node, Atom("varying", (operand,))], "(varying e)")

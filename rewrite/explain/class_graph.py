@@ -8,9 +8,9 @@ from functools import cached_property
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.explain import facts
 from satura.rewrite.language.terms import Known, Movable, Tensor, Unpadded, Untransposed
-from satura.rewrite.ops import Kind
+from satura.rewrite.ops import REPEATING, Kind
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.attributes import BinaryFn, ReduceFn, UnaryFn
+from satura.rewrite.types.attributes import BinaryFn, ReduceFn, UnaryFn, is_open
 from satura.rewrite.types.constant import Constant, Scalar
 
 FUNCTIONS = UnaryFn | BinaryFn | ReduceFn
@@ -45,7 +45,7 @@ class Graph:
     @cached_property
     def varying(self) -> list[bool]:
         """For each class whether it depends on an input, another source or a symbolic size."""
-        varying = [bool(type_.symbols) for type_ in self.classes.types]
+        varying = [False] * len(self.classes.nodes)
         changed = True
         while changed:
             changed = False
@@ -88,8 +88,9 @@ class Graph:
 
 def _varies(node: ENode, varying: list[bool]) -> bool:
     kind = facts.op_of(node).kind
-    source = kind in (Kind.SOURCE, Kind.HOST) and node.op != "constant"
-    return source or any(varying[operand] for operand in node.operands)
+    free = kind in (Kind.SOURCE, Kind.HOST) and node.op != "constant"
+    free = free or (node.op not in REPEATING and is_open(node.attributes))
+    return free or any(varying[operand] for operand in node.operands)
 
 
 def _scalars(nodes: Iterable[ENode]) -> Iterator[Scalar]:

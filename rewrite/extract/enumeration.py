@@ -14,6 +14,7 @@ from math import inf
 from typing import TypeAlias
 
 from satura.rewrite.egraph.classes import EClasses, ENode
+from satura.rewrite.extract.combine import MAX_NODES
 from satura.rewrite.extract.features import copy_features
 from satura.rewrite.extract.folding import Folding
 from satura.rewrite.extract.forms import ANCHORED, Fused, inlinable
@@ -138,8 +139,12 @@ class Enumeration:
 
     def _passes_on(self, found: Found) -> bool:
         """Whether what is moved here, of a class in transit, is only moved on: it is better stored
-        where that ends, unless an anchor cannot store it there."""
-        return found.node.op in _MOVING and found.form not in ANCHORED
+        where that ends, unless an anchor cannot store it there, or no fragment goes on so long."""
+        is_moved = found.node.op in _MOVING and found.form not in ANCHORED
+        return is_moved and self._size(found) < MAX_NODES
+
+    def _size(self, found: Found) -> int:
+        return found.size if isinstance(found, Fragment) else len(found.template.computed)
 
     def _visit(self, cls: int, positions: Iterable[int]) -> bool:
         """Try some e-nodes of a class over their operands' options; whether anything got better."""
@@ -179,6 +184,7 @@ class Enumeration:
         ways: list[list[Instance | None]] = []
         dtype = classes.types[cls].dtype
         special = 0
+        views = kind in _VIEWING and self._have_room(node.operands)
         for position, operand in enumerate(node.operands):
             options: list[Instance | None] = [None] if self._total[operand] < inf else []
             if held := self.options[operand]:
@@ -190,11 +196,16 @@ class Enumeration:
                         options.append(each)
                         is_special = is_special or template.form in _SPECIAL
                 special += is_special
-                if len(options) > 1 and kind in _VIEWING and self._is_seen(operand):
+                if len(options) > 1 and views and self._is_seen(operand):
                     del options[0]
             ways.append(options)
         found = cartesian(*ways)
         return filter(agree, found) if special > 1 and kind is _ELEMENTWISE else found
+
+    def _have_room(self, operands: Iterable[int]) -> bool:
+        """Whether the views of operands, and what reads them, are not too much for a fragment."""
+        held = (self.options[operand].get(_VIEW) for operand in operands)
+        return sum(self._size(view) for _, view in filter(None, held)) < MAX_NODES
 
     def _is_seen(self, cls: int) -> bool:
         """Whether storing a class takes a copy, and what is copied can be read in its place; of

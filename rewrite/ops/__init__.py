@@ -11,8 +11,12 @@ from satura.rewrite.ops import (
 )
 from satura.rewrite.ops.registry import REGISTRY, USER_OPS, Kind, Op
 
+REPEATING = ("broadcast", "reshape")
+"""Ops that make of a constant one that is repeated, as often as their attribute says."""
+
 __all__ = [
     "REGISTRY",
+    "REPEATING",
     "USER_OPS",
     "Kind",
     "Op",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from satura.rewrite.errors import ProgramError
-from satura.rewrite.ops import REGISTRY, USER_OPS, Kind, Op
+from satura.rewrite.ops import REGISTRY, REPEATING, USER_OPS, Kind, Op
 from satura.rewrite.ops.registry import user_op
 from satura.rewrite.program.text import application_text, attribute_text, quote
 from satura.rewrite.types.attributes import (
@@ -99,6 +99,19 @@ class Program:
                 free = node.type.symbols or is_open(node.attributes) or node.op.kind is Kind.HOST
                 known.append(not free and all(known[index] for index in node.operands))
         return tuple(known)
+
+    @cached_property
+    def varying(self) -> tuple[bool, ...]:
+        """For each node whether it depends on an input, another source or a size.
+
+        A repeated constant does not, however often sizes say: it is a constant that was repeated.
+        """
+        varying: list[bool] = []
+        for node in self.nodes:
+            free = node.op.kind in (Kind.SOURCE, Kind.HOST) and node.op.name != "constant"
+            free = free or (node.op.name not in REPEATING and is_open(node.attributes))
+            varying.append(free or any(varying[index] for index in node.operands))
+        return tuple(varying)
 
     def verify(self) -> None:
         """Raise ProgramError where a node is badly typed or reads a later node."""
