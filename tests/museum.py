@@ -51,8 +51,9 @@ from satura.rewrite.types.attributes import (
     refuse_unless,
 )
 from satura.rewrite.types.constant import Scalar
-from satura.rewrite.types.dims import representative, static
+from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import DType, TensorType
+from satura.rewrite.types.typical import representative
 from satura.rules.axis_groups import around_units, blocks, replace_axis
 from satura.rules.broadcast import reduces_alike
 from satura.rules.slice_concat import joined_slices

@@ -16,8 +16,9 @@ import numpy as np
 from satura.rewrite.check.compare import magnitude
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.program import Program
+from satura.rewrite.types.at_sizes import evaluate
 from satura.rewrite.types.comparison import agreement, first_difference
-from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, symbol
+from satura.rewrite.types.dims import Dim, SymbolicDim, symbol
 from satura.rewrite.types.tensor_type import Array, DType
 
 DIMS = (0, 1, 1, 2, 3, 4, 5, 7, 8, 16, 17)

@@ -45,8 +45,9 @@ from satura.rewrite.types.attributes import (
     refuse_unless,
 )
 from satura.rewrite.types.constant import Scalar
-from satura.rewrite.types.dims import representative, static
+from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
+from satura.rewrite.types.typical import representative
 from satura.rules import DEFAULT
 from satura.testing import RuleReport, UnsoundError, assert_sound, check
 from tests.museum import minus_itself, units, zero_of

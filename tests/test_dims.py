@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import pickle
+from typing import cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from satura.rewrite.errors import ProgramError
+from satura.rewrite.types.at_sizes import evaluate
 from satura.rewrite.types.dims import (
     Dim,
-    evaluate,
+    SymbolicDim,
     exact_quotient,
     known_at_least,
     product,
-    representative,
     static,
     symbol,
 )
+from satura.rewrite.types.typical import representative
 
 SIZES = {"batch": 3, "seq": 7}
 BATCH, SEQ = symbol("batch"), symbol("seq")
@@ -149,3 +153,19 @@ def test_only_numbers_are_static() -> None:
     assert static(SEQ - SEQ + 3) == 3
     with pytest.raises(ValueError, match=r"2\*seq depends on sizes"):
         static(SEQ * 2)
+
+
+def test_sizes_of_nested_divisions_are_bounded() -> None:
+    """Each holds the one before twice: sixty of them would be a tree of 2^60 atoms."""
+    size, divisor = symbol("n"), symbol("m")
+    with pytest.raises(ProgramError, match="more than 4096 atoms"):
+        for number in range(60):
+            found = size % divisor if number % 2 else size // divisor
+            size = cast(SymbolicDim, found + size)
+
+
+def test_a_hash_stays_in_its_process() -> None:
+    dim = cast(SymbolicDim, symbol("n") * 2 + symbol("m") // 3)
+    assert hash(dim) == hash(cast(SymbolicDim, symbol("m") // 3 + symbol("n") * 2))
+    again = pickle.loads(pickle.dumps(dim))
+    assert again == dim and "_hash" not in vars(again)

@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from satura.rewrite.types.at_sizes import evaluate
 from satura.rewrite.types.attributes import Attribute, Perm, Shape, Slices
-from satura.rewrite.types.dims import evaluate, symbol
+from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.index_map import (
     bounds,
     divide,

@@ -18,8 +18,9 @@ import satura
 from satura.backend.plan import plans
 from satura.rewrite.errors import CallError, EqualSizesWarning, ModelError, ProgramError
 from satura.rewrite.onnx.lower.movement import clamped_bounds, slice_bounds
+from satura.rewrite.types.at_sizes import evaluate
 from satura.rewrite.types.clamps import largest, never_negative, smallest
-from satura.rewrite.types.dims import Dim, evaluate, symbol
+from satura.rewrite.types.dims import Dim, symbol
 from satura.rewrite.types.tensor_type import Array
 from tests.command_line import cli
 from tests.onnx_models import F32, I64, Inputs, Shape, Typed, make_model, node, random_input

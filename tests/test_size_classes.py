@@ -40,8 +40,9 @@ from satura.rewrite.extract.schedule import Schedule
 from satura.rewrite.program.builder import Builder
 from satura.rewrite.program.interpreter import interpret
 from satura.rewrite.program.program import Program
+from satura.rewrite.types.at_sizes import evaluate
 from satura.rewrite.types.comparison import agreement
-from satura.rewrite.types.dims import Dim, evaluate, symbol
+from satura.rewrite.types.dims import Dim, symbol
 from satura.rewrite.types.tensor_type import Array, DType
 from tests.dynamic_programs import SIZES, arguments_for, dynamic_program
 from tests.onnx_models import make_model, node

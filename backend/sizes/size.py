@@ -17,15 +17,8 @@ from operator import add, floordiv, index, mod, mul, sub
 from typing import ParamSpec, cast
 
 from satura.backend.sizes.bounds import Bounds
-from satura.rewrite.types.dims import (
-    Dim,
-    Monomial,
-    SymbolicDim,
-    TracedSize,
-    evaluate,
-    symbol,
-    symbols_of,
-)
+from satura.rewrite.types.at_sizes import evaluate
+from satura.rewrite.types.dims import Dim, Monomial, SymbolicDim, TracedSize, symbol, symbols_of
 
 Parameters = ParamSpec("Parameters")
 MARK = "\N{WHITE SQUARE}"  # stands in texts that Sizes are part of

@@ -36,8 +36,9 @@ from satura.rewrite.ops.draw import (
 from satura.rewrite.program.program import Program, ProgramBuilder
 from satura.rewrite.types.attributes import Attribute, Padding, Parameter, Refuse, Shape, Slices
 from satura.rewrite.types.constant import Constant, Scalar
-from satura.rewrite.types.dims import Dim, representative, symbols_of
+from satura.rewrite.types.dims import Dim, symbols_of
 from satura.rewrite.types.tensor_type import COMPUTED, DType, TensorType
+from satura.rewrite.types.typical import representative
 
 HIGH_RANKS = (5, 6)  # which most draws leave out
 ROOT_STAYS = 0.4

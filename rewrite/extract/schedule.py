@@ -15,7 +15,8 @@ from typing import TypeAlias
 from satura.rewrite.extract.features import Features
 from satura.rewrite.ops import Kind
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.dims import Dim, evaluate
+from satura.rewrite.types.at_sizes import evaluate
+from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.index_map import row_major
 
 

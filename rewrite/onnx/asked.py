@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from satura.rewrite.errors import CallError
 from satura.rewrite.onnx.lower.tensors import Tensors
 from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.at_sizes import evaluate
 from satura.rewrite.types.attributes import Parameter, Shape
-from satura.rewrite.types.dims import SymbolicDim, evaluate, symbols_of
+from satura.rewrite.types.dims import SymbolicDim, symbols_of
 from satura.rewrite.types.sequence_type import SequenceType
 from satura.rewrite.types.shown import refused_kind
 from satura.rewrite.types.tensor_type import Array, DType, TensorType

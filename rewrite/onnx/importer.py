@@ -38,8 +38,9 @@ from satura.rewrite.onnx.origins import origins
 from satura.rewrite.onnx.user_ops import custom
 from satura.rewrite.onnx.values import Values
 from satura.rewrite.program.program import Program
+from satura.rewrite.types.at_sizes import substitute
 from satura.rewrite.types.attributes import HostCall
-from satura.rewrite.types.dims import Dim, substitute
+from satura.rewrite.types.dims import Dim
 from satura.rewrite.types.tensor_type import Array
 from satura.rewrite.user_ops.declare import find
 

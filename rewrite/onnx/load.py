@@ -23,7 +23,8 @@ from satura.rewrite.onnx.inlined import inlined
 from satura.rewrite.onnx.lower.tensors import SameSize, Tensors
 from satura.rewrite.onnx.upgrade import upgrade
 from satura.rewrite.program.program import Program
-from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, substitute, symbol, symbols_of
+from satura.rewrite.types.at_sizes import evaluate, substitute
+from satura.rewrite.types.dims import Dim, SymbolicDim, symbol, symbols_of
 from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import Array, TensorType
 

@@ -18,8 +18,9 @@ from satura.rewrite.types.attributes import (
     Window,
     refuse_unless,
 )  # fmt: skip
-from satura.rewrite.types.dims import representative, static
+from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
+from satura.rewrite.types.typical import representative
 
 STEPS = {"sum": "add", "prod": "mul", "max": "max", "min": "min"}
 """The binary function of each reduction."""

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from satura.rewrite.errors import OpError, ProgramError
 from satura.rewrite.types.attributes import Attribute, BinaryFn, Refuse, UnaryFn
-from satura.rewrite.types.dims import representative
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
+from satura.rewrite.types.typical import representative
 
 if TYPE_CHECKING:
     from satura.rewrite.ops.draw import Draw

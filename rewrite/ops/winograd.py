@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from satura.rewrite.ops.reductions import conv
 from satura.rewrite.ops.registry import Kind, op, size_of
 from satura.rewrite.types.attributes import Groups, Window, refuse_unless
-from satura.rewrite.types.dims import representative
 from satura.rewrite.types.tensor_type import Array, DType, TensorType
+from satura.rewrite.types.typical import representative
 
 TILE, RESULTS, TAPS = 4, 2, 3
 """How many positions, results and taps a tile has along one axis."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from satura.rewrite.errors import CallError
-from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, symbols_of
+from satura.rewrite.types.at_sizes import evaluate
+from satura.rewrite.types.dims import Dim, SymbolicDim, symbols_of
 from satura.rewrite.types.sequence_type import ABSENT, SequenceType, member
 from satura.rewrite.types.shown import refused_kind
 from satura.rewrite.types.tensor_type import Array, TensorType

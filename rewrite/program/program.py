@@ -19,10 +19,10 @@ from satura.rewrite.types.attributes import (
     is_open,
 )
 from satura.rewrite.types.constant import Constant, Scalar
-from satura.rewrite.types.dims import representative, symbol
+from satura.rewrite.types.dims import symbol
 from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
-from satura.rewrite.types.typical import allowed_sizes
+from satura.rewrite.types.typical import allowed_sizes, representative
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Self, TypeVar
 
+from satura.rewrite.types.at_sizes import evaluate
 from satura.rewrite.types.constant import Constant, Scalar
-from satura.rewrite.types.dims import Dim, SymbolicDim, evaluate, known_at_least, operand_text
+from satura.rewrite.types.dims import Dim, SymbolicDim, known_at_least, operand_text
 from satura.rewrite.types.size_condition import SizeCondition
 from satura.rewrite.types.tensor_type import DType, TensorType
 

@@ -13,10 +13,10 @@ for "no" and for "cannot tell" alike.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import gcd, prod
+from math import gcd
 from operator import index
 from typing import cast
 
@@ -41,6 +41,9 @@ class Quotient:
 MOST_TERMS = 2**16
 """What a product may have before equal terms are added up; a file could ask for any number."""
 MOST_FACTORS = 256
+MOST_ATOMS = 4096
+"""How many atoms a size may have, those inside of its divisions among them, each as often as it is
+there: sizes are written and compared as trees."""
 
 Atom = str | Quotient
 Monomial = tuple[Atom, ...]
@@ -54,7 +57,26 @@ class SymbolicDim:
 
     def __hash__(self) -> int:
         """Of the atoms alone: whether numbers are equal is always asked by comparing them."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
         return hash(tuple([monomial for monomial, _ in self.terms]))
+
+    def __reduce__(self) -> tuple[type[SymbolicDim], tuple[object]]:
+        """Hashes are other ones in another process."""
+        return SymbolicDim, (self.terms,)
+
+    @cached_property
+    def atoms(self) -> int:
+        """How many atoms there are, those inside of divisions among them."""
+        found = [atom for monomial, _ in self.terms for atom in monomial]
+        inside = [
+            atom.numerator.atoms + _atoms_in(atom.denominator)
+            for atom in found
+            if isinstance(atom, Quotient)
+        ]
+        return len(found) + sum(inside)
 
     def __add__(self, other: Dim) -> Dim:
         if type(other) is int:
@@ -226,38 +248,6 @@ def product(dims: Iterable[Dim]) -> Dim:
     return result
 
 
-def evaluate(dim: Dim, sizes: Mapping[str, int]) -> int:
-    """The value of `dim` where every symbol has its size from `sizes`.
-
-    Raises ProgramError for a symbol without a size.
-    """
-    if isinstance(dim, int):
-        return dim
-    return sum(
-        coefficient * prod(_atom_value(atom, sizes) for atom in monomial)
-        for monomial, coefficient in dim.terms
-    )
-
-
-def _atom_value(atom: Atom, sizes: Mapping[str, int]) -> int:
-    if isinstance(atom, Quotient):
-        below = evaluate(atom.denominator, sizes)
-        if below == 0:
-            raise ProgramError(f"{atom} divides by zero for the sizes {dict(sizes)}")
-        return evaluate(atom.numerator, sizes) // below
-    if atom not in sizes:
-        raise ProgramError(f"size '{atom}' is not known; known sizes: {sorted(sizes)}")
-    return sizes[atom]
-
-
-def substitute(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
-    """`dim` with the sizes named in `sizes` replaced."""
-    if not isinstance(dim, SymbolicDim) or not dim.symbols & sizes.keys():
-        return dim
-    given = {name: sizes.get(name, symbol(name)) for name in dim.symbols}
-    return evaluate(dim, cast(Mapping[str, int], given))  # the same sums and products
-
-
 def exact_quotient(numerator: Dim, denominator: Dim) -> Dim | None:
     """`numerator / denominator` when it comes out even for all sizes, else None."""
     if isinstance(numerator, int) and isinstance(denominator, int):
@@ -300,7 +290,14 @@ def _floor_quotient(numerator: Dim, denominator: Dim) -> Dim:
         more = above - SymbolicDim((((inner,), 1),))
         product_below = inner.denominator * below
         return whole + (inner.numerator + more * inner.denominator) // product_below
-    return whole + SymbolicDim((((Quotient(SymbolicDim(monomials_of(above)), below),), 1),))
+    above = SymbolicDim(monomials_of(above))
+    if above.atoms + _atoms_in(below) > MOST_ATOMS:
+        raise ProgramError(f"a size would have more than {MOST_ATOMS} atoms, of nested divisions")
+    return whole + SymbolicDim((((Quotient(above, below),), 1),))
+
+
+def _atoms_in(dim: Dim) -> int:
+    return dim.atoms if isinstance(dim, SymbolicDim) else 0
 
 
 def _common_factor(numbers: Sequence[int]) -> int:
@@ -368,17 +365,6 @@ def static(dim: Dim) -> int:
     if isinstance(dim, SymbolicDim):
         raise ValueError(f"{dim} depends on sizes")
     return dim if isinstance(dim, int) else index(dim)
-
-
-def representative(dim: Dim, size: int = 64, sizes: Mapping[str, int] | None = None) -> int:
-    """A typical value of `dim`, for costs: a symbol counts as in `sizes`, or as `size`, and so does
-    what divides by zero then: calls have other sizes."""
-    if isinstance(dim, int):
-        return dim
-    try:
-        return max(0, evaluate(dim, {**dict.fromkeys(dim.symbols, size), **(sizes or {})}))
-    except ProgramError:
-        return size
 
 
 def monomials_of(dim: Dim) -> tuple[tuple[Monomial, int], ...]:

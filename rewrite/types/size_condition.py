@@ -8,7 +8,8 @@ from operator import eq, ge, le
 from typing import Literal, TypeAlias
 
 from satura.rewrite.errors import ProgramError
-from satura.rewrite.types.dims import Dim, evaluate
+from satura.rewrite.types.at_sizes import evaluate
+from satura.rewrite.types.dims import Dim
 
 Relation: TypeAlias = Literal["=", ">=", "<="]
 

@@ -10,7 +10,9 @@ from functools import lru_cache
 import numpy as np
 
 from satura.rewrite.system.interrupts import import_whole
-from satura.rewrite.types.dims import Dim, evaluate, product, representative, symbols_of
+from satura.rewrite.types.at_sizes import evaluate
+from satura.rewrite.types.dims import Dim, product, symbols_of
+from satura.rewrite.types.typical import representative
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.generic]]
 MOST_AXES = 64

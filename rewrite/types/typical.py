@@ -1,10 +1,12 @@
-"""Sizes at which all conditions of a program hold."""
+"""Typical sizes: at which all conditions of a program hold, and for costs."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 
-from satura.rewrite.types.dims import evaluate, symbols_of
+from satura.rewrite.errors import ProgramError
+from satura.rewrite.types.at_sizes import evaluate
+from satura.rewrite.types.dims import Dim, symbols_of
 from satura.rewrite.types.size_condition import SizeCondition
 
 _DOUBLINGS = 20
@@ -58,3 +60,14 @@ def _met(condition: SizeCondition, sizes: Mapping[str, int]) -> Iterator[tuple[s
         for better in (size - missing // slope, size + -missing // slope) if slope else ():
             if better > 0 and condition.holds({**sizes, name: better}):
                 yield name, better
+
+
+def representative(dim: Dim, size: int = 64, sizes: Mapping[str, int] | None = None) -> int:
+    """A typical value of `dim`, for costs: a symbol counts as in `sizes`, or as `size`, and so does
+    what divides by zero then: calls have other sizes."""
+    if isinstance(dim, int):
+        return dim
+    try:
+        return max(0, evaluate(dim, {**dict.fromkeys(dim.symbols, size), **(sizes or {})}))
+    except ProgramError:
+        return size

@@ -19,7 +19,8 @@ from satura.pipeline.compiled import Compiled
 from satura.pipeline.inputs import sizes_text
 from satura.pipeline.sizes import middles, parse_dims
 from satura.rewrite.errors import CallError
-from satura.rewrite.types.dims import representative, symbol
+from satura.rewrite.types.dims import symbol
+from satura.rewrite.types.typical import representative
 
 MOST_SIZES = 10_000
 SAMPLED = 1000  # sizes, where there are more

@@ -12,7 +12,8 @@ import numpy as np
 from satura.rewrite.errors import CallError
 from satura.rewrite.program.memory import refuse_beyond_memory, tensor_bytes
 from satura.rewrite.system.files import open_regular
-from satura.rewrite.types.dims import evaluate, static
+from satura.rewrite.types.at_sizes import evaluate
+from satura.rewrite.types.dims import static
 from satura.rewrite.types.tensor_type import Array, TensorType, open_sizes
 
 if TYPE_CHECKING:

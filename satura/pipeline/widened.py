@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from satura.rewrite.types.dims import evaluate, symbol, symbols_of
+from satura.rewrite.types.at_sizes import evaluate
+from satura.rewrite.types.dims import symbol, symbols_of
 from satura.rewrite.types.tensor_type import TensorType
 
 

@@ -9,16 +9,15 @@ import numpy as np
 
 from satura.rewrite.errors import ProgramError
 from satura.rewrite.program.builder import Builder
+from satura.rewrite.types.at_sizes import evaluate, substitute
 from satura.rewrite.types.attributes import Padding
 from satura.rewrite.types.clamps import never_negative
 from satura.rewrite.types.dims import (
     Dim,
     SymbolicDim,
-    evaluate,
     exact_quotient,
     known_at_least,
     product,
-    substitute,
     symbol,
     symbols_of,
 )
