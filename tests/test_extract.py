@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
+from satura.backend.plan.compiled import compile_schedule
 from satura.rewrite.egraph.classes import EClasses, ENode
 from satura.rewrite.errors import CallError
 from satura.rewrite.extract.candidates import enumerate_fragments
@@ -127,6 +128,28 @@ def test_a_part_with_two_homes_is_copied() -> None:
     schedule = extract(unrewritten(build.program({"y": conv_block(build, both, 32, 4)})))
     check(schedule)
     assert statistics(schedule)["moved-bytes"] > 0
+
+
+@pytest.mark.parametrize(("batch", "axis", "copies"), [(1, 1, 0), (2, 1, 2), (1, 2, 2)])
+def test_what_lies_without_gaps_is_stored_through_a_reshape(
+    batch: int, axis: int, copies: int
+) -> None:
+    """A convolution steps through its result as a part of a buffer, where that has no gaps."""
+    build = Builder()
+    parts = []
+    for name in "xy":
+        x = build.input(name, DType.F32, (batch, 6, 6, 8))
+        result = conv_block(build, x, 8, 12)
+        parts.append(build.reshape(result, (batch, 6 * 6 * 3, 4)))
+    program = build.program({"z": build.concat(parts, axis)})
+    schedule = extract(unrewritten(program))
+    assert statistics(schedule)["copy-count"] == copies
+    random = np.random.default_rng(axis)
+    arguments = {name: random.standard_normal((batch, 6, 6, 8)).astype(np.float32) for name in "xy"}
+    expected = interpret(program, arguments)["z"]
+    for threads in (1, 2):
+        found = compile_schedule(schedule, threads).run(arguments)["z"]
+        assert compare(expected, found, exact=False) is None
 
 
 def test_softmax_is_one_row_dispatch() -> None:

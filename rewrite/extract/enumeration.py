@@ -26,7 +26,6 @@ from satura.rewrite.ops import REGISTRY, Kind
 
 MAX_SWEEPS = 12
 _WIDTH_OF_ROWS = 2  # what is cheapest alone may not be so beside what the row reads once more
-_LARGE = 1500  # e-nodes; in smaller e-graphs all ways to read operands go on
 _EQUAL = 1 + 1e-4  # times as long: two ways to read the same
 # Members of enums by names of their own: to read one takes Python 3.11 a call.
 _SOURCE, _ELEMENTWISE, _LAYOUT, _ROW = Kind.SOURCE, Kind.ELEMENTWISE, Kind.LAYOUT, Fused.ROW
@@ -56,7 +55,6 @@ class Enumeration:
         self.model = templates.model
         self.given = folding.given
         self.width = width
-        self._is_large = classes.node_count > _LARGE
         count = len(classes.nodes)
         self.options: list[dict[object, tuple[float, Instance]]] = [{} for _ in range(count)]
         self.dispatches: list[dict[int, tuple[float, Found]]] = [{} for _ in range(count)]
@@ -242,7 +240,7 @@ class Enumeration:
         held = options.get(kept)
         if held is not None and price >= held[0] * (1 - IMPROVEMENT):
             return False
-        is_rival = self._is_large and template.inner is not None and kind is None
+        is_rival = template.inner is not None and kind is None
         if is_rival and self._is_outdone(found, price):
             return False
         options[kept] = (price, found)

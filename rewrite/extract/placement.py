@@ -25,7 +25,7 @@ def place(assembly: Assembly, model: CostModel) -> Schedule:
     homes: dict[int, Home] = {}
     fixed = {*program.inputs, *program.output_nodes, *assembly.constants}
     fixed |= {node for group in assembly.groups if group.form is Form.HOST for node in group.nodes}
-    fixed |= _contiguous(program, assembly.groups)
+    contiguous = _contiguous(program, assembly.groups)
     copies: dict[int, list[Dispatch]] = {}
     for node in (*program.inputs, *assembly.constants):
         homes[node] = _own(program, node)
@@ -37,7 +37,8 @@ def place(assembly: Assembly, model: CostModel) -> Schedule:
         if group.form is not None:
             continue
         for operand, target in _parts(program, group.root, home):
-            if operand in fixed or operand in homes:
+            is_torn = operand in contiguous and not _is_whole(program, operand, target)
+            if operand in fixed or operand in homes or is_torn:
                 type_ = program.nodes[operand].type
                 size = bytes_of(type_.typical(model.sizes))
                 features = copy_features(type_.dtype.value, size)
@@ -78,6 +79,15 @@ def _parts(program: Program, concat: int, home: Home) -> list[tuple[int, Home]]:
         result.append((operand, Home(home.buffer, tuple(start))))
         start[axis.index] = start[axis.index] + program.nodes[operand].type.shape[axis.index]
     return result
+
+
+def _is_whole(program: Program, part: int, target: Home) -> bool:
+    """Whether a part lies in a buffer without gaps: no axis before the cut one has two elements."""
+    shape, wide = program.nodes[part].type.shape, program.nodes[target.buffer].type.shape
+    if len(shape) != len(wide):
+        return False
+    cut = [axis for axis, (dim, whole) in enumerate(zip(shape, wide, strict=True)) if dim != whole]
+    return all(dim == 1 for dim in shape[: cut[-1]]) if cut else True
 
 
 def _contiguous(program: Program, groups: Sequence[Group]) -> set[int]:
