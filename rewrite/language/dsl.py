@@ -56,14 +56,15 @@ Up to rounding means:
 
 - What is not a float is equal.
 - Where the left side is finite, the right one is, too. They differ by a few roundings of the
-  largest number in either computation, intermediate ones included.
+  largest number in either computation, intermediate ones included; -0.0 may stand for 0.0.
 - What is infinite or NaN on the left is the same on the right. Where no NaN went in, NaN may stand
   for an infinity, and an infinity for NaN.
 - Nothing is promised where a number in between is subnormal.
 - Nothing is promised of NaN and infinities where a sum has no elements: 0 takes the place of
   0 * inf then.
 - Nothing is promised where a number overflows by a little in one computation and not in the other,
-  nor where a constant of the law makes one infinite. Tests are of ordinary numbers, and of those
+  where two terms overflow that would cancel, nor where a constant of the law makes a number
+  infinite. Tests are of ordinary numbers, and of those
   that are too large or too small by far, all of one magnitude.
 
 A law above many ops is a `@family`, see `families.py`: its parameters may be an op (`Elementwise`,
