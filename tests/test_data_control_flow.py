@@ -11,6 +11,8 @@ import pytest
 
 import satura
 from satura.errors import CallError, HostFallbackWarning
+from satura.rewrite.onnx.cut import OpenExtents
+from satura.rewrite.onnx.load import load
 from satura.rewrite.types.tensor_type import Array
 from tests.onnxruntime_reference import assert_close, run
 
@@ -151,3 +153,24 @@ def test_a_body_that_fails_names_its_node() -> None:
     check(model, compiled, arguments)
     with pytest.raises(CallError, match=r"Loop 'y'.*index 7.*\[-2, 2\)|Loop 'y'.*\[-2, 2\)"):
         compiled.run({**arguments, "j": np.array(7)})
+
+
+@pytest.mark.parametrize(
+    ("step", "shapes"),
+    [("t = Tanh(s) u = Neg(w)", {"p": "[n, 4]", "q": "[n, 4]"}),
+     ("t = Tanh(s) u = Concat<axis=0>(w, s)", {"p": "[n, 4]", "q": '["q[0]", "q[1]"]'}),
+     ("t = Identity(w) u = Concat<axis=0>(w, s)",
+      {"p": '["p[0]", "p[1]"]', "q": '["q[0]", "q[1]"]'})],
+)  # fmt: skip
+def test_what_each_step_keeps_has_the_extents_that_it_had(
+    step: str, shapes: dict[str, str]
+) -> None:
+    text = f"""g (float[n,4] x, float[1,1] d) => (float[m,4] p, float[k,4] q) {{
+        s = ReduceSum<keepdims=0>(d) c = Cast<to=7>(s)
+        p, q = Loop (c, , x, x) <body = b (int64 i, bool go, float[j,4] s, float[j,4] w) =>
+            (bool on, float[h,4] t, float[l,4] u) {{ on = Identity(go) {step} }}> }}"""
+    with pytest.raises(OpenExtents) as found:
+        load(onnx.parser.parse_model(HEAD + text))
+    assert {name: str(type_) for name, type_ in found.value.types.items()} == {
+        name: f"f32{shape}" for name, shape in shapes.items()
+    }

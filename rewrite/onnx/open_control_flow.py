@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from onnx import ModelProto, TypeProto, ValueInfoProto, helper, shape_inference
+from onnx import (
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+    helper,
+    shape_inference,
+)
 
 from satura.rewrite.onnx.cut import with_open_sizes
 from satura.rewrite.onnx.lower.context import Context
 from satura.rewrite.onnx.order import uses
-from satura.rewrite.onnx.types import dim_param, type_proto
-from satura.rewrite.types.dims import SymbolicDim
+from satura.rewrite.onnx.types import type_proto
+
+Types = Mapping[str, TypeProto]
 
 
 def open_results(
@@ -18,43 +28,86 @@ def open_results(
 ) -> dict[str, TypeProto] | None:
     """The types of the results, with a size of its own for each extent that is not known.
 
-    They are those of ONNX's shape inference, and for what a loop passes on, the rank that it has at
-    first. None where a rank is not known, or a result is not a tensor.
+    They are those of ONNX's shape inference; what a loop passes on keeps its extents where each
+    step keeps them, and its rank elsewhere. None where a rank is not known, or a result is not a
+    tensor.
     """
-    read = [name for name in dict.fromkeys(uses(node.proto)) if scope.get(name, -1) >= 0]
-    types = {name: node.build.type(scope[name]) for name in read}
-    inputs = [helper.make_value_info(name, type_proto(type_)) for name, type_ in types.items()]
+    types = {
+        name: type_proto(node.build.type(scope[name]))
+        for name in dict.fromkeys(uses(node.proto))
+        if scope.get(name, -1) >= 0
+    }
     outputs = [name for name in node.proto.output if name]
+    found = _inferred([node.proto], types, outputs, model)
+    if found is None:
+        return None
+    if node.proto.op_type == "Loop":
+        found |= _passed_on(node.proto, types, model)
+    sizes = {dim.dim_param for each in types.values() for dim in each.tensor_type.shape.dim}
+    results: dict[str, TypeProto] = {}
+    for name in outputs:
+        tensor = found[name].tensor_type
+        if not tensor.HasField("shape") or not tensor.elem_type:
+            return None
+        results[name] = with_open_sizes(name, found[name], sizes - {""})
+    return results
+
+
+def _passed_on(loop: NodeProto, types: Types, model: ModelProto) -> dict[str, TypeProto]:
+    """The types of what a loop passes on: with the extents that a step keeps, if all keep theirs.
+
+    A state that a step changes has no extents in the next step either.
+    """
+    body = next(each.g for each in loop.attribute if each.name == "body")
+    at_first = [types[name] for name in loop.input[2:]]
+    inner = [value.name for value in body.input[2:]]
+    results = [value.name for value in body.output[1 : 1 + len(at_first)]]
+    kept, before = at_first, None
+    while kept != before:
+        given = {**types, **_number_and_truth(body), **dict(zip(inner, kept, strict=True))}
+        given |= {each.name: _of_initializer(each) for each in body.initializer}
+        found = _inferred([*body.node], given, list(dict.fromkeys(results)), model) or {}
+        before = kept
+        kept = [
+            type_ if found.get(name, given.get(name)) == type_ else _of_rank(type_)
+            for name, type_ in zip(results, kept, strict=True)
+        ]
+    return {name: type_ for name, type_ in zip(loop.output, kept, strict=False) if name}
+
+
+def _of_rank(type_: TypeProto) -> TypeProto:
+    """The type of tensors of any extents."""
+    tensor = type_.tensor_type
+    return helper.make_tensor_type_proto(tensor.elem_type, [None] * len(tensor.shape.dim))
+
+
+def _of_initializer(tensor: TensorProto) -> TypeProto:
+    return helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
+
+
+def _number_and_truth(body: GraphProto) -> dict[str, TypeProto]:
+    kinds = (TensorProto.INT64, TensorProto.BOOL)
+    names = (value.name for value in body.input[:2])
+    return {
+        name: helper.make_tensor_type_proto(kind, [])
+        for name, kind in zip(names, kinds, strict=True)
+    }
+
+
+def _inferred(
+    nodes: Sequence[NodeProto], types: Types, outputs: Sequence[str], model: ModelProto
+) -> dict[str, TypeProto] | None:
+    """The types of values that nodes compute of values of `types`, by ONNX's shape inference."""
+    made = {name for each in nodes for name in each.output}
+    inputs = [helper.make_value_info(name, type_) for name, type_ in types.items()]
     graph = helper.make_graph(
-        [node.proto], "control flow", inputs, [ValueInfoProto(name=name) for name in outputs]
-    )
+        nodes, "part", [each for each in inputs if each.name not in made],
+        [ValueInfoProto(name=name) for name in outputs],
+    )  # fmt: skip
     alone = helper.make_model(graph, opset_imports=model.opset_import, functions=model.functions)
     alone.ir_version = model.ir_version
     try:
         inferred = shape_inference.infer_shapes(alone, data_prop=True)
     except shape_inference.InferenceError:
         return None
-    found = {value.name: value.type for value in inferred.graph.output}
-    sizes = {
-        dim_param(dim)
-        for type_ in types.values()
-        for dim in type_.shape
-        if isinstance(dim, SymbolicDim)
-    }
-    results: dict[str, TypeProto] = {}
-    for name in outputs:
-        type_ = _with_rank(node, name, found[name])
-        if not type_.tensor_type.HasField("shape") or not type_.tensor_type.elem_type:
-            return None
-        results[name] = with_open_sizes(name, type_, sizes)
-    return results
-
-
-def _with_rank(node: Context, name: str, type_: TypeProto) -> TypeProto:
-    """The type of a result; what a loop passes on has the rank that it has at first."""
-    at = [*node.proto.output].index(name) + 2  # before it stand the number of steps and a condition
-    is_passed_on = node.proto.op_type == "Loop" and at < len(node.operands)
-    if type_.tensor_type.HasField("shape") or not is_passed_on:
-        return type_
-    first = node.build.type(node[at])
-    return helper.make_tensor_type_proto(type_.tensor_type.elem_type, [None] * first.rank)
+    return {value.name: value.type for value in inferred.graph.output}
