@@ -377,11 +377,11 @@ def cache_show(json: AsJson = False) -> None:
 
 
 @cache_app.command("clear")
-def cache_clear() -> None:
+def cache_clear(json: AsJson = False) -> None:
     """Remove all compiled kernels, and remembered schedules and programs."""
     from satura.commands.cache import clear
 
-    clear()
+    clear(json)
 
 
 def main(arguments: list[str] | None = None) -> None:
