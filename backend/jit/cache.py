@@ -90,10 +90,13 @@ class Cache:
         """The file that was kept under `key`, to be mapped; None where there is none. It is as old
         as its last use, and whoever reads it checks it."""
         path = self._path(key)
-        if not self._is_usable() or not os.path.exists(path):  # False, too, for what is forbidden
+        try:
+            is_kept = self._is_usable() and path.exists()
+        except OSError:
             return None
-        _touch(path)
-        return path
+        if is_kept:
+            _touch(path)
+        return path if is_kept else None
 
     def store_file(self, key: str, size: int, write: Callable[[BinaryIO], object]) -> None:
         """Keeps a file of about `size` bytes, as `write` writes it: not where it would be most of
