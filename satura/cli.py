@@ -1,6 +1,7 @@
 """The command `satura`. Each command reads its arguments here; its work is in satura/commands/.
 
-Exit codes: 0 fine, 1 an error that satura reports (one line on stderr), 2 wrong usage.
+Exit codes: 0 fine, 1 an error that satura reports (one line on stderr), 2 a wrong call: an option,
+a name or a file that there is not, or inputs that do not fit.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from typing import Annotated
 
 import typer
 
-from satura.commands.failures import FAILURES, error_text, fail, leave, show_warning
+from satura.commands.failures import FAILURES, fail, leave, show_warning, stdout
 from satura.commands.options import (
     AsJson,
     Cost,
     Dims,
     Executables,
     Limits,
-    ModelPath,
+    ModelName,
     Precision,
     RuleSetName,
     Sizes,
@@ -53,7 +54,8 @@ def _version(wanted: bool) -> None:
     if wanted:
         from satura import __version__
 
-        typer.echo(f"satura {__version__}")
+        with stdout() as stream:
+            stream.write(f"satura {__version__}\n")
         raise typer.Exit
 
 
@@ -76,7 +78,7 @@ def demo(threads: Threads = None, json: AsJson = False) -> None:
 
 @app.command("compile")
 def compile_model(
-    model: ModelPath,
+    model: ModelName,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where to write it.")],
     value: Values = None,
     dim: Dims = None,
@@ -103,22 +105,22 @@ def compile_model(
     """Compile MODEL and save it with its weights: `satura run` and satura.open start it at once."""
     from satura.commands.compile import compile_to
     from satura.commands.compiling import compiling
+    from satura.commands.models import file_or_light
     from satura.commands.replaced import refuse_to_replace
 
-    refuse_to_replace(output, model, files)
+    source = file_or_light(model)
+    refuse_to_replace(output, source, files)
     chosen = compiling("default", files, threads, precision, cost, dim, limits, executables)
-    compile_to(model, output, size or [], value or [], chosen, not without_model, json)
+    compile_to(model, source, output, size or [], value or [], chosen, not without_model, json)
 
 
 @app.command()
 def run(
     model: Annotated[
-        Path,
+        str,
         typer.Argument(
             metavar="MODEL",
-            help="An ONNX file, or what `satura compile` wrote.",
-            exists=True,
-            dir_okay=False,
+            help="An ONNX file, a light model's name, or what `satura compile` wrote.",
         ),
     ],
     inputs: Annotated[
@@ -151,14 +153,16 @@ def run(
 ) -> None:
     """Compile MODEL, or open what was compiled, run it once and show its outputs."""
     from satura.artifact.container import is_artifact
+    from satura.commands.models import file_or_light
     from satura.commands.replaced import refuse_to_replace
     from satura.commands.run import run, run_opened
 
     arrays = [Path(each.partition("=")[2]) for each in input or []]
     arrays += [inputs] if inputs else []
-    refuse_to_replace(output, model, [*(files or []), *arrays])
+    source = file_or_light(model)
+    refuse_to_replace(output, source, [*(files or []), *arrays])
     given = (inputs, input or [], size or [])
-    if is_artifact(model):
+    if isinstance(source, Path) and is_artifact(source):
         of_models = {
             "--value": value,
             "--dim": dim,
@@ -170,17 +174,17 @@ def run(
             "--precision": precision != "fp32", "--cost": cost != "default",
             "--executables": executables != "cost",
         }  # fmt: skip
-        run_opened(model, given, output, trust, {**of_models, **changed}, verify, json)
+        run_opened(source, given, output, trust, {**of_models, **changed}, verify, json)
         return
     from satura.commands.compiling import compiling
 
     chosen = compiling("default", files, threads, precision, cost, dim, limits, executables)
-    run(model, given, output, value or [], chosen, verify, json)
+    run(model, source, given, output, value or [], chosen, verify, json)
 
 
 @app.command()
 def optimize(
-    model: ModelPath,
+    model: ModelName,
     output: Annotated[Path, typer.Argument(metavar="OUT", help="Where to write it.")],
     value: Values = None,
     rules: RuleSetName = "default",
@@ -196,23 +200,25 @@ def optimize(
     """Rewrite MODEL and write the result as an ONNX file, for other runtimes."""
     from satura.commands.bench import needs_onnxruntime
     from satura.commands.compiling import parse_limits
+    from satura.commands.models import file_or_light
     from satura.commands.optimize import Timing
     from satura.commands.optimize import optimize as optimize_model
     from satura.commands.replaced import refuse_to_replace
     from satura.commands.rule_files import with_files
     from satura.pipeline.inputs import parse_sizes
 
-    refuse_to_replace(output, model, files, may_be_model=True)
+    source = file_or_light(model)
+    refuse_to_replace(output, source, files, may_be_model=True)
     chosen = with_files(rules, files or [])
     timing = Timing(parse_sizes(size or []), threads) if time else None
     if timing is not None:
         needs_onnxruntime("--time")
-    optimize_model(model, output, value or [], chosen, parse_limits(limits), text, timing)
+    optimize_model(model, source, output, value or [], chosen, parse_limits(limits), text, timing)
 
 
 @app.command()
 def stats(
-    model: ModelPath,
+    model: ModelName,
     value: Values = None,
     rules: RuleSetName = "default",
     files: With = None,
@@ -281,9 +287,7 @@ def experiment(
 
 @app.command()
 def show(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="An ONNX file, or a light model's name.")
-    ],
+    model: ModelName,
     stage: Annotated[
         str, typer.Option(help="program, egraph, extracted, schedule or kernels.")
     ] = "schedule",
@@ -377,11 +381,11 @@ def cache_show(json: AsJson = False) -> None:
 
 
 @cache_app.command("clear")
-def cache_clear() -> None:
+def cache_clear(json: AsJson = False) -> None:
     """Remove all compiled kernels, and remembered schedules and programs."""
     from satura.commands.cache import clear
 
-    clear()
+    clear(json)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -398,6 +402,10 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = show_warning
-            app(arguments)
+            try:
+                app(arguments)
+            finally:
+                with stdout() as stream:
+                    stream.flush()
     except FAILURES as error:
-        fail(error_text(error))
+        fail(error)

@@ -10,6 +10,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -46,6 +47,35 @@ def test_a_folder_that_others_may_write_to_is_not_used(cache: Cache, mode: int) 
     cache.folder.chmod(0o700)
     assert cache.load(OTHER) is None
     assert cache.load(KEY) == b"object code"
+
+
+def test_a_folder_that_cannot_be_read_is_not_used(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache.store(KEY, b"object code")
+
+    def refuse(*asked: object) -> NoReturn:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(asked[0]))
+
+    # modes do not hold for root
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.R_OK)
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    monkeypatch.setattr(Path, "exists", refuse)
+    assert cache.load(KEY) is None and cache.file(KEY) is None
+    cache.store(OTHER, b"object code")
+    cache.store_file(OTHER, 1, lambda file: file.write(b"x"))
+    assert cache.statistics().entries == cache.clear() == 0
+    assert cache.statistics().fault == "it cannot be read"
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert "is not used, nothing is kept there: it cannot be read" in warning
+
+
+def test_what_is_not_a_folder_is_not_used(caplog: pytest.LogCaptureFixture) -> None:
+    device = Cache(Path("/dev/null"))
+    device.store(KEY, b"object code")
+    assert device.load(KEY) is None and device.statistics().fault == "it is not a folder"
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert "/dev/null is not used, nothing is kept there: it is not a folder;" in warning
 
 
 def test_what_belongs_to_somebody_else_is_not_trusted(
@@ -202,6 +232,18 @@ def test_the_users_cache_is_where_the_environment_says(
     assert default_cache().statistics().folder == tmp_path / "here"
     assert default_cache().statistics().entries == 1
     assert default_cache().clear() == 1
+
+
+def test_a_relative_folder_stays_where_it_was_first_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SATURA_CACHE", "relative_to_the_first")
+    default_cache().store(KEY, b"object code")
+    monkeypatch.chdir("other")
+    assert default_cache().load(KEY) == b"object code"
+    assert default_cache("program").folder == tmp_path / "relative_to_the_first"
 
 
 COMPILE = textwrap.dedent(

@@ -287,7 +287,9 @@ def test_ops_lists_the_registry(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli("ops", "--json") == 0
     assert {"conv", "transpose"} <= {op["name"] for op in json.loads(capsys.readouterr().out)}
     assert cli("ops") == 0
-    assert "matmul" in capsys.readouterr().out
+    listed = capsys.readouterr().out
+    assert "matmul" in listed
+    assert "integer to integer keeps the low bits." in listed  # whole sentences
 
 
 @pytest.mark.deep
@@ -304,8 +306,9 @@ def test_cache_is_shown_and_cleared(
     assert shown["folder"] == str(tmp_path / "cache")
     assert shown["kernels"]["entries"] >= 1 and shown["kernels"]["size"] > 0
     assert shown["schedules"]["entries"] == 1 and shown["schedules"]["size"] > 0
-    assert cli("cache", "clear") == 0
-    capsys.readouterr()
+    assert cli("cache", "clear", "--json") == 0
+    removed = json.loads(capsys.readouterr().out)
+    assert removed["folder"] == shown["folder"] and removed["schedules"] == 1
     assert cli("cache", "show", "--json") == 0
     cleared = json.loads(capsys.readouterr().out)
     assert cleared["kernels"]["entries"] == cleared["schedules"]["entries"] == 0
@@ -385,6 +388,9 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
         ["run", "missing.onnx"],
         ["stats", "x", "--threads", "0"],
         ["optimize"],
+        ["rules", "--markdown", "--json"],
+        ["ops", "--markdown", "--json"],
+        ["check", "--json", "--json-lines"],
     ],
 )
 def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
@@ -431,8 +437,37 @@ def test_an_optimised_model_may_replace_its_source(model: Path, value: Array) ->
     assert np.array_equal(satura.interpret(model, {"x": value})["y"], expected, equal_nan=True)
 
 
+BROKEN = ("truncated model", "inputs that are a device")
 FAILURES = {
     "truncated model": (["run", "{broken}"], "broken.onnx"),
+    "unknown stage": (["show", "{model}", "--stage", "foo"], "'foo'"),
+    "unknown cost": (["run", "{model}", "--cost", "best"], "'best'"),
+    "unknown executables": (["stats", "{model}", "--executables", "many"], "'many'"),
+    "unknown extractor": (["experiment", "{model}", "--extractor", "foo"], "'foo'"),
+    "unknown limit": (["stats", "{model}", "--limits", "foo=1"], "'foo'"),
+    "negative limit": (
+        ["stats", "{model}", "--limits", "nodes=-4"],
+        "the limit nodes is -4, but must not be negative",
+    ),
+    "a range the wrong way round": (["run", "{model}", "--dim", "rows=5:1"], "the lower first"),
+    "no such node": (["explain", "{model}", "999"], "%999"),
+    "no such rule to check": (["check", "--rule", "no_rule"], "'no_rule'"),
+    "no such value": (["run", "{model}", "--value", "x={folder}/no.npy"], "no.npy: No such file"),
+    **{
+        f"no model to {command[0]}": ([*command, "missing.onnx"], "missing.onnx is neither")
+        for command in (
+            ["run"],
+            ["stats"],
+            ["show"],
+            ["explain"],
+            ["why", "relu"],
+            ["experiment"],
+            ["compile", "-o", "out"],
+            ["bench"],
+            ["bench", "--profile"],
+            ["rules", "--worth"],
+        )
+    },
     "unknown rules": (["stats", "{model}", "--rules", "fast"], "'fast'"),
     "unknown precision": (["run", "{model}", "--precision", "fast"], "'fast'"),
     "unknown size": (["run", "{model}", "--size", "columns=2"], "'columns'"),
@@ -483,7 +518,7 @@ FAILURES = {
 
 
 @pytest.mark.parametrize("case", FAILURES)
-def test_errors_are_one_line_and_exit_with_1(
+def test_errors_are_one_line_and_exit_with_1_or_where_the_call_is_wrong_with_2(
     case: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken, wrong = tmp_path / "broken.onnx", tmp_path / "wrong.npz"
@@ -493,11 +528,44 @@ def test_errors_are_one_line_and_exit_with_1(
     before = sorted(tmp_path.rglob("*"))
     places = {"array": array, "model": model, "broken": broken, "wrong": wrong, "folder": tmp_path}
     arguments, expected = FAILURES[case]
-    assert cli(*(argument.format(**places) for argument in arguments)) == 1
+    assert cli(*(argument.format(**places) for argument in arguments)) == (
+        1 if case in BROKEN else 2
+    )
     message = capsys.readouterr().err
     assert message.startswith("satura: ") and message.count("\n") == 1
     assert expected in message
     assert sorted(tmp_path.rglob("*")) == before, "something half done was left behind"
+
+
+@pytest.mark.parametrize("arguments", [["rules"], ["ops"], ["rules", "--json"], ["--version"]])
+def test_a_stdout_that_takes_no_more_ends_a_command(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "satura", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as closed, Path("/dev/full").open("wb") as full:
+        for stream, code, said in (
+            (closed, 128 + signal.SIGPIPE, b""),
+            (full, 1, b"satura: stdout: No space left on device\n"),
+        ):
+            result = subprocess.run(command, env=environment, stdout=stream, stderr=subprocess.PIPE)
+            assert (result.returncode, result.stderr) == (code, said)
+
+
+def test_a_file_that_fails_while_it_is_read_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli("run", "/proc/self/mem") == 1
+    assert capsys.readouterr().err == "satura: /proc/self/mem: Input/output error\n"
+
+
+def test_light_models_are_taken_wherever_models_are(
+    monkeypatch: pytest.MonkeyPatch, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("satura.light.light", lambda name: onnx.load(model))
+    output = tmp_path / "out"
+    for command in (["run"], ["stats"], ["compile", "-o", output], ["show"]):
+        assert cli(*command, "light_resnet50", "--threads", "1") == 0
+    assert cli("optimize", "light_resnet50", output) == 0
+    assert "outputs of light_resnet50 at rows=16" in capsys.readouterr().out
 
 
 def test_python_m_satura() -> None:

@@ -131,4 +131,4 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     code, out, _ = run(model, number, "--json")
     assert code == 0 and json.loads(out)[0]["steps"][0]["rule"] == rule
     code, _, err = run(model, "first")
-    assert code == 1 and "first is not the number of a node" in err
+    assert code == 2 and "first is not the number of a node" in err

@@ -264,6 +264,38 @@ def test_equations_that_say_nothing_are_named(equation: str, reason: str) -> Non
         satura.load(model)
 
 
+NUMBERS: dict[str, tuple[NodeProto, dict[str, object], str]] = {
+    "too long a part": (
+        node(
+            "Resize", "x roi s", axes=[2, 3], mode="linear",
+            coordinate_transformation_mode="tf_crop_and_resize",
+        ),
+        {"roi": np.zeros(8, np.float32), "s": np.full(2, 2, np.float32)},
+        "its roi has 8 numbers, but needs a start and an end for each of 2 axes: 4",
+    ),
+    "more places than there can be": (
+        node("TopK", "x k", "y i"), {"k": [2**62]}, f"it takes {2**62} elements of axis 3: no axis",
+    ),
+    "one stride of two": (
+        node("Col2Im", "columns image block", strides=[1]), {"image": [3, 3], "block": [2, 2]},
+        r"its strides \[1\] needs 2 numbers for \[3, 3\]",
+    ),
+    "a block of one axis": (
+        node("Col2Im", "columns image block"), {"image": [3, 3], "block": [2]},
+        r"its block_shape \[2\] needs 2 numbers for \[3, 3\]",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_that_are_too_many_or_too_few_are_named(name: str) -> None:
+    proto, constants, reason = NUMBERS[name]
+    inputs = {"x": (1, 2, 6, "w"), "columns": (1, 8, 4)}
+    given = {each: shape for each, shape in inputs.items() if each in proto.input}
+    with pytest.raises(ModelError, match=rf"\({proto.op_type}\) .*: {reason}[^;]*$"):
+        satura.load(make_model([proto], given, constants, 18))
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("position", range(3))
 def test_ranges_without_end_are_named(position: int, bad: float) -> None:

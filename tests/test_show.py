@@ -90,7 +90,7 @@ class Shown:
 
     def error(self, *arguments: object) -> str:
         code, out, err = self.run(*arguments)
-        assert (code, out, err.count("\n")) == (1, "", 1)
+        assert (code, out, err.count("\n")) == (2, "", 1)
         return err
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from onnx import ModelProto, NodeProto
 
@@ -501,3 +502,46 @@ def test_compiled_kinds_agree_with_the_interpreter(name: str) -> None:
         expected = interpret(load(model), arguments(shape))
         for output, result in compiled.run(arguments(shape)).items():
             assert_close(result, expected[output], 1e-5)
+
+
+@pytest.mark.parametrize("op", ["ArgMax", "ArgMin", "Hardmax"])
+@pytest.mark.parametrize("shape", [(0, 0), (3, 0), (0, 3), (2, 3)])
+def test_places_along_an_axis_without_elements(
+    op: str, shape: tuple[int, int], tmp_path: Path
+) -> None:
+    """They are an error alone where there would be some."""
+    x = np.zeros(shape, np.float32)
+    outer = shape if op == "Hardmax" else (shape[0], 1)
+    for declared in (("n", "m"), shape):
+        model = make_model([node(op, "x", axis=1)], {"x": declared})
+        if shape == (3, 0) and op != "Hardmax":
+            with pytest.raises((ModelError, CallError), match="the axis is empty"):
+                satura.compile(model, threads=1).run({"x": x})
+            continue
+        compiled = satura.compile(model, threads=1)
+        satura.save(satura.load(model), tmp_path / "saved.onnx")
+        compiled.save(tmp_path / "saved.satura", [] if declared == shape else [{"n": 2, "m": 2}])
+        for found in (
+            satura.interpret(model, {"x": x})["y"], compiled.run({"x": x})["y"],
+            satura.open(tmp_path / "saved.satura").run({"x": x})["y"],
+            run(onnx.load(tmp_path / "saved.onnx"), {"x": x})[0],
+        ):  # fmt: skip
+            assert found.shape == outer
+            assert found.sum() == (shape[0] if op == "Hardmax" and shape[1] else 0)
+
+
+def test_hard_max_takes_the_first_of_equal_elements_of_an_open_axis() -> None:
+    model = make_model([node("Hardmax", "x", axis=1)], {"x": ("n", "m")})
+    x = np.array([[-np.inf, -np.inf], [1, 2], [np.nan, 5]], np.float32)
+    found = satura.compile(model, threads=1).run({"x": x})["y"]
+    np.testing.assert_array_equal(found, [[1, 0], [0, 1], [1, 0]])
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+def test_an_image_without_rows_is_resized_with_antialias(mode: str) -> None:
+    scales = {"scales": np.array([1, 1, 3, 1.5], np.float32)}
+    resize = node("Resize", "x - scales", mode=mode, antialias=1)
+    compiled = satura.compile(make_model([resize], {"x": (1, 1, "h", 3)}, scales, 18), threads=1)
+    for rows in (4, 0, 1):
+        x = np.ones((1, 1, rows, 3), np.float32)
+        assert compiled.run({"x": x})["y"].shape == (1, 1, 3 * rows, 4)

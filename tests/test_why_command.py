@@ -76,9 +76,9 @@ def test_the_command_explains_rules_of_a_file(model: Path, run: Run, tmp_path: P
     code, out, _ = run("relu_twice", model, "--with", file)
     assert code == 0 and "operand 1 of unary: no unary relu, but" in out
     code, _, err = run("relu_twise", model, "--with", file)
-    assert code == 1 and "did you mean 'relu_twice'" in err
+    assert code == 2 and "did you mean 'relu_twice'" in err
     code, _, err = run("relu_twice", tmp_path / "missing.onnx", "--with", file)
-    assert code == 1 and "is neither an ONNX file nor one of" in err
+    assert code == 2 and "is neither an ONNX file nor one of" in err
     assert run("relu_twice", model, "--with", tmp_path / "missing.py")[0] == 2
 
 
@@ -116,7 +116,7 @@ def test_the_command_says_which_candidates_lost(model: Path, run: Run) -> None:
     assert code == 0 and "lost, the whole would take 2.5" in out and "by launch +2.50" in out
     code, _, err = run(model, "--choice", "%0")
     assert (
-        code == 1
+        code == 2
         and "%0 is an input or a constant, and nothing was to choose; dispatches store %" in err
     )
     assert run(model)[0] == 2

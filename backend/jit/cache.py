@@ -39,13 +39,18 @@ _uncounted: dict[Cache, int] = {}
 
 @dataclass(frozen=True)
 class CacheStatistics:
-    """What the cache holds now, `size` with what is half written. `usable` is False where its
-    folder is not private to the user."""
+    """What the cache holds now, `size` with what is half written. `fault` says why its folder is
+    not used, and is empty where it is."""
 
     folder: Path
-    usable: bool
+    fault: str
     entries: int
     size: int
+
+    @property
+    def usable(self) -> bool:
+        """Whether the folder is used."""
+        return not self.fault
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class Cache:
 
     def load(self, key: str) -> bytes | None:
         """The payload stored under `key`, or None."""
-        if not self._is_private():
+        if not self._is_usable():
             return None
         path = self._path(key)
         try:
@@ -77,7 +82,7 @@ class Cache:
 
     def store(self, key: str, payload: bytes) -> None:
         """Keeps `payload` under `key`; whoever reads meanwhile sees all of it or nothing."""
-        if not self._is_private(create=True):
+        if not self._is_usable(create=True):
             return
         self._write(key, len(payload), lambda file: file.write(self._sealed(key, payload)))
 
@@ -85,15 +90,18 @@ class Cache:
         """The file that was kept under `key`, to be mapped; None where there is none. It is as old
         as its last use, and whoever reads it checks it."""
         path = self._path(key)
-        if not self._is_private() or not path.exists():
+        try:
+            is_kept = self._is_usable() and path.exists()
+        except OSError:
             return None
-        _touch(path)
-        return path
+        if is_kept:
+            _touch(path)
+        return path if is_kept else None
 
     def store_file(self, key: str, size: int, write: Callable[[BinaryIO], object]) -> None:
         """Keeps a file of about `size` bytes, as `write` writes it: not where it would be most of
         what the cache may hold, or of what is free on the disk."""
-        if size <= self.limit // 2 and self._is_private(create=True):
+        if size <= self.limit // 2 and self._is_usable(create=True):
             with suppress(OSError):
                 system = os.statvfs(self.folder)
                 if size * _FREE > system.f_bavail * system.f_frsize:
@@ -121,7 +129,7 @@ class Cache:
     def clear(self) -> int:
         """Removes every entry (and what killed writers left); the number of entries removed."""
         removed = len(self._entries())
-        if self._is_private():
+        if self._is_usable():
             for path in self._files():
                 path.unlink(missing_ok=True)
         return removed
@@ -129,9 +137,8 @@ class Cache:
     def statistics(self) -> CacheStatistics:
         """Counts and sizes of the entries."""
         entries = self._entries()
-        usable = self._is_private() or not self.folder.exists()
         size = sum(size for _, size, _ in self._found())
-        return CacheStatistics(self.folder, usable, len(entries), size)
+        return CacheStatistics(self.folder, self._fault(), len(entries), size)
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}{self._suffix}"
@@ -153,29 +160,45 @@ class Cache:
         expected = self._magic + _digest(key, payload)
         return payload if data[:start] == expected else None
 
-    def _is_private(self, create: bool = False) -> bool:
-        """Whether nobody but the user can have written here."""
+    def _is_usable(self, create: bool = False) -> bool:
+        """Whether nobody but the user can have written here, and it can be read; else a warning
+        says once why not."""
+        fault = self._fault()
+        if fault:
+            _warn_once(
+                f"cache {self.folder} is not used, nothing is kept there: {fault}; remove it, or"
+                " set SATURA_CACHE to a private folder"
+            )
+            return False
         try:
             if create:
                 self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            status = self.folder.stat()
         except OSError as error:
-            if create:
-                self._warn_of_loss(error)
+            self._warn_of_loss(error)
             return False
-        if is_private(status):
-            return True
-        _warn_once(
-            f"cache {self.folder} is not used: it belongs to somebody else or others may write to"
-            " it; remove it, or set SATURA_CACHE to a private folder"
-        )
-        return False
+        return True
+
+    def _fault(self) -> str:
+        """Why the folder is not used; empty where it is, or where there is none yet."""
+        try:
+            status = self.folder.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+        except OSError as error:
+            return error.strerror or str(error)
+        if not stat.S_ISDIR(status.st_mode):
+            return "it is not a folder"
+        if not is_private(status):
+            return "it belongs to somebody else or others may write to it"
+        readable = os.access(self.folder, os.R_OK | os.X_OK)
+        return "" if readable else "it cannot be read"
 
     def _files(self) -> list[Path]:
         """Entries and the leftovers of writers that were killed."""
-        if not self.folder.is_dir():
-            return []
-        paths = sorted(self.folder.iterdir())
+        try:
+            paths = sorted(self.folder.iterdir())
+        except OSError:
+            return []  # there is none, or it cannot be read
         return [path for path in paths if self._is_entry(path) or self._is_unfinished(path)]
 
     def _is_entry(self, path: Path) -> bool:
@@ -222,10 +245,16 @@ def default_cache(kind: str = "kernel") -> Cache:
     """The user's cache: $SATURA_CACHE, or a folder where the platform keeps such things."""
     override, limit = os.environ.get("SATURA_CACHE"), _LIMITS.get(kind, DEFAULT_LIMIT)
     if override:
-        return Cache(Path(override), limit, kind)
+        return Cache(_absolute(override), limit, kind)
     from platformdirs import user_cache_path
 
     return Cache(user_cache_path("satura") / "kernels", limit, kind)
+
+
+@cache
+def _absolute(folder: str) -> Path:
+    """The folder of that name from where the process was when it first asked for it."""
+    return Path(folder).absolute()
 
 
 def logger(name: str) -> Logger:

@@ -30,6 +30,7 @@ from satura.rewrite.types.tensor_type import Array, TensorType
 
 _USUAL_SIZE = 16
 _OTHER_SIZES = (64, 256, 1, 2, 3, 4, 6, 8, 12, 32)
+_IN_PARTS = "satura.compile and `satura run` run such a model in parts, that node between them"
 _HOW_CHOSEN = (
     "sizes decide what has to be a number here, and none of the usual ones fits: name yours, as in"
     " satura.compile(model, dims={'n': 6}) or --dim n=6"
@@ -188,6 +189,14 @@ class _Import:
 
     def of(self, model: Source) -> tuple[Program, Importer]:
         """The program of a model, whose functions are inlined where extents in them are open."""
+        try:
+            return self._of(model)
+        except OpenExtents as error:
+            if not self.asks:
+                error.args = (f"{error}; {_IN_PARTS}",)
+            raise
+
+    def _of(self, model: Source) -> tuple[Program, Importer]:
         try:
             found = model if isinstance(model, ModelApart) else read_apart(model)
             apart = upgrade(without_defaults(found, self.values))

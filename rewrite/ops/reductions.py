@@ -103,6 +103,8 @@ def reduce(x: TensorType, f: ReduceFn, axes: Axes) -> TensorType:
 
 def _arg_reduce(x: Array, f: ReduceFn, axis: Axis, last: Count) -> Array:
     wide = x.astype(DType.of(x.dtype).compute.numpy)
+    if not x.shape[axis.index]:
+        return np.zeros((*x.shape[: axis.index], 1, *x.shape[axis.index + 1 :]), np.int64)
     if last.value:
         wide = np.flip(wide, axis.index)
     pick = np.argmax if f.name == "max" else np.argmin
@@ -118,12 +120,13 @@ def _arg_reduce(x: Array, f: ReduceFn, axis: Axis, last: Count) -> Array:
 def arg_reduce(x: TensorType, f: ReduceFn, axis: Axis, last: Count) -> TensorType:
     """Index (i64) of the max or min along `axis`, which stays with extent 1.
 
+    The axis has elements where the result has any.
     NaN wins. Of several NaN, or else of equal elements, the first one counts, or the last one where
     `last` is 1.
     """
     refuse_unless(f.name in SELECTIONS and 0 <= axis.index < x.rank, "wrong f or axis")
-    refuse_unless(x.shape[axis.index] != 0, "the axis is empty")
     shape = tuple(1 if i == axis.index else n for i, n in enumerate(x.shape))
+    refuse_unless(x.shape[axis.index] != 0 or 0 in shape, "the axis is empty")
     return TensorType(DType.I64, shape)
 
 

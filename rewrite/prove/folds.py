@@ -91,8 +91,9 @@ def arg_reduce(judge: Judge, x: Elements, f: ReduceFn, axis: Axis, last: Count) 
     picks = _is_selection(number)
     judge.always(picks, "only max and min have an index")
     extent = x.shape[at_axis]
-    empty = z3.BoolVal(extent != 0) if isinstance(extent, int) else is_nonzero(extent)
-    judge.always(empty, "the axis is empty")
+    others = [dim for axis, dim in enumerate(x.shape) if axis != at_axis]
+    is_read = z3.And(*map(_has_elements, others))
+    judge.always(z3.Implies(is_read, _has_elements(extent)), "the axis is empty")
     heads = (number, x.dtype, formula(term_of(last.value)))
 
     def at(index: Index) -> z3.ExprRef:
@@ -103,6 +104,10 @@ def arg_reduce(judge: Judge, x: Elements, f: ReduceFn, axis: Axis, last: Count) 
 
     shape = tuple(1 if axis == at_axis else dim for axis, dim in enumerate(x.shape))
     return Elements(shape, code(DType.I64), at)
+
+
+def _has_elements(extent: Dim) -> z3.BoolRef:
+    return z3.BoolVal(extent != 0) if isinstance(extent, int) else is_nonzero(extent)
 
 
 def pool(judge: Judge, x: Elements, f: ReduceFn, window: Window) -> Elements:

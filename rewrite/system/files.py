@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, BinaryIO
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from _typeshed import WriteableBuffer
+
 ARTIFACT = b"satura artifact\n"
 """What files of compiled programs begin with."""
 UNFINISHED = ".tmp"
@@ -32,13 +34,31 @@ def open_regular(path: str | Path, flags: int = 0) -> BinaryIO:
     Raises OSError for anything else: a FIFO would block, a device may have no end.
     """
     try:
-        file = BufferedReader(FileIO(str(path), opener=_opener(_READ | flags)))
+        file = BufferedReader(_NamedFile(str(path), opener=_opener(_READ | flags)))
     except ValueError as error:
         raise _no_name(path, error) from None
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return file
+
+
+class _NamedFile(FileIO):
+    """A file of which errors while it is read have its name, too."""
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int | None:
+        """As a file does it."""
+        try:
+            return super().readinto(buffer)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self.name) from error
+
+    def readall(self) -> bytes:
+        """As a file does it."""
+        try:
+            return super().readall()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self.name) from error
 
 
 def _open_to_write(name: str, flags: int) -> int:

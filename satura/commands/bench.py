@@ -14,14 +14,14 @@ import satura
 from satura.backend.target import threads_for
 from satura.commands.compiling import Compiling
 from satura.commands.failures import results_of
-from satura.commands.models import existing_file
+from satura.commands.models import file_or_light, refuse_missing
 from satura.commands.terminal import counted, print_json, print_table, progress
 from satura.commands.timing import medians
 from satura.commands.values import with_values
-from satura.light import NAMES, light
+from satura.light import NAMES
 from satura.pipeline.inputs import parse_sizes, random_inputs_of, sizes_text
 from satura.pipeline.phases import Progress
-from satura.rewrite.errors import CallError
+from satura.rewrite.errors import CallError, ModelError
 from satura.rewrite.onnx.files import read_model
 from satura.rewrite.program.interpreter import bind_sizes
 from satura.rewrite.types.comparison import relative_error
@@ -56,6 +56,7 @@ def bench(
     needs_onnxruntime("bench")
     count = threads_for(compiling.threads)
     given, chosen, names = parse_sizes(sizes), replace(compiling, threads=count), models or NAMES
+    refuse_missing(*models)
 
     def result(name: str) -> Result:
         (found,) = compare([case_of(name, given, values, len(models) > 1)], rounds, chosen)
@@ -108,8 +109,7 @@ def case_of(
 
     `values` are of its inputs, with `others` also of those of other models.
     """
-    source = light(name) if name in NAMES else existing_file(name)
-    model = read_model(with_values(source, values, others))
+    model = read_model(with_values(file_or_light(name), values, others))
     program = satura.load(model)
     arguments = random_inputs_of(model, program, sizes, others=True)
     return Case(Path(name).stem, model, arguments, sizes_text(bind_sizes(program, arguments)))
@@ -157,7 +157,7 @@ def onnxruntime_runner(
     try:
         session = onnxruntime.InferenceSession(given, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # its errors have no class of their own
-        raise CallError(f"onnxruntime refuses the model: {error}") from error
+        raise ModelError(f"onnxruntime refuses the model: {error}") from error
     names = [output.name for output in session.get_outputs()]
     return lambda: dict(zip(names, session.run(names, arguments), strict=True))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from satura.backend.jit.cache import default_cache
-from satura.commands.terminal import number, print_json, print_line
+from satura.commands.terminal import counted, number, print_json, print_line
 
 KINDS = ("kernel", "schedule", "program")
 
@@ -19,14 +19,19 @@ def show(json: bool) -> None:
         }
         print_json({"folder": str(found[0].folder), "usable": found[0].usable, **kinds})
         return
-    state = "" if found[0].usable else " (not used: others may write to it)"
+    state = "" if found[0].usable else f" (not used: {found[0].fault})"
     print_line(f"{found[0].folder}{state}")
     for cache, each in zip(caches, found, strict=True):
         size = f"{number(each.size)} of {number(cache.limit)} bytes"
         print_line(f"{each.entries} {cache.kind}s, {size}")
 
 
-def clear() -> None:
-    """Remove every entry."""
-    for cache in map(default_cache, KINDS):
-        print_line(f"{cache.folder}: removed {cache.clear()} {cache.kind}s")
+def clear(json: bool) -> None:
+    """Remove every entry, and say how many of each kind there were."""
+    removed = {cache: cache.clear() for cache in map(default_cache, KINDS)}
+    if json:
+        folder = str(next(iter(removed)).folder)
+        print_json({"folder": folder, **{f"{each.kind}s": n for each, n in removed.items()}})
+        return
+    for cache, count in removed.items():
+        print_line(f"{cache.folder}: removed {counted(count, cache.kind)}")

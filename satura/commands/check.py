@@ -19,7 +19,7 @@ from satura.pipeline.rule_file import load_rules
 from satura.rewrite.check.coverage import KINDS
 from satura.rewrite.check.report import DirectionReport, RuleReport
 from satura.rewrite.check.testing import DEEP, PROOF_STEPS, add_proof, check
-from satura.rewrite.errors import RuleError, SaturaError
+from satura.rewrite.errors import CallError, RuleError, SaturaError
 from satura.rewrite.isolation.process import Doing, KilledError, call
 from satura.rewrite.language.dsl import RuleSet
 from satura.rewrite.language.mistakes import suggestion
@@ -67,7 +67,7 @@ def check_rules(
     Without files, the rule book is checked. `names` picks rules and families; `seconds` is the
     limit of CPU time for each test and each proof. What is known of a rule is printed as soon as
     it is; with `json_lines` as a line of JSON. Raises RuleError for a file that cannot be loaded,
-    and for names that no source has, after the others are checked.
+    and CallError for names that no source has, after the others are checked.
     """
     limit = seconds or SECONDS * (DEEP if deep else 1)
     distinct = {file.resolve(): file for file in files}
@@ -88,7 +88,7 @@ def check_rules(
                 yield report
 
     if unknown and not numbered:
-        raise RuleError(unknown)
+        raise CallError(unknown)
     if json_lines:
         for report in every():
             print_line(dumps(report.as_json(), allow_nan=False))
@@ -101,7 +101,7 @@ def check_rules(
         for name, reports in found.items():
             _print_reports(name, reports)
     if unknown:
-        raise RuleError(f"{unknown}; the other rules were checked")
+        raise CallError(f"{unknown}; the other rules were checked")
     return all(report.is_sound for reports in found.values() for report in reports)
 
 

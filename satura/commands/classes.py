@@ -123,7 +123,8 @@ def _print(
     notes: Sequence[str],
 ) -> None:  # fmt: skip
     common = [fact for fact in classes[0].facts if all(fact in each.facts for each in classes)]
-    print_line(f"{sum(each.plans for each in classes)} sizes, {len(classes)} classes")
+    sizes = counted(sum(each.plans for each in classes), "size")
+    print_line(f"{sizes}, {counted(len(classes), 'class', 'classes')}")
     print_line("\n".join([*notes, "all classes", *(f"  {fact}" for fact in common)]))
     for each in classes:
         own = replace(each, facts=tuple(fact for fact in each.facts if fact not in common))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from onnx import ModelProto
+
 from satura.commands.compiling import Compiling
 from satura.commands.terminal import number, print_json, print_line, progress
 from satura.commands.values import with_values
@@ -11,12 +13,13 @@ from satura.pipeline.inputs import parse_sizes
 
 
 def compile_to(
-    model: Path, output: Path, sizes: list[str], values: list[str], compiling: Compiling,
-    with_model: bool, json: bool,
+    name: str, model: Path | ModelProto, output: Path, sizes: list[str], values: list[str],
+    compiling: Compiling, with_model: bool, json: bool,
 ) -> None:  # fmt: skip
-    """Compile `model` and write it to `output`, ready for each of `sizes` of its symbols."""
+    """Compile `model`, which is called so, and write it to `output`, ready for each of `sizes` of
+    its symbols."""
     ready = [parse_sizes([text]) for text in sizes]
-    with progress(f"compiling {model.name}") as phase:
+    with progress(f"compiling {Path(name).name}") as phase:
         compiled = compiling.compile(with_values(model, values), phase)
         compiled.save(output, ready, with_model)
     size = output.stat().st_size

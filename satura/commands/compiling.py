@@ -65,7 +65,9 @@ def parse_limits(text: str) -> Limits:
         name, _, value = part.partition("=")
         if name not in names:
             raise CallError(f"there is no limit {name!r}; choose from {names}")
-        if not value.isdecimal():
+        if not value.removeprefix("-").isdecimal():
             raise CallError(f"the limit {part!r} is not a name, '=' and a number")
+        if value.startswith("-"):
+            raise CallError(f"the limit {name} is {value}, but must not be negative")
         changes[name] = int(value)
     return Limits(**changes)

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from satura.commands.compiling import parse_limits
-from satura.commands.models import existing_file, file_or_light
+from satura.commands.models import file_or_light
 from satura.commands.terminal import print_json, print_table, progress
 from satura.distributed import Client
 from satura.experiments import Trial, plot_trials, read_trials, trials, write_trials
@@ -93,7 +93,9 @@ def _client(address: str) -> Iterator[Client | None]:
 def model(name: str) -> Model | ChoiceGraph:
     """A model, or the choice graph of an e-graph that stands as JSON in a file."""
     if Path(name).suffix == ".json":
-        return read_gym(existing_file(name).read_text()).computable()
+        if not Path(name).is_file():
+            raise CallError(f"there is no file {name}")
+        return read_gym(Path(name).read_text()).computable()
     return file_or_light(name)
 
 

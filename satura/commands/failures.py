@@ -1,31 +1,52 @@
-"""What a command does about errors, warnings and signals: one line each on stderr."""
+"""What a command does about errors, warnings, signals and a stdout that takes no more: at most one
+line each on stderr."""
 
 from __future__ import annotations
 
 import errno
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn, TextIO, TypeVar
 
-from satura.rewrite.errors import SaturaError
+from satura.rewrite.errors import CallError, SaturaError
 
 T = TypeVar("T")
 FAILURES = (SaturaError, MemoryError, OSError)
 """Errors that end a command with one line."""
+WRONG_CALL = 2  # the exit code, as the library for command lines has it
+_WRONG_NAMES = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+_SIGPIPE = 13
 
 
-def leave(number: int, frame: FrameType | None) -> NoReturn:
+def leave(number: int, frame: FrameType | None = None) -> NoReturn:
     """Leave as Ctrl-C would have us leave: children ended, temporary files removed."""
     sys.exit(128 + number)
 
 
-def fail(message: str) -> None:
-    """Say what is wrong, and exit with 1."""
-    complain(message)
-    sys.exit(1)
+@contextmanager
+def stdout() -> Iterator[TextIO]:
+    """Stdout, to be written to. Where nobody reads on, the command leaves as SIGPIPE would have it
+    leave. Raises OSError, which names it, where it takes no more for another reason."""
+    try:
+        yield sys.stdout
+    except OSError as error:
+        with suppress(OSError):  # what is still to be written goes nowhere
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            leave(_SIGPIPE)
+        raise OSError(error.errno, error.strerror, "stdout") from error
+
+
+def fail(error: Exception) -> NoReturn:
+    """Say what is wrong, and exit with 2 where the command was called wrongly, else with 1."""
+    complain(error_text(error))
+    is_wrong_call = isinstance(error, CallError)  # of an option, a name or inputs
+    is_wrong_call |= any(isinstance(each, _WRONG_NAMES) for each in (error, error.__cause__))
+    sys.exit(WRONG_CALL if is_wrong_call else 1)
 
 
 def results_of(names: Sequence[str], work: Callable[[str], T]) -> list[T]:
@@ -45,8 +66,10 @@ def error_text(error: Exception) -> str:
     reason."""
     if isinstance(error, MemoryError):
         return f"out of memory: {error or 'there is no more'}"
-    if not isinstance(error, OSError) or not error.filename:
+    if not isinstance(error, OSError) or not error.strerror:
         return str(error)
+    if not error.filename:
+        return error.strerror
     path, advice = Path(os.fsdecode(error.filename)), ""
     if error.errno == errno.ENOENT and not path.parent.exists():
         advice = f": there is no folder '{path.parent}'"

@@ -25,10 +25,16 @@ def list_ops(json: bool) -> None:
         )
         return
     rows = [
-        [op.name, op.kind.value, ", ".join(op.attribute_names), op.law.splitlines()[0]]
+        [op.name, op.kind.value, ", ".join(op.attribute_names), first_sentence(op.law)]
         for op in REGISTRY.values()
     ]
     print_table(f"{len(rows)} ops", ["op", "kind", "attributes", "law"], rows)
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a text, in one line."""
+    sentence, rest, _ = " ".join(text.split()).partition(". ")
+    return f"{sentence}{rest.rstrip()}"
 
 
 def list_rules(name: str, grep: str, json: bool) -> None:

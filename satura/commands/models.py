@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from onnx import ModelProto
-
-from satura.light import NAMES, light
 from satura.rewrite.errors import CallError
 
-
-def existing_file(name: str) -> Path:
-    """The file of that name. Raises CallError where there is none."""
-    path = Path(name)
-    if not path.is_file():
-        raise CallError(f"{name} is neither an ONNX file nor one of {', '.join(NAMES)}")
-    return path
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 
 def file_or_light(name: str) -> Path | ModelProto:
     """The file of that name, else the light model. Raises CallError where there is neither."""
-    return light(name) if name in NAMES and not Path(name).is_file() else existing_file(name)
+    if (path := Path(name)).is_file():
+        return path
+    refuse_missing(name)
+    from satura.light import light
+
+    return light(name)
+
+
+def refuse_missing(*names: str) -> None:
+    """Raises CallError for a name that is neither a file nor a light model."""
+    for name in names:
+        if not Path(name).is_file():
+            from satura.light import NAMES  # slow to import
+
+            if name not in NAMES:
+                raise CallError(f"{name} is neither an ONNX file nor one of {', '.join(NAMES)}")
 
 
 def node_number(node: str) -> int:

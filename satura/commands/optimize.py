@@ -28,12 +28,13 @@ from satura.rewrite.types.tensor_type import Array
 
 
 def optimize(
-    model: Path, output: Path, values: list[str], rules: RuleSet, limits: Limits, text: bool,
-    timing: Timing | None,
+    name: str, model: Path | ModelProto, output: Path, values: list[str], rules: RuleSet,
+    limits: Limits, text: bool, timing: Timing | None,
 ) -> None:  # fmt: skip
-    """Write the cheapest program found for `model` to `output`, and time both where asked to."""
+    """Write the cheapest program found for `model`, which is called so, to `output`, and time both
+    where asked to."""
     source = with_values(model, values)
-    with progress(f"optimizing {model.name}") as phase:
+    with progress(f"optimizing {Path(name).name}") as phase:
         rewritten = rewrite_for_file(source, rules, limits, phase)
     program = rewritten.schedule.program
     arguments = random_inputs_of(source, rewritten.source, timing.sizes) if timing else {}

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-ModelPath = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="An ONNX file.", exists=True, dir_okay=False)
+ModelName = Annotated[
+    str, typer.Argument(metavar="MODEL", help="An ONNX file, or a light model's name.")
 ]
 Threads = Annotated[
     int | None, typer.Option("--threads", "-t", min=1, help="Threads; all cores by default.")

@@ -9,6 +9,7 @@ import satura
 from satura.commands.bench import case_of
 from satura.commands.compiling import Compiling
 from satura.commands.failures import results_of
+from satura.commands.models import refuse_missing
 from satura.commands.terminal import print_json, print_line, print_table, progress
 from satura.experiments.profile import Profile, profile
 from satura.light import NAMES
@@ -24,6 +25,7 @@ def profile_models(
 ) -> None:  # fmt: skip
     """Profile each model, or all light ones, compiled for the sizes of its arguments."""
     given, names = parse_sizes(sizes), models or NAMES
+    refuse_missing(*models)
 
     def result(name: str) -> dict[str, object]:
         case = case_of(name, given, values, len(models) != 1)

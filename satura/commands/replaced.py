@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from satura.artifact.container import is_artifact
 
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
 
 def refuse_to_replace(
-    output: Path | None, model: Path, others: Iterable[Path] | None, may_be_model: bool = False
+    output: Path | None,
+    model: Path | ModelProto,
+    others: Iterable[Path] | None,
+    may_be_model: bool = False,
 ) -> None:
     """Raises BadParameter where `output` is the model, a file of its weights, or one of the others
     that a command reads, by whatever name."""
     if output is None or not output.is_file():
         return
-    read = [*([] if may_be_model else [model]), *(others or [])]
-    if not is_artifact(model):
+    read = list(others or [])
+    if isinstance(model, Path) and not may_be_model:
+        read.append(model)
+    if isinstance(model, Path) and not is_artifact(model):
         from satura.rewrite.onnx.files import weight_files  # slow to import
 
         read += weight_files(model)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from satura.commands.options import AsJson, RuleSetName, Values, With
+from satura.commands.options import AsJson, ModelName, RuleSetName, Values, With
 
 rules_app = typer.Typer()
 
@@ -40,6 +40,8 @@ def check(
 ) -> None:
     """Test rules on random instances, and prove those that can be proved; exits with 1 where one is
     refuted, vacuous, or does not come to an end."""
+    if json and json_lines:
+        raise typer.BadParameter("--json is one text, --json-lines many: choose one of them")
     from satura.commands.check import check_rules
 
     sound = check_rules(files or [], book, rule or [], seed, deep, seconds, json, json_lines)
@@ -83,9 +85,7 @@ def why(
 
 @rules_app.command()
 def explain(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="An ONNX file, or a light model's name.")
-    ],
+    model: ModelName,
     nodes: Annotated[
         list[str] | None,
         typer.Argument(metavar="[NODES]...", help="Numbers of rewritten nodes; all by default."),
@@ -149,6 +149,8 @@ def rules(
     it is defined."""
     if not worth and (subsets or csv):
         raise typer.BadParameter("--subsets and --csv need --worth MODEL")
+    if markdown and (json or grep or worth or rules != "default"):
+        raise typer.BadParameter("--markdown is the text of a page: nothing else goes with it")
     if worth:
         from satura.commands.worth import print_worths
 
@@ -156,8 +158,9 @@ def rules(
         raise typer.Exit(0 if is_monotone or not subsets else 1)
     if markdown:
         from satura.commands.pages import rules_page
+        from satura.commands.terminal import print_line
 
-        typer.echo(rules_page(), nl=False)
+        print_line(rules_page().rstrip("\n"))
     else:
         from satura.commands.listing import list_rules
 
@@ -170,10 +173,13 @@ def ops(
     markdown: Annotated[bool, typer.Option("--markdown", help="The text of docs/ops.md.")] = False,
 ) -> None:
     """List the canonical ops."""
+    if markdown and json:
+        raise typer.BadParameter("--markdown is the text of a page: nothing else goes with it")
     from satura.commands.listing import list_ops
     from satura.commands.pages import ops_page
+    from satura.commands.terminal import print_line
 
     if markdown:
-        typer.echo(ops_page(), nl=False)
+        print_line(ops_page().rstrip("\n"))
     else:
         list_ops(json)

@@ -26,6 +26,8 @@ from satura.rewrite.system.files import output_file
 from satura.rewrite.types.tensor_type import Array, open_sizes
 
 if TYPE_CHECKING:  # what was compiled before starts without what compiles
+    from onnx import ModelProto
+
     from satura.commands.compiling import Compiling
     from satura.pipeline.sizes import Dims
 
@@ -36,7 +38,8 @@ Arguments = tuple[dict[str, Array], str]
 
 
 def run(
-    model: Path,
+    name: str,
+    model: Path | ModelProto,
     given: Given,
     output: Path | None,
     values: list[str],
@@ -44,15 +47,16 @@ def run(
     verify: bool,
     json: bool,
 ) -> None:
-    """Compile `model` and run it; write the results to `output` and sum them up."""
+    """Compile `model`, which is called so, and run it; write the results to `output` and sum them
+    up."""
     from satura.commands.values import with_values
 
-    arguments = _arguments(given, model, compiling.dims)
-    with progress(f"running {model.name}") as phase:
+    arguments, title = _arguments(given, model, compiling.dims), Path(name).name
+    with progress(f"running {title}") as phase:
         compiled = compiling.compile(with_values(model, values), phase, verify)
         arrays, sizes = arguments(compiled)
         results = compiled.run(arrays)
-    _show(f"{model.name}{sizes}", results, output, json)
+    _show(f"{title}{sizes}", results, output, json)
 
 
 def run_opened(
@@ -76,7 +80,7 @@ def run_opened(
 
 
 def _arguments(
-    given: Given, model: Path | None = None, dims: Dims | None = None
+    given: Given, model: Path | ModelProto | None = None, dims: Dims | None = None
 ) -> Callable[[Runnable], Arguments]:
     """The arguments for a program, of a `model` or saved: what was given is read at once.
 

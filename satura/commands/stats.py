@@ -6,31 +6,32 @@ from dataclasses import replace
 from pathlib import Path
 
 from satura.commands.compiling import Compiling
+from satura.commands.models import file_or_light
 from satura.commands.terminal import counted, number, print_json, print_line, print_table, progress
 from satura.commands.values import with_values
 from satura.pipeline.compiled import Compiled
 from satura.rewrite.egraph.report import Report
 
 
-def stats(model: Path, values: list[str], compiling: Compiling, json: bool) -> None:
+def stats(model: str, values: list[str], compiling: Compiling, json: bool) -> None:
     """Statistics of `model` compiled without rules and as `compiling` says: of a model that runs in
     several parts those of each, and which nodes run between them."""
-    source = with_values(model, values)
-    with progress(f"measuring {model.name}") as phase:
+    source, title = with_values(file_or_light(model), values), Path(model).name
+    with progress(f"measuring {title}") as phase:
         before = replace(compiling, rules="none", cost="default").compile(source, phase)
         is_one = len(before.parts) == 1 and not any(before.hosts)
         after = compiling.compile(before.source if is_one else source, phase)
     if is_one and json:
         print_json(comparison(before, after))
     elif is_one:
-        print_comparison(model.name, before, after)
+        print_comparison(title, before, after)
     elif json:
         pairs = zip(before.parts, after.parts, after.hosts, strict=True)
         print_json([{**comparison(one, other), "hosts": nodes} for one, other, nodes in pairs])
     else:
         pairs = zip(before.parts, after.parts, after.hosts, strict=True)
         for at, (one, other, nodes) in enumerate(pairs, 1):
-            print_comparison(f"{model.name}, part {at} of {len(after.parts)}", one, other)
+            print_comparison(f"{title}, part {at} of {len(after.parts)}", one, other)
             for node in nodes:
                 print_line(f"then {node} runs in Python\n")
 

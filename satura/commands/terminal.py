@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from satura.commands.failures import stdout
+
 _UNFOLDED = 10_000  # columns
 PHASES = {
     "load": "loading",
@@ -23,7 +25,7 @@ PHASES = {
 
 def print_json(value: object) -> None:
     """Print `value` as JSON, keys in their own order."""
-    sys.stdout.write(json.dumps(value, indent=2, allow_nan=False) + "\n")
+    print_line(json.dumps(value, indent=2, allow_nan=False))
 
 
 def print_json_parts(head: Mapping[str, object], name: str, parts: Iterable[object]) -> None:
@@ -32,14 +34,13 @@ def print_json_parts(head: Mapping[str, object], name: str, parts: Iterable[obje
     The text is that of `print_json`.
     """
     opened = json.dumps({**head, name: []}, indent=2)
-    sys.stdout.write(opened.removesuffix("]\n}"))
+    _write(opened.removesuffix("]\n}"))
     between = ""
     for part in parts:
         text = json.dumps(part, indent=2, allow_nan=False).replace("\n", "\n    ")
-        sys.stdout.write(f"{between}\n    {text}")
-        sys.stdout.flush()
+        _write(f"{between}\n    {text}")
         between = ","
-    sys.stdout.write("\n  ]\n}\n" if between else "]\n}\n")
+    _write("\n  ]\n}\n" if between else "]\n}\n")
 
 
 def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -50,10 +51,11 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
         table.add_column(Text(name), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
-    console = Console(highlight=False)
+    console = _Console(highlight=False)
     if not console.is_terminal:  # what goes to a file or a program is not folded
         console.width = _UNFOLDED
-    console.print(table)
+    with stdout():
+        console.print(table)
 
 
 def print_rows(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -71,8 +73,21 @@ def print_rows(title: str, header: Sequence[str], rows: Iterable[Sequence[str]])
 
 def print_line(text: str) -> None:
     """Print lines as they are, at once."""
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+    _write(f"{text}\n")
+
+
+def _write(text: str) -> None:
+    with stdout() as stream:
+        stream.write(text)
+        stream.flush()
+
+
+class _Console(Console):
+    """A console that leaves it to `stdout` what is to be done where nobody reads on."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise BrokenPipeError, which is being handled."""
+        raise
 
 
 def number(value: float) -> str:
@@ -80,9 +95,9 @@ def number(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.0f}"
 
 
-def counted(count: int, what: str) -> str:
+def counted(count: int, what: str, many: str = "") -> str:
     """How many there are of what is counted, as in `1 thread` and `2 threads`."""
-    return f"{count} {what}{'' if count == 1 else 's'}"
+    return f"{count} {what if count == 1 else many or f'{what}s'}"
 
 
 @contextmanager

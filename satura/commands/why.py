@@ -9,9 +9,11 @@ from satura.commands.rule_files import with_files
 from satura.commands.terminal import print_json, print_line, progress
 from satura.commands.values import with_values
 from satura.pipeline.stages import rules_for, saturate_beside
+from satura.rewrite.errors import CallError, RuleError
 from satura.rewrite.explain.findings import Why
 from satura.rewrite.explain.why import why as explain_rule
 from satura.rewrite.isolation.process import Doing, call
+from satura.rewrite.language.rule import Rule, RuleSet
 from satura.rewrite.onnx.load import load_with_names
 
 
@@ -28,7 +30,7 @@ def why(
     with progress(f"asking {rule}") as phase:
         phase("load", 0.0)
         program, names = load_with_names(source)
-        chosen = rules_for(program, everything)[rule]
+        chosen = _rule_of_name(rules_for(program, everything), rule)
         phase("saturate", 0.0)
         saturation = saturate_beside(chosen, program, everything, patience=seconds)
 
@@ -41,3 +43,11 @@ def why(
         print_json(answer.as_json())
     else:
         print_line(str(answer))
+
+
+def _rule_of_name(rules: RuleSet, name: str) -> Rule:
+    """The rule of that name. Raises CallError where there is none."""
+    try:
+        return rules[name]
+    except RuleError as error:
+        raise CallError(str(error)) from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from satura.rewrite.onnx.lower.arithmetic import Value
 from satura.rewrite.onnx.lower.context import Context, NoLowering, computed_wide, lowering
 from satura.rewrite.onnx.lower.tensors import Tensors
@@ -92,6 +94,11 @@ def hard_max(node: Context) -> int:
     build = node.build
     x, axis = with_axis(node)
     flat = build.shape(x)
+    if flat[axis] == 0:
+        return node[0]
+    if not build.is_at_least(flat[axis], 1):  # an element behind all: of equal ones it is no first
+        ends = [int(at == axis) for at in range(len(flat))]
+        x = build.pad(x, [0] * len(flat), ends, -np.inf)
     where = build.expand(build.arg_reduce("max", x, axis), flat)
     places = build.iota(flat, axis, DType.I64)
     result = build.cast(build.binary("eq", where, places), build.dtype(x))

@@ -85,6 +85,12 @@ def col2im(node: Context) -> int:
     ones, zeros = (1,) * rank, (0,) * (2 * rank)
     strides, pads = node.integers("strides") or ones, node.integers("pads") or zeros
     dilations = node.integers("dilations") or ones
+    for name, given, count in (
+        ("block_shape", block, rank), ("dilations", dilations, rank), ("strides", strides, rank),
+        ("pads", pads, 2 * rank),
+    ):  # fmt: skip
+        if len(given) != count:
+            raise node.wrong(f"its {name} {list(given)} needs {count} numbers for {list(image)}")
     parts = zip(image, pads, pads[rank:], strict=False)
     padded = [extent + lo + hi for extent, lo, hi in parts]
     reach = [dilation * (size - 1) + 1 for dilation, size in zip(dilations, block, strict=True)]

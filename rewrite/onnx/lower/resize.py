@@ -111,6 +111,11 @@ def _plans(node: Context, sampling: Sampling) -> list[AxisPlan]:
     roi: Sequence[float] = [0.0] * len(axes) + [1.0] * len(axes)
     if sampling.coordinates == "tf_crop_and_resize":
         roi = [float(value) for value in node.array(1).ravel()]
+        if len(roi) != 2 * len(axes):
+            raise node.wrong(
+                f"its roi has {len(roi)} numbers, but needs a start and an end for each of"
+                f" {len(axes)} axes: {2 * len(axes)}"
+            )
     parts = list(zip(roi[: len(axes)], roi[len(axes) :], strict=True))
     extents = [shape[axis] for axis in axes]
     outers: Sequence[Dim]
@@ -211,13 +216,15 @@ def _repeat(build: Tensors, x: int, factors: dict[int, int]) -> int:
 def _resample(node: Context, x: int, plan: AxisPlan, sampling: Sampling) -> int:
     """The sum over taps of gathered elements times their weights."""
     build = node.build
-    if plan.extent == 0:
-        raise ProgramError(f"axis {plan.axis} has no elements to resample")
     if plan.scale is None:  # else it has no elements where the input has none
         build.need_elements(plan.extent, 1)
     if sampling.antialias and not plan.is_fixed:
         extent, outer = node.static((plan.extent, plan.outer), "an axis resized with antialias")
         plan = replace(plan, extent=extent, outer=outer)
+    if plan.extent == plan.outer == 0:
+        return x
+    if plan.extent == 0:
+        raise ProgramError(f"axis {plan.axis} has no elements to resample")
     places, weights = taps(build, plan, sampling, build.dtype(x))
     parts = [build.gather(x, place.index, plan.axis) for place in places]
     for at, weight in enumerate(weights):

@@ -6,6 +6,8 @@ from satura.rewrite.onnx.lower.context import Context, NoLowering, lowering
 from satura.rewrite.types.dims import SymbolicDim, product
 from satura.rewrite.types.tensor_type import DType
 
+_LONGEST_AXIS = 2**48  # elements: as many as an address tells apart
+
 
 @lowering("TopK")
 def top_k(node: Context) -> list[int]:
@@ -17,6 +19,8 @@ def top_k(node: Context) -> list[int]:
     extent = shape[axis]
     if build.dtype(x).is_narrow:
         raise NoLowering
+    if count > _LONGEST_AXIS:
+        raise node.wrong(f"it takes {count} elements of axis {axis}: no axis is so long")
     if isinstance(extent, SymbolicDim):
         build.need_at_least(extent, count)
     if count < 0 or (isinstance(extent, int) and count > extent):
