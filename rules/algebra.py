@@ -108,7 +108,9 @@ def divide_by_power_of_two(x: Varying, c: Scalar, ones: Shape, s: Shape) -> Law:
 @attribute_function
 def one_like(type_: TensorType) -> Scalar:
     """1 in f32 or f64: in f16 already 1 / 1e-5 overflows."""
-    refuse_unless(type_.dtype in (DType.F32, DType.F64), "its reciprocal may not be one of its type")
+    refuse_unless(
+        type_.dtype in (DType.F32, DType.F64), "its reciprocal may not be one of its type"
+    )
     return Scalar.of(1, type_.dtype)
 
 
