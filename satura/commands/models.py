@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from onnx import ModelProto
 
 from satura.light import NAMES, light
 from satura.rewrite.errors import CallError
+
+T = TypeVar("T")
 
 
 def existing_file(name: str) -> Path:
@@ -21,6 +25,14 @@ def existing_file(name: str) -> Path:
 def file_or_light(name: str) -> Path | ModelProto:
     """The file of that name, else the light model. Raises CallError where there is neither."""
     return light(name) if name in NAMES and not Path(name).is_file() else existing_file(name)
+
+
+def by_stem(names: Sequence[str], read: Callable[[str], T]) -> dict[str, T]:
+    """What is read of each name, by the name of its file alone. Raises CallError for equal ones."""
+    found = {Path(name).stem: read(name) for name in names}
+    if len(found) < len(names):
+        raise CallError("two models have the same name: rename one of the files")
+    return found
 
 
 def node_number(node: str) -> int:
