@@ -51,7 +51,7 @@ def read_gym(text: str | bytes) -> Gym:
     except ValueError as error:
         raise ModelError(f"an e-graph is not JSON: {error}") from None
     except RecursionError:
-        raise ModelError("an e-graph is not nested as deep as this JSON: see its form") from None
+        raise ModelError("an e-graph is not JSON that is nested so deep") from None
     nodes = _field("the e-graph", content, "nodes", dict)
     homes = {name: _field(f"node '{name}'", each, "eclass", str) for name, each in nodes.items()}
     numbers = {cls: number for number, cls in enumerate(dict.fromkeys(homes.values()))}
